@@ -1,0 +1,49 @@
+"""The errors a user can meet: each names the value, the place and the next step.
+
+Only ``tuner.cli`` turns them into text and an exit code.
+"""
+
+from __future__ import annotations
+
+
+class TunerError(Exception):
+    """A failure that is explained to the user in one message.
+
+    Args:
+        message: What was wrong: the value and where it stands.
+        hint: What to do next; may be empty.
+
+    Attributes:
+        exit_code: The process exit code that ``tune`` ends with.
+    """
+
+    exit_code = 3
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(TunerError):
+    """The user's mistake: an option, a study file, a path, a missing program."""
+
+    exit_code = 2
+
+
+class NothingMeasuredError(TunerError):
+    """The study ended without one usable measurement."""
+
+    exit_code = 3
+
+
+class LimitReachedError(TunerError):
+    """Every launch was stopped by a limit before it gave a result."""
+
+    exit_code = 4
+
+
+class BusyError(TunerError):
+    """Another process holds the host or the database."""
+
+    exit_code = 5
