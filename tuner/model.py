@@ -73,6 +73,7 @@ class Knob:
 
     ``default`` is used for the baseline where the command cannot do without a value
     (a positional placeholder); ``None`` leaves the knob out of the baseline.
+    ``gpu_values`` are the values that work only with a GPU for each rank.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Knob:
     default: Value | None = None
     changes_numerics: bool = False
     live: bool = False
+    gpu_values: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -273,6 +275,7 @@ class RankView:
     world_size: int | None = None
     mpi_library: str | None = None
     pools: tuple[tuple[str, int], ...] = ()  # (library, threads)
+    blas_limit: int | None = None  # the most threads the BLAS was built for
 
 
 @dataclass(frozen=True)

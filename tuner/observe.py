@@ -1,0 +1,224 @@
+"""Sees what a trial's ranks really run: from ``/proc`` for any program, and by the probe in Python.
+
+The probe (``wrappers/probe/sitecustomize.py``) writes one report a rank when the rank ends;
+``/proc`` is sampled while it runs. Both are joined into one `Observation`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tuner.model import Observation, RankView
+
+#: Where the launchers of Open MPI, PMIx and Hydra say which rank a process is, and of how many.
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+
+#: Library names (prefixes) whose pool is a BLAS: the other pools are OpenMP runtimes.
+BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libblas", "libmkl_rt", "libblis")
+
+
+def probe_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that bring the probe into the ranks of the trial in `folder`.
+
+    Args:
+        folder: The trial's own folder; the reports go to ``probe/`` below it.
+        environ: The environment to be extended; its ``PYTHONPATH`` is kept behind the probe.
+
+    Returns:
+        ``PYTHONPATH`` and ``TUNE_PROBE_DIR`` alone, to be merged into the environment.
+    """
+    probe = Path(import_module("tuner.wrappers").__path__[0]) / "probe"
+    rest = environ.get("PYTHONPATH", "")
+    return {
+        "PYTHONPATH": f"{probe}{os.pathsep}{rest}" if rest else str(probe),
+        "TUNE_PROBE_DIR": str(probe_folder(folder)),
+    }
+
+
+def probe_folder(folder: Path) -> Path:
+    """Where the reports of the trial in `folder` lie; absolute, since a rank may change folders."""
+    return folder.absolute() / "probe"
+
+
+@dataclass(frozen=True)
+class _Stat:
+    """The fields of ``/proc/PID/stat`` that are used here."""
+
+    started: int  # in clock ticks since boot: tells a reused pid from the old process
+    threads: int
+
+
+@dataclass
+class _Rank:
+    """What was seen of one rank so far."""
+
+    started: int
+    root: int
+    threads: int = 0
+    children: int = 0
+    world_size: int | None = None
+    affinity: tuple[int, ...] = ()
+
+
+class Watcher:
+    """Samples the processes of one trial, cheaply: one read of ``stat`` a process and sample.
+
+    Args:
+        folder: The trial's own folder, where the probe's reports are.
+        proc: The mounted procfs; another folder in tests.
+    """
+
+    def __init__(self, folder: Path, proc: Path = Path("/proc")) -> None:
+        self._folder = folder
+        self._proc = str(proc)
+        self._known: dict[tuple[int, int], tuple[int, int | None]] = {}
+        self._ranks: dict[int, _Rank] = {}
+
+    def sample(self, pids: Iterable[int]) -> None:
+        """Look at the live processes `pids` of the trial; those that are gone are passed over."""
+        groups: dict[int, list[tuple[int, int, _Stat]]] = {}
+        sizes: dict[int, int | None] = {}
+        for pid in pids:
+            stat = self._stat(pid)
+            identity = None if stat is None else self._identity(pid, stat.started)
+            if stat is not None and identity is not None:
+                rank, sizes[rank] = identity
+                groups.setdefault(rank, []).append((stat.started, pid, stat))
+        for rank, group in groups.items():
+            self._note(rank, sizes[rank], group)
+
+    def _note(self, rank: int, size: int | None, group: list[tuple[int, int, _Stat]]) -> None:
+        # The rank's own process is its oldest: the others inherited the variable from it, also
+        # those that lost their parent and were adopted.
+        started, pid, _ = min(group, key=lambda member: member[:2])
+        seen = self._ranks.setdefault(rank, _Rank(started, pid))
+        is_root = (started, pid) == (seen.started, seen.root)
+        seen.threads = max(seen.threads, *(stat.threads for _, _, stat in group))
+        seen.children = max(seen.children, len(group) - is_root)
+        seen.world_size = size
+        if is_root:
+            seen.affinity = _affinity(pid) or seen.affinity
+
+    def _stat(self, pid: int) -> _Stat | None:
+        data = _read(f"{self._proc}/{pid}/stat")
+        # The command's name stands in parentheses and may itself hold spaces and parentheses.
+        fields = data.rpartition(b")")[2].split()
+        if len(fields) < 20:
+            return None
+        return _Stat(started=int(fields[19]), threads=int(fields[17]))
+
+    def _identity(self, pid: int, started: int) -> tuple[int, int | None] | None:
+        """The rank and world size in a process's environment; None for the launcher's own.
+
+        Only ranks are remembered: between fork and exec a rank still has its launcher's.
+        """
+        known = self._known.get((pid, started))
+        if known is None:
+            environ = _variables(_read(f"{self._proc}/{pid}/environ"))
+            rank = _first_number(environ, RANK_VARIABLES)
+            if rank is None:
+                return None
+            known = self._known[pid, started] = (rank, _first_number(environ, SIZE_VARIABLES))
+        return known
+
+    def result(self) -> Observation:
+        """Everything seen so far, joined with the reports of the probe."""
+        reports = read_reports(probe_folder(self._folder))
+        return Observation(
+            tuple(
+                _view(rank, self._ranks.get(rank), reports.get(rank, {}))
+                for rank in sorted({*self._ranks, *reports})
+            )
+        )
+
+
+def read_reports(folder: Path) -> dict[int, dict[str, Any]]:
+    """The probe's reports by rank; what is missing or is not such a report is passed over."""
+    reports: dict[int, dict[str, Any]] = {}
+    for path in sorted(folder.glob("rank-*.json")):
+        try:
+            report = json.loads(_read(str(path)))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(report, dict) and (rank := _count(report.get("rank"))) is not None:
+            reports[rank] = report
+    return reports
+
+
+def _view(rank: int, seen: _Rank | None, report: Mapping[str, Any]) -> RankView:
+    mpi = report.get("mpi")
+    mpi = mpi if isinstance(mpi, dict) else {}
+    pools = _pools(report.get("pools"))
+    blas = _numpy_first([pool for pool in pools if _is_blas(pool[0])])
+    affinity = report.get("affinity")
+    cpus = affinity if isinstance(affinity, list) else []
+    world_size = _count(mpi.get("world_size"))
+    return RankView(
+        rank=rank,
+        threads=seen.threads if seen else 0,
+        children=seen.children if seen else 0,
+        affinity=(seen.affinity if seen else ()) or tuple(c for c in cpus if isinstance(c, int)),
+        blas_threads=blas[0][1] if blas else None,
+        opencv_threads=_count(report.get("opencv_threads")),
+        world_size=world_size if world_size is not None else (seen.world_size if seen else None),
+        mpi_library=library if isinstance(library := mpi.get("library"), str) else None,
+        pools=tuple((name, threads) for name, threads, _ in pools),
+        blas_limit=blas[0][2] if blas else None,
+    )
+
+
+def _pools(found: Any) -> list[tuple[str, int, int | None]]:
+    """(library as ``folder/file``, threads, the most it was built for), the names kept short."""
+    pools = []
+    for pool in found if isinstance(found, list) else []:
+        threads = _count(pool.get("threads")) if isinstance(pool, dict) else None
+        if threads is not None:
+            name = "/".join(str(pool.get("library", "")).split("/")[-2:])
+            pools.append((name, threads, _count(pool.get("built_for"))))
+    return pools
+
+
+def _is_blas(name: str) -> bool:
+    return name.rpartition("/")[2].startswith(BLAS_PREFIXES)
+
+
+def _numpy_first(pools: list[tuple[str, int, int | None]]) -> list[tuple[str, int, int | None]]:
+    """NumPy's own BLAS before those that came with other packages (OpenCV brings one too)."""
+    return sorted(pools, key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")))
+
+
+def _read(path: str) -> bytes:
+    """A file's content; nothing where the process or the file is gone or not ours to read."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - this is called for each process and sample
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _affinity(pid: int) -> tuple[int, ...]:
+    try:
+        return tuple(sorted(os.sched_getaffinity(pid)))
+    except OSError:
+        return ()
+
+
+def _variables(environ: bytes) -> dict[str, str]:
+    lines = environ.decode("utf-8", "replace").split("\0")
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _first_number(environ: Mapping[str, str], names: Iterable[str]) -> int | None:
+    values = (environ.get(name, "") for name in names)
+    return next((int(value) for value in values if value.isascii() and value.isdigit()), None)
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None
