@@ -1,0 +1,132 @@
+"""Says of each knob whether it took effect in the ranks (pure: `Observation` in, `Effect` out)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tuner.model import (
+    UNSET,
+    Effect,
+    Env,
+    Knob,
+    Machine,
+    Observation,
+    RankView,
+    Setting,
+    Value,
+    Verdict,
+)
+
+#: A knob under another name is judged by what it sets.
+OMP_VARIABLES = frozenset(
+    {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"}
+)
+OPENCV_VARIABLES = frozenset({"OPENCV_FOR_THREADS_NUM"})
+
+_NO_REPORT = (
+    "no rank reported from inside: not a Python program, one started with -I, -E or -S, "
+    "or one that did not reach its own end"
+)
+
+_NO_POOL = "the program has no BLAS or OpenMP library that was found"
+_TEXT = "not a number"
+
+
+def effects(
+    setting: Setting, knobs: Sequence[Knob], observation: Observation, machine: Machine
+) -> tuple[Effect, ...]:
+    """The verdict on each knob of `setting`, in its order; knobs that are not set have none."""
+    by_name = {knob.name: knob for knob in knobs}
+    return tuple(
+        _judge(name, asked, by_name.get(name), observation.ranks, machine)
+        for name, asked in setting.items
+    )
+
+
+def _judge(
+    name: str, asked: Value, knob: Knob | None, ranks: Sequence[RankView], machine: Machine
+) -> Effect:
+    variables = frozenset(knob.route.names if knob and isinstance(knob.route, Env) else ())
+    for usual_name, usual_variables, judge in _JUDGES:
+        if name != usual_name and not variables & usual_variables:
+            continue
+        if isinstance(asked, int):
+            return Effect(name, asked, *judge(asked, ranks, machine))
+        return Effect(name, asked, *_unseen("left to the library" if asked == UNSET else _TEXT))
+    return Effect(name, asked, *_unseen("nothing in a running program shows it"))
+
+
+_Seen = tuple[int | None, Verdict, str]
+
+
+def _unseen(reason: str) -> _Seen:
+    return None, Verdict.NOT_OBSERVABLE, reason
+
+
+def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
+    seen = [rank for rank in ranks if rank.pools]
+    if not seen:
+        reported = any(_has_reported(rank) for rank in ranks)
+        return _unseen(_NO_POOL if reported else _NO_REPORT)
+    for rank in seen:
+        counts = [threads for _, threads in _own_pools(rank)]
+        if asked not in counts:
+            main = rank.blas_threads if rank.blas_threads is not None else max(counts)
+            return _differs(asked, main, rank, machine)
+    others = sorted({pool for rank in seen for pool in rank.pools if pool[1] != asked})
+    reason = ", ".join(f"{library} runs {threads}" for library, threads in others)
+    return asked, Verdict.HONOURED, reason
+
+
+def _own_pools(rank: RankView) -> Sequence[tuple[str, int]]:
+    """OpenCV's wheel brings a BLAS of its own, which says nothing of the program's."""
+    own = [pool for pool in rank.pools if "opencv" not in pool[0]]
+    return own or rank.pools
+
+
+def _opencv(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
+    seen = [(rank, rank.opencv_threads) for rank in ranks if rank.opencv_threads is not None]
+    if not seen:
+        reported = any(_has_reported(rank) for rank in ranks)
+        return _unseen("the program does not load OpenCV" if reported else _NO_REPORT)
+    for rank, observed in seen:
+        if observed != asked:
+            return _differs(asked, observed, rank, machine)
+    return asked, Verdict.HONOURED, ""
+
+
+def _has_reported(rank: RankView) -> bool:
+    return bool(rank.pools or rank.opencv_threads is not None or rank.mpi_library)
+
+
+def _differs(asked: int, observed: int, rank: RankView, machine: Machine) -> _Seen:
+    """Capped where an upper bound of the library explains the difference, else overridden."""
+    if observed < asked:
+        if observed == len(rank.affinity) < machine.cores:
+            bound = f"the rank is bound to {observed} of {machine.cores} cores"
+            return observed, Verdict.CAPPED, bound
+        if observed >= machine.cores:
+            return observed, Verdict.CAPPED, f"the library runs no more than {observed} here"
+        if observed == rank.blas_limit:
+            return observed, Verdict.CAPPED, f"the library was built for {observed} at most"
+    reason = f"the program itself set it to {observed} (seen in rank {rank.rank})"
+    return observed, Verdict.OVERRIDDEN, reason
+
+
+def _workers(asked: int, ranks: Sequence[RankView], _machine: Machine) -> _Seen:
+    # Only a lower bound can be told: a rank has other children too, and short-lived ones are
+    # not always seen.
+    seen = [rank.children for rank in ranks if rank.threads]
+    if seen and min(seen) >= asked:
+        return asked, Verdict.HONOURED, ""
+    if not seen:
+        return _unseen("no rank was seen while it ran")
+    return _unseen(f"a rank was seen with {min(seen)} child processes at most")
+
+
+_Judge = Callable[[int, Sequence[RankView], Machine], _Seen]
+_JUDGES: tuple[tuple[str, frozenset[str], _Judge], ...] = (
+    ("omp_threads", OMP_VARIABLES, _omp),
+    ("opencv_threads", OPENCV_VARIABLES, _opencv),
+    ("iterator_workers", frozenset(), _workers),
+)
