@@ -5,6 +5,8 @@ Only ``tuner.cli`` turns them into text and an exit code.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class TunerError(Exception):
     """A failure that is explained to the user in one message.
@@ -47,3 +49,14 @@ class BusyError(TunerError):
     """Another process holds the host or the database."""
 
     exit_code = 5
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The hint for an unknown name: the nearest known one, else all that are known."""
+    import difflib
+
+    names = list(known)
+    near = difflib.get_close_matches(name.lower(), names, n=1)
+    if near:
+        return f"Did you mean {near[0]!r}?"
+    return f"Known: {', '.join(names)}." if names else ""

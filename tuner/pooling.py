@@ -1,0 +1,137 @@
+"""Which settings come to the same on this machine: a pure function of what was observed.
+
+Every finished launch says per knob whether its value was honoured, capped or overridden
+(:class:`tuner.model.Effect`). From these follows one canonical form for each setting; the
+samples of settings with the same form are samples of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tuner.model import (
+    Effect,
+    Finished,
+    Knob,
+    LaunchRecord,
+    Setting,
+    StudySpec,
+    Value,
+    Verdict,
+)
+from tuner.space import values
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """What is known of the knobs' effects.
+
+    ``caps`` holds per knob the value that every larger one comes to; ``dropped`` the knobs
+    that the program overrides, with the reason; ``notes`` what was seen but contradicts
+    itself, and so is not relied on.
+    """
+
+    knobs: tuple[Knob, ...] = ()
+    fixed: frozenset[str] = frozenset()
+    caps: Mapping[str, int] = field(default_factory=dict)
+    dropped: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_records(cls, spec: StudySpec, records: Iterable[LaunchRecord]) -> Pooling:
+        """Learn from the launches that ran to their end; others may not have got so far."""
+        return cls.from_effects(
+            spec,
+            (
+                effect
+                for record in records
+                if isinstance(record.outcome.ending, Finished)
+                for effect in record.outcome.effects
+            ),
+        )
+
+    @classmethod
+    def from_effects(cls, spec: StudySpec, effects: Iterable[Effect]) -> Pooling:
+        """Learn from effects in any order: the same effects give the same pooling."""
+        by_knob: dict[str, list[Effect]] = {knob.name: [] for knob in spec.knobs}
+        for effect in effects:
+            if effect.knob in by_knob and effect.verdict is not Verdict.NOT_OBSERVABLE:
+                by_knob[effect.knob].append(effect)
+        fixed = frozenset(name for name, _ in spec.fixed.items)
+        caps: dict[str, int] = {}
+        dropped: list[tuple[str, str]] = []
+        notes: list[str] = []
+        for name, seen in by_knob.items():
+            if name in fixed:
+                continue
+            reason, note = _override(name, seen)
+            if reason:
+                dropped.append((name, reason))
+                continue
+            cap, cap_note = _cap(name, seen)
+            if cap is not None:
+                caps[name] = cap
+            notes += [text for text in (note, cap_note) if text]
+        return cls(tuple(spec.knobs), fixed, caps, tuple(dropped), tuple(notes))
+
+    def canonical(self, setting: Setting) -> Setting:
+        """The one form of all settings that come to the same; idempotent.
+
+        A dropped knob is left out; a value at or above the cap becomes the smallest value
+        of the knob's domain that is (so what stands here can always be asked for).
+        """
+        gone = {name for name, _ in self.dropped}
+        return Setting.of(
+            (name, self._capped(name, value)) for name, value in setting.items if name not in gone
+        )
+
+    def _capped(self, name: str, value: Value) -> Value:
+        cap = self.caps.get(name)
+        if cap is None or name in self.fixed or not isinstance(value, int) or value < cap:
+            return value
+        domain = next(knob.domain for knob in self.knobs if knob.name == name)
+        alike = (other for other in values(domain) if isinstance(other, int) and other >= cap)
+        return min(alike, default=value)
+
+
+def _override(name: str, seen: list[Effect]) -> tuple[str, str]:
+    """(why the knob is dropped, note): at most one of them is not empty.
+
+    The program overrides the knob where the same came of whatever was asked. A value that
+    was honoured agrees with this only if it is the very one that the program sets anyway.
+    """
+    overridden = [effect for effect in seen if effect.verdict is Verdict.OVERRIDDEN]
+    if not overridden:
+        return "", ""
+    came_to = {_came_to(effect) for effect in seen}
+    if len(came_to) > 1:
+        found = ", ".join(sorted(f"{e.asked} gave {_came_to(e)}" for e in set(seen)))
+        return "", f"{name} was overridden in one launch and not in another ({found}): kept."
+    reason = next((effect.reason for effect in overridden if effect.reason), "")
+    used = came_to.pop()
+    why = "the program does not use it" if used is None else f"the program always uses {used}"
+    return reason or why, ""
+
+
+def _cap(name: str, seen: list[Effect]) -> tuple[int | None, str]:
+    """(cap, note): the cap is the largest value that a capped launch came to.
+
+    A launch can be seen with fewer threads or children than it has, never with more: so
+    the largest sight is the truest, and a sight below a value that was honoured is none.
+    """
+    honoured = max(
+        (e.asked for e in seen if e.verdict is Verdict.HONOURED and isinstance(e.asked, int)),
+        default=None,
+    )
+    capped = [e.observed for e in seen if e.verdict is Verdict.CAPPED and e.observed is not None]
+    cap = max((value for value in capped if isinstance(value, int)), default=None)
+    if cap is None or honoured is None or cap >= honoured:
+        return cap, ""
+    return None, f"{name} was capped at {cap} in one launch, {honoured} was honoured in another."
+
+
+def _came_to(effect: Effect) -> Value | None:
+    if effect.observed is None and effect.verdict is Verdict.HONOURED:
+        return effect.asked
+    return effect.observed
