@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.errors import UsageError
+from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
+from tuner.objectives import objective_for
+from tuner.objectives.formats import BadLogError, parse
+from tuner.objectives.logreport import READS, LogReport, check
+
+Entry = dict[str, Any]
+
+
+def entries(*elapsed: float) -> list[Entry]:
+    return [{"iteration": n, "elapsed_time": each} for n, each in enumerate(elapsed, start=1)]
+
+
+def as_lines(log: Sequence[Entry]) -> str:
+    return "".join(json.dumps(entry) + "\n" for entry in log)
+
+
+FORMATS: dict[str, Callable[[Sequence[Entry]], str]] = {
+    "log": lambda log: json.dumps(log, indent=4),
+    "log.json": json.dumps,
+    "log.jsonl": as_lines,
+    "log.yaml": yaml.safe_dump,
+}
+
+
+def report(spec: ObjectiveSpec | None = None) -> LogReport:
+    return LogReport(spec or ObjectiveSpec(), sleep=lambda _: None)
+
+
+def failed(folder: Path, content: bytes | str, name: str = "log") -> Failed:
+    data = content if isinstance(content, bytes) else content.encode()
+    (folder / name).write_bytes(data)
+    ending = report().result(folder)
+    assert isinstance(ending, Failed)
+    return ending
+
+
+# --- what a program writes ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_format_is_read(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(FORMATS[name](entries(1.5, 3.25)))
+    assert report().result(tmp_path) == Finished(3.25, 2)
+    assert report().progress(tmp_path) == (Progress(1, 1.5), Progress(2, 3.25))
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.yaml"])
+def test_each_format_is_known_by_its_content(name: str, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(FORMATS[name](entries(1.5, 3.25)))
+    assert report().result(tmp_path) == Finished(3.25, 2)
+
+
+def test_another_name_and_key(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    log = [{**entry, "val": 7.0 - entry["iteration"]} for entry in entries(1.0, 2.0)]
+    del log[1]["val"]  # reported less often than the clock
+    (tmp_path / "train/report.jsonl").write_text(as_lines(log))
+    spec = ObjectiveSpec(key="val", filename="train/report.jsonl")
+    assert report(spec).result(tmp_path) == Finished(6.0, 2)
+
+
+def test_a_loss_of_nan_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(json.dumps([{**entries(2.0)[0], "main/loss": float("nan")}]))
+    assert report().result(tmp_path) == Finished(2.0, 1)
+
+
+# --- what it should not write ------------------------------------------------------------
+
+
+def test_no_log_names_the_file(tmp_path: Path) -> None:
+    ending = report().result(tmp_path)
+    assert isinstance(ending, Failed)
+    assert ending.kind is FailureKind.NO_LOG
+    assert str(tmp_path / "log") in ending.reason
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("", "is empty"),
+        (" \n", "is empty"),
+        ("[]", "has no entries"),
+        ('[{"iteration": 1, "elapsed_time": 1.0}, {"iter', "is truncated"),
+        ('[{"iteration": 1, "elapsed_time": 1.0}', "is truncated"),
+        ("epoch  main/loss\n1   0.5\n", "is not a LogReport"),
+        ("[1, 2]", "is not a list of entries"),
+        ('{"a": 1}', "has no iteration in entry 1"),
+        (b"\x89PNG\r\n", "is not text"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[{}]", "has no iteration in entry 1"),
+        ('[{"iteration": 1}]', "has no elapsed_time in entry 1"),
+        ('[{"iteration": true, "elapsed_time": 1}]', "iteration True"),
+        ('[{"iteration": -1, "elapsed_time": 1}]', "iteration -1"),
+        ('[{"iteration": 1, "elapsed_time": true}]', "elapsed_time True"),
+        ('[{"iteration": 1, "elapsed_time": "12"}]', "elapsed_time '12'"),
+        ('[{"iteration": 1, "elapsed_time": null}]', "elapsed_time None"),
+        ('[{"iteration": 1, "elapsed_time": -0.5}]', "elapsed_time -0.5"),
+        ('[{"iteration": 1, "elapsed_time": NaN}]', "elapsed_time nan"),
+        ('[{"iteration": 1, "elapsed_time": Infinity}]', "elapsed_time inf"),
+        ('[{"iteration": 1, "elapsed_time": 0}]', "nothing was measured"),
+        ('[{"iteration": 1, "elapsed_time": 1' + "0" * 400 + "}]", "elapsed_time inf"),
+        (json.dumps(entries(2.0, 1.0)), "clock that goes backwards: elapsed_time from 2.0 to 1.0"),
+        (json.dumps(entries(1.0, 2.0)[::-1]), "backwards"),
+        (as_lines(entries(1.0, 2.0))[:-5], "is truncated"),
+        ("- iteration: 1\n  elapsed_time: .nan\n", "elapsed_time nan"),
+        ("- iteration: 1\n  elapsed_time: [\n", "truncated or not YAML"),
+        ("- !!python/object/apply:os.system ['true']\n", "not YAML"),
+        ("- !!int ''\n", "is not a LogReport"),
+    ],
+)
+def test_a_log_that_is_no_use_says_what_was_found(
+    content: bytes | str, found: str, tmp_path: Path
+) -> None:
+    ending = failed(tmp_path, content)
+    assert ending.kind is FailureKind.BAD_LOG
+    assert found in ending.reason
+    assert str(tmp_path / "log") in ending.reason
+    assert "\n" not in ending.reason
+
+
+def test_a_key_that_is_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(json.dumps(entries(1.0)))
+    ending = report(ObjectiveSpec(key="val")).result(tmp_path)
+    assert isinstance(ending, Failed)
+    assert "has no val in any entry" in ending.reason
+
+
+def test_a_log_that_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "log")  # reading it would block
+    ending = report().result(tmp_path)
+    assert isinstance(ending, Failed)
+    assert "not a regular file" in ending.reason
+    assert report().progress(tmp_path) == ()
+
+
+# --- a log that is being replaced --------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", [None, "", '[{"iteration": 1, "elap'])
+def test_a_file_in_mid_replacement_is_read_again(before: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    if before is not None:
+        path.write_text(before)
+    pauses = []
+
+    def replace(pause_s: float) -> None:
+        pauses.append(pause_s)
+        path.write_text(json.dumps(entries(4.0)))
+
+    assert LogReport(ObjectiveSpec(), sleep=replace).result(tmp_path) == Finished(4.0, 1)
+    assert len(pauses) == 1
+
+
+def test_the_reading_again_has_an_end(tmp_path: Path) -> None:
+    pauses: list[float] = []
+    assert isinstance(LogReport(ObjectiveSpec(), sleep=pauses.append).result(tmp_path), Failed)
+    assert len(pauses) == READS - 1
+
+
+def test_progress_keeps_what_it_saw_while_the_file_is_away(tmp_path: Path) -> None:
+    path, log = tmp_path / "log", report()
+    assert log.progress(tmp_path) == ()
+    path.write_text(json.dumps(entries(1.0)))
+    assert log.progress(tmp_path) == (Progress(1, 1.0),)
+    path.unlink()
+    assert log.progress(tmp_path) == (Progress(1, 1.0),)
+    path.write_text('[{"iteration": 1')
+    assert log.progress(tmp_path) == (Progress(1, 1.0),)
+    path.write_text(json.dumps(entries(1.0, 2.0)))
+    assert log.progress(tmp_path) == (Progress(1, 1.0), Progress(2, 2.0))
+
+
+def test_progress_ends_before_the_first_unsound_entry(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(json.dumps(entries(1.0, 2.0, 0.5)))
+    assert report().progress(tmp_path) == (Progress(1, 1.0), Progress(2, 2.0))
+
+
+# --- before the launch -------------------------------------------------------------------
+
+
+def test_old_logs_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    for name in (*FORMATS, "log.yml", "logs", "model.npz"):
+        (tmp_path / name).write_text("old")
+    report().prepare(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", "model.npz"]
+    report().prepare(tmp_path / "not yet there")
+
+
+def test_a_log_that_cannot_be_removed_is_the_users_to_solve(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    with pytest.raises(UsageError, match="cannot be removed"):
+        report().prepare(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "/etc/passwd", "../log"])
+def test_a_log_outside_the_output_folder_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="output folder"):
+        objective_for(ObjectiveSpec(filename=name))
+
+
+def test_an_unknown_objective_is_refused() -> None:
+    with pytest.raises(UsageError, match="unknown objective 'speed'"):
+        objective_for(ObjectiveSpec(kind="speed"))
+    assert isinstance(objective_for(ObjectiveSpec()), LogReport)
+
+
+# --- laws --------------------------------------------------------------------------------
+
+LIKELY = st.sampled_from(
+    ["[", "{", "- ", "iteration", "elapsed_time", ": ", "1", '"', "!!int", "\n"]
+)
+
+
+@given(
+    st.binary() | st.lists(LIKELY | st.text(max_size=3)).map(lambda words: "".join(words).encode()),
+    st.sampled_from(["", ".json", ".jsonl", ".yaml"]),
+)
+def test_any_bytes_are_a_log_or_a_bad_log(data: bytes, suffix: str) -> None:
+    try:
+        progress, value = check(parse(data, suffix))
+    except BadLogError as error:
+        assert str(error)
+    else:
+        assert progress
+        assert value > 0
+
+
+@given(
+    st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=5).map(sorted),
+    st.floats(),
+    st.sampled_from(sorted(FORMATS)),
+    st.booleans(),
+)
+def test_a_valid_log_comes_back_whole(
+    elapsed: list[float], loss: float, name: str, by_suffix: bool
+) -> None:
+    log = [{"epoch": 1, "main/loss": loss, **entry} for entry in entries(*elapsed)]
+    found = parse(FORMATS[name](log).encode(), Path(name).suffix if by_suffix else "")
+    progress, value = check(found)
+    assert [step.elapsed_s for step in progress] == elapsed
+    assert value == elapsed[-1]
