@@ -1,0 +1,197 @@
+"""What this host has for the processes started here, read from ``/proc``, ``/sys`` and ``/dev``.
+
+A file that is missing or foreign is never an error: the answer then falls back to what
+Python itself knows. Nothing is started and nothing is imported: a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from tuner.model import Machine
+
+#: cgroup v1 says "no limit" with the largest multiple of the page size; anything of this
+#: size (4 EiB) is none.
+_NO_MEMORY_LIMIT = 2**62
+
+_CPU_FOLDER = re.compile(r"cpu\d+")
+_GPU_DEVICE = re.compile(r"nvidia(\d+)")
+
+
+def this_machine(
+    *,
+    root: Path = Path("/"),
+    environ: Mapping[str, str] | None = None,
+    affinity_cpus: int | None = None,
+) -> Machine:
+    """The host as the ranks will find it.
+
+    Args:
+        root: The tree that holds ``proc``, ``sys`` and ``dev``.
+        environ: Where ``CUDA_VISIBLE_DEVICES`` is looked up; ``None`` is the process's own.
+        affinity_cpus: CPUs that may be used; ``None`` asks the kernel.
+    """
+    if affinity_cpus is None:
+        affinity_cpus = len(os.sched_getaffinity(0))
+    logical = _count_list(_read(root / "sys/devices/system/cpu/online")) or os.cpu_count() or 1
+    memory = [_total_memory(root), *_memory_limits(root)]
+    return Machine(
+        hostname=socket.gethostname(),
+        cpu_model=_cpu_model(root),
+        logical_cpus=logical,
+        physical_cores=_physical_cores(root) or logical,
+        affinity_cpus=max(1, affinity_cpus),
+        quota_cpus=min(_quotas(root), default=None),
+        numa_nodes=_count_list(_read(root / "sys/devices/system/node/online")) or 1,
+        memory_bytes=min((limit for limit in memory if limit), default=0),
+        gpus=_gpus(root, os.environ if environ is None else environ),
+    )
+
+
+def _read(path: Path) -> str:
+    """The text of a small file; empty where it is missing or unreadable.
+
+    Of a long one (``/proc/cpuinfo`` of a large host) only the first page is made and read.
+    """
+    try:
+        with path.open(errors="replace") as file:
+            return file.read(4096).strip()
+    except OSError:
+        return ""
+
+
+def _entries(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names are enough, and cheaper
+    except OSError:
+        return []
+
+
+def _count_list(text: str) -> int:
+    """How many numbers the kernel's list notation holds: ``0-3,8`` holds five."""
+    ranges = re.findall(r"(\d+)(?:-(\d+))?", text)
+    return sum(int(last or first) - int(first) + 1 for first, last in ranges)
+
+
+# --- CPUs and memory ---------------------------------------------------------------------
+
+
+def _cpu_model(root: Path) -> str:
+    match = re.search(r"^model name\s*:\s*(.+)$", _read(root / "proc/cpuinfo"), re.MULTILINE)
+    return match.group(1).strip() if match else platform.machine()
+
+
+def _physical_cores(root: Path) -> int:
+    """Distinct sets of hardware threads that share a core."""
+    folder = root / "sys/devices/system/cpu"
+    names = [name for name in _entries(folder) if _CPU_FOLDER.fullmatch(name)]
+    siblings = {_read(folder / name / "topology/thread_siblings_list") for name in names}
+    return len(siblings - {""})
+
+
+def _total_memory(root: Path) -> int:
+    match = re.search(r"^MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
+    return int(match.group(1)) * 1024 if match else 0
+
+
+# --- cgroups -----------------------------------------------------------------------------
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """CPUs' worth of time that each cgroup above this process allows; v1 and v2."""
+    for folder in _cgroup_folders(root, ""):
+        quota, _, period = _read(folder / "cpu.max").partition(" ")
+        yield from _quotient(quota, period)
+    for folder in _cgroup_folders(root, "cpu"):
+        quota, period = (_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+        yield from _quotient(quota, period)
+
+
+def _quotient(quota: str, period: str) -> Iterator[float]:
+    """Quota over period; nothing where there is none (``max`` in v2, ``-1`` in v1)."""
+    if quota.isdecimal() and period.isdecimal() and int(quota) > 0 and int(period) > 0:
+        yield int(quota) / int(period)
+
+
+def _memory_limits(root: Path) -> Iterator[int]:
+    """Bytes that each cgroup above this process allows; v1 and v2."""
+    for controller, name in (("", "memory.max"), ("memory", "memory.limit_in_bytes")):
+        for folder in _cgroup_folders(root, controller):
+            text = _read(folder / name)
+            if text.isdecimal() and int(text) < _NO_MEMORY_LIMIT:
+                yield int(text)
+
+
+def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
+    """This process's cgroup and all above it; ``controller`` is empty for v2.
+
+    In a container the path may be the host's, of which only the mount's root is to be seen:
+    the walk upwards ends there, at the container's own limits.
+    """
+    mounts = root / "sys/fs/cgroup"
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, _, rest = line.partition(":")
+        names, _, path = rest.partition(":")
+        if controller not in names.split(","):
+            continue
+        # v1 mounts each set of controllers in a folder of that name, with links for each;
+        # v2 is the mount itself, or `unified` beside v1's.
+        tops = (names, controller) if controller else ("", "unified")
+        below = PurePosixPath(path.lstrip("/"))
+        for top in dict.fromkeys(tops):
+            for part in (below, *below.parents):
+                if ".." not in part.parts:
+                    yield mounts / top / part
+
+
+# --- GPUs --------------------------------------------------------------------------------
+
+
+def _gpus(root: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the NVIDIA GPUs that a process started here can open, in bus order.
+
+    A GPU counts where its device file is to be seen (a container is often given only some)
+    and ``CUDA_VISIBLE_DEVICES`` does not hide it.
+    """
+    devices = sorted(
+        int(match.group(1))
+        for name in _entries(root / "dev")
+        if (match := _GPU_DEVICE.fullmatch(name))
+    )
+    known = dict(_driver_gpus(root))
+    order = [minor for minor in known if minor in devices]
+    order += [minor for minor in devices if minor not in known]
+    found = [known.get(minor, ("NVIDIA GPU", "")) for minor in order]
+    visible = environ.get("CUDA_VISIBLE_DEVICES")
+    return tuple(name for name, _ in found) if visible is None else _visible(found, visible)
+
+
+def _driver_gpus(root: Path) -> Iterator[tuple[int, tuple[str, str]]]:
+    """(device minor, (name, UUID)) of each GPU that the driver lists, by bus address."""
+    folder = root / "proc/driver/nvidia/gpus"
+    for bus in _entries(folder):
+        text = _read(folder / bus / "information")
+        fields = dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE))
+        minor = fields.get("Device Minor", "")
+        if minor.isdecimal():
+            yield int(minor), (fields.get("Model", "NVIDIA GPU"), fields.get("GPU UUID", ""))
+
+
+def _visible(found: list[tuple[str, str]], visible: str) -> tuple[str, ...]:
+    """Apply ``CUDA_VISIBLE_DEVICES``: as CUDA does, nothing after the first bad entry counts."""
+    chosen: list[str] = []
+    for entry in (part.strip() for part in visible.split(",")):
+        if entry.isdecimal() and int(entry) < len(found):
+            chosen.append(found[int(entry)][0])
+        elif entry.startswith("MIG-") and found:
+            chosen.append("MIG device")
+        elif entry.startswith("GPU-") and any(uuid.startswith(entry) for _, uuid in found):
+            chosen.append(next(name for name, uuid in found if uuid.startswith(entry)))
+        else:
+            break
+    return tuple(chosen)
