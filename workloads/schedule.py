@@ -1,0 +1,53 @@
+"""When a trainer's extensions run: at an interval, and always at the end."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class _Updater(Protocol):
+    iteration: int
+    epoch_detail: float
+
+
+class TrainerLike(Protocol):
+    """What a trigger reads of a Chainer trainer."""
+
+    @property
+    def updater(self) -> _Updater:
+        """Counts iterations and epochs."""
+        ...
+
+
+def log_interval(count: int, unit: str, writes: int) -> tuple[float, str]:
+    """The period that makes about ``writes`` log entries in a run of ``count`` units.
+
+    Iterations are whole (at least 1); Chainer's triggers accept fractions of an epoch.
+    """
+    if unit == "iteration":
+        return max(1, round(count / writes)), unit
+    return count / writes, unit
+
+
+class IntervalOrEnd:
+    """A Chainer trigger that fires at an interval and once more where the run ends.
+
+    Chainer's own stop trigger cannot be asked: it keeps state and fires only once.
+
+    Args:
+        interval: Chainer's trigger for the interval; it is asked at every call.
+        count: Length of the run.
+        unit: ``iteration`` or ``epoch``.
+    """
+
+    def __init__(self, interval: Any, count: int, unit: str) -> None:
+        self._interval = interval
+        self._count = count
+        self._unit = unit
+
+    def __call__(self, trainer: TrainerLike) -> bool:
+        """Whether to run the extension in this iteration."""
+        due = bool(self._interval(trainer))
+        updater = trainer.updater
+        reached = updater.iteration if self._unit == "iteration" else updater.epoch_detail
+        return due or reached >= self._count
