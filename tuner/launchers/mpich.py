@@ -1,0 +1,56 @@
+"""MPICH and its kin (MVAPICH, Intel MPI), started by Hydra."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from tuner.launchers.words import binding, mpi4py_environment
+from tuner.model import LauncherInfo, Value
+
+_BINDINGS = {"none": "none", "core": "core", "socket": "socket", "numa": "numa"}
+
+
+class MPICH:
+    """mpirun of MPICH: Hydra's mpiexec."""
+
+    kind = "mpich"
+
+    def version(self, text: str) -> str | None:
+        """From ``HYDRA build details:`` and its line ``Version: 5.0.2``, or Intel's banner."""
+        found = re.search(r"HYDRA build details:\s+Version:\s+(\S+)", text)
+        found = found or re.search(r"Intel\(R\) MPI Library.*Version (\S+)", text)
+        return found.group(1) if found else None
+
+    def inherited(self, environ: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
+        """Nothing: Hydra gets no flag from us that a variable could set."""
+        return ()
+
+    def library_names(self) -> tuple[str, ...]:
+        """The file with the library's version first: ``libmpi.so`` may be a linker script."""
+        return ("libmpi.so.12", "libmpich.so.12", "libmpi.so.[0-9]*", "libmpi.so")
+
+    def argv(
+        self,
+        info: LauncherInfo,
+        ranks: int,
+        options: Mapping[str, Value],
+        program: Sequence[str],
+    ) -> tuple[str, ...]:
+        """The whole command; Hydra takes no ``--`` before the program.
+
+        Raises:
+            UsageError: ``bind_to`` is unknown, or set by the user's own arguments as well.
+        """
+        return (
+            info.mpirun,
+            *binding("-bind-to", _BINDINGS, info, options),
+            *info.extra_args,
+            "-n",
+            str(ranks),
+            *program,
+        )
+
+    def environment(self, info: LauncherInfo) -> dict[str, str]:
+        """The library that the ranks' mpi4py must load."""
+        return mpi4py_environment(info)
