@@ -14,9 +14,9 @@ PACKAGE = ROOT / "tuner"
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model"}),
-    frozenset({"knobs", "machine", "stats", "supervisor"}),
+    frozenset({"knobs", "machine", "stats", "supervisor", "wording"}),
     frozenset({"command", "space", "pooling"}),
-    frozenset({"process", "launchers", "objectives", "observe", "effects"}),
+    frozenset({"process", "launchers", "objectives", "observe", "effects", "crash"}),
     frozenset({"render"}),
     frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),
     frozenset({"study"}),

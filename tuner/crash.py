@@ -1,0 +1,125 @@
+"""Why a launch ended badly, told from its exit code and the end of its output (pure)."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterable, Sequence
+
+from tuner.model import FailureKind
+
+#: How much of the output is kept with a failed trial, lines, and of each line, characters.
+TAIL_LINES = 20
+LINE_CHARACTERS = 500
+
+_EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)(?::\s.*)?")
+_RULE = re.compile(r"-{20,}")
+#: Terminal escapes and other control characters: a tail is shown on the user's terminal.
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+#: What the system says when it runs short of something, and what that means.
+_SHORTAGES = (
+    ("blas_thread_init", "the BLAS could not start its threads (too many for this system)"),
+    ("can't start new thread", "too many threads for this system"),
+    ("MemoryError", "out of memory"),
+    ("Cannot allocate memory", "out of memory"),
+    ("No space left on device", "the disk is full"),
+    ("Disk quota exceeded", "the disk quota is used up"),
+    ("Resource temporarily unavailable", "too many processes or threads for this user"),
+)
+
+#: What mpirun and the wrapper say when no rank could be started at all.
+_NOT_LAUNCHED = (
+    "unable to launch",
+    "not enough slots",
+    "unrecognized option",
+    "unrecognized argument",
+    "could not access an executable",
+    "could not find an executable",
+    "execvp error",
+    "HYDU_create_process",
+)
+#: Exit codes of a shell for a program that cannot be run, and one that is not there (POSIX).
+_SHELL_CODES = (126, 127)
+
+#: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
+_SAYS_NOTHING = re.compile(
+    r"\w+ detected that one or more processes exited|=|Please see the FAQ page"
+    r"|This typically refers|MPI_ABORT was invoked|.* has exited due to process rank"
+)
+
+
+def clean(text: str) -> str:
+    """The text without terminal escapes and control characters, in short lines."""
+    plain = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return "\n".join(line[:LINE_CHARACTERS] for line in plain.split("\n"))
+
+
+def tail(text: str, lines: int = TAIL_LINES) -> str:
+    """The last lines of `text`, without blank ones at the end."""
+    return "\n".join(text.rstrip().split("\n")[-lines:])
+
+
+def explain(code: int | None, text: str) -> tuple[FailureKind, str]:
+    """What kind of failure an exit code other than 0 is, and the most telling line.
+
+    Args:
+        code: The exit code, negative for a signal, None where it is not known.
+        text: The (end of the) output, as `clean` left it.
+    """
+    own, launcher = _split(text.split("\n"))
+    line = _most_telling(own, launcher)
+    kind = FailureKind.CRASHED
+    shell = code in _SHELL_CODES and not any(map(_EXCEPTION.fullmatch, own))
+    if shell or any(words in said for said in (*launcher, *own) for words in _NOT_LAUNCHED):
+        kind = FailureKind.LAUNCHER
+    return kind, f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
+
+
+def ended(code: int | None) -> str:
+    """The exit code in words, with the signal's name where there was one."""
+    if code is None:
+        return "ended in a way that is not known"
+    # Shells and launchers pass a signal on as 128 + its number.
+    number = -code if code < 0 else code - 128
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"exit code {code}"
+    return f"killed by {name}" if code < 0 else f"exit code {code} ({name})"
+
+
+def _most_telling(own: Sequence[str], launcher: Sequence[str]) -> str:
+    lines = [line for line in own if line.strip()]
+    for line in reversed([*launcher, *lines]):
+        for words, meaning in _SHORTAGES:
+            if words in line:
+                return f"{meaning}: {line.strip()}"
+    exceptions = [line for line in lines if _EXCEPTION.fullmatch(line)]
+    complaints = [line for line in launcher if not _SAYS_NOTHING.match(line)]
+    for found in (exceptions[-1:], complaints[:1], lines[-1:], launcher[:1]):
+        if found:
+            return found[0].strip()
+    return ""
+
+
+def _split(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The program's own lines, and mpirun's paragraphs, each joined to one line."""
+    own: list[str] = []
+    said: list[str] = []
+    paragraph: list[str] | None = None  # None outside of mpirun's horizontal rules
+    for line in lines:
+        if _RULE.fullmatch(line):
+            said += [" ".join(paragraph)] if paragraph else []
+            paragraph = [] if paragraph is None else None
+        elif line.startswith(("=  ", "YOUR APPLICATION TERMINATED", "[mpiexec@", "[proxy")):
+            said.append(line)  # Hydra has no closing rule
+        elif paragraph is None:
+            own.append(line)
+        elif line.strip():
+            paragraph.append(line.strip())
+        elif paragraph:
+            said.append(" ".join(paragraph))
+            paragraph = []
+    said += [" ".join(paragraph)] if paragraph else []
+    return own, said
