@@ -12,8 +12,11 @@ from tuner.model import FailureKind
 TAIL_LINES = 20
 LINE_CHARACTERS = 500
 
+#: Of mpirun's notices (some explain at length) so much is a reason.
+NOTICE_CHARACTERS = 240
+
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)(?::\s.*)?")
-_RULE = re.compile(r"-{20,}")
+_RULE = re.compile(r"-{74}")  # Open MPI's, around each of its notices
 #: Terminal escapes and other control characters: a tail is shown on the user's terminal.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -47,6 +50,15 @@ _SAYS_NOTHING = re.compile(
     r"\w+ detected that one or more processes exited|=|Please see the FAQ page"
     r"|This typically refers|MPI_ABORT was invoked|.* has exited due to process rank"
 )
+#: How the lines of MPICH's Hydra begin, which has no rules around them.
+_HYDRA = (
+    "=",
+    "YOUR APPLICATION TERMINATED",
+    "This typically ",
+    "Please see ",
+    "[mpiexec@",
+    "[proxy",
+)
 
 
 def clean(text: str) -> str:
@@ -67,10 +79,12 @@ def explain(code: int | None, text: str) -> tuple[FailureKind, str]:
         code: The exit code, negative for a signal, None where it is not known.
         text: The (end of the) output, as `clean` left it.
     """
-    own, launcher = _split(text.split("\n"))
-    line = _most_telling(own, launcher)
+    lines = text.split("\n")
+    own, launcher = _split(lines)
+    exceptions = [line for line in lines if _EXCEPTION.fullmatch(line)]
+    line = _most_telling(own, launcher, exceptions)
     kind = FailureKind.CRASHED
-    shell = code in _SHELL_CODES and not any(map(_EXCEPTION.fullmatch, own))
+    shell = code in _SHELL_CODES and not exceptions
     if shell or any(words in said for said in (*launcher, *own) for words in _NOT_LAUNCHED):
         kind = FailureKind.LAUNCHER
     return kind, f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
@@ -89,13 +103,12 @@ def ended(code: int | None) -> str:
     return f"killed by {name}" if code < 0 else f"exit code {code} ({name})"
 
 
-def _most_telling(own: Sequence[str], launcher: Sequence[str]) -> str:
+def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[str]) -> str:
     lines = [line for line in own if line.strip()]
     for line in reversed([*launcher, *lines]):
         for words, meaning in _SHORTAGES:
             if words in line:
                 return f"{meaning}: {line.strip()}"
-    exceptions = [line for line in lines if _EXCEPTION.fullmatch(line)]
     complaints = [line for line in launcher if not _SAYS_NOTHING.match(line)]
     for found in (exceptions[-1:], complaints[:1], lines[-1:], launcher[:1]):
         if found:
@@ -104,22 +117,23 @@ def _most_telling(own: Sequence[str], launcher: Sequence[str]) -> str:
 
 
 def _split(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The program's own lines, and mpirun's paragraphs, each joined to one line."""
+    """The program's own lines, and what mpirun says, each of its notices as one line."""
     own: list[str] = []
     said: list[str] = []
-    paragraph: list[str] | None = None  # None outside of mpirun's horizontal rules
+    notice: list[str] | None = None  # None outside of mpirun's horizontal rules
     for line in lines:
         if _RULE.fullmatch(line):
-            said += [" ".join(paragraph)] if paragraph else []
-            paragraph = [] if paragraph is None else None
-        elif line.startswith(("=  ", "YOUR APPLICATION TERMINATED", "[mpiexec@", "[proxy")):
-            said.append(line)  # Hydra has no closing rule
-        elif paragraph is None:
+            said += _joined(notice)
+            notice = [] if notice is None else None
+        elif line.startswith(_HYDRA):
+            said.append(line)
+        elif notice is None:
             own.append(line)
-        elif line.strip():
-            paragraph.append(line.strip())
-        elif paragraph:
-            said.append(" ".join(paragraph))
-            paragraph = []
-    said += [" ".join(paragraph)] if paragraph else []
-    return own, said
+        else:
+            notice.append(line)
+    return own, said + _joined(notice)
+
+
+def _joined(notice: Sequence[str] | None) -> list[str]:
+    text = " ".join(" ".join(notice or ()).split())
+    return [text[:NOTICE_CHARACTERS]] if text else []

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.crash import LINE_CHARACTERS, TAIL_LINES, clean, ended, explain, tail
+from tuner.model import FailureKind
+
+RULE = "-" * 74
+
+# What Open MPI 5.0.11 prints, taken from real runs.
+ABNORMAL = f"""{RULE}
+prterun detected that one or more processes exited with non-zero status,
+thus causing the job to be terminated. The first process to do so was:
+
+   Process name: [prterun-host-12216@1,1]
+   Exit code:    3
+{RULE}
+"""
+KILLED = f"""{RULE}
+prterun noticed that process rank 1 with PID 12257 on node host exited on
+signal 11 (Segmentation fault).
+{RULE}
+"""
+NO_PROGRAM = f"""{RULE}
+prterun was unable to launch the specified application as it could not
+access an executable:
+
+   Executable: /nonexistent
+   Node: host
+
+while attempting to start process rank 0.
+{RULE}
+"""
+TRACEBACK = """Traceback (most recent call last):
+  File "train.py", line 2, in <module>
+    raise ValueError("bad batch size")
+ValueError: bad batch size
+"""
+HYDRA = """
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 123 RUNNING AT host
+=   EXIT CODE: 11
+=   CLEANING UP REMAINING PROCESSES
+=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
+===================================================================================
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)
+This typically refers to a problem with your application.
+Please see the FAQ page for debugging suggestions
+"""
+NO_THREADS = (
+    "OpenBLAS blas_thread_init: pthread_create failed for thread 5 of 8: "
+    "Resource temporarily unavailable"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "kind", "reason"),
+    [
+        (1, TRACEBACK + ABNORMAL, FailureKind.CRASHED, "exit code 1: ValueError: bad batch size"),
+        (3, ABNORMAL, FailureKind.CRASHED, "exit code 3: prterun detected that one or more"),
+        (3, "no data here\n" + ABNORMAL, FailureKind.CRASHED, "exit code 3: no data here"),
+        (139, "epoch 1\n" + KILLED, FailureKind.CRASHED, "(SIGSEGV): prterun noticed that process"),
+        (-9, "epoch 1\n", FailureKind.CRASHED, "killed by SIGKILL: epoch 1"),
+        (11, "epoch 1" + HYDRA, FailureKind.CRASHED, "EXIT STRING: Segmentation fault"),
+        (183, NO_PROGRAM, FailureKind.LAUNCHER, "executable: Executable: /nonexistent Node: host"),
+        (127, "sh: 1: exec: train: not found", FailureKind.LAUNCHER, "train: not found"),
+        (1, "MemoryError\n", FailureKind.CRASHED, "out of memory: MemoryError"),
+        (1, NO_THREADS + "\nbye\n", FailureKind.CRASHED, "could not start its threads"),
+        (1, "  File 'x'\nSyntaxError: invalid syntax\n", FailureKind.CRASHED, "1: SyntaxError: in"),
+        (5, "", FailureKind.CRASHED, "exit code 5, and it printed nothing"),
+        (None, "", FailureKind.CRASHED, "not known"),
+    ],
+)
+def test_the_most_telling_line_is_the_reason(
+    code: int | None, text: str, kind: FailureKind, reason: str
+) -> None:
+    found_kind, found = explain(code, text)
+    assert reason in found
+    assert found_kind is kind
+
+
+def test_the_last_of_several_exceptions_counts() -> None:
+    text = TRACEBACK + "\nDuring handling of …:\n\n" + TRACEBACK.replace("bad batch", "worse")
+    assert explain(1, text)[1] == "exit code 1: ValueError: worse size"
+
+
+def test_exit_codes_in_words() -> None:
+    assert ended(2) == "exit code 2"
+    assert ended(-15) == "killed by SIGTERM"
+    assert ended(137) == "exit code 137 (SIGKILL)"
+    assert ended(-200) == "exit code -200"
+
+
+def test_output_is_made_safe_for_a_terminal() -> None:
+    assert clean("\x1b[31mred\x1b[0m\x07\r\n10%\r20%\ttab") == "red\n10%\n20%\ttab"
+    assert len(clean("x" * 10_000)) == LINE_CHARACTERS
+
+
+def test_the_tail_is_short() -> None:
+    assert tail("\n".join(map(str, range(100))) + "\n\n").split("\n") == [
+        str(n) for n in range(100 - TAIL_LINES, 100)
+    ]
+    assert tail("") == ""
+
+
+@given(
+    st.none() | st.integers(-300, 300), st.text() | st.binary().map(lambda b: b.decode("latin-1"))
+)
+def test_any_output_has_a_reason_of_one_line(code: int | None, text: str) -> None:
+    _, reason = explain(code, clean(text))
+    assert reason.startswith(ended(code))
+    assert "\n" not in reason
+    assert not any(ord(character) < 32 and character != "\t" for character in reason)
