@@ -253,8 +253,8 @@ def run_tool(
     """Run a short command without input and collect what it prints.
 
     Raises:
+        TimeoutError: It took longer than ``timeout_s``; it was ended.
         OSError: It cannot be started.
-        subprocess.TimeoutExpired: It took longer than ``timeout_s``; it was ended.
     """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as error:
         request = _request(argv, os.environ if env is None else env, Path.cwd())
@@ -268,7 +268,7 @@ def run_tool(
             file.seek(0)
             texts.append(file.read().decode(errors="replace"))
     if ended is None:
-        raise subprocess.TimeoutExpired(list(argv), timeout_s, texts[0], texts[1])
+        raise TimeoutError(f"{argv[0]} does not end within {timeout_s:g} s")
     code = -signal.SIGKILL if last.code is None else last.code
     return subprocess.CompletedProcess(list(argv), code, texts[0], texts[1])
 

@@ -253,7 +253,8 @@ class Supervisor:
         argv, env = self.request["argv"], self.request["env"]
         name = self.request["cwd"]
         try:
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it; programs do not
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; programs do not
+                signal.signal(number, signal.SIG_DFL)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # should the supervisor be killed
             if os.getppid() != supervisor:
                 os._exit(1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
@@ -44,7 +43,7 @@ class Launcher(Protocol):
     def inherited(self, environ: Mapping[str, str]) -> tuple[str, ...]:
         """Arguments that keep what the user's environment chose over our own flags."""
 
-    def library_names(self) -> tuple[str, ...]:
+    def mpi_file_names(self) -> tuple[str, ...]:
         """File name patterns of the MPI library, best first."""
 
     def argv(
@@ -91,7 +90,7 @@ def find(
                 kind=launcher.kind,
                 mpirun=str(path),
                 version=version,
-                libmpi=_library(path, launcher.library_names()),
+                libmpi=_library(path, launcher.mpi_file_names()),
                 extra_args=(*extra_args, *launcher.inherited(environ)),
             )
     raise UsageError(
@@ -183,11 +182,11 @@ def _ask_version(path: Path, environ: Mapping[str, str]) -> str:
     hint = f"repair it, or name another with --mpirun or {VARIABLE}"
     try:
         answer = process.run_tool([str(path), "--version"], timeout_s=_VERSION_LIMIT_S, env=environ)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be run: {error.strerror}", hint) from error
-    except subprocess.TimeoutExpired as error:
+    except TimeoutError as error:
         message = f"{path} --version does not answer within {_VERSION_LIMIT_S:.0f} s"
         raise UsageError(message, hint) from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be run: {error.strerror}", hint) from error
     text = answer.stdout + answer.stderr
     if answer.returncode != 0:
         message = f"{path} --version fails with {answer.returncode}: {_last_line(text)}"

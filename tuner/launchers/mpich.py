@@ -26,7 +26,7 @@ class MPICH:
         """Nothing: Hydra gets no flag from us that a variable could set."""
         return ()
 
-    def library_names(self) -> tuple[str, ...]:
+    def mpi_file_names(self) -> tuple[str, ...]:
         """The file with the library's version first: ``libmpi.so`` may be a linker script."""
         return ("libmpi.so.12", "libmpich.so.12", "libmpi.so.[0-9]*", "libmpi.so")
 

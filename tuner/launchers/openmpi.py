@@ -37,7 +37,7 @@ class OpenMPI:
         chosen = environ.get("OMPI_MCA_btl")
         return ("--mca", "btl", chosen) if chosen else ()
 
-    def library_names(self) -> tuple[str, ...]:
+    def mpi_file_names(self) -> tuple[str, ...]:
         """The file with the library's version first: ``libmpi.so`` may be a linker script."""
         return ("libmpi.so.40", "libmpi.so.[0-9]*", "libmpi.so")
 
