@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuner.model import Observation, RankView
 
@@ -47,23 +47,29 @@ def probe_folder(folder: Path) -> Path:
     return folder.absolute() / "probe"
 
 
-@dataclass(frozen=True)
-class _Stat:
+class _Stat(NamedTuple):
     """The fields of ``/proc/PID/stat`` that are used here."""
 
     started: int  # in clock ticks since boot: tells a reused pid from the old process
     threads: int
 
 
+class _Seen(NamedTuple):
+    """A process of a rank in one sample."""
+
+    started: int
+    pid: int
+    threads: int
+    world_size: int | None
+
+
 @dataclass
 class _Rank:
     """What was seen of one rank so far."""
 
-    started: int
-    root: int
+    root: _Seen
     threads: int = 0
     children: int = 0
-    world_size: int | None = None
     affinity: tuple[int, ...] = ()
 
 
@@ -83,28 +89,27 @@ class Watcher:
 
     def sample(self, pids: Iterable[int]) -> None:
         """Look at the live processes `pids` of the trial; those that are gone are passed over."""
-        groups: dict[int, list[tuple[int, int, _Stat]]] = {}
-        sizes: dict[int, int | None] = {}
+        groups: dict[int, list[_Seen]] = {}
         for pid in pids:
             stat = self._stat(pid)
             identity = None if stat is None else self._identity(pid, stat.started)
             if stat is not None and identity is not None:
-                rank, sizes[rank] = identity
-                groups.setdefault(rank, []).append((stat.started, pid, stat))
+                rank, world_size = identity
+                seen = _Seen(stat.started, pid, stat.threads, world_size)
+                groups.setdefault(rank, []).append(seen)
         for rank, group in groups.items():
-            self._note(rank, sizes[rank], group)
+            self._note(rank, group)
 
-    def _note(self, rank: int, size: int | None, group: list[tuple[int, int, _Stat]]) -> None:
+    def _note(self, rank: int, group: list[_Seen]) -> None:
         # The rank's own process is its oldest: the others inherited the variable from it, also
         # those that lost their parent and were adopted.
-        started, pid, _ = min(group, key=lambda member: member[:2])
-        seen = self._ranks.setdefault(rank, _Rank(started, pid))
-        is_root = (started, pid) == (seen.started, seen.root)
-        seen.threads = max(seen.threads, *(stat.threads for _, _, stat in group))
-        seen.children = max(seen.children, len(group) - is_root)
-        seen.world_size = size
+        root = min(group, key=lambda seen: (seen.started, seen.pid))
+        noted = self._ranks.setdefault(rank, _Rank(root))
+        is_root = (root.started, root.pid) == (noted.root.started, noted.root.pid)
+        noted.threads = max(noted.threads, *(seen.threads for seen in group))
+        noted.children = max(noted.children, len(group) - is_root)
         if is_root:
-            seen.affinity = _affinity(pid) or seen.affinity
+            noted.affinity = _affinity(root.pid) or noted.affinity
 
     def _stat(self, pid: int) -> _Stat | None:
         data = _read(f"{self._proc}/{pid}/stat")
@@ -167,7 +172,9 @@ def _view(rank: int, seen: _Rank | None, report: Mapping[str, Any]) -> RankView:
         affinity=(seen.affinity if seen else ()) or tuple(c for c in cpus if isinstance(c, int)),
         blas_threads=blas[0][1] if blas else None,
         opencv_threads=_count(report.get("opencv_threads")),
-        world_size=world_size if world_size is not None else (seen.world_size if seen else None),
+        world_size=world_size
+        if world_size is not None
+        else (seen.root.world_size if seen else None),
         mpi_library=library if isinstance(library := mpi.get("library"), str) else None,
         pools=tuple((name, threads) for name, threads, _ in pools),
         blas_limit=blas[0][2] if blas else None,
