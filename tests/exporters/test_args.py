@@ -1,0 +1,26 @@
+"""The argument part of the best setting."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.study_samples import SPEC, setting, study
+from tuner.exporters.args import export
+from tuner.model import BASELINE, Choice, Flag, Knob
+
+
+def test_placeholders_and_options() -> None:
+    result = export(study())
+    assert shlex.split(result.text) == ["-j", "1", "--communicator", "naive"]
+    assert result.warnings == ("arguments cannot carry omp_threads=1: it goes by environment",)
+
+
+@given(st.text(max_size=20))
+def test_one_word_stays_one_word(value: str) -> None:
+    spec = dataclasses.replace(SPEC, knobs=(Knob("v", Choice((value,)), Flag("-v")),))
+    text = export(study({BASELINE: 3.0, setting(v=value): 1.0}, spec)).text
+    assert shlex.split(text) == ["-v", value]

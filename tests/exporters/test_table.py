@@ -1,0 +1,35 @@
+"""Tables of every setting."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+
+from tests.study_samples import SPEC, setting, study
+from tuner.exporters import table
+from tuner.model import BASELINE, Choice, Flag, Knob
+
+
+def test_csv_has_a_row_for_each_setting_fastest_first() -> None:
+    rows = list(csv.DictReader(io.StringIO(table.csv(study()).text)))
+    assert [row["elapsed_s"] for row in rows] == ["3.6", "3.9", "7.1", "8.316", ""]
+    assert rows[0]["ratio"] == "2.3100"
+    assert rows[3]["kind"] == "baseline"
+    assert rows[4]["failure"].startswith("crashed")
+
+
+def test_csv_carries_any_text() -> None:
+    value = 'a,"b"\nc'
+    spec = dataclasses.replace(SPEC, knobs=(Knob("v", Choice((value,)), Flag("-v")),))
+    text = table.csv(study({BASELINE: 3.0, setting(v=value): 1.0}, spec)).text
+    assert next(iter(csv.DictReader(io.StringIO(text, newline=""))))["v"] == value
+
+
+def test_markdown_says_what_it_is_and_keeps_its_columns() -> None:
+    spec = dataclasses.replace(SPEC, knobs=(Knob("v", Choice(("a|b\n",)), Flag("-v")),))
+    text = table.markdown(study({BASELINE: 3.0, setting(v="a|b\n"): 1.0}, spec)).text
+    assert "3.00 times faster" in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {6}
+    assert "your defaults" in rows[-1]

@@ -1,0 +1,87 @@
+"""How results are put into words."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.study_samples import SPEC, setting, study
+from tuner import wording
+from tuner.model import BASELINE, Result, StudyState
+
+
+@pytest.mark.parametrize(
+    ("value_s", "text"),
+    [(0.9412, "0.941 s"), (8.314, "8.31 s"), (83.14, "83.1 s"), (831.4, "831 s")],
+)
+def test_seconds_have_three_digits(value_s: float, text: str) -> None:
+    assert wording.seconds(value_s) == text
+
+
+@pytest.mark.parametrize(
+    ("value_s", "text"),
+    [
+        (-1, "0 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (200, "3 min 20 s"),
+        (700, "11 min"),
+        (7500, "2 h 05 min"),
+    ],
+)
+def test_durations(value_s: float, text: str) -> None:
+    assert wording.duration(value_s) == text
+
+
+@pytest.mark.parametrize(("value_s", "text"), [(7, "0:07"), (760, "12:40"), (3725, "1:02:05")])
+def test_clock(value_s: float, text: str) -> None:
+    assert wording.clock(value_s) == text
+
+
+def test_a_comparison_says_what_stands_behind_it() -> None:
+    assert wording.comparison(study().result) == (
+        "2.31 times faster than your defaults (3.60 s against 8.32 s, 1 run each;"
+        " not yet confirmed by repeats)"
+    )
+
+
+def test_a_best_baseline_claims_nothing() -> None:
+    found = study({BASELINE: 3.0, setting(omp_threads=2): 4.0})
+    assert wording.comparison(found.result) == "3.00 s; none of 1 other setting was faster"
+    assert "your defaults are the fastest" in wording.headline(found.result)
+
+
+def test_a_failed_baseline_is_said_and_the_first_that_worked_is_the_reference() -> None:
+    found = study({BASELINE: None, setting(omp_threads=1): 4.0, setting(omp_threads=2): 2.0})
+    text = wording.comparison(found.result)
+    assert text.startswith("2.00 times faster than omp_threads=1, the first guess that worked")
+    assert "your defaults failed (crashed: rank 1 ended with status 1)" in text
+
+
+def test_nothing_measured_names_the_failure() -> None:
+    found = study({BASELINE: None})
+    assert wording.headline(found.result) == "nothing could be measured"
+    assert "crashed" in wording.comparison(found.result)
+
+
+def test_no_result_at_all_gives_the_reason() -> None:
+    result = Result("x", "db", StudyState.FAILED, "no luck", None, None, None, 0, 0, 0)
+    assert wording.comparison(result) == "no luck"
+
+
+def test_runs_on_each_side_are_counted() -> None:
+    best = study().result.best
+    assert best is not None
+    three = dataclasses.replace(best, samples=best.samples * 3)
+    assert wording.runs(three, best) == "medians of 3 and 1 runs"
+    assert wording.runs(three, three) == "medians of 3 runs each"
+
+
+def test_settings_follow_the_order_of_the_knobs() -> None:
+    chosen = setting(communicator="naive", iterator_workers=2, omp_threads=1)
+    assert (
+        wording.assigned(chosen, SPEC.knobs)
+        == "omp_threads=1 iterator_workers=2 communicator=naive"
+    )
+    assert wording.assigned(BASELINE, SPEC.knobs) == "defaults"

@@ -1,0 +1,158 @@
+"""``json``: the whole study under a versioned schema, described in docs/export-schema.md."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from tuner import render
+from tuner.exporters import Export, ExportInput
+from tuner.model import (
+    Choice,
+    Domain,
+    Effect,
+    Env,
+    Failed,
+    Finished,
+    Flag,
+    JsonDict,
+    LaunchRecord,
+    Measurement,
+    Result,
+    Route,
+    Setting,
+    StudySpec,
+)
+
+SCHEMA = "tuner.export/1"
+
+
+def export(data: ExportInput) -> Export:
+    """Every launch with its samples, exit code and setting, and what was found."""
+    setting = data.best_setting
+    unset, assignments = render.assignments(data.spec, setting)
+    document = {
+        "schema": SCHEMA,
+        "result": result_json(data.result),
+        "best": {
+            "setting": setting.as_dict(),
+            "is_baseline": setting.is_baseline,
+            "environment": dict(assignments),
+            "unset": list(unset),
+            "arguments": list(render.arguments(data.spec, setting)),
+        },
+        "study": spec_json(data.spec),
+        "measurements": [measurement_json(found) for found in data.measurements],
+        "launches": [record_json(record) for record in data.records],
+    }
+    return Export(text=dumps(document))
+
+
+def dumps(document: Any) -> str:
+    """JSON text for people and programs: indented, ASCII, never ``NaN`` or ``Infinity``."""
+    return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """A value made of JSON's own types; a number that is not finite becomes ``None``."""
+    if isinstance(value, Setting):
+        return plain(value.as_dict())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {field.name: plain(getattr(value, field.name)) for field in fields}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
+
+
+def result_json(result: Result) -> JsonDict:
+    """A study's result, as ``tune --json`` prints it too."""
+    return {
+        "study": result.study,
+        "storage": result.storage,
+        "state": result.state.value,
+        "reason": result.reason,
+        "best": None if result.best is None else measurement_json(result.best),
+        "baseline": None if result.baseline is None else measurement_json(result.baseline),
+        "reference": None if result.reference is None else measurement_json(result.reference),
+        "ratio": plain(result.ratio),
+        "trials": result.trials,
+        "launches": result.launches,
+        "failures": result.failures,
+        "notes": list(result.notes),
+    }
+
+
+def measurement_json(measurement: Measurement) -> JsonDict:
+    """A setting with every raw sample of it."""
+    document: JsonDict = plain(measurement)
+    return document
+
+
+def record_json(record: LaunchRecord) -> JsonDict:
+    """A launch with its setting, samples, exit code, and what took effect."""
+    outcome = record.outcome
+    document: JsonDict = plain(record)
+    del document["outcome"]
+    return document | {
+        "ending": _ending_json(outcome.ending),
+        "exit_code": outcome.exit_code,
+        "wall_s": plain(outcome.wall_s),
+        "samples": plain(outcome.samples),
+        "progress": plain(outcome.progress),
+        "effects": [effect_json(effect) for effect in outcome.effects],
+        "observation": plain(outcome.observation),
+    }
+
+
+def _ending_json(ending: Finished | Failed) -> JsonDict:
+    kind = "finished" if isinstance(ending, Finished) else "failed"
+    if isinstance(ending, Failed):
+        reason = {"kind": ending.kind.value, "reason": ending.reason, "log_tail": ending.log_tail}
+        return {"state": kind, **reason}
+    return {"state": kind, "elapsed_s": plain(ending.elapsed_s), "iterations": ending.iterations}
+
+
+def effect_json(effect: Effect) -> JsonDict:
+    """What was seen of one knob."""
+    document: JsonDict = plain(effect)
+    return document
+
+
+def spec_json(spec: StudySpec) -> JsonDict:
+    """What defines the study."""
+    document: JsonDict = plain(spec)
+    document["machine"] |= {"cores": spec.machine.cores}
+    document["left_out"] = dict(spec.left_out)
+    document["knobs"] = [
+        plain(knob) | {"domain": _domain_json(knob.domain), "route": _route_json(knob.route)}
+        for knob in spec.knobs
+    ]
+    return document
+
+
+def _domain_json(domain: Domain) -> JsonDict:
+    if isinstance(domain, Choice):
+        return {"values": list(domain.values)}
+    return {"low": domain.low, "high": domain.high}
+
+
+def _route_json(route: Route) -> JsonDict:
+    if isinstance(route, Env):
+        return {"environment": list(route.names)}
+    return {"argument" if isinstance(route, Flag) else "launcher": route.option}

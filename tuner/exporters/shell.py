@@ -1,0 +1,69 @@
+"""``sh``: a POSIX script that runs the whole job with the best setting, without this tool.
+
+Every word is quoted, so that nothing in a value is ever interpreted. ``env`` stands where the
+trials had the wrapper script; both only change the environment of the ranks.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from tuner import render
+from tuner.exporters import Export, ExportInput, header
+from tuner.launchers import launcher_for
+
+#: Stands for the output folder until the words are quoted: no argv can hold a NUL.
+_OUT = "\0out\0"
+
+
+def export(data: ExportInput) -> Export:
+    """The script; its first argument, or ``OUT``, is the folder for the job's output."""
+    spec = data.spec
+    launcher = launcher_for(spec.launcher)
+    options = render.launcher_options(spec, data.best_setting)
+    argv = launcher.argv(spec.launcher, spec.layout.ranks, options, _program(data))
+    variables = "".join(
+        f"export {name}={shlex.quote(value)}\n"
+        for name, value in sorted(launcher.environment(spec.launcher).items())
+    )
+    command = " \\\n  ".join(_quote(word) for word in argv)
+    text = f"""#!/bin/sh
+# The whole job with the fastest setting that `tune` found. Needs no tune to run.
+{header.comment(data)}# use:      sh FILE [OUTPUT_FOLDER]    where the study was started
+set -eu
+
+OUT=${{1:-${{OUT:-{shlex.quote(_default_out(spec.name))}}}}}
+mkdir -p -- "$OUT"
+
+{variables}exec {command}
+"""
+    return Export(text=text, executable=True)
+
+
+def _program(data: ExportInput) -> tuple[str, ...]:
+    """The ranks' command: ``env``, the changes, then the job."""
+    spec, setting = data.spec, data.best_setting
+    template = spec.job or spec.command
+    unset, assignments = render.assignments(spec, setting, template)
+    job = render.program_argv(spec, setting, out=_OUT, template=template)
+    changes = [word for name in unset for word in ("-u", name)]
+    changes += [f"{name}={value}" for name, value in assignments.items()]
+    if not changes:
+        return job
+    if "=" in job[0] or job[0].startswith("-"):
+        # env would take such a program for one more assignment, or for an option
+        job = ("sh", "-c", 'exec "$@"', "sh", *job)
+    return ("env", *changes, *job)
+
+
+def _quote(word: str) -> str:
+    """Quote a word; where the output folder stands in it, ``"$OUT"`` takes its place."""
+    parts = word.split(_OUT)
+    quoted = [shlex.quote(part) if part else "" for part in parts]
+    return '"$OUT"'.join(quoted) or "''"
+
+
+def _default_out(study: str) -> str:
+    """A folder below the current one, named for the study; never one that looks like an option."""
+    safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in study)
+    return f"./{safe}-out"

@@ -1,0 +1,118 @@
+"""How results are put into words: shared by the command line, the exports and the dashboard.
+
+Pure: no printing. Only medians are compared here, and the words say so.
+"""
+
+from __future__ import annotations
+
+from tuner.model import Failed, Knob, LauncherInfo, Measurement, Result, Setting
+
+#: The names people know each launcher by.
+LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+
+
+def seconds(value_s: float) -> str:
+    """A measured time with about three digits: ``0.941 s``, ``8.31 s``, ``83.1 s``, ``831 s``."""
+    digits = 3 if value_s < 1 else 2 if value_s < 10 else 1 if value_s < 100 else 0
+    return f"{value_s:.{digits}f} s"
+
+
+def duration(value_s: float) -> str:
+    """A stretch of time to wait or waited: ``40 s``, ``3 min``, ``2 h 05 min``."""
+    whole = max(0, round(value_s))
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 10 and rest:
+        return f"{minutes} min {rest:02d} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def clock(value_s: float) -> str:
+    """Time since the start in front of a line: ``0:07``, ``12:40``, ``1:02:05``."""
+    minutes, second = divmod(int(value_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{second:02d}" if hours else f"{minutes}:{second:02d}"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """``1 run``, ``3 runs``; ``plural`` where it is not made with an s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
+
+
+def runs(best: Measurement, other: Measurement) -> str:
+    """How many runs stand behind a comparison."""
+    a, b = len(best.samples), len(other.samples)
+    if a == b == 1:
+        return "1 run each"
+    return f"medians of {a} runs each" if a == b else f"medians of {a} and {b} runs"
+
+
+def launcher(info: LauncherInfo) -> str:
+    """``Open MPI 5.0.11``."""
+    return f"{LAUNCHER_NAMES.get(info.kind, info.kind)} {info.version}"
+
+
+def failure(failed: Failed | None) -> str:
+    """One line for a launch without a value."""
+    if failed is None:
+        return "failed"
+    first = failed.reason.strip().splitlines()[0] if failed.reason.strip() else ""
+    return f"{failed.kind}: {first}" if first else str(failed.kind)
+
+
+def headline(result: Result) -> str:
+    """The setting that a study found, in one line."""
+    if result.best is None or result.best.elapsed_s is None:
+        return "nothing could be measured"
+    if result.best.setting.is_baseline:
+        return "your defaults are the fastest setting that was measured"
+    return str(result.best.setting)
+
+
+def comparison(result: Result) -> str:
+    """What the best setting is against the reference, with what stands behind it.
+
+    Never more than the numbers say: these are medians of a few runs, not an interval.
+    """
+    best, reference = result.best, result.reference
+    if best is None or best.elapsed_s is None:
+        failed = result.baseline.failure if result.baseline else None
+        return f"your defaults failed ({failure(failed)})" if failed else result.reason
+    time = seconds(best.elapsed_s)
+    if reference is None or reference.elapsed_s is None or result.ratio is None:
+        return f"{time}; there is nothing to compare it with"
+    if best.setting == reference.setting:
+        return f"{time}; none of {count(result.trials, 'other setting')} was faster"
+    against = _reference_name(result)
+    return (
+        f"{result.ratio:.2f} times faster than {against} ({time} against"
+        f" {seconds(reference.elapsed_s)}, {runs(best, reference)}; not yet confirmed by repeats)"
+    )
+
+
+def _reference_name(result: Result) -> str:
+    """The reference by name; where the baseline fails it is the first guess that worked."""
+    reference, baseline = result.reference, result.baseline
+    if reference is None or reference.setting.is_baseline:
+        return "your defaults"
+    failed = baseline.failure if baseline is not None else None
+    why = f", as your defaults failed ({failure(failed)})" if failed is not None else ""
+    return f"{reference.setting}, the first guess that worked{why}"
+
+
+def times(ratio: float | None) -> str:
+    """A speed-up in a table: ``2.31x``; empty where there is none."""
+    return "" if ratio is None else f"{ratio:.2f}x"
+
+
+def assigned(setting: Setting, knobs: tuple[Knob, ...]) -> str:
+    """A setting in the order in which the study lists its knobs."""
+    if setting.is_baseline:
+        return "defaults"
+    order = {knob.name: place for place, knob in enumerate(knobs)}
+    items = sorted(setting.items, key=lambda item: (order.get(item[0], len(order)), item[0]))
+    return " ".join(f"{name}={value}" for name, value in items)
