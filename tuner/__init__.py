@@ -1,0 +1,45 @@
+"""Finds the fastest runtime setting for a distributed training command.
+
+>>> import tuner
+>>> result = tuner.tune(spec)  # doctest: +SKIP
+
+``tune`` prints nothing and never exits; it raises :class:`TunerError` for what went wrong.
+The names load when they are first used, so that ``import tuner`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tuner.errors import TunerError
+    from tuner.model import Result, StudySpec
+    from tuner.study import tune
+
+    __version__: str
+
+__all__ = ["Result", "StudySpec", "TunerError", "__version__", "tune"]
+
+_HOMES = {
+    "Result": "tuner.model",
+    "StudySpec": "tuner.model",
+    "TunerError": "tuner.errors",
+    "tune": "tuner.study",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name at its first use."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tuner")
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tuner' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,265 @@
+"""The ``tune`` command group: finds commands lazily, and takes ``tune [options]`` as ``tune run``.
+
+Only click is imported here: ``tune --help`` and completion answer before anything heavy loads.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tuner.errors import UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+#: Each command with its line in the help; its module is ``tuner.cli.<name>``.
+COMMANDS = {
+    "run": "Find the fastest setting (also without the word `run`).",
+    "show": "Show a study: result, trials, importance, failures.",
+    "studies": "List the studies in the database.",
+    "export": "Hand over the best setting: sh, env, json, args, csv or md.",
+    "exec": "Run any command with the best setting.",
+    "dashboard": "Open a study in the browser (on this machine only).",
+    "init": "Write a study file with comments, to be edited.",
+    "completion": "Print the completion script for bash, zsh or fish.",
+}
+
+#: Where the words after the first ``--`` are kept (``ctx.meta`` is shared by all contexts).
+TAIL = "tuner.tail"
+
+EXAMPLES = (
+    ("tune --mpi-procs 8 --trials 50", "tune the shipped ChainerMN MNIST trainer"),
+    ("tune -n 4 -- python train.py --out {out} -j {iterator_workers}", "tune your own trainer"),
+    ("tune export --format sh -o job.sh", "the whole job with the best setting, as a script"),
+)
+
+
+def split_tail(args: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
+    """Cut ``args`` at the first ``--``; the second part is ``None`` where there is none.
+
+    Click would otherwise take ``tune … -- export`` for its own command ``export``.
+    """
+    words = list(args)
+    if "--" not in words:
+        return words, None
+    cut = words.index("--")
+    return words[:cut], tuple(words[cut + 1 :])
+
+
+def tail(ctx: click.Context) -> tuple[str, ...] | None:
+    """The words after the first ``--`` of the command line, ``None`` without one."""
+    words: tuple[str, ...] | None = ctx.meta.get(TAIL)
+    return words
+
+
+def nearest(word: str, candidates: Sequence[str]) -> str | None:
+    """The candidate that ``word`` was probably meant to be."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, candidates, n=1, cutoff=0.5)
+    return found[0] if found else None
+
+
+class TuneFormatter(click.HelpFormatter):
+    """Help with headings that stand out on a terminal."""
+
+    def write_heading(self, heading: str) -> None:
+        """Write a section's heading, bold where colours are wanted."""
+        text = heading + ":"
+        plain = bool(os.environ.get("NO_COLOR")) or not sys.stdout.isatty()
+        text = text if plain else click.style(text, bold=True)
+        self.write(f"{'':>{self.current_indent}}{text}\n")
+
+
+class TuneContext(click.Context):
+    """The context of every command."""
+
+    formatter_class = TuneFormatter
+
+
+class GroupedOption(click.Option):
+    """An option that stands under a heading in the help."""
+
+    def __init__(self, *args: Any, heading: str = "Options", **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.heading = heading
+
+
+class TuneCommand(click.Command):
+    """A command whose help is grouped by heading and ends with examples."""
+
+    context_class = TuneContext
+
+    def __init__(
+        self,
+        *args: Any,
+        examples: Sequence[tuple[str, str]] = (),
+        takes_tail: bool = False,
+        **attributes: Any,
+    ) -> None:
+        attributes.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+        super().__init__(*args, **attributes)
+        self.examples = tuple(examples)
+        self.takes_tail = takes_tail
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give back the words after ``--`` to a command that has no use for them as a tail."""
+        words = tail(ctx)
+        if words is not None and not self.takes_tail and not ctx.resilient_parsing:
+            args = [*args, "--", *words]
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings."""
+        write_options(self.get_params(ctx), ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        write_pairs(formatter, "Examples", self.examples)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete options; after ``--`` the words are the user's own command: files."""
+        if tail(ctx) is not None:
+            from click.shell_completion import CompletionItem
+
+            return [CompletionItem(incomplete, type="file")]
+        return super().shell_complete(ctx, incomplete)
+
+
+def write_options(
+    params: Sequence[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter
+) -> None:
+    """Write options under their headings, in the order of declaration, in one column."""
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for param in params:
+        record = param.get_help_record(ctx)
+        if record is not None:
+            heading = getattr(param, "heading", "Other options")
+            sections.setdefault(heading, []).append(record)
+    width = max((len(name) for rows in sections.values() for name, _ in rows), default=0)
+    for heading, rows in sections.items():
+        with formatter.section(heading):
+            formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+
+
+def write_pairs(
+    formatter: click.HelpFormatter, heading: str, rows: Sequence[tuple[str, str]]
+) -> None:
+    """Write command lines, each with what it does below it: never wrapped, to be copied."""
+    if rows:
+        with formatter.section(heading):
+            for line, meaning in rows:
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+                formatter.write(f"{'':>{formatter.current_indent}}    {meaning}\n")
+
+
+class TuneGroup(click.Group):
+    """``tune``: its commands are imported when they are asked for."""
+
+    context_class = TuneContext
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set the tail apart and put ``run`` in front where no command is named."""
+        words, rest = split_tail(args)
+        ctx.meta[TAIL] = rest
+        own = ("-h", "--help", "--version")
+        # While the first word is being completed, it may become a command.
+        undecided = ctx.resilient_parsing and not words and rest is None
+        if not undecided and (not words or (words[0].startswith("-") and words[0] not in own)):
+            words.insert(0, "run")
+        return super().parse_args(ctx, words)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"tuner.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one was meant."""
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            meant = nearest(args[0], list(COMMANDS))
+            hint = f"did you mean `tune {meant}`? " if meant else ""
+            raise UsageError(
+                f"unknown command: {args[0]}",
+                f"{hint}A program to be tuned stands after `--`: tune -- {args[0]} ...",
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The three ways to call it."""
+        formatter.write_usage("tune", "[OPTIONS]")
+        formatter.write_usage("tune", "[OPTIONS] -- PROGRAM [ARGUMENTS]", prefix=" " * 7)
+        formatter.write_usage("tune", "COMMAND [ARGUMENTS]", prefix=" " * 7)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples, commands, then the options of ``tune run``, which are ``tune``'s own."""
+        from tuner.cli.exits import MEANINGS
+
+        write_pairs(formatter, "Examples", EXAMPLES)
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+        run = self.get_command(ctx, "run")
+        assert run is not None
+        write_options([*run.params, *self.get_params(ctx)], ctx, formatter)
+        with formatter.section("Exit codes"):
+            formatter.write_dl(MEANINGS)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the commands, and the options of ``tune run``."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            run = self.get_command(ctx, "run")
+            assert run is not None
+            items = run.shell_complete(TuneContext(run, parent=ctx), incomplete)
+            own = [CompletionItem("--version", help="Show the version.")]
+            return items + [item for item in own if item.value.startswith(incomplete)]
+        return [
+            CompletionItem(name, help=text)
+            for name, text in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+
+
+def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Print the version; the metadata is read only when it is asked for."""
+    if value and not ctx.resilient_parsing:
+        import tuner
+
+        click.echo(f"tune {tuner.__version__}")
+        ctx.exit()
+
+
+cli = TuneGroup(
+    name="tune",
+    help=(
+        "Find the fastest runtime setting for a distributed training job, compare it with"
+        " your defaults, and hand it over ready to run."
+    ),
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=print_version,
+            help="Show the version.",
+        )
+    ],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
+)

@@ -1,0 +1,86 @@
+"""``tune completion``: the script for a shell, and the answers to what that script asks."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from tuner.cli import exits
+from tuner.cli.app import TuneCommand, cli
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+SHELLS = ("bash", "zsh", "fish")
+
+_HOW = {
+    "bash": 'eval "$(tune completion bash)"     in ~/.bashrc',
+    "zsh": 'eval "$(tune completion zsh)"      in ~/.zshrc, after compinit',
+    "fish": "tune completion fish > ~/.config/fish/completions/tune.fish",
+}
+
+
+@click.command(
+    "completion",
+    cls=TuneCommand,
+    help="Print the completion script for a shell.",
+    examples=tuple((line, f"for {shell}") for shell, line in _HOW.items()),
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+def command(shell: str) -> None:
+    """Print a completion script."""
+    complete(f"{shell}_source")
+
+
+def complete(instruction: str) -> int:
+    """Answer a completion script (``bash_complete``) or print one (``bash_source``)."""
+    from click.shell_completion import shell_complete
+
+    shell, _, action = instruction.partition("_")
+    if shell not in SHELLS or action not in ("source", "complete"):
+        return exits.USAGE
+    if shell == "bash":
+        _use_bash_without_space()
+    return shell_complete(cli, {}, "tune", "_TUNE_COMPLETE", instruction)
+
+
+def _use_bash_without_space() -> None:
+    """After ``omp_threads=`` no space: what follows is part of the same word."""
+    from click.shell_completion import BashComplete, add_completion_class
+
+    class Bash(BashComplete):
+        source_template = BashComplete.source_template.replace(
+            "    return 0\n",
+            "    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace\n    return 0\n",
+        )
+
+        @staticmethod
+        def _check_version() -> None:
+            """The script is printed for whichever bash will read it, not for the one here."""
+
+    add_completion_class(Bash, "bash")
+
+
+def knob_names(incomplete: str) -> list[CompletionItem]:
+    """``omp_threads=`` and the others."""
+    from click.shell_completion import CompletionItem
+
+    from tuner.knobs import KNOBS
+
+    return [
+        CompletionItem(f"{knob.name}=", help=knob.help)
+        for knob in KNOBS
+        if knob.name.startswith(incomplete)
+    ]
+
+
+def study_names(storage: str | None, incomplete: str) -> list[CompletionItem]:
+    """The stored studies; none where there is no database that can be read at once."""
+    from click.shell_completion import CompletionItem
+
+    from tuner.store.names import names
+
+    found = names(storage, os.environ)
+    return [CompletionItem(name) for name in found if name.startswith(incomplete)]

@@ -1,0 +1,80 @@
+"""``tune exec``: any command with the best setting's environment."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from tuner.cli.app import TuneCommand, tail
+from tuner.cli.options import StudyName, storage_option
+
+if TYPE_CHECKING:
+    from tuner.store import Store
+
+
+@click.command(
+    "exec",
+    cls=TuneCommand,
+    takes_tail=True,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "allow_interspersed_args": False,
+        "ignore_unknown_options": False,
+    },
+    help=(
+        "Run COMMAND with the environment of the best setting; placeholders such as"
+        " {iterator_workers} in it are replaced. The exit status is the command's."
+    ),
+    examples=(
+        ("tune exec -- python train.py -j {iterator_workers}", "with the latest study's setting"),
+        ("tune exec NAME -- env", "with that of another study"),
+    ),
+)
+@storage_option()
+@click.argument("words", nargs=-1, type=StudyName(), metavar="[STUDY] [--] COMMAND ...")
+@click.pass_context
+def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> int:
+    """Run a command with the best setting."""
+    from tuner import process, render
+    from tuner.cli import stored
+
+    store = stored.open_store(storage)
+    study, argv = split(words, tail(ctx), store)
+    data = stored.load(store, study)
+    unset, values = render.assignments(data.spec, data.best_setting, argv)
+    env = {name: value for name, value in os.environ.items() if name not in unset} | values
+    return process.execute(replace(argv, data.best_setting.as_dict()), env)
+
+
+def split(
+    words: tuple[str, ...], rest: tuple[str, ...] | None, store: Store
+) -> tuple[str | None, tuple[str, ...]]:
+    """The study and the command; without ``--`` the first word is a study if one is so called.
+
+    Raises:
+        UsageError: There is no command, or more than one word before ``--``.
+    """
+    from tuner.errors import UsageError
+
+    hint = "tune exec [STUDY] -- COMMAND"
+    if rest is None:
+        names = {summary.name for summary in store.studies()}
+        study, argv = (words[0], words[1:]) if words and words[0] in names else (None, words)
+    elif len(words) > 1:
+        raise UsageError(f"before `--` stands more than a study: {' '.join(words)}", hint)
+    else:
+        study, argv = (words[0] if words else None), rest
+    if not argv:
+        raise UsageError("there is no command to run", hint)
+    return study, argv
+
+
+def replace(argv: tuple[str, ...], values: dict[str, int | str]) -> tuple[str, ...]:
+    """The command with ``{knob}`` replaced; other braces stay, as they are the command's own."""
+    if not values:
+        return argv
+    known = re.compile("|".join(re.escape(f"{{{name}}}") for name in values))
+    return tuple(known.sub(lambda found: str(values[found[0][1:-1]]), word) for word in argv)

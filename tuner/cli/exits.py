@@ -1,0 +1,28 @@
+"""The exit codes of ``tune``, in one place; an error's own code is in ``tuner.errors``."""
+
+from __future__ import annotations
+
+import signal
+
+OK = 0
+#: A defect in ``tune`` itself (Python's own code for an uncaught exception).
+DEFECT = 1
+USAGE = 2
+NOTHING_MEASURED = 3
+LIMIT = 4
+BUSY = 5
+
+#: What ``tune --help`` says about them.
+MEANINGS = (
+    ("0", "a result"),
+    ("2", "a mistake in what was typed or in a file"),
+    ("3", "nothing could be measured"),
+    ("4", "every launch was stopped by the time limit"),
+    ("5", "another process holds this machine or the database"),
+    ("128+n", "ended by signal n (130: Ctrl-C); the same command continues"),
+)
+
+
+def by_signal(number: int = signal.SIGINT) -> int:
+    """The code of a program that was ended by a signal, as shells give it."""
+    return 128 + number

@@ -1,0 +1,34 @@
+"""``tune init``: a study file with comments, to be edited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tuner.cli.app import TuneCommand
+from tuner.cli.options import option
+
+
+@click.command(
+    "init",
+    cls=TuneCommand,
+    help="Write a study file with comments. `tune` takes up tune.toml in the current folder.",
+    examples=(("tune init && $EDITOR tune.toml && tune", "from nothing to the first study"),),
+)
+@click.argument("file", required=False, default="tune.toml", type=click.Path())
+@option("--force", is_flag=True, help="Overwrite a file that exists.")
+def command(file: str, force: bool) -> None:
+    """Write a study file."""
+    from tuner.cli import console
+    from tuner.cli.export import write
+    from tuner.errors import UsageError
+    from tuner.exporters import Export
+    from tuner.study_file import template
+
+    path = Path(file)
+    if path.exists() and not force:
+        raise UsageError(f"{file} exists already", "name another file, or add --force")
+    write(path, Export(text=template(path.stem)))
+    study = "" if file == "tune.toml" else f" --study {file}"
+    console.err(f"wrote {file}; edit its command, then: tune{study}")

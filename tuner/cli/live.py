@@ -1,0 +1,100 @@
+"""Progress that redraws itself on a terminal, made with rich."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from tuner import wording
+from tuner.cli import console
+from tuner.cli.tally import Tally
+from tuner.study.events import Event, Note
+
+#: Redraws a second: enough for a clock, too few to cost the trials a core.
+REFRESH_HZ = 2
+
+
+class LiveView:
+    """A progress bar, the best so far, and what runs now; drawn on stderr."""
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, screen: Console | None = None
+    ) -> None:
+        self.tally = Tally(clock)
+        self.screen = screen or console.rich_console(sys.stderr)
+        self._live = Live(
+            get_renderable=self.draw,
+            console=self.screen,
+            refresh_per_second=REFRESH_HZ,
+            transient=True,
+        )
+
+    def __enter__(self) -> LiveView:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Fold one event in; the next redraw shows it."""
+        self.tally.add(event)
+        if isinstance(event, Note):
+            self.screen.print(Text(event.text))
+
+    def draw(self) -> RenderableType:
+        """The whole view as it is now."""
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column(justify="right", no_wrap=True)
+        grid.add_column(overflow="ellipsis", no_wrap=True)
+        self._add_times(grid)
+        self._add_current(grid)
+        for number, line in enumerate(reversed(self.tally.last)):
+            grid.add_row("last" if number == 0 else "", "", Text(line, style="dim"))
+        return Group(self._bar(), grid)
+
+    def _bar(self) -> RenderableType:
+        tally = self.tally
+        left = "" if tally.left_s is None else f"about {wording.duration(tally.left_s)} left"
+        bar = Table.grid(padding=(0, 2))
+        bar.add_column(width=30)
+        bar.add_column(no_wrap=True)
+        bar.add_column(no_wrap=True, style="dim")
+        failed = f", {tally.failures} failed" if tally.failures else ""
+        bar.add_row(
+            ProgressBar(total=max(1, tally.asked), completed=tally.done),
+            f"{tally.done} of {tally.asked} settings{failed}",
+            f"{wording.clock(tally.elapsed_s)}  {left}",
+        )
+        return bar
+
+    def _add_times(self, grid: Table) -> None:
+        tally = self.tally
+        if tally.best_s is not None and tally.best is not None:
+            ratio = f"   {tally.ratio:.2f} times the defaults' speed" if tally.ratio else ""
+            name = wording.assigned(tally.best, tally.spec.knobs if tally.spec else ())
+            line = Text(name, style="bold green").append(ratio, style="not bold")
+            grid.add_row("best", Text(wording.seconds(tally.best_s), style="bold green"), line)
+        if tally.baseline_s is not None:
+            grid.add_row("defaults", wording.seconds(tally.baseline_s), "your environment as it is")
+        elif tally.baseline_failed:
+            grid.add_row("defaults", "failed", "compared with the first guess that works")
+
+    def _add_current(self, grid: Table) -> None:
+        current = self.tally.current
+        if current is None:
+            return
+        line = Text(self.tally.name(current.purpose, current.setting), style="cyan")
+        if current.progress is not None:
+            of = f" of {self.tally.iterations}" if self.tally.iterations else ""
+            line.append(f"   iteration {current.progress.iteration}{of}", style="default")
+        running_s = self.tally.clock() - current.started_s
+        grid.add_row("now", wording.clock(running_s), line)

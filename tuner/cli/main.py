@@ -1,0 +1,142 @@
+"""The entry point: the one place where errors become text and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from tuner.cli import exits
+from tuner.cli.app import cli, nearest
+from tuner.errors import TunerError
+
+if TYPE_CHECKING:
+    from tuner.model import Result
+
+#: The variable through which click's completion scripts call ``tune``.
+COMPLETE = "_TUNE_COMPLETE"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code and never raises.
+
+    Args:
+        argv: The words after the program's name; those of the process by default.
+    """
+    args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _quiet_pipe()
+    except Exception as error:  # the last place: a traceback is a defect, never an answer
+        return _report(error)
+    except KeyboardInterrupt as interrupt:
+        return _interrupted(interrupt)
+    return code
+
+
+def _run(args: list[str]) -> int:
+    if COMPLETE in os.environ:
+        from tuner.cli.completion import complete
+
+        return complete(os.environ[COMPLETE])
+    try:
+        with cli.make_context("tune", args) as ctx:
+            code = cli.invoke(ctx)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    return code if isinstance(code, int) else exits.OK
+
+
+def _report(error: Exception) -> int:
+    """Print an error the way all errors look, and give its exit code."""
+    if os.environ.get("TUNE_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, TunerError):
+        return say(error.message, error.hint, error.exit_code)
+    if isinstance(error, click.ClickException):
+        return say(*_click_error(error), exits.USAGE)
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return say(f"{error.strerror}{where}", "free space or change the path", exits.USAGE)
+    return _defect(error)
+
+
+def say(message: str, hint: str, code: int) -> int:
+    """Write an error and its next step to stderr; returns ``code``."""
+    red = bool(sys.stderr.isatty()) and not os.environ.get("NO_COLOR")
+    label = "\x1b[1;31merror:\x1b[0m" if red else "error:"
+    lines = message.strip().splitlines() or ["unknown"]
+    text = f"tune: {label} " + "\n  ".join(lines) + "\n"
+    for number, line in enumerate(hint.strip().splitlines()):
+        text += f"  {'next:' if number == 0 else '     '} {line}\n"
+    # A stderr in another encoding must not turn the error into a second one.
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stderr.flush()
+    return code
+
+
+def _click_error(error: click.ClickException) -> tuple[str, str]:
+    """The message and next step for what click found wrong."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "tune"
+    hint = f"`{path} --help` lists what it takes"
+    if isinstance(error, click.NoSuchOption) and context is not None:
+        known = [opt for param in context.command.get_params(context) for opt in param.opts]
+        meant = nearest(error.option_name, [opt for opt in known if opt.startswith("--")])
+        message = f"unknown option: {error.option_name}"
+        return message, f"did you mean {meant}? {hint}" if meant else hint
+    message = error.format_message().rstrip(".")
+    return message[:1].lower() + message[1:], hint
+
+
+def _interrupted(interrupt: KeyboardInterrupt) -> int:
+    """Say in one line what is kept and how to go on; gives the signal's code."""
+    import signal
+
+    from tuner import wording
+
+    number = getattr(interrupt, "signal_number", signal.SIGINT)
+    result: Result | None = getattr(interrupt, "result", None)
+    line = "interrupted"
+    if result is not None:
+        line += f"; {wording.count(result.launches, 'launch', 'launches')} kept"
+        if result.best is not None and result.best.elapsed_s is not None:
+            best = f"{result.best.setting}, {wording.seconds(result.best.elapsed_s)}"
+            line += f", best so far: {best}"
+        line += "; the same command continues (without --fresh)"
+    sys.stderr.write(f"\ntune: {line}\n")
+    return exits.by_signal(number)
+
+
+def _quiet_pipe() -> int:
+    """The reader has gone (``tune show | head``): end without a word, as other tools do."""
+    import signal
+
+    # Python flushes stdout at its exit; that must not fail a second time.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return exits.by_signal(signal.SIGPIPE)
+
+
+def _defect(error: Exception) -> int:
+    """An exception nobody foresaw: keep its traceback in a file and name the file."""
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="tune-error-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(f"argv: {sys.argv!r}\npython: {sys.version}\n")
+        traceback.print_exception(error, file=file)
+    return say(
+        f"a defect in tune: {type(error).__name__}: {error}",
+        f"please report it with {file.name}; nothing that was measured is lost",
+        exits.DEFECT,
+    )

@@ -1,0 +1,175 @@
+"""A study's result for people: what was found, what took effect, what to type next."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+
+from tuner import render, wording
+from tuner.cli import console
+from tuner.exporters import ExportInput, table
+from tuner.model import Effect, Failed, Finished, JsonDict, Verdict
+
+#: How each verdict is told.
+_VERDICTS = {
+    Verdict.HONOURED: "took effect",
+    Verdict.CAPPED: "capped",
+    Verdict.OVERRIDDEN: "overridden by the program",
+    Verdict.NOT_OBSERVABLE: "could not be observed",
+}
+
+
+def print_result(data: ExportInput, *, summary: bool) -> None:
+    """What was found: the end of ``tune`` (a ``summary``) and the top of ``tune show``."""
+    result, spec = data.result, data.spec
+    machine = f"{wording.count(spec.layout.ranks, 'rank')} on {spec.machine.hostname}"
+    console.out(
+        console.heading(f"Study {spec.name}")
+        + f": {result.state.value}, {wording.count(result.trials, 'setting')} measured in"
+        f" {wording.count(result.launches, 'launch', 'launches')}"
+        f" ({machine}, {wording.launcher(spec.launcher)})"
+    )
+    if result.reason:
+        console.out(f"  ended:     {result.reason}")
+    best = data.best_setting if result.best else None
+    if best is not None:
+        console.out(console.heading(f"  best:      {wording.assigned(best, spec.knobs)}"))
+    console.out(console.heading(f"             {wording.comparison(result)}"))
+    _print_block("Knobs in the best run", effect_lines(data))
+    _print_block("Not tuned here", [f"{name}: {why}" for name, why in left_out(data)])
+    _print_block(
+        "Set in your environment, so part of the defaults",
+        [f"{name}={value}" for name, value in sorted(inherited(data).items())],
+    )
+    if summary:
+        _print_block("Failed launches (`tune show` has the logs)", failure_lines(data))
+    _print_block("Notes", list(dict.fromkeys((*result.notes, *data.pooling.notes))))
+
+
+def print_next(data: ExportInput, storage: str | None) -> None:
+    """The commands to type next: to be copied as they stand."""
+    place = f" --storage {shlex.quote(storage)}" if storage else ""
+    name = f" {shlex.quote(data.spec.name)}{place}"
+    rows = [
+        (f"tune show{name}", "every setting, importance, failures"),
+        (f"tune dashboard{place}", "the same in the browser"),
+    ]
+    if data.result.best is not None:
+        rows = [
+            (f"tune export{name} --format sh -o job.sh", "the whole job with this setting"),
+            *rows,
+            (f"tune exec{name} -- COMMAND", "any command with this setting"),
+        ]
+    width = max(len(line) for line, _ in rows)
+    _print_block("Next", [f"{line.ljust(width)}   {what}" for line, what in rows])
+
+
+def print_settings(data: ExportInput) -> None:
+    """A table of every setting, the fastest first."""
+    names = [knob.name for knob in data.spec.knobs]
+    rows = []
+    for found in data.measurements:
+        values = found.setting.as_dict()
+        what = "your defaults" if found.setting.is_baseline else ""
+        rows.append(
+            [
+                "failed" if found.elapsed_s is None else wording.seconds(found.elapsed_s),
+                wording.times(table.speed_up(data, found)),
+                str(len(found.samples)),
+                *(str(values.get(name, "-")) for name in names),
+                what,
+            ]
+        )
+    console.out()
+    console.out(console.heading("Settings"))
+    titles = ["time", "faster", "runs", *names, ""]
+    console.print_table(titles, rows, right=set(range(3 + len(names))))
+
+
+def print_importance(weights: dict[str, float]) -> None:
+    """How much each knob bears on the time, as Optuna estimates it from the trials."""
+    width = max((len(name) for name in weights), default=0)
+    ranked = sorted(weights.items(), key=lambda item: -item[1])
+    _print_block(
+        "Importance (share of the variance, estimated)",
+        [f"{name.ljust(width)}  {share:4.0%}  {'#' * round(share * 30)}" for name, share in ranked],
+    )
+
+
+def print_failures(data: ExportInput) -> None:
+    """Each failed launch with its reason and where its log lies."""
+    lines = []
+    for failed in failures(data):
+        lines.append(f"launch {failed['number']} ({failed['name']}): {failed['failure']}")
+        lines.append(f"    {failed['folder']}/output.log")
+    _print_block("Failed launches", lines)
+
+
+def failures(data: ExportInput) -> list[JsonDict]:
+    """The failed launches, for people and for ``--json``."""
+    return [
+        {
+            "number": record.number,
+            "purpose": record.purpose.value,
+            "setting": record.setting.as_dict(),
+            "name": wording.assigned(record.setting, data.spec.knobs),
+            "failure": wording.failure(record.outcome.ending),
+            "log_tail": record.outcome.ending.log_tail,
+            "exit_code": record.outcome.exit_code,
+            "folder": record.folder,
+        }
+        for record in data.records
+        if isinstance(record.outcome.ending, Failed)
+    ]
+
+
+def best_effects(data: ExportInput) -> list[Effect]:
+    """How each knob of the best setting took effect, as observed in its last run."""
+    effects: dict[str, Effect] = {}
+    for record in data.records:
+        same = data.pooling.canonical(record.setting) == data.best_setting
+        if same and isinstance(record.outcome.ending, Finished):
+            effects |= {effect.knob: effect for effect in record.outcome.effects}
+    return list(effects.values())
+
+
+def effect_lines(data: ExportInput) -> list[str]:
+    """The same in words."""
+    lines = []
+    for effect in best_effects(data) if data.result.best else []:
+        seen = ""
+        if effect.observed is not None and effect.observed != effect.asked:
+            seen = f", came to {effect.observed}"
+        why = f" ({effect.reason})" if effect.reason else ""
+        lines.append(f"{effect.knob}={effect.asked}: {_VERDICTS[effect.verdict]}{seen}{why}")
+    return lines
+
+
+def left_out(data: ExportInput) -> list[tuple[str, str]]:
+    """The knobs that are not tuned, each with the reason: before the study, and found in it."""
+    return [*data.spec.left_out, *data.pooling.dropped]
+
+
+def inherited(data: ExportInput) -> dict[str, str]:
+    """Variables of the knobs that the user's own environment set for the baseline."""
+    for record in data.records:
+        if record.setting.is_baseline:
+            return render.inherited(record.env, data.spec.knobs)
+    return {}
+
+
+def failure_lines(data: ExportInput) -> list[str]:
+    """The reasons of failed launches, each once, with how often it came."""
+    reasons = Counter(failed["failure"] for failed in failures(data))
+    return [
+        f"{wording.count(number, 'launch', 'launches')}: {why}"
+        for why, number in reasons.most_common()
+    ]
+
+
+def _print_block(title: str, lines: list[str]) -> None:
+    if lines:
+        console.out()
+        console.out(console.heading(title))
+        for line in lines:
+            console.out(f"  {line}")

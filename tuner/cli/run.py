@@ -1,0 +1,241 @@
+"""``tune run`` (and ``tune`` by itself): a study from what was typed to its result."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tuner.cli import exits
+from tuner.cli.app import EXAMPLES, TuneCommand, tail
+from tuner.cli.options import KnobDomain, Seconds, json_option, option, storage_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from tuner.model import Result, StudySpec
+    from tuner.study.events import Event
+
+#: A study file of this name in the current folder is taken up by itself.
+LOCAL_FILE = "tune.toml"
+
+_WHAT = "What to run"
+_SPACE = "What to try"
+_LIMITS = "How much"
+_PLACE = "Where it is kept"
+_OUTPUT = "Output"
+
+
+@click.command(
+    "run",
+    cls=TuneCommand,
+    takes_tail=True,
+    examples=EXAMPLES[:2],
+    help=(
+        "Find the fastest setting of a program that runs under mpirun. The program stands after"
+        " `--`; without one the study file says it. `tune [OPTIONS]` is the same as"
+        " `tune run [OPTIONS]`. The same command continues an interrupted study."
+    ),
+)
+@option("--mpi-procs", "-n", "ranks", type=int, metavar="N", heading=_WHAT, help="MPI ranks.")
+@option(
+    "--study",
+    "study_file",
+    metavar="FILE",
+    type=click.Path(),
+    heading=_WHAT,
+    help="Study file [tune.toml here, else the shipped chainer_mnist.toml].",
+)
+@option("--name", metavar="NAME", heading=_WHAT, help="The study's name [made from the rest].")
+@option(
+    "--mpirun",
+    metavar="PATH",
+    heading=_WHAT,
+    help="Which mpirun [TUNE_MPIRUN, else the program's own].",
+)
+@option(
+    "--mpirun-arg",
+    "mpirun_args",
+    metavar="ARG",
+    multiple=True,
+    heading=_WHAT,
+    help="One more argument for mpirun; repeat it.",
+)
+@option("--objective", metavar="KIND", heading=_WHAT, help="How the time is read [logreport].")
+@option("--log", metavar="FILE", heading=_WHAT, help="The log below {out} [log].")
+@option(
+    "--knob",
+    "knobs",
+    metavar="NAME=DOMAIN",
+    type=KnobDomain(),
+    multiple=True,
+    heading=_SPACE,
+    help="omp_threads=1..16, communicator=naive,flat; repeat it.",
+)
+@option(
+    "--fix",
+    "fixes",
+    metavar="NAME=VALUE",
+    type=KnobDomain(),
+    multiple=True,
+    heading=_SPACE,
+    help="Hold a knob at one value; repeat it.",
+)
+@option(
+    "--default",
+    "defaults",
+    metavar="NAME=VALUE",
+    type=KnobDomain(),
+    multiple=True,
+    heading=_SPACE,
+    help="A placeholder's value in the baseline; repeat it.",
+)
+@option("--seed", type=int, metavar="N", heading=_SPACE, help="Seed of the search [0].")
+@option("--trials", type=int, metavar="N", heading=_LIMITS, help="The most settings to try [50].")
+@option(
+    "--trial-limit",
+    type=Seconds(),
+    metavar="TIME",
+    heading=_LIMITS,
+    help="Stop a launch after 90, 90s or 2m.",
+)
+@option(
+    "--warm-ups", type=int, metavar="N", heading=_LIMITS, help="First launches thrown away [1]."
+)
+@storage_option(_PLACE)
+@option("--outputs", metavar="FOLDER", heading=_PLACE, help="Folders of the launches [beside it].")
+@option("--fresh", is_flag=True, heading=_PLACE, help="Throw away the stored study; start anew.")
+@option("--wait", is_flag=True, heading=_PLACE, help="Wait while another study runs here.")
+@option("--dry-run", is_flag=True, heading=_OUTPUT, help="Print the first launches; run nothing.")
+@json_option(_OUTPUT)
+@option("--quiet", "-q", is_flag=True, heading=_OUTPUT, help="No progress, only the result.")
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:
+    """Run one study."""
+    spec = _spec(options, tail(ctx))
+    outputs = Path(options["outputs"]) if options["outputs"] else None
+    if options["dry_run"]:
+        return _dry_run(spec, options["as_json"])
+    from tuner.study import tune
+
+    with _view(options["quiet"]) as view:
+        result = tune(
+            spec,
+            storage=options["storage"],
+            outputs=outputs,
+            fresh=options["fresh"],
+            wait=options["wait"],
+            on_event=view,
+        )
+    return _finish(result, options)
+
+
+def _spec(options: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
+    """What was typed, and the study file, as a spec."""
+    from tuner import study_file
+    from tuner.cli import console
+    from tuner.errors import UsageError
+
+    if words == ():
+        raise UsageError("there is no program after `--`", "tune -- python train.py --out {out}")
+    path, source = _study_path(options["study_file"], words is not None)
+    if path is not None and source == LOCAL_FILE:
+        console.err(f"tune: using ./{LOCAL_FILE} (another: --study FILE)")
+    return study_file.build_spec(
+        file=study_file.load(path) if path is not None else None,
+        source=source,
+        command=words,
+        options=study_file.RunOptions(
+            ranks=options["ranks"],
+            trials=options["trials"],
+            knobs=options["knobs"],
+            fixes=options["fixes"],
+            defaults=options["defaults"],
+            name=options["name"],
+            mpirun=options["mpirun"],
+            mpirun_args=options["mpirun_args"],
+            seed=options["seed"],
+            trial_limit_s=options["trial_limit"],
+            warm_ups=options["warm_ups"],
+            objective=options["objective"],
+            log=options["log"],
+        ),
+        environ=os.environ,
+        cwd=Path.cwd(),
+    )
+
+
+def _study_path(given: str | None, has_command: bool) -> tuple[Path | None, str]:
+    """The study file and how to name it; a command of the user's own needs none."""
+    if given is not None:
+        return Path(given), given
+    if Path(LOCAL_FILE).is_file():
+        return Path(LOCAL_FILE), LOCAL_FILE
+    if has_command:
+        return None, "command line"
+    from importlib.resources import files
+
+    return Path(str(files("tuner.studies") / "chainer_mnist.toml")), "chainer_mnist.toml (shipped)"
+
+
+def _dry_run(spec: StudySpec, as_json: bool) -> int:
+    """Print what the baseline and the guesses would run."""
+    from tuner import render, space, wording
+    from tuner.cli import console
+    from tuner.exporters.json import dumps, spec_json
+    from tuner.model import BASELINE
+
+    folder = Path("OUTPUTS")
+    launches = [
+        (setting, render.launch(spec, setting, folder, environ=os.environ, cwd=Path.cwd()).argv)
+        for setting in (BASELINE, *space.guesses(spec))
+    ]
+    if as_json:
+        rows = [{"setting": setting, "argv": argv} for setting, argv in launches]
+        document = {"schema": "tuner.dry-run/1", "study": spec_json(spec), "launches": rows}
+        sys.stdout.write(dumps(document))
+        return exits.OK
+    for setting, argv in launches:
+        console.out(f"# {wording.assigned(setting, spec.knobs)}")
+        console.out(shlex.join(argv))
+    size = space.size([knob for knob in spec.knobs if knob.name not in spec.fixed.as_dict()])
+    console.out(f"# then up to {spec.trials} of {wording.count(size, 'setting')} by search")
+    for name, why in spec.left_out:
+        console.out(f"# not tuned: {name}: {why}")
+    return exits.OK
+
+
+def _view(quiet: bool) -> AbstractContextManager[Callable[[Event], None]]:
+    """The live view on a terminal, timed lines elsewhere."""
+    from tuner.cli import console
+    from tuner.cli.plain import PlainView, QuietView
+
+    if quiet:
+        return QuietView()
+    if not console.is_live(sys.stderr):
+        return PlainView()
+    from tuner.cli.live import LiveView
+
+    return LiveView()
+
+
+def _finish(result: Result, options: dict[str, Any]) -> int:
+    """Attach the result to the dashboard's study, print it, and give the exit code."""
+    from tuner import dashboard
+    from tuner.cli import report, stored
+    from tuner.exporters.json import dumps, result_json
+
+    store = stored.open_store(options["storage"])
+    data = stored.load(store, result.study)
+    dashboard.annotate(store.url, data)
+    if options["as_json"]:
+        sys.stdout.write(dumps({"schema": "tuner.result/1", **result_json(result)}))
+    else:
+        report.print_result(data, summary=True)
+        report.print_next(data, options["storage"])
+    return exits.OK if result.best is not None else exits.NOTHING_MEASURED

@@ -1,0 +1,51 @@
+"""``tune show``: one stored study in full."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tuner.cli.app import TuneCommand
+from tuner.cli.options import json_option, storage_option, study_argument
+
+
+@click.command(
+    "show",
+    cls=TuneCommand,
+    help="Show a study: result, every setting, importance, failures. The latest by default.",
+    examples=(("tune show", "the latest study"), ("tune show NAME --json | jq .result.best", "")),
+)
+@study_argument()
+@storage_option()
+@json_option()
+def command(study: str | None, storage: str | None, as_json: bool) -> None:
+    """Show one study."""
+    from tuner.cli import report, stored
+    from tuner.exporters import table
+    from tuner.exporters.json import dumps, effect_json, measurement_json, result_json
+    from tuner.study.importance import importance
+
+    store = stored.open_store(storage)
+    data = stored.load(store, study)
+    weights = importance(store, data.spec.name)
+    if as_json:
+        document = {
+            "schema": "tuner.show/1",
+            "result": result_json(data.result),
+            "measurements": [
+                measurement_json(found) | {"ratio": table.speed_up(data, found)}
+                for found in data.measurements
+            ],
+            "importance": weights,
+            "effects": [effect_json(effect) for effect in report.best_effects(data)],
+            "left_out": dict(report.left_out(data)),
+            "inherited": report.inherited(data),
+            "failures": report.failures(data),
+        }
+        sys.stdout.write(dumps(document))
+        return
+    report.print_result(data, summary=False)
+    report.print_settings(data)
+    report.print_importance(weights)
+    report.print_failures(data)

@@ -1,0 +1,47 @@
+"""Reads a stored study for the commands that show it or hand it over."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from tuner.errors import UsageError
+from tuner.exporters import ExportInput
+
+if TYPE_CHECKING:
+    from tuner.store import Store
+
+
+def open_store(storage: str | None) -> Store:
+    """The database, which must exist; the errors are those of ``Store.open``."""
+    from tuner.store import Store, resolve_url
+
+    return Store.open(resolve_url(storage, os.environ), create=False)
+
+
+def chosen(store: Store, study: str | None) -> str:
+    """The study that was named, else the latest one.
+
+    Raises:
+        UsageError: There is no study yet.
+    """
+    from tuner.store import display_url
+
+    name = study or store.latest()
+    if name is None:
+        raise UsageError(
+            f"there is no study in {display_url(store.url)} yet",
+            "`tune --mpi-procs 8 --trials 50` makes one",
+        )
+    return name
+
+
+def load(store: Store, study: str | None) -> ExportInput:
+    """All that is known of one study; the latest where none is named."""
+    from tuner.pooling import Pooling
+    from tuner.study import result
+
+    name = chosen(store, study)
+    spec = store.load(name).spec
+    records = tuple(store.launches(name))
+    return ExportInput(spec, result(store, name), records, Pooling.from_records(spec, records))

@@ -1,0 +1,49 @@
+"""``tune studies``: what is in the database."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tuner.cli.app import TuneCommand
+from tuner.cli.options import json_option, storage_option
+
+
+@click.command("studies", cls=TuneCommand, help="List the studies, the latest first.")
+@storage_option()
+@json_option()
+def command(storage: str | None, as_json: bool) -> None:
+    """List the studies."""
+    from tuner import wording
+    from tuner.cli import console, stored
+    from tuner.exporters.json import dumps, plain
+    from tuner.store import display_url
+
+    store = stored.open_store(storage)
+    found = store.studies()
+    if as_json:
+        sys.stdout.write(dumps({"schema": "tuner.studies/1", "studies": plain(found)}))
+        return
+    if not found:
+        stored.chosen(store, None)
+    rows = []
+    for study in found:
+        ratio = study.baseline_s / study.best_s if study.baseline_s and study.best_s else None
+        rows.append(
+            [
+                study.name,
+                str(study.state),
+                "" if study.best_s is None else wording.seconds(study.best_s),
+                "" if study.baseline_s is None else wording.seconds(study.baseline_s),
+                wording.times(ratio),
+                str(study.trials),
+                "" if study.best_setting is None else str(study.best_setting),
+            ]
+        )
+    console.print_table(
+        ["study", "state", "best", "defaults", "faster", "settings", "best setting"],
+        rows,
+        right={2, 3, 4, 5},
+    )
+    console.err(f"in {display_url(store.url)}")

@@ -1,0 +1,126 @@
+"""The state behind the live view: events are folded in, lines come out. Pure but for the clock."""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tuner import stats, wording
+from tuner.model import Failed, Finished, Progress, Purpose, Setting, StudySpec
+from tuner.study.events import (
+    Event,
+    LaunchEnded,
+    LaunchProgress,
+    LaunchStarted,
+    StudyStarted,
+)
+
+#: How many of the latest launches the estimate of the time left is made of.
+RECENT = 8
+
+
+@dataclass
+class Current:
+    """The launch that runs now."""
+
+    purpose: Purpose
+    setting: Setting
+    started_s: float
+    progress: Progress | None = None
+
+
+@dataclass
+class Tally:
+    """What has happened so far in this run of ``tune``."""
+
+    clock: Callable[[], float]
+    spec: StudySpec | None = None
+    done: int = 0
+    asked: int = 0
+    best_s: float | None = None
+    best: Setting | None = None
+    baseline_s: float | None = None
+    baseline_failed: bool = False
+    iterations: int | None = None
+    current: Current | None = None
+    failures: int = 0
+    last: deque[str] = field(default_factory=lambda: deque(maxlen=3))
+    walls_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    started_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.started_s = self.clock()
+
+    def add(self, event: Event) -> None:
+        """Fold one event in."""
+        if isinstance(event, StudyStarted):
+            self.spec, self.asked, self.done = event.spec, event.spec.trials, event.measured
+        elif isinstance(event, LaunchStarted):
+            self.current = Current(event.purpose, event.setting, self.clock())
+            self.asked = event.trials
+            if event.trial is not None:
+                self.done = max(self.done, event.trial - 1)
+        elif isinstance(event, LaunchProgress) and self.current is not None:
+            self.current.progress = event.progress
+        elif isinstance(event, LaunchEnded):
+            self._ended(event)
+
+    def _ended(self, event: LaunchEnded) -> None:
+        record, ending = event.record, event.record.outcome.ending
+        if self.current is not None:
+            self.walls_s.append(self.clock() - self.current.started_s)
+        self.current = None
+        if record.purpose in stats.TRIALS:
+            self.done = min(self.asked, self.done + 1)
+        if isinstance(ending, Finished):
+            self.iterations = ending.iterations
+        elif record.purpose is Purpose.BASELINE:
+            self.baseline_failed = True
+        self.failures += isinstance(ending, Failed)
+        measurement = event.measurement
+        if measurement is not None and measurement.elapsed_s is not None:
+            if record.purpose is Purpose.BASELINE:
+                self.baseline_s = measurement.elapsed_s
+            if event.is_best:
+                self.best_s, self.best = measurement.elapsed_s, measurement.setting
+        self.last.append(self.ended_line(event))
+
+    def ended_line(self, event: LaunchEnded) -> str:
+        """One launch that ended, in one line."""
+        record, ending = event.record, event.record.outcome.ending
+        what = self.name(record.purpose, record.setting)
+        if isinstance(ending, Failed):
+            return f"{what}: {wording.failure(ending)}"
+        mark = "  (best so far)" if event.is_best else ""
+        return f"{what}: {wording.seconds(ending.elapsed_s)}{mark}"
+
+    def name(self, purpose: Purpose, setting: Setting) -> str:
+        """A launch by what it is for: ``your defaults``, ``warm-up``, or its setting."""
+        if purpose is Purpose.WARM_UP:
+            return "warm-up (not counted)"
+        if setting.is_baseline:
+            return "your defaults"
+        return wording.assigned(setting, self.spec.knobs if self.spec else ())
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since this run of ``tune`` began."""
+        return self.clock() - self.started_s
+
+    @property
+    def left_s(self) -> float | None:
+        """An estimate of the seconds left; ``None`` before the first launch has ended."""
+        if not self.walls_s:
+            return None
+        typical_s = statistics.median(self.walls_s)
+        running_s = self.clock() - self.current.started_s if self.current else 0.0
+        return max(0.0, (self.asked - self.done) * typical_s - running_s)
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster the best so far is than the defaults."""
+        if self.best_s is None or self.baseline_s is None:
+            return None
+        return self.baseline_s / self.best_s
