@@ -1,0 +1,26 @@
+"""Optuna's side of a study for those who show it: the dashboard's storage and study."""
+
+from __future__ import annotations
+
+import optuna
+from optuna.storages import RDBStorage
+
+from tuner.store.database import BUSY_S, engine_options
+from tuner.store.failures import translated
+
+
+def open_storage(url: str) -> RDBStorage:
+    """Optuna's storage in a database of ours; raises what the store raises."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    # Optuna fills in "{SCHEMA_VERSION}": braces of the path must not be taken for it.
+    escaped = url.replace("{", "{{").replace("}", "}}")
+    with translated(url, optuna.exceptions.OptunaError):
+        return RDBStorage(escaped, engine_options(url, BUSY_S))
+
+
+def load(storage: RDBStorage, name: str) -> optuna.Study | None:
+    """The study of that name; ``None`` before its first trial was told."""
+    try:
+        return optuna.load_study(study_name=name, storage=storage)
+    except KeyError:
+        return None
