@@ -1,0 +1,26 @@
+"""The loop: ask, measure, tell. The only package that imports Optuna, and only when it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tuner.study.findings import result
+    from tuner.study.interruption import StudyInterrupted
+    from tuner.study.loop import tune
+
+__all__ = ["StudyInterrupted", "result", "tune"]
+
+_HOMES = {
+    "StudyInterrupted": "interruption",
+    "result": "findings",
+    "tune": "loop",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,142 @@
+"""Opening a database: the engine, the file, our tables, and what can be wrong with each."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from tuner.errors import UsageError
+from tuner.store import filesystem, schema
+from tuner.store.failures import from_os_error, translated
+from tuner.store.urls import display_url, sqlite_path
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Engine
+
+#: How long a statement waits for another process that holds the database.
+BUSY_S = 10.0
+
+#: A server that does not answer in this time is not there.
+CONNECT_S = 10
+
+
+def engine_options(url: str, busy_s: float = BUSY_S) -> dict[str, Any]:
+    """Keyword arguments of ``create_engine``, for our engine and for Optuna's."""
+    if sqlite_path(url) is not None:
+        return {"connect_args": {"timeout": busy_s}}
+    # lock_timeout: PostgreSQL's own default is to wait for ever.
+    options = f"-c lock_timeout={int(busy_s * 1000)}"
+    return {
+        "connect_args": {"connect_timeout": CONNECT_S, "options": options},
+        "pool_pre_ping": True,  # a restarted server leaves dead connections behind
+    }
+
+
+def connect(url: str, *, create: bool, busy_s: float = BUSY_S) -> Engine:
+    """An engine whose tables are there and can be used.
+
+    Args:
+        create: Make the file and the tables where they are missing, and check that they can
+            be written; otherwise nothing is written at all.
+
+    Raises:
+        UsageError: Missing, read-only, corrupt, not a database, on a network file system, of
+            a newer schema, or a server that cannot be reached.
+        BusyError: Locked for longer than ``busy_s`` seconds.
+    """
+    path = sqlite_path(url)
+    if path is not None:
+        _prepare_file(path, create=create)
+    with translated(url):
+        engine = _engine(url, busy_s)
+        _prepare_tables(engine, url, create=create)
+    return engine
+
+
+def _engine(url: str, busy_s: float) -> Engine:
+    try:
+        engine = sa.create_engine(url, **engine_options(url, busy_s))
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"--storage {display_url(url)}: the module {error.name} is not installed",
+            'Install it: pip install "tuner[postgres]"',
+        ) from error
+    except (sa.exc.ArgumentError, ValueError) as error:
+        raise UsageError(
+            f"--storage {display_url(url)} is not a database URL: {error}",
+            "Write the path of an SQLite file, or postgresql://USER@HOST:PORT/NAME.",
+        ) from error
+    if engine.dialect.name == "sqlite":
+        sa.event.listen(engine, "connect", _enforce_foreign_keys)
+    return engine
+
+
+def _enforce_foreign_keys(connection: Any, _: Any) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")  # SQLite's default is off
+
+
+def _prepare_file(path: Path, *, create: bool) -> None:
+    filesystem.require_local(path)
+    if path.is_dir():
+        raise UsageError(f"the database {path} is a folder", "Name a file in it with --storage.")
+    if path.exists():
+        return
+    if not create:
+        raise UsageError(
+            f"there is no database {path} yet",
+            "Run tune first, or name another database with --storage FILE.",
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Command lines may hold secrets: only for the owner, from the first byte on.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise from_os_error(
+            error, f"the database {path}", "Choose another place with --storage FILE."
+        ) from error
+
+
+def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
+    version = _version(engine)
+    if version is not None and version > schema.SCHEMA_VERSION:
+        raise UsageError(
+            f"the database {display_url(url)} was made by a newer tune"
+            f" (schema {version}, this one knows {schema.SCHEMA_VERSION})",
+            "Update tune, or choose another database with --storage FILE.",
+        )
+    if not create:
+        if version is None:
+            raise UsageError(
+                f"the database {display_url(url)} holds no studies of tune",
+                "Run tune first, or name another database with --storage FILE.",
+            )
+        return
+    with engine.begin() as connection:
+        for table in schema.metadata.sorted_tables:
+            connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
+            for index in table.indexes:
+                connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
+    _write_version(engine)
+
+
+def _version(engine: Engine) -> int | None:
+    if not sa.inspect(engine).has_table(schema.meta.name):
+        return None
+    with engine.connect() as connection:
+        return connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
+
+
+def _write_version(engine: Engine) -> None:
+    """Write the version; also the proof that the database can be written."""
+    values = {"schema_version": schema.SCHEMA_VERSION}
+    with engine.begin() as connection:
+        if connection.execute(sa.update(schema.meta).values(values)).rowcount:
+            return
+    with suppress(sa.exc.IntegrityError), engine.begin() as connection:
+        # The error says that another process wrote the same row in the meantime.
+        connection.execute(sa.insert(schema.meta).values(id=1, **values))

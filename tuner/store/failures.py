@@ -1,0 +1,114 @@
+"""From what a database or a disk complains about to one error that a user can act on."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from tuner.errors import BusyError, TunerError, UsageError
+from tuner.store.urls import display_url
+
+#: What a full disk says: SQLite, the C library, PostgreSQL.
+_FULL = ("database or disk is full", "no space left on device", "could not extend file")
+_READ_ONLY = ("readonly database", "read-only transaction", "read-only file system")
+_CORRUPT = ("malformed", "file is not a database", "invalid page", "disk image")
+_UNREACHABLE = ("connection", "could not translate host name", "authentication", "does not exist")
+
+
+@contextmanager
+def translated(url: str, *also: type[Exception]) -> Iterator[None]:
+    """Turn the errors of a database into a :class:`TunerError`.
+
+    Args:
+        url: The database, for the message.
+        also: More classes to translate, where a library wraps the errors in its own.
+    """
+    kinds: tuple[type[Exception], ...] = (SQLAlchemyError, sqlite3.Error, *also)
+    try:
+        yield
+    except kinds as error:
+        raise translate(error, url) from error
+
+
+def translate(error: BaseException, url: str) -> TunerError:
+    """The error for the user; what is not known keeps the database's own first line."""
+    place = display_url(url)
+    text = " ".join(str(e) for e in _chain(error)).lower()
+    if any(word in text for word in _FULL):
+        return disk_full(place)
+    if "database is locked" in text or "lock timeout" in text:
+        return BusyError(
+            f"the database {place} is locked by another process",
+            "End the program that holds it, then run the same command again:"
+            " what was measured is kept.",
+        )
+    if any(word in text for word in _READ_ONLY):
+        return UsageError(
+            f"the database {place} is read-only",
+            "Make the file and its folder writable, or choose another with --storage FILE.",
+        )
+    if "not a database" in text:
+        return UsageError(
+            f"{place} is not an SQLite database", "Choose another file with --storage FILE."
+        )
+    if any(word in text for word in _CORRUPT):
+        return UsageError(
+            f"the database {place} is corrupt",
+            "Restore a copy, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW;"
+            " a new one is made with --storage FILE.",
+        )
+    return _other(text, _first_line(error), place)
+
+
+def _other(text: str, line: str, place: str) -> TunerError:
+    if "unable to open database file" in text:
+        return UsageError(
+            f"the database {place} cannot be opened",
+            "Check that it is a file that you may read and write, in a folder that you may"
+            " write to, or choose another with --storage FILE.",
+        )
+    if "disk i/o error" in text:
+        return TunerError(
+            f"the disk of the database {place} gave an input/output error",
+            "See the kernel's log (dmesg); what was saved before is kept.",
+        )
+    if any(word in text for word in _UNREACHABLE):
+        return UsageError(
+            f"the database {place} cannot be used: {line}",
+            "Check host, port, user, password and name in --storage, and that the server runs.",
+        )
+    return TunerError(f"the database {place} failed: {line}", "What was saved before is kept.")
+
+
+def disk_full(place: object) -> TunerError:
+    """The error for a disk without space."""
+    return TunerError(
+        f"the disk is full: {place} could not be written",
+        "Free some space, then run the same command again: what was saved before is kept.",
+    )
+
+
+def from_os_error(error: OSError, place: object, fix: str) -> TunerError:
+    """The error for a file or folder that cannot be made or written."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return disk_full(place)
+    return UsageError(f"{place} cannot be written: {error.strerror or error}", fix)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and what it came from, as libraries wrap each other's."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = getattr(error, "orig", None) or error.__cause__ or error.__context__
+
+
+def _first_line(error: BaseException) -> str:
+    """The innermost message: the database's own words, without the wrapper's."""
+    *_, last = _chain(error)
+    return (str(last).strip().splitlines() or [type(last).__name__])[0]

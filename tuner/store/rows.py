@@ -1,0 +1,184 @@
+"""What the store gives back, and how launches become rows and rows become launches."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tuner.model import (
+    Effect,
+    Ending,
+    Failed,
+    FailureKind,
+    Finished,
+    JsonDict,
+    LaunchRecord,
+    Machine,
+    Observation,
+    Outcome,
+    Progress,
+    Purpose,
+    Sample,
+    Setting,
+    StudySpec,
+    StudyState,
+)
+from tuner.store import codec
+
+
+@dataclass(frozen=True)
+class StudyRow:
+    """A study as it is kept; times are ISO 8601, UTC.
+
+    ``void`` is the number of the last launch whose failure is forgotten (0: none is).
+    """
+
+    name: str
+    spec: StudySpec
+    identity: JsonDict
+    state: StudyState
+    reason: str
+    created_at: str
+    updated_at: str
+    void: int = 0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a list of studies says about one; kept with it, never worked out for the list."""
+
+    best_setting: Setting | None = None
+    best_s: float | None = None
+    baseline_s: float | None = None
+    trials: int = 0
+    launches: int = 0
+    failures: int = 0
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """One line in the list of studies; times are ISO 8601, UTC."""
+
+    name: str
+    state: StudyState
+    reason: str
+    best_setting: Setting | None
+    best_s: float | None
+    baseline_s: float | None
+    trials: int
+    launches: int
+    failures: int
+    created_at: str
+    updated_at: str
+
+
+def summary_columns(summary: Summary) -> dict[str, Any]:
+    """The columns of ``tune_studies`` that hold the summary."""
+    best = summary.best_setting
+    return {
+        "best_setting": None if best is None else best.to_json(),
+        "best_s": summary.best_s,
+        "baseline_s": summary.baseline_s,
+        "trials": summary.trials,
+        "launches": summary.launches,
+        "failures": summary.failures,
+    }
+
+
+def study_summary(row: Any) -> StudySummary:
+    """A row of ``tune_studies``, without its spec."""
+    best = row.best_setting
+    return StudySummary(
+        name=row.name,
+        state=StudyState(row.state),
+        reason=row.reason,
+        best_setting=None if best is None else Setting.from_json(best),
+        best_s=row.best_s,
+        baseline_s=row.baseline_s,
+        trials=row.trials,
+        launches=row.launches,
+        failures=row.failures,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def study_row(row: Any) -> StudyRow:
+    """A row of ``tune_studies`` in full."""
+    return StudyRow(
+        name=row.name,
+        spec=codec.loads(StudySpec, row.spec),
+        identity=json.loads(row.identity),
+        state=StudyState(row.state),
+        reason=row.reason,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        void=row.void,
+    )
+
+
+def launch_columns(record: LaunchRecord) -> dict[str, Any]:
+    """A launch as columns of ``tune_launches``; its samples are rows of their own."""
+    outcome = record.outcome
+    failed = outcome.ending if isinstance(outcome.ending, Failed) else None
+    return {
+        "number": record.number,
+        "purpose": record.purpose.value,
+        "setting": record.setting.to_json(),
+        "trial": record.trial,
+        "folder": record.folder,
+        "started_at": record.started_at,
+        "wall_s": outcome.wall_s,
+        "exit_code": outcome.exit_code,
+        "failure_kind": failed.kind.value if failed else None,
+        "failure_reason": failed.reason if failed else None,
+        "log_tail": failed.log_tail if failed else None,
+        "argv": codec.dumps(record.argv),
+        "env": codec.dumps(record.env),
+        "machine": codec.dumps(record.machine),
+        "progress": json.dumps([[p.iteration, p.elapsed_s] for p in outcome.progress]),
+        "observation": codec.dumps(outcome.observation),
+        "effects": codec.dumps(outcome.effects),
+    }
+
+
+def launch_record(row: Any, samples: list[Sample]) -> LaunchRecord:
+    """The inverse of :func:`launch_columns`."""
+    outcome = Outcome(
+        ending=_ending(row, samples),
+        wall_s=row.wall_s,
+        exit_code=row.exit_code,
+        progress=tuple(Progress(int(i), float(s)) for i, s in json.loads(row.progress)),
+        observation=codec.loads(Observation, row.observation),
+        effects=codec.loads(tuple[Effect, ...], row.effects),
+    )
+    return LaunchRecord(
+        number=row.number,
+        purpose=Purpose(row.purpose),
+        setting=Setting.from_json(row.setting),
+        argv=tuple(json.loads(row.argv)),
+        env=json.loads(row.env),
+        folder=row.folder,
+        started_at=row.started_at,
+        outcome=outcome,
+        machine=_machine(row.machine),
+        trial=row.trial,
+    )
+
+
+def _ending(row: Any, samples: list[Sample]) -> Ending:
+    if row.failure_kind is not None:
+        return Failed(FailureKind(row.failure_kind), row.failure_reason or "", row.log_tail or "")
+    # One window a launch today; of several, the last is the one that ended it.
+    return Finished(samples[-1].elapsed_s, samples[-1].iterations)
+
+
+_machines: dict[str, Machine] = {}
+
+
+def _machine(text: str) -> Machine:
+    """Decode a machine once: every launch of a study carries the same one."""
+    if text not in _machines:
+        _machines[text] = codec.loads(Machine, text)
+    return _machines[text]

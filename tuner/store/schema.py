@@ -1,0 +1,91 @@
+"""Our tables. They stand beside Optuna's in the same database and are the truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.types import TypeDecorator
+
+#: Raised by one with every change that an older ``tune`` cannot read.
+SCHEMA_VERSION = 1
+
+
+class SafeText(TypeDecorator[str]):
+    """Text of any program: NUL and lone surrogates, which databases refuse, are replaced."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Any) -> str | None:  # noqa: ARG002
+        if value is None:
+            return None
+        return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+metadata = sa.MetaData()
+
+meta = sa.Table(
+    "tune_meta",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("schema_version", sa.Integer, nullable=False),
+)
+
+studies = sa.Table(
+    "tune_studies",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False, unique=True),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("reason", SafeText, nullable=False),
+    sa.Column("spec", sa.Text, nullable=False),  # JSON, as all below that end in a comment
+    sa.Column("identity", sa.Text, nullable=False),  # JSON
+    sa.Column("created_at", sa.String(40), nullable=False),  # ISO 8601, UTC
+    sa.Column("updated_at", sa.String(40), nullable=False),
+    # Up to this launch a failure says nothing of its setting: nothing at all had worked.
+    sa.Column("void", sa.Integer, nullable=False),
+    # A summary, so that a list of studies need not read every launch.
+    sa.Column("best_setting", sa.Text),  # JSON
+    sa.Column("best_s", sa.Float),
+    sa.Column("baseline_s", sa.Float),
+    sa.Column("trials", sa.Integer, nullable=False),
+    sa.Column("launches", sa.Integer, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False),
+)
+
+launches = sa.Table(
+    "tune_launches",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column(
+        "study_id", sa.ForeignKey("tune_studies.id", ondelete="CASCADE"), nullable=False, index=True
+    ),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("purpose", sa.String(20), nullable=False),
+    sa.Column("setting", sa.Text, nullable=False),  # JSON
+    sa.Column("trial", sa.Integer),  # Optuna's number
+    sa.Column("folder", SafeText, nullable=False),
+    sa.Column("started_at", sa.String(40), nullable=False),
+    sa.Column("wall_s", sa.Float, nullable=False),
+    sa.Column("exit_code", sa.Integer),
+    sa.Column("failure_kind", sa.String(40)),  # null: it finished
+    sa.Column("failure_reason", SafeText),
+    sa.Column("log_tail", SafeText),
+    sa.Column("argv", sa.Text, nullable=False),  # JSON
+    sa.Column("env", sa.Text, nullable=False),  # JSON, allowlisted names only
+    sa.Column("machine", sa.Text, nullable=False),  # JSON
+    sa.Column("progress", sa.Text, nullable=False),  # JSON [[iteration, elapsed_s], …]
+    sa.Column("observation", sa.Text, nullable=False),  # JSON
+    sa.Column("effects", sa.Text, nullable=False),  # JSON
+    sa.UniqueConstraint("study_id", "number"),
+)
+
+samples = sa.Table(
+    "tune_samples",
+    metadata,
+    sa.Column("launch_id", sa.ForeignKey("tune_launches.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("window", sa.Integer, primary_key=True),  # 0, 1, … within the launch
+    sa.Column("elapsed_s", sa.Float, nullable=False),
+    sa.Column("iterations", sa.Integer, nullable=False),
+)

@@ -1,0 +1,239 @@
+"""The store: studies and their launches, each change committed at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from tuner.errors import UsageError
+from tuner.model import LaunchRecord, Sample, StudySpec, StudyState
+from tuner.store import codec, database, rows, schema
+from tuner.store.failures import translated
+from tuner.store.identity import identity
+from tuner.store.rows import StudyRow, StudySummary, Summary
+from tuner.store.urls import display_url
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection, Engine
+
+
+def now() -> str:
+    """The time in UTC as ISO 8601, to the microsecond: sorts as text."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+class Store:
+    """Our tables in one database.
+
+    Every method commits before it returns. Any may raise ``BusyError`` where the database is
+    locked for longer than 10 s, ``UsageError`` where it turns out read-only or corrupt, and
+    ``TunerError`` where the disk is full: what was committed before is kept.
+    """
+
+    def __init__(self, url: str, engine: Engine) -> None:
+        self.url = url
+        self._engine = engine
+
+    @classmethod
+    def open(cls, url: str, *, create: bool, busy_s: float = database.BUSY_S) -> Store:
+        """Open a database; see :func:`tuner.store.database.connect` for the errors."""
+        return cls(url, database.connect(url, create=create, busy_s=busy_s))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- studies ---------------------------------------------------------------------
+
+    def studies(self) -> list[StudySummary]:
+        """All studies, the one worked on last first."""
+        table = schema.studies
+        columns = [c for c in table.c if c.name not in {"spec", "identity"}]
+        query = sa.select(*columns).order_by(table.c.updated_at.desc(), table.c.id.desc())
+        with self._connection() as connection:
+            return [rows.study_summary(row) for row in connection.execute(query)]
+
+    def latest(self) -> str | None:
+        """The name of the study worked on last, ``None`` where there is none."""
+        table = schema.studies
+        query = sa.select(table.c.name).order_by(table.c.updated_at.desc(), table.c.id.desc())
+        with self._connection() as connection:
+            return connection.execute(query.limit(1)).scalar()
+
+    def find(self, name: str) -> StudyRow | None:
+        """The study of that name, ``None`` where there is none."""
+        query = sa.select(schema.studies).where(schema.studies.c.name == name)
+        with self._connection() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else rows.study_row(row)
+
+    def load(self, name: str) -> StudyRow:
+        """The study of that name.
+
+        Raises:
+            UsageError: There is none; the hint names the nearest ones.
+        """
+        row = self.find(name)
+        if row is None:
+            raise self._no_study(name)
+        return row
+
+    def create(self, spec: StudySpec) -> StudyRow:
+        """Add a study without launches.
+
+        Raises:
+            UsageError: The name is taken.
+        """
+        moment = now()
+        values = {
+            "name": spec.name,
+            "state": StudyState.RUNNING.value,
+            "reason": "",
+            "spec": codec.dumps(spec),
+            "identity": codec.dumps(identity(spec)),
+            "created_at": moment,
+            "updated_at": moment,
+            "void": 0,
+            **rows.summary_columns(Summary()),
+        }
+        try:
+            with self._connection() as connection:
+                connection.execute(sa.insert(schema.studies).values(values))
+        except _TakenError as error:
+            raise UsageError(
+                f"the study {spec.name} exists already", "Choose another with --name NAME."
+            ) from error
+        return self.load(spec.name)
+
+    def update_spec(self, spec: StudySpec) -> None:
+        """Replace the spec of the study of that name."""
+        self._update_study(spec.name, {"spec": codec.dumps(spec)})
+
+    def set_state(self, name: str, state: StudyState, reason: str) -> None:
+        """Say how far the study is, and why it is not running."""
+        self._update_study(name, {"state": state.value, "reason": reason})
+
+    def set_void(self, name: str, launch_number: int) -> None:
+        """Forget the failures up to this launch: their settings may be tried again."""
+        self._update_study(name, {"void": launch_number})
+
+    def set_summary(self, name: str, summary: Summary) -> None:
+        """Replace what the list of studies says about this one."""
+        self._update_study(name, rows.summary_columns(summary))
+
+    def remove(self, name: str) -> None:
+        """Remove the study with its launches and samples; nothing where there is none."""
+        with self._connection() as connection:
+            connection.execute(sa.delete(schema.studies).where(schema.studies.c.name == name))
+
+    # --- launches --------------------------------------------------------------------
+
+    def launches(self, name: str) -> list[LaunchRecord]:
+        """The launches of a study in the order they were made."""
+        table = schema.launches
+        with self._connection() as connection:
+            study_id = self._study_id(connection, name)
+            mine = table.c.study_id == study_id
+            by_launch: dict[int, list[Sample]] = defaultdict(list)
+            joined = sa.select(schema.samples).join(table).where(mine)
+            for row in connection.execute(joined.order_by(schema.samples.c.window)):
+                by_launch[row.launch_id].append(Sample(row.elapsed_s, row.iterations))
+            found = connection.execute(sa.select(table).where(mine).order_by(table.c.number))
+            return [rows.launch_record(row, by_launch[row.id]) for row in found]
+
+    def add(self, name: str, record: LaunchRecord, summary: Summary | None = None) -> int:
+        """Add a launch with its samples, and the new summary, in one transaction.
+
+        Returns:
+            The number of the launch.
+
+        Raises:
+            UsageError: The study has a launch of that number, or there is no such study.
+        """
+        try:
+            with self._connection() as connection:
+                self._insert(connection, self._study_id(connection, name), record, summary)
+        except _TakenError as error:
+            raise UsageError(
+                f"launch {record.number} of {name} is there already",
+                "Another tune works on this study: end it, or use another --name.",
+            ) from error
+        return record.number
+
+    def set_trial(self, name: str, launch_number: int, trial_number: int | None) -> None:
+        """Note which of Optuna's trials tells of the launch."""
+        table = schema.launches
+        with self._connection() as connection:
+            mine = table.c.study_id == self._study_id(connection, name)
+            query = sa.update(table).where(mine, table.c.number == launch_number)
+            connection.execute(query.values(trial=trial_number))
+
+    # --- inside ----------------------------------------------------------------------
+
+    @staticmethod
+    def _insert(
+        connection: Connection, study_id: int, record: LaunchRecord, summary: Summary | None
+    ) -> None:
+        launch = sa.insert(schema.launches).values(study_id=study_id, **rows.launch_columns(record))
+        key = connection.execute(launch).inserted_primary_key
+        assert key is not None
+        windows = [
+            {
+                "launch_id": key[0],
+                "window": window,
+                "elapsed_s": sample.elapsed_s,
+                "iterations": sample.iterations,
+            }
+            for window, sample in enumerate(record.outcome.samples)
+        ]
+        if windows:
+            connection.execute(sa.insert(schema.samples), windows)
+        values = {"updated_at": now(), **(rows.summary_columns(summary) if summary else {})}
+        connection.execute(
+            sa.update(schema.studies).where(schema.studies.c.id == study_id).values(values)
+        )
+
+    def _update_study(self, name: str, values: dict[str, Any]) -> None:
+        query = sa.update(schema.studies).where(schema.studies.c.name == name)
+        with self._connection() as connection:
+            if not connection.execute(query.values(updated_at=now(), **values)).rowcount:
+                raise self._no_study(name)
+
+    def _study_id(self, connection: Connection, name: str) -> int:
+        query = sa.select(schema.studies.c.id).where(schema.studies.c.name == name)
+        found = connection.execute(query).scalar()
+        if found is None:
+            raise self._no_study(name)
+        return int(found)
+
+    def _no_study(self, name: str) -> UsageError:
+        names = [study.name for study in self.studies()]
+        near = get_close_matches(name, names, n=3) or names[:5]
+        hint = f"There is {', '.join(near)}; tune studies lists all." if near else "There is none."
+        return UsageError(f"no study {name} in {display_url(self.url)}", hint)
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """A transaction, committed at the end; errors come out as the user's."""
+        with translated(self.url):
+            try:
+                with self._engine.begin() as connection:
+                    yield connection
+            except sa.exc.IntegrityError as error:
+                raise _TakenError from error
+
+
+class _TakenError(Exception):
+    """A unique constraint said no; callers say what that means."""

@@ -1,0 +1,61 @@
+"""What happens in a study, as it happens; the caller decides how to show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuner.model import LaunchRecord, Measurement, Progress, Purpose, Result, Setting, StudySpec
+
+
+@dataclass(frozen=True)
+class StudyStarted:
+    """The study is there; ``measured`` settings have a time from an earlier run."""
+
+    spec: StudySpec
+    resumed: bool
+    measured: int
+
+
+@dataclass(frozen=True)
+class LaunchStarted:
+    """A launch begins; it is the ``trial``-th of at most ``trials``, ``None`` if it is none."""
+
+    number: int
+    purpose: Purpose
+    setting: Setting
+    trial: int | None
+    trials: int
+
+
+@dataclass(frozen=True)
+class LaunchProgress:
+    """The running program wrote to its log."""
+
+    number: int
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class LaunchEnded:
+    """A launch is over and saved; no measurement for warm-ups and interrupted ones."""
+
+    record: LaunchRecord
+    measurement: Measurement | None
+    is_best: bool
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that the user should know."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class StudyEnded:
+    """The study is over, for now or for good."""
+
+    result: Result
+
+
+Event = StudyStarted | LaunchStarted | LaunchProgress | LaunchEnded | Note | StudyEnded

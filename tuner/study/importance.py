@@ -1,0 +1,58 @@
+"""How much each knob matters, by Optuna's evaluator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import optuna
+
+from tuner import stats
+from tuner.model import Measurement
+from tuner.study.plan import Plan
+from tuner.study.sampler import distributions
+
+if TYPE_CHECKING:
+    from tuner.store import Store
+
+#: Below this many settings the numbers would say more about chance than about the knobs.
+#: PED-ANOVA looks at the best tenth: with ten settings that is one.
+FEWEST = 10
+
+
+def importance(store: Store, name: str) -> dict[str, float]:
+    """The share of each tuned knob in what makes a setting fast, the largest first.
+
+    PED-ANOVA (Watanabe et al., IJCAI 2023; arXiv 2304.10255), on what our tables hold; the
+    shares add up to 1. Empty below ten measured settings, or where no knob varies.
+
+    Raises:
+        UsageError: No such study.
+    """
+    row = store.load(name)
+    plan = Plan(row.spec, tuple(store.launches(name)), row.void)
+    measured = [
+        m
+        for m in stats.measurements(plan.records, plan.pooling.canonical)
+        if m.elapsed_s is not None and plan.contains(m.setting)
+    ]
+    varied = [
+        k.name for k in plan.knobs if len({m.setting.as_dict()[k.name] for m in measured}) > 1
+    ]
+    if len(measured) < FEWEST or not varied:
+        return {}
+    return _evaluate(plan, measured, varied)
+
+
+def _evaluate(plan: Plan, measured: list[Measurement], varied: list[str]) -> dict[str, float]:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    space = {name: d for name, d in distributions(plan.knobs).items() if name in varied}
+    study = optuna.create_study()
+    study.add_trials(
+        optuna.trial.create_trial(
+            value=m.elapsed_s,
+            params={name: m.setting.as_dict()[name] for name in varied},
+            distributions=space,
+        )
+        for m in measured
+    )
+    return optuna.importance.get_param_importances(study)

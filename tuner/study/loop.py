@@ -1,0 +1,191 @@
+"""A study from beginning to end: enter it, measure, say what was found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from signal import SIGINT, Signals
+
+from tuner import lock, stats
+from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
+from tuner.model import Result, StudySpec, StudyState
+from tuner.store.identity import identity, require_same
+from tuner.store.rows import StudyRow
+from tuner.store.store import Store
+from tuner.store.urls import resolve_url
+from tuner.study import outputs as folders
+from tuner.study.events import Event, Note, StudyEnded, StudyStarted
+from tuner.study.findings import build, summary
+from tuner.study.interruption import Interruption, StudyInterrupted
+from tuner.study.plan import Plan, Stop, changes
+from tuner.study.projection import Projection
+from tuner.study.session import Cancelled, Session, TrialRunner
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One call of :func:`tune`: what for, where, and who listens."""
+
+    spec: StudySpec
+    store: Store
+    folder: Path
+    emit: Callable[[Event], None]
+    stop: Interruption
+
+
+def tune(
+    spec: StudySpec,
+    *,
+    storage: str | None = None,
+    outputs: Path | None = None,
+    fresh: bool = False,
+    wait: bool = False,
+    on_event: Callable[[Event], None] | None = None,
+    run: TrialRunner | None = None,
+) -> Result:
+    """Find the fastest setting of a command; nothing is printed.
+
+    A study of that name is continued; a finished one only gives its result. One warm-up
+    round goes before whatever is left to measure.
+
+    Args:
+        spec: What to tune.
+        storage: The database: an SQLite file or a URL. Default: ``TUNE_STORAGE``, else
+            ``studies/tune.db``.
+        outputs: The folder for what launches write. Default: beside the SQLite file.
+        fresh: Delete what the study has and begin anew.
+        wait: Wait while another process measures on this host.
+        on_event: Called with each :data:`tuner.study.events.Event`.
+        run: Runs a launch; :func:`tuner.trial.run` where not given.
+
+    Raises:
+        UsageError: A name, database or folder that cannot be used, or a study that belongs
+            to another command, rank count, MPI or machine.
+        NothingMeasuredError: Nothing worked; ``LimitReachedError`` where only time was short.
+        BusyError: The host or the database is in use.
+        TunerError: The disk is full.
+        StudyInterrupted: Ended by a signal (a ``KeyboardInterrupt``); what was measured is kept.
+    """
+    folders.check_name(spec.name)
+    url = resolve_url(storage, os.environ)
+    folder = folders.study_folder(outputs, url, spec.name)
+    with ExitStack() as stack:
+        stop = stack.enter_context(Interruption())
+        store = stack.enter_context(Store.open(url, create=True))
+        visit = Visit(spec, store, folder, on_event or (lambda _: None), stop)
+        if not fresh and (found := _finished(visit)) is not None:
+            return found
+        folders.prepare(folder)
+        try:
+            with lock.measuring(
+                spec.name,
+                environ=os.environ,
+                wait=wait,
+                on_wait=lambda owner: visit.emit(Note(f"waiting for {owner}")),
+                cancelled=stop,
+            ):
+                return _measure(visit, fresh, run or _default_runner())
+        except StudyInterrupted:
+            raise
+        except KeyboardInterrupt as error:  # before the first launch
+            raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
+
+
+def _default_runner() -> TrialRunner:
+    from tuner import trial
+
+    return trial.run
+
+
+def _finished(visit: Visit) -> Result | None:
+    """The result of a study that has nothing left to do, ``None`` for any other."""
+    spec, store = visit.spec, visit.store
+    row = store.find(spec.name)
+    if row is None or row.state is not StudyState.FINISHED:
+        return None
+    require_same(spec.name, row.identity, identity(spec))
+    plan = Plan(spec, tuple(store.launches(spec.name)), row.void)
+    if changes(row.spec, spec) or not isinstance(plan.next(), Stop):
+        return None
+    found = build(plan, store.url, row.state, row.reason)
+    visit.emit(StudyStarted(spec, True, _measured(plan)))
+    visit.emit(StudyEnded(found))
+    return found
+
+
+def _measure(visit: Visit, fresh: bool, run: TrialRunner) -> Result:
+    """Enter the study and work on it; the host is ours."""
+    store, name = visit.store, visit.spec.name
+    with closing(Projection(store.url, name)) as projection:
+        plan = _enter(visit, projection, fresh)
+        plan = replace(plan, records=tuple(projection.reconcile(store, plan)))
+        session = Session(plan, store, projection, visit.folder, run, visit.emit, visit.stop)
+        try:
+            reason = session.measure()
+        except (Cancelled, KeyboardInterrupt) as error:
+            number = visit.stop.signal_number or SIGINT
+            reason = f"interrupted by {Signals(number).name}"
+            found = _close(session, StudyState.INTERRUPTED, reason)
+            raise StudyInterrupted(number, found) from error
+        except (NothingMeasuredError, LimitReachedError) as error:
+            _close(session, StudyState.FAILED, error.message)
+            raise
+        except TunerError as error:
+            with suppress(TunerError):  # the first error is the one to tell
+                store.set_state(name, StudyState.INTERRUPTED, error.message)
+            raise
+        return _close(session, StudyState.FINISHED, reason)
+
+
+def _enter(visit: Visit, projection: Projection, fresh: bool) -> Plan:
+    """Create the study, or take it up where it was left."""
+    spec, store = visit.spec, visit.store
+    row = store.find(spec.name)
+    if row is not None and fresh:
+        records = store.launches(spec.name)
+        projection.remove()  # first: what is ours must not outlive the proof that it is
+        store.remove(spec.name)
+        folders.remove(records, visit.folder)
+        folders.prepare(visit.folder)
+        row = None
+    if row is None:
+        projection.remove()
+        store.create(spec)
+        visit.emit(StudyStarted(spec, False, 0))
+        return Plan(spec, ())
+    require_same(spec.name, row.identity, identity(spec))
+    return _take_up(visit, row)
+
+
+def _take_up(visit: Visit, row: StudyRow) -> Plan:
+    spec, store = visit.spec, visit.store
+    records = tuple(store.launches(spec.name))
+    void = row.void
+    if row.state is StudyState.FAILED:
+        # Nothing had worked, so the fault was not the settings': they get another chance.
+        void = max((record.number for record in records), default=0)
+        store.set_void(spec.name, void)
+    plan = Plan(spec, records, void)
+    visit.emit(StudyStarted(spec, True, _measured(plan)))
+    for text in changes(row.spec, spec):
+        visit.emit(Note(text))
+    store.update_spec(spec)
+    store.set_state(spec.name, StudyState.RUNNING, "")
+    return plan
+
+
+def _measured(plan: Plan) -> int:
+    pooled = stats.measurements(plan.records, plan.pooling.canonical)
+    return sum(measurement.elapsed_s is not None for measurement in pooled)
+
+
+def _close(session: Session, state: StudyState, reason: str) -> Result:
+    """Write down how it ended and say so."""
+    found = session.result(state, reason)
+    session.store.set_summary(session.spec.name, summary(found))
+    session.store.set_state(session.spec.name, state, reason)
+    session.emit(StudyEnded(found))
+    return found

@@ -1,0 +1,80 @@
+"""The folders that launches write to."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tuner.errors import UsageError
+from tuner.model import LaunchRecord
+from tuner.store.failures import from_os_error
+from tuner.store.urls import sqlite_path
+
+#: Where outputs go when the database is a server.
+DEFAULT_OUTPUTS = Path("studies")
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,99}")
+
+
+def check_name(name: str) -> None:
+    """Refuse a study name that cannot be a folder's name or would be taken for an option.
+
+    Raises:
+        UsageError: Naming what a name is made of.
+    """
+    if not _NAME.fullmatch(name) or name.endswith(" "):
+        raise UsageError(
+            f"{name!r} cannot be the name of a study",
+            "Use letters, digits and _ . + - (at most 100, the first a letter or a digit):"
+            " --name NAME.",
+        )
+
+
+def study_folder(outputs: Path | None, url: str, name: str) -> Path:
+    """The folder of a study: below ``outputs``, else beside the SQLite file."""
+    database = sqlite_path(url)
+    base = outputs or (database.parent if database is not None else DEFAULT_OUTPUTS)
+    return base.absolute() / name
+
+
+def prepare(folder: Path) -> None:
+    """Make the study's folder and prove that it can be written.
+
+    Raises:
+        UsageError: No permission, or something else is in the way.
+        TunerError: The disk is full.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"x")
+            probe.flush()
+    except OSError as error:
+        raise from_os_error(
+            error, f"the output folder {folder}", "Choose another place with --outputs FOLDER."
+        ) from error
+
+
+def launch_folder(folder: Path, number: int) -> Path:
+    """A folder for the launch that does not exist yet.
+
+    What a dead process or a study of the same name in another database left there is not
+    touched.
+    """
+    path, attempt = folder / f"{number:04d}", 1
+    while path.exists():
+        attempt += 1
+        path = folder / f"{number:04d}-{attempt}"
+    return path
+
+
+def remove(records: Sequence[LaunchRecord], folder: Path) -> None:
+    """Remove the folders of these launches, and the study's where nothing else is in it."""
+    for record in records:
+        shutil.rmtree(record.folder, ignore_errors=True)
+    with suppress(OSError):  # something of another origin is in it
+        folder.rmdir()

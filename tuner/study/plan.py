@@ -1,0 +1,202 @@
+"""What to do next: a pure function of the spec and of the launches so far.
+
+So an interrupted study goes on as if nothing had happened, whoever runs it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tuner import space, stats
+from tuner.model import (
+    BASELINE,
+    Choice,
+    Domain,
+    FailureKind,
+    Knob,
+    LaunchRecord,
+    Purpose,
+    Setting,
+    StudySpec,
+    Value,
+)
+from tuner.pooling import Pooling
+
+#: So many failures in a row, with nothing measured, end the study: the cause is not a setting.
+GIVE_UP_AFTER = 5
+
+#: Draws before the settings that are left are listed instead. In a space where most settings
+#: are left a draw hits one almost surely; where few are left, listing them is cheap.
+DRAWS = 64
+
+
+@dataclass(frozen=True)
+class Step:
+    """The next launch; ``setting`` is ``None`` where the sampler is to be asked."""
+
+    purpose: Purpose
+    setting: Setting | None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Nothing more to do, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The state of a search.
+
+    ``void`` is the number of the last launch whose failure is forgotten: where nothing at
+    all had worked, the fault was not the setting's, and a new run tries again.
+    """
+
+    spec: StudySpec
+    records: tuple[LaunchRecord, ...]
+    void: int = 0
+
+    @cached_property
+    def pooling(self) -> Pooling:
+        """Which settings come to the same, as far as it was seen."""
+        return Pooling.from_records(self.spec, self.records)
+
+    @cached_property
+    def tried(self) -> frozenset[Setting]:
+        """Canonical settings that were measured, or failed."""
+        return frozenset(self.pooling.canonical(record.setting) for record in self._valid)
+
+    @cached_property
+    def _valid(self) -> tuple[LaunchRecord, ...]:
+        """The launches that say something of their setting."""
+        return tuple(
+            record
+            for record in stats.counted(self.records)
+            if record.number > self.void or record.outcome.samples
+        )
+
+    @cached_property
+    def knobs(self) -> tuple[Knob, ...]:
+        """The knobs of a setting: those the program overrides left out, the fixed ones pinned."""
+        gone = {name for name, _ in self.pooling.dropped}
+        fixed = self.spec.fixed.as_dict()
+        return tuple(
+            replace(knob, domain=Choice((fixed[knob.name],))) if knob.name in fixed else knob
+            for knob in self.spec.knobs
+            if knob.name not in gone
+        )
+
+    @cached_property
+    def distinct(self) -> tuple[tuple[str, tuple[Value, ...]], ...]:
+        """Per knob the values that differ on this machine, as far as it was seen."""
+        canonical = self.pooling.canonical
+        return tuple(
+            (
+                knob.name,
+                tuple(
+                    value
+                    for value in space.values(knob.domain)
+                    if canonical(Setting.of({knob.name: value})).as_dict()[knob.name] == value
+                ),
+            )
+            for knob in self.knobs
+        )
+
+    @property
+    def size(self) -> int:
+        """How many settings differ on this machine; 0 where no knob is left."""
+        return math.prod(len(values) for _, values in self.distinct) if self.distinct else 0
+
+    @property
+    def trials(self) -> int:
+        """Trials made so far, without those that are forgotten."""
+        return stats.trials(self._valid)
+
+    @property
+    def most_trials(self) -> int:
+        """No more trials than this will be made."""
+        return max(self.trials, min(self.spec.trials, self.size))
+
+    def contains(self, setting: Setting) -> bool:
+        """True where the (canonical) setting can be chosen under the present spec."""
+        return space.contains(self.knobs, self.spec.fixed, setting)
+
+    def next(self) -> Step | Stop:
+        """The next launch, warm-ups aside."""
+        if BASELINE not in self.tried:
+            return Step(Purpose.BASELINE, BASELINE)
+        if self.trials >= self.spec.trials:
+            return Stop(f"{self.trials} of {self.spec.trials} trials were made")
+        for guess in space.guesses(self.spec):
+            setting = self.pooling.canonical(guess)
+            if self.contains(setting) and setting not in self.tried:
+                return Step(Purpose.GUESS, setting)
+        if sum(self.contains(setting) for setting in self.tried) >= self.size:
+            return Stop(f"all {self.size} settings of the space were measured")
+        return Step(Purpose.SEARCH, None)
+
+    def unmeasured(self, rng: random.Random) -> Setting:
+        """Any setting that was not tried; the space must hold one."""
+        for _ in range(DRAWS):
+            drawn = Setting.of({name: rng.choice(values) for name, values in self.distinct})
+            if drawn not in self.tried:
+                return drawn
+        return rng.choice([setting for setting in self._all() if setting not in self.tried])
+
+    def _all(self) -> Iterator[Setting]:
+        names = [name for name, _ in self.distinct]
+        for combination in itertools.product(*(values for _, values in self.distinct)):
+            yield Setting.of(zip(names, combination, strict=True))
+
+    def expected_iterations(self) -> int | None:
+        """How far a full launch gets: as far as the first one that finished."""
+        samples = (s for record in self.records for s in record.outcome.samples)
+        first = next(samples, None)
+        return first.iterations if first else None
+
+    def failures(self) -> tuple[LaunchRecord, ...]:
+        """The launches of a study in which nothing has worked; empty where something has."""
+        return () if any(record.outcome.samples for record in self._valid) else self._valid
+
+
+def all_over_the_limit(failures: Sequence[LaunchRecord]) -> bool:
+    """True where a larger time limit may be all that is missing."""
+    kinds = {getattr(record.outcome.ending, "kind", None) for record in failures}
+    return kinds == {FailureKind.LIMIT}
+
+
+def changes(old: StudySpec, new: StudySpec) -> list[str]:
+    """What a continued study does otherwise from now on, one text each."""
+    before = {knob.name: knob.domain for knob in old.knobs}
+    after = {knob.name: knob.domain for knob in new.knobs}
+    texts = [f"{name} is tuned too" for name in after if name not in before]
+    texts += [f"{name} is not tuned any more" for name in before if name not in after]
+    texts += [
+        f"{name} ranges over {_text(domain)} instead of {_text(before[name])}"
+        for name, domain in after.items()
+        if name in before and before[name] != domain
+    ]
+    for label, was, now in (
+        ("fixed", str(old.fixed), str(new.fixed)),
+        ("time limit", old.trial_limit_s, new.trial_limit_s),
+        ("seed", old.seed, new.seed),
+    ):
+        if was != now:
+            texts.append(f"{label}: {_none(was)} -> {_none(now)}")
+    return texts
+
+
+def _none(value: object) -> str:
+    return "none" if value in {None, "defaults"} else str(value)
+
+
+def _text(domain: Domain) -> str:
+    if isinstance(domain, Choice):
+        return ",".join(str(value) for value in domain.values)
+    return f"{domain.low}..{domain.high}"

@@ -1,0 +1,252 @@
+"""One run over a study: launch, save, tell, until the plan says stop."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+from tuner import render, stats
+from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
+from tuner.model import (
+    BASELINE,
+    Failed,
+    FailureKind,
+    Launch,
+    LaunchRecord,
+    Outcome,
+    Progress,
+    Purpose,
+    Result,
+    Setting,
+    StudySpec,
+    StudyState,
+)
+from tuner.store.failures import from_os_error
+from tuner.store.store import now
+from tuner.study import outputs
+from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
+from tuner.study.findings import build, dropped_notes, failures_first, inherited_note, summary
+from tuner.study.plan import GIVE_UP_AFTER, Plan, Step, Stop, all_over_the_limit
+from tuner.study.sampler import DistinctSampler, GivenSampler, distributions
+
+if TYPE_CHECKING:
+    import optuna
+
+    from tuner.store import Store
+    from tuner.study.projection import Projection
+
+
+class TrialRunner(Protocol):
+    """Runs one launch to its outcome: :func:`tuner.trial.run`, or what stands in for it."""
+
+    def __call__(
+        self,
+        launch: Launch,
+        *,
+        spec: StudySpec,
+        setting: Setting,
+        expected_iterations: int | None,
+        on_progress: Callable[[Progress], None] | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Outcome: ...
+
+
+class Cancelled(Exception):  # noqa: N818 - not an error: the loop was asked to end
+    """The running launch was interrupted; it is saved."""
+
+
+@dataclass
+class Session:
+    """What a run over a study needs, and where it stands."""
+
+    plan: Plan
+    store: Store
+    projection: Projection
+    folder: Path
+    run: TrialRunner
+    emit: Callable[[Event], None]
+    cancelled: Callable[[], bool]
+    clock: Callable[[], float] = time.monotonic
+    _said: set[str] = field(default_factory=set)
+
+    @property
+    def spec(self) -> StudySpec:
+        """What is asked for."""
+        return self.plan.spec
+
+    def result(self, state: StudyState, reason: str) -> Result:
+        """Where the study stands."""
+        return build(self.plan, self.store.url, state, reason)
+
+    def measure(self) -> str:
+        """Launch until the plan says stop.
+
+        Returns:
+            Why it ended.
+
+        Raises:
+            Cancelled: The user ended it.
+            NothingMeasuredError, LimitReachedError: There is no hope.
+        """
+        warm = False
+        while not isinstance(step := self.plan.next(), Stop):
+            if not warm:
+                self._warm_up()
+                warm = True
+            self._note_what_is_new(step)
+            self._launch(step)
+            if len(self.plan.failures()) >= GIVE_UP_AFTER:
+                break
+        if failures := self.plan.failures():
+            self._give_up(failures)
+        assert isinstance(step, Stop)
+        return step.reason
+
+    def _warm_up(self) -> None:
+        """Fill the caches: a cold one is not the fault of the setting that comes first.
+
+        A new study warms up with the baseline. A continued one does it once, with the best
+        setting so far: the machine may have been started anew, and that one is the quickest.
+        """
+        best = self.result(StudyState.RUNNING, "").best
+        times = self.spec.warm_ups if best is None else min(1, self.spec.warm_ups)
+        for _ in range(times):
+            self._launch(Step(Purpose.WARM_UP, best.setting if best else BASELINE))
+
+    def _note_what_is_new(self, step: Step) -> None:
+        notes = [*dropped_notes(self.plan), *self.plan.pooling.notes]
+        if step.purpose is Purpose.BASELINE:
+            inherited = inherited_note(self.spec, dict(os.environ))
+            notes += [inherited] if inherited else []
+        for text in notes:
+            if text not in self._said:
+                self._said.add(text)
+                self.emit(Note(text))
+
+    # --- one launch ------------------------------------------------------------------
+
+    def _launch(self, step: Step) -> None:
+        if self.cancelled():
+            raise Cancelled
+        trial = self._ask(step)
+        setting = step.setting if trial is None else Setting.of(trial.params)
+        assert setting is not None
+        number = max((record.number for record in self.plan.records), default=0) + 1
+        record = self._run(number, step.purpose, setting)
+        interrupted = stats.was_interrupted(record)
+        if trial is not None and not interrupted:
+            record = replace(record, trial=trial.number)
+        found = self._save(record)
+        if trial is not None:
+            if interrupted:
+                self.projection.abandon(trial)
+            else:
+                self.projection.tell(trial, record)
+        self._report(record, found)
+        if interrupted:
+            raise Cancelled
+
+    def _ask(self, step: Step) -> optuna.Trial | None:
+        """Optuna's trial, where the launch is one."""
+        if step.purpose not in stats.TRIALS:
+            return None
+        if step.setting is None:
+            return self.projection.ask(DistinctSampler(self.plan), self.plan)
+        given = GivenSampler(step.setting, distributions(self.plan.knobs))
+        return self.projection.ask(given, self.plan)
+
+    def _run(self, number: int, purpose: Purpose, setting: Setting) -> LaunchRecord:
+        folder = outputs.launch_folder(self.folder, number)
+        trial = self.plan.trials + 1 if purpose in stats.TRIALS else None
+        self.emit(LaunchStarted(number, purpose, setting, trial, self.plan.most_trials))
+        launch = render.launch(self.spec, setting, folder, environ=os.environ, cwd=Path.cwd())
+        started_at = now()
+        outcome = self._outcome(number, launch, setting)
+        return LaunchRecord(
+            number=number,
+            purpose=purpose,
+            setting=setting,
+            argv=launch.argv,
+            env=render.recorded_environment(os.environ),
+            folder=str(folder),
+            started_at=started_at,
+            outcome=outcome,
+            machine=self.spec.machine,
+        )
+
+    def _outcome(self, number: int, launch: Launch, setting: Setting) -> Outcome:
+        started_s = self.clock()
+        try:
+            return self.run(
+                launch,
+                spec=self.spec,
+                setting=setting,
+                expected_iterations=self.plan.expected_iterations(),
+                on_progress=lambda progress: self.emit(LaunchProgress(number, progress)),
+                cancelled=self.cancelled,
+            )
+        except KeyboardInterrupt:  # asked twice; the runner has ended the trial
+            failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
+            return Outcome(failed, wall_s=self.clock() - started_s, exit_code=None)
+        except OSError as error:
+            raise from_os_error(
+                error,
+                f"the output folder {launch.folder}",
+                "Choose another place with --outputs FOLDER.",
+            ) from error
+
+    def _save(self, record: LaunchRecord) -> Result:
+        """Commit the launch; only then does anybody else hear of it."""
+        plan = replace(self.plan, records=(*self.plan.records, record))
+        found = build(plan, self.store.url, StudyState.RUNNING, "")
+        try:
+            self.store.add(self.spec.name, record, summary(found))
+        except TunerError as error:
+            value = stats.estimate_s(record.outcome.samples)
+            if value is not None:
+                error.hint += f" Not saved: launch {record.number} ({record.setting}), {value:g} s."
+            raise
+        self.plan = plan
+        return found
+
+    def _report(self, record: LaunchRecord, found: Result) -> None:
+        measurement = None
+        if record in stats.counted([record]):
+            canonical = self.plan.pooling.canonical
+            mine = canonical(record.setting)
+            pooled = stats.measurements(self.plan.records, canonical)
+            measurement = next(m for m in pooled if m.setting == mine)
+        is_best = (
+            measurement is not None
+            and found.best is not None
+            and bool(record.outcome.samples)
+            and found.best.setting == measurement.setting
+        )
+        self.emit(LaunchEnded(record, measurement, is_best))
+
+    def _give_up(self, failures: tuple[LaunchRecord, ...]) -> NoReturn:
+        """End a study in which nothing works.
+
+        Raises:
+            LimitReachedError: All were over the time limit.
+            NothingMeasuredError: Otherwise.
+        """
+        first = failures_first(failures)
+        assert first is not None
+        record, failed = first
+        log = Path(record.folder) / "output.log"
+        if all_over_the_limit(failures):
+            raise LimitReachedError(
+                f"nothing could be measured: each of {len(failures)} launches was over the"
+                f" time limit ({failed.reason})",
+                f"Give them more time with --trial-limit, or read {log}.",
+            )
+        raise NothingMeasuredError(
+            f"nothing could be measured: {len(failures)} launches in a row failed, the first with"
+            f" {failed.kind}: {failed.reason}",
+            f"Read {log}, mend the cause, then run the same command again.",
+        )
