@@ -1,0 +1,244 @@
+"""Trials under the real mpirun, with a tiny trainer that writes Chainer's log."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tuner import launchers, machine, process, render, trial
+from tuner.model import (
+    Effect,
+    Env,
+    Failed,
+    FailureKind,
+    Finished,
+    IntRange,
+    Knob,
+    Launch,
+    LauncherInfo,
+    Layout,
+    Outcome,
+    Progress,
+    Setting,
+    StudySpec,
+    Verdict,
+)
+
+pytestmark = pytest.mark.system
+
+KNOBS = (
+    Knob("omp_threads", IntRange(1, 64), Env(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"))),
+    Knob("opencv_threads", IntRange(1, 64), Env(("OPENCV_FOR_THREADS_NUM",))),
+)
+
+TRAINER = """
+import json, os, sys, time
+out, rank = sys.argv[1], int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", 0)))
+
+def report(*elapsed):
+    log = [{"epoch": 0, "iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed, 1)]
+    with open(out + "/log.partial", "w") as file:
+        json.dump(log, file)
+    os.replace(out + "/log.partial", out + "/log")
+
+print("rank", rank, "begins", flush=True)
+"""
+
+Follow = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def launcher() -> LauncherInfo:
+    return launchers.find(None, environ=os.environ)
+
+
+@pytest.fixture
+def follow(tmp_path: Path, launcher: LauncherInfo) -> Follow:
+    """Run a trainer on two ranks; afterwards nothing of it may be alive."""
+
+    def run_trainer(
+        body: str,
+        *,
+        limit_s: float | None = 60.0,
+        expected: int | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[Progress], None] | None = None,
+        **values: int,
+    ) -> Outcome:
+        script = tmp_path / "train.py"
+        script.write_text(TRAINER + body)
+        spec = StudySpec(
+            name="test",
+            command=(sys.executable, str(script), "{out}"),
+            launcher=launcher,
+            layout=Layout(2),
+            machine=machine.this_machine(),
+            knobs=KNOBS,
+            trial_limit_s=limit_s,
+        )
+        setting, marker = Setting.of(values), uuid.uuid4().hex
+        folder = tmp_path / "trial 1"
+        launch = render.launch(
+            spec, setting, folder, environ=os.environ, cwd=tmp_path, marker=marker
+        )
+        try:
+            return trial.run(
+                launch,
+                spec=spec,
+                setting=setting,
+                expected_iterations=expected,
+                on_progress=on_progress,
+                cancelled=cancelled,
+            )
+        finally:
+            assert alive(launch) == []
+
+    return run_trainer
+
+
+def alive(launch: Launch) -> list[str]:
+    """The live processes that carry the trial's marker."""
+    wanted = f"{process.MARKER}={launch.env[process.MARKER]}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                found.append((folder / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+def failure(outcome: Outcome) -> Failed:
+    assert isinstance(outcome.ending, Failed), outcome.ending
+    return outcome.ending
+
+
+def effect(outcome: Outcome) -> Effect:
+    assert isinstance(outcome.ending, Finished), outcome.ending
+    (only,) = outcome.effects
+    return only
+
+
+# --- endings -----------------------------------------------------------------------------
+
+
+def test_a_full_run_is_followed_to_its_end(follow: Follow) -> None:
+    seen: list[Progress] = []
+    body = """
+from mpi4py import MPI
+if rank == 0:
+    report(0.5)
+MPI.COMM_WORLD.Barrier()
+time.sleep(0.5)
+if rank == 0:
+    report(0.5, 1.25)
+"""
+    outcome = follow(body, expected=2, on_progress=seen.append)
+    assert outcome.ending == Finished(1.25, 2), outcome.ending
+    assert seen == [Progress(1, 0.5), Progress(2, 1.25)]
+    assert [rank.world_size for rank in outcome.observation.ranks] == [2, 2]
+    assert all(rank.mpi_library for rank in outcome.observation.ranks)
+    assert all(rank.threads >= 1 and rank.affinity for rank in outcome.observation.ranks)
+
+
+def test_a_rank_that_raises_is_a_crash(follow: Follow) -> None:
+    ending = failure(follow("if rank == 1: raise ValueError('no such data')\ntime.sleep(50)"))
+    assert ending.kind is FailureKind.CRASHED
+    assert "ValueError: no such data" in ending.reason
+    assert "rank 1 begins" in ending.log_tail
+
+
+def test_a_rank_that_is_killed_is_a_crash(follow: Follow) -> None:
+    ending = failure(follow("if rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(50)"))
+    assert ending.kind is FailureKind.CRASHED
+    assert "signal 9" in ending.reason or "SIGKILL" in ending.reason
+
+
+def test_the_limit_ends_the_ranks_and_their_workers(follow: Follow) -> None:
+    body = """
+import signal
+report(0.25)
+if os.fork() == 0:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.setsid()
+time.sleep(50)
+"""
+    outcome = follow(body, limit_s=2.0)
+    assert failure(outcome).kind is FailureKind.LIMIT
+    assert outcome.progress == (Progress(1, 0.25),)
+    assert max(rank.children for rank in outcome.observation.ranks) >= 1
+
+
+def test_a_request_ends_the_ranks(follow: Follow) -> None:
+    begun = threading.Event()
+    ending = failure(
+        follow(
+            "report(0.25)\ntime.sleep(50)",
+            cancelled=begun.is_set,
+            on_progress=lambda _: begun.set(),
+        )
+    )
+    assert ending.kind is FailureKind.INTERRUPTED
+
+
+def test_an_interrupt_ends_the_ranks(follow: Follow) -> None:
+    def interrupt(_: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        follow("report(0.25)\ntime.sleep(50)", on_progress=interrupt)
+
+
+def test_exit_code_0_alone_is_no_result(follow: Follow) -> None:
+    assert failure(follow("")).kind is FailureKind.NO_LOG
+    cut = failure(follow("""open(out + "/log", "w").write('[{"iteration": 1, "ela')"""))
+    assert (cut.kind, "is truncated" in cut.reason) == (FailureKind.BAD_LOG, True)
+    assert failure(follow("report(1.0)", expected=2)).kind is FailureKind.SHORT
+
+
+def test_a_program_that_is_not_there(follow: Follow) -> None:
+    ending = failure(follow("os.execv('/nonexistent/program', ['program'])"))
+    assert "FileNotFoundError" in ending.reason
+
+
+# --- effects -----------------------------------------------------------------------------
+
+
+def test_one_thread_is_honoured(follow: Follow) -> None:
+    found = effect(follow("import numpy; report(1.0)", omp_threads=1))
+    assert (found.verdict, found.observed) == (Verdict.HONOURED, 1)
+
+
+def test_more_threads_than_cores_are_capped(follow: Follow) -> None:
+    cores = machine.this_machine().cores
+    found = effect(follow("import numpy; report(1.0)", omp_threads=cores + 2))
+    # A quota is no concern of OpenBLAS, which counts the CPUs that it may run on.
+    if len(os.sched_getaffinity(0)) == cores:
+        assert (found.verdict, found.observed) == (Verdict.CAPPED, cores)
+
+
+def test_a_program_that_sets_its_threads_overrides(follow: Follow) -> None:
+    pytest.importorskip("threadpoolctl")
+    body = "import numpy, threadpoolctl; threadpoolctl.threadpool_limits(7); report(1.0)"
+    found = effect(follow(body, omp_threads=1))
+    assert (found.verdict, found.observed) == (Verdict.OVERRIDDEN, 7)
+
+
+def test_opencv_is_honoured_or_overridden(follow: Follow) -> None:
+    pytest.importorskip("cv2")
+    assert effect(follow("import cv2; report(1.0)", opencv_threads=3)).verdict is Verdict.HONOURED
+    found = effect(follow("import cv2; cv2.setNumThreads(5); report(1.0)", opencv_threads=3))
+    assert (found.verdict, found.observed) == (Verdict.OVERRIDDEN, 5)
+
+
+def test_a_program_without_opencv_does_not_show_it(follow: Follow) -> None:
+    found = effect(follow("import numpy; report(1.0)", opencv_threads=1))
+    assert found.verdict is Verdict.NOT_OBSERVABLE
+    assert "does not load OpenCV" in found.reason
