@@ -61,8 +61,10 @@ def placeholders(template: Sequence[str]) -> tuple[str, ...]:
 
 
 def knobs_in(template: Sequence[str]) -> tuple[str, ...]:
-    """The placeholders of a template that are knobs."""
-    return tuple(name for name in placeholders(template) if name not in RESERVED)
+    """The placeholders of a template that may be knobs; other braces are passed over."""
+    found = (part.group(1) or "" for token in template for part in _PART.finditer(token))
+    names = dict.fromkeys(name for name in found if _NAME.fullmatch(name))
+    return tuple(name for name in names if name not in RESERVED)
 
 
 def check(template: Sequence[str], known: Iterable[str]) -> None:

@@ -1,0 +1,216 @@
+"""One :class:`StudySpec` out of the command line, the study file and the machine.
+
+The command line wins over the study file, and that over the defaults.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, TypeVar
+
+from tuner import command as templates
+from tuner import space
+from tuner.errors import UsageError
+from tuner.machine import this_machine
+from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec
+from tuner.spec import program, selection
+
+if TYPE_CHECKING:
+    from tuner.study_file import StudyFile
+
+T = TypeVar("T")
+
+DEFAULT_TRIALS = 50
+DEFAULT_WARM_UPS = 1
+#: Ranks where nothing says how many and there is no GPU: the fewest that exchange anything.
+DEFAULT_RANKS = 2
+#: The largest seed that NumPy's generators take.
+MAX_SEED = 2**32 - 1
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+#: (mpirun asked for, its extra arguments, path of the program, environment) -> the mpirun.
+FindLauncher = Callable[[str | None, Sequence[str], str, Mapping[str, str]], LauncherInfo]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What was typed; ``None`` or empty where it was not. Knobs as ``NAME=DOMAIN``."""
+
+    ranks: int | None = None
+    trials: int | None = None
+    knobs: tuple[str, ...] = ()
+    fixes: tuple[str, ...] = ()
+    defaults: tuple[str, ...] = ()
+    name: str | None = None
+    mpirun: str | None = None
+    mpirun_args: tuple[str, ...] = ()
+    seed: int | None = None
+    trial_limit_s: float | None = None
+    warm_ups: int | None = None
+    objective: str | None = None
+    log: str | None = None
+
+
+def find_launcher(
+    mpirun: str | None, args: Sequence[str], program_path: str, environ: Mapping[str, str]
+) -> LauncherInfo:
+    """The mpirun of this host (:func:`tuner.launchers.find`)."""
+    from tuner import launchers
+
+    return launchers.find(mpirun, args, program=program_path, environ=environ)
+
+
+def build_spec(
+    *,
+    file: StudyFile | None,
+    source: str,
+    command: Sequence[str] | None,
+    options: RunOptions,
+    environ: Mapping[str, str],
+    cwd: Path,
+    machine: Machine | None = None,
+    find: FindLauncher = find_launcher,
+) -> StudySpec:
+    """Merge and check everything that is asked for.
+
+    Args:
+        file: The study file, if any; ``command`` replaces its command, job and name.
+        source: How the user knows the file, for messages and the record.
+        command: The words after ``--``; ``None`` where none were typed.
+        options: The options before it.
+        environ: Where programs and mpirun are looked up.
+        cwd: What relative paths count from.
+        machine: This host; ``None`` looks.
+        find: How mpirun is found.
+
+    Raises:
+        UsageError: The first thing that is wrong, with its place and the next step.
+    """
+    from tuner.study_file.schema import StudyFile
+
+    typed = command is not None
+    file = file or StudyFile()
+    template = _template(command, file, source)
+    job = file.job if file.job and not typed else ()
+    machine = machine or this_machine(environ=environ)
+    layout = Layout(_whole("--mpi-procs", options.ranks, file.mpi_procs, _ranks(machine)))
+    limits = {
+        "trials": _whole("--trials", options.trials, file.trials, DEFAULT_TRIALS),
+        "warm_ups": _whole("--warm-ups", options.warm_ups, file.warm_ups, DEFAULT_WARM_UPS, low=0),
+        "seed": _whole("--seed", options.seed, file.seed, 0, low=0, high=MAX_SEED),
+    }
+    chosen = selection.select(file, options, template, typed=typed)
+    selection.check_job(job, chosen, source)
+    _check_out(template, source)
+    program_path = program.check(template, environ=environ, cwd=cwd)
+    mpirun = _first(options.mpirun, file.mpirun, None)
+    mpirun_args = options.mpirun_args or file.mpirun_args
+    return StudySpec(
+        name=_name(options, None if typed else file.name, template, layout),
+        command=template,
+        launcher=find(mpirun, mpirun_args, program_path, environ),
+        layout=layout,
+        machine=machine,
+        knobs=space.resolve(chosen.knobs, machine, layout, own=chosen.own),
+        fixed=chosen.fixed,
+        job=job,
+        objective=_objective(options, file),
+        trial_limit_s=_limit_s(options, file),
+        left_out=chosen.left_out,
+        source=source,
+        **limits,
+    )
+
+
+def _first(typed: T | None, filed: T | None, default: T) -> T:
+    """The first that is given: the command line's, the study file's, the default."""
+    for value in (typed, filed):
+        if value is not None:
+            return value
+    return default
+
+
+def _whole(
+    option: str,
+    typed: int | None,
+    filed: int | None,
+    default: int,
+    *,
+    low: int = 1,
+    high: int | None = None,
+) -> int:
+    value = _first(typed, filed, default)
+    if value < low or (high is not None and value > high):
+        bounds = f"at least {low}" if high is None else f"between {low} and {high}"
+        raise UsageError(f"{option} {value}: must be {bounds}.", f"For example {option} {low}.")
+    return value
+
+
+def _ranks(machine: Machine) -> int:
+    """One rank a GPU; two where there is none."""
+    return len(machine.gpus) or DEFAULT_RANKS
+
+
+def _template(command: Sequence[str] | None, file: StudyFile, source: str) -> tuple[str, ...]:
+    words = tuple(command) if command is not None else file.command or ()
+    if not words or not words[0].strip():
+        place = "after --" if command is not None else f"in {source}"
+        raise UsageError(
+            f"There is no command {place}.",
+            "For example: tune --mpi-procs 8 -- python train.py --out {out}",
+        )
+    return words
+
+
+def _check_out(template: Sequence[str], source: str) -> None:
+    if templates.OUT not in templates.placeholders(template):
+        raise UsageError(
+            f"The command ({source}) has no {{out}}, so its log could not be found.",
+            "Put {out} where the program takes the folder for its log: … --out {out}",
+        )
+
+
+def _limit_s(options: RunOptions, file: StudyFile) -> float | None:
+    limit_s = _first(options.trial_limit_s, file.trial_limit_s, None)
+    if limit_s is not None and not (limit_s > 0 and math.isfinite(limit_s)):
+        raise UsageError(f"--trial-limit {limit_s:g}: must be above 0 s.", "Such as 90s or 5m.")
+    return limit_s
+
+
+def _objective(options: RunOptions, file: StudyFile) -> ObjectiveSpec:
+    from tuner.objectives import objective_for
+
+    entry, default = file.objective, ObjectiveSpec()
+    spec = ObjectiveSpec(
+        kind=_first(options.objective, entry.kind, default.kind),
+        key=_first(None, entry.key, default.key),
+        filename=_first(options.log, entry.filename, default.filename),
+    )
+    path = PurePosixPath(spec.filename)
+    if not path.name or path.is_absolute() or ".." in path.parts:
+        raise UsageError(
+            f"--log {spec.filename!r}: must be the name of a file below {{out}}.",
+            "Such as --log log.jsonl.",
+        )
+    objective_for(spec)  # an unknown kind is refused here, and not at the first launch
+    return spec
+
+
+def _name(options: RunOptions, filed: str | None, template: Sequence[str], layout: Layout) -> str:
+    """The study's name: as typed, else the file's or the program's with the ranks."""
+    if options.name is not None:
+        name, place = options.name, "--name"
+    else:
+        stem = filed or program.stem(template)
+        name, place = f"{stem}-n{layout.ranks}", "name"
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{place} {name!r}: is no name for a study.",
+            "Up to 100 letters, digits, and . _ - after the first, such as mnist-n8.",
+        )
+    return name

@@ -1,0 +1,128 @@
+"""Is the program there? Checked before the first launch, so that no study fails 50 times."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from tuner import command as templates
+from tuner.errors import UsageError, suggestion
+
+#: What the shipped trainers import, by the first word of their name.
+_NEEDS = {"chainer": ("chainer", "mpi4py")}
+_INSTALL = "pip install --build-constraint constraints-build.txt '.[chainer]'"
+
+_PYTHON = re.compile(r"(python|pypy)[\d.]*")
+#: Options of ``python`` that take the next word as their value.
+_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
+#: Modules that run the script named after them.
+_RUNNERS = ("mpi4py", "mpi4py.run")
+
+
+def check(template: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> str:
+    """The program's path, once it and its script are known to be there.
+
+    Returns:
+        The absolute path of the first word, links not resolved: the ``bin`` folder of a
+        virtual environment stays what it is.
+
+    Raises:
+        UsageError: The program, its script or a shipped trainer's needs are missing.
+    """
+    path = _program(template[0], environ, cwd)
+    script = script_of(template)
+    if script is None:
+        return path
+    if script.startswith("{workloads}/"):
+        _check_shipped(script.removeprefix("{workloads}/"), own_python=path == sys.executable)
+    elif not templates.names_in(script) and not (cwd / templates.fill(script, {})).is_file():
+        raise UsageError(
+            f"The command's script {script!r} does not exist.",
+            f"Relative paths count from the current folder, {cwd}.",
+        )
+    return path
+
+
+def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
+    if word == "{python}":
+        return sys.executable
+    if templates.names_in(word):
+        raise UsageError(
+            f"The command begins with {word!r}: only {{python}} can stand for the program.",
+            "Name the program itself first.",
+        )
+    word = templates.fill(word, {})
+    if "/" not in word:
+        found = shutil.which(word, path=environ.get("PATH", os.defpath))
+        if found is None:
+            hint = "Is its environment active? Its full path does as well."
+            if (cwd / word).is_file():
+                hint = f"It lies in the current folder: write {_start(word)}."
+            raise UsageError(f"The command's program {word!r} is not on PATH.", hint)
+        return str(Path(found).absolute())
+    path = cwd / word
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise UsageError(
+            f"The command's program {word!r} {what}.",
+            f"Relative paths count from the current folder, {cwd}.",
+        )
+    if not os.access(path, os.X_OK):
+        raise UsageError(
+            f"The command's program {word!r} is not executable.",
+            f"Write {_start(word)}." if word.endswith(".py") else f"chmod +x {word}",
+        )
+    return str(path)
+
+
+def _start(word: str) -> str:
+    return f"python {word}" if word.endswith(".py") else f"./{word}"
+
+
+def _check_shipped(name: str, *, own_python: bool) -> None:
+    """A shipped trainer must be there, and what it imports, in our own interpreter."""
+    folder = templates.workloads_dir()
+    if not (folder / name).is_file():
+        trainers = sorted(path.name for path in folder.glob("*_*.py"))
+        raise UsageError(f"There is no workload {name!r}.", suggestion(name, trainers))
+    needs = _NEEDS.get(name.partition("_")[0], ())
+    missing = [module for module in needs if importlib.util.find_spec(module) is None]
+    if own_python and missing:
+        raise UsageError(
+            f"The workload {name} needs {' and '.join(missing)}, which "
+            f"{'is' if len(missing) == 1 else 'are'} not installed.",
+            f"In a checkout: {_INSTALL}\nOr tune your own trainer: "
+            "tune --mpi-procs 8 -- python train.py --out {out}",
+        )
+
+
+def script_of(template: Sequence[str]) -> str | None:
+    """The ``.py`` file that an interpreter is given; ``None`` where there is none to see."""
+    if template[0] != "{python}" and not _PYTHON.fullmatch(PurePosixPath(template[0]).name):
+        return None
+    words = iter(template[1:])
+    for word in words:
+        if word == "-m":
+            if next(words, "") not in _RUNNERS:
+                return None
+        elif word in _WITH_VALUE:
+            next(words, "")
+        elif not word.startswith("-"):
+            return word if word.endswith(".py") else None
+        elif word == "-c":
+            return None
+    return None
+
+
+def stem(template: Sequence[str]) -> str:
+    """A name for the program: of its script, its module, else of the program itself."""
+    name = script_of(template)
+    if name is None and "-m" in template[1:-1]:
+        name = template[list(template).index("-m") + 1]
+    bare = PurePosixPath(name or template[0]).name.removesuffix(".py")
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", bare).strip("._-") or "study"

@@ -1,0 +1,119 @@
+"""Every mistake of a study file, each in one line that begins with its place."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from tuner import knobs as table
+from tuner import space
+from tuner.command import RESERVED, knobs_in
+from tuner.errors import UsageError, suggestion
+from tuner.model import Choice
+from tuner.study_file.schema import KnobEntry, ObjectiveEntry, StudyFile, words
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def _validate(kind: type[T], data: object) -> tuple[list[ErrorDetails], T | None]:
+    try:
+        return [], kind.model_validate(data)
+    except ValidationError as error:
+        return error.errors(), None
+
+
+def check(data: dict[str, Any]) -> tuple[list[str], StudyFile | None]:
+    """(mistakes, model): wrong keys and types first, then what the values mean."""
+    errors, model = _validate(StudyFile, data)
+    mistakes = [_in_words(error) for error in errors]
+    placed = _placeholders_of(data.get("command"))
+    entries = data.get("knobs")
+    for name, raw in entries.items() if isinstance(entries, dict) else ():
+        entry = _validate(KnobEntry, raw)[1]
+        if entry is not None:
+            mistakes += _knob_mistakes(name, entry, placed)
+    mistakes += _left_out_mistakes(data)
+    return mistakes, model
+
+
+#: The keys that each table knows, by the table's name; the file itself has none.
+_KEYS = {
+    "": tuple(StudyFile.model_fields),
+    "knobs": tuple(KnobEntry.model_fields),
+    "objective": tuple(ObjectiveEntry.model_fields),
+}
+
+
+def _in_words(error: ErrorDetails) -> str:
+    """One of pydantic's errors in the words of this tool, with its place."""
+    place = ".".join(str(part) for part in error["loc"])
+    given = error["input"]
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        keys = _KEYS[str(error["loc"][0]) if len(error["loc"]) > 1 else ""]
+        return f"{place}: unknown key. {suggestion(str(error['loc'][-1]), keys)}"
+    texts = {
+        "int_type": f"must be a whole number, is {given!r}",
+        "string_type": f"must be a string, is {given!r}",
+        "string_too_short": "must not be empty",
+        "dict_type": f"must be a table, is {given!r}",
+        "model_type": f"must be a table, is {given!r}",
+        "greater_than_equal": f"must be at least {error.get('ctx', {}).get('ge')}, is {given!r}",
+        "less_than": f"must be below {error.get('ctx', {}).get('lt')}, is {given!r}",
+    }
+    other = f"{error['msg']}, is {given!r}"
+    return f"{place}: {texts.get(kind, other)}."
+
+
+def _placeholders_of(raw: object) -> tuple[str, ...] | None:
+    """The knobs in the file's command; ``None`` where it has no usable command."""
+    try:
+        return knobs_in(words(raw))
+    except PydanticCustomError:
+        return None
+
+
+def _knob_mistakes(name: str, entry: KnobEntry, placed: tuple[str, ...] | None) -> list[str]:
+    where = f"knobs.{name}"
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in RESERVED:
+        return [f"{where}: cannot be the name of a knob."]
+    mistakes = []
+    for keys in (("range", "values", "fix"), ("env", "flag", "launcher_option")):
+        given = [key for key in keys if getattr(entry, key) is not None]
+        if len(given) > 1:
+            mistakes.append(f"{where}: has {' and '.join(given)}: keep one of them.")
+    if mistakes:
+        return mistakes
+    known = table.is_known(name)
+    if not known and entry.route() is None and placed is not None and name not in placed:
+        return [
+            f"{where}: nothing carries it to the program: "
+            f"{suggestion(name, table.names())} A knob of your own needs env, flag, "
+            f"launcher_option, or {{{name}}} in the command."
+        ]
+    try:
+        knob = entry.knob(name, where)
+        if known and entry.values is None:
+            space.check_against(table.knob(name), knob.domain, where=where)
+        elif known and not isinstance(table.knob(name).domain, Choice):
+            space.check_against(table.knob(name), knob.domain, where=f"{where}.values")
+    except UsageError as error:
+        return [f"{error.message} {error.hint}".strip()]
+    return []
+
+
+def _left_out_mistakes(data: dict[str, Any]) -> list[str]:
+    left_out, entries = data.get("left_out"), data.get("knobs")
+    if not isinstance(left_out, dict):
+        return []
+    mistakes = []
+    for name in left_out:
+        if isinstance(entries, dict) and name in entries:
+            mistakes.append(f"left_out.{name}: stands under knobs as well: keep one of them.")
+        elif not table.is_known(name):
+            hint = suggestion(name, table.names())
+            mistakes.append(f"left_out.{name}: there is no such knob. {hint}")
+    return mistakes

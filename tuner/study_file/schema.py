@@ -1,0 +1,158 @@
+"""The shape of a study file: its keys and what each may hold.
+
+What a value is (a word, a time, a list) is checked here; what it means for a knob in
+:mod:`tuner.study_file.mistakes`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from tuner import knobs as table
+from tuner import space
+from tuner.errors import UsageError
+from tuner.model import Choice, Domain, Env, Flag, Knob, LauncherOption, Value
+
+_UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+# --- kinds of values -----------------------------------------------------------------------
+
+
+def words(value: object) -> tuple[str, ...]:
+    """A command: a list of words, or one string split as a shell would."""
+    if isinstance(value, str):
+        try:
+            return tuple(shlex.split(value))
+        except ValueError as error:
+            raise PydanticCustomError("words", "a quotation is not closed") from error
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return tuple(value)
+    raise PydanticCustomError("words", "must be a string or a list of strings")
+
+
+def _names(value: object) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+        bad = [name for name in names if not re.fullmatch(r"[A-Za-z_]\w*", name)]
+        if not bad:
+            return tuple(names)
+        raise PydanticCustomError("names", f"{bad[0]!r} is not the name of a variable")
+    raise PydanticCustomError("names", "must be a name or a list of names")
+
+
+def _value(value: object) -> Value:
+    if isinstance(value, (int, str)) and not isinstance(value, bool):
+        return value
+    raise PydanticCustomError("value", "must be a whole number or a string")
+
+
+def _values(value: object) -> tuple[Value, ...]:
+    if isinstance(value, list):
+        return tuple(_value(item) for item in value)
+    raise PydanticCustomError("values", "must be a list of whole numbers or strings")
+
+
+def _seconds(value: object) -> float:
+    """``90``, ``1.5`` or ``"90s"``, ``"2m"``, ``"1h"``, in seconds."""
+    text = str(value).strip() if not isinstance(value, bool) else ""
+    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*(s|m|min|h|)", text)
+    limit_s = float(match[1]) * _UNITS_S[match[2]] if match else math.nan
+    if not (limit_s > 0 and math.isfinite(limit_s)):
+        raise PydanticCustomError("seconds", 'must be a time above 0, such as 90, "90s" or "2m"')
+    return limit_s
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(words)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+AnyValue = Annotated[Any, BeforeValidator(_value)]
+Values = Annotated[tuple[Any, ...], BeforeValidator(_values)]
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+
+
+# --- the model -----------------------------------------------------------------------------
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ObjectiveEntry(_Table):
+    """``[objective]``: how a launch's time is read."""
+
+    kind: str | None = None
+    key: str | None = None
+    filename: str | None = None
+
+
+class KnobEntry(_Table):
+    """``[knobs.NAME]``: what of a knob is to differ from the tool's own table."""
+
+    range: str | None = None
+    values: Values | None = None
+    fix: AnyValue | None = None
+    default: AnyValue | None = None
+    env: Names | None = None
+    flag: str | None = Field(default=None, min_length=1)
+    launcher_option: str | None = Field(default=None, min_length=1)
+    help: str | None = None
+
+    def domain(self, where: str) -> Domain | None:
+        """The values to try; ``None`` where the file leaves them to the tool."""
+        if self.range is not None:
+            return space.parse_domain(self.range, where=f"{where}.range")
+        if self.values is not None:
+            return space.check_domain(Choice(self.values), where=f"{where}.values")
+        return None
+
+    def route(self) -> Env | Flag | LauncherOption | None:
+        """How the value reaches the program; ``None`` where the file does not say."""
+        if self.env is not None:
+            return Env(self.env)
+        if self.launcher_option is not None:
+            return LauncherOption(self.launcher_option)
+        return Flag(self.flag) if self.flag is not None else None
+
+    def knob(self, name: str, where: str) -> Knob:
+        """The knob: the tool's row with this entry's changes, or one of the file's own."""
+        known = table.knob(name) if table.is_known(name) else None
+        domain = self.domain(where)
+        if self.fix is not None:
+            domain = Choice((self.fix,))
+        if domain is None:
+            if known is None:
+                raise UsageError(f"{where}: needs range, values or fix.")
+            domain = known.domain
+        return Knob(
+            name,
+            domain,
+            self.route() or (known.route if known else Flag()),
+            help=self.help or (known.help if known else ""),
+            default=self.default,
+            live=known.live if known else False,
+            gpu_values=known.gpu_values if known else (),
+        )
+
+
+class StudyFile(_Table):
+    """A study file; what it leaves out comes from the command line or the defaults."""
+
+    name: str | None = Field(default=None, min_length=1)
+    command: Words | None = None
+    job: Words | None = None
+    mpirun: str | None = Field(default=None, min_length=1)
+    mpirun_args: Words = ()
+    mpi_procs: int | None = Field(default=None, ge=1)
+    trials: int | None = Field(default=None, ge=1)
+    warm_ups: int | None = Field(default=None, ge=0)
+    trial_limit_s: Seconds | None = None
+    seed: int | None = Field(default=None, ge=0, lt=2**32)
+    objective: ObjectiveEntry = ObjectiveEntry()
+    knobs: dict[str, KnobEntry] = {}
+    left_out: dict[str, str] = {}
