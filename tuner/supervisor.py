@@ -205,6 +205,7 @@ class Supervisor:
         stopped = self._follow()
         if self.status is None:
             os.kill(self.main, signal.SIGTERM)  # our own child, not reaped: surely this one
+            os.kill(self.main, signal.SIGCONT)  # a stopped one would not get to see it
             self._pause_until(TERM_WAIT_S, lambda: self.status is not None)
         if self.status is not None:
             self._pause_until(SETTLE_S, lambda: not self._reap())

@@ -1,0 +1,431 @@
+"""Whatever a trial starts and however it ends, nothing of it is left, and nothing else is hurt."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tuner import process, supervisor
+from tuner.model import Launch
+
+pytestmark = pytest.mark.system
+
+PATIENCE_S = 60.0
+
+#: Starts a child in a session of its own, away from its parent: a daemon.
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for fd in range(3):
+            os.close(fd)
+        {become}
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+"""
+
+#: A process that is never the same for long: each forks the next and ends.
+RUNNER = """
+import os, time
+while True:
+    if os.fork():
+        os._exit(0)
+    time.sleep(0.0005)
+"""
+
+STUBBORN = "trap '' TERM INT HUP; echo ready; while :; do sleep 600; done"
+
+
+def launch(folder: Path, *argv: str) -> Launch:
+    return Launch(argv, os.environ, folder, folder / "out", folder)
+
+
+def python(folder: Path, code: str) -> Launch:
+    return launch(folder, sys.executable, "-c", code)
+
+
+def eventually(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.005)
+
+
+def marked(marker: str) -> list[int]:
+    """The processes that carry a marker: an independent reading of /proc."""
+    wanted = f"{process.MARKER}={marker}".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+    return found
+
+
+def alive(pid: int) -> bool:
+    found = supervisor.look_up(pid)
+    return found is not None and not found.dead
+
+
+def says_ready(folder: Path) -> Callable[[], bool]:
+    return lambda: "ready" in (folder / process.OUTPUT).read_text()
+
+
+@pytest.fixture
+def bystander() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Starts processes that must live on."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*argv: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(argv, env=env, start_new_session=True))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+        one.wait()
+
+
+# --- stopping ----------------------------------------------------------------------------
+
+
+def test_a_program_that_ignores_every_polite_signal(tmp_path: Path) -> None:
+    running = process.start(launch(tmp_path, "sh", "-c", STUBBORN))
+    eventually(says_ready(tmp_path))
+    pids = running.pids()
+    assert len(pids) == 2
+    ended = running.stop()
+    assert (ended.code, ended.stopped, ended.killed) == (-9, True, 2)
+    assert not any(alive(pid) for pid in pids)
+    assert marked(running.marker) == []
+
+
+def test_a_stopped_program(tmp_path: Path) -> None:
+    running = process.start(launch(tmp_path, "sh", "-c", "echo ready; sleep 600 & kill -STOP $$"))
+    eventually(says_ready(tmp_path))
+    assert running.stop().code == -15
+    assert marked(running.marker) == []
+
+
+def test_a_wrapper_that_does_not_exec(tmp_path: Path) -> None:
+    running = process.start(launch(tmp_path, "sh", "-c", "sh -c 'sleep 600; true'; true"))
+    eventually(lambda: len(running.pids()) == 3)
+    pids = running.pids()
+    assert running.stop().code == -15
+    assert not any(alive(pid) for pid in pids)
+
+
+@pytest.mark.parametrize(
+    "become",
+    ["pass", "os.execve('/bin/sleep', ['sleep', '600'], {})"],
+    ids=["marked", "without the marker"],
+)
+@pytest.mark.parametrize("stop", [True, False], ids=["stopped", "ends by itself"])
+def test_a_daemon(tmp_path: Path, become: str, stop: bool) -> None:
+    code = DAEMON.format(become=become) + "print('ready', flush=True)\n"
+    running = process.start(python(tmp_path, code + ("time.sleep(600)" if stop else "")))
+    eventually(says_ready(tmp_path))
+    pids = running.pids()
+    ended = running.stop() if stop else running.wait(PATIENCE_S)
+    assert ended is not None
+    assert (ended.code, ended.stopped) == ((-15, True) if stop else (0, False))
+    assert ended.killed == 1
+    assert not any(alive(pid) for pid in pids)
+    assert marked(running.marker) == []
+
+
+def test_a_process_that_runs_away(tmp_path: Path) -> None:
+    running = process.start(python(tmp_path, f"print('ready', flush=True)\n{RUNNER}"))
+    eventually(says_ready(tmp_path))
+    running.stop()
+    assert marked(running.marker) == []
+
+
+def test_what_ends_by_itself_soon_is_not_killed(tmp_path: Path) -> None:
+    """Fork servers and resource trackers end after the program, and tidy up."""
+    running = process.start(launch(tmp_path, "sh", "-c", "(sleep 0.05; echo tidy) & exit 0"))
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert (ended.code, ended.killed) == (0, 0)
+    assert (tmp_path / process.OUTPUT).read_text() == "tidy\n"
+
+
+def test_a_program_that_kills_its_own_group(tmp_path: Path) -> None:
+    running = process.start(launch(tmp_path, "sh", "-c", "kill -KILL 0"))
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert (ended.code, ended.stopped) == (-9, False)
+
+
+def test_the_command_is_asked_first(tmp_path: Path) -> None:
+    script = "trap 'echo tidied; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
+    running = process.start(launch(tmp_path, "sh", "-c", script))
+    eventually(says_ready(tmp_path))
+    assert running.stop().code == 3
+    assert (tmp_path / process.OUTPUT).read_text() == "ready\ntidied\n"
+
+
+def test_no_zombie_is_left_either(tmp_path: Path) -> None:
+    running = process.start(launch(tmp_path, "sh", "-c", "(sleep 600 &) ; sleep 600 & sleep 600"))
+    eventually(lambda: len(running.pids()) == 4)
+    pids = running.pids()
+    running.stop()
+    assert [supervisor.look_up(pid) for pid in pids] == [None] * len(pids)
+
+
+# --- bystanders --------------------------------------------------------------------------
+
+
+def test_the_same_command_outside_of_the_trial_lives_on(
+    tmp_path: Path, bystander: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    plain = bystander("sleep", "600", env=dict(os.environ))
+    running = process.start(launch(tmp_path, "sleep", "600"))
+    similar = running.marker + "0"
+    others = [
+        plain,
+        bystander("sleep", "600", env={**os.environ, process.MARKER: "of another trial"}),
+        bystander("sleep", "600", env={**os.environ, process.MARKER: similar}),
+        bystander("sleep", "600", env={**os.environ, f"NOT_{process.MARKER}": running.marker}),
+    ]
+    running.stop()
+    assert [other.poll() for other in others] == [None] * len(others)
+
+
+def test_what_carries_the_marker_is_ended_wherever_it_came_from(
+    tmp_path: Path, bystander: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """A rank that some daemon has started for us (Slurm, sshd) is no descendant."""
+    running = process.start(launch(tmp_path, "sleep", "600"))
+    stray = bystander("sleep", "600", env={**os.environ, process.MARKER: running.marker})
+    assert running.stop().killed == 1
+    assert stray.wait(PATIENCE_S) == -9
+
+
+def test_two_trials_at_once(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    one = process.start(launch(tmp_path, "sleep", "600"))
+    other = process.start(launch(tmp_path / "other", "sleep", "600"))
+    one.stop()
+    assert other.poll() is None
+    assert len(other.pids()) == 1
+    other.stop()
+
+
+# --- tune or the supervisor is killed ----------------------------------------------------
+
+PARENT = """
+import os, sys, time
+from pathlib import Path
+from tuner import process
+from tuner.model import Launch
+folder = Path(sys.argv[1])
+running = process.start(Launch(("sh", "-c", sys.argv[2]), os.environ, folder, folder, folder))
+print(running.marker, running._process.pid, flush=True)
+{then}
+"""
+
+
+def started_by_another(folder: Path, command: str, then: str) -> tuple[subprocess.Popen[str], str]:
+    """A process that has started a trial, and the trial's marker."""
+    argv = [sys.executable, "-c", PARENT.format(then=then), str(folder), command]
+    parent = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    with parent.stdout:
+        marker = parent.stdout.readline().split()[0]
+    eventually(says_ready(folder))
+    assert marked(marker)
+    return parent, marker
+
+
+@pytest.mark.parametrize("command", ["echo ready; sleep 600 & sleep 600", STUBBORN])
+@pytest.mark.parametrize(
+    "then",
+    ["time.sleep(600)", "os.fork(); time.sleep(600)"],
+    ids=["alone", "a child holds the pipe"],
+)
+def test_kill_9_of_tune(tmp_path: Path, command: str, then: str) -> None:
+    parent, marker = started_by_another(tmp_path, command, then)
+    forked = [each.pid for each in supervisor.processes() if each.parent == parent.pid]
+    parent.kill()
+    parent.wait()
+    try:
+        eventually(lambda: marked(marker) == [])
+    finally:
+        for pid in forked:
+            if alive(pid) and b"time.sleep" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("then", ["sys.exit(0)", "raise RuntimeError", "os._exit(1)"])
+def test_tune_ends_without_a_word(tmp_path: Path, then: str) -> None:
+    wait = "\nwhile 'ready' not in (folder / 'output.log').read_text(): time.sleep(0.01)\n"
+    wait += "time.sleep(0.3)\n"
+    parent, marker = started_by_another(tmp_path, "echo ready; sleep 600 & sleep 600", wait + then)
+    parent.wait()
+    eventually(lambda: marked(marker) == [])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_the_supervisor(tmp_path: Path, number: int) -> None:
+    running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
+    os.kill(running._process.pid, number)
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert (ended.code, ended.stopped) == (-15, True)
+    assert marked(running.marker) == []
+
+
+@pytest.mark.parametrize("command", ["echo ready; sleep 600 & sleep 600", STUBBORN])
+def test_kill_9_of_the_supervisor(tmp_path: Path, command: str) -> None:
+    running = process.start(launch(tmp_path, "sh", "-c", command))
+    eventually(says_ready(tmp_path))
+    os.kill(running._process.pid, signal.SIGKILL)
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert (ended.code, ended.stopped) == (None, True)
+    assert marked(running.marker) == []
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder for everybody; pytest's own are closed to other users."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        yield folder
+
+
+def test_an_ordinary_user(open_folder: Path) -> None:
+    """Other users' processes cannot be read then, and need not be."""
+    if os.geteuid() != 0:
+        pytest.skip("the other tests run as one already")
+    nobody = 65534
+    source = Path(process.__file__).parent
+    shutil.copytree(source, open_folder / "tuner", ignore=shutil.ignore_patterns("__pycache__"))
+    code = PARENT.format(then="print(running.stop(), process.run_tool(['id', '-u'], timeout_s=60))")
+    for python in (sys.executable, "/usr/bin/python3"):
+        try:
+            done = subprocess.run(
+                [python, "-c", code, str(open_folder), "sleep 600 & sleep 600"],
+                user=nobody,
+                group=nobody,
+                extra_groups=[],
+                cwd=open_folder,
+                env={"PATH": os.environ["PATH"]},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+        except (PermissionError, FileNotFoundError):
+            continue
+        assert "code=-15" in done.stdout
+        assert f"stdout='{nobody}\\n'" in done.stdout
+        assert marked(done.stdout.split()[0]) == []
+        return
+    pytest.skip("no interpreter that other users may run")
+
+
+# --- in the foreground -------------------------------------------------------------------
+
+EXECUTE = """
+import os, sys
+from tuner import process
+sys.exit(process.execute(sys.argv[1:], {**os.environ, "TUNE_TRIAL": "%s"}))
+"""
+
+
+@pytest.fixture
+def execute() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts a program that runs its arguments in the foreground; they carry ``marker``."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(marker: str, *argv: str, **options: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", EXECUTE % marker, *argv]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **options}
+        started.append(subprocess.Popen(command, text=True, **pipes))  # type: ignore[call-overload]
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+        one.communicate()
+
+
+def test_the_foreground_has_our_input_and_output(
+    execute: Callable[..., subprocess.Popen[str]],
+) -> None:
+    running = execute(process.new_marker(), "sh", "-c", "read a; echo $a$a; exit 5")
+    assert running.communicate("ab\n")[0] == "abab\n"
+    assert running.returncode == 5
+
+
+def test_the_foreground_ends_with_128_and_the_signal(
+    execute: Callable[..., subprocess.Popen[str]],
+) -> None:
+    assert execute(process.new_marker(), "sh", "-c", "kill -9 $$").wait(PATIENCE_S) == 137
+
+
+def test_the_foreground_leaves_nothing(execute: Callable[..., subprocess.Popen[str]]) -> None:
+    marker = process.new_marker()
+    quiet = subprocess.DEVNULL
+    assert execute(marker, "sh", "-c", "sleep 600 & exit 4", stdout=quiet).wait(PATIENCE_S) == 4
+    assert marked(marker) == []
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "USR1", "USR2", "QUIT"])
+def test_signals_are_handed_on(execute: Callable[..., subprocess.Popen[str]], name: str) -> None:
+    script = f"trap 'echo got; exit 9' {name}; echo ready; while :; do sleep 0.01; done"
+    running = execute(process.new_marker(), "sh", "-c", script)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "ready\n"
+    running.send_signal(getattr(signal, f"SIG{name}"))
+    assert running.stdout.readline() == "got\n"
+    assert running.wait(PATIENCE_S) == 9
+
+
+def test_kill_9_of_the_foreground(execute: Callable[..., subprocess.Popen[str]]) -> None:
+    marker = process.new_marker()
+    running = execute(marker, "sh", "-c", STUBBORN)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "ready\n"
+    running.kill()
+    eventually(lambda: marked(marker) == [])
+
+
+def test_ctrl_c_reaches_the_command_once() -> None:
+    marker = process.new_marker()
+    script = "trap 'echo got' INT; echo ready; read a; echo $a; sleep 0.1; exit 6"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        command = [sys.executable, "-c", EXECUTE % marker, "bash", "-c", script]
+        os.execv(command[0], command)
+    with os.fdopen(terminal, "r+b", buffering=0) as screen:
+        seen = b""
+        while b"ready" not in seen:
+            seen += screen.read(100)
+        screen.write(b"\x03")
+        while b"got" not in seen:
+            seen += screen.read(100)
+        screen.write(b"again\n")
+        while seen.count(b"again") < 2:  # the echo, and the answer
+            seen += screen.read(100)
+        _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 6
+    assert seen.count(b"got") == 1
+    assert marked(marker) == []
