@@ -1,0 +1,230 @@
+"""Real MPIs: what their ranks get, and that nothing of them is left.
+
+Runs with the mpirun of this environment, and with each that ``TUNE_TEST_MPIRUNS`` names
+(paths, separated by colons), whose ranks then run this environment's Python and mpi4py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuner import launchers, process, supervisor
+from tuner.model import Launch, LauncherInfo
+
+pytestmark = pytest.mark.system
+
+PATIENCE_S = 60.0
+RANKS = 3
+
+MPIRUNS = [None, *filter(None, os.environ.get("TUNE_TEST_MPIRUNS", "").split(os.pathsep))]
+
+#: Each rank writes what it sees, into a file of its own, and may then stay.
+RANK = """
+import json, os, sys, time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+with open("/proc/self/maps") as maps:
+    libraries = {line.split()[-1] for line in maps if "/libmpi" in line}
+seen = {
+    "size": world.size,
+    "sum": world.allreduce(world.rank),
+    "libraries": sorted(libraries),
+    "affinity": len(os.sched_getaffinity(0)),
+    "environment": dict(os.environ),
+    "pid": os.getpid(),
+}
+name = os.path.join(sys.argv[1], f"rank-{world.rank}.json")
+with open(name + ".new", "w") as file:
+    json.dump(seen, file)
+os.rename(name + ".new", name)
+if len(sys.argv) > 2:
+    time.sleep(600)
+"""
+
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + RANK
+
+
+@pytest.fixture(scope="module", params=MPIRUNS, ids=lambda path: path or "own")
+def info(request: pytest.FixtureRequest) -> LauncherInfo:
+    pytest.importorskip("mpi4py")
+    return launchers.find(request.param, environ=os.environ)
+
+
+def launch(
+    info: LauncherInfo,
+    folder: Path,
+    code: str = RANK,
+    *,
+    stay: bool = False,
+    bind_to: str = "none",
+    assignments: tuple[str, ...] = (),
+) -> Launch:
+    program = [*launchers.wrapper_argv(), *assignments, "--", sys.executable, "-m", "mpi4py"]
+    program += ["-c", code, str(folder), *(["stay"] if stay else [])]
+    launcher = launchers.launcher_for(info)
+    argv = launcher.argv(info, RANKS, {"bind_to": bind_to}, program)
+    env = {**os.environ, **launcher.environment(info), "FROM_OUTSIDE": "a b\nc"}
+    return Launch(argv, env, folder, folder, folder)
+
+
+def views(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("rank-*.json"))]
+
+
+def eventually(done: Callable[[], bool], running: process.Running | None = None) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not done():
+        assert running is None or running.poll() is None, "the trial has ended"
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.01)
+
+
+def started(info: LauncherInfo, folder: Path, code: str = RANK) -> process.RunningTrial:
+    """A trial whose ranks have all come up, and stay."""
+    running = process.start(launch(info, folder, code, stay=True))
+    eventually(lambda: len(views(folder)) == RANKS, running)
+    return running
+
+
+def marked(marker: str) -> set[int]:
+    """The processes that carry a marker: an independent reading of /proc."""
+    wanted = f"{process.MARKER}={marker}".encode()
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                    found.add(int(folder.name))
+            except OSError:
+                continue
+    return found
+
+
+def nothing_left(running: process.RunningTrial, pids: tuple[int, ...]) -> bool:
+    return not marked(running.marker) and not any(supervisor.look_up(pid) for pid in pids)
+
+
+def test_the_ranks_get_what_they_should(info: LauncherInfo, tmp_path: Path) -> None:
+    running = process.start(launch(info, tmp_path, assignments=("KNOB=x $(id) 'y'\n", "EMPTY=")))
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert ended.code == 0, (tmp_path / process.OUTPUT).read_text()
+    assert not ended.stopped
+    assert len(views(tmp_path)) == RANKS
+    for view in views(tmp_path):
+        assert (view["size"], view["sum"]) == (RANKS, RANKS * (RANKS - 1) // 2)
+        assert view["affinity"] == len(os.sched_getaffinity(0))
+        seen = view["environment"]
+        assert seen["KNOB"] == "x $(id) 'y'\n"
+        assert seen["EMPTY"] == ""
+        assert seen["FROM_OUTSIDE"] == "a b\nc"
+        assert seen[process.MARKER] == running.marker
+
+
+def test_the_ranks_load_the_library_of_mpirun(info: LauncherInfo, tmp_path: Path) -> None:
+    assert info.libmpi is not None
+    running = process.start(launch(info, tmp_path))
+    assert running.wait(PATIENCE_S) is not None
+    loaded = {library for view in views(tmp_path) for library in view["libraries"]}
+    assert {Path(library).resolve() for library in loaded} == {Path(info.libmpi).resolve()}
+
+
+@pytest.mark.parametrize("bind_to", ["core", "socket", "numa"])
+def test_every_binding_is_understood(info: LauncherInfo, tmp_path: Path, bind_to: str) -> None:
+    running = process.start(launch(info, tmp_path, bind_to=bind_to))
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert ended.code == 0, (tmp_path / process.OUTPUT).read_text()
+    assert {view["size"] for view in views(tmp_path)} == {RANKS}
+
+
+def test_every_process_of_the_trial_is_seen_and_carries_the_marker(
+    info: LauncherInfo, tmp_path: Path
+) -> None:
+    running = started(info, tmp_path)
+    try:
+        pids = set(running.pids())
+        assert pids == marked(running.marker)
+        assert {running.pid, *(view["pid"] for view in views(tmp_path))} <= pids
+    finally:
+        running.stop()
+
+
+@pytest.mark.parametrize("code", [RANK, STUBBORN], ids=["polite", "stubborn"])
+def test_stopping(info: LauncherInfo, tmp_path: Path, code: str) -> None:
+    running = started(info, tmp_path, code)
+    pids = running.pids()
+    assert running.stop().stopped
+    assert nothing_left(running, pids)
+
+
+def test_kill_9_of_mpirun(info: LauncherInfo, tmp_path: Path) -> None:
+    running = started(info, tmp_path)
+    pids = running.pids()
+    os.kill(running.pid, signal.SIGKILL)
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert (ended.code, ended.stopped) == (-9, False)
+    assert nothing_left(running, pids)
+
+
+def test_a_stopped_rank(info: LauncherInfo, tmp_path: Path) -> None:
+    running = started(info, tmp_path)
+    pids = running.pids()
+    os.kill(views(tmp_path)[0]["pid"], signal.SIGSTOP)
+    running.stop()
+    assert nothing_left(running, pids)
+
+
+def test_a_killed_rank_ends_the_trial(info: LauncherInfo, tmp_path: Path) -> None:
+    running = started(info, tmp_path)
+    pids = running.pids()
+    os.kill(views(tmp_path)[1]["pid"], signal.SIGKILL)
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert ended.code != 0
+    assert nothing_left(running, pids)
+
+
+def test_a_rank_that_raises_ends_the_trial(info: LauncherInfo, tmp_path: Path) -> None:
+    code = RANK + "\nif world.rank == 1: raise ValueError('a fault')\nworld.Barrier()"
+    running = process.start(launch(info, tmp_path, code))
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert ended.code != 0
+    assert "ValueError: a fault" in (tmp_path / process.OUTPUT).read_text()
+    assert nothing_left(running, ())
+
+
+PARENT = """
+import json, os, sys, time
+from pathlib import Path
+from tuner import process
+from tuner.model import Launch
+argv, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
+running = process.start(Launch(tuple(argv), os.environ, folder, folder, folder))
+print(running.marker, flush=True)
+time.sleep(600)
+"""
+
+
+def test_kill_9_of_tune(info: LauncherInfo, tmp_path: Path) -> None:
+    ready = launch(info, tmp_path, stay=True)
+    command = [sys.executable, "-c", PARENT, json.dumps(ready.argv), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ready.env) as parent:
+        assert parent.stdout is not None
+        marker = parent.stdout.readline().strip()
+        eventually(lambda: len(views(tmp_path)) == RANKS)
+        assert marked(marker)
+        parent.kill()
+    eventually(lambda: not marked(marker))
