@@ -28,8 +28,12 @@ from tuner.observe import Watcher, probe_folder
 #: waited for in steps: it wakes us.
 TICK_S = 0.1
 
-#: The longest time between two looks at the ranks, s; shorter at the start of a launch.
+#: The usual time between two looks at the ranks, s; shorter at the start of a launch.
 SAMPLE_S = 0.5
+
+#: Where a look costs much (a host with thousands of processes) it is taken less often: the
+#: share of one core that all of them may take.
+SAMPLE_SHARE = 0.01
 
 #: So much of the end of the output is read for the reason of a failure, bytes.
 OUTPUT_BYTES = 1 << 16
@@ -131,6 +135,7 @@ class _Follower:
         self.progress: tuple[Progress, ...] = ()
         self._started_s = self.clock()
         self._sampled_s = self._started_s
+        self._look_s = 0.0
 
     def follow(self) -> tuple[process.Exit, Failed | None]:
         """Wait for the end; the reason comes with it where we had to end the launch."""
@@ -166,9 +171,11 @@ class _Follower:
         now_s = self.clock()
         # A short program is seen early, a long one is seldom disturbed.
         due_s = min(SAMPLE_S, max(TICK_S, (now_s - self._started_s) / 4))
-        if now_s - self._sampled_s >= due_s:
+        if now_s - self._sampled_s >= max(due_s, self._look_s / SAMPLE_SHARE):
             self._sampled_s = now_s
+            before_s = time.thread_time()
             self.watcher.sample(self.running.pids())
+            self._look_s = time.thread_time() - before_s
 
 
 def _ending(

@@ -3,38 +3,18 @@
 Python imports a module of this name when it starts. Ours does nothing unless it runs in a rank
 of a trial (``TUNE_PROBE_DIR`` and a rank variable are set); there it registers one exit handler
 and gives way to the ``sitecustomize`` that Python would have found without it. All that costs
-time happens in the handler, after the program's own last line.
+time is in ``rank_report.py``, which the handler loads after the program's own last line. A
+program that is killed or leaves through ``os._exit`` does not get that far and is not seen.
 
-The handler writes ``TUNE_PROBE_DIR/rank-N.json``. It reports the thread pools as they are at
-the exit, so a limit that a program sets for a while and takes back is not seen; neither is a
-program that is killed or leaves through ``os._exit``. It needs the standard library only and
-must run in the oldest Python a user may have: no annotations, nothing newer than 3.6.
+It must run in the oldest Python a user may have: no annotations, nothing newer than 3.6.
 """
 
 import atexit
 import os
 import sys
 
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-
-# Library name (as a prefix of the file's name) -> the functions that tell its thread count. The
-# affixes are those of the OpenBLAS builds in NumPy's and SciPy's wheels and of 64-bit integers.
-_OPENBLAS = (
-    "openblas_get_num_threads",
-    "openblas_get_num_threads64_",
-    "scipy_openblas_get_num_threads",
-    "scipy_openblas_get_num_threads64_",
-)
-_POOLS = (
-    ("libscipy_openblas", _OPENBLAS),
-    ("libopenblas", _OPENBLAS),
-    ("libblas", _OPENBLAS),
-    ("libmkl_rt", ("MKL_Get_Max_Threads",)),
-    ("libblis", ("bli_thread_get_num_threads",)),
-    ("libgomp", ("omp_get_max_threads",)),
-    ("libiomp", ("omp_get_max_threads",)),
-    ("libomp", ("omp_get_max_threads",)),
-)
 
 
 def _rank():
@@ -45,126 +25,18 @@ def _rank():
     return None
 
 
-def _mapped_libraries():
-    """Paths of the shared libraries in this process that may hold a thread pool."""
-    prefixes = tuple(prefix for prefix, _ in _POOLS)
-    paths = set()
-    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123
-        for line in maps:
-            fields = line.rstrip("\n").split(None, 5)
-            if len(fields) == 6 and os.path.basename(fields[5]).startswith(prefixes):  # noqa: PTH119
-                paths.add(fields[5])
-    return sorted(paths)
-
-
-def _built_for(library, symbol):
-    """The most threads an OpenBLAS was built for, from its ``MAX_THREADS=64``."""
-    import ctypes
-
-    config = getattr(library, symbol.replace("num_threads", "config"), None)
-    if "openblas" not in symbol or config is None:
-        return None
-    config.argtypes, config.restype = (), ctypes.c_char_p
-    text = (config() or b"").decode("ascii", "replace")
-    number = text.partition("MAX_THREADS=")[2].split(" ")[0]
-    return int(number) if number.isdigit() else None
-
-
-def _pool(path):
-    """What one mapped library says of its threads, or None where it is of no known kind."""
-    import ctypes
-
-    # RTLD_NOLOAD: a handle on what is there already; nothing is loaded anew.
-    library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    name = os.path.basename(path)  # noqa: PTH119
-    for prefix, symbols in _POOLS:
-        for symbol in symbols if name.startswith(prefix) else ():
-            function = getattr(library, symbol, None)
-            if function is not None:
-                function.argtypes, function.restype = (), ctypes.c_int
-                limit = _built_for(library, symbol)
-                return {"library": path, "threads": function(), "built_for": limit}
-    return None
-
-
-def _pools():
-    pools = [_pool(path) for path in _mapped_libraries()]
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        pools.append({"library": "torch", "threads": torch.get_num_threads(), "built_for": None})
-    return [pool for pool in pools if pool is not None]
-
-
-def _opencv_threads():
-    cv2 = sys.modules.get("cv2")
-    return None if cv2 is None else cv2.getNumThreads()
-
-
-def _mpi():
-    """The size of MPI's world and the library's name; only local calls, nobody is waited for."""
-    mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
-        return None
-    library = mpi.Get_library_version().strip("\0\n ").splitlines()[0]
-    return {"world_size": mpi.COMM_WORLD.Get_size(), "library": library}
-
-
-def _report(rank):
-    report = {"rank": rank, "pid": os.getpid(), "argv": sys.argv, "errors": []}
-    report["python"] = sys.version.split()[0]
-    parts = (
-        ("affinity", lambda: sorted(os.sched_getaffinity(0))),
-        ("pools", _pools),
-        ("opencv_threads", _opencv_threads),
-        ("mpi", _mpi),
-    )
-    for name, part in parts:
-        try:
-            report[name] = part()
-        except (
-            Exception
-        ) as error:  # a foreign library may raise anything; the program must not see it
-            report[name] = None
-            report["errors"].append(f"{name}: {type(error).__name__}: {error}")
-    return report
-
-
-def _weight(report):
-    """How much a report tells: of several Pythons in one rank, the trainer's is to be kept."""
-    return (bool(report.get("mpi")), bool(report.get("opencv_threads")), bool(report.get("pools")))
-
-
-def _write(folder, rank):
-    import json
-
-    path = os.path.join(folder, f"rank-{rank}.json")  # noqa: PTH118
-    report = _report(rank)
-    try:
-        with open(path, encoding="utf-8") as old:  # noqa: PTH123
-            if _weight(json.load(old)) > _weight(report):
-                return
-    except FileNotFoundError:
-        pass
-    partial = f"{path}.{os.getpid()}"
-    with open(partial, "w", encoding="utf-8") as new:  # noqa: PTH123
-        json.dump(report, new, default=str)
-    os.replace(partial, path)  # noqa: PTH105
-
-
-def _is_worker():
-    """True in the processes of ``multiprocessing``, whose exit is not the rank's."""
-    process = sys.modules.get("multiprocessing.process")
-    if process is not None and getattr(process, "parent_process", lambda: None)() is not None:
-        return True
-    command = getattr(sys, "orig_argv", [])
-    return any(word.startswith("from multiprocessing.") for word in command)
-
-
 def _at_exit(folder, rank, pid):
+    # A forked child inherits this handler: only the process that registered it reports.
+    if os.getpid() != pid:
+        return
     try:
-        # A forked child inherits this handler: only the process that registered it reports.
-        if os.getpid() == pid and not _is_worker():
-            _write(folder, rank)
+        from importlib.util import module_from_spec, spec_from_file_location
+
+        spec = spec_from_file_location("tune_rank_report", _HERE + "/rank_report.py")
+        report = module_from_spec(spec)
+        spec.loader.exec_module(report)
+        if not report.is_worker():
+            report.write(folder, rank)
     except Exception:  # the report is lost; the program's own exit must not show it
         pass
 
@@ -174,8 +46,7 @@ def _give_way():
 
     What it raises goes on to Python, which treats it as it always does.
     """
-    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]  # noqa: PTH100
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]  # noqa: PTH100
     ours = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize  # noqa: F401

@@ -1,0 +1,101 @@
+"""What watching a trial costs: the probe in its ranks, and the looks at /proc from outside.
+
+    python benchmarks/probe_cost.py [--pairs 40]
+
+Each pair runs the same interpreter with and without the probe, in alternation; the figures are
+medians. `start` leaves by os._exit, so that the probe's exit handler does not run: the
+difference to a whole run is the report at the exit, which comes after the program's own end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tuner import process, trial
+from tuner.model import Launch
+from tuner.observe import Watcher, probe_environment, probe_folder
+
+PROGRAMS = {
+    "start (python -c pass)": "import os; os._exit(0)",
+    "start and exit": "pass",
+    "the same with NumPy": "import numpy",
+    "the same with OpenCV": "import cv2",
+}
+RANKS, WORKERS = 8, 4
+
+
+def main() -> None:
+    """Measure and print."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--pairs", type=int, default=40)
+    pairs = options.parse_args().pairs
+    print(f"{'':24}{'without':>10}{'with':>10}{'ratio':>8}{'added':>10}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, code in PROGRAMS.items():
+            compare(name, code, Path(folder), pairs)
+        look(Path(folder), pairs)
+
+
+def compare(name: str, code: str, folder: Path, pairs: int) -> None:
+    """One line: a program with and without the probe."""
+    # Python keeps compiled modules, as it does where nothing is said.
+    skipped = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
+    environ = {name: value for name, value in os.environ.items() if name not in skipped}
+    environ["OMPI_COMM_WORLD_RANK"] = "0"
+    probe_folder(folder).mkdir(exist_ok=True)
+    watched = environ | probe_environment(folder, environ)
+    if subprocess.run(
+        [sys.executable, "-c", code], check=False, stderr=subprocess.DEVNULL
+    ).returncode:
+        print(f"{name:24}{'not installed here':>38}")
+        return
+    without_s, with_s = [], []
+    for _ in range(pairs):
+        without_s.append(seconds(code, environ))
+        with_s.append(seconds(code, watched))
+    before_s, after_s = statistics.median(without_s), statistics.median(with_s)
+    print(
+        f"{name:24}{before_s * 1e3:7.1f} ms{after_s * 1e3:7.1f} ms{after_s / before_s:8.2f}"
+        f"{(after_s - before_s) * 1e3:7.1f} ms"
+    )
+
+
+def seconds(code: str, environ: dict[str, str]) -> float:
+    """The time of one interpreter, s."""
+    begun_s = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True)
+    return time.perf_counter() - begun_s
+
+
+def look(folder: Path, looks: int) -> None:
+    """One line: the processor time of a look at 8 ranks with their workers."""
+    rank = " ".join(["sleep 60 &"] * WORKERS) + " wait"
+    ranks = " ".join(f"OMPI_COMM_WORLD_RANK={n} sh -c '{rank}' &" for n in range(RANKS))
+    launch = Launch(("sh", "-c", f"{ranks} wait"), dict(os.environ), folder, folder, folder)
+    running, watcher, spent_s = process.start(launch), Watcher(folder), []
+    try:
+        time.sleep(1.0)
+        for _ in range(looks):
+            before_s = time.thread_time()
+            watcher.sample(running.pids())
+            spent_s.append(time.thread_time() - before_s)
+    finally:
+        running.stop()
+    seen = watcher.result().ranks
+    assert [each.children for each in seen] == [WORKERS] * RANKS, seen
+    look_s = statistics.median(spent_s)
+    print(
+        f"{f'a look at {RANKS} ranks':24}{look_s * 1e3:7.1f} ms, one in {trial.SAMPLE_S} s: "
+        f"{look_s / trial.SAMPLE_S:.2%} of a core ({RANKS * (WORKERS + 1)} processes)"
+    )
+
+
+if __name__ == "__main__":
+    main()
