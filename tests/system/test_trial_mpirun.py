@@ -69,6 +69,7 @@ def follow(tmp_path: Path, launcher: LauncherInfo) -> Follow:
         expected: int | None = None,
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Progress], None] | None = None,
+        launcher: LauncherInfo = launcher,
         **values: int,
     ) -> Outcome:
         script = tmp_path / "train.py"
@@ -206,6 +207,31 @@ def test_exit_code_0_alone_is_no_result(follow: Follow) -> None:
 def test_a_program_that_is_not_there(follow: Follow) -> None:
     ending = failure(follow("os.execv('/nonexistent/program', ['program'])"))
     assert "FileNotFoundError" in ending.reason
+
+
+def test_ranks_that_do_not_find_each_other_are_no_result(follow: Follow, tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    # As an mpirun does whose process manager the ranks' MPI does not understand.
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(
+        """#!/bin/sh
+while [ "$1" != -n ]; do shift; done
+shift 2
+PMI_RANK=0 PMI_SIZE=2 "$@" &
+PMI_RANK=1 PMI_SIZE=2 "$@" &
+wait
+"""
+    )
+    mpirun.chmod(0o755)
+    ending = failure(
+        follow(
+            "from mpi4py import MPI; report(1.0)",
+            launcher=LauncherInfo("mpich", str(mpirun), "5.0.2"),
+        )
+    )
+    assert ending.kind is FailureKind.WRONG_WORLD
+    assert "a world of 1 instead of 2" in ending.reason
+    assert f"mpich 5.0.2 ({mpirun})" in ending.reason
 
 
 # --- effects -----------------------------------------------------------------------------

@@ -86,8 +86,9 @@ def _mpi():
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         return None
-    library = mpi.Get_library_version().strip("\0\n ").splitlines()[0]
-    return {"world_size": mpi.COMM_WORLD.Get_size(), "library": library}
+    # Of "Open MPI v5.0.11, package: …" and "MPICH Version:      5.0.2\n…" only what it is.
+    first = mpi.Get_library_version().strip("\0\n ").splitlines()[0].split(",")[0]
+    return {"world_size": mpi.COMM_WORLD.Get_size(), "library": " ".join(first.split())}
 
 
 def _report(rank):
