@@ -52,6 +52,13 @@ def test_a_best_baseline_claims_nothing() -> None:
     assert "your defaults are the fastest" in wording.headline(found.result)
 
 
+def test_slower_is_called_slower() -> None:
+    found = study().result
+    assert found.best is not None and found.reference is not None
+    swapped = dataclasses.replace(found, best=found.reference, reference=found.best)
+    assert "2.31 times slower than " in wording.comparison(swapped)
+
+
 def test_a_failed_baseline_is_said_and_the_first_that_worked_is_the_reference() -> None:
     found = study({BASELINE: None, setting(omp_threads=1): 4.0, setting(omp_threads=2): 2.0})
     text = wording.comparison(found.result)

@@ -88,8 +88,10 @@ def comparison(result: Result) -> str:
     if best.setting == reference.setting:
         return f"{time}; none of {count(result.trials, 'other setting')} was faster"
     against = _reference_name(result)
+    ratio = result.ratio
+    how = f"{ratio:.2f} times faster" if ratio >= 1.0 else f"{1 / ratio:.2f} times slower"
     return (
-        f"{result.ratio:.2f} times faster than {against} ({time} against"
+        f"{how} than {against} ({time} against"
         f" {seconds(reference.elapsed_s)}, {runs(best, reference)}; not yet confirmed by repeats)"
     )
 

@@ -153,7 +153,7 @@ NASTY = st.one_of(
             "{{}}",
         ]
     ),
-    st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=12),
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12),
 )
 
 

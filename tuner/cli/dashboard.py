@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from tuner.cli.app import TuneCommand
@@ -32,7 +34,7 @@ def command(port: int, host: str, open_browser: bool, storage: str | None) -> No
         for summary in store.studies():
             pages.annotate(store.url, stored.load(store, summary.name))
         console.out(f"dashboard at {server.url} (Ctrl-C ends it)")
-        click.get_text_stream("stdout").flush()
+        sys.stdout.flush()
         if open_browser:
             click.launch(server.url)
         server.serve()

@@ -38,15 +38,21 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> int:
     """Run a command with the best setting."""
+    import shutil
+
     from tuner import process, render
     from tuner.cli import stored
+    from tuner.errors import UsageError
 
     store = stored.open_store(storage)
     study, argv = split(words, tail(ctx), store)
     data = stored.load(store, study)
     unset, values = render.assignments(data.spec, data.best_setting, argv)
     env = {name: value for name, value in os.environ.items() if name not in unset} | values
-    return process.execute(replace(argv, data.best_setting.as_dict()), env)
+    argv = replace(argv, data.best_setting.as_dict())
+    if shutil.which(argv[0], path=env.get("PATH")) is None:
+        raise UsageError(f"there is no program {argv[0]}", "name it by its path, or set PATH")
+    return process.execute(argv, env)
 
 
 def split(

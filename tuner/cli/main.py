@@ -72,15 +72,24 @@ def say(message: str, hint: str, code: int) -> int:
     """Write an error and its next step to stderr; returns ``code``."""
     red = bool(sys.stderr.isatty()) and not os.environ.get("NO_COLOR")
     label = "\x1b[1;31merror:\x1b[0m" if red else "error:"
-    lines = message.strip().splitlines() or ["unknown"]
+    lines = harmless(message).strip().splitlines() or ["unknown"]
     text = f"tune: {label} " + "\n  ".join(lines) + "\n"
-    for number, line in enumerate(hint.strip().splitlines()):
+    for number, line in enumerate(harmless(hint).strip().splitlines()):
         text += f"  {'next:' if number == 0 else '     '} {line}\n"
-    # A stderr in another encoding must not turn the error into a second one.
+    write_error(text)
+    return code
+
+
+def harmless(text: str) -> str:
+    """Text of others without what would steer the terminal: control characters become ``?``."""
+    return "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+
+
+def write_error(text: str) -> None:
+    """Write to stderr; an encoding that lacks a letter must not make a second error."""
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
     sys.stderr.flush()
-    return code
 
 
 def _click_error(error: click.ClickException) -> tuple[str, str]:
@@ -112,7 +121,7 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
             best = f"{result.best.setting}, {wording.seconds(result.best.elapsed_s)}"
             line += f", best so far: {best}"
         line += "; the same command continues (without --fresh)"
-    sys.stderr.write(f"\ntune: {line}\n")
+    write_error(harmless(f"\ntune: {line}\n"))
     return exits.by_signal(number)
 
 

@@ -42,7 +42,7 @@ class Seconds(NumberType):
         if not (limit_s > 0 and math.isfinite(limit_s)):
             where = param.opts[0] if param is not None else "time"
             raise UsageError(
-                f"{where}: not a positive time: {value}", "examples: 90, 90s, 1.5m, 2h"
+                f"{where}: not a positive time: {value!r}", "examples: 90, 90s, 1.5m, 2h"
             )
         return limit_s
 

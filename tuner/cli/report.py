@@ -36,14 +36,10 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
         console.out(console.heading(f"  best:      {wording.assigned(best, spec.knobs)}"))
     console.out(console.heading(f"             {wording.comparison(result)}"))
     _print_block("Knobs in the best run", effect_lines(data))
-    _print_block("Not tuned here", [f"{name}: {why}" for name, why in left_out(data)])
-    _print_block(
-        "Set in your environment, so part of the defaults",
-        [f"{name}={value}" for name, value in sorted(inherited(data).items())],
-    )
+    _print_block("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out])
     if summary:
         _print_block("Failed launches (`tune show` has the logs)", failure_lines(data))
-    _print_block("Notes", list(dict.fromkeys((*result.notes, *data.pooling.notes))))
+    _print_block("Notes", list(result.notes))
 
 
 def print_next(data: ExportInput, storage: str | None) -> None:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from tuner.model import Result, StudySpec
     from tuner.study.events import Event
 
-#: A study file of this name in the current folder is taken up by itself.
-LOCAL_FILE = "tune.toml"
-
 _WHAT = "What to run"
 _SPACE = "What to try"
 _LIMITS = "How much"
@@ -143,11 +140,13 @@ def _spec(options: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
 
     if words == ():
         raise UsageError("there is no program after `--`", "tune -- python train.py --out {out}")
-    path, source = _study_path(options["study_file"], words is not None)
-    if path is not None and source == LOCAL_FILE:
-        console.err(f"tune: using ./{LOCAL_FILE} (another: --study FILE)")
+    file, source = study_file.find_study_file(
+        options["study_file"], cwd=Path.cwd(), has_command=words is not None
+    )
+    if source == study_file.LOCAL_NAME and options["study_file"] is None:
+        console.err(f"tune: using ./{source} (another: --study FILE)")
     return study_file.build_spec(
-        file=study_file.load(path) if path is not None else None,
+        file=file,
         source=source,
         command=words,
         options=study_file.RunOptions(
@@ -168,19 +167,6 @@ def _spec(options: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
         environ=os.environ,
         cwd=Path.cwd(),
     )
-
-
-def _study_path(given: str | None, has_command: bool) -> tuple[Path | None, str]:
-    """The study file and how to name it; a command of the user's own needs none."""
-    if given is not None:
-        return Path(given), given
-    if Path(LOCAL_FILE).is_file():
-        return Path(LOCAL_FILE), LOCAL_FILE
-    if has_command:
-        return None, "command line"
-    from importlib.resources import files
-
-    return Path(str(files("tuner.studies") / "chainer_mnist.toml")), "chainer_mnist.toml (shipped)"
 
 
 def _dry_run(spec: StudySpec, as_json: bool) -> int:
@@ -204,7 +190,8 @@ def _dry_run(spec: StudySpec, as_json: bool) -> int:
         console.out(f"# {wording.assigned(setting, spec.knobs)}")
         console.out(shlex.join(argv))
     size = space.size([knob for knob in spec.knobs if knob.name not in spec.fixed.as_dict()])
-    console.out(f"# then up to {spec.trials} of {wording.count(size, 'setting')} by search")
+    most = wording.count(min(spec.trials, size), "setting")
+    console.out(f"# with the search at most {most} of {size}")
     for name, why in spec.left_out:
         console.out(f"# not tuned: {name}: {why}")
     return exits.OK

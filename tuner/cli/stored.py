@@ -38,10 +38,10 @@ def chosen(store: Store, study: str | None) -> str:
 
 def load(store: Store, study: str | None) -> ExportInput:
     """All that is known of one study; the latest where none is named."""
-    from tuner.pooling import Pooling
     from tuner.study import result
+    from tuner.study.plan import Plan
 
-    name = chosen(store, study)
-    spec = store.load(name).spec
-    records = tuple(store.launches(name))
-    return ExportInput(spec, result(store, name), records, Pooling.from_records(spec, records))
+    row = store.load(chosen(store, study))
+    records = tuple(store.launches(row.name))
+    pooling = Plan(row.spec, records, row.void).pooling
+    return ExportInput(row.spec, result(store, row.name), records, pooling)

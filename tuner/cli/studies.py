@@ -10,7 +10,12 @@ from tuner.cli.app import TuneCommand
 from tuner.cli.options import json_option, storage_option
 
 
-@click.command("studies", cls=TuneCommand, help="List the studies, the latest first.")
+@click.command(
+    "studies",
+    cls=TuneCommand,
+    help="List the studies, the latest first.",
+    examples=(("tune studies --json | jq -r .studies[].name", "only the names"),),
+)
 @storage_option()
 @json_option()
 def command(storage: str | None, as_json: bool) -> None:

@@ -65,8 +65,9 @@ class ExportInput:
                 f"`tune show {self.spec.name}` lists why its launches failed",
             )
         reference = self.result.reference
-        if reference is not None and reference.setting.is_baseline:
-            return best.setting if (self.result.ratio or 0.0) > 1.0 else BASELINE
+        against_defaults = reference is not None and reference.setting.is_baseline
+        if against_defaults and self.spec.fixed.is_baseline and (self.result.ratio or 0.0) <= 1.0:
+            return BASELINE
         return best.setting
 
     @property

@@ -1,0 +1,272 @@
+"""argv before click, and what stands around every command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cli.conftest import Tune
+from tuner.cli import main as entry
+from tuner.cli.app import COMMANDS, split_tail
+from tuner.errors import BusyError, LimitReachedError, NothingMeasuredError, UsageError
+from tuner.model import Result, StudyState
+
+
+@given(
+    st.lists(st.text(max_size=4).filter(lambda word: word != "--")), st.lists(st.text(max_size=4))
+)
+def test_argv_is_cut_at_the_first_dashes_only(before: list[str], after: list[str]) -> None:
+    assert split_tail(before) == (before, None)
+    assert split_tail([*before, "--", *after]) == (before, tuple(after))
+
+
+def seen_by_run(monkeypatch: pytest.MonkeyPatch, tune: Tune, *args: str) -> tuple[dict, object]:  # type: ignore[type-arg]
+    """What ``tune run`` makes of a command line."""
+    from tuner.cli import run
+
+    calls: list[tuple[dict, object]] = []  # type: ignore[type-arg]
+
+    def spec(options: dict, words: object) -> None:  # type: ignore[type-arg]
+        calls.append((options, words))
+        raise UsageError("enough")
+
+    monkeypatch.setattr(run, "_spec", spec)
+    assert tune(*args).err == "tune: error: enough\n"
+    return calls[0]
+
+
+@pytest.mark.parametrize("run", [(), ("run",)])
+def test_options_without_a_command_are_those_of_run(
+    monkeypatch: pytest.MonkeyPatch, tune: Tune, run: tuple[str, ...]
+) -> None:
+    options, words = seen_by_run(monkeypatch, tune, *run, "--mpi-procs", "8", "--trials", "50")
+    assert (options["ranks"], options["trials"], words) == (8, 50, None)
+    assert seen_by_run(monkeypatch, tune, *run, "-n8")[0]["ranks"] == 8
+    assert seen_by_run(monkeypatch, tune, *run)[1] is None
+
+
+def test_the_program_may_be_called_like_a_command(
+    monkeypatch: pytest.MonkeyPatch, tune: Tune
+) -> None:
+    _, words = seen_by_run(monkeypatch, tune, "-n", "2", "--", "export", "--trials", "--", "x")
+    assert words == ("export", "--trials", "--", "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit_s"), [("90", 90), ("90s", 90), ("2m", 120), ("1.5m", 90), ("1h", 3600)]
+)
+def test_a_limit_has_units(
+    monkeypatch: pytest.MonkeyPatch, tune: Tune, text: str, limit_s: float
+) -> None:
+    assert seen_by_run(monkeypatch, tune, "--trial-limit", text)[0]["trial_limit"] == limit_s
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "2 weeks", "", "1e400"])
+def test_a_limit_that_is_no_time_is_refused(tune: Tune, text: str) -> None:
+    done = tune("--trial-limit", text)
+    assert done.code == 2
+    assert done.err.startswith(f"tune: error: --trial-limit: not a positive time: {text!r}")
+    assert "90s" in done.err
+
+
+@pytest.mark.parametrize(
+    ("args", "wrong", "meant"),
+    [
+        (("--trails", "5"), "--trails", "did you mean --trials?"),
+        (("--mpi-proc", "5"), "--mpi-proc", "did you mean --mpi-procs?"),
+        (("show", "--jsn"), "--jsn", "did you mean --json?"),
+        (("exprot",), "exprot", "did you mean `tune export`?"),
+        (("train.py",), "train.py", "after `--`: tune -- train.py"),
+        (("--trials",), "--trials", "--help"),
+        (("--trials", "many"), "many", "--help"),
+        (("export", "a", "b"), "b", "--help"),
+        (("completion", "tcsh"), "tcsh", "--help"),
+        (("--",), "no program after", "tune -- python"),
+    ],
+)
+def test_a_slip_is_one_error_with_the_next_step(
+    tune: Tune, args: tuple[str, ...], wrong: str, meant: str
+) -> None:
+    done = tune(*args)
+    assert done.code == 2
+    assert done.out == ""
+    first, second = done.err.splitlines()
+    assert first.startswith("tune: error: ") and wrong in first
+    assert second.startswith("  next: ") and meant in second
+
+
+def test_help_names_every_command_and_option_with_examples(tune: Tune) -> None:
+    done = tune("--help")
+    assert (done.code, done.err) == (0, "")
+    for word in (*COMMANDS, "--mpi-procs", "--trial-limit", "--storage", "Examples:", "130"):
+        assert word in done.out
+    assert tune("-h").out == done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(tune: Tune, command: str) -> None:
+    done = tune(command, "--help")
+    assert done.code == 0
+    assert done.out.startswith(f"Usage: tune {command}")
+    assert "Examples:" in done.out
+
+
+def test_the_version_is_that_of_the_package(tune: Tune) -> None:
+    import tuner
+
+    assert tune("--version").out == f"tune {tuner.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "env"),
+    [
+        (["--help"], {}),
+        (["--version"], {}),
+        ([], {"_TUNE_COMPLETE": "bash_complete", "COMP_WORDS": "tune --", "COMP_CWORD": "1"}),
+        ([], {"_TUNE_COMPLETE": "bash_complete", "COMP_WORDS": "tune show ", "COMP_CWORD": "2"}),
+    ],
+)
+def test_help_and_completion_load_nothing_heavy(
+    args: list[str], env: dict[str, str], tmp_path: Path
+) -> None:
+    program = (
+        "import sys; from tuner.cli.main import main; main(sys.argv[1:]);"
+        "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *args],
+        env={**os.environ, **env},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    heavy = {
+        "rich",
+        "pydantic",
+        "optuna",
+        "sqlalchemy",
+        "scipy",
+        "numpy",
+        "plotly",
+        "yaml",
+        "psutil",
+    }
+    assert not heavy & set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UsageError("m", "h"), 2),
+        (NothingMeasuredError("m", "h"), 3),
+        (LimitReachedError("m", "h"), 4),
+        (BusyError("m", "h"), 5),
+    ],
+)
+def test_every_error_has_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, tune: Tune, error: Exception, code: int
+) -> None:
+    monkeypatch.setattr(entry, "_run", raising(error))
+    assert tune() == (code, "", "tune: error: m\n  next: h\n")
+
+
+def raising(error: BaseException) -> object:
+    def run(_: list[str]) -> int:
+        raise error
+
+    return run
+
+
+def test_messages_of_several_lines_stay_below_each_other(
+    monkeypatch: pytest.MonkeyPatch, tune: Tune
+) -> None:
+    monkeypatch.setattr(entry, "_run", raising(UsageError("a\nb", "c\nd")))
+    assert tune().err == "tune: error: a\n  b\n  next: c\n        d\n"
+
+
+def test_a_message_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    monkeypatch.setattr(entry, "_run", raising(UsageError("\x1b]0;x\x07 \udcff é", "")))
+    err = tune().err
+    assert "\x1b" not in err
+    assert "\x07" not in err
+    assert "é" in err
+
+
+def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    class Stopped(KeyboardInterrupt):
+        signal_number = signal.SIGTERM
+        result = Result("x", "db", StudyState.INTERRUPTED, "", None, None, None, 3, 5, 0)
+
+    monkeypatch.setattr(entry, "_run", raising(Stopped()))
+    done = tune()
+    assert done.code == 143
+    assert done.err.count("\n") == 2  # the terminal shows ^C on a line of its own
+    assert "5 launches kept; the same command continues" in done.err
+    monkeypatch.setattr(entry, "_run", raising(KeyboardInterrupt()))
+    assert tune().code == 130
+
+
+def test_a_defect_leaves_its_traceback_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, tune: Tune, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(entry, "_run", raising(RuntimeError("oh")))
+    done = tune()
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    (file,) = tmp_path.glob("tune-error-*.txt")
+    assert str(file) in done.err
+    assert "RuntimeError: oh" in file.read_text()
+    monkeypatch.setenv("TUNE_DEBUG", "1")
+    assert "Traceback" in tune().err
+
+
+def test_a_full_disk_is_one_error(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    monkeypatch.setattr(entry, "_run", raising(OSError(28, "No space left on device", "/x")))
+    done = tune()
+    assert done.code == 2
+    assert done.err.startswith("tune: error: No space left on device: /x\n")
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    """As ``tune --help | true``, with a pipe that is closed before anything is written."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from tuner.cli.main import main; sys.exit(main())",
+            "--help",
+        ],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_the_python_interface_loads_lazily() -> None:
+    program = (
+        "import sys, tuner; heavy = {'optuna', 'sqlalchemy', 'numpy'};"
+        "assert not heavy & set(sys.modules); tuner.TunerError; tuner.Result; tuner.StudySpec;"
+        "assert callable(tuner.tune); assert 'tune' in dir(tuner)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_an_unknown_name_of_the_package_is_an_attribute_error() -> None:
+    import tuner
+
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = tuner.nothing

@@ -1,0 +1,38 @@
+"""``tune init`` writes a study file that is valid as it stands, and overwrites nothing."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from tests.cli.conftest import Tune
+from tuner import study_file
+
+
+def test_the_file_is_valid_and_has_comments(tune: Tune, tmp_path: Path) -> None:
+    done = tune("init")
+    assert done.code == 0
+    assert "wrote tune.toml" in done.err
+    text = (tmp_path / "tune.toml").read_text()
+    tomllib.loads(text)
+    study_file.load(tmp_path / "tune.toml")
+    assert text.count("#") > 5
+
+
+def test_a_file_that_exists_is_kept(tune: Tune, tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text("mine")
+    done = tune("init", "my.toml")
+    assert done.code == 2
+    assert "my.toml exists already" in done.err
+    assert "--force" in done.err
+    assert (tmp_path / "my.toml").read_text() == "mine"
+
+
+def test_force_overwrites(tune: Tune, tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text("mine")
+    assert "tune --study my.toml" in tune("init", "my.toml", "--force").err
+    assert (tmp_path / "my.toml").read_text() != "mine"
+
+
+def test_a_missing_folder_is_one_error(tune: Tune) -> None:
+    assert tune("init", "no/such.toml").code == 2

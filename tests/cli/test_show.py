@@ -1,0 +1,135 @@
+"""``tune show``, ``tune studies`` and the end of ``tune``: the same study in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Tune, store_study
+from tests.study_samples import SPEC, setting, study
+from tuner.cli import report
+from tuner.model import BASELINE
+from tuner.store import Store
+
+
+def test_the_latest_study_is_shown(tune: Tune, database: Path) -> None:
+    done = tune("show", "--storage", str(database))
+    assert (done.code, done.err) == (0, "")
+    for words in (
+        "Study mnist: finished",
+        "2 ranks on node1, Open MPI 5.0.11",
+        "best:      omp_threads=1 iterator_workers=1 communicator=naive",
+        "2.31 times faster than your defaults (3.60 s against 8.32 s, 1 run each;"
+        " not yet confirmed by repeats)",
+        "omp_threads=1: took effect",
+        "opencv_threads: the program does not load OpenCV",
+        "launch 5 (omp_threads=1 iterator_workers=1 communicator=flat): crashed",
+        "0005/output.log",
+        "your defaults",
+    ):
+        assert words in done.out, words
+
+
+def test_the_settings_are_aligned_without_a_terminal(tune: Tune, database: Path) -> None:
+    lines = tune("show", "--storage", str(database)).out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("  time"))
+    titles = "time faster runs omp_threads iterator_workers communicator"
+    assert lines[start].split() == titles.split()
+    assert lines[start + 1].split() == ["3.60", "s", "2.31x", "1", "1", "1", "naive"]
+    assert lines[start + 5].startswith("failed")
+
+
+def test_a_study_is_shown_as_json(tune: Tune, database: Path) -> None:
+    document = json.loads(tune("show", "mnist", "--json", "--storage", str(database)).out)
+    assert document["schema"] == "tuner.show/1"
+    assert document["result"]["ratio"] == pytest.approx(2.31)
+    assert [row["elapsed_s"] for row in document["measurements"]] == [3.6, 3.9, 7.1, 8.316, None]
+    assert document["failures"][0]["log_tail"].startswith("Traceback")
+    assert document["left_out"] == {"opencv_threads": "the program does not load OpenCV"}
+
+
+def test_an_unknown_study_suggests_the_nearest(tune: Tune, database: Path) -> None:
+    done = tune("show", "mnits", "--storage", str(database))
+    assert done.code == 2
+    assert "mnits" in done.err.splitlines()[0]
+    assert "mnist" in done.err
+
+
+@pytest.mark.parametrize("command", ["show", "studies", "export", "dashboard"])
+def test_no_study_yet_says_how_to_make_one(tune: Tune, tmp_path: Path, command: str) -> None:
+    Store.open(f"sqlite:///{tmp_path}/empty.db", create=True).close()
+    done = tune(command, "--storage", "empty.db")
+    assert done.code == 2
+    assert "there is no study in empty.db yet" in done.err
+    assert "tune --mpi-procs" in done.err
+
+
+@pytest.mark.parametrize("command", ["show", "studies", "export", "dashboard"])
+def test_no_database_yet_is_one_error(tune: Tune, command: str) -> None:
+    done = tune(command)
+    assert done.code == 2
+    assert "studies/tune.db" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_the_variable_names_the_database(
+    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUNE_STORAGE", str(database))
+    assert "Study mnist" in tune("show").out
+
+
+def test_studies_are_listed(tune: Tune, database: Path) -> None:
+    done = tune("studies", "--storage", str(database))
+    head, row = done.out.splitlines()
+    titles = "study state best defaults faster settings best setting"
+    assert head.split() == titles.split()
+    assert row.split()[:7] == ["mnist", "finished", "3.60", "s", "8.32", "s", "2.31x"]
+    assert done.err == f"in {database}\n"
+
+
+def test_studies_are_listed_as_json(tune: Tune, database: Path) -> None:
+    document = json.loads(tune("studies", "--json", "--storage", str(database)).out)
+    assert document["schema"] == "tuner.studies/1"
+    (found,) = document["studies"]
+    assert (found["name"], found["state"], found["best_s"]) == ("mnist", "finished", 3.6)
+
+
+def test_the_end_of_a_run_names_the_next_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    report.print_result(study(), summary=True)
+    report.print_next(study(), "my db")
+    out = capsys.readouterr().out
+    assert "1 launch: crashed: rank 1 ended with status 1" in out
+    for line in (
+        "tune export mnist --storage 'my db' --format sh -o job.sh",
+        "tune show mnist --storage 'my db'",
+        "tune dashboard --storage 'my db'",
+        "tune exec mnist --storage 'my db' -- COMMAND",
+    ):
+        assert f"  {line}" in out
+
+
+def test_a_baseline_that_stays_best_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    report.print_result(study({BASELINE: 1.0, setting(omp_threads=1): 2.0}), summary=True)
+    out = capsys.readouterr().out
+    assert "best:      defaults" in out
+    assert "none of 1 other setting was faster" in out
+
+
+def test_nothing_measured_offers_no_export(capsys: pytest.CaptureFixture[str]) -> None:
+    data = study({BASELINE: None})
+    report.print_result(data, summary=True)
+    report.print_next(data, None)
+    out = capsys.readouterr().out
+    assert "tune export" not in out
+    assert "tune show" in out
+
+
+def test_a_study_that_failed_altogether_can_be_shown(tune: Tune, tmp_path: Path) -> None:
+    path = store_study(tmp_path / "x.db", study({BASELINE: None}))
+    done = tune("show", "--storage", str(path))
+    assert done.code == 0
+    assert "crashed" in done.out
+    assert SPEC.name in done.out

@@ -1,0 +1,170 @@
+"""What is shown while a study runs, from events and a clock that the test holds."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from rich.console import Console
+
+from tests.study_samples import SPEC, record, setting
+from tuner.cli import console
+from tuner.cli.live import LiveView
+from tuner.cli.plain import PlainView
+from tuner.cli.tally import Tally
+from tuner.model import BASELINE, LaunchRecord, Measurement, Progress, Purpose, Sample
+from tuner.study.events import (
+    Event,
+    LaunchEnded,
+    LaunchProgress,
+    LaunchStarted,
+    Note,
+    StudyStarted,
+)
+
+FAST = setting(omp_threads=1, iterator_workers=2, communicator="naive")
+
+
+def ended(launch: LaunchRecord, elapsed_s: float | None, is_best: bool = False) -> LaunchEnded:
+    if elapsed_s is None:
+        return LaunchEnded(launch, None, False)
+    found = Measurement(launch.setting, (Sample(elapsed_s, 20),), elapsed_s, 1)
+    return LaunchEnded(launch, found, is_best)
+
+
+def events() -> Iterator[Event]:
+    """A warm-up, the baseline, a faster setting, one that fails, and one that is running."""
+    yield StudyStarted(SPEC, False, 0)
+    yield LaunchStarted(1, Purpose.WARM_UP, BASELINE, None, 8)
+    yield ended(record(1, BASELINE, 9.0, purpose=Purpose.WARM_UP), None)
+    yield LaunchStarted(2, Purpose.BASELINE, BASELINE, None, 8)
+    yield ended(record(2, BASELINE, 8.31), 8.31, True)
+    yield Note("omp_threads is not tuned: the program uses 1 whatever is asked")
+    yield LaunchStarted(3, Purpose.GUESS, FAST, 1, 8)
+    yield ended(record(3, FAST, 3.6, purpose=Purpose.GUESS), 3.6, True)
+    yield LaunchStarted(4, Purpose.SEARCH, setting(omp_threads=2), 2, 8)
+    yield ended(record(4, setting(omp_threads=2), None), None)
+    yield LaunchStarted(5, Purpose.SEARCH, setting(omp_threads=3), 3, 8)
+    yield LaunchProgress(5, Progress(12, 3.2))
+
+
+def clock() -> Iterator[float]:
+    return (float(second) for second in count(0, 2))
+
+
+def test_timed_lines() -> None:
+    lines: list[str] = []
+    ticks = clock()
+    view = PlainView(lambda: next(ticks), lines.append)
+    with view:
+        for event in events():
+            view(event)
+    texts = [line.partition("] ")[2] for line in lines]
+    assert texts[0] == "warm-up: one launch that is thrown away"
+    assert texts[2].startswith("- your defaults: 8.31 s")
+    assert texts[3] == "omp_threads is not tuned: the program uses 1 whatever is asked"
+    assert texts[4].startswith(
+        "1/8 omp_threads=1 iterator_workers=2 communicator=naive: 3.60 s  (best so far)"
+    )
+    assert texts[5].startswith("2/8 omp_threads=2: crashed: rank 1 ended with status 1")
+    assert all(line.startswith("[0:") for line in lines)
+    assert "[about " in lines[-1]
+
+
+def test_the_tally_counts_settings_not_launches() -> None:
+    tally = Tally(lambda: 0.0)
+    for event in events():
+        tally.add(event)
+    assert (tally.done, tally.asked, tally.failures) == (2, 8, 1)
+    assert tally.ratio == pytest.approx(8.31 / 3.6)
+    assert tally.iterations == 20
+
+
+def test_the_time_left_comes_from_the_latest_launches() -> None:
+    now = [0.0]
+    tally = Tally(lambda: now[0])
+    assert tally.left_s is None
+    tally.add(StudyStarted(SPEC, False, 0))
+    for number in range(1, 4):
+        tally.add(LaunchStarted(number, Purpose.SEARCH, FAST, number, 8))
+        now[0] += 10
+        tally.add(ended(record(number, FAST, 5.0), 5.0))
+    assert tally.left_s == 5 * 10
+    tally.add(LaunchStarted(4, Purpose.SEARCH, FAST, 4, 8))
+    now[0] += 4
+    assert tally.left_s == 5 * 10 - 4
+
+
+def test_a_study_that_goes_on_counts_what_it_has() -> None:
+    tally = Tally(lambda: 0.0)
+    tally.add(StudyStarted(SPEC, True, 5))
+    assert (tally.done, tally.asked) == (5, 8)
+
+
+def drawn() -> str:
+    screen = Console(file=io.StringIO(), width=110, force_terminal=True, color_system=None)
+    view = LiveView(lambda: 60.0, screen)
+    for event in events():
+        view.tally.add(event)
+    screen.print(view.draw())
+    assert isinstance(screen.file, io.StringIO)
+    return screen.file.getvalue()
+
+
+def test_the_live_view_shows_what_matters() -> None:
+    text = drawn()
+    for words in (
+        "2 of 8 settings, 1 failed",
+        "omp_threads=1 iterator_workers=2 communicator=naive",
+        "2.31 times",
+        "8.31 s",
+        "omp_threads=3",
+        "iteration 12 of 20",
+        "crashed",
+    ):
+        assert words in text, words
+
+
+def test_a_failing_baseline_is_shown() -> None:
+    view = LiveView(lambda: 0.0, Console(file=io.StringIO(), width=110))
+    view(StudyStarted(SPEC, False, 0))
+    view(LaunchStarted(1, Purpose.BASELINE, BASELINE, None, 8))
+    view(ended(record(1, BASELINE, None), None))
+    view.screen.print(view.draw())
+    assert isinstance(view.screen.file, io.StringIO)
+    assert "compared with the first guess that works" in view.screen.file.getvalue()
+
+
+class Terminal(io.StringIO):
+    encoding = "ascii"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("term", "no_color", "live", "colour"),
+    [
+        ("xterm", "", True, True),
+        ("xterm", "1", True, False),
+        ("dumb", "", False, False),
+        ("", "", False, False),
+    ],
+)
+def test_when_lines_are_redrawn_and_coloured(
+    monkeypatch: pytest.MonkeyPatch, term: str, no_color: str, live: bool, colour: bool
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    assert console.is_live(Terminal()) is live
+    assert console.in_colour(Terminal()) is colour
+    assert not console.is_live(io.StringIO())
+
+
+def test_a_stream_that_lacks_a_letter_gets_it_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr("sys.stdout", stream)
+    console.out("é")
+    assert stream.getvalue() == "\\xe9\n"
