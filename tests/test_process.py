@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner import process, supervisor
+from tuner.errors import TunerError
 from tuner.model import Launch
 from tuner.supervisor import Process
 
@@ -126,6 +127,23 @@ def test_wait_gives_none_while_it_runs(tmp_path: Path) -> None:
     finally:
         ended = running.stop()
     assert (ended.code, ended.stopped) == (-15, True)
+
+
+def test_what_sigkill_cannot_end_is_an_error_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = process.start(launch(tmp_path, "true"))
+    answer = {"code": 0, "wall_s": 1.0, "stopped": False, "killed": 3, "left": [4, 5]}
+    monkeypatch.setattr(running, "_receive", lambda _: answer)
+    for end in (running.poll, running.stop, lambda: running.wait(1)):
+        with pytest.raises(TunerError, match=r"do not end on SIGKILL: \[4, 5\]"):
+            end()
+
+
+def test_a_second_stop_gives_the_same(tmp_path: Path) -> None:
+    running = process.start(launch(tmp_path, "sleep", "600"))
+    ended = running.stop()
+    assert running.stop() is ended
 
 
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:

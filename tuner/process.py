@@ -91,6 +91,7 @@ class RunningTrial:
         """Start the command; raises what :func:`start` does."""
         self.marker: str = request["marker"]
         self._exit: Exit | None = None
+        self._problem: TunerError | None = None
         self._received = b""
         self._status_open = True
         self._started_s = time.monotonic()
@@ -146,6 +147,8 @@ class RunningTrial:
         Raises:
             TunerError: A process of the trial cannot be ended (it hangs in the kernel).
         """
+        if self._problem is not None:
+            raise self._problem
         if self._exit is None:
             answer = self._receive(timeout_s)
             if answer is not None:
@@ -160,15 +163,15 @@ class RunningTrial:
         Raises:
             TunerError: A process of the trial cannot be ended (it hangs in the kernel).
         """
-        if self._exit is None:
+        if self._control >= 0:
             os.close(self._control)
             self._control = -1
+        for _ in range(2):
             ended = self.wait(_ANSWER_S)
-            if ended is None:  # the supervisor itself hangs (it was stopped)
-                self._process.kill()
-                ended = self.wait(_ANSWER_S)
-        assert self._exit is not None
-        return self._exit
+            if ended is not None:
+                return ended
+            self._process.kill()  # the supervisor itself hangs (it was stopped)
+        raise TunerError(f"the supervisor of a trial (process {self._process.pid}) does not end")
 
     def pids(self) -> tuple[int, ...]:
         """The live processes of the trial, mpirun's own helpers included (some ms to find)."""
@@ -206,10 +209,11 @@ class RunningTrial:
         self._close()
         self._process.wait()
         if answer["left"]:
-            raise TunerError(
+            self._problem = TunerError(
                 f"processes of the trial do not end on SIGKILL: {answer['left']}",
                 "they hang in the kernel (a dead network file system or device?)",
             )
+            raise self._problem
         self._exit = Exit(answer["code"], answer["wall_s"], answer["stopped"], answer["killed"])
 
     def _end_without_supervisor(self) -> dict[str, Any]:

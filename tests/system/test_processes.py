@@ -311,6 +311,15 @@ def open_folder() -> Iterator[Path]:
         yield folder
 
 
+def test_a_supervisor_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
+    monkeypatch.setattr(process, "_ANSWER_S", 0.1)
+    os.kill(running._process.pid, signal.SIGSTOP)
+    ended = running.stop()
+    assert (ended.code, ended.stopped) == (None, True)
+    assert marked(running.marker) == []
+
+
 def test_an_ordinary_user(open_folder: Path) -> None:
     """Other users' processes cannot be read then, and need not be."""
     if os.geteuid() != 0:
