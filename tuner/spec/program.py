@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 from tuner import command as templates
@@ -91,7 +91,7 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
         trainers = sorted(path.name for path in folder.glob("*_*.py"))
         raise UsageError(f"There is no workload {name!r}.", suggestion(name, trainers))
     needs = _NEEDS.get(name.partition("_")[0], ())
-    missing = [module for module in needs if importlib.util.find_spec(module) is None]
+    missing = [module for module in needs if find_spec(module) is None]
     if own_python and missing:
         raise UsageError(
             f"The workload {name} needs {' and '.join(missing)}, which "

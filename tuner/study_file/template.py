@@ -2,66 +2,67 @@
 
 from __future__ import annotations
 
+import re
+
 _TEXT = """\
 # A study for `tune`: what to run, what to try, how its time is read.
-# Lines that begin with # are examples or say the default.
-# `tune --study FILE` uses a file like this one; one called tune.toml is taken up by itself.
+# Lines that begin with # and no space are examples: take the # away to use them.
+# `tune --study FILE` uses a file like this; one called tune.toml is taken up by itself.
 # The command line wins over this file. Relative paths count from the current folder.
 
 {name}
 
-# What is measured: keep it short (5 to 60 s), but like the whole job in all that matters.
-# mpirun is added by tune. The placeholders:
-#   {out}       the folder that the program's log must go to (needed)
-#   {a_knob}    the knob's value; before the first value is tried, the option is left out
-#   {python}    the interpreter that runs tune; {workloads}: the trainers that come with it
+# What is measured: short (5 to 60 s), but like the whole job in all that matters.
+# mpirun is added by tune. Placeholders:
+#   {out}              the folder that the program's log must go to (needed)
+#   {iterator_workers} and other knobs: the value; in the baseline the option is left out
+#   {python}           the interpreter of tune; {workloads}: the trainers that come with it
 # A literal brace is doubled: {{ and }}. A string is split into words as in a shell.
 command = "python train.py --epoch 1 --out {out} --loaderjob {iterator_workers}"
 
-# The whole job, as `tune export --format sh` will run it (default: the same as command).
-# job = "python train.py --epoch 100 --out {out} --loaderjob {iterator_workers}"
+# The whole job, for `tune export --format sh`; without it the command above.
+#job = "python train.py --epoch 100 --out {out} --loaderjob {iterator_workers}"
 
-mpi_procs = 8        # ranks                                      --mpi-procs
-trials = 50          # the most settings to try                   --trials
-# trial_limit_s = 300  # or "5m": a launch that takes longer fails  --trial-limit
-# warm_ups = 1       # launches thrown away at the start          --warm-ups
-# seed = 0           # of the search                              --seed
-# mpirun = "/opt/openmpi/bin/mpirun"                            # --mpirun
-# mpirun_args = ["--mca", "pml", "ob1"]                         # --mpirun-arg
+mpi_procs = 8          # ranks                                   --mpi-procs
+trials = 50            # the most settings to try                --trials
+#trial_limit_s = "5m"  # a launch that takes longer has failed   --trial-limit
+#warm_ups = 1          # launches thrown away at the start       --warm-ups
+#seed = 0              # of the search                           --seed
+#mpirun = "/opt/openmpi/bin/mpirun"                            # --mpirun
+#mpirun_args = ["--mca", "pml", "ob1"]                         # --mpirun-arg
 
-# The program's log below {out}: Chainer's LogReport, or that of pytorch-pfn-extras
-# (JSON list, .jsonl or .yaml). Smaller is better.
+# The program's log below {out}: of Chainer's LogReport or pytorch-pfn-extras' (a JSON
+# list, .jsonl or .yaml). The last value of the key is the launch's time.
 [objective]
-kind = "logreport"   #                                            --objective
+kind = "logreport"     # --objective
 key = "elapsed_time"
-filename = "log"     #                                            --log
+filename = "log"       # --log
 
-# Only the knobs that stand here, or whose placeholder stands in the command, are tuned.
-# Without range or values a knob gets what this machine can use.        --knob NAME=RANGE
-[knobs.omp_threads]  # sets OMP_NUM_THREADS and its like in every rank
-# range = "1..8"     # or values = [1, 2, 4], or fix = 2 to hold it     --fix NAME=VALUE
+# Tuned are the knobs that stand here and those whose placeholder stands in the command.
+# Without range, values or fix a knob takes all that this machine can use.
+[knobs.omp_threads]    # sets OMP_NUM_THREADS and its like in every rank
+#range = "1..8"        # or values = [1, 2, 4]: what to try      --knob omp_threads=1..8
 
-[knobs.iterator_workers]  # reaches the program by {iterator_workers}
-# default = 4        # the baseline's value, where it cannot be left out  --default NAME=VALUE
+[knobs.iterator_workers]
+#fix = 2               # held at one value, not tuned            --fix iterator_workers=2
 
-# [knobs.opencv_threads]  # sets OPENCV_FOR_THREADS_NUM
-# [knobs.communicator]    # needs {communicator} in the command
+# Knobs of your own go by environment variable, by an option added to the command, by a
+# placeholder in it, or to mpirun.
+#[knobs.malloc_arenas]
+#values = ["unset", 1, 2, 4]
+#env = "MALLOC_ARENA_MAX"
+#help = "heaps per process"
 
-# Knobs of your own: by environment variable, or by an option added to the command.
-# [knobs.malloc_arenas]
-# values = ["unset", 1, 2, 4]
-# env = "MALLOC_ARENA_MAX"
-# help = "heaps per process"
-#
-# [knobs.prefetch]
-# range = "1..4"
-# flag = "--prefetch"
-#
-# [knobs.binding]
-# values = ["none", "core", "socket"]
-# launcher_option = "bind_to"
+#[knobs.prefetch]
+#range = "1..4"
+#flag = "--prefetch"
+#default = 1           # where the baseline needs a value         --default prefetch=1
 
-# Why a knob is not tuned here: `tune show` repeats it.
+#[knobs.binding]
+#values = ["none", "core", "socket"]
+#launcher_option = "bind_to"
+
+# Why a knob is not tuned here; `tune show` repeats it.
 [left_out]
 opencv_threads = "the trainer does not use OpenCV"
 communicator = "the trainer's own choice is kept"
@@ -72,12 +73,11 @@ def template(name: str) -> str:
     """A study file with comments.
 
     Args:
-        name: The study's name; ``tune`` (of ``tune.toml``) is no name for a study, and
-            leaves it to be made from the command.
+        name: The study's name, other characters than a name can have replaced; ``tune``
+            (of ``tune.toml``) is none, and leaves it to be made of the program's.
     """
-    import json
-
-    line = '# name = "my_job"  (default: made of the program\'s)'
-    if name != "tune":
-        line = f"name = {json.dumps(name)}"
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._-")
+    line = '#name = "my_job"      # without it: made of the program\'s name   --name'
+    if safe not in ("", "tune"):
+        line = f'name = "{safe}"'
     return _TEXT.replace("{name}", line, 1)

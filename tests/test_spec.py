@@ -1,0 +1,486 @@
+"""One spec out of file, command line and machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuner import space
+from tuner.errors import UsageError
+from tuner.model import (
+    BASELINE,
+    Choice,
+    Env,
+    Flag,
+    IntRange,
+    Knob,
+    LauncherInfo,
+    LauncherOption,
+    Machine,
+    ObjectiveSpec,
+    Setting,
+    StudySpec,
+)
+from tuner.spec import RunOptions, build_spec, program
+from tuner.study_file import StudyFile, find_study_file, load
+
+MACHINE = Machine("host", "cpu", 4, 4, 4, None, 1, 2**30)
+OPENMPI = LauncherInfo("openmpi", "/opt/bin/mpirun", "5.0.11")
+OWN = ("{python}", "-c", "pass", "--out", "{out}")
+
+
+needs_chainer = pytest.mark.skipif(
+    find_spec("chainer") is None, reason="the shipped trainer needs the extra `chainer`"
+)
+
+
+def find(
+    mpirun: str | None, args: Sequence[str], program_path: str, environ: Mapping[str, str]
+) -> LauncherInfo:
+    return replace(OPENMPI, mpirun=mpirun or OPENMPI.mpirun, extra_args=tuple(args))
+
+
+def build(
+    *command: str,
+    file: StudyFile | None = None,
+    cwd: Path = Path("/"),
+    machine: Machine = MACHINE,
+    environ: Mapping[str, str] | None = None,
+    **options: Any,
+) -> StudySpec:
+    return build_spec(
+        file=file,
+        source="test",
+        command=command or None,
+        options=RunOptions(**options),
+        environ=environ or {"PATH": "/usr/bin:/bin"},
+        cwd=cwd,
+        machine=machine,
+        find=find,
+    )
+
+
+def toml(folder: Path, text: str) -> StudyFile:
+    path = folder / "study.toml"
+    path.write_text(text)
+    return load(path)
+
+
+def domains(spec: StudySpec) -> dict[str, object]:
+    return {knob.name: knob.domain for knob in spec.knobs}
+
+
+def refused(*command: str, **options: Any) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        build(*command, **options)
+    assert caught.value.hint
+    return caught.value
+
+
+# --- a command of the user's own -----------------------------------------------------------
+
+
+def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
+    spec = build(*OWN)
+    assert domains(spec) == {"omp_threads": IntRange(1, 4), "opencv_threads": IntRange(1, 4)}
+    assert (spec.name, spec.layout.ranks, spec.trials, spec.warm_ups) == ("python-n2", 2, 50, 1)
+    assert (spec.seed, spec.trial_limit_s, spec.fixed) == (0, None, BASELINE)
+    assert spec.objective == ObjectiveSpec()
+    assert dict(spec.left_out) == {
+        "iterator_workers": "the command has no {iterator_workers}",
+        "communicator": "the command has no {communicator}",
+    }
+
+
+def test_a_placeholder_brings_its_knob() -> None:
+    spec = build(*OWN, "-j", "{iterator_workers}", ranks=8)
+    assert list(domains(spec)) == ["omp_threads", "opencv_threads", "iterator_workers"]
+    assert [name for name, _ in spec.left_out] == ["communicator"]
+
+
+def test_one_rank_a_gpu_unless_told() -> None:
+    gpus = replace(MACHINE, gpus=("H200",) * 4)
+    assert build(*OWN, machine=gpus).layout.ranks == 4
+    assert build(*OWN, machine=gpus, ranks=8).layout.ranks == 8
+
+
+def test_the_space_can_be_typed() -> None:
+    spec = build(
+        *OWN,
+        "-j={iterator_workers}",
+        "-c={communicator}",
+        knobs=("omp_threads=1..16", "communicator=naive,flat"),
+        fixes=("iterator_workers=2",),
+    )
+    assert domains(spec) == {
+        "omp_threads": IntRange(1, 16),
+        "opencv_threads": IntRange(1, 4),
+        "iterator_workers": Choice((2,)),
+        "communicator": Choice(("naive", "flat")),
+    }
+    assert spec.fixed == Setting.of({"iterator_workers": 2})
+    assert space.size(spec.knobs) == 16 * 4 * 2
+
+
+def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
+    spec = build(*OWN, "-b", "{batch}", knobs=("batch=32,64",), defaults=("batch=48",))
+    assert spec.knobs[-1] == Knob("batch", Choice((32, 64)), Flag(), default=48)
+    spec = build(*OWN, "-b", "{batch}", fixes=("batch=32",))
+    assert spec.knobs[-1] == Knob("batch", Choice((32,)), Flag(), default=32)
+
+
+@pytest.mark.parametrize(
+    ("options", "word", "hint"),
+    [
+        ({"ranks": 0}, "--mpi-procs 0", "--mpi-procs 1"),
+        ({"ranks": -3}, "--mpi-procs -3", ""),
+        ({"trials": 0}, "--trials 0", "--trials 1"),
+        ({"warm_ups": -1}, "--warm-ups -1", ""),
+        ({"seed": -1}, "--seed -1", ""),
+        ({"seed": 2**32}, "--seed 4294967296", ""),
+        ({"trial_limit_s": 0.0}, "--trial-limit 0", ""),
+        ({"trial_limit_s": float("nan")}, "--trial-limit nan", ""),
+        ({"name": "a b"}, "--name 'a b'", ""),
+        ({"name": "../x"}, "--name '../x'", ""),
+        ({"name": ""}, "--name ''", ""),
+        ({"log": "/tmp/log"}, "--log '/tmp/log'", ""),
+        ({"log": "../log"}, "--log '../log'", ""),
+        ({"log": ""}, "--log ''", ""),
+        ({"objective": "magic"}, "magic", ""),
+        ({"knobs": ("omp_threads",)}, "'omp_threads'", "--knob omp_threads=1..16"),
+        ({"knobs": ("omp_threads=",)}, "empty", ""),
+        ({"knobs": ("omp_threads=4..1",)}, "reversed", "1..4"),
+        ({"knobs": ("omp_threads=a..b",)}, "not whole numbers", ""),
+        ({"knobs": ("omp_threads=many",)}, "'many' is not a whole number", ""),
+        ({"knobs": ("omp_threads=0..4",)}, "omp_threads cannot be 0", ""),
+        ({"knobs": ("omp_threads=1,1",)}, "twice", ""),
+        ({"knobs": ("omp_thread=1..4",)}, "--knob omp_thread:", "'omp_threads'"),
+        ({"knobs": ("omp_threads=1..2", "omp_threads=1..4")}, "twice", ""),
+        ({"knobs": ("omp_threads=1..2",), "fixes": ("omp_threads=1",)}, "--knob and by --fix", ""),
+        ({"knobs": ("iterator_workers=1..2",)}, "nothing carries it", "{iterator_workers}"),
+        ({"fixes": ("iterator_workers=2",)}, "nothing carries it", "{iterator_workers}"),
+        ({"fixes": ("omp_threads=0",)}, "cannot be 0", ""),
+        ({"fixes": ("omp_threads=1,2",)}, "more than one value", "--knob omp_threads=1,2"),
+        ({"fixes": ("omp_threads=1..2",)}, "more than one value", "--knob"),
+        ({"fixes": ("omp=1",)}, "--fix omp:", "omp_threads"),
+        ({"defaults": ("omp_threads=1",)}, "no {omp_threads}", ""),
+        ({"defaults": ("omp=1",)}, "--default omp:", ""),
+    ],
+)
+def test_a_bad_option_names_value_place_and_next_step(
+    options: dict[str, Any], word: str, hint: str
+) -> None:
+    error = refused(*OWN, **options)
+    assert word in error.message
+    assert hint in error.hint
+
+
+def test_an_unknown_communicator_names_the_nearest() -> None:
+    error = refused(*OWN, "{communicator}", knobs=("communicator=nave",))
+    assert "'naive'" in error.hint
+
+
+def test_the_command_needs_out() -> None:
+    error = refused("{python}", "-c", "pass")
+    assert "{out}" in error.message
+    assert "--out {out}" in error.hint
+
+
+@pytest.mark.parametrize("command", [("",), (" ", "{out}")])
+def test_an_empty_command(command: tuple[str, ...]) -> None:
+    assert "no command after --" in refused(*command).message
+
+
+def test_neither_file_nor_command() -> None:
+    assert "no command in test" in refused().message
+    assert "no command in test" in refused(file=StudyFile()).message
+
+
+def test_an_unknown_placeholder() -> None:
+    error = refused(*OWN, "{iterator_worker}")
+    assert "{iterator_worker}" in error.message
+    assert "'iterator_workers'" in error.hint
+
+
+# --- the program ---------------------------------------------------------------------------
+
+
+def test_a_program_that_is_not_on_path() -> None:
+    error = refused("no-such-program-here", "{out}")
+    assert "'no-such-program-here' is not on PATH" in error.message
+
+
+def test_a_program_in_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    error = refused("train.py", "{out}", cwd=tmp_path)
+    assert "python train.py" in error.hint
+    error = refused("./train.py", "{out}", cwd=tmp_path)
+    assert "not executable" in error.message
+    assert "python ./train.py" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("word", "what"),
+    [("./gone", "does not exist"), ("/nowhere/x", "does not exist"), (".", "PATH")],
+)
+def test_a_program_that_is_not_there(tmp_path: Path, word: str, what: str) -> None:
+    assert what in refused(word, "{out}", cwd=tmp_path).message
+
+
+def test_a_folder_is_no_program(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    assert "is a folder" in refused("./sub", "{out}", cwd=tmp_path).message
+
+
+def test_the_program_cannot_be_a_knob() -> None:
+    error = refused("{prog}", "{out}", knobs=("prog=a,b",))
+    assert "begins with '{prog}'" in error.message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train.py",),
+        ("-u", "train.py"),
+        ("-X", "dev", "train.py"),
+        ("-m", "mpi4py", "train.py"),
+        ("sub/train.py",),
+        ("/nowhere/train.py",),
+    ],
+)
+def test_a_script_that_does_not_exist(tmp_path: Path, words: tuple[str, ...]) -> None:
+    error = refused("{python}", *words, "{out}", cwd=tmp_path)
+    assert repr(words[-1]) in error.message
+    assert str(tmp_path) in error.hint
+
+
+@pytest.mark.parametrize(
+    "words", [("train.py",), ("-m", "other", "gone.py"), ("-c", "pass", "gone.py"), ("runner",)]
+)
+def test_what_is_there_or_cannot_be_known_passes(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "train.py").write_text("")
+    build("{python}", *words, "--out", "{out}", cwd=tmp_path)
+
+
+def test_the_path_of_the_program_finds_mpirun(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def spy(
+        mpirun: str | None, args: Sequence[str], program_path: str, environ: Mapping[str, str]
+    ) -> LauncherInfo:
+        seen.append(program_path)
+        return OPENMPI
+
+    link = tmp_path / "python"
+    link.symlink_to(sys.executable)
+    build_spec(
+        file=None,
+        source="",
+        command=("python", "{out}"),
+        options=RunOptions(),
+        environ={"PATH": str(tmp_path)},
+        cwd=tmp_path,
+        machine=MACHINE,
+        find=spy,
+    )
+    assert seen == [str(link)]
+
+
+@pytest.mark.parametrize(
+    ("words", "stem"),
+    [
+        (("{python}", "-m", "mpi4py", "{workloads}/chainer_mnist.py"), "chainer_mnist"),
+        (("python3.11", "sub/my train.py"), "my_train"),
+        (("python", "-m", "pkg.train", "x"), "pkg.train"),
+        (("./bin/solver", "a.py"), "solver"),
+        (("{python}", "-c", "pass"), "python"),
+        (("@@@",), "study"),
+    ],
+)
+def test_the_name_of_a_program(words: tuple[str, ...], stem: str) -> None:
+    assert program.stem(words) == stem
+
+
+def test_an_unknown_workload_names_the_nearest() -> None:
+    error = refused("{python}", "{workloads}/chainer_mnst.py", "{out}")
+    assert "'chainer_mnst.py'" in error.message
+    assert "'chainer_mnist.py'" in error.hint
+
+
+def test_the_shipped_trainer_says_how_to_install_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def without_chainer(name: str) -> object:
+        return None if name == "chainer" else find_spec(name)
+
+    monkeypatch.setattr("tuner.spec.program.find_spec", without_chainer)
+    error = refused("{python}", "{workloads}/chainer_mnist.py", "{out}")
+    assert "needs chainer, which is not installed" in error.message
+    assert "pip install --build-constraint constraints-build.txt '.[chainer]'" in error.hint
+
+
+# --- with a study file ---------------------------------------------------------------------
+
+FILE = """
+name = "mine"
+command = ["{python}", "-c", "pass", "{out}", "-j", "{iterator_workers}"]
+job = ["{python}", "-c", "long", "{out}", "-j", "{iterator_workers}"]
+mpi_procs = 3
+trials = 7
+warm_ups = 2
+seed = 5
+trial_limit_s = 60
+mpirun = "/a/mpirun"
+mpirun_args = ["-x"]
+[objective]
+key = "t"
+filename = "log.yaml"
+[knobs.omp_threads]
+range = "1..32"
+[knobs.iterator_workers]
+[knobs.arenas]
+values = [1, 2]
+env = "MALLOC_ARENA_MAX"
+[knobs.bind]
+values = ["none", "core"]
+launcher_option = "bind_to"
+[left_out]
+opencv_threads = "no OpenCV"
+"""
+
+
+def test_the_file_says_it_all(tmp_path: Path) -> None:
+    spec = build(file=toml(tmp_path, FILE))
+    assert (spec.name, spec.layout.ranks) == ("mine-n3", 3)
+    assert (spec.trials, spec.warm_ups, spec.seed) == (7, 2, 5)
+    assert spec.trial_limit_s == 60.0
+    assert spec.launcher == replace(OPENMPI, mpirun="/a/mpirun", extra_args=("-x",))
+    assert spec.objective == ObjectiveSpec("logreport", "t", "log.yaml")
+    assert spec.job[2] == "long"
+    assert domains(spec) == {
+        "omp_threads": IntRange(1, 32),  # the user's own range is never cut
+        "iterator_workers": IntRange(1, 4),
+        "arenas": Choice((1, 2)),
+        "bind": Choice(("none", "core")),
+    }
+    routes = {knob.name: knob.route for knob in spec.knobs}
+    assert routes["arenas"] == Env(("MALLOC_ARENA_MAX",))
+    assert routes["bind"] == LauncherOption("bind_to")
+    assert dict(spec.left_out) == {
+        "opencv_threads": "no OpenCV",
+        "communicator": "the command has no {communicator}",
+    }
+
+
+def test_the_command_line_wins(tmp_path: Path) -> None:
+    spec = build(
+        file=toml(tmp_path, FILE),
+        ranks=8,
+        trials=9,
+        warm_ups=0,
+        seed=0,
+        trial_limit_s=5.0,
+        mpirun="/b/mpirun",
+        mpirun_args=("-y",),
+        name="other",
+        log="log",
+        knobs=("omp_threads=1,2", "opencv_threads=1..2"),
+        fixes=("arenas=4",),
+    )
+    assert (spec.name, spec.layout.ranks, spec.trials, spec.warm_ups) == ("other", 8, 9, 0)
+    assert (spec.seed, spec.trial_limit_s, spec.objective.filename) == (0, 5.0, "log")
+    assert (spec.launcher.mpirun, spec.launcher.extra_args) == ("/b/mpirun", ("-y",))
+    assert domains(spec)["omp_threads"] == Choice((1, 2))
+    assert domains(spec)["opencv_threads"] == IntRange(1, 2)
+    assert spec.fixed == Setting.of({"arenas": 4})
+    assert "opencv_threads" not in dict(spec.left_out)
+
+
+def test_a_typed_command_replaces_command_job_and_name(tmp_path: Path) -> None:
+    spec = build("{python}", "-c", "pass", "{out}", file=toml(tmp_path, FILE))
+    assert spec.job == ()
+    assert spec.name == "python-n3"
+    assert dict(spec.left_out)["iterator_workers"] == "the command has no {iterator_workers}"
+    assert set(domains(spec)) == {"omp_threads", "arenas", "bind"}
+
+
+def test_a_fix_of_the_file_yields_to_a_typed_range(tmp_path: Path) -> None:
+    text = 'command = ["{python}", "-c", "pass", "{out}"]\n[knobs.omp_threads]\nfix = 2\n'
+    assert build(file=toml(tmp_path, text)).fixed == Setting.of({"omp_threads": 2})
+    spec = build(file=toml(tmp_path, text), knobs=("omp_threads=1..2",))
+    assert spec.fixed == BASELINE
+    assert domains(spec) == {"omp_threads": IntRange(1, 2)}
+
+
+def test_a_file_whose_knob_cannot_reach_its_own_command(tmp_path: Path) -> None:
+    text = 'command = ["{python}", "-c", "pass", "{out}"]\n[knobs.iterator_workers]\n'
+    assert "nothing carries it" in refused(file=toml(tmp_path, text)).message
+
+
+def test_a_job_that_cannot_take_the_setting(tmp_path: Path) -> None:
+    text = FILE.replace('"long", "{out}", "-j", "{iterator_workers}"', '"long"')
+    error = refused(file=toml(tmp_path, text))
+    assert "job has no {iterator_workers}" in error.message
+
+
+def test_a_job_with_an_unknown_placeholder(tmp_path: Path) -> None:
+    error = refused(file=toml(tmp_path, FILE.replace('"long"', '"{foo}"')))
+    assert "{foo}" in error.message
+
+
+def test_the_files_own_communicators_widen_the_known_ones(tmp_path: Path) -> None:
+    text = (
+        'command = ["{python}", "-c", "pass", "{out}", "{communicator}"]\n'
+        '[knobs.communicator]\nvalues = ["hierarchical"]\ndefault = "naive"\n'
+    )
+    file = toml(tmp_path, text)
+    assert domains(build(file=file)) == {"communicator": Choice(("hierarchical",))}
+    spec = build(file=file, knobs=("communicator=hierarchical,naive",))
+    assert domains(spec) == {"communicator": Choice(("hierarchical", "naive"))}
+
+
+def test_nothing_to_tune(tmp_path: Path) -> None:
+    text = (
+        'command = ["{python}", "-c", "pass", "{out}"]\n'
+        '[left_out]\nomp_threads = "x"\nopencv_threads = "y"\n'
+    )
+    assert "nothing to tune" in refused(file=toml(tmp_path, text)).message
+
+
+# --- the shipped studies -------------------------------------------------------------------
+
+
+@needs_chainer
+def test_the_default_study(tmp_path: Path) -> None:
+    file, source = find_study_file(None, cwd=tmp_path)
+    spec = build(file=file, cwd=tmp_path)
+    assert source == "chainer_mnist.toml (shipped)"
+    assert (spec.name, spec.layout.ranks, spec.trials) == ("chainer_mnist-n8", 8, 50)
+    assert domains(spec) == {
+        "omp_threads": IntRange(1, 4),
+        "iterator_workers": IntRange(1, 4),
+        "communicator": Choice(("naive",)),
+    }
+    assert dict(spec.left_out) == {"opencv_threads": "the trainer does not use OpenCV"}
+
+
+@needs_chainer
+def test_the_default_study_takes_more_communicators(tmp_path: Path) -> None:
+    file, _ = find_study_file(None, cwd=tmp_path)
+    spec = build(file=file, knobs=("communicator=naive,flat", "omp_threads=1..16"))
+    assert domains(spec)["communicator"] == Choice(("naive", "flat"))
+    assert domains(spec)["omp_threads"] == IntRange(1, 16)
+
+
+@needs_chainer
+def test_the_gpu_study_has_a_rank_and_every_communicator_for_each_gpu(tmp_path: Path) -> None:
+    file, _ = find_study_file("chainer_mnist_gpu", cwd=tmp_path)
+    spec = build(file=file, machine=replace(MACHINE, gpus=("H200", "H200")))
+    assert (spec.name, spec.layout.ranks) == ("chainer_mnist_gpu-n2", 2)
+    assert domains(spec)["communicator"] == Choice(("naive", "flat", "non_cuda_aware", "pure_nccl"))
