@@ -43,9 +43,10 @@ out, rank = sys.argv[1], int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.g
 
 def report(*elapsed):
     log = [{"epoch": 0, "iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed, 1)]
-    with open(out + "/log.partial", "w") as file:
+    partial = f"{out}/partial-{rank}"
+    with open(partial, "w") as file:
         json.dump(log, file)
-    os.replace(out + "/log.partial", out + "/log")
+    os.replace(partial, out + "/log")
 
 print("rank", rank, "begins", flush=True)
 """
