@@ -14,6 +14,7 @@ from tuner.model import (
     Effect,
     Finished,
     Knob,
+    LauncherOption,
     LaunchRecord,
     Setting,
     StudySpec,
@@ -54,22 +55,19 @@ class Pooling:
     @classmethod
     def from_effects(cls, spec: StudySpec, effects: Iterable[Effect]) -> Pooling:
         """Learn from effects in any order: the same effects give the same pooling."""
-        by_knob: dict[str, list[Effect]] = {knob.name: [] for knob in spec.knobs}
-        for effect in effects:
-            if effect.knob in by_knob and effect.verdict is not Verdict.NOT_OBSERVABLE:
-                by_knob[effect.knob].append(effect)
         fixed = frozenset(name for name, _ in spec.fixed.items)
+        least = _least_cap(spec)
         caps: dict[str, int] = {}
         dropped: list[tuple[str, str]] = []
         notes: list[str] = []
-        for name, seen in by_knob.items():
-            if name in fixed:
-                continue
+        observed = _by_knob(effects)
+        for name in (knob.name for knob in spec.knobs if knob.name not in fixed):
+            seen = observed.get(name, [])
             reason, note = _override(name, seen)
             if reason:
                 dropped.append((name, reason))
                 continue
-            cap, cap_note = _cap(name, seen)
+            cap, cap_note = _cap(name, seen, least)
             if cap is not None:
                 caps[name] = cap
             notes += [text for text in (note, cap_note) if text]
@@ -95,6 +93,24 @@ class Pooling:
         return min(alike, default=value)
 
 
+def _by_knob(effects: Iterable[Effect]) -> dict[str, list[Effect]]:
+    """What was observed, by knob; what could not be is no evidence."""
+    seen: dict[str, list[Effect]] = {}
+    for effect in effects:
+        if effect.verdict is not Verdict.NOT_OBSERVABLE:
+            seen.setdefault(effect.knob, []).append(effect)
+    return seen
+
+
+def _least_cap(spec: StudySpec) -> int:
+    """The smallest cap to believe: where binding is tuned, a lower one may be one binding's."""
+    binding = any(
+        isinstance(knob.route, LauncherOption) and len(values(knob.domain)) > 1
+        for knob in spec.knobs
+    )
+    return spec.machine.cores if binding else 1
+
+
 def _override(name: str, seen: list[Effect]) -> tuple[str, str]:
     """(why the knob is dropped, note): at most one of them is not empty.
 
@@ -108,14 +124,14 @@ def _override(name: str, seen: list[Effect]) -> tuple[str, str]:
     if len(came_to) > 1:
         found = ", ".join(sorted(f"{e.asked} gave {_came_to(e)}" for e in set(seen)))
         return "", f"{name} was overridden in one launch and not in another ({found}): kept."
-    reason = next((effect.reason for effect in overridden if effect.reason), "")
+    reason = min((effect.reason for effect in overridden if effect.reason), default="")
     used = came_to.pop()
     why = "the program does not use it" if used is None else f"the program always uses {used}"
     return reason or why, ""
 
 
-def _cap(name: str, seen: list[Effect]) -> tuple[int | None, str]:
-    """(cap, note): the cap is the largest value that a capped launch came to.
+def _cap(name: str, seen: list[Effect], least: int) -> tuple[int | None, str]:
+    """(cap, note): the cap is the largest value, from ``least`` on, that a launch came to.
 
     A launch can be seen with fewer threads or children than it has, never with more: so
     the largest sight is the truest, and a sight below a value that was honoured is none.
@@ -125,7 +141,8 @@ def _cap(name: str, seen: list[Effect]) -> tuple[int | None, str]:
         default=None,
     )
     capped = [e.observed for e in seen if e.verdict is Verdict.CAPPED and e.observed is not None]
-    cap = max((value for value in capped if isinstance(value, int)), default=None)
+    sights = (value for value in capped if isinstance(value, int) and value >= least)
+    cap = max(sights, default=None)
     if cap is None or honoured is None or cap >= honoured:
         return cap, ""
     return None, f"{name} was capped at {cap} in one launch, {honoured} was honoured in another."

@@ -49,36 +49,18 @@ def select(
         UsageError: An unknown knob, a value that makes no sense for it, a knob that
             nothing carries to the program, or nothing to tune.
     """
-    domains = _pairs("--knob", options.knobs)
-    fixes = _pairs("--fix", options.fixes)
-    for name in fixes:
-        if name in domains:
-            raise UsageError(f"{name} is given by --knob and by --fix.", "Keep one of them.")
+    domains, fixes = _asked(options)
     placed = templates.knobs_in(template)
-    rows = _rows(file)
-    for name in placed:
-        if name not in rows and (name in domains or name in fixes):
-            rows[name] = Knob(name, Choice(()), Flag())
+    rows = _rows(file, placed, {**domains, **fixes})
     templates.check(template, rows)
     for option, given in (("--knob", domains), ("--fix", fixes)):
         for name in given:
             _check_known(option, name, rows)
-    own = _file_domains(file) | set(domains) | set(fixes)
-    fixed = _file_fixes(file, domains)
-    for name, text in domains.items():
-        domain = space.parse_domain(text, where=f"--knob {name}")
-        where = f"--knob {name}={text}"
-        rows[name] = replace(rows[name], domain=_sensible(rows[name], domain, where))
-    for name, text in fixes.items():
-        fixed[name] = _single(rows[name], text)
-    for name, value in fixed.items():
-        rows[name] = replace(rows[name], domain=Choice((value,)))
+    fixed = _typed(rows, domains, fixes, _file_fixes(file, domains))
     _set_defaults(rows, options, fixed, placed)
     used = _used(file, placed, [*domains, *fixes], rows)
-    asked = {**domains, **fixes}
-    knobs, lost = _reachable(
-        used, rows, placed, forgiven=set(rows) - set(asked) if typed else set()
-    )
+    forgiven = set(rows) - {*domains, *fixes} if typed else set()
+    knobs, lost = _reachable(used, rows, placed, forgiven)
     if not knobs:
         raise UsageError(
             "There is nothing to tune: no knob is left.",
@@ -87,7 +69,7 @@ def select(
     names = {knob.name for knob in knobs}
     return Selection(
         tuple(knobs),
-        frozenset(own & names),
+        frozenset((_file_domains(file) | set(domains) | set(fixes)) & names),
         Setting.of({name: value for name, value in fixed.items() if name in names}),
         _left_out(file, names, lost),
     )
@@ -106,6 +88,16 @@ def check_job(job: Sequence[str], chosen: Selection, source: str) -> None:
             )
 
 
+def _asked(options: RunOptions) -> tuple[dict[str, str], dict[str, str]]:
+    """(``--knob``, ``--fix``) by name."""
+    domains = _pairs("--knob", options.knobs)
+    fixes = _pairs("--fix", options.fixes)
+    for name in fixes:
+        if name in domains:
+            raise UsageError(f"{name} is given by --knob and by --fix.", "Keep one of them.")
+    return domains, fixes
+
+
 def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     """``NAME=TEXT`` of a repeated option, by name."""
     pairs: dict[str, str] = {}
@@ -122,12 +114,35 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _rows(file: StudyFile) -> dict[str, Knob]:
-    """Every knob there is: the tool's table, changed and extended by the study file."""
+def _rows(file: StudyFile, placed: Sequence[str], asked: Mapping[str, str]) -> dict[str, Knob]:
+    """Every knob there is: the tool's table, changed and extended by the study file.
+
+    A placeholder whose values were typed is a knob as well; its domain is set later.
+    """
     rows = {knob.name: knob for knob in table.KNOBS}
     for name, entry in file.knobs.items():
         rows[name] = entry.knob(name, f"knobs.{name}")
+    for name in placed:
+        if name in asked:
+            rows.setdefault(name, Knob(name, Choice(()), Flag()))
     return rows
+
+
+def _typed(
+    rows: dict[str, Knob],
+    domains: Mapping[str, str],
+    fixes: Mapping[str, str],
+    fixed: dict[str, Value],
+) -> dict[str, Value]:
+    """Put the typed domains and every fixed value into ``rows``; returns what is fixed."""
+    for name, text in domains.items():
+        domain = space.parse_domain(text, where=f"--knob {name}")
+        where = f"--knob {name}={text}"
+        rows[name] = replace(rows[name], domain=_sensible(rows[name], domain, where))
+    fixed = fixed | {name: _single(rows[name], text) for name, text in fixes.items()}
+    for name, value in fixed.items():
+        rows[name] = replace(rows[name], domain=Choice((value,)))
+    return fixed
 
 
 def _check_known(option: str, name: str, rows: Mapping[str, Knob]) -> None:

@@ -41,10 +41,11 @@ filename = "log"       # --log
 # Tuned are the knobs that stand here and those whose placeholder stands in the command.
 # Without range, values or fix a knob takes all that this machine can use.
 [knobs.omp_threads]    # sets OMP_NUM_THREADS and its like in every rank
-#range = "1..8"        # or values = [1, 2, 4]: what to try      --knob omp_threads=1..8
+#range = "1..8"        # or values = [1, 2, 4]            --knob omp_threads=1..8
 
 [knobs.iterator_workers]
-#fix = 2               # held at one value, not tuned            --fix iterator_workers=2
+#fix = 2               # held at one value, not tuned     --fix iterator_workers=2
+#default = 4           # in the baseline, else left out   --default iterator_workers=4
 
 # Knobs of your own go by environment variable, by an option added to the command, by a
 # placeholder in it, or to mpirun.
@@ -56,7 +57,6 @@ filename = "log"       # --log
 #[knobs.prefetch]
 #range = "1..4"
 #flag = "--prefetch"
-#default = 1           # where the baseline needs a value         --default prefetch=1
 
 #[knobs.binding]
 #values = ["none", "core", "socket"]
