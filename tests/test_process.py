@@ -202,6 +202,17 @@ def test_a_signal_never_reaches_a_later_process_of_the_same_id() -> None:
     assert supervisor.send(mine, 0)
 
 
+def test_a_segment_is_removed_once(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for file in (old, new):
+        file.touch()
+    segments = {(os.fsencode(old), old.stat().st_ino), (os.fsencode(new), new.stat().st_ino + 1)}
+    supervisor.remove(segments)
+    assert not old.exists()
+    assert new.exists()  # somebody else's of the same name
+    supervisor.remove(segments)
+
+
 @st.composite
 def forests(draw: st.DrawFn) -> list[Process]:
     """Process tables: each process has a parent with a lower id, or 0."""

@@ -35,6 +35,9 @@ SETTLE_S = 0.3
 #: After this long, what SIGKILL has not ended (it sits in the kernel) is reported instead, s.
 GIVE_UP_S = 60.0
 
+#: What Open MPI 5 and 4 and MPICH call their files; those of other programs may be for others.
+_SEGMENTS = (b"/dev/shm/sm_segment.", b"/dev/shm/vader_segment.", b"/dev/shm/mpich_shm_")
+
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PR_SET_CHILD_SUBREAPER = 36
 _ENDING_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
@@ -177,6 +180,31 @@ def sweep(
         delay_s = min(2 * delay_s, 0.1)
 
 
+# --- memory that outlives its processes ---------------------------------------------------
+
+
+def shared_segments(root: int) -> set[tuple[bytes, int]]:
+    """The MPI's files in /dev/shm that processes below ``root`` use: (path, inode).
+
+    A killed MPI leaves them behind, and MPICH does so on SIGTERM too: some MB a rank.
+    """
+    found = set()
+    for process in descendants(processes(), [root]):
+        for line in _read(f"/proc/{process.pid}/maps").splitlines():
+            fields = line.split(None, 5)  # address, permissions, offset, device, inode, path
+            if len(fields) == 6 and fields[5].startswith(_SEGMENTS):
+                found.add((fields[5], int(fields[4])))
+    return found
+
+
+def remove(segments: Iterable[tuple[bytes, int]]) -> None:
+    """Remove those files, unless somebody has made them anew."""
+    for path, inode in segments:
+        with contextlib.suppress(OSError):  # gone already, or marked "(deleted)"
+            if os.stat(path).st_ino == inode:  # noqa: PTH116 (pathlib costs start-up time)
+                os.unlink(path)  # noqa: PTH108
+
+
 # --- the supervisor ----------------------------------------------------------------------
 
 
@@ -203,6 +231,7 @@ class Supervisor:
     def run(self) -> dict[str, Any]:
         """Start the command, wait for its end or the order to end it, clean up, report."""
         stopped = self._follow()
+        segments = shared_segments(os.getpid()) if self._reap() else set()
         if self.status is None:
             os.kill(self.main, signal.SIGTERM)  # our own child, not reaped: surely this one
             os.kill(self.main, signal.SIGCONT)  # a stopped one would not get to see it
@@ -210,6 +239,7 @@ class Supervisor:
         if self.status is not None:
             self._pause_until(SETTLE_S, lambda: not self._reap())
         killed, left = self.sweep()
+        remove(segments)
         return {
             "code": self.status,
             "wall_s": self.wall_s or time.monotonic() - self.started_s,

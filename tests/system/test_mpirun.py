@@ -164,8 +164,10 @@ def test_every_process_of_the_trial_is_seen_and_carries_the_marker(
 def test_stopping(info: LauncherInfo, tmp_path: Path, code: str) -> None:
     running = started(info, tmp_path, code)
     pids = running.pids()
+    segments = supervisor.shared_segments(os.getpid())
     assert running.stop().stopped
     assert nothing_left(running, pids)
+    assert not any(Path(os.fsdecode(path)).exists() for path, _ in segments)
 
 
 def test_kill_9_of_mpirun(info: LauncherInfo, tmp_path: Path) -> None:
