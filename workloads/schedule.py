@@ -20,13 +20,13 @@ class TrainerLike(Protocol):
 
 
 def log_interval(count: int, unit: str, writes: int) -> tuple[float, str]:
-    """The period that makes about ``writes`` log entries in a run of ``count`` units.
+    """The period that makes ``writes`` log entries in a run of ``count`` units.
 
-    Iterations are whole (at least 1); Chainer's triggers accept fractions of an epoch.
+    It may be a fraction (of iterations too: Chainer 7.8.1 takes them, though its text does
+    not say so), but is at least one iteration.
     """
-    if unit == "iteration":
-        return max(1, round(count / writes)), unit
-    return count / writes, unit
+    period = count / writes
+    return (max(1.0, period) if unit == "iteration" else period), unit
 
 
 class IntervalOrEnd:

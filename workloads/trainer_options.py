@@ -206,6 +206,6 @@ def _parser(prog: str, description: str) -> argparse.ArgumentParser:
         type=_positive,
         default=20,
         metavar="N",
-        help="about how often a run writes its log, besides the end [20]",
+        help="how often a run writes its log, the end included [20]",
     )
     return parser
