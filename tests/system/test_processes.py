@@ -110,7 +110,8 @@ def test_a_program_that_ignores_every_polite_signal(tmp_path: Path) -> None:
     pids = running.pids()
     assert len(pids) == 2
     ended = running.stop()
-    assert (ended.code, ended.stopped, ended.killed) == (-9, True, 2)
+    assert (ended.code, ended.stopped) == (-9, True)
+    assert ended.killed >= 2  # the shell may have gone on to its next child
     assert not any(alive(pid) for pid in pids)
     assert marked(running.marker) == []
 
@@ -253,23 +254,26 @@ def started_by_another(folder: Path, command: str, then: str) -> tuple[subproces
     return parent, marker
 
 
+#: A fork of tune holds the control pipe open, until the test says so.
+FORK = """
+if os.fork() == 0:
+    while not (folder / "done").exists():
+        time.sleep(0.01)
+    os._exit(0)
+time.sleep(600)
+"""
+
+
 @pytest.mark.parametrize("command", ["echo ready; sleep 600 & sleep 600", STUBBORN])
-@pytest.mark.parametrize(
-    "then",
-    ["time.sleep(600)", "os.fork(); time.sleep(600)"],
-    ids=["alone", "a child holds the pipe"],
-)
+@pytest.mark.parametrize("then", ["time.sleep(600)", FORK], ids=["alone", "with a fork"])
 def test_kill_9_of_tune(tmp_path: Path, command: str, then: str) -> None:
     parent, marker = started_by_another(tmp_path, command, then)
-    forked = [each.pid for each in supervisor.processes() if each.parent == parent.pid]
     parent.kill()
     parent.wait()
     try:
         eventually(lambda: marked(marker) == [])
     finally:
-        for pid in forked:
-            if alive(pid) and b"time.sleep" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                os.kill(pid, signal.SIGKILL)
+        (tmp_path / "done").touch()
 
 
 @pytest.mark.parametrize("then", ["sys.exit(0)", "raise RuntimeError", "os._exit(1)"])
