@@ -83,7 +83,8 @@ def best(candidates: Iterable[Measurement]) -> Measurement | None:
     return min(measured, key=_rank, default=None)
 
 
-def _rank(measurement: Measurement) -> tuple[float, int, str]:
+def _rank(measurement: Measurement) -> tuple[float, int, int, str]:
     assert measurement.elapsed_s is not None
-    numbers = [value for _, value in measurement.setting.items if isinstance(value, int)]
-    return measurement.elapsed_s, sum(numbers), measurement.setting.to_json()
+    items = measurement.setting.items
+    numbers = sum(value for _, value in items if isinstance(value, int))
+    return measurement.elapsed_s, numbers, len(items), measurement.setting.to_json()

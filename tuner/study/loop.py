@@ -119,9 +119,9 @@ def _finished(visit: Visit) -> Result | None:
 def _measure(visit: Visit, fresh: bool, run: TrialRunner) -> Result:
     """Enter the study and work on it; the host is ours."""
     store, name = visit.store, visit.spec.name
-    with closing(Projection(store.url, name)) as projection:
+    with closing(Projection(store, name)) as projection:
         plan = _enter(visit, projection, fresh)
-        plan = replace(plan, records=tuple(projection.reconcile(store, plan)))
+        plan = replace(plan, records=projection.reconcile(plan))
         session = Session(plan, store, projection, visit.folder, run, visit.emit, visit.stop)
         try:
             reason = session.measure()

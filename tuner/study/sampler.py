@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from typing import Any
 
 import optuna
@@ -12,12 +11,17 @@ from optuna.distributions import (
     CategoricalDistribution,
     IntDistribution,
 )
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from tuner.model import IntRange, Knob, Setting
+from tuner import stats
+from tuner.model import Failed, IntRange, Knob, LaunchRecord, Setting
 from tuner.study.plan import Plan
 
 #: How often TPE may propose what is known already before any other setting is taken.
 REDRAWS = 16
+
+#: On each of Optuna's trials: the number of the launch that it tells of.
+LAUNCH = "launch"
 
 
 def distributions(knobs: tuple[Knob, ...]) -> dict[str, BaseDistribution]:
@@ -32,42 +36,60 @@ def _distribution(knob: Knob) -> BaseDistribution:
     return CategoricalDistribution(knob.domain.values)
 
 
-class GivenSampler(optuna.samplers.BaseSampler):
-    """Proposes one setting that is decided already (a guess)."""
-
-    def __init__(self, setting: Setting, space: Mapping[str, BaseDistribution]) -> None:
-        self._setting = setting
-        self._space = dict(space)
-
-    def infer_relative_search_space(
-        self,
-        study: optuna.Study,  # noqa: ARG002
-        trial: optuna.trial.FrozenTrial,  # noqa: ARG002
-    ) -> dict[str, BaseDistribution]:
-        """All parameters are drawn together."""
-        return self._space
-
-    def sample_relative(
-        self,
-        study: optuna.Study,  # noqa: ARG002
-        trial: optuna.trial.FrozenTrial,  # noqa: ARG002
-        search_space: dict[str, BaseDistribution],  # noqa: ARG002
-    ) -> dict[str, Any]:
-        """The setting."""
-        return self._setting.as_dict()
-
-    def sample_independent(
-        self,
-        study: optuna.Study,  # noqa: ARG002
-        trial: optuna.trial.FrozenTrial,  # noqa: ARG002
-        param_name: str,
-        param_distribution: BaseDistribution,  # noqa: ARG002
-    ) -> Any:
-        """Reached only where a parameter was not drawn with the others, which is a defect."""
-        raise KeyError(param_name)
+def told(plan: Plan, record: LaunchRecord) -> FrozenTrial | None:
+    """The launch as Optuna's trial; ``None`` where it is none in the present space."""
+    if record.purpose not in stats.TRIALS or stats.was_interrupted(record):
+        return None
+    setting = plan.pooling.canonical(record.setting)
+    if not plan.contains(setting):
+        return None
+    ending = record.outcome.ending
+    failure = {"failure": f"{ending.kind}: {ending.reason}"} if isinstance(ending, Failed) else {}
+    return create_trial(
+        state=TrialState.FAIL if failure else TrialState.COMPLETE,
+        value=stats.estimate_s(record.outcome.samples),
+        params=setting.as_dict(),
+        distributions=distributions(plan.knobs),
+        user_attrs={LAUNCH: record.number, "purpose": record.purpose.value, **failure},
+    )
 
 
-class DistinctSampler(GivenSampler):
+class Search:
+    """Proposes settings.
+
+    It works on trials in memory, made of our launches: a proposal reads and writes no
+    database, and depends on nothing but what was measured.
+    """
+
+    def __init__(self) -> None:
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._known: object = None
+        self._launches = 0
+        self._study = optuna.create_study()
+
+    def propose(self, plan: Plan) -> Setting:
+        """A canonical setting that was not tried; the space must hold one.
+
+        The same plan gives the same proposal, whatever was proposed before.
+        """
+        self._learn(plan)
+        self._study.sampler = DistinctSampler(plan)
+        trial = self._study.ask(distributions(plan.knobs))
+        self._study.tell(trial, state=TrialState.FAIL)  # its outcome comes with the records
+        return Setting.of(trial.params)
+
+    def _learn(self, plan: Plan) -> None:
+        """Add the launches that are new; begin anew where others come to the same now."""
+        known = (plan.spec, plan.pooling.caps, plan.pooling.dropped)
+        if known != self._known:
+            self._known, self._launches = known, 0
+            self._study = optuna.create_study()
+        trials = (told(plan, record) for record in plan.records[self._launches :])
+        self._study.add_trials(trial for trial in trials if trial is not None)
+        self._launches = len(plan.records)
+
+
+class DistinctSampler(optuna.samplers.BaseSampler):
     """TPE, asked again while it proposes what was tried; then any setting that is left.
 
     One sampler serves one proposal. Its random stream follows from the seed and the number
@@ -76,7 +98,6 @@ class DistinctSampler(GivenSampler):
     """
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(Setting(), distributions(plan.knobs))
         self._plan = plan
         self._rng = random.Random(f"{plan.spec.seed}/{plan.trials}")
         self._tpe = optuna.samplers.TPESampler(
@@ -84,18 +105,19 @@ class DistinctSampler(GivenSampler):
             constant_liar=False,  # one worker: no trial runs while another is proposed
         )
 
-    def sample_relative(
+    def infer_relative_search_space(
         self,
-        study: optuna.Study,
-        trial: optuna.trial.FrozenTrial,
-        search_space: dict[str, BaseDistribution],
+        study: optuna.Study,  # noqa: ARG002
+        trial: FrozenTrial,  # noqa: ARG002
+    ) -> dict[str, BaseDistribution]:
+        """All parameters are drawn together."""
+        return distributions(self._plan.knobs)
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """A canonical setting that was not tried."""
-        together = {
-            name: known
-            for name, known in self._tpe.infer_relative_search_space(study, trial).items()
-            if search_space.get(name) == known
-        }
+        together = self._tpe.infer_relative_search_space(study, trial)
         for _ in range(REDRAWS):
             drawn = self._tpe.sample_relative(study, trial, together)
             for name, distribution in search_space.items():
@@ -105,3 +127,13 @@ class DistinctSampler(GivenSampler):
             if setting not in self._plan.tried:
                 return setting.as_dict()
         return self._plan.unmeasured(self._rng).as_dict()
+
+    def sample_independent(
+        self,
+        study: optuna.Study,  # noqa: ARG002
+        trial: FrozenTrial,  # noqa: ARG002
+        param_name: str,
+        param_distribution: BaseDistribution,  # noqa: ARG002
+    ) -> Any:
+        """Reached only where a parameter was not drawn with the others, which is a defect."""
+        raise KeyError(param_name)

@@ -31,11 +31,9 @@ from tuner.study import outputs
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, failures_first, inherited_note, summary
 from tuner.study.plan import GIVE_UP_AFTER, Plan, Step, Stop, all_over_the_limit
-from tuner.study.sampler import DistinctSampler, GivenSampler, distributions
+from tuner.study.sampler import Search
 
 if TYPE_CHECKING:
-    import optuna
-
     from tuner.store import Store
     from tuner.study.projection import Projection
 
@@ -71,6 +69,7 @@ class Session:
     emit: Callable[[Event], None]
     cancelled: Callable[[], bool]
     clock: Callable[[], float] = time.monotonic
+    _search: Search = field(default_factory=Search)
     _said: set[str] = field(default_factory=set)
 
     @property
@@ -132,32 +131,12 @@ class Session:
     def _launch(self, step: Step) -> None:
         if self.cancelled():
             raise Cancelled
-        trial = self._ask(step)
-        setting = step.setting if trial is None else Setting.of(trial.params)
-        assert setting is not None
+        setting = self._search.propose(self.plan) if step.setting is None else step.setting
         number = max((record.number for record in self.plan.records), default=0) + 1
         record = self._run(number, step.purpose, setting)
-        interrupted = stats.was_interrupted(record)
-        if trial is not None and not interrupted:
-            record = replace(record, trial=trial.number)
-        found = self._save(record)
-        if trial is not None:
-            if interrupted:
-                self.projection.abandon(trial)
-            else:
-                self.projection.tell(trial, record)
-        self._report(record, found)
-        if interrupted:
+        self._report(*self._save(record))
+        if stats.was_interrupted(record):
             raise Cancelled
-
-    def _ask(self, step: Step) -> optuna.Trial | None:
-        """Optuna's trial, where the launch is one."""
-        if step.purpose not in stats.TRIALS:
-            return None
-        if step.setting is None:
-            return self.projection.ask(DistinctSampler(self.plan), self.plan)
-        given = GivenSampler(step.setting, distributions(self.plan.knobs))
-        return self.projection.ask(given, self.plan)
 
     def _run(self, number: int, purpose: Purpose, setting: Setting) -> LaunchRecord:
         folder = outputs.launch_folder(self.folder, number)
@@ -199,8 +178,8 @@ class Session:
                 "Choose another place with --outputs FOLDER.",
             ) from error
 
-    def _save(self, record: LaunchRecord) -> Result:
-        """Commit the launch; only then does anybody else hear of it."""
+    def _save(self, record: LaunchRecord) -> tuple[LaunchRecord, Result]:
+        """Commit the launch; only then does Optuna, or anybody else, hear of it."""
         plan = replace(self.plan, records=(*self.plan.records, record))
         found = build(plan, self.store.url, StudyState.RUNNING, "")
         try:
@@ -211,7 +190,9 @@ class Session:
                 error.hint += f" Not saved: launch {record.number} ({record.setting}), {value:g} s."
             raise
         self.plan = plan
-        return found
+        record = self.projection.tell(plan, record)
+        self.plan = replace(plan, records=(*plan.records[:-1], record))
+        return record, found
 
     def _report(self, record: LaunchRecord, found: Result) -> None:
         measurement = None

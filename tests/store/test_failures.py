@@ -1,0 +1,67 @@
+"""Each complaint of a database, in its own words, and what the user is told."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+
+import pytest
+import sqlalchemy as sa
+
+from tuner.errors import BusyError, TunerError, UsageError
+from tuner.store.failures import from_os_error, translate, translated
+
+URL = "sqlite:///studies/tune.db"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        ("database is locked", BusyError, "locked by another process"),
+        ("attempt to write a readonly database", UsageError, "read-only"),
+        ("unable to open database file", UsageError, "cannot be opened"),
+        ("file is not a database", UsageError, "not an SQLite database"),
+        ("database disk image is malformed", UsageError, "corrupt"),
+        ("malformed database schema (x)", UsageError, "corrupt"),
+        ("database or disk is full", TunerError, "disk is full"),
+        ("could not extend file: No space left on device", TunerError, "disk is full"),
+        ("disk I/O error", TunerError, "input/output error"),
+        ("connection refused", UsageError, "cannot be used: connection refused"),
+        ("cannot execute INSERT in a read-only transaction", UsageError, "read-only"),
+        ("canceling statement due to lock timeout", BusyError, "locked"),
+        ("something new", TunerError, "something new"),
+    ],
+)
+def test_words(text: str, kind: type[TunerError], said: str) -> None:
+    inner = sqlite3.OperationalError(text)
+    for error in (inner, sa.exc.OperationalError("INSERT …", {}, inner)):
+        told = translate(error, URL)
+        assert type(told) is kind
+        assert said in told.message
+        assert "studies/tune.db" in told.message
+        assert told.hint
+        assert "INSERT …" not in told.message
+
+
+def test_errors_that_a_library_wraps_are_seen_through() -> None:
+    class WrappedError(Exception):
+        pass
+
+    with pytest.raises(BusyError), translated(URL, WrappedError):
+        try:
+            raise sqlite3.OperationalError("database is locked")
+        except sqlite3.Error as error:
+            raise WrappedError("An exception is raised during the commit.") from error
+
+
+def test_the_users_own_errors_pass() -> None:
+    with pytest.raises(UsageError, match="as it was"), translated(URL):
+        raise UsageError("as it was")
+
+
+def test_folders() -> None:
+    full = from_os_error(OSError(errno.ENOSPC, "No space left on device"), "here", "fix")
+    assert type(full) is TunerError and "disk is full: here" in full.message
+    denied = from_os_error(PermissionError(errno.EACCES, "Permission denied"), "here", "fix")
+    assert isinstance(denied, UsageError) and denied.hint == "fix"
+    assert denied.message == "here cannot be written: Permission denied"

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import sqlite3
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.study_surface import MACHINE, SPEC
+from tuner.errors import UsageError
+from tuner.model import (
+    BASELINE,
+    Effect,
+    Failed,
+    FailureKind,
+    Finished,
+    LaunchRecord,
+    Observation,
+    Outcome,
+    Progress,
+    Purpose,
+    RankView,
+    Setting,
+    StudyState,
+    Verdict,
+)
+from tuner.store import Store, Summary
+
+FULL = LaunchRecord(
+    number=1,
+    purpose=Purpose.SEARCH,
+    setting=Setting.of([("omp_threads", 2), ("communicator", "naive")]),
+    argv=("mpirun", "-n", "2", "a b", "ü"),
+    env={"OMP_NUM_THREADS": "4"},
+    folder="/some/where",
+    started_at="2026-01-01T00:00:00+00:00",
+    outcome=Outcome(
+        Finished(1.5, 100),
+        wall_s=3.25,
+        exit_code=0,
+        progress=(Progress(50, 0.75), Progress(100, 1.5)),
+        observation=Observation((RankView(0, 2, 1, (0, 1), 2, pools=(("openblas", 2),)),)),
+        effects=(Effect("omp_threads", 2, 2, Verdict.HONOURED),),
+    ),
+    machine=MACHINE,
+    trial=4,
+)
+FAILED = replace(
+    FULL,
+    number=2,
+    setting=BASELINE,
+    outcome=Outcome(Failed(FailureKind.CRASHED, "exit status 1", "tail"), 0.5, -9),
+    trial=None,
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(f"sqlite:///{tmp_path / 'a folder' / 'tune.db'}", create=True)
+
+
+def test_launches_come_back_as_they_were(store: Store) -> None:
+    store.create(SPEC)
+    assert store.add(SPEC.name, FULL) == 1
+    store.add(SPEC.name, FAILED)
+    assert store.launches(SPEC.name) == [FULL, FAILED]
+
+
+def test_studies_come_back_as_they_were(store: Store) -> None:
+    row = store.create(SPEC)
+    assert row.spec == SPEC and row.state is StudyState.RUNNING and row.void == 0
+    store.set_state(SPEC.name, StudyState.FINISHED, "done")
+    store.update_spec(replace(SPEC, trials=99))
+    store.set_void(SPEC.name, 7)
+    row = store.load(SPEC.name)
+    assert (row.state, row.reason, row.spec.trials, row.void) == (
+        StudyState.FINISHED,
+        "done",
+        99,
+        7,
+    )
+
+
+def test_a_list_of_studies_with_the_latest_first(store: Store) -> None:
+    assert store.studies() == [] and store.latest() is None
+    for name in ("one", "two", "three"):
+        store.create(replace(SPEC, name=name))
+    store.add("one", FULL, Summary(FULL.setting, 1.5, 3.0, 1, 1, 0))
+    assert [study.name for study in store.studies()] == ["one", "three", "two"]
+    assert store.latest() == "one"
+    one = store.studies()[0]
+    assert (one.best_setting, one.best_s, one.baseline_s) == (FULL.setting, 1.5, 3.0)
+    assert (one.trials, one.launches, one.failures) == (1, 1, 0)
+
+
+def test_no_such_study_names_the_nearest(store: Store) -> None:
+    store.create(replace(SPEC, name="chainer_mnist"))
+    with pytest.raises(UsageError, match="no study chainer_mnits") as caught:
+        store.load("chainer_mnits")
+    assert "chainer_mnist" in caught.value.hint
+    for call in (
+        lambda: store.launches("x"),
+        lambda: store.add("x", FULL),
+        lambda: store.set_state("x", StudyState.RUNNING, ""),
+    ):
+        with pytest.raises(UsageError, match="no study x"):
+            call()
+
+
+def test_a_name_and_a_number_are_taken_once(store: Store) -> None:
+    store.create(SPEC)
+    with pytest.raises(UsageError, match="exists already"):
+        store.create(SPEC)
+    store.add(SPEC.name, FULL)
+    with pytest.raises(UsageError, match="is there already"):
+        store.add(SPEC.name, FULL, Summary(trials=7))
+    assert store.studies()[0].trials == 0, "all of a transaction or nothing"
+
+
+def test_removal_takes_the_launches_along(store: Store, tmp_path: Path) -> None:
+    store.create(SPEC)
+    store.create(replace(SPEC, name="other"))
+    store.add(SPEC.name, FULL)
+    store.add("other", FULL)
+    store.remove(SPEC.name)
+    store.remove("never was")
+    assert [study.name for study in store.studies()] == ["other"]
+    with sqlite3.connect(tmp_path / "a folder" / "tune.db") as raw:
+        for table in ("tune_launches", "tune_samples"):
+            assert raw.execute(f"SELECT count(*) FROM {table}").fetchone() == (1,)
+
+
+def test_the_trial_number_is_noted_later(store: Store) -> None:
+    store.create(SPEC)
+    store.add(SPEC.name, FAILED)
+    store.set_trial(SPEC.name, 2, 11)
+    assert store.launches(SPEC.name)[0].trial == 11
+
+
+def test_output_that_no_database_takes(store: Store) -> None:
+    store.create(SPEC)
+    ending = Failed(FailureKind.CRASHED, "a\0b", "\udcff and \U0001f600")
+    store.add(SPEC.name, replace(FAILED, outcome=Outcome(ending, 0.5, 1)))
+    (back,) = store.launches(SPEC.name)
+    assert back.outcome.ending == Failed(FailureKind.CRASHED, "a\ufffdb", "\\udcff and \U0001f600")
+
+
+def test_only_the_owner_can_read_the_file(store: Store, tmp_path: Path) -> None:
+    mode = (tmp_path / "a folder" / "tune.db").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
+
+
+def test_a_database_of_another_program_is_shared(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    with sqlite3.connect(path) as raw:
+        raw.execute("CREATE TABLE theirs (x)")
+        raw.execute("INSERT INTO theirs VALUES (1)")
+    with pytest.raises(UsageError, match="holds no studies"):
+        Store.open(f"sqlite:///{path}", create=False)
+    Store.open(f"sqlite:///{path}", create=True).create(SPEC)
+    with sqlite3.connect(path) as raw:
+        assert raw.execute("SELECT x FROM theirs").fetchall() == [(1,)]
+
+
+def test_a_newer_schema_is_refused_and_left_alone(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "a folder" / "tune.db"
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE tune_meta SET schema_version = 99")
+    for create in (True, False):
+        with pytest.raises(UsageError, match=r"newer tune \(schema 99"):
+            Store.open(store.url, create=create)
+
+
+def test_reading_does_not_make_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    with pytest.raises(UsageError, match="there is no database"):
+        Store.open(f"sqlite:///{path}", create=False)
+    assert not path.exists()

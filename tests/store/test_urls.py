@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.errors import UsageError
+from tuner.store import DEFAULT_STORAGE, display_url, resolve_url
+from tuner.store.urls import sqlite_path
+
+
+def test_option_before_variable_before_default() -> None:
+    assert display_url(resolve_url(None, {})) == DEFAULT_STORAGE
+    assert display_url(resolve_url(None, {"TUNE_STORAGE": "a.db"})) == "a.db"
+    assert display_url(resolve_url("b.db", {"TUNE_STORAGE": "a.db"})) == "b.db"
+    assert display_url(resolve_url(None, {"TUNE_STORAGE": ""})) == DEFAULT_STORAGE
+
+
+@given(st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=20))
+def test_any_path_survives(name: str) -> None:
+    path = Path("folder") / name.replace("://", "")
+    assert sqlite_path(resolve_url(str(path), {})) == path
+
+
+@pytest.mark.parametrize(
+    ("given_url", "url"),
+    [
+        ("sqlite:///x/y.db", "sqlite:///x/y.db"),
+        ("postgresql://u@h/d", "postgresql+psycopg://u@h/d"),
+        ("postgres://h/d", "postgresql+psycopg://h/d"),
+        ("postgresql+psycopg://h/d", "postgresql+psycopg://h/d"),
+    ],
+)
+def test_urls(given_url: str, url: str) -> None:
+    assert resolve_url(given_url, {}) == url
+
+
+@pytest.mark.parametrize("text", ["mysql://h/d", "http://x", "redis://h:1/0"])
+def test_other_databases_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="not supported"):
+        resolve_url(text, {})
+
+
+@pytest.mark.parametrize(
+    "text", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:x?uri=true", "sqlite://host/x"]
+)
+def test_databases_that_would_be_lost_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="not the path"):
+        resolve_url(text, {})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://me:hunter2@host/db",
+        "postgresql+psycopg://host/db?user=me&password=hunter2",
+        "postgresql+psycopg://me:hunter2@host:port/db",
+    ],
+)
+def test_passwords_are_not_shown(url: str) -> None:
+    assert "hunter2" not in display_url(url)
+    assert "host" in display_url(url)
