@@ -29,7 +29,7 @@ SMALL = ("--unit", "20", "--batchsize", "10", "--loaderjob", "1")
 
 # A rank whose model fails in its third update; all else is the trainer itself.
 FAILING = """
-import runpy, sys
+import sys
 from mpi4py import MPI
 sys.path.insert(0, {folder!r})
 import chainer_mnist, chainer.training
