@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from tuner.model import (
@@ -25,6 +26,11 @@ from tuner.model import (
     StudyState,
 )
 from tuner.store import codec
+
+
+def now() -> str:
+    """The time in UTC as ISO 8601, to the microsecond: sorts as text."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 @dataclass(frozen=True)

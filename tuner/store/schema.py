@@ -30,6 +30,7 @@ meta = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("schema_version", sa.Integer, nullable=False),
+    sa.Column("opened_at", sa.String(40), nullable=False),  # for writing; ISO 8601, UTC
 )
 
 studies = sa.Table(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +15,11 @@ from tuner.model import LaunchRecord, Sample, StudySpec, StudyState
 from tuner.store import codec, database, rows, schema
 from tuner.store.failures import translated
 from tuner.store.identity import identity
-from tuner.store.rows import StudyRow, StudySummary, Summary
+from tuner.store.rows import StudyRow, StudySummary, Summary, now
 from tuner.store.urls import display_url
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
-
-
-def now() -> str:
-    """The time in UTC as ISO 8601, to the microsecond: sorts as text."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 class Store:

@@ -9,11 +9,12 @@ from tuner.model import LaunchRecord, Measurement, Progress, Purpose, Result, Se
 
 @dataclass(frozen=True)
 class StudyStarted:
-    """The study is there; ``measured`` settings have a time from an earlier run."""
+    """The study is there; ``measured`` settings have a time from an earlier run, ``so_far``."""
 
     spec: StudySpec
     resumed: bool
     measured: int
+    so_far: Result | None = None
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,8 @@ def _take_up(visit: Visit, row: StudyRow) -> Plan:
         void = max((record.number for record in records), default=0)
         store.set_void(spec.name, void)
     plan = Plan(spec, records, void)
-    visit.emit(StudyStarted(spec, True, _measured(plan)))
+    so_far = build(plan, visit.store.url, row.state, row.reason)
+    visit.emit(StudyStarted(spec, True, _measured(plan), so_far))
     for text in changes(row.spec, spec):
         visit.emit(Note(text))
     store.update_spec(spec)

@@ -26,7 +26,7 @@ from tuner.model import (
     StudyState,
 )
 from tuner.store.failures import from_os_error
-from tuner.store.store import now
+from tuner.store.rows import now
 from tuner.study import outputs
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, failures_first, inherited_note, summary

@@ -1,0 +1,184 @@
+"""A study of 2,000 stored trials: is the tool still quick?
+
+    python benchmarks/many_trials.py [--trials 2000] [--keep FOLDER]
+
+Makes such a study of a synthetic surface (no MPI runs), then times, each in a process of its
+own and with everything included: the next suggestion, `tune studies` and `tune show`.
+Prints the median of five runs beside `python -c pass` and the target of one second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from tuner import space
+from tuner.model import (
+    BASELINE,
+    Effect,
+    Finished,
+    Flag,
+    IntRange,
+    Knob,
+    LauncherInfo,
+    LaunchRecord,
+    Layout,
+    Machine,
+    Observation,
+    Outcome,
+    Progress,
+    Purpose,
+    RankView,
+    Setting,
+    StudySpec,
+    StudyState,
+    Verdict,
+)
+from tuner.store import Store, resolve_url
+from tuner.study.findings import build, summary
+from tuner.study.plan import Plan, Step
+from tuner.study.projection import Projection
+from tuner.study.sampler import Search
+
+TARGET_S = 1.0
+RUNS = 5
+RANKS = 8
+MACHINE = Machine("node1", "Some CPU", 64, 64, 64, None, 2, 64 << 30)
+
+SPEC = StudySpec(
+    name="many",
+    command=("train", "--out", "{out}"),
+    launcher=LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11"),
+    layout=Layout(RANKS),
+    machine=MACHINE,
+    knobs=(
+        Knob("omp_threads", IntRange(1, 64), Flag("-t")),
+        Knob("iterator_workers", IntRange(1, 64), Flag("-j")),
+        Knob("batch", IntRange(1, 16), Flag("-b")),
+    ),
+    trials=2000,
+)
+
+
+def record(number: int, purpose: Purpose, setting: Setting, noise: random.Random) -> LaunchRecord:
+    """A launch as large as a real one: 20 log entries, 8 ranks seen, an effect a knob."""
+    chosen = {name: int(value) for name, value in setting.items}
+    distance = abs(chosen.get("omp_threads", 64) - 7) + abs(chosen.get("iterator_workers", 64) - 3)
+    elapsed_s = (2 + distance / 8) * noise.uniform(0.97, 1.03)
+    steps = tuple(Progress(5 * i, elapsed_s * i / 20) for i in range(1, 21))
+    ranks = tuple(RankView(rank, 9, 2, (0, 1, 2, 3), 1, 1, RANKS) for rank in range(RANKS))
+    effects = tuple(Effect(name, value, value, Verdict.HONOURED) for name, value in setting.items)
+    return LaunchRecord(
+        number=number,
+        purpose=purpose,
+        setting=setting,
+        argv=("mpirun", "-n", str(RANKS), "task_wrapper.sh", "--", "train", "--out", "out"),
+        env={"OMP_NUM_THREADS": "1"},
+        folder=f"/nowhere/many/{number:04d}",
+        started_at="2026-01-01T00:00:00.000000+00:00",
+        outcome=Outcome(
+            Finished(elapsed_s, 100), elapsed_s + 1, 0, steps, Observation(ranks), effects
+        ),
+        machine=MACHINE,
+    )
+
+
+def make(url: str, trials: int) -> None:
+    """Write the study into our tables and Optuna's."""
+    noise = random.Random(1)
+    points = noise.sample(list(space.points(SPEC.knobs)), trials)
+    records = [
+        record(1, Purpose.BASELINE, BASELINE, noise),
+        *(record(n, Purpose.SEARCH, point, noise) for n, point in enumerate(points, start=2)),
+    ]
+    with Store.open(url, create=True) as store:
+        spec = replace(SPEC, trials=trials)
+        store.create(spec)
+        for made in records:
+            store.add(SPEC.name, made)
+        projection = Projection(store, SPEC.name)
+        plan = Plan(spec, projection.reconcile(Plan(spec, tuple(records))))
+        projection.close()
+        found = build(plan, store.url, StudyState.FINISHED, "made")
+        store.set_summary(SPEC.name, summary(found))
+        store.set_state(SPEC.name, StudyState.FINISHED, "made")
+
+
+def suggest(url: str) -> None:
+    """What a continued study does before its next launch."""
+    with Store.open(url, create=True) as store:
+        row = store.load(SPEC.name)
+        plan = Plan(replace(row.spec, trials=10**6), tuple(store.launches(SPEC.name)), row.void)
+        projection = Projection(store, SPEC.name)
+        plan = replace(plan, records=projection.reconcile(plan))
+        projection.close()
+        step = plan.next()
+        if not isinstance(step, Step):
+            raise SystemExit(f"nothing to suggest: {step.reason}")
+        print(step.setting or Search().propose(plan))
+
+
+def timed(argv: list[str], environ: dict[str, str]) -> float:
+    """The median wall time of a process, s."""
+    times = []
+    for _ in range(RUNS):
+        start_s = time.perf_counter()
+        subprocess.run(argv, env=environ, check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - start_s)
+    return statistics.median(times)
+
+
+def report(url: str, trials: int) -> bool:
+    """Time each command, print the table; True where all keep the target."""
+    environ = {**os.environ, "TUNE_STORAGE": url}
+    tune = [sys.executable, "-c", "from tuner.cli.main import main; main()"]
+    bare_s = timed([sys.executable, "-c", "pass"], environ)
+    rows = {
+        "next suggestion": [sys.executable, __file__, "--suggest"],
+        "tune studies": [*tune, "studies"],
+        "tune show": [*tune, "show", SPEC.name],
+    }
+    print(f"{trials} stored trials, median of {RUNS} runs, `python -c pass` {bare_s:.3f} s")
+    kept = True
+    for name, argv in rows.items():
+        time_s = timed(argv, environ)
+        kept &= time_s <= TARGET_S
+        verdict = "ok" if time_s <= TARGET_S else "OVER"
+        print(
+            f"{name:16} {time_s:6.2f} s {time_s / bare_s:6.1f} times bare  {verdict} ({TARGET_S:g} s)"
+        )
+    return kept
+
+
+def main() -> int:
+    """Make the study where it is not there, and time the commands."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=2000)
+    parser.add_argument("--keep", type=Path, help="keep the database in this folder, reuse it")
+    parser.add_argument("--suggest", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.suggest:
+        suggest(resolve_url(None, os.environ))
+        return 0
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="many-trials-"))
+    url = resolve_url(str(folder / f"many-{options.trials}.db"), {})
+    try:
+        if not (folder / f"many-{options.trials}.db").exists():
+            make(url, options.trials)
+        return 0 if report(url, options.trials) else 1
+    finally:
+        if options.keep is None:
+            shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

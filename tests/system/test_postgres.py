@@ -1,0 +1,104 @@
+"""A study in PostgreSQL: a server of its own, on a socket and a free port."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.study_surface import SPEC, FakeRunner, surface
+from tuner.errors import UsageError
+from tuner.model import Failed, FailureKind
+from tuner.store import Store, display_url, resolve_url
+from tuner.study import StudyInterrupted, result, tune
+
+pytestmark = pytest.mark.system
+pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+
+
+@pytest.fixture(scope="module")
+def server(require_program: Callable[[str], str]) -> Iterator[str]:
+    """The URL of a server that ends with the tests."""
+    programs = Path(require_program("initdb")).resolve().parent
+    # PostgreSQL refuses to run as root.
+    user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+    folder = Path(tempfile.mkdtemp(prefix="tune-pg-"))
+    if user:
+        shutil.chown(folder, "postgres", "postgres")
+    data, port = folder / "data", free_port()
+    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+    start = ["-w", "-D", data, "-o", options, "-l", folder / "log", "start"]
+
+    def call(program: str, *arguments: object) -> None:
+        words = [str(programs / program), *map(str, arguments)]
+        subprocess.run(words, check=True, cwd=folder, stdout=subprocess.DEVNULL, **user)  # type: ignore[call-overload]
+
+    call("initdb", "-D", data, "-A", "trust", "-U", "tuner", "--no-sync", "-E", "UTF8")
+    call("pg_ctl", *start)
+    try:
+        yield f"postgresql://tuner:not-a-secret@127.0.0.1:{port}/postgres"
+    finally:
+        call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+        shutil.rmtree(folder)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
+
+
+def test_a_study_with_an_interruption(server: str, tmp_path: Path) -> None:
+    def interrupt(count: int) -> None:
+        if count == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(StudyInterrupted):
+        tune(SPEC, storage=server, run=FakeRunner(before=interrupt))
+    runner = FakeRunner()
+    found = tune(SPEC, storage=server, run=runner)
+    assert found.trials == 6 and found.ratio == 8.0
+    assert runner.launches[0].folder == tmp_path / "studies" / SPEC.name / "0006"
+    with Store.open(resolve_url(server, {}), create=False) as store:
+        assert result(store, SPEC.name) == found
+        assert len(store.launches(SPEC.name)) == found.launches
+    assert tune(SPEC, storage=server, run=FakeRunner(), fresh=True).launches == 8
+
+
+def test_output_that_postgresql_does_not_take(server: str) -> None:
+    def time_s(setting: object) -> Failed | float:
+        if setting == SPEC.fixed:
+            return Failed(FailureKind.CRASHED, "nul \0", "\udcff \0")
+        return surface(setting)  # type: ignore[arg-type]
+
+    spec = replace(SPEC, name="strange output")
+    tune(spec, storage=server, run=FakeRunner(time_s))
+    with Store.open(resolve_url(server, {}), create=False) as store:
+        found = result(store, spec.name)
+    assert found.baseline is not None and found.baseline.failure is not None
+    assert found.baseline.failure.reason == "nul \ufffd"
+    assert found.baseline.failure.log_tail == "\\udcff \ufffd"
+
+
+def test_no_server_and_no_database(server: str) -> None:
+    with pytest.raises(UsageError, match="cannot be used") as caught:
+        Store.open(
+            f"postgresql+psycopg://tuner:not-a-secret@127.0.0.1:{free_port()}/x", create=True
+        )
+    assert "not-a-secret" not in caught.value.message
+    with pytest.raises(UsageError, match='"nowhere" does not exist'):
+        Store.open(resolve_url(server, {}).removesuffix("/postgres") + "/nowhere", create=True)
+    assert "not-a-secret" not in display_url(server)

@@ -1,0 +1,176 @@
+"""Databases and folders that cannot be used, as they really are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from tests.study_surface import SPEC, FakeRunner
+from tuner.errors import BusyError, TunerError, UsageError
+from tuner.model import LaunchRecord
+from tuner.store import Store, Summary
+from tuner.study import result, tune
+
+pytestmark = pytest.mark.system
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that an ordinary user can reach (pytest's own are for their owner only)."""
+    path = Path(tempfile.mkdtemp(prefix="tune faults "))
+    path.chmod(0o777)
+    yield path
+    for inner in (path, *path.rglob("*")):
+        if inner.is_dir():
+            inner.chmod(0o777)
+    shutil.rmtree(path)
+
+
+@pytest.fixture(autouse=True)
+def lock_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNE_LOCK_DIR", str(folder / "lock"))
+
+
+@contextmanager
+def as_ordinary_user() -> Iterator[None]:
+    """Without root's right to write everywhere."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def studied(folder: Path) -> Path:
+    """A database with a finished study, its owner an ordinary user."""
+    tune(SPEC, storage=str(folder / "tune.db"), run=FakeRunner())
+    if os.geteuid() == 0:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
+    return folder / "tune.db"
+
+
+def test_a_read_only_file_can_be_shown_but_not_continued(studied: Path) -> None:
+    studied.chmod(0o444)
+    with as_ordinary_user():
+        with Store.open(f"sqlite:///{studied}", create=False) as store:
+            assert result(store, SPEC.name).trials == 6
+        with pytest.raises(UsageError, match="read-only") as caught:
+            tune(SPEC, storage=str(studied), run=FakeRunner(), fresh=True)
+    assert "--storage" in caught.value.hint
+
+
+def test_a_read_only_folder(studied: Path) -> None:
+    studied.parent.chmod(0o555)
+    with as_ordinary_user(), pytest.raises(UsageError, match=r"read-only|cannot be opened"):
+        Store.open(f"sqlite:///{studied}", create=True)
+
+
+def test_a_new_database_where_nothing_may_be_written(folder: Path) -> None:
+    (folder / "locked").mkdir()
+    (folder / "locked").chmod(0o555)
+    with as_ordinary_user(), pytest.raises(UsageError, match="Permission denied"):
+        Store.open(f"sqlite:///{folder / 'locked' / 'deep' / 'x.db'}", create=True)
+
+
+def test_no_permission_for_the_outputs_is_found_before_the_first_launch(folder: Path) -> None:
+    outputs = folder / "outputs"
+    outputs.mkdir()
+    outputs.chmod(0o555)
+    runner = FakeRunner()
+    with as_ordinary_user(), pytest.raises(UsageError, match="output folder") as caught:
+        tune(SPEC, storage=str(folder / "tune.db"), outputs=outputs, run=runner)
+    assert "--outputs" in caught.value.hint
+    assert runner.settings == []
+
+
+def test_outputs_below_a_file(folder: Path) -> None:
+    (folder / "outputs").write_text("a file")
+    with pytest.raises(UsageError, match="output folder"):
+        tune(SPEC, storage=str(folder / "tune.db"), outputs=folder / "outputs", run=FakeRunner())
+
+
+@pytest.mark.parametrize("content", [b"no database at all\n" * 100, b"PK\3\4" * 512])
+def test_a_file_of_another_kind_is_left_alone(folder: Path, content: bytes) -> None:
+    path = folder / "thesis.docx"
+    path.write_bytes(content)
+    for create in (True, False):
+        with pytest.raises(UsageError, match="not an SQLite database"):
+            Store.open(f"sqlite:///{path}", create=create)
+    assert path.read_bytes() == content
+
+
+def test_a_folder_in_place_of_the_file(folder: Path) -> None:
+    with pytest.raises(UsageError, match="is a folder"):
+        Store.open(f"sqlite:///{folder}", create=True)
+
+
+def test_a_corrupt_database(studied: Path) -> None:
+    content = bytearray(studied.read_bytes())
+    for page in range(1, len(content) // 4096):  # all but the first page's header
+        content[page * 4096 : page * 4096 + 64] = b"\xff" * 64
+    studied.write_bytes(content)
+    with pytest.raises(UsageError, match="corrupt"):
+        tune(SPEC, storage=str(studied), run=FakeRunner())
+
+
+def test_a_truncated_database(studied: Path) -> None:
+    studied.write_bytes(studied.read_bytes()[: 3 * 4096 + 17])
+    with pytest.raises(UsageError, match="corrupt"):
+        tune(SPEC, storage=str(studied), run=FakeRunner())
+
+
+def test_a_database_that_another_process_holds(studied: Path) -> None:
+    holder = sqlite3.connect(studied, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    try:
+        with pytest.raises(BusyError, match="locked by another process") as caught:
+            Store.open(f"sqlite:///{studied}", create=True, busy_s=0.1)
+    finally:
+        holder.close()
+    assert caught.value.exit_code == 5
+
+
+def test_a_full_database_keeps_what_was_measured(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite's own page limit gives the very error of a full disk."""
+    path = folder / "tune.db"
+    with Store.open(f"sqlite:///{path}", create=True) as store:
+        real_add = Store.add
+
+        def add(self: Store, name: str, record: LaunchRecord, *rest: Summary | None) -> int:
+            if record.number == 5:
+                self._engine.dispose()  # the limit holds for new connections
+                event.listen(self._engine, "connect", _no_more_pages)
+                record = replace(record, argv=("x" * 100_000,))
+            return real_add(self, name, record, *rest)
+
+        monkeypatch.setattr(Store, "add", add)
+        with pytest.raises(TunerError, match="disk is full") as caught:
+            tune(SPEC, storage=str(path), run=FakeRunner())
+        assert "Not saved: launch 5" in caught.value.hint
+        monkeypatch.undo()
+        assert [record.number for record in store.launches(SPEC.name)] == [1, 2, 3, 4]
+    monkeypatch.setenv("TUNE_LOCK_DIR", str(folder / "lock"))
+    assert tune(SPEC, storage=str(path), run=FakeRunner()).trials == 6
+
+
+def _no_more_pages(connection: sqlite3.Connection, _: object) -> None:
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages}")
