@@ -92,7 +92,11 @@ def test_without_a_report_nothing_is_claimed() -> None:
 
 
 def test_a_program_without_the_library_says_so() -> None:
-    assert "does not load OpenCV" in judge("opencv_threads", 2, blas(0, 2)).reason
+    unused = judge("opencv_threads", 2, blas(0, 2))
+    assert (unused.verdict, unused.observed) == (Verdict.OVERRIDDEN, None)
+    assert "does not load OpenCV" in unused.reason
+    by_workers = judge("opencv_threads", 2, blas(0, 2, opencv_loaded=True))
+    assert by_workers.verdict is Verdict.NOT_OBSERVABLE
     assert "no BLAS" in judge("omp_threads", 2, rank(0, opencv_threads=2)).reason
 
 
@@ -149,4 +153,6 @@ def test_there_is_one_effect_for_each_knob_set(
     found = effects(Setting.of(values), (), Observation(ranks), machine())
     assert tuple((effect.knob, effect.asked) for effect in found) == Setting.of(values).items
     for effect in found:
-        assert (effect.observed is None) == (effect.verdict is Verdict.NOT_OBSERVABLE)
+        unused = effect.reason == "the program does not load OpenCV"
+        unseen = effect.verdict is Verdict.NOT_OBSERVABLE
+        assert (effect.observed is None) == (unseen or unused)

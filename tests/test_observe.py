@@ -167,6 +167,13 @@ def test_reports_join_what_was_seen(tmp_path: Path, proc: Proc, watcher: Watcher
     )
 
 
+def test_opencv_in_any_process_of_a_rank_is_seen(tmp_path: Path, watcher: Watcher) -> None:
+    report(tmp_path, 0)
+    report(tmp_path, 1)
+    (probe_folder(tmp_path) / "rank-1.cv2").touch()
+    assert [rank.opencv_loaded for rank in watcher.result().ranks] == [False, True]
+
+
 def test_a_rank_too_short_to_be_sampled_has_its_report(tmp_path: Path, watcher: Watcher) -> None:
     report(tmp_path, 1, pools=None, mpi=None)
     assert watcher.result().ranks == (RankView(1, 0, 0, ()),)

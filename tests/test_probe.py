@@ -51,7 +51,7 @@ def run(tmp_path: Path, reports: Path) -> Run:
 
 
 def report(folder: Path) -> dict[str, Any]:
-    (path,) = folder.iterdir()
+    (path,) = folder.glob("*.json")
     assert path.name == "rank-3.json"
     content: dict[str, Any] = json.loads(path.read_text())
     assert content["errors"] == []
@@ -72,6 +72,14 @@ def test_a_bare_program_is_described(run: Run, reports: Path) -> None:
     assert content["rank"] == 3
     assert content["affinity"] == sorted(os.sched_getaffinity(0))
     assert (content["pools"], content["opencv_threads"], content["mpi"]) == ([], None, None)
+
+
+def test_opencv_in_a_loader_worker_is_noted(run: Run, reports: Path) -> None:
+    worker = "import os; os.fork() == 0 and (__import__('contextlib'), os._exit(0)); os.wait()"
+    run(worker)
+    assert not (reports / "rank-3.cv2").exists()
+    run("import os, sys\nif os.fork() == 0:\n try: import cv2\n finally: os._exit(0)\nos.wait()")
+    assert (reports / "rank-3.cv2").exists()
 
 
 def test_the_blas_of_numpy_is_read(run: Run, reports: Path) -> None:

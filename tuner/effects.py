@@ -87,8 +87,11 @@ def _own_pools(rank: RankView) -> Sequence[tuple[str, int]]:
 def _opencv(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     seen = [(rank, rank.opencv_threads) for rank in ranks if rank.opencv_threads is not None]
     if not seen:
-        reported = any(_has_reported(rank) for rank in ranks)
-        return _unseen("the program does not load OpenCV" if reported else _NO_REPORT)
+        if any(rank.opencv_loaded for rank in ranks):
+            return _unseen("OpenCV is loaded by child processes, which do not report")
+        if any(_has_reported(rank) for rank in ranks):
+            return None, Verdict.OVERRIDDEN, "the program does not load OpenCV"
+        return _unseen(_NO_REPORT)
     for rank, observed in seen:
         if observed != asked:
             return _differs(asked, observed, rank, machine)

@@ -272,6 +272,7 @@ class RankView:
     affinity: tuple[int, ...]
     blas_threads: int | None = None
     opencv_threads: int | None = None
+    opencv_loaded: bool = False  # by the rank itself or by one of its Python children
     world_size: int | None = None
     mpi_library: str | None = None
     pools: tuple[tuple[str, int], ...] = ()  # (library, threads)

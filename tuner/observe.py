@@ -135,10 +135,16 @@ class Watcher:
 
     def result(self) -> Observation:
         """Everything seen so far, joined with the reports of the probe."""
-        reports = read_reports(probe_folder(self._folder))
+        folder = probe_folder(self._folder)
+        reports = read_reports(folder)
         return Observation(
             tuple(
-                _view(rank, self._ranks.get(rank), reports.get(rank, {}))
+                _view(
+                    rank,
+                    self._ranks.get(rank),
+                    reports.get(rank, {}),
+                    opencv_loaded=(folder / f"rank-{rank}.cv2").exists(),
+                )
                 for rank in sorted({*self._ranks, *reports})
             )
         )
@@ -157,7 +163,9 @@ def read_reports(folder: Path) -> dict[int, dict[str, Any]]:
     return reports
 
 
-def _view(rank: int, seen: _Rank | None, report: Mapping[str, Any]) -> RankView:
+def _view(
+    rank: int, seen: _Rank | None, report: Mapping[str, Any], *, opencv_loaded: bool
+) -> RankView:
     mpi = report.get("mpi")
     mpi = mpi if isinstance(mpi, dict) else {}
     pools = _pools(report.get("pools"))
@@ -172,6 +180,7 @@ def _view(rank: int, seen: _Rank | None, report: Mapping[str, Any]) -> RankView:
         affinity=(seen.affinity if seen else ()) or tuple(c for c in cpus if isinstance(c, int)),
         blas_threads=blas[0][1] if blas else None,
         opencv_threads=_count(report.get("opencv_threads")),
+        opencv_loaded=opencv_loaded,
         world_size=world_size
         if world_size is not None
         else (seen.root.world_size if seen else None),

@@ -265,7 +265,7 @@ def test_opencv_is_honoured_or_overridden(follow: Follow) -> None:
     assert (found.verdict, found.observed) == (Verdict.OVERRIDDEN, 5)
 
 
-def test_a_program_without_opencv_does_not_show_it(follow: Follow) -> None:
+def test_a_program_without_opencv_makes_the_knob_useless(follow: Follow) -> None:
     found = effect(follow("import numpy; report(1.0)", opencv_threads=1))
-    assert found.verdict is Verdict.NOT_OBSERVABLE
+    assert (found.verdict, found.observed) == (Verdict.OVERRIDDEN, None)
     assert "does not load OpenCV" in found.reason

@@ -1,7 +1,8 @@
 """Reports which thread counts a rank's Python really ran with; found through PYTHONPATH.
 
 Python imports a module of this name when it starts. Ours does nothing unless it runs in a rank
-of a trial (``TUNE_PROBE_DIR`` and a rank variable are set); there it registers one exit handler
+of a trial (``TUNE_PROBE_DIR`` and a rank variable are set); there it registers one exit handler,
+notes whether OpenCV is imported (by the rank or by a loader worker: those do not report)
 and gives way to the ``sitecustomize`` that Python would have found without it. All that costs
 time is in ``rank_report.py``, which the handler loads after the program's own last line. A
 program that is killed or leaves through ``os._exit`` does not get that far and is not seen.
@@ -41,6 +42,20 @@ def _at_exit(folder, rank, pid):
         pass
 
 
+class _Witness:
+    """An import finder that finds nothing: it only notes that ``cv2`` was asked for."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "cv2":
+            try:
+                os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600))
+            except OSError:  # seen by nobody; the program must not notice
+                pass
+
+
 def _give_way():
     """Import the ``sitecustomize`` that comes after ours, as if ours were not there.
 
@@ -62,6 +77,7 @@ def _start():
     rank = _rank()
     if folder and rank is not None:
         atexit.register(_at_exit, folder, rank, os.getpid())
+        sys.meta_path.insert(0, _Witness(os.path.join(folder, f"rank-{rank}.cv2")))  # noqa: PTH118
 
 
 _start()
