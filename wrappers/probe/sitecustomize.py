@@ -48,11 +48,11 @@ class _Witness:
     def __init__(self, path):
         self._path = path
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name, *_):
         if name == "cv2":
             try:
                 os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600))
-            except OSError:  # seen by nobody; the program must not notice
+            except OSError:  # noqa: SIM105 - the program must not notice; contextlib costs time
                 pass
 
 
