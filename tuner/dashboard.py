@@ -43,6 +43,7 @@ def annotate(url: str, data: ExportInput) -> None:
     text = note(data)
     if get_note(study) != text:  # saving makes a new version each time
         save_note(study, text)
+    attach.name_metric(study, "seconds")
     figure = plot(data)
     if figure is not None:
         save_plotly_graph_object(study, figure, graph_object_id=PLOT_ID)
@@ -73,12 +74,12 @@ def note(data: ExportInput) -> str:
         f"tune show {spec.name}                           # every setting, importance, failures",
         "```",
         "",
-        "The plot of the times stands under *Analytics*.",
+        "The plot of the times stands on the study's first page.",
     ]
     return "\n".join(lines)
 
 
-def plot(data: ExportInput) -> Any | None:
+def plot(data: ExportInput) -> Any:
     """Time over the two knobs that were varied most: a heat map; over one knob a line.
 
     Where other knobs were varied too, a cell is the fastest of its settings. ``None`` where

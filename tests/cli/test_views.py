@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Iterator
 from itertools import count
@@ -9,12 +10,21 @@ from itertools import count
 import pytest
 from rich.console import Console
 
-from tests.study_samples import SPEC, record, setting
+from tests.study_samples import SPEC, record, setting, study
 from tuner.cli import console
 from tuner.cli.live import LiveView
 from tuner.cli.plain import PlainView
 from tuner.cli.tally import Tally
-from tuner.model import BASELINE, LaunchRecord, Measurement, Progress, Purpose, Sample
+from tuner.model import (
+    BASELINE,
+    Failed,
+    FailureKind,
+    LaunchRecord,
+    Measurement,
+    Progress,
+    Purpose,
+    Sample,
+)
 from tuner.study.events import (
     Event,
     LaunchEnded,
@@ -99,8 +109,19 @@ def test_the_time_left_comes_from_the_latest_launches() -> None:
 
 def test_a_study_that_goes_on_counts_what_it_has() -> None:
     tally = Tally(lambda: 0.0)
-    tally.add(StudyStarted(SPEC, True, 5))
-    assert (tally.done, tally.asked) == (5, 8)
+    tally.add(StudyStarted(SPEC, True, 4, study().result))
+    assert (tally.done, tally.asked, tally.best_s, tally.baseline_s) == (4, 8, 3.6, 8.316)
+
+
+def test_an_interrupted_launch_counts_for_nothing() -> None:
+    tally = Tally(lambda: 0.0)
+    tally.add(StudyStarted(SPEC, False, 0))
+    tally.add(LaunchStarted(1, Purpose.SEARCH, FAST, 1, 8))
+    launch = record(1, FAST, None)
+    stopped = Failed(FailureKind.INTERRUPTED, "ended on request")
+    outcome = dataclasses.replace(launch.outcome, ending=stopped)
+    tally.add(ended(dataclasses.replace(launch, outcome=outcome), None))
+    assert (tally.done, tally.failures) == (0, 0)
 
 
 def drawn() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import optuna
 from optuna.storages import RDBStorage
 
@@ -16,6 +18,15 @@ def open_storage(url: str) -> RDBStorage:
     escaped = url.replace("{", "{{").replace("}", "}}")
     with translated(url, optuna.exceptions.OptunaError):
         return RDBStorage(escaped, engine_options(url, BUSY_S))
+
+
+def name_metric(study: optuna.Study, name: str) -> None:
+    """Say what the study's values are, instead of "Objective 0"."""
+    if study.metric_names != [name]:
+        with warnings.catch_warnings():
+            # The method is marked experimental; nothing but the label depends on it.
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            study.set_metric_names([name])
 
 
 def load(storage: RDBStorage, name: str) -> optuna.Study | None:
