@@ -42,6 +42,24 @@ def heading(text: str) -> str:
     return click.style(text, bold=True) if in_colour(sys.stdout) else text
 
 
+def wrapped(text: str, indent: str) -> str:
+    """Text behind an indent, wrapped between words where stdout is a terminal."""
+    if not is_live(sys.stdout):
+        return indent + text
+    import shutil
+    import textwrap
+
+    width = min(MAX_WIDTH, shutil.get_terminal_size().columns)
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def warn(text: str) -> None:
     """Write a warning to stderr."""
     err(f"tune: warning: {text}")

@@ -50,7 +50,9 @@ class LiveView:
             self.screen.print(Text(event.text))
 
     def draw(self) -> RenderableType:
-        """The whole view as it is now."""
+        """The whole view as it is now; nothing before the study begins (it may have to wait)."""
+        if self.tally.spec is None:
+            return Text(wording.clock(self.tally.elapsed_s), style="dim")
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True)

@@ -34,7 +34,7 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     best = data.best_setting if result.best else None
     if best is not None:
         console.out(console.heading(f"  best:      {wording.assigned(best, spec.knobs)}"))
-    console.out(console.heading(f"             {wording.comparison(result)}"))
+    console.out(console.wrapped(wording.comparison(result), " " * 13))
     _print_block("Knobs in the best run", effect_lines(data))
     _print_block("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out])
     if summary:
@@ -57,7 +57,7 @@ def print_next(data: ExportInput, storage: str | None) -> None:
             (f"tune exec{name} -- COMMAND", "any command with this setting"),
         ]
     width = max(len(line) for line, _ in rows)
-    _print_block("Next", [f"{line.ljust(width)}   {what}" for line, what in rows])
+    _print_block("Next", [f"{line.ljust(width)}   {what}" for line, what in rows], wrap=False)
 
 
 def print_settings(data: ExportInput) -> None:
@@ -130,15 +130,16 @@ def best_effects(data: ExportInput) -> list[Effect]:
 
 
 def effect_lines(data: ExportInput) -> list[str]:
-    """The same in words."""
-    lines = []
+    """The same in words, knobs of the same fate together."""
+    fates: dict[str, list[str]] = {}
     for effect in best_effects(data) if data.result.best else []:
         seen = ""
         if effect.observed is not None and effect.observed != effect.asked:
             seen = f", came to {effect.observed}"
         why = f" ({effect.reason})" if effect.reason else ""
-        lines.append(f"{effect.knob}={effect.asked}: {_VERDICTS[effect.verdict]}{seen}{why}")
-    return lines
+        fate = f"{_VERDICTS[effect.verdict]}{seen}{why}"
+        fates.setdefault(fate, []).append(f"{effect.knob}={effect.asked}")
+    return [f"{', '.join(names)}: {fate}" for fate, names in fates.items()]
 
 
 def left_out(data: ExportInput) -> list[tuple[str, str]]:
@@ -163,9 +164,10 @@ def failure_lines(data: ExportInput) -> list[str]:
     ]
 
 
-def _print_block(title: str, lines: list[str]) -> None:
+def _print_block(title: str, lines: list[str], *, wrap: bool = True) -> None:
+    """Print lines under a title; commands are not wrapped, as they are to be copied."""
     if lines:
         console.out()
         console.out(console.heading(title))
         for line in lines:
-            console.out(f"  {line}")
+            console.out(console.wrapped(line, "  ") if wrap else f"  {line}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tuner import stats, wording
-from tuner.model import Failed, Finished, Progress, Purpose, Setting, StudySpec
+from tuner.model import Failed, Finished, Progress, Purpose, Result, Setting, StudySpec
 from tuner.study.events import (
     Event,
     LaunchEnded,
@@ -56,22 +56,34 @@ class Tally:
     def add(self, event: Event) -> None:
         """Fold one event in."""
         if isinstance(event, StudyStarted):
-            self.spec, self.asked, self.done = event.spec, event.spec.trials, event.measured
+            self.spec, self.asked = event.spec, event.spec.trials
+            if event.so_far is not None:
+                self._resume(event.so_far)
         elif isinstance(event, LaunchStarted):
             self.current = Current(event.purpose, event.setting, self.clock())
             self.asked = event.trials
             if event.trial is not None:
-                self.done = max(self.done, event.trial - 1)
+                self.done = event.trial - 1
         elif isinstance(event, LaunchProgress) and self.current is not None:
             self.current.progress = event.progress
         elif isinstance(event, LaunchEnded):
             self._ended(event)
+
+    def _resume(self, found: Result) -> None:
+        self.done = found.trials
+        if found.best is not None:
+            self.best, self.best_s = found.best.setting, found.best.elapsed_s
+        if found.baseline is not None:
+            self.baseline_s = found.baseline.elapsed_s
+            self.baseline_failed = found.baseline.failure is not None
 
     def _ended(self, event: LaunchEnded) -> None:
         record, ending = event.record, event.record.outcome.ending
         if self.current is not None:
             self.walls_s.append(self.clock() - self.current.started_s)
         self.current = None
+        if stats.was_interrupted(record):
+            return
         if record.purpose in stats.TRIALS:
             self.done = min(self.asked, self.done + 1)
         if isinstance(ending, Finished):

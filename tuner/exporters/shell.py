@@ -21,12 +21,14 @@ def export(data: ExportInput) -> Export:
     spec = data.spec
     launcher = launcher_for(spec.launcher)
     options = render.launcher_options(spec, data.best_setting)
-    argv = launcher.argv(spec.launcher, spec.layout.ranks, options, _program(data))
+    changes, job = _changes(data), _job(data)
+    argv = launcher.argv(spec.launcher, spec.layout.ranks, options, (*changes, *job))
+    parts = (argv[: len(argv) - len(changes) - len(job)], changes, job)
     variables = "".join(
         f"export {name}={shlex.quote(value)}\n"
         for name, value in sorted(launcher.environment(spec.launcher).items())
     )
-    command = " \\\n  ".join(_quote(word) for word in argv)
+    command = " \\\n  ".join(" ".join(map(_quote, part)) for part in parts if part)
     text = f"""#!/bin/sh
 # The whole job with the fastest setting that `tune` found. Needs no tune to run.
 {header.comment(data)}# use:      sh FILE [OUTPUT_FOLDER]    where the study was started
@@ -40,20 +42,24 @@ mkdir -p -- "$OUT"
     return Export(text=text, executable=True)
 
 
-def _program(data: ExportInput) -> tuple[str, ...]:
-    """The ranks' command: ``env``, the changes, then the job."""
-    spec, setting = data.spec, data.best_setting
+def _changes(data: ExportInput) -> tuple[str, ...]:
+    """``env`` with what the setting changes; nothing where it changes no variable."""
+    template = data.spec.job or data.spec.command
+    unset, assignments = render.assignments(data.spec, data.best_setting, template)
+    words = [word for name in unset for word in ("-u", name)]
+    words += [f"{name}={value}" for name, value in assignments.items()]
+    return ("env", *words) if words else ()
+
+
+def _job(data: ExportInput) -> tuple[str, ...]:
+    """The whole job of one rank, the output folder still to be put in."""
+    spec = data.spec
     template = spec.job or spec.command
-    unset, assignments = render.assignments(spec, setting, template)
-    job = render.program_argv(spec, setting, out=_OUT, template=template)
-    changes = [word for name in unset for word in ("-u", name)]
-    changes += [f"{name}={value}" for name, value in assignments.items()]
-    if not changes:
-        return job
+    job = render.program_argv(spec, data.best_setting, out=_OUT, template=template)
     if "=" in job[0] or job[0].startswith("-"):
         # env would take such a program for one more assignment, or for an option
-        job = ("sh", "-c", 'exec "$@"', "sh", *job)
-    return ("env", *changes, *job)
+        return ("sh", "-c", 'exec "$@"', "sh", *job)
+    return job
 
 
 def _quote(word: str) -> str:
