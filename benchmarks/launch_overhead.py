@@ -1,0 +1,91 @@
+"""What the tool itself adds to a launch, against the very mpirun command run bare.
+
+    python benchmarks/launch_overhead.py [--pairs 20] [--ranks 2]
+
+A real study is run; after each of its launches the same command runs bare, without the probe.
+The tool's own time is everything but mpirun: the suggestion, the trial's folder, the supervisor,
+following the log, the probe, the proof that nothing is left, our tables and Optuna's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tuner import trial
+from tuner.launchers import find
+from tuner.machine import this_machine
+from tuner.model import Env, IntRange, Knob, Launch, Layout, Outcome, StudySpec
+from tuner.study import tune
+
+TARGET_S = 0.15
+PROGRAM = """
+import os, sys, time
+time.sleep(0.3)
+if os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0")) == "0":
+    with open(os.path.join(sys.argv[1], "log"), "w") as file:
+        file.write('[{{"iteration": 1, "elapsed_time": 0.3}}]')
+"""
+
+
+class InTurn:
+    """Runs each launch of a study, then its command bare, and keeps the difference."""
+
+    def __init__(self) -> None:
+        self.own_s: list[float] = []
+        self.since = time.perf_counter()
+
+    def __call__(self, launch: Launch, **options: Any) -> Outcome:
+        """In the place of ``trial.run``."""
+        outcome = trial.run(launch, **options)
+        through_s = time.perf_counter() - self.since
+        if outcome.exit_code != 0:
+            raise SystemExit(f"a launch failed: {outcome.ending}")
+        env = {k: v for k, v in launch.env.items() if k not in {"PYTHONPATH", "TUNE_PROBE_DIR"}}
+        begin = time.perf_counter()
+        subprocess.run(
+            launch.argv, env=env, check=True, stdin=subprocess.DEVNULL, capture_output=True
+        )
+        bare_s = time.perf_counter() - begin
+        self.own_s.append(through_s - bare_s)
+        self.since = time.perf_counter()
+        return outcome
+
+
+def main() -> None:
+    """Measure and print."""
+    options = argparse.ArgumentParser(description="the tool's own time per launch")
+    options.add_argument("--pairs", type=int, default=20)
+    options.add_argument("--ranks", type=int, default=2)
+    chosen = options.parse_args()
+    spec = StudySpec(
+        name="overhead",
+        command=(sys.executable, "-c", PROGRAM, "{out}"),
+        launcher=find(None, environ=os.environ),
+        layout=Layout(chosen.ranks),
+        machine=this_machine(),
+        knobs=(Knob("point", IntRange(1, 10 * chosen.pairs), Env(("POINT",))),),
+        trials=chosen.pairs,
+    )
+    in_turn = InTurn()
+    with tempfile.TemporaryDirectory() as folder:
+        tune(spec, storage=f"{folder}/overhead.db", outputs=Path(folder), run=in_turn)
+    own_s = in_turn.own_s[2:]  # the first ones pay for imports and for creating the tables
+    median_s = statistics.median(own_s)
+    verdict = "met" if median_s <= TARGET_S else "missed"
+    print(f"{'':24}{'median':>9}{'min':>9}{'max':>9}{'target':>9}")
+    print(
+        f"{'own time a launch, s':24}{median_s:9.3f}{min(own_s):9.3f}{max(own_s):9.3f}"
+        f"{TARGET_S:9.3f}   {verdict} ({len(own_s)} pairs, {chosen.ranks} ranks)"
+    )
+
+
+if __name__ == "__main__":
+    main()
