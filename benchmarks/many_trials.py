@@ -75,7 +75,10 @@ def record(number: int, purpose: Purpose, setting: Setting, noise: random.Random
     distance = abs(chosen.get("omp_threads", 64) - 7) + abs(chosen.get("iterator_workers", 64) - 3)
     elapsed_s = (2 + distance / 8) * noise.uniform(0.97, 1.03)
     steps = tuple(Progress(5 * i, elapsed_s * i / 20) for i in range(1, 21))
-    ranks = tuple(RankView(rank, 9, 2, (0, 1, 2, 3), 1, 1, RANKS) for rank in range(RANKS))
+    ranks = tuple(
+        RankView(rank, 9, 2, (0, 1, 2, 3), blas_threads=1, world_size=RANKS)
+        for rank in range(RANKS)
+    )
     effects = tuple(Effect(name, value, value, Verdict.HONOURED) for name, value in setting.items)
     return LaunchRecord(
         number=number,
@@ -117,9 +120,13 @@ def suggest(url: str) -> None:
     """What a continued study does before its next launch."""
     with Store.open(url, create=True) as store:
         row = store.load(SPEC.name)
-        plan = Plan(replace(row.spec, trials=10**6), tuple(store.launches(SPEC.name)), row.void)
+        plan = Plan(
+            replace(row.spec, trials=10**6),
+            tuple(store.launches(SPEC.name, detail=False)),
+            row.void,
+        )
         projection = Projection(store, SPEC.name)
-        plan = replace(plan, records=projection.reconcile(plan))
+        plan = replace(plan, records=projection.reconcile(plan, thorough=False))
         projection.close()
         step = plan.next()
         if not isinstance(step, Step):
@@ -153,9 +160,8 @@ def report(url: str, trials: int) -> bool:
         time_s = timed(argv, environ)
         kept &= time_s <= TARGET_S
         verdict = "ok" if time_s <= TARGET_S else "OVER"
-        print(
-            f"{name:16} {time_s:6.2f} s {time_s / bare_s:6.1f} times bare  {verdict} ({TARGET_S:g} s)"
-        )
+        ratio = time_s / bare_s
+        print(f"{name:16} {time_s:6.2f} s {ratio:6.1f} times bare  {verdict} ({TARGET_S:g} s)")
     return kept
 
 

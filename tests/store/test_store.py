@@ -65,6 +65,8 @@ def test_launches_come_back_as_they_were(store: Store) -> None:
     assert store.add(SPEC.name, FULL) == 1
     store.add(SPEC.name, FAILED)
     assert store.launches(SPEC.name) == [FULL, FAILED]
+    bare = replace(FULL, outcome=replace(FULL.outcome, progress=(), observation=Observation()))
+    assert store.launches(SPEC.name, detail=False) == [bare, FAILED]
 
 
 def test_studies_come_back_as_they_were(store: Store) -> None:
@@ -170,6 +172,15 @@ def test_a_newer_schema_is_refused_and_left_alone(store: Store, tmp_path: Path) 
     for create in (True, False):
         with pytest.raises(UsageError, match=r"newer tune \(schema 99"):
             Store.open(store.url, create=create)
+
+
+def test_a_row_that_is_not_ours(store: Store, tmp_path: Path) -> None:
+    store.create(SPEC)
+    store.add(SPEC.name, FULL)
+    with sqlite3.connect(tmp_path / "a folder" / "tune.db") as raw:
+        raw.execute("UPDATE tune_launches SET effects = '[{}]'")
+    with pytest.raises(UsageError, match="not of tune"):
+        store.launches(SPEC.name)
 
 
 def test_reading_does_not_make_a_database(tmp_path: Path) -> None:

@@ -66,15 +66,25 @@ def _decoder(kind: Any) -> Decoder:
         return kind
     if kind is float:
         return float
-    return lambda value: value  # int, str, bool, None, Mapping
+    return _same  # int, str, bool, None, Mapping
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _dataclass_decoder(kind: type) -> Decoder:
     hints = typing.get_type_hints(kind)
-    fields = {f.name: _decoder(hints[f.name]) for f in dataclasses.fields(kind)}
+    names = frozenset(field.name for field in dataclasses.fields(kind))
+    readers = [(name, _decoder(hints[name])) for name in names]
+    readers = [(name, read) for name, read in readers if read is not _same]
 
     def decode(data: Any) -> Any:
-        return kind(**{name: read(data[name]) for name, read in fields.items() if name in data})
+        if not isinstance(data, dict):
+            raise TypeError(f"{data!r} is no {kind.__name__}")
+        values = data if data.keys() <= names else {k: v for k, v in data.items() if k in names}
+        changed = {name: read(values[name]) for name, read in readers if name in values}
+        return kind(**{**values, **changed})
 
     return decode
 
@@ -82,6 +92,8 @@ def _dataclass_decoder(kind: type) -> Decoder:
 def _tuple_decoder(parts: tuple[Any, ...]) -> Decoder:
     if len(parts) == 2 and parts[1] is Ellipsis:
         each = _decoder(parts[0])
+        if each is _same:
+            return tuple
         return lambda data: tuple(each(inner) for inner in data)
     readers = tuple(_decoder(part) for part in parts)
     return lambda data: tuple(read(x) for read, x in zip(readers, data, strict=True))
@@ -91,11 +103,13 @@ def _union_decoder(parts: tuple[Any, ...]) -> Decoder:
     classes = {part.__name__: _decoder(part) for part in parts if part in TAGGED}
     plain = {int, str, float, bool, type(None), *TAGGED}
     others = [part for part in parts if part not in plain]
-    inner = _decoder(others[0]) if len(others) == 1 else None
+    inner = _decoder(others[0]) if len(others) == 1 else _same
+    if not classes and inner is _same:
+        return _same
 
     def decode(data: Any) -> Any:
         if isinstance(data, dict) and "type" in data:
             return classes[data["type"]](data)
-        return data if data is None or inner is None else inner(data)
+        return data if data is None else inner(data)
 
     return decode

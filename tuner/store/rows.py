@@ -149,14 +149,19 @@ def launch_columns(record: LaunchRecord) -> dict[str, Any]:
     }
 
 
+#: The columns that are left out where only settings and times are asked for.
+DETAIL = frozenset({"progress", "observation"})
+
+
 def launch_record(row: Any, samples: list[Sample]) -> LaunchRecord:
-    """The inverse of :func:`launch_columns`."""
+    """The inverse of :func:`launch_columns`; the columns of ``DETAIL`` may be missing."""
+    detail = hasattr(row, "progress")
     outcome = Outcome(
         ending=_ending(row, samples),
         wall_s=row.wall_s,
         exit_code=row.exit_code,
-        progress=tuple(Progress(int(i), float(s)) for i, s in json.loads(row.progress)),
-        observation=codec.loads(Observation, row.observation),
+        progress=_progress(row.progress) if detail else (),
+        observation=codec.loads(Observation, row.observation) if detail else Observation(),
         effects=codec.loads(tuple[Effect, ...], row.effects),
     )
     return LaunchRecord(
@@ -171,6 +176,10 @@ def launch_record(row: Any, samples: list[Sample]) -> LaunchRecord:
         machine=_machine(row.machine),
         trial=row.trial,
     )
+
+
+def _progress(text: str) -> tuple[Progress, ...]:
+    return tuple(Progress(int(iteration), float(time)) for iteration, time in json.loads(text))
 
 
 def _ending(row: Any, samples: list[Sample]) -> Ending:

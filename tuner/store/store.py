@@ -71,7 +71,8 @@ class Store:
         query = sa.select(schema.studies).where(schema.studies.c.name == name)
         with self._connection() as connection:
             row = connection.execute(query).one_or_none()
-        return None if row is None else rows.study_row(row)
+        with self._readable():
+            return None if row is None else rows.study_row(row)
 
     def load(self, name: str) -> StudyRow:
         """The study of that name.
@@ -134,9 +135,14 @@ class Store:
 
     # --- launches --------------------------------------------------------------------
 
-    def launches(self, name: str) -> list[LaunchRecord]:
-        """The launches of a study in the order they were made."""
+    def launches(self, name: str, *, detail: bool = True) -> list[LaunchRecord]:
+        """The launches of a study in the order they were made.
+
+        ``detail=False`` leaves out what each wrote and what was seen of its ranks (both are
+        empty then), which is most of the reading where there are thousands.
+        """
         table = schema.launches
+        columns = [c for c in table.c if detail or c.name not in rows.DETAIL]
         with self._connection() as connection:
             study_id = self._study_id(connection, name)
             mine = table.c.study_id == study_id
@@ -144,7 +150,9 @@ class Store:
             joined = sa.select(schema.samples).join(table).where(mine)
             for row in connection.execute(joined.order_by(schema.samples.c.window)):
                 by_launch[row.launch_id].append(Sample(row.elapsed_s, row.iterations))
-            found = connection.execute(sa.select(table).where(mine).order_by(table.c.number))
+            query = sa.select(*columns).where(mine).order_by(table.c.number)
+            found = connection.execute(query).all()
+        with self._readable():
             return [rows.launch_record(row, by_launch[row.id]) for row in found]
 
     def add(self, name: str, record: LaunchRecord, summary: Summary | None = None) -> int:
@@ -217,6 +225,17 @@ class Store:
         near = get_close_matches(name, names, n=3) or names[:5]
         hint = f"There is {', '.join(near)}; tune studies lists all." if near else "There is none."
         return UsageError(f"no study {name} in {display_url(self.url)}", hint)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Say of a row that is not what ``tune`` writes that it is not."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise UsageError(
+                f"the database {display_url(self.url)} holds a row that is not of tune: {error!r}",
+                "Another program or version wrote it: begin anew with --fresh or --storage FILE.",
+            ) from error
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:

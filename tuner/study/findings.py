@@ -30,7 +30,7 @@ def result(store: Store, name: str) -> Result:
         UsageError: No such study.
     """
     row = store.load(name)
-    plan = Plan(row.spec, tuple(store.launches(name)), row.void)
+    plan = Plan(row.spec, tuple(store.launches(name, detail=False)), row.void)
     return build(plan, store.url, row.state, row.reason)
 
 

@@ -29,7 +29,7 @@ def importance(store: Store, name: str) -> dict[str, float]:
         UsageError: No such study.
     """
     row = store.load(name)
-    plan = Plan(row.spec, tuple(store.launches(name)), row.void)
+    plan = Plan(row.spec, tuple(store.launches(name, detail=False)), row.void)
     measured = [
         m
         for m in stats.measurements(plan.records, plan.pooling.canonical)

@@ -107,7 +107,7 @@ def _finished(visit: Visit) -> Result | None:
     if row is None or row.state is not StudyState.FINISHED:
         return None
     require_same(spec.name, row.identity, identity(spec))
-    plan = Plan(spec, tuple(store.launches(spec.name)), row.void)
+    plan = Plan(spec, tuple(store.launches(spec.name, detail=False)), row.void)
     if changes(row.spec, spec) or not isinstance(plan.next(), Stop):
         return None
     found = build(plan, store.url, row.state, row.reason)
@@ -120,8 +120,10 @@ def _measure(visit: Visit, fresh: bool, run: TrialRunner) -> Result:
     """Enter the study and work on it; the host is ours."""
     store, name = visit.store, visit.spec.name
     with closing(Projection(store, name)) as projection:
+        before = store.find(name)
+        died = before is not None and before.state is StudyState.RUNNING
         plan = _enter(visit, projection, fresh)
-        plan = replace(plan, records=projection.reconcile(plan))
+        plan = replace(plan, records=projection.reconcile(plan, thorough=died))
         session = Session(plan, store, projection, visit.folder, run, visit.emit, visit.stop)
         try:
             reason = session.measure()
@@ -145,7 +147,7 @@ def _enter(visit: Visit, projection: Projection, fresh: bool) -> Plan:
     spec, store = visit.spec, visit.store
     row = store.find(spec.name)
     if row is not None and fresh:
-        records = store.launches(spec.name)
+        records = store.launches(spec.name, detail=False)
         projection.remove()  # first: what is ours must not outlive the proof that it is
         store.remove(spec.name)
         folders.remove(records, visit.folder)
@@ -162,7 +164,7 @@ def _enter(visit: Visit, projection: Projection, fresh: bool) -> Plan:
 
 def _take_up(visit: Visit, row: StudyRow) -> Plan:
     spec, store = visit.spec, visit.store
-    records = tuple(store.launches(spec.name))
+    records = tuple(store.launches(spec.name, detail=False))
     void = row.void
     if row.state is StudyState.FAILED:
         # Nothing had worked, so the fault was not the settings': they get another chance.

@@ -36,19 +36,21 @@ def _distribution(knob: Knob) -> BaseDistribution:
     return CategoricalDistribution(knob.domain.values)
 
 
-def told(plan: Plan, record: LaunchRecord) -> FrozenTrial | None:
-    """The launch as Optuna's trial; ``None`` where it is none in the present space."""
+def is_told(plan: Plan, record: LaunchRecord) -> bool:
+    """True where the launch is a trial in the present space."""
     if record.purpose not in stats.TRIALS or stats.was_interrupted(record):
-        return None
-    setting = plan.pooling.canonical(record.setting)
-    if not plan.contains(setting):
-        return None
+        return False
+    return plan.contains(plan.pooling.canonical(record.setting))
+
+
+def as_trial(plan: Plan, record: LaunchRecord) -> FrozenTrial:
+    """The launch as Optuna's trial."""
     ending = record.outcome.ending
     failure = {"failure": f"{ending.kind}: {ending.reason}"} if isinstance(ending, Failed) else {}
     return create_trial(
         state=TrialState.FAIL if failure else TrialState.COMPLETE,
         value=stats.estimate_s(record.outcome.samples),
-        params=setting.as_dict(),
+        params=plan.pooling.canonical(record.setting).as_dict(),
         distributions=distributions(plan.knobs),
         user_attrs={LAUNCH: record.number, "purpose": record.purpose.value, **failure},
     )
@@ -84,8 +86,11 @@ class Search:
         if known != self._known:
             self._known, self._launches = known, 0
             self._study = optuna.create_study()
-        trials = (told(plan, record) for record in plan.records[self._launches :])
-        self._study.add_trials(trial for trial in trials if trial is not None)
+        self._study.add_trials(
+            as_trial(plan, record)
+            for record in plan.records[self._launches :]
+            if is_told(plan, record)
+        )
         self._launches = len(plan.records)
 
 
