@@ -27,7 +27,7 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
     from tuner.study.importance import importance
 
     store = stored.open_store(storage)
-    data = stored.load(store, study)
+    data = stored.load(store, study, detail=False)
     weights = importance(store, data.spec.name)
     if as_json:
         document = {

@@ -36,12 +36,15 @@ def chosen(store: Store, study: str | None) -> str:
     return name
 
 
-def load(store: Store, study: str | None) -> ExportInput:
-    """All that is known of one study; the latest where none is named."""
-    from tuner.study import result
+def load(store: Store, study: str | None, *, detail: bool = True) -> ExportInput:
+    """All that is known of one study; the latest where none is named.
+
+    ``detail=False`` leaves out what ``Store.launches`` then leaves out.
+    """
+    from tuner.study.findings import build
     from tuner.study.plan import Plan
 
     row = store.load(chosen(store, study))
-    records = tuple(store.launches(row.name))
-    pooling = Plan(row.spec, records, row.void).pooling
-    return ExportInput(row.spec, result(store, row.name), records, pooling)
+    plan = Plan(row.spec, tuple(store.launches(row.name, detail=detail)), row.void)
+    found = build(plan, store.url, row.state, row.reason)
+    return ExportInput(row.spec, found, plan.records, plan.pooling)
