@@ -32,21 +32,24 @@ def annotate(url: str, data: ExportInput) -> None:
     Args:
         url: The database that holds the study.
         data: The study as it is stored.
+
+    Raises:
+        TunerError: The database cannot be written to.
     """
     from optuna_dashboard import get_note, save_note, save_plotly_graph_object
 
     from tuner.study import attach
 
-    study = attach.load(attach.open_storage(url), data.spec.name)
-    if study is None:
-        return
-    text = note(data)
-    if get_note(study) != text:  # saving makes a new version each time
-        save_note(study, text)
-    attach.name_metric(study, "seconds")
-    figure = plot(data)
-    if figure is not None:
-        save_plotly_graph_object(study, figure, graph_object_id=PLOT_ID)
+    text, figure = note(data), plot(data)
+    with attach.translating(url):
+        study = attach.load(attach.open_storage(url), data.spec.name)
+        if study is None:
+            return
+        if get_note(study) != text:  # saving makes a new version each time
+            save_note(study, text)
+        attach.name_metric(study, "seconds")
+        if figure is not None:
+            save_plotly_graph_object(study, figure, graph_object_id=PLOT_ID)
 
 
 def note(data: ExportInput) -> str:

@@ -28,6 +28,7 @@ def command(port: int, host: str, open_browser: bool, storage: str | None) -> No
     from tuner import dashboard as pages
     from tuner.cli import console, stored
 
+    pages.check_loopback(host)
     store = stored.open_store(storage)
     stored.chosen(store, None)
     with pages.bind(store.url, host, port) as server:

@@ -212,17 +212,21 @@ def _view(quiet: bool) -> AbstractContextManager[Callable[[Event], None]]:
 
 
 def _finish(result: Result, options: dict[str, Any]) -> int:
-    """Attach the result to the dashboard's study, print it, and give the exit code."""
+    """Print the result, attach it to the dashboard's study, and give the exit code."""
     from tuner import dashboard
-    from tuner.cli import report, stored
+    from tuner.cli import console, report, stored
+    from tuner.errors import TunerError
     from tuner.exporters.json import dumps, result_json
 
     store = stored.open_store(options["storage"])
     data = stored.load(store, result.study)
-    dashboard.annotate(store.url, data)
     if options["as_json"]:
         sys.stdout.write(dumps({"schema": "tuner.result/1", **result_json(result)}))
     else:
         report.print_result(data, summary=True)
         report.print_next(data, options["storage"])
+    try:
+        dashboard.annotate(store.url, data)
+    except TunerError as error:  # the result stands; only its note in the dashboard is missing
+        console.warn(f"no note for the dashboard: {error.message}")
     return exits.OK if result.best is not None else exits.NOTHING_MEASURED

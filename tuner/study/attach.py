@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 
 import optuna
 from optuna.storages import RDBStorage
@@ -11,12 +12,17 @@ from tuner.store.database import BUSY_S, engine_options
 from tuner.store.failures import translated
 
 
+def translating(url: str) -> AbstractContextManager[None]:
+    """While entered, what Optuna and the database complain about is one error for the user."""
+    return translated(url, optuna.exceptions.OptunaError)
+
+
 def open_storage(url: str) -> RDBStorage:
     """Optuna's storage in a database of ours; raises what the store raises."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     # Optuna fills in "{SCHEMA_VERSION}": braces of the path must not be taken for it.
     escaped = url.replace("{", "{{").replace("}", "}}")
-    with translated(url, optuna.exceptions.OptunaError):
+    with translating(url):
         return RDBStorage(escaped, engine_options(url, BUSY_S))
 
 
