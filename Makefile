@@ -11,7 +11,7 @@ ARGS ?=
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --build-constraint constraints-build.txt
 
-.PHONY: tune test lint types unit benchmark clean
+.PHONY: tune test lint types unit docs benchmark clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -28,6 +28,9 @@ types: .venv/.test-installed
 
 unit: .venv/.test-installed
 	.venv/bin/pytest -n 2 $(ARGS)
+
+docs: .venv/.test-installed
+	.venv/bin/python docs/make_reference.py
 
 benchmark: .venv/.tune-installed
 	for b in benchmarks/*.py; do echo "== $$b"; .venv/bin/python "$$b" || exit; done

@@ -1,0 +1,80 @@
+"""Writes docs/reference.md from the program's own ``--help`` and its table of knobs.
+
+python docs/make_reference.py            (or: make docs)
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from click import Command
+from click.testing import CliRunner
+
+from tuner.cli.app import COMMANDS, cli
+from tuner.knobs import KNOBS
+from tuner.model import Choice, Env, Flag, IntRange, Knob
+
+TARGET = Path(__file__).resolve().parent / "reference.md"
+
+
+def reference() -> str:
+    """The whole page."""
+    parts = [
+        "# Reference\n\nMade from `tune --help` and the table of knobs by `make docs`.\n",
+        "## `tune`\n\n" + _help(),
+        *(f"## `tune {name}`\n\n" + _help(name) for name in COMMANDS if name != "run"),
+        "## Knobs\n\n" + _knobs(),
+        "## Study files\n\n`tune init` writes this; every key is optional but `command`.\n\n"
+        + _fenced("toml", _template()),
+    ]
+    return "\n".join(parts)
+
+
+def _help(*words: str) -> str:
+    os.environ["NO_COLOR"] = "1"
+    command: Command = cli
+    done = CliRunner().invoke(command, [*words, "--help"], prog_name="tune", terminal_width=96)
+    assert done.exit_code == 0, done.output
+    return _fenced("text", done.output)
+
+
+def _fenced(language: str, text: str) -> str:
+    lines = "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+    return f"```{language}\n{lines}\n```\n"
+
+
+def _knobs() -> str:
+    rows = [
+        "| knob | values | reaches the program by | what it sets |",
+        "| --- | --- | --- | --- |",
+        *(f"| `{k.name}` | {_domain(k)} | {_route(k)} | {k.help} |" for k in KNOBS),
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _domain(knob: Knob) -> str:
+    if isinstance(knob.domain, IntRange):
+        return f"{knob.domain.low}..{knob.domain.high}"
+    assert isinstance(knob.domain, Choice)
+    return ", ".join(f"`{value}`" for value in knob.domain.values)
+
+
+def _route(knob: Knob) -> str:
+    if isinstance(knob.route, Env):
+        return ", ".join(f"`{name}`" for name in knob.route.names)
+    if isinstance(knob.route, Flag):
+        return (
+            f"`{knob.route.option}`" if knob.route.option else f"`{{{knob.name}}}` in the command"
+        )
+    return f"the launcher's `{knob.route.option}`"
+
+
+def _template() -> str:
+    from tuner.study_file import template
+
+    return template("tune")
+
+
+if __name__ == "__main__":
+    TARGET.write_text(reference())
