@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.study_surface import SPEC, FakeRunner
+from tuner.model import Setting
+from tuner.store import Store
+from tuner.study import tune
+from tuner.study.importance import importance
+
+
+@pytest.fixture(autouse=True)
+def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
+
+
+def only_threads(setting: Setting) -> float:
+    threads = setting.as_dict().get("omp_threads", 4)
+    assert isinstance(threads, int)
+    return float(threads)
+
+
+def of_a_study(folder: Path, trials: int) -> dict[str, float]:
+    spec = replace(SPEC, trials=trials)
+    tune(spec, storage=str(folder / "tune.db"), run=FakeRunner(only_threads))
+    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+        return importance(store, SPEC.name)
+
+
+def test_the_knob_that_matters_comes_first(tmp_path: Path) -> None:
+    shares = of_a_study(tmp_path, 12)
+    assert next(iter(shares)) == "omp_threads"
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares["omp_threads"] > shares["iterator_workers"]
+
+
+def test_too_few_settings_say_nothing(tmp_path: Path) -> None:
+    assert of_a_study(tmp_path, 5) == {}
+
+
+def test_a_selection_keeps_the_fastest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuner.study.importance.MOST", 10)
+    assert next(iter(of_a_study(tmp_path, 12))) == "omp_threads"

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from tuner.study.interruption import Interruption
+
+
+def test_the_first_signal_is_noted_the_second_raises() -> None:
+    original = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with Interruption() as stop:
+            assert not stop()
+            os.kill(os.getpid(), signal.SIGINT)
+            assert stop() and stop.signal_number == signal.SIGINT
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, original)
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    original = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interruption() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop()
+    finally:
+        signal.signal(signal.SIGHUP, original)
+
+
+def test_another_thread_installs_nothing() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    seen: list[object] = []
+
+    def enter() -> None:
+        with Interruption():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert seen == [before]
