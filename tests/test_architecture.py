@@ -74,7 +74,11 @@ def test_imports_point_one_way(path: Path) -> None:
     assert own in LEVEL, f"{own} has no layer: give it one in {__file__}"
     for name, _ in imports(path):
         parts = name.split(".")
-        if parts[0] != "tuner" or len(parts) == 1 or parts[1] in {"workloads", "wrappers", "studies"}:
+        if (
+            parts[0] != "tuner"
+            or len(parts) == 1
+            or parts[1] in {"workloads", "wrappers", "studies"}
+        ):
             continue
         if parts[1].startswith("__"):  # tuner.__version__
             continue

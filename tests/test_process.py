@@ -160,7 +160,8 @@ def test_the_command_inherits_three_descriptors_and_no_ignored_signal(tmp_path: 
     ignored = "grep -E '^Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd"
     finish(process.start(launch(tmp_path, "sh", "-c", ignored)))
     lines = output(tmp_path).split()
-    assert lines[lines.index("SigIgn:") + 1] == "0" * 16
+    # The real-time signals from 32 on are as whoever started the tests left them.
+    assert int(lines[lines.index("SigIgn:") + 1], 16) % (1 << 31) == 0
     assert lines[lines.index("SigBlk:") + 1] == "0" * 16
     assert lines[4:] == ["0", "1", "2", "3"]  # 3 is what `ls` reads
 

@@ -7,13 +7,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.scripts import python_script
 from tests.study_samples import SPEC, setting, study
 from tuner.exporters import ExportInput
 from tuner.exporters.shell import export
@@ -21,17 +21,17 @@ from tuner.model import BASELINE, Choice, Env, Flag, Knob, LauncherInfo, StudySp
 
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
 
-DUMP = f"""#!{sys.executable}
+DUMP = python_script("""
 import json, os, sys
 names = [n for n in os.environ if n.startswith("T_") or n in ("OUT", "MPI4PY_LIBMPI")]
 program = sys.argv[sys.argv.index("-n") + 2:]
-print(json.dumps([sys.argv, {{n: os.environ[n] for n in names}}]), flush=True)
+print(json.dumps([sys.argv, {n: os.environ[n] for n in names}]), flush=True)
 os.execvp(program[0], program)
-"""
-PROGRAM = f"""#!{sys.executable}
+""")
+PROGRAM = python_script("""
 import json, os, sys
-print(json.dumps([sys.argv[1:], {{n: v for n, v in os.environ.items() if n.startswith("T_")}}]))
-"""
+print(json.dumps([sys.argv[1:], {n: v for n, v in os.environ.items() if n.startswith("T_")}]))
+""")
 
 
 @pytest.fixture(scope="module")

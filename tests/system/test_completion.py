@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import store_study
+from tests.scripts import python_script
 from tests.study_samples import study
 
 pytestmark = pytest.mark.system
@@ -25,7 +25,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     tune = tmp_path / "bin" / "tune"
     tune.parent.mkdir()
     tune.write_text(
-        f"#!{sys.executable}\nimport sys\nfrom tuner.cli.main import main\nsys.exit(main())\n"
+        python_script("import sys\nfrom tuner.cli.main import main\nsys.exit(main())\n")
     )
     tune.chmod(0o755)
     database = store_study(tmp_path / "tune.db", study())

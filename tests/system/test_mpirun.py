@@ -34,7 +34,7 @@ import json, os, sys, time
 from mpi4py import MPI
 world = MPI.COMM_WORLD
 with open("/proc/self/maps") as maps:
-    libraries = {line.split()[-1] for line in maps if "/libmpi" in line}
+    libraries = {line.rstrip().split(None, 5)[-1] for line in maps if "/libmpi" in line}
 seen = {
     "size": world.size,
     "sum": world.allreduce(world.rank),
