@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -90,20 +89,27 @@ def test_bash_knows_how_tune_is_completed(
     ]
 
 
-@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 @pytest.mark.parametrize(("words", "expected"), CASES)
-def test_fish(environment: dict[str, str], words: tuple[str, ...], expected: list[str]) -> None:
+def test_fish(
+    require_program: Require,
+    environment: dict[str, str],
+    words: tuple[str, ...],
+    expected: list[str],
+) -> None:
+    fish = require_program("fish")
     line = " ".join(words)
     script = f"tune completion fish | source; complete --do-complete '{line}'"
-    found = [
-        answer.partition("\t")[0] for answer in run("fish", script, environment, "--no-config")
-    ]
+    found = [answer.partition("\t")[0] for answer in run(fish, script, environment, "--no-config")]
     assert sorted(found) == sorted(expected)
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 @pytest.mark.parametrize(("words", "expected"), CASES)
-def test_zsh(environment: dict[str, str], words: tuple[str, ...], expected: list[str]) -> None:
+def test_zsh(
+    require_program: Require,
+    environment: dict[str, str],
+    words: tuple[str, ...],
+    expected: list[str],
+) -> None:
     """The line editor is not there: what the script hands to it is caught instead."""
     quoted = " ".join(f"'{word}'" for word in words)
     script = f"""
@@ -114,4 +120,4 @@ _describe() {{ print -l -- ${{${{(P)argv[3]}}%%:*}}; }}
 words=({quoted}); CURRENT={len(words)}
 _tune_completion
 """
-    assert run("zsh", script, environment, "-f") == expected
+    assert run(require_program("zsh"), script, environment, "-f") == expected
