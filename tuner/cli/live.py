@@ -81,7 +81,9 @@ class LiveView:
     def _add_times(self, grid: Table) -> None:
         tally = self.tally
         if tally.best_s is not None and tally.best is not None:
-            ratio = f"   {tally.ratio:.2f} times the defaults' speed" if tally.ratio else ""
+            ratio = ""
+            if tally.ratio is not None and not tally.best.is_baseline:
+                ratio = f"   {tally.ratio:.2f} times the defaults' speed"
             name = wording.assigned(tally.best, tally.spec.knobs if tally.spec else ())
             line = Text(name, style="bold green").append(ratio, style="not bold")
             grid.add_row("best", Text(wording.seconds(tally.best_s), style="bold green"), line)
