@@ -268,6 +268,28 @@ def test_what_is_there_or_cannot_be_known_passes(tmp_path: Path, words: tuple[st
     build("{python}", *words, "--out", "{out}", cwd=tmp_path)
 
 
+def test_another_path_is_another_program(tmp_path: Path) -> None:
+    """The same word on another PATH must not go on with this study, nor be exported."""
+    program = tmp_path / "{bin}" / "train"
+    program.parent.mkdir()
+    program.write_text("")
+    program.chmod(0o755)
+    spec = build("train", "{out}", environ={"PATH": str(program.parent)})
+    assert spec.command == (str(program).replace("{", "{{").replace("}", "}}"), "{out}")
+    assert spec.name == "train-n2"
+
+
+def test_the_folder_counts_where_the_command_has_relative_paths(tmp_path: Path) -> None:
+    (tmp_path / "data.npz").touch()
+    for words, folder in (
+        (("--data", "data.npz"), str(tmp_path)),
+        (("--data=data.npz",), str(tmp_path)),
+        (("--data", str(tmp_path / "data.npz")), ""),
+        (("--data", "other.npz", "{{data.npz"), ""),
+    ):
+        assert build(*OWN, *words, cwd=tmp_path).folder == folder
+
+
 def test_the_path_of_the_program_finds_mpirun(tmp_path: Path) -> None:
     seen: list[str] = []
 

@@ -213,6 +213,7 @@ class StudySpec:
     seed: int = 0
     left_out: tuple[tuple[str, str], ...] = ()
     source: str = ""  # the study file, or how the spec came to be
+    folder: str = ""  # what relative paths of the command count from; empty: it has none
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ class Launch:
     """One command to run, ready: nothing in it is interpreted by a shell.
 
     ``env`` is the whole environment of mpirun; what a setting changes reaches the ranks
-    through the wrapper in ``argv``. ``cwd`` is where the user started ``tune``.
+    through the wrapper in ``argv``. ``cwd`` is where the user first started ``tune``.
     """
 
     argv: tuple[str, ...]

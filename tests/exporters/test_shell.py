@@ -90,6 +90,12 @@ def test_the_output_folder_is_the_first_argument_or_a_variable(
     assert run(data, tmp_path, OUT=place)[1][0] == f"--out={place}/x y"
 
 
+def test_relative_paths_of_the_command_lead_where_they_did(machine: Path, tmp_path: Path) -> None:
+    spec = spec_for(machine, "{out}", folder=str(machine))
+    data = study(spec=dataclasses.replace(spec, command=("./program", "{out}")))
+    assert run(data, tmp_path, "a b")[1][0] == str(tmp_path / "a b")
+
+
 def test_the_whole_job_takes_the_place_of_the_measured_command(
     machine: Path, tmp_path: Path
 ) -> None:

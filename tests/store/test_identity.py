@@ -35,12 +35,14 @@ def test_every_difference_is_named() -> None:
     other = replace(
         SPEC,
         command=("train", "--fast"),
+        folder="/elsewhere",
         layout=replace(SPEC.layout, ranks=4),
         launcher=replace(SPEC.launcher, version="4.1.8"),
         machine=replace(SPEC.machine, cpu_model="Other", gpus=("A100",)),
     )
     assert difference(identity(SPEC), identity(other)) == [
         "command: train --out {out} -> train --fast",
+        "folder of the command's relative paths: none -> /elsewhere",
         "ranks: 2 -> 4",
         "MPI: openmpi 5.0.11 -> openmpi 4.1.8",
         "CPU: Some CPU -> Other",

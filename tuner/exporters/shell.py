@@ -31,15 +31,22 @@ def export(data: ExportInput) -> Export:
     command = " \\\n  ".join(" ".join(map(_quote, part)) for part in parts if part)
     text = f"""#!/bin/sh
 # The whole job with the fastest setting that `tune` found. Needs no tune to run.
-{header.comment(data)}# use:      sh FILE [OUTPUT_FOLDER]    where the study was started
+{header.comment(data)}# use:      sh FILE [OUTPUT_FOLDER]
 set -eu
 
 OUT=${{1:-${{OUT:-{shlex.quote(_default_out(spec.name))}}}}}
 mkdir -p -- "$OUT"
-
+{_enter(spec.folder)}
 {variables}exec {command}
 """
     return Export(text=text, executable=True)
+
+
+def _enter(folder: str) -> str:
+    """Go where the relative paths of the command lead somewhere, the output folder kept."""
+    if not folder:
+        return ""
+    return f'OUT=$(cd -- "$OUT" && pwd)\ncd -- {shlex.quote(folder)}\n'
 
 
 def _changes(data: ExportInput) -> tuple[str, ...]:

@@ -112,17 +112,18 @@ def build_spec(
     mpirun_args = options.mpirun_args or file.mpirun_args
     return StudySpec(
         name=_name(options, None if typed else file.name, template, layout),
-        command=template,
+        command=program.resolved(template, template[0], program_path),
         launcher=find(mpirun, mpirun_args, program_path, environ),
         layout=layout,
         machine=machine,
         knobs=space.resolve(chosen.knobs, machine, layout, own=chosen.own),
         fixed=chosen.fixed,
-        job=job,
+        job=program.resolved(job, template[0], program_path),
         objective=_objective(options, file),
         trial_limit_s=_limit_s(options, file),
         left_out=chosen.left_out,
         source=source,
+        folder=program.folder_of((*template, *job), cwd),
         **limits,
     )
 

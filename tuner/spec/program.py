@@ -48,6 +48,31 @@ def check(template: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> 
     return path
 
 
+def resolved(template: Sequence[str], first: str, path: str) -> tuple[str, ...]:
+    """The template with the program's own path for its first word, where that is ``first``.
+
+    A bare ``python`` would mean another program wherever PATH is another one.
+    """
+    if not template or template[0] != first or first == "{python}":
+        return tuple(template)
+    return (path.replace("{", "{{").replace("}", "}}"), *template[1:])
+
+
+def folder_of(template: Sequence[str], cwd: Path) -> str:
+    """``cwd`` where a word of the command names something there; else empty.
+
+    A word counts as it is, and as what stands behind ``=`` in it.
+    """
+    for word in template[1:]:
+        if templates.names_in(word):
+            continue
+        text = templates.fill(word, {})
+        for name in (text, text.partition("=")[2]):
+            if name and not os.path.isabs(name) and (cwd / name).exists():  # noqa: PTH117
+                return str(cwd)
+    return ""
+
+
 def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
     if word == "{python}":
         return sys.executable

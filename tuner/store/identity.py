@@ -11,6 +11,7 @@ GIB = 1 << 30
 
 _LABELS = {
     "command": "command",
+    "folder": "folder of the command's relative paths",
     "ranks": "ranks",
     "hosts": "hosts",
     "mpi": "MPI",
@@ -34,6 +35,7 @@ def identity(spec: StudySpec) -> JsonDict:
     machine, objective = spec.machine, spec.objective
     return {
         "command": list(spec.command),
+        "folder": spec.folder,
         "ranks": spec.layout.ranks,
         "hosts": list(spec.layout.hosts),
         "mpi": f"{spec.launcher.kind} {spec.launcher.version}",
@@ -77,4 +79,4 @@ def require_same(name: str, old: JsonDict, new: JsonDict) -> None:
 def _text(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(str(item) for item in value) or "none"
-    return "none" if value is None else str(value)
+    return "none" if value in {None, ""} else str(value)

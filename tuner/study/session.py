@@ -142,7 +142,8 @@ class Session:
         folder = outputs.launch_folder(self.folder, number)
         trial = self.plan.trials + 1 if purpose in stats.TRIALS else None
         self.emit(LaunchStarted(number, purpose, setting, trial, self.plan.most_trials))
-        launch = render.launch(self.spec, setting, folder, environ=os.environ, cwd=Path.cwd())
+        cwd = Path(self.spec.folder or Path.cwd())
+        launch = render.launch(self.spec, setting, folder, environ=os.environ, cwd=cwd)
         started_at = now()
         outcome = self._outcome(number, launch, setting)
         return LaunchRecord(
