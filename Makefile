@@ -9,7 +9,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	2>/dev/null && { echo $$p; break; }; done)
 ARGS ?=
 PIP := .venv/bin/python -m pip --disable-pip-version-check
-INSTALL := $(PIP) install --quiet --build-constraint constraints-build.txt
+# Python's warnings here are about editable installs and concern nobody who reads them.
+INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
 .PHONY: tune test lint types unit docs benchmark clean
 .DELETE_ON_ERROR:

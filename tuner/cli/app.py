@@ -135,17 +135,23 @@ class TuneCommand(click.Command):
 def write_options(
     params: Sequence[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter
 ) -> None:
-    """Write options under their headings, in the order of declaration, in one column."""
+    """Write options under their headings, in the order of declaration, in one column.
+
+    Arguments are left out: the usage line names them, and the text says what they are.
+    """
+    options = [param for param in params if isinstance(param, click.Option)]
+    headings = {option.heading for option in options if isinstance(option, GroupedOption)}
+    rest = "Other options" if headings - {"Options"} else "Options"
     sections: dict[str, list[tuple[str, str]]] = {}
-    for param in params:
-        record = param.get_help_record(ctx)
+    for option in options:
+        record = option.get_help_record(ctx)
         if record is not None:
-            heading = getattr(param, "heading", "Other options")
+            heading = option.heading if isinstance(option, GroupedOption) else rest
             sections.setdefault(heading, []).append(record)
     width = max((len(name) for rows in sections.values() for name, _ in rows), default=0)
     for heading, rows in sections.items():
         with formatter.section(heading):
-            formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+            formatter.write_dl([(name.ljust(width), text) for name, text in rows], col_max=40)
 
 
 def write_pairs(
