@@ -213,7 +213,9 @@ class StudySpec:
     seed: int = 0
     left_out: tuple[tuple[str, str], ...] = ()
     source: str = ""  # the study file, or how the spec came to be
-    folder: str = ""  # what relative paths of the command count from; empty: it has none
+    folder: str = ""  # where the program runs; empty: it does not matter (a shipped trainer)
+    interpreter: str = ""  # what {python} stands for, where the command has it
+    environment: tuple[tuple[str, str], ...] = ()  # the user's, allowlisted names only
 
 
 @dataclass(frozen=True)
