@@ -92,7 +92,11 @@ def eventually(done: Callable[[], bool], running: process.Running | None = None)
 def started(info: LauncherInfo, folder: Path, code: str = RANK) -> process.RunningTrial:
     """A trial whose ranks have all come up, and stay."""
     running = process.start(launch(info, folder, code, stay=True))
-    eventually(lambda: len(views(folder)) == RANKS, running)
+    try:
+        eventually(lambda: len(views(folder)) == RANKS, running)
+    except BaseException:
+        running.stop()
+        raise
     return running
 
 
