@@ -279,15 +279,44 @@ def test_another_path_is_another_program(tmp_path: Path) -> None:
     assert spec.name == "train-n2"
 
 
-def test_the_folder_counts_where_the_command_has_relative_paths(tmp_path: Path) -> None:
-    (tmp_path / "data.npz").touch()
-    for words, folder in (
-        (("--data", "data.npz"), str(tmp_path)),
-        (("--data=data.npz",), str(tmp_path)),
-        (("--data", str(tmp_path / "data.npz")), ""),
-        (("--data", "other.npz", "{{data.npz"), ""),
-    ):
-        assert build(*OWN, *words, cwd=tmp_path).folder == folder
+SHIPPED = ("{python}", "-m", "mpi4py", "{workloads}/chainer_mnist.py", "--out", "{out}")
+
+
+def test_a_command_of_ones_own_always_belongs_to_its_folder(tmp_path: Path) -> None:
+    """Whether or not its words name something there: `python -m mytrain` may import from it."""
+    for words in ((), ("--data", "data.npz"), ("--data=/abs/data.npz",)):
+        assert build(*OWN, *words, cwd=tmp_path).folder == str(tmp_path)
+
+
+@needs_chainer
+@pytest.mark.parametrize(
+    ("words", "matters"),
+    [
+        ((), False),
+        (("--lr", "0.5", "--communicator=naive", "--x=1.5", "-j", "2"), False),
+        (("--data", "/abs/data.npz", "--log={out}/x.json"), False),
+        (("--data", "data.npz"), True),
+        (("--data=sub/data",), True),
+        (("--data", ".."), True),
+        (("--data", "data-{omp_threads}.npz"), True),
+    ],
+)
+def test_the_folder_of_a_shipped_trainer_counts_for_relative_paths(
+    tmp_path: Path, words: tuple[str, ...], matters: bool
+) -> None:
+    assert build(*SHIPPED, *words, cwd=tmp_path).folder == (str(tmp_path) if matters else "")
+
+
+def test_the_interpreter_is_kept_where_the_command_has_it() -> None:
+    assert build(*OWN).interpreter == sys.executable
+    assert build("sh", "-c", "true", "{out}").interpreter == ""
+    file = StudyFile.model_validate({"command": "sh {out}", "job": "{python} x {out}"})
+    assert build(file=file).interpreter == sys.executable
+
+
+def test_the_environment_is_kept_by_the_allowlist() -> None:
+    environ = {"PATH": "/bin", "OMP_NUM_THREADS": "3", "HOME": "/x", "OMPI_MCA_KEY": "secret"}
+    assert build(*OWN, environ=environ).environment == (("OMP_NUM_THREADS", "3"),)
 
 
 def test_the_path_of_the_program_finds_mpirun(tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from tuner import command as templates
-from tuner import space
+from tuner import render, space
 from tuner.errors import UsageError
 from tuner.machine import this_machine
 from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec
@@ -108,6 +109,7 @@ def build_spec(
     selection.check_job(job, chosen, source)
     _check_out(template, source)
     program_path = program.check(template, environ=environ, cwd=cwd)
+    used = templates.placeholders((*template, *job))
     mpirun = _first(options.mpirun, file.mpirun, None)
     mpirun_args = options.mpirun_args or file.mpirun_args
     return StudySpec(
@@ -123,7 +125,9 @@ def build_spec(
         trial_limit_s=_limit_s(options, file),
         left_out=chosen.left_out,
         source=source,
-        folder=program.folder_of((*template, *job), cwd),
+        folder=program.folder_of(template, job, cwd),
+        interpreter=sys.executable if "python" in used else "",
+        environment=tuple(render.recorded_environment(environ).items()),
         **limits,
     )
 

@@ -17,6 +17,7 @@ from tuner.errors import UsageError, suggestion
 _NEEDS = {"chainer": ("chainer", "mpi4py")}
 _INSTALL = "pip install --build-constraint constraints-build.txt '.[chainer]'"
 
+_SUFFIX = re.compile(r".*\.[A-Za-z]\w*", re.DOTALL)
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
 #: Options of ``python`` that take the next word as their value.
 _WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
@@ -58,19 +59,28 @@ def resolved(template: Sequence[str], first: str, path: str) -> tuple[str, ...]:
     return (path.replace("{", "{{").replace("}", "}}"), *template[1:])
 
 
-def folder_of(template: Sequence[str], cwd: Path) -> str:
-    """``cwd`` where a word of the command names something there; else empty.
+def folder_of(template: Sequence[str], job: Sequence[str], cwd: Path) -> str:
+    """Where the program runs: ``cwd``, or empty where that cannot matter.
 
-    A word counts as it is, and as what stands behind ``=`` in it.
+    It cannot for a shipped trainer none of whose words looks like a relative path. What
+    exists plays no part: the same command must belong to the same folder on every day.
     """
-    for word in template[1:]:
-        if templates.names_in(word):
-            continue
-        text = templates.fill(word, {})
-        for name in (text, text.partition("=")[2]):
-            if name and not os.path.isabs(name) and (cwd / name).exists():  # noqa: PTH117
-                return str(cwd)
-    return ""
+    shipped = (script_of(template) or "").startswith("{workloads}/")
+    if shipped and not any(_is_relative(word) for word in (*template[1:], *job[1:])):
+        return ""
+    return str(cwd)
+
+
+def _is_relative(word: str) -> bool:
+    """A relative path by its looks, as the word is or behind the first ``=`` in it.
+
+    That is: a slash that is not the first character, a dot before a suffix (``data.npz``,
+    but not ``0.5``), ``.`` or ``..``; and not below a folder that a placeholder stands for.
+    """
+    value = word.partition("=")[2] if word.startswith("-") else word
+    if value.startswith(("/", "{out}", "{workloads}")):
+        return False
+    return "/" in value or value in (".", "..") or _SUFFIX.fullmatch(value) is not None
 
 
 def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:

@@ -6,7 +6,6 @@ What a value is (a word, a time, a list) is checked here; what it means for a kn
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from typing import Annotated, Any
@@ -18,9 +17,7 @@ from tuner import knobs as table
 from tuner import space
 from tuner.errors import UsageError
 from tuner.model import Choice, Domain, Env, Flag, Knob, LauncherOption, Value
-
-_UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
+from tuner.units import parse_time_s
 
 # --- kinds of values -----------------------------------------------------------------------
 
@@ -61,12 +58,11 @@ def _values(value: object) -> tuple[Value, ...]:
 
 def _seconds(value: object) -> float:
     """``90``, ``1.5`` or ``"90s"``, ``"2m"``, ``"1h"``, in seconds."""
-    text = str(value).strip() if not isinstance(value, bool) else ""
-    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*(s|m|min|h|)", text)
-    limit_s = float(match[1]) * _UNITS_S[match[2]] if match else math.nan
-    if not (limit_s > 0 and math.isfinite(limit_s)):
-        raise PydanticCustomError("seconds", 'must be a time above 0, such as 90, "90s" or "2m"')
-    return limit_s
+    try:
+        return parse_time_s("" if isinstance(value, bool) else str(value))
+    except ValueError as error:
+        message = 'must be a time above 0, such as 90, "90s" or "2m"'
+        raise PydanticCustomError("seconds", message) from error
 
 
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
