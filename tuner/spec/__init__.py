@@ -6,7 +6,6 @@ The command line wins over the study file, and that over the defaults.
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from tuner import render, space
 from tuner.errors import UsageError
 from tuner.machine import this_machine
 from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec
-from tuner.spec import program, selection
+from tuner.spec import naming, program, selection
 
 if TYPE_CHECKING:
     from tuner.study_file import StudyFile
@@ -31,8 +30,6 @@ DEFAULT_WARM_UPS = 1
 DEFAULT_RANKS = 2
 #: The largest seed that NumPy's generators take.
 MAX_SEED = 2**32 - 1
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 #: (mpirun asked for, its extra arguments, path of the program, environment) -> the mpirun.
 FindLauncher = Callable[[str | None, Sequence[str], str, Mapping[str, str]], LauncherInfo]
@@ -213,9 +210,4 @@ def _name(options: RunOptions, filed: str | None, template: Sequence[str], layou
     else:
         stem = filed or program.stem(template)
         name, place = f"{stem}-n{layout.ranks}", "name"
-    if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"{place} {name!r}: is no name for a study.",
-            "Up to 100 letters, digits, and . _ - after the first, such as mnist-n8.",
-        )
-    return name
+    return naming.check_name(name, place)

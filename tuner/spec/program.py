@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from tuner import command as templates
 from tuner.errors import UsageError, suggestion
+from tuner.spec.naming import as_name
 
 #: What the shipped trainers import, by the first word of their name.
 _NEEDS = {"chainer": ("chainer", "mpi4py")}
@@ -160,4 +161,4 @@ def stem(template: Sequence[str]) -> str:
     if name is None and "-m" in template[1:-1]:
         name = template[list(template).index("-m") + 1]
     bare = PurePosixPath(name or template[0]).name.removesuffix(".py")
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", bare).strip("._-") or "study"
+    return as_name(bare) or "study"

@@ -12,6 +12,7 @@ from signal import SIGINT, Signals
 from tuner import lock, stats
 from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.model import Result, StudySpec, StudyState
+from tuner.spec.naming import check_name
 from tuner.store.identity import identity, require_same
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
@@ -69,7 +70,7 @@ def tune(
         TunerError: The disk is full.
         StudyInterrupted: Ended by a signal (a ``KeyboardInterrupt``); what was measured is kept.
     """
-    folders.check_name(spec.name)
+    check_name(spec.name)
     url = resolve_url(storage, os.environ)
     folder = folders.study_folder(outputs, url, spec.name)
     with ExitStack() as stack:

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tuner.errors import UsageError
 from tuner.model import LaunchRecord
 from tuner.store.failures import from_os_error
 from tuner.store.urls import sqlite_path
 
 #: Where outputs go when the database is a server.
 DEFAULT_OUTPUTS = Path("studies")
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,99}")
-
-
-def check_name(name: str) -> None:
-    """Refuse a study name that cannot be a folder's name or would be taken for an option.
-
-    Raises:
-        UsageError: Naming what a name is made of.
-    """
-    if not _NAME.fullmatch(name) or name.endswith(" "):
-        raise UsageError(
-            f"{name!r} cannot be the name of a study",
-            "Use letters, digits and _ . + - (at most 100, the first a letter or a digit):"
-            " --name NAME.",
-        )
 
 
 def study_folder(outputs: Path | None, url: str, name: str) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from tuner.spec.naming import as_name
 
 _TEXT = """\
 # A study for `tune`: what to run, what to try, how its time is read.
@@ -76,7 +76,7 @@ def template(name: str) -> str:
         name: The study's name, other characters than a name can have replaced; ``tune``
             (of ``tune.toml``) is none, and leaves it to be made of the program's.
     """
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._-")
+    safe = as_name(name)
     line = '#name = "my_job"      # without it: made of the program\'s name   --name'
     if safe not in ("", "tune"):
         line = f'name = "{safe}"'
