@@ -198,7 +198,7 @@ def test_another_programs_optuna_study_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "a/b", "-x", "..", "a\nb", "x" * 101, "ä" * 3])
 def test_bad_study_names(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="name of a study"):
+    with pytest.raises(UsageError, match="no name for a study"):
         run(tmp_path, FakeRunner(), replace(SPEC, name=name))
 
 
