@@ -48,8 +48,10 @@ def test_a_comparison_says_what_stands_behind_it() -> None:
 
 def test_a_best_baseline_claims_nothing() -> None:
     found = study({BASELINE: 3.0, setting(omp_threads=2): 4.0})
-    assert wording.comparison(found.result) == "3.00 s; none of 1 other setting was faster"
-    assert "your defaults are the fastest" in wording.headline(found.result)
+    assert wording.comparison(found.result) == "3.00 s; the one other setting was not faster"
+    assert wording.comparison(study({BASELINE: 3.0}).result) == (
+        "3.00 s; no other setting was tried"
+    )
 
 
 def test_slower_is_called_slower() -> None:
@@ -66,9 +68,27 @@ def test_a_failed_baseline_is_said_and_the_first_that_worked_is_the_reference() 
     assert "your defaults failed (crashed: rank 1 ended with status 1)" in text
 
 
+def test_a_reference_that_stays_best_is_not_counted_among_the_others() -> None:
+    """Of three settings two are others; and that the defaults failed is said."""
+    times = {setting(omp_threads=1): 2.0, setting(omp_threads=2): 4.0, setting(omp_threads=3): 5.0}
+    assert wording.comparison(study({BASELINE: None, **times}).result) == (
+        "2.00 s; none of 2 other settings was faster;"
+        " your defaults failed (crashed: rank 1 ended with status 1)"
+    )
+
+
+@pytest.mark.parametrize("elapsed_s", [3.0, 3.004, 2.996])
+def test_equal_times_are_called_equal(elapsed_s: float) -> None:
+    found = study({BASELINE: 3.0, setting(omp_threads=2): elapsed_s}).result
+    fixed = dataclasses.replace(found, best=found.baseline, reference=found.baseline)
+    assert found.best is not None
+    other = next(m for m in study({setting(omp_threads=2): elapsed_s}).measurements)
+    text = wording.comparison(dataclasses.replace(fixed, best=other))
+    assert text.startswith("as fast as your defaults (3.00 s against 3.00 s")
+
+
 def test_nothing_measured_names_the_failure() -> None:
     found = study({BASELINE: None})
-    assert wording.headline(found.result) == "nothing could be measured"
     assert "crashed" in wording.comparison(found.result)
 
 

@@ -64,15 +64,6 @@ def failure(failed: Failed | None) -> str:
     return f"{failed.kind}: {first}" if first else str(failed.kind)
 
 
-def headline(result: Result) -> str:
-    """The setting that a study found, in one line."""
-    if result.best is None or result.best.elapsed_s is None:
-        return "nothing could be measured"
-    if result.best.setting.is_baseline:
-        return "your defaults are the fastest setting that was measured"
-    return str(result.best.setting)
-
-
 def comparison(result: Result) -> str:
     """What the best setting is against the reference, with what stands behind it.
 
@@ -86,14 +77,33 @@ def comparison(result: Result) -> str:
     if reference is None or reference.elapsed_s is None or result.ratio is None:
         return f"{time}; there is nothing to compare it with"
     if best.setting == reference.setting:
-        return f"{time}; none of {count(result.trials, 'other setting')} was faster"
-    against = _reference_name(result)
-    ratio = result.ratio
-    how = f"{ratio:.2f} times faster" if ratio >= 1.0 else f"{1 / ratio:.2f} times slower"
+        return f"{time}; {_nothing_faster(result)}"
     return (
-        f"{how} than {against} ({time} against"
+        f"{_how_fast(result.ratio)} {_reference_name(result)} ({time} against"
         f" {seconds(reference.elapsed_s)}, {runs(best, reference)}; not yet confirmed by repeats)"
     )
+
+
+def _nothing_faster(result: Result) -> str:
+    """Said where the best setting is what the others are compared with."""
+    reference = result.reference
+    of_settings = reference is not None and not reference.setting.is_baseline
+    others = result.trials - of_settings
+    if others < 1:
+        said = "no other setting was tried"
+    elif others == 1:
+        said = "the one other setting was not faster"
+    else:
+        said = f"none of {others} other settings was faster"
+    failed = result.baseline.failure if result.baseline else None
+    return f"{said}; your defaults failed ({failure(failed)})" if failed and of_settings else said
+
+
+def _how_fast(ratio: float) -> str:
+    """A ratio in words; no difference is claimed where two decimals show none."""
+    if f"{ratio:.2f}" == "1.00" or f"{1 / ratio:.2f}" == "1.00":
+        return "as fast as"
+    return f"{ratio:.2f} times faster than" if ratio > 1 else f"{1 / ratio:.2f} times slower than"
 
 
 def _reference_name(result: Result) -> str:

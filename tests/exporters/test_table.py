@@ -33,3 +33,12 @@ def test_markdown_says_what_it_is_and_keeps_its_columns() -> None:
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {6}
     assert "your defaults" in rows[-1]
+
+
+def test_markdown_names_what_it_compares_with() -> None:
+    """Defaults that crashed have no speed, and nothing is compared with them."""
+    assert "| against the defaults |" in table.markdown(study()).text
+    failed = table.markdown(study({BASELINE: None, setting(omp_threads=1): 4.0})).text
+    assert "| against the first that worked |" in failed
+    assert "against the defaults" not in failed
+    assert failed.splitlines()[-1].split("|")[4:7] == ["  ", " 0 ", "  "]

@@ -37,12 +37,20 @@ def markdown(data: ExportInput) -> Export:
     """A table for a report or an issue, under two lines that say what it is."""
     names = [knob.name for knob in data.spec.knobs]
     text = "".join(f"- {_cell(line)}\n" for line in header.lines(data))
-    titles = [*names, "time", "runs", "against the defaults", ""]
+    titles = [*names, "time", "runs", _against(data), ""]
     text += "\n| " + " | ".join(_cell(title) for title in titles) + " |\n"
     text += "|" + " --- |" * len(titles) + "\n"
     for measurement in data.measurements:
         text += "| " + " | ".join(_cell(cell) for cell in _row(data, measurement)) + " |\n"
     return Export(text=text)
+
+
+def _against(data: ExportInput) -> str:
+    """What the speed-ups of the table are against."""
+    reference = data.result.reference
+    if reference is None or reference.setting.is_baseline:
+        return "against the defaults"
+    return "against the first that worked"
 
 
 def _row(data: ExportInput, measurement: Measurement) -> list[str]:
