@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Tune, store_study
-from tests.study_samples import SPEC, setting, study
+from tests.study_samples import OMP, SPEC, setting, study
 from tuner.cli import report
-from tuner.model import BASELINE
+from tuner.model import BASELINE, Choice, Effect, Flag, Knob, Setting, Verdict
 from tuner.store import Store
 
 
@@ -48,6 +49,51 @@ def test_a_study_is_shown_as_json(tune: Tune, database: Path) -> None:
     assert [row["elapsed_s"] for row in document["measurements"]] == [3.6, 3.9, 7.1, 8.316, None]
     assert document["failures"][0]["log_tail"].startswith("Traceback")
     assert document["left_out"] == {"opencv_threads": "the program does not load OpenCV"}
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ((1.0, 2.0), "2 settings measured in 3 launches"),
+        ((1.0, None), "1 of 2 settings measured in 3 launches"),
+        ((None, None), "none of 2 settings measured in 3 launches"),
+    ],
+)
+def test_a_setting_that_failed_was_not_measured(
+    capsys: pytest.CaptureFixture[str], times: tuple[float | None, ...], words: str
+) -> None:
+    chosen = {
+        setting(omp_threads=n, iterator_workers=1, communicator="naive"): time
+        for n, time in enumerate(times, start=1)
+    }
+    report.print_result(study({BASELINE: None, **chosen}), summary=True)
+    assert f"finished, {words} (" in capsys.readouterr().out
+
+
+ONE = Knob("communicator", Choice(("naive",)), Flag("--communicator"))
+
+
+@pytest.mark.parametrize(
+    ("fixed", "verdict", "told"),
+    [
+        (BASELINE, Verdict.NOT_OBSERVABLE, False),
+        (BASELINE, Verdict.HONOURED, False),
+        (BASELINE, Verdict.OVERRIDDEN, True),
+        (setting(communicator="naive"), Verdict.NOT_OBSERVABLE, True),
+    ],
+)
+def test_a_knob_without_a_choice_is_told_of_only_where_it_matters(
+    fixed: Setting, verdict: Verdict, told: bool
+) -> None:
+    spec = dataclasses.replace(SPEC, knobs=(OMP, ONE), fixed=fixed)
+    data = study({BASELINE: 3.0, setting(omp_threads=1, communicator="naive"): 1.0}, spec)
+    best = data.records[-1]
+    seen = (*best.outcome.effects[1:], Effect("communicator", "naive", None, verdict, "why"))
+    outcome = dataclasses.replace(best.outcome, effects=seen)
+    records = (*data.records[:-1], dataclasses.replace(best, outcome=outcome))
+    lines = report.effect_lines(dataclasses.replace(data, records=records))
+    assert any("communicator" in line for line in lines) is told
+    assert any("omp_threads=1" in line for line in lines)
 
 
 def test_an_unknown_study_suggests_the_nearest(tune: Tune, database: Path) -> None:
@@ -115,7 +161,7 @@ def test_a_baseline_that_stays_best_is_said(capsys: pytest.CaptureFixture[str]) 
     report.print_result(study({BASELINE: 1.0, setting(omp_threads=1): 2.0}), summary=True)
     out = capsys.readouterr().out
     assert "best:      defaults" in out
-    assert "none of 1 other setting was faster" in out
+    assert "the one other setting was not faster" in out
 
 
 def test_nothing_measured_offers_no_export(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 
-from tuner import render, wording
+from tuner import render, space, wording
 from tuner.cli import console
 from tuner.exporters import ExportInput, table
 from tuner.model import Effect, Failed, Finished, JsonDict, Verdict
@@ -24,8 +24,7 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     result, spec = data.result, data.spec
     machine = f"{wording.count(spec.layout.ranks, 'rank')} on {spec.machine.hostname}"
     console.out(
-        console.heading(f"Study {spec.name}")
-        + f": {result.state.value}, {wording.count(result.trials, 'setting')} measured in"
+        console.heading(f"Study {spec.name}") + f": {result.state.value}, {_measured(data)} in"
         f" {wording.count(result.launches, 'launch', 'launches')}"
         f" ({machine}, {wording.launcher(spec.launcher)})"
     )
@@ -40,6 +39,22 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     if summary:
         _print_block("Failed launches (`tune show` has the logs)", failure_lines(data))
     _print_block("Notes", list(result.notes))
+
+
+def _measured(data: ExportInput) -> str:
+    """``4 settings measured``, ``3 of 4 settings measured`` where the others failed."""
+    settings = wording.count(data.result.trials, "setting")
+    fixed = {name: {value} for name, value in data.spec.fixed.items}
+    known = {knob.name: set(space.values(knob.domain)) for knob in data.spec.knobs} | fixed
+    failed = sum(
+        found.elapsed_s is None
+        and not found.setting.is_baseline
+        and all(value in known.get(name, ()) for name, value in found.setting.items)
+        for found in data.measurements
+    )
+    if not failed:
+        return f"{settings} measured"
+    return f"{max(0, data.result.trials - failed) or 'none'} of {settings} measured"
 
 
 def print_next(data: ExportInput, storage: str | None) -> None:
@@ -130,9 +145,11 @@ def best_effects(data: ExportInput) -> list[Effect]:
 
 
 def effect_lines(data: ExportInput) -> list[str]:
-    """The same in words, knobs of the same fate together."""
+    """The same in words, knobs of the same fate together, without what nobody chose."""
     fates: dict[str, list[str]] = {}
     for effect in best_effects(data) if data.result.best else []:
+        if _goes_without_saying(data, effect):
+            continue
         seen = ""
         if effect.observed is not None and effect.observed != effect.asked:
             seen = f", came to {effect.observed}"
@@ -140,6 +157,16 @@ def effect_lines(data: ExportInput) -> list[str]:
         fate = f"{_VERDICTS[effect.verdict]}{seen}{why}"
         fates.setdefault(fate, []).append(f"{effect.knob}={effect.asked}")
     return [f"{', '.join(names)}: {fate}" for fate, names in fates.items()]
+
+
+def _goes_without_saying(data: ExportInput, effect: Effect) -> bool:
+    """True for a knob that had one possible value, where nobody fixed it and nothing is wrong."""
+    if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN):
+        return False
+    domains = {knob.name: knob.domain for knob in data.spec.knobs}
+    domain = domains.get(effect.knob)
+    single = domain is not None and len(space.values(domain)) == 1
+    return single and effect.knob not in data.spec.fixed.as_dict()
 
 
 def left_out(data: ExportInput) -> list[tuple[str, str]]:
