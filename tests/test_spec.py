@@ -149,9 +149,9 @@ def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
         ({"name": "a b"}, "--name 'a b'", ""),
         ({"name": "../x"}, "--name '../x'", ""),
         ({"name": ""}, "--name ''", ""),
-        ({"log": "/tmp/log"}, "--log '/tmp/log'", ""),
-        ({"log": "../log"}, "--log '../log'", ""),
-        ({"log": ""}, "--log ''", ""),
+        ({"log": "/tmp/log"}, "log '/tmp/log'", ""),
+        ({"log": "../log"}, "log '../log'", ""),
+        ({"log": ""}, "log ''", ""),
         ({"objective": "magic"}, "magic", ""),
         ({"knobs": ("omp_threads",)}, "'omp_threads'", "--knob omp_threads=1..16"),
         ({"knobs": ("omp_threads=",)}, "empty", ""),
@@ -427,6 +427,31 @@ def test_the_file_says_it_all(tmp_path: Path) -> None:
         "opencv_threads": "no OpenCV",
         "communicator": "the command has no {communicator}",
     }
+
+
+@pytest.mark.parametrize(
+    ("values", "option", "word", "hint"),
+    [
+        ('["none", "weird"]', "bind_to", "bind: bind_to=weird: openmpi knows none, core", ""),
+        ('["none", "cor"]', "bind_to", "bind_to=cor", "'core'"),
+        ("[1, 2]", "bind_to", "bind_to=1", ""),
+        ('["none"]', "bogus", "bind: launcher_option 'bogus'", "bind_to"),
+        ('["none"]', "bindto", "bind: launcher_option 'bindto'", "'bind_to'"),
+    ],
+)
+def test_the_launcher_is_asked_before_anything_runs(
+    tmp_path: Path, values: str, option: str, word: str, hint: str
+) -> None:
+    text = f'[knobs.bind]\nvalues = {values}\nlauncher_option = "{option}"'
+    error = refused(*OWN, file=toml(tmp_path, text))
+    assert word in error.message
+    assert hint in error.hint
+
+
+def test_a_binding_of_the_users_own_is_not_tuned_as_well(tmp_path: Path) -> None:
+    text = '[knobs.bind]\nvalues = ["none", "core"]\nlauncher_option = "bind_to"'
+    error = refused(*OWN, file=toml(tmp_path, text), mpirun_args=("--bind-to", "core"))
+    assert "bind too" in error.message
 
 
 def test_the_command_line_wins(tmp_path: Path) -> None:

@@ -53,7 +53,12 @@ class Launcher(Protocol):
         options: Mapping[str, Value],
         program: Sequence[str],
     ) -> tuple[str, ...]:
-        """The whole command. ``options``: ``{"bind_to": "none" | "core" | "socket" | "numa"}``."""
+        """The whole command. ``options``: ``{"bind_to": "none" | "core" | "socket" | "numa"}``.
+
+        Raises:
+            UsageError: An option or a value of one that this MPI does not have. Every value
+                of a study is tried before its first launch.
+        """
 
     def environment(self, info: LauncherInfo) -> dict[str, str]:
         """What mpirun's environment must hold besides the user's own."""

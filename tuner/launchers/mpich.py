@@ -40,7 +40,7 @@ class MPICH:
         """The whole command; Hydra takes no ``--`` before the program.
 
         Raises:
-            UsageError: ``bind_to`` is unknown, or set by the user's own arguments as well.
+            UsageError: An unknown option or value, or one that the user's own arguments set.
         """
         return (
             info.mpirun,

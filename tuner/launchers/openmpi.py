@@ -51,7 +51,7 @@ class OpenMPI:
         """The whole command.
 
         Raises:
-            UsageError: ``bind_to`` is unknown, or set by the user's own arguments as well.
+            UsageError: An unknown option or value, or one that the user's own arguments set.
         """
         root = ("--allow-run-as-root",) if os.geteuid() == 0 else ()
         return (

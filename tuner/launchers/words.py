@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from tuner.errors import UsageError
+from tuner.errors import UsageError, suggestion
 from tuner.model import LauncherInfo, Value
 
 
@@ -15,11 +15,20 @@ def binding(
     """The flag that binds ranks to cores, or does not; the user's own arguments win over none.
 
     Raises:
-        UsageError: ``bind_to`` is unknown, or set by the user's own arguments as well.
+        UsageError: An option besides ``bind_to``, an unknown value of it, or it is set by the
+            user's own arguments as well.
     """
+    for option in options:
+        if option != "bind_to":
+            raise UsageError(
+                f"launcher_option {option!r}: {info.kind} knows no such option.",
+                suggestion(option, ["bind_to"]),
+            )
     wanted = str(options.get("bind_to", "none"))
     if wanted not in words:
-        raise UsageError(f"bind_to={wanted}: {info.kind} knows {', '.join(words)}", "")
+        raise UsageError(
+            f"bind_to={wanted}: {info.kind} knows {', '.join(words)}", suggestion(wanted, words)
+        )
     if not sets_option(info.extra_args, "bind-to"):
         return (flag, words[wanted])
     if wanted != "none":

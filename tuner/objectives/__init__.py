@@ -8,7 +8,7 @@ theirs through the entry point group ``tuner.objectives`` (name -> a callable th
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from tuner.errors import UsageError
@@ -45,11 +45,11 @@ def objective_for(spec: ObjectiveSpec) -> Objective:
     Raises:
         UsageError: No such objective, or a file name that leads out of the output folder.
     """
-    name = Path(spec.filename)
-    if not spec.filename or name.is_absolute() or ".." in name.parts:
+    path = PurePosixPath(spec.filename)
+    if not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.filename:
         raise UsageError(
-            f"log {spec.filename!r} is not a file below the output folder",
-            "give its name as the program writes it below {out}, such as log",
+            f"The log {spec.filename!r} is no name of a file below the output folder.",
+            "Give it as the program writes it below {out}: --log log.jsonl.",
         )
     make = SHIPPED.get(spec.kind) or _from_entry_points(spec.kind)
     if make is None:

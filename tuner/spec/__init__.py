@@ -9,14 +9,22 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tuner import command as templates
 from tuner import render, space
 from tuner.errors import UsageError
 from tuner.machine import this_machine
-from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec
+from tuner.model import (
+    Knob,
+    LauncherInfo,
+    LauncherOption,
+    Layout,
+    Machine,
+    ObjectiveSpec,
+    StudySpec,
+)
 from tuner.spec import naming, program, selection
 
 if TYPE_CHECKING:
@@ -109,13 +117,16 @@ def build_spec(
     used = templates.placeholders((*template, *job))
     mpirun = _first(options.mpirun, file.mpirun, None)
     mpirun_args = options.mpirun_args or file.mpirun_args
+    launcher = find(mpirun, mpirun_args, program_path, environ)
+    knobs = space.resolve(chosen.knobs, machine, layout, own=chosen.own)
+    _check_launcher_options(launcher, layout, knobs)
     return StudySpec(
         name=_name(options, None if typed else file.name, template, layout),
         command=program.resolved(template, template[0], program_path),
-        launcher=find(mpirun, mpirun_args, program_path, environ),
+        launcher=launcher,
         layout=layout,
         machine=machine,
-        knobs=space.resolve(chosen.knobs, machine, layout, own=chosen.own),
+        knobs=knobs,
         fixed=chosen.fixed,
         job=program.resolved(job, template[0], program_path),
         objective=_objective(options, file),
@@ -127,6 +138,21 @@ def build_spec(
         environment=tuple(render.recorded_environment(environ).items()),
         **limits,
     )
+
+
+def _check_launcher_options(launcher: LauncherInfo, layout: Layout, knobs: Sequence[Knob]) -> None:
+    """Have the launcher refuse an option or a value now, and not after some launches."""
+    from tuner.launchers import launcher_for
+
+    for knob in knobs:
+        if not isinstance(knob.route, LauncherOption):
+            continue
+        for value in space.values(knob.domain):
+            options = {**render.LAUNCHER_DEFAULTS, knob.route.option: value}
+            try:
+                launcher_for(launcher).argv(launcher, layout.ranks, options, ())
+            except UsageError as error:
+                raise UsageError(f"{knob.name}: {error.message}", error.hint) from error
 
 
 def _first(typed: T | None, filed: T | None, default: T) -> T:
@@ -193,13 +219,7 @@ def _objective(options: RunOptions, file: StudyFile) -> ObjectiveSpec:
         key=_first(None, entry.key, default.key),
         filename=_first(options.log, entry.filename, default.filename),
     )
-    path = PurePosixPath(spec.filename)
-    if not path.name or path.is_absolute() or ".." in path.parts:
-        raise UsageError(
-            f"--log {spec.filename!r}: must be the name of a file below {{out}}.",
-            "Such as --log log.jsonl.",
-        )
-    objective_for(spec)  # an unknown kind is refused here, and not at the first launch
+    objective_for(spec)  # what it refuses is refused here, and not at the first launch
     return spec
 
 
