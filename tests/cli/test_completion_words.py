@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,14 @@ def test_options_of_a_command(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> No
         "csv",
         "md",
     ]
+
+
+def test_formats_of_other_packages_are_completed(
+    tune: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = EntryPoint("yaml", "their.package:export", "tuner.exporters")
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [theirs])
+    assert complete(tune, monkeypatch, "export", "--format", "y") == ["yaml"]
 
 
 def test_knobs(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from tests.cli.conftest import Tune, store_study
 from tests.study_samples import setting, study
+from tuner import exporters
+from tuner.cli import outfile
 from tuner.model import BASELINE
 
 
@@ -69,6 +71,63 @@ def test_a_file_is_replaced_whole_and_no_draft_stays(
     export(tune, database, "-o", "out/a.md")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.md"]
     assert "old" not in (tmp_path / "out" / "a.md").read_text()
+
+
+def test_a_link_stays_and_its_target_is_written(tune: Tune, database: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    for name, target in (("old.md", "out/old.md"), ("new.md", "out/new.md")):
+        (tmp_path / name).symlink_to(target)
+    (tmp_path / "out" / "old.md").write_text("old")
+    for name in ("old.md", "new.md"):
+        assert export(tune, database, "-o", name)[0] == 0
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / "out" / name).read_text().startswith("- ")
+
+
+def test_a_link_to_itself_is_one_error(tune: Tune, database: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.md").symlink_to("a.md")
+    assert "cannot write a.md: " in export(tune, database, "-o", "a.md")[2]
+
+
+def test_a_pipe_stays_and_takes_the_text(tune: Tune, database: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    code, _, _ = export(tune, database, "-o", "pipe", "--format", "args")
+    text = os.read(reader, 1000)
+    os.close(reader)
+    assert (code, text) == (0, b"-j 1 --communicator naive\n")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_a_device_stays(tune: Tune, database: Path, tmp_path: Path) -> None:
+    """Also where root, who could replace it, asks."""
+    (tmp_path / "null").symlink_to("/dev/null")
+    assert export(tune, database, "-o", "null")[0] == 0
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    assert (tmp_path / "null").is_symlink()
+
+
+def test_the_name_of_stdout_is_stdout(
+    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is never opened, so that no mistake here can touch it."""
+    monkeypatch.setattr(outfile, "write", lambda *_: pytest.fail("it was opened"))
+    assert export(tune, database, "-o", "/dev/stdout", "--format", "args") == (
+        export(tune, database, "--format", "args")
+    )
+
+
+def test_a_file_keeps_its_permissions(tune: Tune, database: Path, tmp_path: Path) -> None:
+    for name in ("a.md", "a.sh"):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o640)
+        export(tune, database, "-o", name)
+    assert stat.S_IMODE((tmp_path / "a.md").stat().st_mode) == 0o640
+    assert stat.S_IMODE((tmp_path / "a.sh").stat().st_mode) == 0o750
+
+
+def test_the_help_names_every_shipped_format(tune: Tune) -> None:
+    assert "|".join(exporters.SHIPPED) in tune("export", "--help").out
 
 
 def test_a_missing_folder_is_one_error(tune: Tune, database: Path) -> None:

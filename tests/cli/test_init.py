@@ -34,5 +34,13 @@ def test_force_overwrites(tune: Tune, tmp_path: Path) -> None:
     assert (tmp_path / "my.toml").read_text() != "mine"
 
 
+def test_a_link_stays(tune: Tune, tmp_path: Path) -> None:
+    (tmp_path / "theirs.toml").write_text("theirs")
+    (tmp_path / "my.toml").symlink_to("theirs.toml")
+    assert tune("init", "my.toml", "--force").code == 0
+    assert (tmp_path / "my.toml").is_symlink()
+    assert (tmp_path / "theirs.toml").read_text() != "theirs"
+
+
 def test_a_missing_folder_is_one_error(tune: Tune) -> None:
     assert tune("init", "no/such.toml").code == 2

@@ -20,8 +20,7 @@ from tuner.cli.options import option
 @option("--force", is_flag=True, help="Overwrite a file that exists.")
 def command(file: str, force: bool) -> None:
     """Write a study file."""
-    from tuner.cli import console
-    from tuner.cli.export import write
+    from tuner.cli import console, outfile
     from tuner.errors import UsageError
     from tuner.exporters import Export
     from tuner.study_file import template
@@ -29,6 +28,6 @@ def command(file: str, force: bool) -> None:
     path = Path(file)
     if path.exists() and not force:
         raise UsageError(f"{file} exists already", "name another file, or add --force")
-    write(path, Export(text=template(path.stem)))
+    outfile.write(path, Export(text=template(path.stem)))
     study = "" if file == "tune.toml" else f" --study {file}"
     console.err(f"wrote {file}; edit its command, then: tune{study}")

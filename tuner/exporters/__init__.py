@@ -1,7 +1,7 @@
 """Formats in which a result is handed over: each turns an ``ExportInput`` into text, no more.
 
 A format is a function ``ExportInput -> Export`` in a module of this package, named in
-``_SHIPPED``; other packages add theirs through the entry point group ``tuner.exporters``.
+``SHIPPED``; other packages add theirs through the entry point group ``tuner.exporters``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 #: The entry point group of formats that other packages bring.
 GROUP = "tuner.exporters"
 
-_SHIPPED = {
+#: The formats of this package: where each one is.
+SHIPPED = {
     "sh": "tuner.exporters.shell",
     "env": "tuner.exporters.dotenv",
     "json": "tuner.exporters.json",
@@ -93,7 +94,7 @@ def names() -> tuple[str, ...]:
     from importlib.metadata import entry_points
 
     others = sorted(point.name for point in entry_points(group=GROUP))
-    return (*_SHIPPED, *(name for name in others if name not in _SHIPPED))
+    return (*SHIPPED, *(name for name in others if name not in SHIPPED))
 
 
 def format_of(filename: str) -> str | None:
@@ -110,8 +111,8 @@ def exporter_for(name: str) -> Exporter:
     Raises:
         UsageError: There is no such format.
     """
-    if name in _SHIPPED:
-        module, _, function = _SHIPPED[name].partition(":")
+    if name in SHIPPED:
+        module, _, function = SHIPPED[name].partition(":")
         exporter: Exporter = getattr(importlib.import_module(module), function or "export")
         return exporter
     from importlib.metadata import entry_points

@@ -1,0 +1,67 @@
+"""Writes the files that the user asks for."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from tuner.errors import UsageError
+from tuner.exporters import Export
+
+
+def write(path: Path, export: Export) -> None:
+    """Write a plain file whole or not at all; a pipe or a device takes the text as it comes.
+
+    A link stays, and what it leads to is written. A file that exists keeps its permissions;
+    a script becomes executable for those who may read it.
+
+    Raises:
+        UsageError: The folder is missing, or the file cannot be written to.
+    """
+    data = export.text.encode("utf-8", "surrogateescape")
+    try:
+        mode = _mode(path)
+        if stat.S_ISDIR(mode):
+            raise UsageError(f"-o {path} is a folder", "name a file in it")
+        if not stat.S_ISREG(mode):
+            path.write_bytes(data)
+            return
+        permissions = stat.S_IMODE(mode)
+        if export.executable:
+            permissions |= (permissions & 0o444) >> 2
+        _replace(Path(os.path.realpath(path)), data, permissions)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}",
+            "make the folder, free space, or name another file",
+        ) from error
+
+
+def _mode(path: Path) -> int:
+    """The kind and the permissions of a file, or what a new one would have."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return stat.S_IFREG | (0o666 & ~_umask())
+
+
+def _replace(path: Path, data: bytes, permissions: int) -> None:
+    """Put a new file in the place of ``path``; on an error nothing has changed."""
+    handle, draft = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            os.fchmod(file.fileno(), permissions)
+        Path(draft).replace(path)
+    except OSError:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """The umask, which can only be read by setting it; nothing else runs in this process."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
