@@ -60,7 +60,8 @@ def test_the_program_may_be_called_like_a_command(
 
 
 @pytest.mark.parametrize(
-    ("text", "limit_s"), [("90", 90), ("90s", 90), ("2m", 120), ("1.5m", 90), ("1h", 3600)]
+    ("text", "limit_s"),
+    [("90", 90), ("90s", 90), ("2m", 120), ("1.5m", 90), (".5s", 0.5), ("1h", 3600)],
 )
 def test_a_limit_has_units(
     monkeypatch: pytest.MonkeyPatch, tune: Tune, text: str, limit_s: float

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +9,7 @@ import click
 
 from tuner.cli.app import GroupedOption
 from tuner.errors import UsageError
+from tuner.units import parse_time_s
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -22,8 +21,6 @@ else:  # generic from click 8.4 on only
     NumberType = TextType = click.ParamType
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-_UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 class Seconds(NumberType):
@@ -37,14 +34,13 @@ class Seconds(NumberType):
         """Read the text; anything but a positive finite time is refused."""
         if isinstance(value, float):
             return value
-        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|m|min|h|)", str(value).strip())
-        limit_s = float(match[1]) * _UNITS_S[match[2]] if match else math.nan
-        if not (limit_s > 0 and math.isfinite(limit_s)):
+        try:
+            return parse_time_s(str(value))
+        except ValueError as error:
             where = param.opts[0] if param is not None else "time"
             raise UsageError(
                 f"{where}: not a positive time: {value!r}", "examples: 90, 90s, 1.5m, 2h"
-            )
-        return limit_s
+            ) from error
 
 
 class StudyName(TextType):
