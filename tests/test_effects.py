@@ -31,7 +31,8 @@ def rank(number: int = 0, **seen: object) -> RankView:
 
 
 def blas(number: int, threads: int, **seen: object) -> RankView:
-    return rank(number, blas_threads=threads, pools=((NUMPY, threads),), **seen)
+    pools = ((NUMPY, threads),)
+    return rank(number, blas_threads=threads, pools=pools, reported=True, **seen)
 
 
 def judge(knob: str, asked: int | str, *ranks: RankView, cores: int = 4) -> Effect:
@@ -97,7 +98,14 @@ def test_a_program_without_the_library_says_so() -> None:
     assert "does not load OpenCV" in unused.reason
     by_workers = judge("opencv_threads", 2, blas(0, 2, opencv_loaded=True))
     assert by_workers.verdict is Verdict.NOT_OBSERVABLE
-    assert "no BLAS" in judge("omp_threads", 2, rank(0, opencv_threads=2)).reason
+    assert "no BLAS" in judge("omp_threads", 2, rank(0, opencv_threads=2, reported=True)).reason
+
+
+def test_a_rank_that_reported_nothing_but_itself_has_reported() -> None:
+    """Pure Python without MPI: no pool, no OpenCV, and that is known."""
+    bare = rank(0, reported=True)
+    assert judge("opencv_threads", 2, bare).verdict is Verdict.OVERRIDDEN
+    assert "no BLAS" in judge("omp_threads", 2, bare).reason
 
 
 def test_opencv_is_judged_by_its_own_count() -> None:
@@ -107,9 +115,10 @@ def test_opencv_is_judged_by_its_own_count() -> None:
 
 
 def test_workers_are_a_lower_bound_only() -> None:
-    assert judge("iterator_workers", 2, rank(0, children=5)).verdict is Verdict.HONOURED
+    many = judge("iterator_workers", 2, rank(0, children=5), rank(1, children=6))
+    assert (many.verdict, many.observed) == (Verdict.HONOURED, 5)
     few = judge("iterator_workers", 4, rank(0, children=5), rank(1, children=3))
-    assert few.verdict is Verdict.NOT_OBSERVABLE
+    assert (few.verdict, few.observed) == (Verdict.NOT_OBSERVABLE, 3)
     assert "3 child processes" in few.reason
     assert judge("iterator_workers", 4).verdict is Verdict.NOT_OBSERVABLE
 
@@ -154,5 +163,6 @@ def test_there_is_one_effect_for_each_knob_set(
     assert tuple((effect.knob, effect.asked) for effect in found) == Setting.of(values).items
     for effect in found:
         unused = effect.reason == "the program does not load OpenCV"
-        unseen = effect.verdict is Verdict.NOT_OBSERVABLE
+        few = "child processes" in effect.reason
+        unseen = effect.verdict is Verdict.NOT_OBSERVABLE and not few
         assert (effect.observed is None) == (unseen or unused)

@@ -163,6 +163,7 @@ def test_reports_join_what_was_seen(tmp_path: Path, proc: Proc, watcher: Watcher
                 ("torch.libs/libgomp.so", 3),
             ),
             blas_limit=64,
+            reported=True,
         ),
     )
 
@@ -176,7 +177,20 @@ def test_opencv_in_any_process_of_a_rank_is_seen(tmp_path: Path, watcher: Watche
 
 def test_a_rank_too_short_to_be_sampled_has_its_report(tmp_path: Path, watcher: Watcher) -> None:
     report(tmp_path, 1, pools=None, mpi=None)
-    assert watcher.result().ranks == (RankView(1, 0, 0, ()),)
+    assert watcher.result().ranks == (RankView(1, 0, 0, (), reported=True),)
+
+
+def test_a_helpers_report_is_not_that_of_the_program(
+    tmp_path: Path, proc: Proc, watcher: Watcher
+) -> None:
+    """A shell or C++ rank may run a small Python: what that lacks, the rank may have."""
+    for rank in range(3):
+        proc.add(FAR + 10 * rank, PMI_RANK=rank, PMI_SIZE=3)
+    watcher.sample([FAR, FAR + 10, FAR + 20])
+    report(tmp_path, 0, pid=FAR, pools=[], mpi=None)
+    report(tmp_path, 1, pid=FAR + 11, pools=[], mpi=None)
+    report(tmp_path, 2, pid=FAR + 21, pools=[{"library": NUMPY, "threads": 1}])
+    assert [rank.reported for rank in watcher.result().ranks] == [True, False, True]
 
 
 JSON = st.recursive(

@@ -66,7 +66,7 @@ def _unseen(reason: str) -> _Seen:
 def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     seen = [rank for rank in ranks if rank.pools]
     if not seen:
-        reported = any(_has_reported(rank) for rank in ranks)
+        reported = any(rank.reported for rank in ranks)
         return _unseen(_NO_POOL if reported else _NO_REPORT)
     for rank in seen:
         counts = [threads for _, threads in _own_pools(rank)]
@@ -89,17 +89,13 @@ def _opencv(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     if not seen:
         if any(rank.opencv_loaded for rank in ranks):
             return _unseen("OpenCV is loaded by child processes, which do not report")
-        if any(_has_reported(rank) for rank in ranks):
+        if any(rank.reported for rank in ranks):
             return None, Verdict.OVERRIDDEN, "the program does not load OpenCV"
         return _unseen(_NO_REPORT)
     for rank, observed in seen:
         if observed != asked:
             return _differs(asked, observed, rank, machine)
     return asked, Verdict.HONOURED, ""
-
-
-def _has_reported(rank: RankView) -> bool:
-    return bool(rank.pools or rank.opencv_threads is not None or rank.mpi_library)
 
 
 def _differs(asked: int, observed: int, rank: RankView, machine: Machine) -> _Seen:
@@ -119,12 +115,16 @@ def _differs(asked: int, observed: int, rank: RankView, machine: Machine) -> _Se
 def _workers(asked: int, ranks: Sequence[RankView], _machine: Machine) -> _Seen:
     # Only a lower bound can be told: a rank has other children too, and short-lived ones are
     # not always seen.
+    # The count alone proves little: tuner.pooling compares those of all launches.
     seen = [rank.children for rank in ranks if rank.threads]
-    if seen and min(seen) >= asked:
-        return asked, Verdict.HONOURED, ""
     if not seen:
         return _unseen("no rank was seen while it ran")
-    return _unseen(f"a rank was seen with {min(seen)} child processes at most")
+    fewest = min(seen)
+    if fewest >= asked:
+        reason = "" if fewest == asked else f"each rank had {fewest} child processes or more"
+        return fewest, Verdict.HONOURED, reason
+    reason = f"a rank was seen with {fewest} child processes at most"
+    return fewest, Verdict.NOT_OBSERVABLE, reason
 
 
 _Judge = Callable[[int, Sequence[RankView], Machine], _Seen]

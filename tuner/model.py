@@ -256,7 +256,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Effect:
-    """What was seen of one knob: ``observed`` is ``None`` where nothing could be seen."""
+    """What was seen of one knob.
+
+    ``observed`` is what a rank was seen with, ``None`` where nothing could be seen. Where it
+    is a lower bound (child processes: a rank has others too, and not all are seen), the verdict
+    is honoured from ``asked`` upwards and not observable below.
+    """
 
     knob: str
     asked: Value
@@ -280,6 +285,7 @@ class RankView:
     mpi_library: str | None = None
     pools: tuple[tuple[str, int], ...] = ()  # (library, threads)
     blas_limit: int | None = None  # the most threads the BLAS was built for
+    reported: bool = False  # from inside by the probe: what it does not name is not there
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,13 @@ def _view(
         mpi_library=library if isinstance(library := mpi.get("library"), str) else None,
         pools=tuple((name, threads) for name, threads, _ in pools),
         blas_limit=blas[0][2] if blas else None,
+        reported=bool(report) and (bool(mpi or pools) or _is_of_the_rank_itself(report, seen)),
     )
+
+
+def _is_of_the_rank_itself(report: Mapping[str, Any], seen: _Rank | None) -> bool:
+    """False for that of a Python which only helps a program in another language."""
+    return seen is None or report.get("pid") == seen.root.pid
 
 
 def _pools(found: Any) -> list[tuple[str, int, int | None]]:

@@ -151,7 +151,7 @@ def effect_lines(data: ExportInput) -> list[str]:
         if _goes_without_saying(data, effect):
             continue
         seen = ""
-        if effect.observed is not None and effect.observed != effect.asked:
+        if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN) and effect.observed is not None:
             seen = f", came to {effect.observed}"
         why = f" ({effect.reason})" if effect.reason else ""
         fate = f"{_VERDICTS[effect.verdict]}{seen}{why}"
