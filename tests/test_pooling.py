@@ -137,6 +137,49 @@ def test_what_cannot_be_observed_is_no_evidence() -> None:
     assert pooled(effect, overridden(1, 2)).dropped
 
 
+def workers(asked: int, children: int) -> Effect:
+    """As tuner.effects judges them: a lower bound."""
+    verdict = Verdict.HONOURED if children >= asked else Verdict.NOT_OBSERVABLE
+    return Effect("workers", asked, children, verdict)
+
+
+def test_the_same_processes_whatever_is_asked_drop_the_knob() -> None:
+    pooling = pooled(workers(1, 8), workers(2, 8), workers(4, 8))
+    reason = "each rank had 8 child processes whether 1, 2 or 4 was asked for"
+    assert pooling.dropped == (("workers", reason),)
+    assert pooling.canonical(Setting.of({"omp": 1, "workers": 3})) == Setting.of({"omp": 1})
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        [(1, 8), (4, 8)],  # two launches: chance
+        [(1, 8), (1, 8), (1, 8)],  # nothing else was asked
+        [(1, 8), (2, 8), (3, 8)],  # `max(j, 3)` would look the same below its end
+        [(2, 8), (3, 8), (4, 8)],
+        [(1, 8), (2, 8), (4, 7)],  # one launch differs
+        [(1, 3), (2, 3), (4, 3)],  # too few for workers: they may be threads
+        [(1, 0), (2, 0), (4, 0)],
+    ],
+)
+def test_weak_evidence_drops_nothing(seen: list[tuple[int, int]]) -> None:
+    assert pooled(*(workers(*pair) for pair in seen)).dropped == ()
+
+
+def test_helpers_of_multiprocessing_are_no_workers() -> None:
+    """A sample taken before the workers came sees a fork server and a resource tracker."""
+    spec = replace(SPEC, knobs=(replace(WORKERS, domain=IntRange(1, 2)),))
+    early = [workers(1, 2), workers(2, 2), workers(1, 2), workers(2, 2)]
+    assert pooled(*early, spec=spec).dropped == ()
+    assert pooled(*early, workers(2, 6), spec=spec).dropped == ()
+
+
+def test_a_fixed_worker_count_is_not_judged() -> None:
+    spec = replace(SPEC, fixed=Setting.of({"workers": 4}))
+    seen = [workers(1, 8), workers(2, 8), workers(4, 8)]
+    assert pooled(*seen, spec=spec).dropped == ()
+
+
 def test_fixed_knobs_stay_as_they_are() -> None:
     spec = replace(SPEC, fixed=Setting.of({"omp": 8}))
     for effect in (capped(8, 2), overridden(8, 2)):
@@ -191,6 +234,32 @@ def test_canonical_is_idempotent(seen: list[Effect], setting: Setting) -> None:
 def test_the_order_of_the_launches_does_not_matter(pair: tuple[list[Effect], list[Effect]]) -> None:
     given_order, other_order = (pooled(*effects) for effects in pair)
     assert given_order == other_order
+
+
+@given(st.lists(st.integers(1, 4)), st.sampled_from([1, 2]), st.integers(0, 3), st.data())
+def test_workers_that_are_really_started_are_never_dropped(
+    asked: list[int], each: int, helpers: int, data: st.DataObject
+) -> None:
+    """One process or two a worker, with helpers: also where one launch was seen in part."""
+    asked = [1, 4, 1, 4, *asked]
+    children = [each * value + helpers for value in asked]
+    assert pooled(*map(workers, asked, children)).dropped == ()
+    late = data.draw(st.integers(0, len(asked) - 1))
+    children[late] = data.draw(st.integers(0, children[late]))
+    assert pooled(*map(workers, asked, children)).dropped == ()
+
+
+def test_effects_of_another_domain_are_passed_over() -> None:
+    spec = replace(SPEC, knobs=(replace(WORKERS, domain=Choice(("few", "many"))),))
+    assert pooled(workers(1, 8), workers(2, 8), workers(4, 8), spec=spec).dropped == ()
+
+
+@given(st.lists(st.integers(1, 4), max_size=12), st.integers(4, 64))
+def test_workers_of_the_programs_own_choice_are_dropped_once_both_ends_were_tried(
+    asked: list[int], children: int
+) -> None:
+    dropped = pooled(*(workers(value, children) for value in asked)).dropped
+    assert bool(dropped) == (len(asked) >= 3 and {1, 4} <= set(asked))
 
 
 def omp_domains() -> st.SearchStrategy[Domain]:

@@ -7,8 +7,9 @@ samples of settings with the same form are samples of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tuner.model import (
     Effect,
@@ -22,6 +23,12 @@ from tuner.model import (
     Verdict,
 )
 from tuner.space import values
+
+#: Fewer launches may show the same number of processes by chance: they are sampled.
+LEAST_LAUNCHES = 3
+#: Python's multiprocessing has a fork server and a resource tracker beside its workers. A
+#: sample taken early sees these alone, whatever was asked.
+MOST_HELPERS = 2
 
 
 @dataclass(frozen=True)
@@ -61,9 +68,11 @@ class Pooling:
         dropped: list[tuple[str, str]] = []
         notes: list[str] = []
         observed = _by_knob(effects)
-        for name in (knob.name for knob in spec.knobs if knob.name not in fixed):
-            seen = observed.get(name, [])
+        for knob in (knob for knob in spec.knobs if knob.name not in fixed):
+            name = knob.name
+            seen = [e for e in observed.get(name, []) if e.verdict is not Verdict.NOT_OBSERVABLE]
             reason, note = _override(name, seen)
+            reason = reason or _unmoved(knob, observed.get(name, []))
             if reason:
                 dropped.append((name, reason))
                 continue
@@ -88,17 +97,26 @@ class Pooling:
         cap = self.caps.get(name)
         if cap is None or name in self.fixed or not isinstance(value, int) or value < cap:
             return value
-        domain = next(knob.domain for knob in self.knobs if knob.name == name)
-        alike = (other for other in values(domain) if isinstance(other, int) and other >= cap)
-        return min(alike, default=value)
+        return self._least_alike.get(name, value)
+
+    @cached_property
+    def _least_alike(self) -> dict[str, int]:
+        """Per capped knob the smallest value of its domain at or above the cap."""
+        found = {}
+        for knob in self.knobs:
+            cap = self.caps.get(knob.name)
+            if cap is None:
+                continue
+            alike = [v for v in values(knob.domain) if isinstance(v, int) and v >= cap]
+            if alike:
+                found[knob.name] = min(alike)
+        return found
 
 
 def _by_knob(effects: Iterable[Effect]) -> dict[str, list[Effect]]:
-    """What was observed, by knob; what could not be is no evidence."""
     seen: dict[str, list[Effect]] = {}
     for effect in effects:
-        if effect.verdict is not Verdict.NOT_OBSERVABLE:
-            seen.setdefault(effect.knob, []).append(effect)
+        seen.setdefault(effect.knob, []).append(effect)
     return seen
 
 
@@ -128,6 +146,29 @@ def _override(name: str, seen: list[Effect]) -> tuple[str, str]:
     used = came_to.pop()
     why = "the program does not use it" if used is None else f"the program always uses {used}"
     return reason or why, ""
+
+
+def _unmoved(knob: Knob, effects: Sequence[Effect]) -> str:
+    """Why the knob is dropped, where the ranks had the same child processes whatever was asked.
+
+    Only a lower bound of them is known, so equality with what was asked proves a knob no more
+    than a larger number disproves it: a worker may bring helpers, or come once for training
+    and once for testing. But more workers are more processes. So nothing less is believed
+    than one number, large enough for all that was asked and no count of mere helpers, in at
+    least ``LEAST_LAUNCHES`` launches with both ends of the domain among them.
+    """
+    asked = {effect.asked for effect in effects if isinstance(effect.asked, int)}
+    counts = {effect.observed for effect in effects if isinstance(effect.observed, int)}
+    domain = [value for value in values(knob.domain) if isinstance(value, int)]
+    launches = sum(effect.observed is not None for effect in effects)
+    if len(counts) != 1 or len(asked) < 2 or not domain or launches < LEAST_LAUNCHES:
+        return ""
+    (count,) = counts
+    if count <= MOST_HELPERS or count < max(asked) or not {min(domain), max(domain)} <= asked:
+        return ""
+    texts = [str(value) for value in sorted(asked)]
+    wanted = f"{', '.join(texts[:-1])} or {texts[-1]}"
+    return f"each rank had {count} child processes whether {wanted} was asked for"
 
 
 def _cap(name: str, seen: list[Effect], least: int) -> tuple[int | None, str]:
