@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,22 +53,25 @@ def test_nothing_measured_has_no_estimate() -> None:
     assert stats.estimate_s([]) is None
 
 
-@given(times, st.floats(0.5, 2.0))
-def test_the_spread_scales_with_the_times(values: list[float], factor: float) -> None:
-    spread = stats.spread_s(samples(values))
-    scaled = stats.spread_s(samples([value * factor for value in values]))
-    if len(values) < 2:
-        assert spread is None
-    else:
-        assert spread is not None and spread >= 0
-        assert scaled == pytest.approx(spread * factor, abs=1e-6)
+def test_a_launch_that_ended_early_fails_whenever_that_shows() -> None:
+    early = record(1, BASELINE, Finished(0.5, 60), Purpose.BASELINE)
+    full, failed = record(2, A, 1.0), record(3, B, CRASH)
+    assert stats.judged([early]) == (early,)
+    short, *others = stats.judged([early, full, failed])
+    assert others == [full, failed]
+    assert short == replace(early, outcome=replace(early.outcome, ending=short.outcome.ending))
+    assert isinstance(short.outcome.ending, Failed)
+    assert short.outcome.ending.kind is FailureKind.SHORT
+    assert "iteration 60, another launch reached 100" in short.outcome.ending.reason
 
 
-def test_one_outlier_hardly_moves_the_spread() -> None:
-    calm = stats.spread_s(samples([1.0, 1.1, 0.9, 1.0, 1.05]))
-    wild = stats.spread_s(samples([1.0, 1.1, 0.9, 1.0, 30.0]))
-    assert calm is not None and wild is not None
-    assert wild < 3 * calm
+@given(st.lists(st.integers(1, 5), max_size=8))
+def test_judging_twice_changes_nothing(lengths: list[int]) -> None:
+    launches = [record(n, A, Finished(1.0, length)) for n, length in enumerate(lengths, 1)]
+    once = stats.judged(launches)
+    assert stats.judged(once) == once
+    assert stats.full_length(once) == max(lengths, default=None)
+    assert [bool(r.outcome.samples) for r in once] == [n == max(lengths) for n in lengths]
 
 
 def test_launches_of_one_canonical_setting_are_pooled() -> None:

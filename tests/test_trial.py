@@ -224,6 +224,11 @@ def test_a_log_that_ends_early_is_no_result(bench: Bench) -> None:
     assert "iteration 20 of 40" in ending.reason
 
 
+def test_a_longer_run_than_those_before_is_a_result(bench: Bench) -> None:
+    bench.expected = 10
+    assert bench.run(log(1.0, 2.0)).ending == Finished(2.0, 20)
+
+
 def test_the_limit_ends_it(bench: Bench) -> None:
     bench.limit_s = 1.0
     ending = bench.fails(log(0.5), code=None)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
-from tuner.model import Failed, FailureKind, LaunchRecord, Measurement, Purpose, Sample, Setting
-
-#: Scales the median absolute deviation to the standard deviation of a normal distribution
-#: (1 / Phi^-1(3/4); Rousseeuw & Croux, JASA 88, 1993).
-MAD_TO_SD = 1.4826
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Finished,
+    LaunchRecord,
+    Measurement,
+    Purpose,
+    Sample,
+    Setting,
+)
 
 #: The purposes whose settings count against ``--trials``.
 TRIALS = frozenset({Purpose.GUESS, Purpose.SEARCH})
@@ -20,12 +26,33 @@ def estimate_s(samples: Sequence[Sample]) -> float | None:
     return statistics.median(s.elapsed_s for s in samples) if samples else None
 
 
-def spread_s(samples: Sequence[Sample]) -> float | None:
-    """The ± beside a median: scaled median absolute deviation, ``None`` below two samples."""
-    if len(samples) < 2:
-        return None
-    middle = statistics.median(s.elapsed_s for s in samples)
-    return MAD_TO_SD * statistics.median(abs(s.elapsed_s - middle) for s in samples)
+def full_length(records: Iterable[LaunchRecord]) -> int | None:
+    """The iterations of a full launch: the most that one made, ``None`` before the first.
+
+    Thrown-away launches count too: they ran the same program.
+    """
+    return max((s.iterations for r in records for s in r.outcome.samples), default=None)
+
+
+def judged(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
+    """The launches, those that ended before the full length as the failures they are.
+
+    How long a launch is may show only later: the first to finish may have stopped early.
+    """
+    launches = tuple(records)
+    length = full_length(launches)
+    return tuple(_judged(record, length) for record in launches)
+
+
+def _judged(record: LaunchRecord, length: int | None) -> LaunchRecord:
+    ending = record.outcome.ending
+    if not isinstance(ending, Finished) or length is None or ending.iterations >= length:
+        return record
+    short = Failed(
+        FailureKind.SHORT,
+        f"its log ends at iteration {ending.iterations}, another launch reached {length}",
+    )
+    return replace(record, outcome=replace(record.outcome, ending=short))
 
 
 def was_interrupted(record: LaunchRecord) -> bool:

@@ -56,7 +56,7 @@ def run(
         launch: What to run; its folder and output folder are made where they are missing.
         spec: The study, for its objective, knobs, machine and rank count.
         setting: What the launch was rendered from.
-        expected_iterations: The last iteration of a full run, where it is known.
+        expected_iterations: How far a run got at the furthest so far, where there was one.
         start: Starts the launch.
         clock: Seconds that only go forward.
         on_progress: Called with each new entry of the log.
@@ -88,8 +88,9 @@ def run(
     follower.report_progress()
     observation = follower.watcher.result()
     ending = stopped or _ending(exit_, launch, spec, objective, observation.ranks)
-    if isinstance(ending, Finished) and expected_iterations not in {None, ending.iterations}:
-        reason = f"its log ends at iteration {ending.iterations} of {expected_iterations}"
+    full = expected_iterations
+    if isinstance(ending, Finished) and full is not None and ending.iterations < full:
+        reason = f"its log ends at iteration {ending.iterations} of {full}"
         ending = Failed(FailureKind.SHORT, reason)
     if isinstance(ending, Failed):
         ending = replace(ending, log_tail=crash.tail(_output(launch)))
