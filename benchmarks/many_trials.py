@@ -123,7 +123,7 @@ def suggest(url: str) -> None:
         plan = Plan(
             replace(row.spec, trials=10**6),
             tuple(store.launches(SPEC.name, detail=False)),
-            row.void,
+            row.forgiven_until,
         )
         projection = Projection(store, SPEC.name)
         plan = replace(plan, records=projection.reconcile(plan, thorough=False))

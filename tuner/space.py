@@ -184,7 +184,14 @@ def contains(knobs: Sequence[Knob], fixed: Setting, setting: Setting) -> bool:
         return False
     if any(chosen[name] != value for name, value in fixed.items):
         return False
-    return all(chosen[knob.name] in values(knob.domain) for knob in knobs)
+    return all(_holds(knob.domain, chosen[knob.name]) for knob in knobs)
+
+
+def _holds(domain: Domain, value: Value) -> bool:
+    """True where a (resolved) domain has the value; a large range is not listed."""
+    if isinstance(domain, IntRange) and isinstance(domain.high, int):
+        return isinstance(value, int) and domain.low <= value <= domain.high
+    return value in values(domain)
 
 
 def guesses(spec: StudySpec) -> tuple[Setting, ...]:

@@ -71,12 +71,12 @@ def test_launches_come_back_as_they_were(store: Store) -> None:
 
 def test_studies_come_back_as_they_were(store: Store) -> None:
     row = store.create(SPEC)
-    assert row.spec == SPEC and row.state is StudyState.RUNNING and row.void == 0
+    assert row.spec == SPEC and row.state is StudyState.RUNNING and row.forgiven_until == 0
     store.set_state(SPEC.name, StudyState.FINISHED, "done")
     store.update_spec(replace(SPEC, trials=99))
-    store.set_void(SPEC.name, 7)
+    store.forgive(SPEC.name, 7)
     row = store.load(SPEC.name)
-    assert (row.state, row.reason, row.spec.trials, row.void) == (
+    assert (row.state, row.reason, row.spec.trials, row.forgiven_until) == (
         StudyState.FINISHED,
         "done",
         99,

@@ -32,6 +32,7 @@ from tuner.model import (
     Choice,
     Failed,
     FailureKind,
+    Finished,
     IntRange,
     LaunchRecord,
     Purpose,
@@ -261,6 +262,25 @@ def test_all_over_the_limit(tmp_path: Path) -> None:
     assert caught.value.exit_code == 4
 
 
+def test_a_launch_that_stopped_early_is_found_out_later(tmp_path: Path) -> None:
+    """Exit 0 and a whole log, but the warm-up, the baseline and a trial made less of the job."""
+    ends = iter([60, 60, 60])
+
+    def time_s(setting: Setting) -> float | Finished:
+        return Finished(0.01, length) if (length := next(ends, 0)) else surface(setting)
+
+    events: list[Any] = []
+    found = run(tmp_path, FakeRunner(time_s), on_event=events.append)
+    assert found.best is not None and found.best.elapsed_s == 1.0
+    assert found.baseline is not None and found.baseline.failure is not None
+    assert found.baseline.failure.kind is FailureKind.SHORT
+    assert any("the longest" in note.text for note in events_of(Note, events))
+    states = [t.state.name for t in optuna_trials(tmp_path)]
+    assert (states.count("FAIL"), states.count("COMPLETE")) == (1, 5)
+    with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
+        assert result(store, SPEC.name) == found
+
+
 # --- what came to the same ---------------------------------------------------------------
 
 
@@ -322,7 +342,36 @@ def test_names_beside_numbers_and_other_names_later(tmp_path: Path) -> None:
 
     assert run(tmp_path, FakeRunner(time_s), spec).trials == 9
     other = replace(spec, knobs=(replace(omp, domain=Choice((1, 2, 3))), workers))
-    assert run(tmp_path, FakeRunner(time_s), other).trials == 12
+    found = run(tmp_path, FakeRunner(time_s), other)
+    assert (found.trials, found.launches) == (9, 11 + 1 + 3)
+
+
+def test_a_further_knob_has_its_own_trials(tmp_path: Path) -> None:
+    omp, workers = SPEC.knobs
+    one = replace(SPEC, knobs=(workers,), trials=2)
+    assert run(tmp_path, FakeRunner(), one).trials == 2
+    runner = FakeRunner()
+    found = run(tmp_path, runner, replace(one, knobs=(omp, workers)))
+    assert len(runner.settings) == 3, "a warm-up and two trials"
+    assert found.trials == 2 and found.best is not None
+    assert set(found.best.setting.as_dict()) == {"omp_threads", "iterator_workers"}
+    assert any("2 of the settings tried before are outside" in note for note in found.notes)
+
+
+def test_another_fixed_value_has_its_own_trials(tmp_path: Path) -> None:
+    def fixed(workers: int) -> StudySpec:
+        return replace(SPEC, fixed=Setting.of({"iterator_workers": workers}), trials=1)
+
+    run(tmp_path, FakeRunner(), fixed(2))
+    found = run(tmp_path, FakeRunner(), fixed(1))
+    assert found.best is not None and found.best.setting.as_dict()["iterator_workers"] == 1
+
+
+def test_settings_that_all_fail_beside_defaults_that_work(tmp_path: Path) -> None:
+    spec = replace(SPEC, fixed=Setting.of({"iterator_workers": 2}), trials=2)
+    with pytest.raises(NothingMeasuredError, match=r"2 launches in a row .* exit status 1"):
+        run(tmp_path, FakeRunner(lambda s: 8.0 if s.is_baseline else crash(s)), spec)
+    assert run(tmp_path, FakeRunner(), spec).best is not None, "they get another chance"
 
 
 # --- interrupted -------------------------------------------------------------------------

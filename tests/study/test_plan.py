@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.study_surface import MACHINE, SPEC, capped, overridden, surface
-from tuner import space
 from tuner.model import (
     BASELINE,
     Choice,
@@ -24,11 +24,16 @@ from tuner.model import (
     Setting,
     StudySpec,
 )
+from tuner.space import guesses
 from tuner.study.plan import Plan, Step, Stop, all_over_the_limit, changes
 from tuner.study.sampler import Search
 
 CRASH = Failed(FailureKind.CRASHED, "exit status 1")
-POINTS = list(space.points(SPEC.knobs))
+POINTS = [
+    Setting.of({"omp_threads": threads, "iterator_workers": workers})
+    for threads in range(1, 5)
+    for workers in range(1, 4)
+]
 
 
 def record(
@@ -51,7 +56,7 @@ def after(*settings: Setting, spec: StudySpec = SPEC) -> Plan:
 
 def test_the_order_of_a_study() -> None:
     assert Plan(SPEC, ()).next() == Step(Purpose.BASELINE, BASELINE)
-    first, second = space.guesses(SPEC)
+    first, second = guesses(SPEC)
     assert after().next() == Step(Purpose.GUESS, first)
     assert after(first).next() == Step(Purpose.GUESS, second)
     assert after(first, second).next() == Step(Purpose.SEARCH, None)
@@ -125,11 +130,11 @@ def test_a_large_space_is_not_listed() -> None:
 
 def test_failures_that_are_forgotten() -> None:
     failures = tuple(record(n, POINTS[n], failed=CRASH) for n in range(1, 6))
-    assert Plan(SPEC, failures).failures() == failures
-    again = Plan(SPEC, failures, void=5)
-    assert again.failures() == () and again.trials == 0 and not again.tried
+    assert Plan(SPEC, failures).fruitless() == failures
+    again = Plan(SPEC, failures, forgiven_until=5)
+    assert again.fruitless() == () and again.trials == 0 and not again.tried
     mixed = (*failures, record(6, POINTS[7]))
-    assert Plan(SPEC, mixed).failures() == ()
+    assert Plan(SPEC, mixed).fruitless() == ()
 
 
 def test_only_the_limit() -> None:
@@ -137,6 +142,61 @@ def test_only_the_limit() -> None:
     assert all_over_the_limit([record(1, POINTS[0], failed=limit)])
     both = [record(1, POINTS[0], failed=limit), record(2, POINTS[1], failed=CRASH)]
     assert not all_over_the_limit(both)
+
+
+def test_a_capped_range_is_measured_in_one_go() -> None:
+    """Counting the settings of a wide range takes time in proportion to its width."""
+    omp, workers = SPEC.knobs
+    spec = replace(SPEC, knobs=(replace(omp, domain=IntRange(1, 10_000)), workers))
+    shown = Setting.of({"omp_threads": 10_000, "iterator_workers": 1})
+    made = record(2, shown, effects=tuple(capped("omp_threads", 5_000)(shown)))
+    plan = Plan(spec, (record(1, BASELINE, purpose=Purpose.BASELINE), made))
+    looked = 0
+
+    def count(frame: object, event: str, arg: object) -> None:
+        nonlocal looked
+        looked += event == "call"
+
+    sys.setprofile(count)
+    try:
+        assert plan.size == 5_000 * 3
+    finally:
+        sys.setprofile(None)
+    assert looked < 50 * 10_000
+
+
+def test_trials_of_another_space_do_not_count() -> None:
+    omp, workers = SPEC.knobs
+    old = [Setting.of({"iterator_workers": n}) for n in (1, 2)]
+    plan = after(*old, spec=replace(SPEC, trials=2))
+    assert (plan.trials, plan.outside, plan.most_trials) == (0, 2, 2)
+    assert isinstance(plan.next(), Step)
+    before = after(*old, spec=replace(SPEC, knobs=(workers,), trials=2))
+    assert (before.trials, before.outside) == (2, 0)
+    assert omp.name == "omp_threads"
+
+
+def test_a_space_without_a_choice_is_named_as_that() -> None:
+    effects = [
+        *overridden("iterator_workers", 2)(POINTS[0]),
+        *overridden("omp_threads", 4)(POINTS[0]),
+    ]
+    made = record(2, POINTS[0], effects=tuple(effects))
+    plan = Plan(SPEC, (record(1, BASELINE, purpose=Purpose.BASELINE), made))
+    assert plan.next() == Stop("no knob is left to tune")
+    fixed = replace(SPEC, fixed=POINTS[0])
+    assert after(POINTS[0], spec=fixed).next() == Stop("the only setting of the space was measured")
+
+
+def test_the_longest_launch_says_how_long_a_launch_is() -> None:
+    first, second = record(1, BASELINE, purpose=Purpose.WARM_UP), record(2, POINTS[0])
+    cut = Finished(0.1, 60)
+    first = replace(first, outcome=replace(first.outcome, ending=cut))
+    early = replace(record(3, POINTS[1]), outcome=first.outcome)
+    assert Plan(SPEC, (first,)).expected_iterations() == 60
+    plan = Plan(SPEC, (first, second, early))
+    assert plan.expected_iterations() == 100
+    assert [r.number for r in plan.records if r.outcome.samples] == [2]
 
 
 def test_what_changed_is_named() -> None:

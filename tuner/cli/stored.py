@@ -45,6 +45,6 @@ def load(store: Store, study: str | None, *, detail: bool = True) -> ExportInput
     from tuner.study.plan import Plan
 
     row = store.load(chosen(store, study))
-    plan = Plan(row.spec, tuple(store.launches(row.name, detail=detail)), row.void)
+    plan = Plan(row.spec, tuple(store.launches(row.name, detail=detail)), row.forgiven_until)
     found = build(plan, store.url, row.state, row.reason)
     return ExportInput(row.spec, found, plan.records, plan.pooling)

@@ -37,7 +37,7 @@ def now() -> str:
 class StudyRow:
     """A study as it is kept; times are ISO 8601, UTC.
 
-    ``void`` is the number of the last launch whose failure is forgotten (0: none is).
+    ``forgiven_until`` is the number of the last launch whose failure is forgotten (0: none).
     """
 
     name: str
@@ -47,7 +47,7 @@ class StudyRow:
     reason: str
     created_at: str
     updated_at: str
-    void: int = 0
+    forgiven_until: int = 0
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def study_row(row: Any) -> StudyRow:
         reason=row.reason,
         created_at=row.created_at,
         updated_at=row.updated_at,
-        void=row.void,
+        forgiven_until=row.forgiven_until,
     )
 
 

@@ -45,7 +45,7 @@ studies = sa.Table(
     sa.Column("created_at", sa.String(40), nullable=False),  # ISO 8601, UTC
     sa.Column("updated_at", sa.String(40), nullable=False),
     # Up to this launch a failure says nothing of its setting: nothing at all had worked.
-    sa.Column("void", sa.Integer, nullable=False),
+    sa.Column("forgiven_until", sa.Integer, nullable=False),
     # A summary, so that a list of studies need not read every launch.
     sa.Column("best_setting", sa.Text),  # JSON
     sa.Column("best_s", sa.Float),

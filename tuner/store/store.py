@@ -100,7 +100,7 @@ class Store:
             "identity": codec.dumps(identity(spec)),
             "created_at": moment,
             "updated_at": moment,
-            "void": 0,
+            "forgiven_until": 0,
             **rows.summary_columns(Summary()),
         }
         try:
@@ -120,9 +120,9 @@ class Store:
         """Say how far the study is, and why it is not running."""
         self._update_study(name, {"state": state.value, "reason": reason})
 
-    def set_void(self, name: str, launch_number: int) -> None:
+    def forgive(self, name: str, launch_number: int) -> None:
         """Forget the failures up to this launch: their settings may be tried again."""
-        self._update_study(name, {"void": launch_number})
+        self._update_study(name, {"forgiven_until": launch_number})
 
     def set_summary(self, name: str, summary: Summary) -> None:
         """Replace what the list of studies says about this one."""

@@ -17,6 +17,7 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
+from tuner.store.urls import display_url
 from tuner.study.plan import Plan
 
 if TYPE_CHECKING:
@@ -30,12 +31,12 @@ def result(store: Store, name: str) -> Result:
         UsageError: No such study.
     """
     row = store.load(name)
-    plan = Plan(row.spec, tuple(store.launches(name, detail=False)), row.void)
+    plan = Plan(row.spec, tuple(store.launches(name, detail=False)), row.forgiven_until)
     return build(plan, store.url, row.state, row.reason)
 
 
 def build(plan: Plan, storage: str, state: StudyState, reason: str) -> Result:
-    """The result of these launches.
+    """The result of these launches; of the database's URL only what may be shown.
 
     The best is the fastest setting that the present spec allows; the baseline counts as one
     unless something is fixed, which it cannot be.
@@ -45,7 +46,7 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str) -> Result:
     baseline = by_setting.get(BASELINE)
     return Result(
         study=plan.spec.name,
-        storage=storage,
+        storage=display_url(storage),
         state=state,
         reason=reason,
         best=stats.best(m for m in measured if _eligible(plan, m.setting)),
@@ -114,6 +115,11 @@ def _notes(plan: Plan, baseline: Measurement | None) -> Sequence[str]:
             f"your defaults fail ({failure.kind}: {failure.reason});"
             " the comparison is with the first setting that worked"
         )
+    if plan.outside:
+        notes.append(
+            f"{plan.outside} of the settings tried before are outside of what is asked for now:"
+            " they are not compared"
+        )
     notes += dropped_notes(plan)
     notes += plan.pooling.notes
     return notes
@@ -124,7 +130,7 @@ def dropped_notes(plan: Plan) -> list[str]:
     return [f"{name} is not tuned: {reason}" for name, reason in plan.pooling.dropped]
 
 
-def failures_first(records: Sequence[LaunchRecord]) -> tuple[LaunchRecord, Failed] | None:
+def first_failure(records: Sequence[LaunchRecord]) -> tuple[LaunchRecord, Failed] | None:
     """The first launch that failed of itself, with its failure."""
     for record in stats.counted(records):
         if isinstance(record.outcome.ending, Failed):

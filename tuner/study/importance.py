@@ -33,7 +33,7 @@ def importance(store: Store, name: str) -> dict[str, float]:
         UsageError: No such study.
     """
     row = store.load(name)
-    plan = Plan(row.spec, tuple(store.launches(name, detail=False)), row.void)
+    plan = Plan(row.spec, tuple(store.launches(name, detail=False)), row.forgiven_until)
     measured = [
         m
         for m in stats.measurements(plan.records, plan.pooling.canonical)

@@ -108,7 +108,7 @@ def _finished(visit: Visit) -> Result | None:
     if row is None or row.state is not StudyState.FINISHED:
         return None
     require_same(spec.name, row.identity, identity(spec))
-    plan = Plan(spec, tuple(store.launches(spec.name, detail=False)), row.void)
+    plan = Plan(spec, tuple(store.launches(spec.name, detail=False)), row.forgiven_until)
     if changes(row.spec, spec) or not isinstance(plan.next(), Stop):
         return None
     found = build(plan, store.url, row.state, row.reason)
@@ -166,12 +166,12 @@ def _enter(visit: Visit, projection: Projection, fresh: bool) -> Plan:
 def _take_up(visit: Visit, row: StudyRow) -> Plan:
     spec, store = visit.spec, visit.store
     records = tuple(store.launches(spec.name, detail=False))
-    void = row.void
+    forgiven = row.forgiven_until
     if row.state is StudyState.FAILED:
         # Nothing had worked, so the fault was not the settings': they get another chance.
-        void = max((record.number for record in records), default=0)
-        store.set_void(spec.name, void)
-    plan = Plan(spec, records, void)
+        forgiven = max((record.number for record in records), default=0)
+        store.forgive(spec.name, forgiven)
+    plan = Plan(spec, records, forgiven)
     so_far = build(plan, visit.store.url, row.state, row.reason)
     visit.emit(StudyStarted(spec, True, _measured(plan), so_far))
     for text in changes(row.spec, spec):

@@ -54,13 +54,17 @@ class Stop:
 class Plan:
     """The state of a search.
 
-    ``void`` is the number of the last launch whose failure is forgotten: where nothing at
-    all had worked, the fault was not the setting's, and a new run tries again.
+    ``records`` are judged by :func:`tuner.stats.judged`, whatever was handed in.
+    ``forgiven_until`` is the number of the last launch whose failure is forgotten: where
+    nothing at all had worked, the fault was not the setting's, and a new run tries again.
     """
 
     spec: StudySpec
     records: tuple[LaunchRecord, ...]
-    void: int = 0
+    forgiven_until: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "records", stats.judged(self.records))
 
     @cached_property
     def pooling(self) -> Pooling:
@@ -78,7 +82,7 @@ class Plan:
         return tuple(
             record
             for record in stats.counted(self.records)
-            if record.number > self.void or record.outcome.samples
+            if record.number > self.forgiven_until or record.outcome.samples
         )
 
     @cached_property
@@ -113,10 +117,21 @@ class Plan:
         """How many settings differ on this machine; 0 where no knob is left."""
         return math.prod(len(values) for _, values in self.distinct) if self.distinct else 0
 
-    @property
+    @cached_property
+    def _present(self) -> tuple[LaunchRecord, ...]:
+        """The launches whose setting the present spec allows."""
+        return tuple(r for r in self._valid if self.contains(self.pooling.canonical(r.setting)))
+
+    @cached_property
     def trials(self) -> int:
-        """Trials made so far, without those that are forgotten."""
-        return stats.trials(self._valid)
+        """Trials made so far in the present space, without those that are forgotten."""
+        return stats.trials(self._present)
+
+    @cached_property
+    def outside(self) -> int:
+        """Settings measured before that the present space does not hold."""
+        inside = {self.pooling.canonical(record.setting) for record in self._present}
+        return len(self.tried - inside - {BASELINE})
 
     @property
     def most_trials(self) -> int:
@@ -138,8 +153,15 @@ class Plan:
             if self.contains(setting) and setting not in self.tried:
                 return Step(Purpose.GUESS, setting)
         if sum(self.contains(setting) for setting in self.tried) >= self.size:
-            return Stop(f"all {self.size} settings of the space were measured")
+            return Stop(self._exhausted())
         return Step(Purpose.SEARCH, None)
+
+    def _exhausted(self) -> str:
+        if self.size == 0:
+            return "no knob is left to tune"
+        if self.size == 1:
+            return "the only setting of the space was measured"
+        return f"all {self.size} settings of the space were measured"
 
     def unmeasured(self, rng: random.Random) -> Setting:
         """Any setting that was not tried; the space must hold one."""
@@ -155,14 +177,17 @@ class Plan:
             yield Setting.of(zip(names, combination, strict=True))
 
     def expected_iterations(self) -> int | None:
-        """How far a full launch gets: as far as the first one that finished."""
-        samples = (s for record in self.records for s in record.outcome.samples)
-        first = next(samples, None)
-        return first.iterations if first else None
+        """How far a full launch gets: as far as the longest one so far."""
+        return stats.full_length(self.records)
 
-    def failures(self) -> tuple[LaunchRecord, ...]:
+    def fruitless(self) -> tuple[LaunchRecord, ...]:
         """The launches of a study in which nothing has worked; empty where something has."""
         return () if any(record.outcome.samples for record in self._valid) else self._valid
+
+    def fruitless_trials(self) -> tuple[LaunchRecord, ...]:
+        """The trials in the present space if none of them worked; empty where one has."""
+        made = tuple(record for record in self._present if record.purpose in stats.TRIALS)
+        return () if any(record.outcome.samples for record in made) else made
 
 
 def all_over_the_limit(failures: Sequence[LaunchRecord]) -> bool:

@@ -66,7 +66,8 @@ class Projection:
     def reconcile(self, plan: Plan, *, thorough: bool = True) -> tuple[LaunchRecord, ...]:
         """Make Optuna's study say what our tables say.
 
-        Launches that were not told are told; where the space has changed, all is told anew.
+        Launches that were not told are told; where the space has changed, or what a launch
+        came to is judged otherwise now, all is told anew.
 
         Args:
             plan: The launches of our tables.
@@ -86,12 +87,15 @@ class Projection:
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
                 study = None
             if study is None:
-                study = optuna.create_study(study_name=self._name, storage=self._rdb)
-                study.set_user_attr(OURS, space)
-                thorough = True
+                study, thorough = self._create(space), True
             if not thorough and _agrees(plan):
                 return plan.records
-            known = {t.user_attrs.get(LAUNCH): t.number for t in _ended(study)}
+            told = {trial.user_attrs.get(LAUNCH): trial for trial in _ended(study)}
+            if _contradicted(plan, told):
+                optuna.delete_study(study_name=self._name, storage=self._rdb)
+                self._create(space)
+                told = {}
+            known = {launch: trial.number for launch, trial in told.items()}
             return tuple(self._retold(plan, record, known) for record in plan.records)
 
     def tell(self, plan: Plan, record: LaunchRecord) -> LaunchRecord:
@@ -112,6 +116,11 @@ class Projection:
             key = self._rdb.get_study_id_from_name(self._name)
             return self._rdb.get_trial_number_from_id(self._rdb.create_new_trial(key, trial))
 
+    def _create(self, space: str) -> optuna.Study:
+        study = optuna.create_study(study_name=self._name, storage=self._rdb)
+        study.set_user_attr(OURS, space)
+        return study
+
     def _existing(self) -> optuna.Study | None:
         study = None
         with suppress(KeyError):
@@ -128,6 +137,15 @@ class Projection:
 def _agrees(plan: Plan) -> bool:
     """True where just the launches that are trials have the number of one."""
     return all((record.trial is not None) == is_told(plan, record) for record in plan.records)
+
+
+def _contradicted(plan: Plan, told: dict[object, FrozenTrial]) -> bool:
+    """True where a trial that failed was told of as measured, or the other way round."""
+    return any(
+        (told[record.number].state is TrialState.COMPLETE) != bool(record.outcome.samples)
+        for record in plan.records
+        if record.number in told
+    )
 
 
 def _space(plan: Plan) -> str:

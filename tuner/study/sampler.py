@@ -81,8 +81,8 @@ class Search:
         return Setting.of(trial.params)
 
     def _learn(self, plan: Plan) -> None:
-        """Add the launches that are new; begin anew where others come to the same now."""
-        known = (plan.spec, plan.pooling.caps, plan.pooling.dropped)
+        """Add the launches that are new; begin anew where the old ones are seen otherwise now."""
+        known = (plan.spec, plan.pooling.caps, plan.pooling.dropped, plan.expected_iterations())
         if known != self._known:
             self._known, self._launches = known, 0
             self._study = optuna.create_study()

@@ -29,7 +29,7 @@ from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.study import outputs
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
-from tuner.study.findings import build, dropped_notes, failures_first, inherited_note, summary
+from tuner.study.findings import build, dropped_notes, first_failure, inherited_note, summary
 from tuner.study.plan import GIVE_UP_AFTER, Plan, Step, Stop, all_over_the_limit
 from tuner.study.sampler import Search
 
@@ -98,10 +98,10 @@ class Session:
                 warm = True
             self._note_what_is_new(step)
             self._launch(step)
-            if len(self.plan.failures()) >= GIVE_UP_AFTER:
+            if len(self.plan.fruitless()) >= GIVE_UP_AFTER:
                 break
-        if failures := self.plan.failures():
-            self._give_up(failures)
+        if self.result(StudyState.RUNNING, "").best is None:
+            self._give_up()
         assert isinstance(step, Stop)
         return step.reason
 
@@ -190,10 +190,14 @@ class Session:
             if value is not None:
                 error.hint += f" Not saved: launch {record.number} ({record.setting}), {value:g} s."
             raise
-        self.plan = plan
-        record = self.projection.tell(plan, record)
-        self.plan = replace(plan, records=(*plan.records[:-1], record))
-        return record, found
+        before, self.plan = self.plan, plan
+        if _is_longer(before, plan):
+            self.emit(Note(f"launch {record.number} is the longest: shorter ones stopped early"))
+            self.plan = replace(plan, records=self.projection.reconcile(plan))
+        else:
+            told = self.projection.tell(plan, plan.records[-1])
+            self.plan = replace(plan, records=(*plan.records[:-1], told))
+        return self.plan.records[-1], found
 
     def _report(self, record: LaunchRecord, found: Result) -> None:
         measurement = None
@@ -210,14 +214,15 @@ class Session:
         )
         self.emit(LaunchEnded(record, measurement, is_best))
 
-    def _give_up(self, failures: tuple[LaunchRecord, ...]) -> NoReturn:
-        """End a study in which nothing works.
+    def _give_up(self) -> NoReturn:
+        """End a study in which nothing works, or nothing but the defaults that are not asked for.
 
         Raises:
             LimitReachedError: All were over the time limit.
             NothingMeasuredError: Otherwise.
         """
-        first = failures_first(failures)
+        failures = self.plan.fruitless() or self.plan.fruitless_trials()
+        first = first_failure(failures)
         assert first is not None
         record, failed = first
         log = Path(record.folder) / "output.log"
@@ -232,3 +237,9 @@ class Session:
             f" {failed.kind}: {failed.reason}",
             f"Read {log}, mend the cause, then run the same command again.",
         )
+
+
+def _is_longer(before: Plan, after: Plan) -> bool:
+    """True where the last launch shows that the full length is not what it seemed to be."""
+    seemed = before.expected_iterations()
+    return seemed is not None and seemed != after.expected_iterations()
