@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.conftest import Tune
-from tuner.cli.exec import replace, split
+from tests.study_samples import study
+from tuner.cli.exec import not_carried, replace, split
 from tuner.errors import UsageError
 from tuner.store import Store
 
@@ -48,6 +49,21 @@ def test_placeholders_are_replaced_and_other_braces_stay() -> None:
 @given(st.lists(st.text()))
 def test_a_command_without_knobs_is_left_alone(argv: list[str]) -> None:
     assert replace(tuple(argv), {}) == tuple(argv)
+
+
+def test_what_the_command_does_not_get_is_said() -> None:
+    (line,) = not_carried(study(), ("train", "-j{iterator_workers}", "{other}"))
+    assert line.startswith("the command does not get communicator=naive")
+    assert "write {communicator} where" in line
+    assert not_carried(study(), ("{iterator_workers}", "{communicator}", "{omp_threads}")) == ()
+
+
+@pytest.mark.system
+def test_a_warning_goes_before_the_command(tune: Tune, database: Path) -> None:
+    done = tune("exec", "--storage", str(database), "--", "sh", "-c", "echo started >&2")
+    lines = done.err.splitlines()
+    assert lines[-1] == "started"
+    assert [line.split()[:2] for line in lines[:-1]] == [["tune:", "warning:"]] * 2
 
 
 @pytest.mark.system

@@ -10,8 +10,10 @@ import click
 
 from tuner.cli.app import TuneCommand, tail
 from tuner.cli.options import StudyName, storage_option
+from tuner.model import Env
 
 if TYPE_CHECKING:
+    from tuner.exporters import ExportInput
     from tuner.store import Store
 
 
@@ -41,7 +43,7 @@ def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> 
     import shutil
 
     from tuner import process, render
-    from tuner.cli import stored
+    from tuner.cli import console, stored
     from tuner.errors import UsageError
 
     store = stored.open_store(storage)
@@ -49,9 +51,12 @@ def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> 
     data = stored.load(store, study)
     unset, values = render.assignments(data.spec, data.best_setting, argv)
     env = {name: value for name, value in os.environ.items() if name not in unset} | values
+    warnings = not_carried(data, argv)
     argv = replace(argv, data.best_setting.as_dict())
     if shutil.which(argv[0], path=env.get("PATH")) is None:
         raise UsageError(f"there is no program {argv[0]}", "name it by its path, or set PATH")
+    for warning in warnings:
+        console.warn(warning)
     return process.execute(argv, env)
 
 
@@ -76,6 +81,19 @@ def split(
     if not argv:
         raise UsageError("there is no command to run", hint)
     return study, argv
+
+
+def not_carried(data: ExportInput, argv: tuple[str, ...]) -> tuple[str, ...]:
+    """A line for each part of the setting that does not reach the command."""
+    from tuner.command import knobs_in
+
+    values, placed = data.best_setting.as_dict(), knobs_in(argv)
+    return tuple(
+        f"the command does not get {knob.name}={values[knob.name]}: an environment cannot carry"
+        f" it, so write {{{knob.name}}} where the command takes it"
+        for knob in data.spec.knobs
+        if knob.name in values and knob.name not in placed and not isinstance(knob.route, Env)
+    )
 
 
 def replace(argv: tuple[str, ...], values: dict[str, int | str]) -> tuple[str, ...]:
