@@ -103,6 +103,38 @@ def test_a_slip_is_one_error_with_the_next_step(
     assert second.startswith("  next: ") and meant in second
 
 
+@pytest.mark.parametrize("word", ["--bogus", "--lot-of-things", "--x", "bogus"])
+def test_no_guess_is_better_than_a_far_one(tune: Tune, word: str) -> None:
+    assert "did you mean" not in tune(word).err
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_changes_no_exit_code(tmp_path: Path, closed: str) -> None:
+    """And no file of ours, a database perhaps, takes the place of the stream."""
+    program = (
+        "import os, sys; from tuner.cli.main import main; code = main(['--bogus']);"
+        "sys.exit(code if os.open('.', os.O_RDONLY) > 2 else 99)"
+    )
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert ("unknown option: --bogus" in done.stderr) is (closed != "2>&-")
+
+
+def test_completion_for_an_unknown_shell_is_one_error(
+    monkeypatch: pytest.MonkeyPatch, tune: Tune
+) -> None:
+    monkeypatch.setenv("_TUNE_COMPLETE", "tcsh_complete")
+    done = tune()
+    assert (done.code, done.err.count("tune: error:")) == (2, 1)
+    assert "tcsh_complete" in done.err
+
+
 def test_help_names_every_command_and_option_with_examples(tune: Tune) -> None:
     done = tune("--help")
     assert (done.code, done.err) == (0, "")

@@ -59,11 +59,12 @@ def tail(ctx: click.Context) -> tuple[str, ...] | None:
 
 
 def nearest(word: str, candidates: Sequence[str]) -> str | None:
-    """The candidate that ``word`` was probably meant to be."""
+    """The candidate that ``word`` was probably meant to be; dashes in front say nothing."""
     from difflib import get_close_matches
 
-    found = get_close_matches(word, candidates, n=1, cutoff=0.5)
-    return found[0] if found else None
+    bare = {each.lstrip("-"): each for each in candidates}
+    found = get_close_matches(word.lstrip("-"), bare, n=1)
+    return bare[found[0]] if found else None
 
 
 class TuneFormatter(click.HelpFormatter):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.cli import exits
 from tuner.cli.app import TuneCommand, cli
+from tuner.errors import UsageError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -40,7 +40,10 @@ def complete(instruction: str) -> int:
 
     shell, _, action = instruction.partition("_")
     if shell not in SHELLS or action not in ("source", "complete"):
-        return exits.USAGE
+        raise UsageError(
+            f"completion is asked for {instruction!r}, which is no shell's",
+            'eval "$(tune completion bash)" sets it up anew',
+        )
     if shell == "bash":
         _use_bash_without_space()
     return shell_complete(cli, {}, "tune", "_TUNE_COMPLETE", instruction)

@@ -8,9 +8,6 @@ OK = 0
 #: A defect in ``tune`` itself (Python's own code for an uncaught exception).
 DEFECT = 1
 USAGE = 2
-NOTHING_MEASURED = 3
-LIMIT = 4
-BUSY = 5
 
 #: What ``tune --help`` says about them.
 MEANINGS = (

@@ -26,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: The words after the program's name; those of the process by default.
     """
+    _open_streams()
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _run(args)
@@ -37,6 +38,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         return _interrupted(interrupt)
     return code
+
+
+def _open_streams() -> None:
+    """Put /dev/null where stdin, stdout or stderr is closed (``2>&-``).
+
+    Otherwise nothing could be said, and the next file to be opened, a database perhaps, would
+    take the number 2 and with it all that is written to stderr.
+    """
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for name, mode, number in (("stdin", "r", 0), ("stdout", "w", 1), ("stderr", "w", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def _run(args: list[str]) -> int:
