@@ -157,6 +157,13 @@ def test_the_end_of_a_run_names_the_next_commands(capsys: pytest.CaptureFixture[
         assert f"  {line}" in out
 
 
+def test_no_password_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    report.print_next(study(), "postgresql://me:s3cret@host/tune")
+    out = capsys.readouterr().out
+    assert "s3cret" not in out
+    assert "--storage 'postgresql://me:***@host/tune'" in out
+
+
 def test_a_baseline_that_stays_best_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     report.print_result(study({BASELINE: 1.0, setting(omp_threads=1): 2.0}), summary=True)
     out = capsys.readouterr().out

@@ -88,10 +88,20 @@ def test_a_dry_run_prints_the_launches_and_makes_nothing(tmp_path: Path) -> None
     make_folder(tmp_path)
     done = tune(tmp_path, *QUICK, "--dry-run", *command())
     assert done.returncode == 0
-    first, *_ = (line for line in done.stdout.splitlines() if not line.startswith("#"))
-    assert "-n 2 " in first
     assert "OMP_NUM_THREADS=1" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+    pasted = subprocess.run(
+        ["sh", "-e"],
+        input=done.stdout,
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert pasted.returncode == 0, pasted.stderr
+    assert (tmp_path / "OUTPUTS" / "1" / "out" / "log").is_file()
+    assert json.loads((tmp_path / "OUTPUTS" / "2" / "out" / "got").read_text())[0] == 1
 
 
 def test_nothing_measured_ends_with_3_and_the_first_reason(tmp_path: Path) -> None:

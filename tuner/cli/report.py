@@ -9,6 +9,7 @@ from tuner import render, space, wording
 from tuner.cli import console
 from tuner.exporters import ExportInput, table
 from tuner.model import Effect, Failed, Finished, JsonDict, Verdict
+from tuner.store.urls import display_url
 
 #: How each verdict is told.
 _VERDICTS = {
@@ -58,8 +59,14 @@ def _measured(data: ExportInput) -> str:
 
 
 def print_next(data: ExportInput, storage: str | None) -> None:
-    """The commands to type next: to be copied as they stand."""
-    place = f" --storage {shlex.quote(storage)}" if storage else ""
+    """The commands to type next: to be copied as they stand, but for a hidden password.
+
+    Args:
+        data: The study.
+        storage: The database as it was typed; ``None`` where it goes without saying.
+    """
+    shown = display_url(storage) if storage and "://" in storage else storage
+    place = f" --storage {shlex.quote(shown)}" if shown else ""
     name = f" {shlex.quote(data.spec.name)}{place}"
     rows = [
         (f"tune show{name}", "every setting, importance, failures"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from tuner.cli import exits
 from tuner.cli.app import EXAMPLES, TuneCommand, tail
@@ -117,7 +117,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     spec = _spec(options, tail(ctx))
     outputs = Path(options["outputs"]) if options["outputs"] else None
     if options["dry_run"]:
-        return _dry_run(spec, options["as_json"])
+        from tuner.cli import dry_run
+
+        dry_run.print_launches(spec, as_json=options["as_json"])
+        return exits.OK
     from tuner.study import tune
 
     with _view(options["quiet"]) as view:
@@ -129,7 +132,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             wait=options["wait"],
             on_event=view,
         )
-    return _finish(result, options)
+    typed = ctx.get_parameter_source("storage") is ParameterSource.COMMANDLINE
+    return _finish(result, options, shown=options["storage"] if typed else None)
 
 
 def _spec(options: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
@@ -169,34 +173,6 @@ def _spec(options: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
     )
 
 
-def _dry_run(spec: StudySpec, as_json: bool) -> int:
-    """Print what the baseline and the guesses would run."""
-    from tuner import render, space, wording
-    from tuner.cli import console
-    from tuner.exporters.json import dumps, spec_json
-    from tuner.model import BASELINE
-
-    folder = Path("OUTPUTS")
-    launches = [
-        (setting, render.launch(spec, setting, folder, environ=os.environ, cwd=Path.cwd()).argv)
-        for setting in (BASELINE, *space.guesses(spec))
-    ]
-    if as_json:
-        rows = [{"setting": setting, "argv": argv} for setting, argv in launches]
-        document = {"schema": "tuner.dry-run/1", "study": spec_json(spec), "launches": rows}
-        sys.stdout.write(dumps(document))
-        return exits.OK
-    for setting, argv in launches:
-        console.out(f"# {wording.assigned(setting, spec.knobs)}")
-        console.out(shlex.join(argv))
-    size = space.size([knob for knob in spec.knobs if knob.name not in spec.fixed.as_dict()])
-    most = wording.count(min(spec.trials, size), "setting")
-    console.out(f"# with the search at most {most} of {size}")
-    for name, why in spec.left_out:
-        console.out(f"# not tuned: {name}: {why}")
-    return exits.OK
-
-
 def _view(quiet: bool) -> AbstractContextManager[Callable[[Event], None]]:
     """The live view on a terminal, timed lines elsewhere."""
     from tuner.cli import console
@@ -211,11 +187,18 @@ def _view(quiet: bool) -> AbstractContextManager[Callable[[Event], None]]:
     return LiveView()
 
 
-def _finish(result: Result, options: dict[str, Any]) -> int:
-    """Print the result, attach it to the dashboard's study, and give the exit code."""
+def _finish(result: Result, options: dict[str, Any], *, shown: str | None) -> int:
+    """Print the result, attach it to the dashboard's study, and give the exit code.
+
+    Args:
+        shown: The storage that the commands to type next must name, if any.
+
+    Raises:
+        NothingMeasuredError: What is asked for now holds no setting with a time.
+    """
     from tuner import dashboard
     from tuner.cli import console, report, stored
-    from tuner.errors import TunerError
+    from tuner.errors import NothingMeasuredError, TunerError
     from tuner.exporters.json import dumps, result_json
 
     store = stored.open_store(options["storage"])
@@ -224,9 +207,14 @@ def _finish(result: Result, options: dict[str, Any]) -> int:
         sys.stdout.write(dumps({"schema": "tuner.result/1", **result_json(result)}))
     else:
         report.print_result(data, summary=True)
-        report.print_next(data, options["storage"])
+        report.print_next(data, shown)
     try:
         dashboard.annotate(store.url, data)
     except TunerError as error:  # the result stands; only its note in the dashboard is missing
         console.warn(f"no note for the dashboard: {error.message}")
-    return exits.OK if result.best is not None else exits.NOTHING_MEASURED
+    if result.best is None:
+        raise NothingMeasuredError(
+            f"study {result.study} has no measured setting among those asked for now",
+            "widen the ranges or raise --trials; `tune show` lists what was tried",
+        )
+    return exits.OK

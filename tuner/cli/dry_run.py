@@ -1,0 +1,66 @@
+"""``tune --dry-run``: the first launches as lines for a shell, without running them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuner import render, space, wording
+from tuner.cli import console
+from tuner.exporters.header import one_line
+from tuner.exporters.json import dumps, spec_json
+from tuner.launchers import launcher_for
+from tuner.model import BASELINE
+
+if TYPE_CHECKING:
+    from tuner.model import Launch, Setting, StudySpec
+
+#: Stands for the folder of the study's launches, below the current one.
+OUTPUTS = Path("OUTPUTS")
+
+
+def print_launches(spec: StudySpec, *, as_json: bool) -> None:
+    """Print what the baseline and the guesses would run."""
+    environment = launcher_for(spec.launcher).environment(spec.launcher)
+    launches = _launches(spec)
+    if as_json:
+        rows = [
+            {"setting": setting, "environment": environment, "argv": launch.argv}
+            for setting, launch in launches
+        ]
+        document = {"schema": "tuner.dry-run/1", "study": spec_json(spec), "launches": rows}
+        sys.stdout.write(dumps(document))
+        return
+    for line in script(spec, launches, environment):
+        console.out(line)
+
+
+def script(
+    spec: StudySpec, launches: list[tuple[Setting, Launch]], environment: dict[str, str]
+) -> Iterator[str]:
+    """Lines to be pasted: all that is no command of a launch stands in comments of one line."""
+    variables = ["env", *(f"{name}={value}" for name, value in sorted(environment.items()))]
+    for setting, launch in launches:
+        yield one_line(f"# {wording.assigned(setting, spec.knobs)}")
+        yield shlex.join(("mkdir", "-p", str(launch.out_dir)))
+        yield shlex.join((*(variables if environment else ()), *launch.argv))
+    size = space.size([knob for knob in spec.knobs if knob.name not in spec.fixed.as_dict()])
+    most = wording.count(min(spec.trials, size), "setting")
+    yield f"# with the search at most {most} of {size}"
+    for name, why in spec.left_out:
+        yield one_line(f"# not tuned: {name}: {why}")
+
+
+def _launches(spec: StudySpec) -> list[tuple[Setting, Launch]]:
+    """The baseline and the guesses, each with a folder of its own."""
+    return [
+        (
+            setting,
+            render.launch(spec, setting, OUTPUTS / str(number), environ=os.environ, cwd=Path.cwd()),
+        )
+        for number, setting in enumerate((BASELINE, *space.guesses(spec)), start=1)
+    ]
