@@ -317,7 +317,7 @@ def open_folder() -> Iterator[Path]:
 
 def test_a_supervisor_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
-    monkeypatch.setattr(process, "_ANSWER_S", 0.1)
+    monkeypatch.setattr("tuner.process.running.ANSWER_S", 0.1)
     os.kill(running._process.pid, signal.SIGSTOP)
     ended = running.stop()
     assert (ended.code, ended.stopped) == (None, True)
@@ -329,7 +329,7 @@ def test_an_ordinary_user(open_folder: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("the other tests run as one already")
     nobody = 65534
-    source = Path(process.__file__).parent
+    source = Path(supervisor.__file__).parent
     shutil.copytree(source, open_folder / "tuner", ignore=shutil.ignore_patterns("__pycache__"))
     code = PARENT.format(then="print(running.stop(), process.run_tool(['id', '-u'], timeout_s=60))")
     for python in (sys.executable, "/usr/bin/python3"):

@@ -1,8 +1,4 @@
-"""The only module that starts and ends processes.
-
-Every command runs below a supervisor (:mod:`tuner.supervisor`), which ends it with all that
-it started, also when tune itself is killed, and proves that nothing is left.
-"""
+"""A command below its supervisor, from its start to the proof that nothing of it is left."""
 
 from __future__ import annotations
 
@@ -10,40 +6,17 @@ import contextlib
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from tuner import supervisor
 from tuner.errors import TunerError
-from tuner.model import Launch
-
-MARKER = supervisor.MARKER
-
-#: The name of the file in a trial's folder that takes the output of the command.
-OUTPUT = "output.log"
 
 #: The supervisor answers sooner, unless it was stopped or killed itself, s.
-_ANSWER_S = supervisor.TERM_WAIT_S + supervisor.SETTLE_S + supervisor.GIVE_UP_S + 5.0
-
-#: What `tune exec` hands on to its command.
-_FORWARDED = frozenset(
-    {
-        signal.SIGINT,
-        signal.SIGQUIT,
-        signal.SIGTERM,
-        signal.SIGHUP,
-        signal.SIGUSR1,
-        signal.SIGUSR2,
-    }
-)
-_SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, as the terminal's Ctrl-C is
+ANSWER_S = supervisor.TERM_WAIT_S + supervisor.SETTLE_S + supervisor.GIVE_UP_S + 5.0
 
 
 @dataclass(frozen=True)
@@ -126,7 +99,7 @@ class RunningTrial:
         text = json.dumps(request).encode() + b"\n"
         while text:
             text = text[os.write(self._control, text) :]
-        answer = self._receive(_ANSWER_S)
+        answer = self._receive(ANSWER_S)
         if answer is None:
             raise TunerError(
                 "the supervisor of a trial ended before it could start the command",
@@ -167,7 +140,7 @@ class RunningTrial:
             os.close(self._control)
             self._control = -1
         for _ in range(2):
-            ended = self.wait(_ANSWER_S)
+            ended = self.wait(ANSWER_S)
             if ended is not None:
                 return ended
             self._process.kill()  # the supervisor itself hangs (it was stopped)
@@ -232,100 +205,3 @@ class RunningTrial:
                 os.close(fd)
         self._control = self._status = -1
         self._status_open = False
-
-
-def start(launch: Launch) -> RunningTrial:
-    """Start a launch; what it prints goes to ``output.log`` in its folder (mode 0600).
-
-    Raises:
-        OSError: The program or the working directory does not exist or may not be used (the
-            error names it), or ``output.log`` cannot be written.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
-    output = os.open(launch.folder / OUTPUT, flags, 0o600)
-    try:
-        os.fchmod(output, 0o600)  # it may exist, with another mode
-        request = _request(launch.argv, launch.env, launch.cwd)
-        return RunningTrial(request, output=output, error=output)
-    finally:
-        os.close(output)
-
-
-def run_tool(
-    argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run a short command without input and collect what it prints.
-
-    Raises:
-        TimeoutError: It took longer than ``timeout_s``; it was ended.
-        OSError: It cannot be started.
-    """
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as error:
-        request = _request(argv, os.environ if env is None else env, Path.cwd())
-        running = RunningTrial(request, output=output.fileno(), error=error.fileno())
-        try:
-            ended = running.wait(timeout_s)
-        finally:
-            last = running.stop()
-        texts = []
-        for file in (output, error):
-            file.seek(0)
-            texts.append(file.read().decode(errors="replace"))
-    if ended is None:
-        raise TimeoutError(f"{argv[0]} does not end within {timeout_s:g} s")
-    code = -signal.SIGKILL if last.code is None else last.code
-    return subprocess.CompletedProcess(list(argv), code, texts[0], texts[1])
-
-
-def execute(argv: Sequence[str], env: Mapping[str, str]) -> int:
-    """Run a command in the foreground, with this process's terminal; hand signals on to it.
-
-    For the main thread of a program that has nothing else to do.
-
-    Returns:
-        Its exit status, 128 + n where signal n ended it. Nothing of it is left running.
-
-    Raises:
-        OSError: It cannot be started.
-    """
-    waited = _FORWARDED | {signal.SIGCHLD}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
-    try:
-        request = _request(argv, env, Path.cwd(), foreground=True)
-        running = RunningTrial(request, output=None, error=None)
-        while (ended := running.poll()) is None:
-            seen = signal.sigwaitinfo(waited)
-            # Ctrl-C and Ctrl-\ reach the command itself: twice would make mpirun give up at once
-            if seen.si_signo in _FORWARDED and seen.si_code != _SI_KERNEL:
-                running.forward(seen.si_signo)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    if ended.code is None:
-        return 128 + signal.SIGKILL
-    return ended.code if ended.code >= 0 else 128 - ended.code
-
-
-def _request(
-    argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, foreground: bool = False
-) -> dict[str, Any]:
-    """What the supervisor is told: bytes as latin-1 text, which any path or value survives."""
-    marker = env.get(MARKER, "")
-    if not marker or marker == os.environ.get(MARKER):  # tune itself may run inside a trial
-        marker = new_marker()
-    return {
-        "argv": [_text(each) for each in argv],
-        "env": {_text(name): _text(value) for name, value in {**env, MARKER: marker}.items()},
-        "cwd": _text(str(cwd.absolute())),
-        "marker": marker,
-        "parent": os.getpid(),
-        "foreground": foreground,
-    }
-
-
-def new_marker() -> str:
-    """A fresh value for ``TUNE_TRIAL``."""
-    return os.urandom(16).hex()
-
-
-def _text(value: str) -> str:
-    return os.fsencode(value).decode("latin-1")
