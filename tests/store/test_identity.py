@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.study_surface import SPEC
 from tuner.errors import UsageError
-from tuner.store.identity import difference, identity, require_same
+from tuner.model import Env, Flag, LauncherOption, Route, StudySpec
+from tuner.store.identity import difference, identity, merged, require_same
 
 
 def test_the_same_study_has_no_difference() -> None:
@@ -24,7 +26,7 @@ def test_the_same_study_has_no_difference() -> None:
         replace(SPEC, knobs=()),
         replace(SPEC, trial_limit_s=4.0),
         replace(SPEC, machine=replace(SPEC.machine, memory_bytes=(8 << 30) + 5000)),
-        replace(SPEC, launcher=replace(SPEC.launcher, mpirun="/moved/bin/mpirun")),
+        replace(SPEC, job=("train", "--all")),
     ],
 )
 def test_what_may_change(changed: object) -> None:
@@ -36,20 +38,75 @@ def test_every_difference_is_named() -> None:
         SPEC,
         command=("train", "--fast"),
         folder="/elsewhere",
+        interpreter="/venv/bin/python",
         layout=replace(SPEC.layout, ranks=4),
-        launcher=replace(SPEC.launcher, version="4.1.8"),
+        launcher=replace(
+            SPEC.launcher, version="4.1.8", mpirun="/usr/bin/mpirun", libmpi="/usr/lib/libmpi.so"
+        ),
         machine=replace(SPEC.machine, cpu_model="Other", gpus=("A100",)),
     )
     assert difference(identity(SPEC), identity(other)) == [
         "command: train --out {out} -> train --fast",
-        "folder of the command's relative paths: none -> /elsewhere",
+        "folder that the command runs in: none -> /elsewhere",
+        "interpreter: none -> /venv/bin/python",
         "ranks: 2 -> 4",
         "MPI: openmpi 5.0.11 -> openmpi 4.1.8",
+        "mpirun: /opt/mpi/bin/mpirun -> /usr/bin/mpirun",
+        "MPI library: none -> /usr/lib/libmpi.so",
         "CPU: Some CPU -> Other",
         "GPUs: none -> A100",
     ]
     with pytest.raises(UsageError, match="ranks: 2 -> 4; MPI"):
         require_same("x", identity(SPEC), identity(other))
+
+
+def test_each_variable_of_the_environment_is_named() -> None:
+    old = replace(SPEC, environment=(("KMP_AFFINITY", "none"), ("OMP_NUM_THREADS", "2")))
+    new = replace(SPEC, environment=(("MKL_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1")))
+    assert difference(identity(old), identity(new)) == [
+        "KMP_AFFINITY: none -> not set",
+        "MKL_NUM_THREADS: not set -> 1",
+        "OMP_NUM_THREADS: 2 -> 1",
+    ]
+
+
+def knob(route: Route, **changes: Any) -> StudySpec:
+    speed = replace(SPEC.knobs[0], name="speed", route=route)
+    return replace(SPEC, knobs=(replace(speed, **changes), SPEC.knobs[1]))
+
+
+def test_how_a_knob_reaches_the_program() -> None:
+    by_name = identity(knob(Env(("AAA",))))
+    assert difference(by_name, identity(knob(Env(("BBB", "CCC"))))) == [
+        "route of speed: environment AAA -> environment BBB CCC"
+    ]
+    assert difference(by_name, identity(knob(Flag("--speed")))) == [
+        "route of speed: environment AAA -> argument --speed"
+    ]
+    assert difference(by_name, identity(knob(LauncherOption("bind_to")))) == [
+        "route of speed: environment AAA -> launcher bind_to"
+    ]
+    assert difference(by_name, identity(SPEC)) == [], "a knob that only one of them tunes"
+    placed = replace(knob(Flag("-s")), command=("train", "{out}", "-s", "{speed}"))
+    other = replace(knob(Flag()), command=placed.command)
+    assert difference(identity(placed), identity(other)) == []
+
+
+def test_a_route_is_known_as_long_as_the_study() -> None:
+    first = identity(knob(Env(("AAA",))))
+    without = merged(first, identity(SPEC))
+    assert difference(without, identity(knob(Env(("BBB",))))) == [
+        "route of speed: environment AAA -> environment BBB"
+    ]
+    assert without["routes"].keys() == {"speed", "omp_threads", "iterator_workers"}
+
+
+def test_the_default_of_a_placeholder() -> None:
+    words = ("train", "{out}", "{speed}")
+    three, one = (replace(knob(Flag(), default=n), command=words) for n in (3, 1))
+    assert difference(identity(three), identity(one)) == [
+        "command of the defaults: train {out} 3 -> train {out} 1"
+    ]
 
 
 def test_a_part_that_only_one_side_knows_is_a_difference() -> None:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from tuner import command
 from tuner.errors import UsageError
-from tuner.model import JsonDict, StudySpec
+from tuner.model import Env, Flag, JsonDict, Knob, StudySpec
 
 GIB = 1 << 30
 
+#: The parts that are tables of their own, and what their entries are called.
+ROUTES, ENVIRONMENT = "routes", "environment"
+
 _LABELS = {
     "command": "command",
-    "folder": "folder of the command's relative paths",
+    "baseline": "command of the defaults",
+    "folder": "folder that the command runs in",
+    "interpreter": "interpreter",
     "ranks": "ranks",
     "hosts": "hosts",
     "mpi": "MPI",
+    "mpirun": "mpirun",
+    "libmpi": "MPI library",
     "mpirun_args": "mpirun arguments",
     "objective": "objective",
     "hostname": "host",
@@ -32,14 +40,19 @@ def identity(spec: StudySpec) -> JsonDict:
 
     Memory is in whole GiB: kernels reserve a little more or less of it at each boot.
     """
-    machine, objective = spec.machine, spec.objective
+    machine, objective, launcher = spec.machine, spec.objective, spec.launcher
     return {
         "command": list(spec.command),
+        "baseline": _baseline(spec),
+        ROUTES: {knob.name: _route(knob, spec.command) for knob in spec.knobs},
         "folder": spec.folder,
+        "interpreter": spec.interpreter,
         "ranks": spec.layout.ranks,
         "hosts": list(spec.layout.hosts),
-        "mpi": f"{spec.launcher.kind} {spec.launcher.version}",
-        "mpirun_args": list(spec.launcher.extra_args),
+        "mpi": f"{launcher.kind} {launcher.version}",
+        "mpirun": launcher.mpirun,
+        "libmpi": launcher.libmpi,
+        "mpirun_args": list(launcher.extra_args),
         "objective": f"{objective.kind} {objective.key} in {objective.filename}",
         "hostname": machine.hostname,
         "cpu_model": machine.cpu_model,
@@ -48,16 +61,58 @@ def identity(spec: StudySpec) -> JsonDict:
         "quota": machine.quota_cpus,
         "memory_gib": round(machine.memory_bytes / GIB),
         "gpus": list(machine.gpus),
+        ENVIRONMENT: dict(spec.environment),
     }
 
 
+def _baseline(spec: StudySpec) -> list[str]:
+    """The command as the defaults run it, with what differs by launch left as it is written."""
+    texts = {name: f"{{{name}}}" for name in command.RESERVED}
+    texts |= {k.name: str(k.default) for k in spec.knobs if k.default is not None}
+    return list(command.substitute(spec.command, texts))
+
+
+def _route(knob: Knob, template: tuple[str, ...]) -> str:
+    """How the knob's value reaches the program; a placeholder wins over the knob's own way."""
+    if knob.name in command.knobs_in(template):
+        return f"{{{knob.name}}} in the command"
+    if isinstance(knob.route, Env):
+        return f"environment {' '.join(knob.route.names)}"
+    if isinstance(knob.route, Flag):
+        return f"argument {knob.route.option}"
+    return f"launcher {knob.route.option}"
+
+
+def merged(old: JsonDict, new: JsonDict) -> JsonDict:
+    """The identity of a continued study: knobs that are not tuned now keep their route."""
+    return {**new, ROUTES: {**old.get(ROUTES, {}), **new.get(ROUTES, {})}}
+
+
 def difference(old: JsonDict, new: JsonDict) -> list[str]:
-    """What differs, one text each: ``ranks: 8 -> 4``."""
+    """What differs, one text each: ``ranks: 8 -> 4``.
+
+    Only a knob that both sides have can differ in its route.
+    """
     keys = [*new, *(key for key in old if key not in new)]
+    texts: list[str] = []
+    for key in keys:
+        was, now = old.get(key), new.get(key)
+        if was == now or (key == "baseline" and old.get("command") != new.get("command")):
+            continue
+        if key == ROUTES:
+            texts += _entries(was, now, "route of {}", sorted(was.keys() & now.keys()))
+        elif key == ENVIRONMENT:
+            texts += _entries(was, now, "{}", sorted(was.keys() | now.keys()))
+        else:
+            texts.append(f"{_LABELS.get(key, key)}: {_text(was)} -> {_text(now)}")
+    return texts
+
+
+def _entries(was: JsonDict, now: JsonDict, label: str, names: list[str]) -> list[str]:
     return [
-        f"{_LABELS.get(key, key)}: {_text(old.get(key))} -> {_text(new.get(key))}"
-        for key in keys
-        if old.get(key) != new.get(key)
+        f"{label.format(name)}: {was.get(name, 'not set')} -> {now.get(name, 'not set')}"
+        for name in names
+        if was.get(name) != now.get(name)
     ]
 
 

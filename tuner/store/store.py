@@ -14,7 +14,7 @@ from tuner.errors import UsageError
 from tuner.model import LaunchRecord, Sample, StudySpec, StudyState
 from tuner.store import codec, database, rows, schema
 from tuner.store.failures import translated
-from tuner.store.identity import identity
+from tuner.store.identity import identity, merged
 from tuner.store.rows import StudyRow, StudySummary, Summary, now
 from tuner.store.urls import display_url
 
@@ -113,8 +113,10 @@ class Store:
         return self.load(spec.name)
 
     def update_spec(self, spec: StudySpec) -> None:
-        """Replace the spec of the study of that name."""
-        self._update_study(spec.name, {"spec": codec.dumps(spec)})
+        """Replace the spec of the study of that name, which still belongs to the same."""
+        belongs = merged(self.load(spec.name).identity, identity(spec))
+        values = {"spec": codec.dumps(spec), "identity": codec.dumps(belongs)}
+        self._update_study(spec.name, values)
 
     def set_state(self, name: str, state: StudyState, reason: str) -> None:
         """Say how far the study is, and why it is not running."""
