@@ -33,6 +33,7 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
+    Flag,
     IntRange,
     LaunchRecord,
     Purpose,
@@ -143,6 +144,13 @@ def test_a_finished_study_only_shows_its_result(tmp_path: Path) -> None:
     assert again.settings == []
 
 
+def test_a_finished_study_takes_over_what_bears_on_no_time(tmp_path: Path) -> None:
+    run(tmp_path, FakeRunner())
+    run(tmp_path, FakeRunner(), replace(SPEC, job=("train", "--all")))
+    with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
+        assert store.load(SPEC.name).spec.job == ("train", "--all")
+
+
 def test_more_trials_continue_a_finished_study(tmp_path: Path) -> None:
     first = FakeRunner()
     events: list[Any] = []
@@ -187,6 +195,15 @@ def test_a_study_of_something_else_is_refused(tmp_path: Path) -> None:
         run(tmp_path, FakeRunner(), other)
     assert "--fresh" in caught.value.hint and "--name" in caught.value.hint
     assert run(tmp_path, FakeRunner(), other, fresh=True).trials == 6
+
+
+def test_another_route_under_the_name_of_a_knob_is_refused(tmp_path: Path) -> None:
+    omp, workers = SPEC.knobs
+    run(tmp_path, FakeRunner(), replace(SPEC, knobs=(workers,), trials=1))
+    run(tmp_path, FakeRunner(), replace(SPEC, trials=1))
+    other = replace(SPEC, knobs=(replace(omp, route=Flag("--threads")), workers))
+    with pytest.raises(UsageError, match="route of omp_threads: argument -t -> argument --threads"):
+        run(tmp_path, FakeRunner(), other)
 
 
 def test_another_programs_optuna_study_is_left_alone(tmp_path: Path) -> None:

@@ -111,6 +111,8 @@ def _finished(visit: Visit) -> Result | None:
     plan = Plan(spec, tuple(store.launches(spec.name, detail=False)), row.forgiven_until)
     if changes(row.spec, spec) or not isinstance(plan.next(), Stop):
         return None
+    if row.spec != spec:  # the job of an export, for one
+        store.update_spec(spec)
     found = build(plan, store.url, row.state, row.reason)
     visit.emit(StudyStarted(spec, True, _measured(plan)))
     visit.emit(StudyEnded(found))
