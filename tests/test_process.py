@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import stat
 import sys
 from collections.abc import Mapping
@@ -116,6 +118,33 @@ def test_what_cannot_be_started_is_named(tmp_path: Path) -> None:
     assert missing.value.filename == str(nowhere)
     with pytest.raises(FileNotFoundError):
         process.start(launch(nowhere, "true"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "env"), [(("true", "a\0b"), {}), (("true",), {"A": "a\0b"}), (("true",), {"A=B": "x"})]
+)
+def test_what_no_command_can_be_given_is_no_exit_status(
+    tmp_path: Path, argv: tuple[str, ...], env: dict[str, str]
+) -> None:
+    with pytest.raises(OSError, match="Invalid argument") as caught:
+        process.start(launch(tmp_path, *argv, env={**os.environ, **env}))
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_a_supervisor_that_does_not_go_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for ever: not even for one that was stopped after its last word."""
+    running = process.start(launch(tmp_path, "sleep", "600"))
+    monkeypatch.setattr("tuner.process.running.ANSWER_S", 0.05)
+    os.kill(running._process.pid, signal.SIGSTOP)
+    answer = {"code": 0, "wall_s": 1.0, "stopped": False, "killed": 0, "left": []}
+    monkeypatch.setattr(running, "_receive", lambda _: answer)
+    try:
+        assert running.wait(1) is not None
+        assert running._process.returncode == -signal.SIGKILL
+    finally:
+        supervisor.sweep(running.marker, running._process.pid, running._since)
 
 
 def test_wait_gives_none_while_it_runs(tmp_path: Path) -> None:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 #: The environment variable that marks every process of a trial.
@@ -104,10 +105,14 @@ def descendants(table: Iterable[Process], roots: Iterable[int]) -> list[Process]
     return found
 
 
-def survivors(marker: str, root: int, since: int) -> list[Process]:
-    """What is alive of a trial: below ``root``, or carrying the marker and below those.
+def survivors(
+    marker: str, root: int, since: int, seen: Collection[tuple[int, int]] = ()
+) -> list[Process]:
+    """What is alive of a trial: below ``root``, carrying the marker or ``seen``, below those.
 
-    ``since`` is the start of the trial in clock ticks: nothing older belongs to it.
+    ``since`` is the start of the trial in clock ticks: nothing older belongs to it. ``seen``
+    are (id, start) of processes that once were below ``root``: where it was killed, a daemon
+    without the marker is known by nothing else.
     """
     table = processes()
     wanted = os.fsencode(f"{MARKER}={marker}")
@@ -116,7 +121,10 @@ def survivors(marker: str, root: int, since: int) -> list[Process]:
         for process in table
         if process.start >= since
         and not process.dead
-        and wanted in _read(f"/proc/{process.pid}/environ").split(b"\0")
+        and (
+            (process.pid, process.start) in seen
+            or wanted in _read(f"/proc/{process.pid}/environ").split(b"\0")
+        )
     ]
     below = descendants(table, [root, *(process.pid for process in carriers)])
     spared = {root, os.getpid()}
@@ -154,12 +162,14 @@ def sweep(
     root: int,
     since: int,
     *,
+    seen: Collection[tuple[int, int]] = (),
     reap: Callable[[], bool] = lambda: False,
     pause: Callable[[float], object] = time.sleep,
     give_up_s: float = GIVE_UP_S,
 ) -> tuple[int, list[int]]:
     """Kill what is left of a trial until a scan proves that nothing is.
 
+    ``marker``, ``root``, ``since`` and ``seen`` are those of :func:`survivors`.
     ``reap`` collects dead children and says whether some are left: with a subreaper "none"
     is the proof for the whole tree, whatever the scan may have missed.
 
@@ -170,7 +180,7 @@ def sweep(
     deadline, delay_s = time.monotonic() + give_up_s, 0.001
     while True:
         children = reap()
-        left = survivors(marker, root, since)
+        left = survivors(marker, root, since, seen)
         if not left and not children:
             return len(killed), []
         if time.monotonic() > deadline:
@@ -301,6 +311,8 @@ class Supervisor:
             )
         except OSError as error:
             os.write(problem_end, f"{error.errno} {name}".encode())
+        except ValueError:  # a NUL, or a "=" in the name of a variable
+            os.write(problem_end, f"{errno.EINVAL} {name}".encode())
         finally:
             os._exit(127)
 

@@ -306,6 +306,27 @@ def test_kill_9_of_the_supervisor(tmp_path: Path, command: str) -> None:
     assert marked(running.marker) == []
 
 
+@pytest.mark.parametrize("looked", ["while it ran", "only at its child"])
+def test_kill_9_of_the_supervisor_and_a_daemon_without_the_marker(
+    tmp_path: Path, looked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parent is gone with the supervisor, and nothing in it says whose it was."""
+    code = "import subprocess, time; subprocess.Popen(['sleep', '600']); time.sleep(600)"
+    script = f'setsid env -i {sys.executable} -S -c "{code}" & sleep 600'
+    running = process.start(launch(tmp_path, "sh", "-c", script))
+    eventually(lambda: len(running.pids()) == 4)
+    pids = running.pids()
+    assert len(marked(running.marker)) == 2
+    if looked == "only at its child":
+        # What was seen of the daemon is enough for what it started since.
+        daemon = min(set(pids) - set(marked(running.marker)))
+        monkeypatch.setattr(running, "_seen", {seen for seen in running._seen if seen[0] == daemon})
+    os.kill(running._process.pid, signal.SIGKILL)
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert [pid for pid in pids if alive(pid)] == []
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder for everybody; pytest's own are closed to other users."""

@@ -66,6 +66,7 @@ class RunningTrial:
         self._exit: Exit | None = None
         self._problem: TunerError | None = None
         self._received = b""
+        self._seen: set[tuple[int, int]] = set()  # (id, start) of every process that was ours
         self._status_open = True
         self._started_s = time.monotonic()
         control, self._control = os.pipe()
@@ -89,7 +90,7 @@ class RunningTrial:
             self.pid = self._ask(request)
         except BaseException:
             self._close()  # the supervisor then ends whatever it has started
-            self._process.wait()
+            self._reap_supervisor()
             raise
 
     def _ask(self, request: dict[str, Any]) -> int:
@@ -151,6 +152,7 @@ class RunningTrial:
         if self._exit is not None:
             return ()
         found = supervisor.descendants(supervisor.processes(), [self._process.pid])
+        self._seen.update((process.pid, process.start) for process in found)
         return tuple(sorted(process.pid for process in found))
 
     def forward(self, number: int) -> None:
@@ -180,7 +182,7 @@ class RunningTrial:
     def _conclude(self, answer: dict[str, Any]) -> None:
         """Take the last answer for the end."""
         self._close()
-        self._process.wait()
+        self._reap_supervisor()
         if answer["left"]:
             self._problem = TunerError(
                 f"processes of the trial do not end on SIGKILL: {answer['left']}",
@@ -193,11 +195,21 @@ class RunningTrial:
         """Clean up after a supervisor that was killed: its command then gets SIGTERM."""
         root = self._process.pid  # not reaped yet, so the id is still its own
         deadline = time.monotonic() + supervisor.TERM_WAIT_S
-        while time.monotonic() < deadline and supervisor.survivors(self.marker, root, self._since):
+        ours = (self.marker, root, self._since)
+        while time.monotonic() < deadline and supervisor.survivors(*ours, self._seen):
             time.sleep(0.01)
-        killed, left = supervisor.sweep(self.marker, root, self._since)
+        killed, left = supervisor.sweep(*ours, seen=self._seen)
         wall_s = time.monotonic() - self._started_s
         return {"code": None, "wall_s": wall_s, "stopped": True, "killed": killed, "left": left}
+
+    def _reap_supervisor(self) -> None:
+        """Wait for its end, which is due: killed where it does not come."""
+        try:
+            self._process.wait(ANSWER_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel
+                self._process.wait(ANSWER_S)
 
     def _close(self) -> None:
         for fd in (self._control, self._status):
