@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tuner import command
@@ -100,19 +101,23 @@ def difference(old: JsonDict, new: JsonDict) -> list[str]:
         if was == now or (key == "baseline" and old.get("command") != new.get("command")):
             continue
         if key == ROUTES:
-            texts += _entries(was, now, "route of {}", sorted(was.keys() & now.keys()))
+            both = (was or {}).keys() & (now or {}).keys()
+            texts += _entries(was, now, "route of {}", both)
         elif key == ENVIRONMENT:
-            texts += _entries(was, now, "{}", sorted(was.keys() | now.keys()))
+            texts += _entries(was, now, "{}", (was or {}).keys() | (now or {}).keys())
         else:
             texts.append(f"{_LABELS.get(key, key)}: {_text(was)} -> {_text(now)}")
     return texts
 
 
-def _entries(was: JsonDict, now: JsonDict, label: str, names: list[str]) -> list[str]:
+def _entries(
+    was: JsonDict | None, now: JsonDict | None, label: str, names: Iterable[str]
+) -> list[str]:
+    old, new = was or {}, now or {}
     return [
-        f"{label.format(name)}: {was.get(name, 'not set')} -> {now.get(name, 'not set')}"
-        for name in names
-        if was.get(name) != now.get(name)
+        f"{label.format(name)}: {old.get(name, 'not set')} -> {new.get(name, 'not set')}"
+        for name in sorted(names)
+        if old.get(name) != new.get(name)
     ]
 
 
