@@ -43,6 +43,42 @@ def test_words(text: str, kind: type[TunerError], said: str) -> None:
         assert "INSERT …" not in told.message
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "connection refused",
+        "terminating connection due to administrator command",
+        "the database system is shutting down",
+    ],
+)
+def test_a_server_that_was_there_before_is_gone(text: str) -> None:
+    told = translate(sa.exc.OperationalError("INSERT", {}, sqlite3.OperationalError(text)), URL)
+    gone = translate(sqlite3.OperationalError(text), URL, opened=True)
+    assert type(gone) is TunerError and gone.exit_code == 3
+    assert "is gone: " + text in gone.message
+    assert "is gone" not in told.message
+
+
+def test_an_error_without_words_is_passed_over() -> None:
+    try:
+        try:
+            raise KeyError(())
+        except KeyError:
+            raise sqlite3.OperationalError("server closed the connection")  # noqa: B904
+    except sqlite3.OperationalError as error:
+        assert "server closed the connection" in translate(error, URL, opened=True).message
+    assert "RuntimeError" in translate(RuntimeError(), URL).message
+
+
+def test_the_values_of_a_statement_are_no_complaint() -> None:
+    inner = sqlite3.OperationalError("something new")
+    told = translate(sa.exc.OperationalError("INSERT …", {"tail": "disk is full"}, inner), URL)
+    told_too = translate(
+        sa.exc.OperationalError("INSERT …", {"tail": "no space left on device"}, inner), URL
+    )
+    assert "something new" in told.message and "something new" in told_too.message
+
+
 def test_errors_that_a_library_wraps_are_seen_through() -> None:
     class WrappedError(Exception):
         pass

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tuner.errors import UsageError
 from tuner.store import DEFAULT_STORAGE, display_url, resolve_url
-from tuner.store.urls import sqlite_path
+from tuner.store.urls import place, sqlite_path
 
 
 def test_option_before_variable_before_default() -> None:
@@ -51,12 +51,29 @@ def test_databases_that_would_be_lost_are_refused(text: str) -> None:
         resolve_url(text, {})
 
 
+@pytest.mark.parametrize("text", ["postgresql://me:hunter2@host:notaport/x", "sqlite://h:x/y"])
+def test_what_is_no_url_is_refused_without_its_password(text: str) -> None:
+    with pytest.raises(UsageError, match="not a database URL") as caught:
+        resolve_url(text, {})
+    assert "hunter2" not in caught.value.message
+    assert caught.value.__suppress_context__, "the library's words repeat the URL"
+
+
+def test_a_place_is_the_same_from_every_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert place(resolve_url("x.db", {})) == place(f"sqlite:///{tmp_path / 'x.db'}")
+    assert place("postgresql+psycopg://me:hunter2@h/d") == "postgresql+psycopg://me:***@h/d"
+
+
 @pytest.mark.parametrize(
     "url",
     [
         "postgresql+psycopg://me:hunter2@host/db",
         "postgresql+psycopg://host/db?user=me&password=hunter2",
         "postgresql+psycopg://me:hunter2@host:port/db",
+        "postgresql+psycopg://host:port/db?password=hunter2",
     ],
 )
 def test_passwords_are_not_shown(url: str) -> None:

@@ -89,6 +89,7 @@ def test_a_whole_study(tmp_path: Path) -> None:
     found = run(tmp_path, runner, on_event=events.append)
     assert found.state is StudyState.FINISHED
     assert found.reason == "6 of 6 trials were made"
+    assert found.storage == str(tmp_path / "tune.db")
     assert (found.trials, found.launches, found.failures) == (6, 8, 0)
     assert found.best is not None and found.baseline is not None
     assert found.best.setting == Setting.of({"omp_threads": 2, "iterator_workers": 1})

@@ -8,13 +8,14 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from tests.study_surface import SPEC, FakeRunner, surface
-from tuner.errors import UsageError
+from tuner.errors import TunerError, UsageError
 from tuner.model import Failed, FailureKind
 from tuner.store import Store, display_url, resolve_url
 from tuner.study import StudyInterrupted, result, tune
@@ -23,9 +24,23 @@ pytestmark = pytest.mark.system
 pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server of its own, which can be stopped."""
+
+    url: str
+    stop: Callable[[], None]
+
+
 @pytest.fixture(scope="module")
 def server(require_program: Callable[[str], str]) -> Iterator[str]:
     """The URL of a server that ends with the tests."""
+    with running(require_program) as one:
+        yield one.url
+
+
+@contextmanager
+def running(require_program: Callable[[str], str]) -> Iterator[Server]:
     programs = Path(require_program("initdb")).resolve().parent
     # PostgreSQL refuses to run as root.
     user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
@@ -40,12 +55,16 @@ def server(require_program: Callable[[str], str]) -> Iterator[str]:
         words = [str(programs / program), *map(str, arguments)]
         subprocess.run(words, check=True, cwd=folder, stdout=subprocess.DEVNULL, **user)  # type: ignore[call-overload]
 
+    def stop() -> None:
+        if (data / "postmaster.pid").exists():
+            call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+
     call("initdb", "-D", data, "-A", "trust", "-U", "tuner", "--no-sync", "-E", "UTF8")
     call("pg_ctl", *start)
     try:
-        yield f"postgresql://tuner:not-a-secret@127.0.0.1:{port}/postgres"
+        yield Server(f"postgresql://tuner:not-a-secret@127.0.0.1:{port}/postgres", stop)
     finally:
-        call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+        stop()
         shutil.rmtree(folder)
 
 
@@ -71,6 +90,7 @@ def test_a_study_with_an_interruption(server: str, tmp_path: Path) -> None:
     runner = FakeRunner()
     found = tune(SPEC, storage=server, run=runner)
     assert found.trials == 6 and found.ratio == 8.0
+    assert "not-a-secret" not in found.storage
     assert runner.launches[0].folder == tmp_path / "studies" / SPEC.name / "0006"
     with Store.open(resolve_url(server, {}), create=False) as store:
         assert result(store, SPEC.name) == found
@@ -84,7 +104,7 @@ def test_output_that_postgresql_does_not_take(server: str) -> None:
             return Failed(FailureKind.CRASHED, "nul \0", "\udcff \0")
         return surface(setting)  # type: ignore[arg-type]
 
-    spec = replace(SPEC, name="strange output")
+    spec = replace(SPEC, name="strange-output")
     tune(spec, storage=server, run=FakeRunner(time_s))
     with Store.open(resolve_url(server, {}), create=False) as store:
         found = result(store, spec.name)
@@ -102,3 +122,17 @@ def test_no_server_and_no_database(server: str) -> None:
     with pytest.raises(UsageError, match='"nowhere" does not exist'):
         Store.open(resolve_url(server, {}).removesuffix("/postgres") + "/nowhere", create=True)
     assert "not-a-secret" not in display_url(server)
+
+
+def test_a_server_that_stops_in_the_middle(require_program: Callable[[str], str]) -> None:
+    with running(require_program) as one:
+
+        def stop(count: int) -> None:
+            if count == 3:
+                one.stop()
+
+        with pytest.raises(TunerError, match=r"server of the database .* is gone: \w") as caught:
+            tune(SPEC, storage=one.url, run=FakeRunner(before=stop))
+    assert not isinstance(caught.value, UsageError) and caught.value.exit_code == 3
+    assert "not-a-secret" not in caught.value.message
+    assert "run the same command again" in caught.value.hint

@@ -64,7 +64,7 @@ def _engine(url: str, busy_s: float) -> Engine:
     except ModuleNotFoundError as error:
         raise UsageError(
             f"--storage {display_url(url)}: the module {error.name} is not installed",
-            'Install it: pip install "tuner[postgres]"',
+            "Install it: pip install 'psycopg[binary]'",
         ) from error
     except (sa.exc.ArgumentError, ValueError) as error:
         raise UsageError(

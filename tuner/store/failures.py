@@ -18,26 +18,30 @@ _READ_ONLY = ("readonly database", "read-only transaction", "read-only file syst
 _CORRUPT = ("malformed", "file is not a database", "invalid page", "disk image")
 _UNREACHABLE = ("connection", "could not translate host name", "authentication", "does not exist")
 
+#: What a server that has stopped, or its driver, says in the middle of the work.
+_GONE = ("connection", "terminating", "shutting down", "starting up", "server closed")
+
 
 @contextmanager
-def translated(url: str, *also: type[Exception]) -> Iterator[None]:
+def translated(url: str, *also: type[Exception], opened: bool = False) -> Iterator[None]:
     """Turn the errors of a database into a :class:`TunerError`.
 
     Args:
         url: The database, for the message.
+        opened: It was reached before: what it says now is not the user's mistake.
         also: More classes to translate, where a library wraps the errors in its own.
     """
     kinds: tuple[type[Exception], ...] = (SQLAlchemyError, sqlite3.Error, *also)
     try:
         yield
     except kinds as error:
-        raise translate(error, url) from error
+        raise translate(error, url, opened=opened) from error
 
 
-def translate(error: BaseException, url: str) -> TunerError:
+def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerError:
     """The error for the user; what is not known keeps the database's own first line."""
     place = display_url(url)
-    text = " ".join(str(e) for e in _chain(error)).lower()
+    text = " ".join(_words(e) for e in _chain(error)).lower()
     if any(word in text for word in _FULL):
         return disk_full(place)
     if "database is locked" in text or "lock timeout" in text:
@@ -61,10 +65,10 @@ def translate(error: BaseException, url: str) -> TunerError:
             "Restore a copy, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW;"
             " a new one is made with --storage FILE.",
         )
-    return _other(text, _first_line(error), place)
+    return _other(text, _first_line(error), place, opened=opened)
 
 
-def _other(text: str, line: str, place: str) -> TunerError:
+def _other(text: str, line: str, place: str, *, opened: bool) -> TunerError:
     if "unable to open database file" in text:
         return UsageError(
             f"the database {place} cannot be opened",
@@ -75,6 +79,11 @@ def _other(text: str, line: str, place: str) -> TunerError:
         return TunerError(
             f"the disk of the database {place} gave an input/output error",
             "See the kernel's log (dmesg); what was saved before is kept.",
+        )
+    if opened and any(word in text for word in _GONE):
+        return TunerError(
+            f"the server of the database {place} is gone: {line}",
+            "Start it, then run the same command again: what was saved before is kept.",
         )
     if any(word in text for word in _UNREACHABLE):
         return UsageError(
@@ -108,7 +117,13 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = getattr(error, "orig", None) or error.__cause__ or error.__context__
 
 
+def _words(error: BaseException) -> str:
+    """What an error says; of a wrapper nothing, as it repeats the statement and its values."""
+    return "" if getattr(error, "orig", None) is not None else str(error)
+
+
 def _first_line(error: BaseException) -> str:
-    """The innermost message: the database's own words, without the wrapper's."""
+    """The innermost message that says something: the database's own words."""
+    said = [words for e in _chain(error) if (words := _words(e).strip()) and words != "()"]
     *_, last = _chain(error)
-    return (str(last).strip().splitlines() or [type(last).__name__])[0]
+    return said[-1].splitlines()[0] if said else type(last).__name__

@@ -242,7 +242,7 @@ class Store:
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
         """A transaction, committed at the end; errors come out as the user's."""
-        with translated(self.url):
+        with translated(self.url, opened=True):
             try:
                 with self._engine.begin() as connection:
                     yield connection

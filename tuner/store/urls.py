@@ -40,6 +40,7 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
             f"--storage {display_url(text)}: {scheme} databases are not supported",
             "Give the path of an SQLite file, sqlite:///FILE or postgresql://USER@HOST/NAME.",
         )
+    _require_readable(text)
     if driver == "sqlite":
         _require_file(text)
     return f"{driver}://{rest}"
@@ -63,7 +64,8 @@ def display_url(url: str) -> str:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        return url.rpartition("@")[2]  # whatever stands before the host may be a password
+        # Whatever stands before the host, or behind the name, may be a password.
+        return url.rpartition("@")[2].partition("?")[0]
     if parsed.get_backend_name() == "sqlite" and parsed.database:
         return parsed.database
     hidden = {key: "***" for key in parsed.query if "password" in key.lower()}
@@ -75,6 +77,26 @@ def _sqlite_url(path: Path) -> str:
 
     # os.fspath, not resolve(): what the user typed is what messages should show.
     return URL.create("sqlite", database=os.fspath(path)).render_as_string()
+
+
+def place(url: str) -> str:
+    """The database as other processes of this host know it: no password, no relative path."""
+    path = sqlite_path(url)
+    return display_url(url) if path is None else str(path.resolve())
+
+
+def _require_readable(text: str) -> None:
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        make_url(text)
+    except (ArgumentError, ValueError):  # not chained: the original text may hold a password
+        raise UsageError(
+            f"--storage {display_url(text)}: not a database URL",
+            "Write postgresql://USER:PASSWORD@HOST:PORT/NAME, the port a number; @ : / ? and #"
+            " in a password as %40 %3A %2F %3F %23.",
+        ) from None
 
 
 def _require_file(text: str) -> None:

@@ -59,7 +59,7 @@ class Projection:
         Raises:
             UsageError: Another program has a study of this name.
         """
-        with translated(self._store.url, OptunaError):
+        with translated(self._store.url, OptunaError, opened=True):
             if self._existing() is not None:
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
 
@@ -81,7 +81,7 @@ class Projection:
             UsageError: Another program has a study of this name.
         """
         space = _space(plan)
-        with translated(self._store.url, OptunaError):
+        with translated(self._store.url, OptunaError, opened=True):
             study = self._existing()
             if study is not None and study.user_attrs[OURS] != space:
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
@@ -112,7 +112,7 @@ class Projection:
         return replace(record, trial=number)
 
     def _add(self, trial: FrozenTrial) -> int:
-        with translated(self._store.url, OptunaError):
+        with translated(self._store.url, OptunaError, opened=True):
             key = self._rdb.get_study_id_from_name(self._name)
             return self._rdb.get_trial_number_from_id(self._rdb.create_new_trial(key, trial))
 
