@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import http.client
+import json
 import socket
-import threading
-import urllib.request
 from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
+from tests.serving import serving
 from tests.study_samples import OMP, SPEC, WORKERS, setting, study
 from tests.study_surface import SPEC as SURFACE
 from tests.study_surface import FakeRunner
 from tuner import dashboard
 from tuner.cli import stored
+from tuner.dashboard import server
+from tuner.dashboard.notes import note
+from tuner.dashboard.plots import plot
 from tuner.errors import BusyError, UsageError
 from tuner.model import BASELINE
 from tuner.store import Store
@@ -22,7 +28,7 @@ from tuner.study import attach, tune
 
 
 def test_the_note_has_result_and_commands() -> None:
-    text = dashboard.note(study())
+    text = note(study())
     for words in (
         "2.31 times faster than your defaults",
         "best: `omp_threads=1 iterator_workers=1 communicator=naive`, 3.60 s",
@@ -34,7 +40,7 @@ def test_the_note_has_result_and_commands() -> None:
 
 
 def test_the_note_of_a_failed_baseline_says_so() -> None:
-    text = dashboard.note(study({BASELINE: None, setting(omp_threads=1): 1.0}))
+    text = note(study({BASELINE: None, setting(omp_threads=1): 1.0}))
     assert "your defaults failed: crashed" in text
 
 
@@ -49,7 +55,7 @@ def grid(count: int) -> dict[object, float]:
 def test_two_varied_knobs_make_a_heat_map() -> None:
     spec = dataclasses.replace(SPEC, knobs=(OMP, WORKERS))
     data = study({BASELINE: 9.0, **grid(2)}, spec)  # type: ignore[dict-item]
-    (trace,) = dashboard.plot(data).data
+    (trace,) = plot(data).data
     assert trace.type == "heatmap"
     assert (list(trace.x), list(trace.y)) == (["1", "2", "3"], ["1", "2"])
     assert [list(row) for row in trace.z] == [[2.0, 3.0, 4.0], [3.0, 4.0, 5.0]]
@@ -62,20 +68,20 @@ def test_of_three_knobs_the_two_most_varied_are_shown_with_the_fastest_of_the_th
         for workers in (1, 2, 3)
         for name, cost in (("flat", 2.0), ("naive", 1.0 + threads))
     }
-    (trace,) = dashboard.plot(study({BASELINE: 9.0, **times})).data
+    (trace,) = plot(study({BASELINE: 9.0, **times})).data
     assert len(trace.x) == len(trace.y) == 3
     assert {value for row in trace.z for value in row} == {2.0}
 
 
 def test_one_varied_knob_makes_a_line_in_order() -> None:
     times = {setting(omp_threads=n): float(n) for n in (10, 2, 1)}
-    (trace,) = dashboard.plot(study({BASELINE: 9.0, **times})).data
+    (trace,) = plot(study({BASELINE: 9.0, **times})).data
     assert (trace.type, list(trace.x), list(trace.y)) == ("scatter", ["1", "2", "10"], [1, 2, 10])
 
 
 def test_nothing_varied_makes_no_plot() -> None:
-    assert dashboard.plot(study({BASELINE: 9.0, setting(omp_threads=1): 1.0})) is None
-    assert dashboard.plot(study({BASELINE: None})) is None
+    assert plot(study({BASELINE: 9.0, setting(omp_threads=1): 1.0})) is None
+    assert plot(study({BASELINE: None})) is None
 
 
 @pytest.fixture(scope="module")
@@ -107,28 +113,123 @@ def test_a_study_without_trials_yet_has_nothing_to_annotate(url: str) -> None:
     dashboard.annotate(url, study())
 
 
-@pytest.fixture
-def server(url: str) -> Iterator[dashboard.Server]:
-    with dashboard.bind(url, port=0) as found:
-        thread = threading.Thread(target=found.serve)
-        thread.start()
-        yield found
-        found.stop()
-        thread.join()
+@pytest.fixture(scope="module")
+def address(url: str) -> Iterator[str]:
+    """Where a dashboard answers: ``127.0.0.1:PORT``."""
+    with serving(url) as found:
+        assert found.url == f"http://{urlsplit(found.url).netloc}/dashboard/"
+        yield urlsplit(found.url).netloc
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    body: str
+
+
+def ask(
+    address: str, path: str, method: str = "GET", body: str | None = None, **headers: str
+) -> Answer:
+    """Send one request; ``HOST="x"`` and the like become headers."""
+    connection = http.client.HTTPConnection(address, timeout=10)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body, named)
+    answer = connection.getresponse()
+    found = Answer(answer.status, answer.read().decode())
+    connection.close()
+    return found
 
 
 @pytest.mark.system
-def test_it_answers_on_loopback(server: dashboard.Server) -> None:
-    assert server.url.startswith("http://127.0.0.1:")
-    with urllib.request.urlopen(server.url, timeout=10) as answer:
-        assert b"Optuna" in answer.read()
+def test_it_answers_on_loopback(address: str) -> None:
+    assert address.startswith("127.0.0.1:")
+    assert "Optuna" in ask(address, "/dashboard/").body
+    assert ask(address, "/api/studies").status == 200
 
 
 @pytest.mark.system
-def test_a_port_in_use_is_one_error(server: dashboard.Server, url: str) -> None:
-    port = int(server.url.split(":")[2].split("/")[0])
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:9000", 200),  # ssh -L 9000:…
+        ("127.0.0.1", 200),
+        ("[::1]:8080", 200),
+        ("evil.example", 403),
+        ("evil.example:8080", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("127.0.0.1@evil.example", 403),
+        ("192.168.1.1", 403),
+        ("[", 403),
+        ("", 403),
+    ],
+)
+def test_a_foreign_name_for_this_machine_is_refused(address: str, host: str, status: int) -> None:
+    """DNS rebinding: a site's own name that leads to 127.0.0.1."""
+    assert ask(address, "/api/studies", Host=host).status == status
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:9000", 404),  # its own page: the study does not exist
+        ("http://localhost:3000", 403),
+        ("https://evil.example", 403),
+        ("null", 403),
+    ],
+)
+def test_another_sites_page_changes_nothing(address: str, origin: str, status: int) -> None:
+    found = ask(address, "/api/studies/99", "DELETE", Host="localhost:9000", Origin=origin)
+    assert found.status == status
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        ("study_name=x", "text/plain", 415),
+        ('{"study_name": "x"}', "text/plain", 415),
+        ("no json", "application/json", 400),
+        ("[1]", "application/json", 400),
+        ("[" * 100_000, "application/json", 400),
+        (None, "", 400),
+        ('{"body": "x"}', "application/json; charset=utf-8", 400),  # the application's own check
+    ],
+)
+def test_a_body_that_is_no_json_is_the_senders_mistake(
+    address: str,
+    capfd: pytest.CaptureFixture[str],
+    body: str | None,
+    kind: str,
+    status: int,
+) -> None:
+    headers = {"Content_Type": kind} if kind else {}
+    assert ask(address, "/api/studies/1/note", "PUT", body, **headers).status == status
+    assert ask(address, "/api/studies", "POST", body, **headers).status == status
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.system
+def test_a_body_without_a_length_is_the_senders_mistake(address: str) -> None:
+    assert ask(address, "/api/studies", "POST", "x", Content_Length="-1").status == 400
+
+
+@pytest.mark.system
+def test_what_a_page_saves_is_saved(address: str) -> None:
+    found = json.loads(ask(address, "/api/studies/1").body)["note"]
+    body = json.dumps({"body": found["body"] + "é", "version": found["version"] + 1})
+    kind = {"Content_Type": "application/json", "Origin": f"http://{address}"}
+    assert ask(address, "/api/studies/1/note", "PUT", body, **kind).status == 204
+    assert json.loads(ask(address, "/api/studies/1").body)["note"]["body"].endswith("é")
+
+
+@pytest.mark.system
+def test_a_port_in_use_is_one_error(address: str, url: str) -> None:
+    port = int(address.rpartition(":")[2])
     with pytest.raises(BusyError, match=f"port {port} on 127.0.0.1 is in use"):
-        dashboard.bind(url, port=port)
+        server.bind(url, port=port)
 
 
 @pytest.mark.parametrize(
@@ -136,9 +237,9 @@ def test_a_port_in_use_is_one_error(server: dashboard.Server, url: str) -> None:
 )
 def test_only_loopback_is_served(host: str) -> None:
     with pytest.raises(UsageError, match="no password"):
-        dashboard.check_loopback(host)
+        server.check_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.2"])
 def test_loopback_addresses(host: str) -> None:
-    dashboard.check_loopback(host)
+    server.check_loopback(host)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.serving import serving
 from tests.study_surface import SPEC, FakeRunner
 from tuner import dashboard
 from tuner.cli import stored
@@ -39,12 +39,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         tune(SPEC, storage=str(database), outputs=folder / "outputs", run=FakeRunner())
     with Store.open(f"sqlite:///{database}", create=False) as store:
         dashboard.annotate(store.url, stored.load(store, None))
-        with dashboard.bind(store.url, port=0) as server:
-            thread = threading.Thread(target=server.serve)
-            thread.start()
+        with serving(store.url) as server:
             yield server.url
-            server.stop()
-            thread.join()
 
 
 @pytest.fixture(scope="module")

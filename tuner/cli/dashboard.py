@@ -25,18 +25,18 @@ from tuner.cli.options import option, storage_option
 @storage_option()
 def command(port: int, host: str, open_browser: bool, storage: str | None) -> None:
     """Serve the dashboard until Ctrl-C."""
-    from tuner import dashboard as pages
     from tuner.cli import console, stored
+    from tuner.dashboard import annotate, server
 
-    pages.check_loopback(host)
+    server.check_loopback(host)
     store = stored.open_store(storage)
     stored.chosen(store, None)
-    with pages.bind(store.url, host, port) as server:
+    with server.bind(store.url, host, port) as pages:
         for summary in store.studies():
-            pages.annotate(store.url, stored.load(store, summary.name))
-        console.out(f"dashboard at {server.url} (Ctrl-C ends it)")
+            annotate(store.url, stored.load(store, summary.name))
+        console.out(f"dashboard at {pages.url} (Ctrl-C ends it)")
         sys.stdout.flush()
         if open_browser:
-            click.launch(server.url)
-        server.serve()
+            click.launch(pages.url)
+        pages.serve()
     console.err("dashboard ended")
