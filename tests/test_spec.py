@@ -197,6 +197,10 @@ def test_an_empty_command(command: tuple[str, ...]) -> None:
     assert "no command after --" in refused(*command).message
 
 
+def test_a_command_with_a_nul() -> None:
+    assert "NUL" in refused("sh", "a\0b", "{out}").message
+
+
 def test_neither_file_nor_command() -> None:
     assert "no command in test" in refused().message
     assert "no command in test" in refused(file=StudyFile()).message

@@ -208,6 +208,64 @@ def test_all_mistakes_come_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_a_misspelt_key_hides_no_other_mistake(tmp_path: Path) -> None:
+    lines = mistakes(
+        tmp_path,
+        """
+        comand = "train {out} -b {batch}"
+        trails = 5
+        [knobs.omp_treads]
+        [knobs.iterator_workers]
+        rang = "4..1"
+        foo = 1
+        [knobs.communicator]
+        values = []
+        flag = 3
+        [knobs.batch]
+        valus = [1, 2]
+        """,
+    )
+    assert sorted(line.partition(":")[0] for line in lines) == [
+        "comand",
+        "knobs.batch.valus",
+        "knobs.communicator.flag",
+        "knobs.communicator.values",
+        "knobs.iterator_workers.foo",
+        "knobs.iterator_workers.rang",
+        "knobs.iterator_workers.range",
+        "knobs.omp_treads",
+        "trails",
+    ]
+    assert any("'omp_threads'" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[knobs.mine]\nrange = 4\nflag = "-x"', "knobs.mine.range"),
+        ('command = "p {out}"\n[knobs.mine]\nrange = "1..2"\nenv = 3', "knobs.mine.env"),
+        ('command = "p {out}"\n[knobs.mine]\nrange = "1..2"\nflg = "-x"', "knobs.mine.flg"),
+    ],
+)
+def test_one_mistake_is_reported_once(tmp_path: Path, text: str, place: str) -> None:
+    (line,) = mistakes(tmp_path, text)
+    assert line.startswith(f"{place}:")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('command = ["p", "a\\u0000b", "{out}"]', "command"),
+        ('mpirun = "a\\u0000b"', "mpirun"),
+        ('[knobs.omp_threads]\nvalues = ["unset", "\\u0000"]', "knobs.omp_threads.values"),
+        ('[knobs.x]\nrange = "1..2"\nflag = "a\\u0000b"', "knobs.x.flag"),
+    ],
+)
+def test_a_character_that_no_command_can_be_given(tmp_path: Path, text: str, place: str) -> None:
+    lines = mistakes(tmp_path, text)
+    assert f"{place}: holds a NUL character, which no command can be given." in lines
+
+
 def test_a_syntax_error_names_line_and_column(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"line 2, column 10"):
         load(write(tmp_path, "a = 1\ntrials = \n"))

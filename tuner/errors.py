@@ -51,12 +51,17 @@ class BusyError(TunerError):
     exit_code = 5
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The hint for an unknown name: the nearest known one, else all that are known."""
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like this one; ``None`` where none is like it."""
     import difflib
 
+    return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1)), None)
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The hint for an unknown name: the nearest known one, else all that are known."""
     names = list(known)
-    near = difflib.get_close_matches(name.lower(), names, n=1)
-    if near:
-        return f"Did you mean {near[0]!r}?"
+    near = nearest(name, names)
+    if near is not None:
+        return f"Did you mean {near!r}?"
     return f"Known: {', '.join(names)}." if names else ""

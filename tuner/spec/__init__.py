@@ -192,6 +192,11 @@ def _template(command: Sequence[str] | None, file: StudyFile, source: str) -> tu
             f"There is no command {place}.",
             "For example: tune --mpi-procs 8 -- python train.py --out {out}",
         )
+    if any("\0" in word for word in words):
+        raise UsageError(
+            f"The command ({source}) has a NUL character, which no program can be given.",
+            "Take it out.",
+        )
     return words
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -11,7 +12,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from tuner import knobs as table
 from tuner import space
 from tuner.command import RESERVED, knobs_in
-from tuner.errors import UsageError, suggestion
+from tuner.errors import UsageError, nearest, suggestion
 from tuner.model import Choice
 from tuner.study_file.schema import KnobEntry, ObjectiveEntry, StudyFile, words
 
@@ -26,16 +27,20 @@ def _validate(kind: type[T], data: object) -> tuple[list[ErrorDetails], T | None
 
 
 def check(data: dict[str, Any]) -> tuple[list[str], StudyFile | None]:
-    """(mistakes, model): wrong keys and types first, then what the values mean."""
+    """(mistakes, model): wrong keys and types first, then what the values mean.
+
+    What stands under a misspelt key is looked at as if the key were right, so that the next
+    mistake does not wait for the repair of this one.
+    """
     errors, model = _validate(StudyFile, data)
-    mistakes = [_in_words(error) for error in errors]
-    placed = _placeholders_of(data.get("command"))
-    entries = data.get("knobs")
+    mistakes = [_in_words(error) for error in errors] + _nul_mistakes(data)
+    meant = _mended(data, _KEYS[""])
+    placed = _placeholders_of(meant.get("command"))
+    entries = meant.get("knobs")
     for name, raw in entries.items() if isinstance(entries, dict) else ():
-        entry = _validate(KnobEntry, raw)[1]
-        if entry is not None:
-            mistakes += _knob_mistakes(name, entry, placed)
-    mistakes += _left_out_mistakes(data)
+        if isinstance(raw, dict):
+            mistakes += _knob_mistakes(name, _mended(raw, _KEYS["knobs"]), placed)
+    mistakes += _left_out_mistakes(meant)
     return mistakes, model
 
 
@@ -68,6 +73,27 @@ def _in_words(error: ErrorDetails) -> str:
     return f"{place}: {texts.get(kind, other)}."
 
 
+def _mended(table: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    """The table with each unknown key under the nearest known one that is not there."""
+    mended = {key: value for key, value in table.items() if key in keys}
+    for key, value in table.items():
+        near = nearest(key, keys)
+        if key not in keys and near is not None:
+            mended.setdefault(near, value)
+    return mended
+
+
+def _nul_mistakes(value: object, place: str = "") -> list[str]:
+    """Every text with a character that no argument or variable can hold."""
+    if isinstance(value, str) and "\0" in value:
+        return [f"{place}: holds a NUL character, which no command can be given."]
+    if isinstance(value, dict):
+        inner = [(f"{place}.{key}" if place else key, each) for key, each in value.items()]
+    else:
+        inner = [(place, each) for each in value] if isinstance(value, list) else []
+    return [mistake for where, each in inner for mistake in _nul_mistakes(each, where)]
+
+
 def _placeholders_of(raw: object) -> tuple[str, ...] | None:
     """The knobs in the file's command; ``None`` where it has no usable command."""
     try:
@@ -76,24 +102,49 @@ def _placeholders_of(raw: object) -> tuple[str, ...] | None:
         return None
 
 
-def _knob_mistakes(name: str, entry: KnobEntry, placed: tuple[str, ...] | None) -> list[str]:
+_DOMAIN_KEYS = ("range", "values", "fix")
+_ROUTE_KEYS = ("env", "flag", "launcher_option")
+
+
+def _usable(raw: dict[str, Any]) -> tuple[KnobEntry, set[str]]:
+    """The entry without the keys whose values have the wrong form; those keys."""
+    errors, entry = _validate(KnobEntry, raw)
+    wrong = {str(error["loc"][0]) for error in errors}
+    return entry or KnobEntry.model_validate(_without(raw, wrong)), wrong
+
+
+def _without(table: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in keys}
+
+
+def _knob_mistakes(name: str, raw: dict[str, Any], placed: tuple[str, ...] | None) -> list[str]:
+    """What is wrong with the meaning of an entry; its form is judged elsewhere."""
     where = f"knobs.{name}"
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in RESERVED:
         return [f"{where}: cannot be the name of a knob."]
+    entry, wrong = _usable(raw)
     mistakes = []
-    for keys in (("range", "values", "fix"), ("env", "flag", "launcher_option")):
+    for keys in (_DOMAIN_KEYS, _ROUTE_KEYS):
         given = [key for key in keys if getattr(entry, key) is not None]
         if len(given) > 1:
             mistakes.append(f"{where}: has {' and '.join(given)}: keep one of them.")
     if mistakes:
         return mistakes
-    known = table.is_known(name)
-    if not known and entry.route() is None and placed is not None and name not in placed:
-        return [
+    routed = table.is_known(name) or entry.route() is not None or not wrong.isdisjoint(_ROUTE_KEYS)
+    if not routed and placed is not None and name not in placed:
+        mistakes.append(
             f"{where}: nothing carries it to the program: "
             f"{suggestion(name, table.names())} A knob of your own needs env, flag, "
             f"launcher_option, or {{{name}}} in the command."
-        ]
+        )
+    empty = all(getattr(entry, key) is None for key in _DOMAIN_KEYS)
+    if empty and (mistakes or not wrong.isdisjoint(_DOMAIN_KEYS)):
+        return mistakes
+    return mistakes + _domain_mistakes(name, entry, where)
+
+
+def _domain_mistakes(name: str, entry: KnobEntry, where: str) -> list[str]:
+    known = table.is_known(name)
     try:
         knob = entry.knob(name, where)
         if known and entry.values is None:
