@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,15 @@ def test_every_module_has_a_test_of_its_name() -> None:
         if path.stem in {"__init__", "errors", "model", "supervisor"}:
             continue
         assert f"test_{path.stem}.py" in known, f"{path.stem} has no test file"
+
+
+def test_every_package_is_installed() -> None:
+    """An editable install has them all anyway; ``pip install .`` has what is listed."""
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    listed = setup["options"]["packages"].split()
+    for path in PACKAGE.rglob("__init__.py"):
+        assert ".".join(path.parent.relative_to(ROOT).parts) in listed
 
 
 def test_nothing_reads_outside_the_project() -> None:

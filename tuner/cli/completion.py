@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.cli.app import TuneCommand, cli
+from tuner.cli.app import cli
+from tuner.cli.base import TuneCommand
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.cli.app import TuneCommand, tail
+from tuner.cli.base import TuneCommand, tail
 from tuner.cli.options import StudyName, storage_option
 from tuner.model import Env
 

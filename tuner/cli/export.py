@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tuner.cli.app import TuneCommand
+from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option, study_argument
 
 #: Used where neither ``--format`` nor the file's suffix says one.

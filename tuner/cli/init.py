@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tuner.cli.app import TuneCommand
+from tuner.cli.base import TuneCommand
 from tuner.cli.options import option
 
 

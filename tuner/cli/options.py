@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tuner.cli.app import GroupedOption
+from tuner.cli.base import GroupedOption
 from tuner.errors import UsageError
 from tuner.units import parse_time_s
 

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from tuner.cli import exits
-from tuner.cli.app import EXAMPLES, TuneCommand, tail
+from tuner.cli.base import EXAMPLES, TuneCommand, tail
 from tuner.cli.options import KnobDomain, Seconds, json_option, option, storage_option
 
 if TYPE_CHECKING:

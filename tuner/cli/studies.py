@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from tuner.cli.app import TuneCommand
+from tuner.cli.base import TuneCommand
 from tuner.cli.options import json_option, storage_option
 
 

@@ -1,0 +1,127 @@
+"""What every command is made of: its part of the command line, and how its help looks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+#: Where the words after the first ``--`` are kept (``ctx.meta`` is shared by all contexts).
+TAIL = "tuner.tail"
+
+EXAMPLES = (
+    ("tune --mpi-procs 8 --trials 50", "tune the shipped ChainerMN MNIST trainer"),
+    ("tune -n 4 -- python train.py --out {out} -j {iterator_workers}", "tune your own trainer"),
+    ("tune export --format sh -o job.sh", "the whole job with the best setting, as a script"),
+)
+
+
+def tail(ctx: click.Context) -> tuple[str, ...] | None:
+    """The words after the first ``--`` of the command line, ``None`` without one."""
+    words: tuple[str, ...] | None = ctx.meta.get(TAIL)
+    return words
+
+
+class TuneFormatter(click.HelpFormatter):
+    """Help with headings that stand out on a terminal."""
+
+    def write_heading(self, heading: str) -> None:
+        """Write a section's heading, bold where colours are wanted."""
+        text = heading + ":"
+        plain = bool(os.environ.get("NO_COLOR")) or not sys.stdout.isatty()
+        text = text if plain else click.style(text, bold=True)
+        self.write(f"{'':>{self.current_indent}}{text}\n")
+
+
+class TuneContext(click.Context):
+    """The context of every command."""
+
+    formatter_class = TuneFormatter
+
+
+class GroupedOption(click.Option):
+    """An option that stands under a heading in the help."""
+
+    def __init__(self, *args: Any, heading: str = "Options", **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.heading = heading
+
+
+class TuneCommand(click.Command):
+    """A command whose help is grouped by heading and ends with examples."""
+
+    context_class = TuneContext
+
+    def __init__(
+        self,
+        *args: Any,
+        examples: Sequence[tuple[str, str]] = (),
+        takes_tail: bool = False,
+        **attributes: Any,
+    ) -> None:
+        attributes.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+        super().__init__(*args, **attributes)
+        self.examples = tuple(examples)
+        self.takes_tail = takes_tail
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give back the words after ``--`` to a command that has no use for them as a tail."""
+        words = tail(ctx)
+        if words is not None and not self.takes_tail and not ctx.resilient_parsing:
+            args = [*args, "--", *words]
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings."""
+        write_options(self.get_params(ctx), ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        write_pairs(formatter, "Examples", self.examples)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete options; after ``--`` the words are the user's own command: files."""
+        if tail(ctx) is not None:
+            from click.shell_completion import CompletionItem
+
+            return [CompletionItem(incomplete, type="file")]
+        return super().shell_complete(ctx, incomplete)
+
+
+def write_options(
+    params: Sequence[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter
+) -> None:
+    """Write options under their headings, in the order of declaration, in one column.
+
+    Arguments are left out: the usage line names them, and the text says what they are.
+    """
+    options = [param for param in params if isinstance(param, click.Option)]
+    headings = {option.heading for option in options if isinstance(option, GroupedOption)}
+    rest = "Other options" if headings - {"Options"} else "Options"
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for option in options:
+        record = option.get_help_record(ctx)
+        if record is not None:
+            heading = option.heading if isinstance(option, GroupedOption) else rest
+            sections.setdefault(heading, []).append(record)
+    width = max((len(name) for rows in sections.values() for name, _ in rows), default=0)
+    for heading, rows in sections.items():
+        with formatter.section(heading):
+            formatter.write_dl([(name.ljust(width), text) for name, text in rows], col_max=40)
+
+
+def write_pairs(
+    formatter: click.HelpFormatter, heading: str, rows: Sequence[tuple[str, str]]
+) -> None:
+    """Write command lines, each with what it does below it: never wrapped, to be copied."""
+    if rows:
+        with formatter.section(heading):
+            for line, meaning in rows:
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+                formatter.write(f"{'':>{formatter.current_indent}}    {meaning}\n")
