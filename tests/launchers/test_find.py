@@ -27,7 +27,7 @@ def script(path: Path, body: str) -> Path:
 def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A PATH with no mpirun, and none beside our own interpreter."""
     ours = SimpleNamespace(executable=str(tmp_path / "ours" / "bin" / "python"))
-    monkeypatch.setattr(launchers, "sys", ours)
+    monkeypatch.setattr("tuner.launchers.discovery.sys", ours)
     (tmp_path / "path").mkdir()
     return {"PATH": str(tmp_path / "path")}
 
@@ -161,7 +161,7 @@ def test_one_that_cannot_be_run(tmp_path: Path, environ: dict[str, str]) -> None
 def test_one_that_hangs(
     tmp_path: Path, shelled: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launchers, "_VERSION_LIMIT_S", 0.05)
+    monkeypatch.setattr("tuner.launchers.discovery._VERSION_LIMIT_S", 0.05)
     hanging = script(tmp_path / "mpirun", "sleep 600 & sleep 600")
     with pytest.raises(UsageError, match="does not answer within"):
         launchers.find(str(hanging), environ=shelled)
