@@ -16,16 +16,8 @@ from tuner import command as templates
 from tuner import render, space
 from tuner.errors import UsageError
 from tuner.machine import this_machine
-from tuner.model import (
-    Knob,
-    LauncherInfo,
-    LauncherOption,
-    Layout,
-    Machine,
-    ObjectiveSpec,
-    StudySpec,
-)
-from tuner.spec import naming, program, selection
+from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec
+from tuner.spec import checks, naming, program, selection
 
 if TYPE_CHECKING:
     from tuner.study_file import StudyFile
@@ -112,14 +104,14 @@ def build_spec(
     }
     chosen = selection.select(file, options, template, typed=typed)
     selection.check_job(job, chosen, source)
-    _check_out(template, source)
+    checks.has_out(template, source)
     program_path = program.check(template, environ=environ, cwd=cwd)
     used = templates.placeholders((*template, *job))
     mpirun = _first(options.mpirun, file.mpirun, None)
     mpirun_args = options.mpirun_args or file.mpirun_args
     launcher = find(mpirun, mpirun_args, program_path, environ)
     knobs = space.resolve(chosen.knobs, machine, layout, own=chosen.own)
-    _check_launcher_options(launcher, layout, knobs)
+    checks.launcher_options(launcher, layout, knobs)
     return StudySpec(
         name=_name(options, None if typed else file.name, template, layout),
         command=program.resolved(template, template[0], program_path),
@@ -138,21 +130,6 @@ def build_spec(
         environment=tuple(render.recorded_environment(environ).items()),
         **limits,
     )
-
-
-def _check_launcher_options(launcher: LauncherInfo, layout: Layout, knobs: Sequence[Knob]) -> None:
-    """Have the launcher refuse an option or a value now, and not after some launches."""
-    from tuner.launchers import launcher_for
-
-    for knob in knobs:
-        if not isinstance(knob.route, LauncherOption):
-            continue
-        for value in space.values(knob.domain):
-            options = {**render.LAUNCHER_DEFAULTS, knob.route.option: value}
-            try:
-                launcher_for(launcher).argv(launcher, layout.ranks, options, ())
-            except UsageError as error:
-                raise UsageError(f"{knob.name}: {error.message}", error.hint) from error
 
 
 def _first(typed: T | None, filed: T | None, default: T) -> T:
@@ -186,26 +163,8 @@ def _ranks(machine: Machine) -> int:
 
 def _template(command: Sequence[str] | None, file: StudyFile, source: str) -> tuple[str, ...]:
     words = tuple(command) if command is not None else file.command or ()
-    if not words or not words[0].strip():
-        place = "after --" if command is not None else f"in {source}"
-        raise UsageError(
-            f"There is no command {place}.",
-            "For example: tune --mpi-procs 8 -- python train.py --out {out}",
-        )
-    if any("\0" in word for word in words):
-        raise UsageError(
-            f"The command ({source}) has a NUL character, which no program can be given.",
-            "Take it out.",
-        )
+    checks.is_command(words, "after --" if command is not None else f"in {source}")
     return words
-
-
-def _check_out(template: Sequence[str], source: str) -> None:
-    if templates.OUT not in templates.placeholders(template):
-        raise UsageError(
-            f"The command ({source}) has no {{out}}, so its log could not be found.",
-            "Put {out} where the program takes the folder for its log: … --out {out}",
-        )
 
 
 def _limit_s(options: RunOptions, file: StudyFile) -> float | None:

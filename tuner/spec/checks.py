@@ -1,0 +1,48 @@
+"""What a study must have to be worth a first launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tuner import command as templates
+from tuner import render, space
+from tuner.errors import UsageError
+from tuner.model import Knob, LauncherInfo, LauncherOption, Layout
+
+
+def is_command(words: Sequence[str], place: str) -> None:
+    """Raise ``UsageError`` for a command that is empty or that no system can run."""
+    if not words or not words[0].strip():
+        raise UsageError(
+            f"There is no command {place}.",
+            "For example: tune --mpi-procs 8 -- python train.py --out {out}",
+        )
+    if any("\0" in word for word in words):
+        raise UsageError(
+            f"The command {place} has a NUL character, which no program can be given.",
+            "Take it out.",
+        )
+
+
+def has_out(template: Sequence[str], source: str) -> None:
+    """Raise ``UsageError`` for a command whose log could not be found."""
+    if templates.OUT not in templates.placeholders(template):
+        raise UsageError(
+            f"The command ({source}) has no {{out}}, so its log could not be found.",
+            "Put {out} where the program takes the folder for its log: … --out {out}",
+        )
+
+
+def launcher_options(launcher: LauncherInfo, layout: Layout, knobs: Sequence[Knob]) -> None:
+    """Have the launcher refuse an option or a value now, and not after some launches."""
+    from tuner.launchers import launcher_for
+
+    for knob in knobs:
+        if not isinstance(knob.route, LauncherOption):
+            continue
+        for value in space.values(knob.domain):
+            options = {**render.LAUNCHER_DEFAULTS, knob.route.option: value}
+            try:
+                launcher_for(launcher).argv(launcher, layout.ranks, options, ())
+            except UsageError as error:
+                raise UsageError(f"{knob.name}: {error.message}", error.hint) from error
