@@ -44,6 +44,7 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str) -> Result:
     measured = stats.measurements(plan.records, plan.pooling.canonical)
     by_setting = {m.setting: m for m in measured}
     baseline = by_setting.get(BASELINE)
+    reference = _reference(plan, by_setting)
     return Result(
         study=plan.spec.name,
         storage=display_url(storage),
@@ -51,11 +52,11 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str) -> Result:
         reason=reason,
         best=stats.best(m for m in measured if _eligible(plan, m.setting)),
         baseline=baseline,
-        reference=_reference(plan, by_setting),
+        reference=reference,
         trials=plan.trials,
         launches=len(plan.records),
         failures=stats.failures(plan.records),
-        notes=tuple(_notes(plan, baseline)),
+        notes=tuple(_notes(plan, baseline, reference)),
     )
 
 
@@ -103,7 +104,9 @@ def _reference(plan: Plan, by_setting: dict[Setting, Measurement]) -> Measuremen
     return next(worked, None)
 
 
-def _notes(plan: Plan, baseline: Measurement | None) -> Sequence[str]:
+def _notes(
+    plan: Plan, baseline: Measurement | None, reference: Measurement | None
+) -> Sequence[str]:
     notes = []
     first = next((r for r in plan.records if r.purpose is Purpose.BASELINE), None)
     inherited = inherited_note(plan.spec, dict(first.env)) if first else None
@@ -111,10 +114,8 @@ def _notes(plan: Plan, baseline: Measurement | None) -> Sequence[str]:
         notes.append(inherited)
     if baseline is not None and isinstance(baseline.failure, Failed):
         failure = baseline.failure
-        notes.append(
-            f"your defaults fail ({failure.kind}: {failure.reason});"
-            " the comparison is with the first setting that worked"
-        )
+        against = "; the comparison is with the first setting that worked" if reference else ""
+        notes.append(f"your defaults fail ({failure.kind}: {failure.reason}){against}")
     if plan.outside:
         notes.append(
             f"{plan.outside} of the settings tried before are outside of what is asked for now:"
