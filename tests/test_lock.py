@@ -17,7 +17,7 @@ from tuner.errors import BusyError, UsageError
 HOLD = """
 import os, sys
 from tuner import lock
-with lock.measuring("theirs", environ=os.environ):
+with lock.measuring("theirs", environ=os.environ, database="/their.db"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -89,6 +89,40 @@ def test_waiting_can_be_ended(environ: dict[str, str]) -> None:
         lock.measuring("mine", environ=environ, wait=True, cancelled=lambda: True),
     ):
         pass
+
+
+def test_who_measures_is_seen_without_taking_the_lock(environ: dict[str, str]) -> None:
+    def theirs(study: str = "theirs", database: str = "/their.db") -> bool:
+        return lock.may_measure(study, database=database, environ=environ)
+
+    assert not theirs(), "there is no lock yet"
+    with holder(environ) as process:
+        assert theirs()
+        assert not theirs(study="other") and not theirs(database="/other.db")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not theirs(), "the text of a dead owner is still there"
+    with lock.measuring("mine", environ=environ):
+        assert lock.may_measure("mine", database="", environ=environ)
+        assert not theirs()
+
+
+def test_one_that_waits_does_not_measure(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lock.measuring("mine", environ=environ):
+        pass
+    inode = lock.lock_path(environ).stat().st_ino
+    monkeypatch.setattr(lock, "LOCKS", tmp_path / "locks")
+    assert lock.may_measure("mine", database="", environ=environ), "cannot be seen"
+    for line, held in (
+        (f"1: -> FLOCK  ADVISORY  WRITE 7 fe:00:{inode} 0 EOF", False),
+        (f"1: POSIX  ADVISORY  WRITE 7 fe:00:{inode} 0 EOF", False),
+        (f"1: FLOCK  ADVISORY  WRITE 7 fe:00:{inode}1 0 EOF", False),
+        (f"1: FLOCK  ADVISORY  WRITE 7 fe:00:{inode} 0 EOF", True),
+    ):
+        lock.LOCKS.write_text(line + "\n")
+        assert lock.may_measure("mine", database="", environ=environ) is held
 
 
 def test_the_lock_does_not_leak_into_children(environ: dict[str, str]) -> None:

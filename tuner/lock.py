@@ -27,8 +27,14 @@ LOCK_DIR_VARIABLE = "TUNE_LOCK_DIR"
 #: Not ``$TMPDIR``: users have their own, and the lock is for all of them.
 SHARED_FOLDER = Path("/tmp")
 
+#: More than any owner's name takes.
+OWNER_BYTES = 1 << 14
+
 #: How often a waiting process looks again.
 POLL_S = 0.2
+
+#: The locks of all processes that this one can see (proc(5)).
+LOCKS = Path("/proc/locks")
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class Owner:
 
     pid: int
     study: str
+    database: str = ""
 
     def __str__(self) -> str:
         if not self.pid:
@@ -58,6 +65,7 @@ def measuring(
     study: str,
     *,
     environ: Mapping[str, str],
+    database: str = "",
     wait: bool = False,
     on_wait: Callable[[Owner], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
@@ -67,6 +75,7 @@ def measuring(
     Args:
         study: Told to those who find the host busy.
         environ: ``TUNE_LOCK_DIR`` names another folder.
+        database: Where the study is kept; for :func:`may_measure`.
         wait: Wait for the present owner instead of giving up.
         on_wait: Called once, before the waiting.
         cancelled: Asked while waiting; where it turns true, the wait ends.
@@ -93,7 +102,7 @@ def measuring(
                 on_wait(owner)
             waiting = True
             time.sleep(POLL_S)
-        _sign(descriptor, study)
+        _sign(descriptor, study, database)
         yield
     finally:
         # The lock belongs to the open file: closing it is enough, also for a crash.
@@ -150,15 +159,53 @@ def _acquired(descriptor: int) -> bool:
     return True
 
 
-def _sign(descriptor: int, study: str) -> None:
+def _sign(descriptor: int, study: str, database: str) -> None:
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "study": study}).encode(), 0)
+    owner = {"pid": os.getpid(), "study": study, "database": database}
+    os.pwrite(descriptor, json.dumps(owner).encode(), 0)
 
 
 def _owner(descriptor: int) -> Owner:
     """Read who holds the lock; a half-written or foreign text gives an unnamed owner."""
     try:
-        data = json.loads(os.pread(descriptor, 4096, 0))
-        return Owner(int(data["pid"]), str(data["study"]))
+        data = json.loads(os.pread(descriptor, OWNER_BYTES, 0))
+        return Owner(int(data["pid"]), str(data["study"]), str(data["database"]))
     except (ValueError, KeyError, TypeError):
         return Owner(0, "")
+
+
+def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> bool:
+    """False where no process of this host measures for the study; the lock is left alone.
+
+    True also where that cannot be seen: no ``/proc/locks``, a lock file of another kind.
+    """
+    try:
+        descriptor = os.open(lock_path(environ), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:  # nobody has ever measured here
+        return False
+    except OSError:
+        return True
+    try:
+        if not _is_locked(os.fstat(descriptor).st_ino):
+            return False
+        owner = _owner(descriptor)
+    finally:
+        os.close(descriptor)
+    return owner.pid == 0 or (owner.study, owner.database) == (study, database)
+
+
+def _is_locked(inode: int) -> bool:
+    """True where a process holds an flock on the file; those that wait for it have none.
+
+    The device is not compared: overlay file systems and btrfs show another one there.
+    """
+    try:
+        lines = LOCKS.read_text().splitlines()
+    except OSError:
+        return True
+    rows = (line.split() for line in lines)
+    # "1: FLOCK ADVISORY WRITE 22862 fe:00:2621569 0 EOF"; "1: -> FLOCK …" waits
+    return any(
+        len(row) > 5 and row[1] == "FLOCK" and row[5].rpartition(":")[2] == str(inode)
+        for row in rows
+    )

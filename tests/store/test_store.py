@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import socket
 import sqlite3
 import stat
 from dataclasses import replace
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.study_surface import MACHINE, SPEC
+from tuner import lock
 from tuner.errors import UsageError
 from tuner.model import (
     BASELINE,
@@ -26,6 +29,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.store import Store, Summary
+from tuner.store.urls import place
 
 FULL = LaunchRecord(
     number=1,
@@ -94,6 +98,30 @@ def test_a_list_of_studies_with_the_latest_first(store: Store) -> None:
     one = store.studies()[0]
     assert (one.best_setting, one.best_s, one.baseline_s) == (FULL.setting, 1.5, 3.0)
     assert (one.trials, one.launches, one.failures) == (1, 1, 0)
+
+
+def test_a_study_runs_as_long_as_its_process(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(lock.LOCK_DIR_VARIABLE, str(tmp_path / "lock"))
+    here = replace(SPEC, name="here", machine=replace(MACHINE, hostname=socket.gethostname()))
+    store.create(here)
+    store.create(replace(here, name="other"))
+    store.create(replace(SPEC, name="elsewhere"))
+
+    def states() -> dict[str, str]:
+        found = {study.name: str(study.state) for study in store.studies()}
+        assert found == {name: str(store.load(name).state) for name in found}
+        return found
+
+    with lock.measuring("here", environ=os.environ, database=place(store.url)):
+        assert states() == {"here": "running", "other": "interrupted", "elsewhere": "running"}
+    assert states() == {"here": "interrupted", "other": "interrupted", "elsewhere": "running"}
+    assert "is gone" in store.load("here").reason
+    with lock.measuring("here", environ=os.environ, database="/another.db"):
+        assert states()["here"] == "interrupted"
+    store.set_state("here", StudyState.FINISHED, "done")
+    assert states()["here"] == "finished"
 
 
 def test_no_such_study_names_the_nearest(store: Store) -> None:
@@ -181,6 +209,18 @@ def test_a_row_that_is_not_ours(store: Store, tmp_path: Path) -> None:
         raw.execute("UPDATE tune_launches SET effects = '[{}]'")
     with pytest.raises(UsageError, match="not of tune"):
         store.launches(SPEC.name)
+
+
+def test_a_study_that_is_not_ours(store: Store, tmp_path: Path) -> None:
+    store.create(SPEC)
+    store.add(SPEC.name, FULL)
+    with sqlite3.connect(tmp_path / "a folder" / "tune.db") as raw:
+        raw.execute("UPDATE tune_studies SET spec = '{}', state = 'strange'")
+    for call in (lambda: store.load(SPEC.name), store.studies):
+        with pytest.raises(UsageError, match="not of tune"):
+            call()
+    assert store.has(SPEC.name) and not store.has("x")
+    assert store.folders(SPEC.name) == ["/some/where"]
 
 
 def test_reading_does_not_make_a_database(tmp_path: Path) -> None:

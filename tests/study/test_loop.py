@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import tempfile
 from contextlib import suppress
 from dataclasses import replace
@@ -76,6 +77,12 @@ def run(folder: Path, runner: FakeRunner, spec: StudySpec = SPEC, **options: Any
 def records(folder: Path, name: str = SPEC.name) -> list[LaunchRecord]:
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
         return store.launches(name)
+
+
+def died(folder: Path) -> None:
+    """Leave the study as a process does that is killed: with nothing written down."""
+    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+        store.set_state(SPEC.name, StudyState.RUNNING, "")
 
 
 def optuna_trials(folder: Path) -> list[optuna.trial.FrozenTrial]:
@@ -187,6 +194,28 @@ def test_fresh_starts_anew(tmp_path: Path) -> None:
     assert stranger.read_text() == "kept"
     assert runner.launches[0].folder.name == "0001"
     assert len(optuna_trials(tmp_path)) == 6
+
+
+def test_fresh_leaves_the_folders_of_a_copied_database(tmp_path: Path) -> None:
+    run(tmp_path / "a", FakeRunner())
+    (tmp_path / "b").mkdir()
+    shutil.copyfile(tmp_path / "a" / "tune.db", tmp_path / "b" / "tune.db")
+    events: list[Any] = []
+    run(tmp_path / "b", FakeRunner(), fresh=True, on_event=events.append)
+    assert len(list((tmp_path / "a" / "surface").iterdir())) == 8
+    (note,) = events_of(Note, events)
+    assert str(tmp_path / "a" / "surface") in note.text
+
+
+def test_fresh_needs_no_readable_study(tmp_path: Path) -> None:
+    run(tmp_path, FakeRunner())
+    with sqlite3.connect(tmp_path / "tune.db") as raw:
+        raw.execute("UPDATE tune_studies SET spec = '{}'")
+        raw.execute("UPDATE tune_launches SET effects = '[{}]'")
+    with pytest.raises(UsageError, match="not of tune") as caught:
+        run(tmp_path, FakeRunner())
+    assert "--fresh" in caught.value.hint
+    assert run(tmp_path, FakeRunner(), fresh=True).launches == 8
 
 
 def test_a_study_of_something_else_is_refused(tmp_path: Path) -> None:
@@ -419,6 +448,29 @@ def test_a_signal_ends_the_running_launch_and_keeps_the_rest(
     assert runner.settings[1] == kept[-1].setting, "what was interrupted is tried again"
 
 
+@pytest.mark.parametrize("at", [StudyStarted, LaunchStarted, LaunchEnded])
+def test_whatever_ends_it_the_study_does_not_stay_running(tmp_path: Path, at: type) -> None:
+    def break_off(event: object) -> None:
+        if isinstance(event, at):
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        run(tmp_path, FakeRunner(), on_event=break_off)
+    with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
+        row = store.load(SPEC.name)
+    assert (row.state, row.reason) == (StudyState.INTERRUPTED, "ended by BrokenPipeError")
+    assert run(tmp_path, FakeRunner()).trials == 6
+
+
+def test_a_study_of_another_host_is_not_ended_from_here(tmp_path: Path) -> None:
+    run(tmp_path, FakeRunner())
+    died(tmp_path)
+    with pytest.raises(UsageError, match="ranks"):
+        run(tmp_path, FakeRunner(), replace(SPEC, layout=replace(SPEC.layout, ranks=4)))
+    with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
+        assert store.load(SPEC.name).state is StudyState.RUNNING
+
+
 def test_a_runner_that_raises_keyboard_interrupt(tmp_path: Path) -> None:
     def interrupt(count: int) -> None:
         if count == 3:
@@ -460,8 +512,11 @@ def test_wherever_it_is_interrupted_nothing_is_lost_or_repeated(
                     raise Killed if kill else KeyboardInterrupt
 
             runner = FakeRunner(before=end)
-            with suppress(Killed, StudyInterrupted):
-                run(Path(broken), runner, spec)
+            with suppress(StudyInterrupted):
+                try:
+                    run(Path(broken), runner, spec)
+                except Killed:
+                    died(Path(broken))
             done += runner.settings[1:]
             assert sequence(Path(broken)) == done, "no launch is lost"
         runner = FakeRunner()
@@ -502,6 +557,7 @@ def test_a_crash_between_our_commit_and_optunas(
         patched.setattr(Projection, "tell", die)
         with pytest.raises(Killed):
             run(tmp_path, FakeRunner())
+    died(tmp_path)
     assert optuna_trials(tmp_path) == []
     run(tmp_path, FakeRunner())
     assert [t.state.name for t in optuna_trials(tmp_path)] == ["COMPLETE"] * 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from tuner.model import LaunchRecord, Sample, StudySpec, StudyState
 from tuner.store import codec, database, rows, schema
 from tuner.store.failures import translated
 from tuner.store.identity import identity, merged
+from tuner.store.liveness import as_it_is
 from tuner.store.rows import StudyRow, StudySummary, Summary, now
 from tuner.store.urls import display_url
 
@@ -54,10 +56,15 @@ class Store:
     def studies(self) -> list[StudySummary]:
         """All studies, the one worked on last first."""
         table = schema.studies
-        columns = [c for c in table.c if c.name not in {"spec", "identity"}]
+        columns = [c for c in table.c if c.name != "spec"]
         query = sa.select(*columns).order_by(table.c.updated_at.desc(), table.c.id.desc())
         with self._connection() as connection:
-            return [rows.study_summary(row) for row in connection.execute(query)]
+            found = connection.execute(query).all()
+        with self._readable():
+            return [
+                as_it_is(rows.study_summary(row), json.loads(row.identity), self.url)
+                for row in found
+            ]
 
     def latest(self) -> str | None:
         """The name of the study worked on last, ``None`` where there is none."""
@@ -71,8 +78,17 @@ class Store:
         query = sa.select(schema.studies).where(schema.studies.c.name == name)
         with self._connection() as connection:
             row = connection.execute(query).one_or_none()
+        if row is None:
+            return None
         with self._readable():
-            return None if row is None else rows.study_row(row)
+            found = rows.study_row(row)
+        return as_it_is(found, found.identity, self.url)
+
+    def has(self, name: str) -> bool:
+        """True where there is a study of that name, readable or not."""
+        query = sa.select(schema.studies.c.id).where(schema.studies.c.name == name)
+        with self._connection() as connection:
+            return connection.execute(query).scalar() is not None
 
     def load(self, name: str) -> StudyRow:
         """The study of that name.
@@ -156,6 +172,14 @@ class Store:
             found = connection.execute(query).all()
         with self._readable():
             return [rows.launch_record(row, by_launch[row.id]) for row in found]
+
+    def folders(self, name: str) -> list[str]:
+        """The folders of a study's launches, which need not be readable."""
+        table = schema.launches
+        with self._connection() as connection:
+            mine = table.c.study_id == self._study_id(connection, name)
+            query = sa.select(table.c.folder).where(mine).order_by(table.c.number)
+            return list(connection.execute(query).scalars())
 
     def add(self, name: str, record: LaunchRecord, summary: Summary | None = None) -> int:
         """Add a launch with its samples, and the new summary, in one transaction.

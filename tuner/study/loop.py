@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import SIGINT, Signals
@@ -13,10 +14,10 @@ from tuner import lock, stats
 from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.model import Result, StudySpec, StudyState
 from tuner.spec.naming import check_name
-from tuner.store.identity import identity, require_same
+from tuner.store.identity import difference, identity, require_same
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
-from tuner.store.urls import resolve_url
+from tuner.store.urls import place, resolve_url
 from tuner.study import outputs as folders
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
@@ -84,6 +85,7 @@ def tune(
             with lock.measuring(
                 spec.name,
                 environ=os.environ,
+                database=place(url),
                 wait=wait,
                 on_wait=lambda owner: visit.emit(Note(f"waiting for {owner}")),
                 cancelled=stop,
@@ -122,10 +124,12 @@ def _finished(visit: Visit) -> Result | None:
 def _measure(visit: Visit, fresh: bool, run: TrialRunner) -> Result:
     """Enter the study and work on it; the host is ours."""
     store, name = visit.store, visit.spec.name
-    with closing(Projection(store, name)) as projection:
+    with closing(Projection(store, name)) as projection, _left_in_order(visit):
+        if fresh and store.has(name):
+            _remove(visit, projection)
         before = store.find(name)
         died = before is not None and before.state is StudyState.RUNNING
-        plan = _enter(visit, projection, fresh)
+        plan = _enter(visit, projection, before)
         plan = replace(plan, records=projection.reconcile(plan, thorough=died))
         session = Session(plan, store, projection, visit.folder, run, visit.emit, visit.stop)
         try:
@@ -145,17 +149,33 @@ def _measure(visit: Visit, fresh: bool, run: TrialRunner) -> Result:
         return _close(session, StudyState.FINISHED, reason)
 
 
-def _enter(visit: Visit, projection: Projection, fresh: bool) -> Plan:
+@contextmanager
+def _left_in_order(visit: Visit) -> Iterator[None]:
+    """While entered, whatever ends the work, the study is not left as running."""
+    try:
+        yield
+    finally:
+        with suppress(TunerError):  # what ended it is the error to tell
+            row = visit.store.find(visit.spec.name)
+            ours = row is not None and not difference(row.identity, identity(visit.spec))
+            if row is not None and ours and row.state is StudyState.RUNNING:
+                reason = f"ended by {type(sys.exception()).__name__}"
+                visit.store.set_state(row.name, StudyState.INTERRUPTED, reason)
+
+
+def _remove(visit: Visit, projection: Projection) -> None:
+    """Delete the study, readable or not, with the folders of its launches."""
+    launches = visit.store.folders(visit.spec.name)
+    projection.remove()  # first: what is ours must not outlive the proof that it is
+    visit.store.remove(visit.spec.name)
+    for left in folders.remove(launches, visit.folder):
+        visit.emit(Note(f"the folders of earlier launches in {left} are left as they are"))
+    folders.prepare(visit.folder)
+
+
+def _enter(visit: Visit, projection: Projection, row: StudyRow | None) -> Plan:
     """Create the study, or take it up where it was left."""
     spec, store = visit.spec, visit.store
-    row = store.find(spec.name)
-    if row is not None and fresh:
-        records = store.launches(spec.name, detail=False)
-        projection.remove()  # first: what is ours must not outlive the proof that it is
-        store.remove(spec.name)
-        folders.remove(records, visit.folder)
-        folders.prepare(visit.folder)
-        row = None
     if row is None:
         projection.remove()
         store.create(spec)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tuner.model import LaunchRecord
 from tuner.store.failures import from_os_error
 from tuner.store.urls import sqlite_path
 
@@ -54,9 +53,21 @@ def launch_folder(folder: Path, number: int) -> Path:
     return path
 
 
-def remove(records: Sequence[LaunchRecord], folder: Path) -> None:
-    """Remove the folders of these launches, and the study's where nothing else is in it."""
-    for record in records:
-        shutil.rmtree(record.folder, ignore_errors=True)
+def remove(launches: Sequence[str], folder: Path) -> tuple[Path, ...]:
+    """Remove the folders of these launches, and the study's where nothing else is in it.
+
+    Only what lies in the study's folder is removed: a copied database still names the
+    folders of the original.
+
+    Returns:
+        The folders elsewhere in which launches were left.
+    """
+    left: dict[Path, None] = {}
+    for launch in map(Path, launches):
+        if launch.parent.resolve() == folder.resolve():
+            shutil.rmtree(launch, ignore_errors=True)
+        elif launch.exists():
+            left[launch.parent] = None
     with suppress(OSError):  # something of another origin is in it
         folder.rmdir()
+    return tuple(left)
