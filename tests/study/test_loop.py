@@ -458,7 +458,7 @@ def test_whatever_ends_it_the_study_does_not_stay_running(tmp_path: Path, at: ty
         run(tmp_path, FakeRunner(), on_event=break_off)
     with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
         row = store.load(SPEC.name)
-    assert (row.state, row.reason) == (StudyState.INTERRUPTED, "ended by BrokenPipeError")
+    assert (row.state, row.reason) == (StudyState.INTERRUPTED, "broken off (BrokenPipeError)")
     assert run(tmp_path, FakeRunner()).trials == 6
 
 

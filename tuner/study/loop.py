@@ -159,7 +159,7 @@ def _left_in_order(visit: Visit) -> Iterator[None]:
             row = visit.store.find(visit.spec.name)
             ours = row is not None and not difference(row.identity, identity(visit.spec))
             if row is not None and ours and row.state is StudyState.RUNNING:
-                reason = f"ended by {type(sys.exception()).__name__}"
+                reason = f"broken off ({type(sys.exception()).__name__})"
                 visit.store.set_state(row.name, StudyState.INTERRUPTED, reason)
 
 
