@@ -14,7 +14,7 @@ PACKAGE = ROOT / "tuner"
 
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "model"}),
+    frozenset({"errors", "model", "plugins"}),
     frozenset({"knobs", "machine", "stats", "supervisor", "units", "wording"}),
     frozenset({"command", "space", "pooling"}),
     frozenset({"process", "launchers", "objectives", "observe", "effects", "crash"}),

@@ -17,8 +17,8 @@ def test_every_shipped_format_exports_an_ordinary_study(name: str) -> None:
 
 def test_an_unknown_format_lists_the_known() -> None:
     with pytest.raises(UsageError) as caught:
-        exporters.exporter_for("yaml")
-    assert "yaml" in caught.value.message
+        exporters.exporter_for("no-such-format")
+    assert "no-such-format" in caught.value.message
     assert "sh, env, json" in caught.value.hint
 
 
@@ -28,13 +28,20 @@ def test_an_unknown_format_lists_the_known() -> None:
         ("job.sh", "sh"),
         ("a/best.env", "env"),
         (".env", "env"),
-        ("x.JSON", None),
         ("x.md", "md"),
-        ("x", None),
+        ("x", "sh"),
+        ("", "sh"),
+        ("a.b/x", "sh"),
     ],
 )
-def test_the_suffix_names_the_format(filename: str, name: str | None) -> None:
+def test_the_suffix_names_the_format(filename: str, name: str) -> None:
     assert exporters.format_of(filename) == name
+
+
+@pytest.mark.parametrize("filename", ["x.JSON", "x.no-such-format", "job.sh.bak", ".bashrc.x"])
+def test_a_suffix_without_a_format_is_refused(filename: str) -> None:
+    with pytest.raises(UsageError, match="no format goes by the suffix"):
+        exporters.format_of(filename)
 
 
 def test_the_fastest_setting_is_handed_over() -> None:
@@ -55,6 +62,11 @@ def test_where_the_defaults_fail_the_best_that_works_is_handed_over() -> None:
 def test_nothing_measured_cannot_be_exported() -> None:
     with pytest.raises(UsageError, match="no measured setting"):
         _ = study({BASELINE: None}).best_setting
+
+
+def test_failures_with_values_of_two_kinds_have_an_order() -> None:
+    data = study({BASELINE: 3.0, setting(arenas="unset"): None, setting(arenas=1): None})
+    assert [found.elapsed_s for found in data.measurements] == [3.0, None, None]
 
 
 def test_measurements_come_fastest_first_failures_last() -> None:

@@ -191,7 +191,7 @@ def test_inside_sbatch_and_salloc_it_is_not(
 
 
 def test_an_unknown_kind_has_no_launcher() -> None:
-    with pytest.raises(UsageError, match="no launcher of the kind 'other'"):
+    with pytest.raises(UsageError, match="unknown kind of launcher: other"):
         launchers.launcher_for(LauncherInfo("other", "/bin/mpirun", "1"))
 
 

@@ -213,7 +213,7 @@ def test_a_log_outside_the_output_folder_is_refused(name: str) -> None:
 
 
 def test_an_unknown_objective_is_refused() -> None:
-    with pytest.raises(UsageError, match="unknown objective 'speed'"):
+    with pytest.raises(UsageError, match="unknown objective: speed"):
         objective_for(ObjectiveSpec(kind="speed"))
     assert isinstance(objective_for(ObjectiveSpec()), LogReport)
 

@@ -11,7 +11,6 @@ from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option, study_argument
 
 #: Used where neither ``--format`` nor the file's suffix says one.
-DEFAULT_FORMAT = "sh"
 
 
 def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -55,7 +54,8 @@ def command(
     from tuner import exporters
     from tuner.cli import console, outfile, stored
 
-    name = format_name or exporters.format_of(filename or "") or DEFAULT_FORMAT
+    to_stdout = filename in (None, "-", "/dev/stdout")
+    name = format_name or exporters.format_of("" if to_stdout else str(filename))
     exporter = exporters.exporter_for(name)
     data = stored.load(stored.open_store(storage), study)
     export = exporter(data)
@@ -63,9 +63,9 @@ def command(
         console.warn(warning)
     if data.result.best is not None and data.keeps_defaults:
         console.warn("nothing was faster than your defaults: this hands over the defaults")
-    if filename in (None, "-", "/dev/stdout"):  # opening the last would cut off `>> FILE`
+    if to_stdout:  # opening /dev/stdout would cut off `>> FILE`
         sys.stdout.flush()
         sys.stdout.buffer.write(export.text.encode("utf-8", "surrogateescape"))
         return
-    outfile.write(Path(filename), export)
+    outfile.write(Path(str(filename)), export)
     console.err(f"wrote {filename} ({name}, study {data.spec.name})")

@@ -6,11 +6,12 @@ A format is a function ``ExportInput -> Export`` in a module of this package, na
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from tuner import plugins
 from tuner.errors import UsageError
 from tuner.model import BASELINE, LaunchRecord, Measurement, Result, Setting, StudySpec
 
@@ -22,10 +23,10 @@ GROUP = "tuner.exporters"
 
 #: The formats of this package: where each one is.
 SHIPPED = {
-    "sh": "tuner.exporters.shell",
-    "env": "tuner.exporters.dotenv",
-    "json": "tuner.exporters.json",
-    "args": "tuner.exporters.args",
+    "sh": "tuner.exporters.shell:export",
+    "env": "tuner.exporters.dotenv:export",
+    "json": "tuner.exporters.json:export",
+    "args": "tuner.exporters.args:export",
     "csv": "tuner.exporters.table:csv",
     "md": "tuner.exporters.table:markdown",
 }
@@ -49,7 +50,9 @@ class ExportInput:
 
         found = measurements(self.records, self.pooling.canonical)
         return tuple(
-            sorted(found, key=lambda m: (m.elapsed_s is None, m.elapsed_s or 0.0, m.setting.items))
+            sorted(
+                found, key=lambda m: (m.elapsed_s is None, m.elapsed_s or 0.0, m.setting.to_json())
+            )
         )
 
     @property
@@ -91,33 +94,31 @@ Exporter = Callable[[ExportInput], Export]
 
 def names() -> tuple[str, ...]:
     """The formats that ship with the tool, then those of other packages."""
-    from importlib.metadata import entry_points
-
-    others = sorted(point.name for point in entry_points(group=GROUP))
-    return (*SHIPPED, *(name for name in others if name not in SHIPPED))
+    return plugins.names(GROUP, SHIPPED)
 
 
-def format_of(filename: str) -> str | None:
-    """The format that a file's suffix stands for; ``None`` where it stands for none."""
-    from pathlib import PurePath
+def format_of(filename: str) -> str:
+    """The format that a file's name stands for: by its suffix, ``sh`` where it has none.
 
+    Raises:
+        UsageError: The suffix stands for no format.
+    """
     path = PurePath(filename)
-    return _SUFFIXES.get(path.suffix) or ("env" if path.name == ".env" else None)
+    suffix = path.suffix or (path.name if path.name == ".env" else ".sh")
+    name = _SUFFIXES.get(suffix, suffix[1:])
+    if name not in names():
+        raise UsageError(
+            f"{filename}: no format goes by the suffix {suffix}",
+            f"say which with --format: {', '.join(names())}",
+        )
+    return name
 
 
 def exporter_for(name: str) -> Exporter:
     """The format called ``name``.
 
     Raises:
-        UsageError: There is no such format.
+        UsageError: There is no such format, or the package that brought it is broken.
     """
-    if name in SHIPPED:
-        module, _, function = SHIPPED[name].partition(":")
-        exporter: Exporter = getattr(importlib.import_module(module), function or "export")
-        return exporter
-    from importlib.metadata import entry_points
-
-    for point in entry_points(group=GROUP, name=name):
-        loaded: Exporter = point.load()
-        return loaded
-    raise UsageError(f"unknown export format: {name}", f"one of {', '.join(names())}")
+    exporter: Exporter = plugins.find(GROUP, SHIPPED, name, what="export format")
+    return exporter

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
-from tuner.errors import UsageError
+from tuner import plugins
 from tuner.model import LauncherInfo, Value
 
 GROUP = "tuner.launchers"
@@ -50,9 +49,13 @@ class Launcher(Protocol):
 
 
 def launchers() -> Iterator[Launcher]:
-    """Every launcher, the shipped ones first."""
-    for entry in _entries():
-        launcher: Launcher = entry.load()()
+    """Every launcher, the shipped ones first.
+
+    Raises:
+        UsageError: A package that brought one is broken.
+    """
+    for entry in plugins.entries(GROUP, _SHIPPED):
+        launcher: Launcher = plugins.load(entry)()
         yield launcher
 
 
@@ -60,19 +63,7 @@ def launcher_for(info: LauncherInfo) -> Launcher:
     """The launcher for a kind of MPI.
 
     Raises:
-        UsageError: The package that brought this kind is not installed here.
+        UsageError: The package that brought this kind is not installed here, or is broken.
     """
-    for entry in _entries():
-        if entry.name == info.kind:
-            launcher: Launcher = entry.load()()
-            return launcher
-    raise UsageError(
-        f"no launcher of the kind {info.kind!r} is installed",
-        f"install the package that has it as an entry point of the group {GROUP}",
-    )
-
-
-def _entries() -> Iterator[EntryPoint]:
-    for name, value in _SHIPPED.items():
-        yield EntryPoint(name=name, value=value, group=GROUP)
-    yield from entry_points(group=GROUP)
+    launcher: Launcher = plugins.find(GROUP, _SHIPPED, info.kind, what="kind of launcher")()
+    return launcher

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
+from tuner import plugins
 from tuner.errors import UsageError
 from tuner.model import Failed, Finished, ObjectiveSpec, Progress
-from tuner.objectives.logreport import LogReport
 
 #: The entry point group of objectives from other packages.
 GROUP = "tuner.objectives"
@@ -36,14 +36,15 @@ class Objective(Protocol):
         """The value of a launch that has ended by itself, or why its log gives none."""
 
 
-SHIPPED: dict[str, Callable[[ObjectiveSpec], Objective]] = {"logreport": LogReport}
+_SHIPPED = {"logreport": "tuner.objectives.logreport:LogReport"}
 
 
 def objective_for(spec: ObjectiveSpec) -> Objective:
     """The objective that `spec` names.
 
     Raises:
-        UsageError: No such objective, or a file name that leads out of the output folder.
+        UsageError: No such objective, one whose package is broken, or a file name that leads
+            out of the output folder.
     """
     path = PurePosixPath(spec.filename)
     if not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.filename:
@@ -51,18 +52,7 @@ def objective_for(spec: ObjectiveSpec) -> Objective:
             f"The log {spec.filename!r} is no name of a file below the output folder.",
             "Give it as the program writes it below {out}: --log log.jsonl.",
         )
-    make = SHIPPED.get(spec.kind) or _from_entry_points(spec.kind)
-    if make is None:
-        raise UsageError(
-            f"unknown objective {spec.kind!r}", f"known here: {', '.join(sorted(SHIPPED))}"
-        )
+    make: Callable[[ObjectiveSpec], Objective] = plugins.find(
+        GROUP, _SHIPPED, spec.kind, what="objective"
+    )
     return make(spec)
-
-
-def _from_entry_points(kind: str) -> Callable[[ObjectiveSpec], Objective] | None:
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group=GROUP, name=kind):
-        make: Callable[[ObjectiveSpec], Objective] = entry.load()
-        return make
-    return None
