@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.study_surface import SPEC, FakeRunner
-from tuner.model import Setting
+from tuner.model import IntRange, Setting
 from tuner.store import Store
 from tuner.study import tune
 from tuner.study.importance import importance
@@ -44,3 +44,25 @@ def test_too_few_settings_say_nothing(tmp_path: Path) -> None:
 def test_a_selection_keeps_the_fastest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuner.study.importance.MOST", 10)
     assert next(iter(of_a_study(tmp_path, 12))) == "omp_threads"
+
+
+def test_what_tells_only_the_best_two_apart_is_not_important(tmp_path: Path) -> None:
+    """Eight times of a real study: one thread is fast, workers make no difference but noise."""
+    times = {(1, 1): 3.38, (1, 2): 3.61, (1, 3): 2.98, (1, 4): 3.04}
+    times |= {(2, 1): 10.8, (2, 2): 27.6, (2, 3): 25.9, (2, 4): 26.4}
+
+    def measured(setting: Setting) -> float:
+        values = setting.as_dict()
+        threads, workers = values.get("omp_threads", 2), values.get("iterator_workers", 2)
+        assert isinstance(threads, int)
+        assert isinstance(workers, int)
+        return times[threads, workers]
+
+    knobs = tuple(
+        replace(knob, domain=IntRange(1, high))
+        for knob, high in zip(SPEC.knobs, (2, 4), strict=True)
+    )
+    spec = replace(SPEC, knobs=knobs, trials=8)
+    tune(spec, storage=str(tmp_path / "tune.db"), run=FakeRunner(measured))
+    with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
+        assert importance(store, SPEC.name)["omp_threads"] > 0.9

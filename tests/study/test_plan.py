@@ -45,7 +45,8 @@ def record(
     effects: tuple[Effect, ...] = (),
 ) -> LaunchRecord:
     outcome = Outcome(failed or Finished(surface(setting), 100), 1.0, 0, effects=effects)
-    return LaunchRecord(number, purpose, setting, (), {}, "", "", outcome, MACHINE)
+    started_at = "2026-01-02T03:04:05+00:00"
+    return LaunchRecord(number, purpose, setting, (), {}, "", started_at, outcome, MACHINE)
 
 
 def after(*settings: Setting, spec: StudySpec = SPEC) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import datetime, timedelta
 from typing import Any
 
 import optuna
@@ -47,13 +48,18 @@ def as_trial(plan: Plan, record: LaunchRecord) -> FrozenTrial:
     """The launch as Optuna's trial."""
     ending = record.outcome.ending
     failure = {"failure": f"{ending.kind}: {ending.reason}"} if isinstance(ending, Failed) else {}
-    return create_trial(
+    trial = create_trial(
         state=TrialState.FAIL if failure else TrialState.COMPLETE,
         value=stats.estimate_s(record.outcome.samples),
         params=plan.pooling.canonical(record.setting).as_dict(),
         distributions=distributions(plan.knobs),
         user_attrs={LAUNCH: record.number, "purpose": record.purpose.value, **failure},
     )
+    # Optuna's times are local and without a zone.
+    started = datetime.fromisoformat(record.started_at).astimezone().replace(tzinfo=None)
+    trial.datetime_start = started
+    trial.datetime_complete = started + timedelta(seconds=record.outcome.wall_s)
+    return trial
 
 
 class Search:
