@@ -168,6 +168,14 @@ def test_reports_join_what_was_seen(tmp_path: Path, proc: Proc, watcher: Watcher
     )
 
 
+def test_the_size_of_the_world_is_mpis_word_before_the_launchers(
+    tmp_path: Path, watcher: Watcher
+) -> None:
+    report(tmp_path, 0, launcher_size=4, mpi={"world_size": 1, "library": "x"})
+    report(tmp_path, 1, launcher_size=4, mpi=None)
+    assert [rank.world_size for rank in watcher.result().ranks] == [1, 4]
+
+
 def test_opencv_in_any_process_of_a_rank_is_seen(tmp_path: Path, watcher: Watcher) -> None:
     report(tmp_path, 0)
     report(tmp_path, 1)

@@ -74,6 +74,12 @@ def test_a_bare_program_is_described(run: Run, reports: Path) -> None:
     assert (content["pools"], content["opencv_threads"], content["mpi"]) == ([], None, None)
 
 
+def test_the_size_that_the_launcher_says_is_told(run: Run, reports: Path) -> None:
+    """So that a launch too short to be watched cannot pass with too few ranks."""
+    run("pass", OMPI_COMM_WORLD_SIZE="4")
+    assert report(reports)["launcher_size"] == 4
+
+
 def test_opencv_in_a_loader_worker_is_noted(run: Run, reports: Path) -> None:
     worker = "import os; os.fork() == 0 and (__import__('contextlib'), os._exit(0)); os.wait()"
     run(worker)

@@ -208,6 +208,16 @@ def test_all_mistakes_come_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_an_unknown_objective_is_among_them(tmp_path: Path) -> None:
+    found = mistakes(
+        tmp_path, '[objective]\nkind = "logrep"\n[knobs.x]\nvalues = [1]\nenv = "A B"\n'
+    )
+    assert len(found) == 2
+    assert any("objective.kind: unknown objective: logrep. Did you mean" in line for line in found)
+    (variable,) = (line for line in found if "A B" in line)
+    assert variable.count("A B") == 1
+
+
 def test_a_misspelt_key_hides_no_other_mistake(tmp_path: Path) -> None:
     lines = mistakes(
         tmp_path,

@@ -172,7 +172,9 @@ def _view(
     blas = _numpy_first([pool for pool in pools if _is_blas(pool[0])])
     affinity = report.get("affinity")
     cpus = affinity if isinstance(affinity, list) else []
-    world_size = _count(mpi.get("world_size"))
+    # MPI's own word in the rank, else the launcher's.
+    sizes = (_count(mpi.get("world_size")), _count(report.get("launcher_size")))
+    seen_size = seen.root.world_size if seen else None
     return RankView(
         rank=rank,
         threads=seen.threads if seen else 0,
@@ -181,9 +183,7 @@ def _view(
         blas_threads=blas[0][1] if blas else None,
         opencv_threads=_count(report.get("opencv_threads")),
         opencv_loaded=opencv_loaded,
-        world_size=world_size
-        if world_size is not None
-        else (seen.root.world_size if seen else None),
+        world_size=next((size for size in sizes if size is not None), seen_size),
         mpi_library=library if isinstance(library := mpi.get("library"), str) else None,
         pools=tuple((name, threads) for name, threads, _ in pools),
         blas_limit=blas[0][2] if blas else None,

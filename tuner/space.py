@@ -123,11 +123,14 @@ def _check_value(known: Knob, value: Value, where: str) -> None:
                 + f" Other values go into a study file: [knobs.{known.name}] values = [...].",
             )
     elif not isinstance(value, int):
-        raise UsageError(f"{where}: {value!r} is not a whole number.", _HOW)
+        raise UsageError(
+            f"{where}: {value!r} is not a whole number.",
+            f"{known.name} counts from {known.domain.low}.",
+        )
     elif value < known.domain.low:
         raise UsageError(
             f"{where}: {known.name} cannot be {value}: it counts from {known.domain.low}.",
-            f"Write a range that starts at {known.domain.low} or above.",
+            f"Write {known.domain.low} or more.",
         )
 
 

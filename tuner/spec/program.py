@@ -124,7 +124,9 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
     """A shipped trainer must be there, and what it imports, in our own interpreter."""
     folder = templates.workloads_dir()
     if not (folder / name).is_file():
-        trainers = sorted(path.name for path in folder.glob("*_*.py"))
+        trainers = sorted(
+            path.name for path in folder.glob("*_*.py") if "__main__" in path.read_text()
+        )
         raise UsageError(f"There is no workload {name!r}.", suggestion(name, trainers))
     needs = _NEEDS.get(name.partition("_")[0], ())
     missing = [module for module in needs if find_spec(module) is None]

@@ -13,7 +13,8 @@ from tuner import knobs as table
 from tuner import space
 from tuner.command import RESERVED, knobs_in
 from tuner.errors import UsageError, nearest, suggestion
-from tuner.model import Choice
+from tuner.model import Choice, ObjectiveSpec
+from tuner.objectives import objective_for
 from tuner.study_file.schema import KnobEntry, ObjectiveEntry, StudyFile, words
 
 T = TypeVar("T", bound=BaseModel)
@@ -40,7 +41,7 @@ def check(data: dict[str, Any]) -> tuple[list[str], StudyFile | None]:
     for name, raw in entries.items() if isinstance(entries, dict) else ():
         if isinstance(raw, dict):
             mistakes += _knob_mistakes(name, _mended(raw, _KEYS["knobs"]), placed)
-    mistakes += _left_out_mistakes(meant)
+    mistakes += _objective_mistakes(meant) + _left_out_mistakes(meant)
     return mistakes, model
 
 
@@ -69,7 +70,7 @@ def _in_words(error: ErrorDetails) -> str:
         "greater_than_equal": f"must be at least {error.get('ctx', {}).get('ge')}, is {given!r}",
         "less_than": f"must be below {error.get('ctx', {}).get('lt')}, is {given!r}",
     }
-    other = f"{error['msg']}, is {given!r}"
+    other = str(error["msg"]) if repr(given) in error["msg"] else f"{error['msg']}, is {given!r}"
     return f"{place}: {texts.get(kind, other)}."
 
 
@@ -81,6 +82,18 @@ def _mended(table: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:
         if key not in keys and near is not None:
             mended.setdefault(near, value)
     return mended
+
+
+def _objective_mistakes(meant: dict[str, Any]) -> list[str]:
+    entry = meant.get("objective")
+    kind = _mended(entry, _KEYS["objective"]).get("kind") if isinstance(entry, dict) else None
+    if not isinstance(kind, str):
+        return []  # not given, or of a wrong type, which was said
+    try:
+        objective_for(ObjectiveSpec(kind=kind))
+    except UsageError as error:
+        return [f"objective.kind: {error.message}. {error.hint}"]
+    return []
 
 
 def _nul_mistakes(value: object, place: str = "") -> list[str]:

@@ -29,6 +29,8 @@ _POOLS = (
     ("libomp", ("omp_get_max_threads",)),
 )
 
+SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+
 
 def _mapped_libraries():
     """Paths of the shared libraries in this process that may hold a thread pool."""
@@ -91,6 +93,14 @@ def _mpi():
     return {"world_size": mpi.COMM_WORLD.Get_size(), "library": " ".join(first.split())}
 
 
+def _launcher_size():
+    """How many ranks the launcher says there are."""
+    for name in SIZE_VARIABLES:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return None
+
+
 def _report(rank):
     report = {"rank": rank, "pid": os.getpid(), "argv": sys.argv, "errors": []}
     report["python"] = sys.version.split()[0]
@@ -99,6 +109,7 @@ def _report(rank):
         ("pools", _pools),
         ("opencv_threads", _opencv_threads),
         ("mpi", _mpi),
+        ("launcher_size", _launcher_size),
     )
     for name, part in parts:
         try:
