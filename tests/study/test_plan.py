@@ -189,6 +189,13 @@ def test_a_space_without_a_choice_is_named_as_that() -> None:
     assert after(POINTS[0], spec=fixed).next() == Stop("the only setting of the space was measured")
 
 
+def test_two_settings_are_called_both() -> None:
+    domains = {"omp_threads": IntRange(1, 2), "iterator_workers": IntRange(1, 1)}
+    spec = replace(SPEC, knobs=tuple(replace(k, domain=domains[k.name]) for k in SPEC.knobs))
+    made = [Setting.of({"omp_threads": n, "iterator_workers": 1}) for n in (1, 2)]
+    assert after(*made, spec=spec).next() == Stop("both settings of the space were measured")
+
+
 def test_the_longest_launch_says_how_long_a_launch_is() -> None:
     first, second = record(1, BASELINE, purpose=Purpose.WARM_UP), record(2, POINTS[0])
     cut = Finished(0.1, 60)

@@ -128,6 +128,13 @@ class Plan:
         return stats.trials(self._present)
 
     @cached_property
+    def failed(self) -> int:
+        """Those of the trials that have no time, alone or with what comes to the same."""
+        canonical = self.pooling.canonical
+        worked = {canonical(record.setting) for record in self._valid if record.outcome.samples}
+        return stats.trials(r for r in self._present if canonical(r.setting) not in worked)
+
+    @cached_property
     def outside(self) -> int:
         """Settings measured before that the present space does not hold."""
         inside = {self.pooling.canonical(record.setting) for record in self._present}
@@ -161,6 +168,8 @@ class Plan:
             return "no knob is left to tune"
         if self.size == 1:
             return "the only setting of the space was measured"
+        if self.size == 2:
+            return "both settings of the space were measured"
         return f"all {self.size} settings of the space were measured"
 
     def unmeasured(self, rng: random.Random) -> Setting:
