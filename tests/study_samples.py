@@ -33,6 +33,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.pooling import Pooling
+from tuner.study.findings import caps
 
 OMP = Knob("omp_threads", IntRange(1, 4), Env(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")))
 WORKERS = Knob("iterator_workers", IntRange(1, 4), Flag())
@@ -117,5 +118,22 @@ def study(
         trials=stats.trials(records),
         launches=len(records),
         failures=stats.failures(records),
+        settings_failed=sum(m.elapsed_s is None and not m.setting.is_baseline for m in found),
+        launches_measured=sum(bool(record.outcome.samples) for record in records),
+        caps=caps(pooling, records),
     )
     return ExportInput(spec, result, records, pooling)
+
+
+def capped_study() -> ExportInput:
+    """The defaults are the best, and what asked for more than 2 threads got 2."""
+    asked = setting(omp_threads=4, iterator_workers=1, communicator="naive")
+    data = study({BASELINE: 1.0, asked: 2.0})
+    launch = data.records[-1]
+    why = "the library runs no more than 2 here"
+    effects = (Effect("omp_threads", 4, 2, Verdict.CAPPED, why), *launch.outcome.effects[:2])
+    outcome = dataclasses.replace(launch.outcome, effects=effects)
+    records = (*data.records[:-1], dataclasses.replace(launch, outcome=outcome))
+    pooling = Pooling.from_records(data.spec, records)
+    result = dataclasses.replace(data.result, caps=caps(pooling, records))
+    return dataclasses.replace(data, records=records, pooling=pooling, result=result)

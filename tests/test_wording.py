@@ -8,7 +8,7 @@ import pytest
 
 from tests.study_samples import SPEC, setting, study
 from tuner import wording
-from tuner.model import BASELINE, Result, StudyState
+from tuner.model import BASELINE, Cap, Effect, Result, StudyState, Verdict
 
 
 @pytest.mark.parametrize(
@@ -112,3 +112,37 @@ def test_settings_follow_the_order_of_the_knobs() -> None:
         == "omp_threads=1 iterator_workers=2 communicator=naive"
     )
     assert wording.assigned(BASELINE, SPEC.knobs) == "defaults"
+
+
+def test_a_setting_that_failed_is_not_called_slow() -> None:
+    slow, failed = {setting(omp_threads=2): 4.0}, {setting(omp_threads=3): None}
+    assert wording.comparison(study({BASELINE: 3.0, **slow, **failed}).result) == (
+        "3.00 s; none of 1 measured other setting was faster (1 other failed)"
+    )
+    assert wording.comparison(study({BASELINE: 3.0, **failed}).result) == (
+        "3.00 s; no other setting could be measured (1 failed)"
+    )
+
+
+def test_a_cap_without_a_reason() -> None:
+    assert wording.capped(Cap("t", 2)) == "t: 3 and more come to 2 here (capped)"
+
+
+@pytest.mark.parametrize(
+    ("observed", "verdict", "text"),
+    [
+        (2, Verdict.CAPPED, "omp_threads=8 (came to 2)"),
+        (1, Verdict.OVERRIDDEN, "omp_threads=8 (came to 1)"),
+        (None, Verdict.OVERRIDDEN, "omp_threads=8"),
+        (3, Verdict.NOT_OBSERVABLE, "omp_threads=8"),
+        (8, Verdict.HONOURED, "omp_threads=8"),
+    ],
+)
+def test_what_a_value_came_to(observed: int | None, verdict: Verdict, text: str) -> None:
+    effects = (Effect("omp_threads", 8, observed, verdict),)
+    assert wording.assigned(setting(omp_threads=8), SPEC.knobs, effects) == text
+
+
+@pytest.mark.parametrize(("length", "shown"), [(60, 60), (61, 60), (500, 60)])
+def test_a_long_value_in_a_table(length: int, shown: int) -> None:
+    assert len(wording.shortened("x" * length)) == shown

@@ -404,11 +404,22 @@ class StudyState(StrEnum):
 
 
 @dataclass(frozen=True)
+class Cap:
+    """Every larger value of the knob comes to ``value`` on this machine, as all launches show."""
+
+    knob: str
+    value: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Result:
     """What a study found.
 
     ``reference`` is what ``best`` is compared with: the baseline, or the first guess that
     worked where the baseline fails. ``ratio`` is reference over best: 2.0 is twice as fast.
+    ``settings_failed`` are those of ``trials`` without a time, ``launches_measured`` those of
+    ``launches`` that count: no warm-ups, and none that failed or was broken off.
     """
 
     study: str
@@ -422,6 +433,9 @@ class Result:
     launches: int
     failures: int
     notes: tuple[str, ...] = field(default=())
+    settings_failed: int = 0
+    launches_measured: int = 0
+    caps: tuple[Cap, ...] = ()
 
     @property
     def ratio(self) -> float | None:

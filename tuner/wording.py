@@ -5,10 +5,26 @@ Pure: no printing. Only medians are compared here, and the words say so.
 
 from __future__ import annotations
 
-from tuner.model import Failed, Knob, LauncherInfo, Measurement, Result, Setting
+from collections.abc import Sequence
+
+from tuner.model import (
+    Cap,
+    Effect,
+    Failed,
+    Knob,
+    LauncherInfo,
+    Measurement,
+    Result,
+    Setting,
+    Value,
+    Verdict,
+)
 
 #: The names people know each launcher by.
 LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+
+#: The letters of a value that a table still shows in full.
+LONGEST_VALUE = 60
 
 
 def seconds(value_s: float) -> str:
@@ -88,15 +104,24 @@ def _nothing_faster(result: Result) -> str:
     """Said where the best setting is what the others are compared with."""
     reference = result.reference
     of_settings = reference is not None and not reference.setting.is_baseline
-    others = result.trials - of_settings
-    if others < 1:
-        said = "no other setting was tried"
-    elif others == 1:
-        said = "the one other setting was not faster"
-    else:
-        said = f"none of {others} other settings was faster"
+    said = _others_not_faster(result.trials - of_settings, result.settings_failed)
     failed = result.baseline.failure if result.baseline else None
     return f"{said}; your defaults failed ({failure(failed)})" if failed and of_settings else said
+
+
+def _others_not_faster(others: int, failed: int) -> str:
+    """A setting that failed is not called slow: it has no time."""
+    measured = others - failed
+    if others < 1:
+        return "no other setting was tried"
+    if measured < 1:
+        return f"no other setting could be measured ({failed} failed)"
+    if failed:
+        number = count(measured, "measured other setting")
+        return f"none of {number} was faster ({count(failed, 'other')} failed)"
+    if others == 1:
+        return "the one other setting was not faster"
+    return f"none of {others} other settings was faster"
 
 
 def _how_fast(ratio: float) -> str:
@@ -121,10 +146,44 @@ def times(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.2f}x"
 
 
-def assigned(setting: Setting, knobs: tuple[Knob, ...]) -> str:
-    """A setting in the order in which the study lists its knobs."""
+def capped(cap: Cap) -> str:
+    """What all launches say of a capped knob."""
+    why = f": {cap.reason}" if cap.reason else ""
+    return f"{cap.knob}: {cap.value + 1} and more come to {cap.value} here (capped{why})"
+
+
+def not_tuned(name: str, reason: str) -> str:
+    """What all launches say of a knob that the program overrides."""
+    return f"{name} is not tuned: {reason}"
+
+
+def shortened(value: Value) -> str:
+    """A value in a table: a very long one is cut, so that the rest can be read."""
+    text = str(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+
+
+def assigned(
+    setting: Setting, knobs: tuple[Knob, ...], effects: Sequence[Effect] = (), *, cut: bool = False
+) -> str:
+    """A setting in the order in which the study lists its knobs.
+
+    Args:
+        setting: As it was asked for.
+        knobs: Those of the study.
+        effects: What was seen of a launch; a value that came to another one says so.
+        cut: Shorten long values, for a table.
+    """
     if setting.is_baseline:
         return "defaults"
     order = {knob.name: place for place, knob in enumerate(knobs)}
     items = sorted(setting.items, key=lambda item: (order.get(item[0], len(order)), item[0]))
-    return " ".join(f"{name}={value}" for name, value in items)
+    came = {
+        effect.knob: f" (came to {effect.observed})"
+        for effect in effects
+        if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN)
+        and effect.observed not in (None, effect.asked)
+    }
+    return " ".join(
+        f"{name}={shortened(value) if cut else value}{came.get(name, '')}" for name, value in items
+    )

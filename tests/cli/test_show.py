@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Tune, store_study
-from tests.study_samples import OMP, SPEC, setting, study
+from tests.study_samples import OMP, SPEC, capped_study, setting, study
 from tuner.cli import report
 from tuner.model import BASELINE, Choice, Effect, Flag, Knob, Setting, Verdict
 from tuner.store import Store
@@ -186,3 +186,65 @@ def test_a_study_that_failed_altogether_can_be_shown(tune: Tune, tmp_path: Path)
     assert done.code == 0
     assert "crashed" in done.out
     assert SPEC.name in done.out
+
+
+CAPPED = "omp_threads: 3 and more come to 2 here (capped: the library runs no more than 2 here)"
+
+
+def test_a_cap_is_told_at_the_end_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    report.print_result(capped_study(), summary=True)
+    assert CAPPED in capsys.readouterr().out
+
+
+def test_a_cap_is_told_where_the_defaults_are_best(tune: Tune, tmp_path: Path) -> None:
+    path = str(store_study(tmp_path / "x.db", capped_study()))
+    out = tune("show", "--storage", path).out
+    assert "best:      defaults" in out
+    assert CAPPED in out
+    document = json.loads(tune("show", "--json", "--storage", path).out)
+    why = "the library runs no more than 2 here"
+    assert document["result"]["caps"] == [{"knob": "omp_threads", "value": 2, "reason": why}]
+
+
+def test_a_knob_that_is_not_tuned_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    data = capped_study()
+    line = "communicator is not tuned: why"
+    pooling = dataclasses.replace(
+        data.pooling, dropped=(("communicator", "why"),), notes=("omp_threads was odd",)
+    )
+    result = dataclasses.replace(data.result, notes=(line, "omp_threads was odd", "another"))
+    shown = dataclasses.replace(data, pooling=pooling, result=result)
+    report.print_result(shown, summary=True)
+    out = capsys.readouterr().out
+    assert out.count(line) == out.count("omp_threads was odd") == 1
+    assert out.index(line) < out.index("\nNotes\n  another\n")
+
+
+@pytest.mark.parametrize("reason", ["", "nothing: 1 launch failed, rank 1 ended with status 1"])
+def test_why_the_defaults_failed_is_told_once(
+    capsys: pytest.CaptureFixture[str], reason: str
+) -> None:
+    data = study({BASELINE: None})
+    result = dataclasses.replace(data.result, reason=reason)
+    report.print_result(dataclasses.replace(data, result=result), summary=False)
+    assert capsys.readouterr().out.count("rank 1 ended with status 1") == 1
+
+
+def test_a_full_disk_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    data = study({})
+    result = dataclasses.replace(data.result, reason="the disk is full")
+    report.print_result(dataclasses.replace(data, result=result), summary=False)
+    assert capsys.readouterr().out.count("the disk is full") == 1
+
+
+def test_a_very_long_value_is_shortened_in_tables_only(tune: Tune, tmp_path: Path) -> None:
+    value = "x" * 200
+    knobs = (dataclasses.replace(ONE, domain=Choice((value, "y"))),)
+    spec = dataclasses.replace(SPEC, knobs=knobs)
+    data = study({BASELINE: 2.0, setting(communicator=value): 1.0}, spec)
+    path = str(store_study(tmp_path / "x.db", data))
+    table = tune("show", "--storage", path).out.partition("\nSettings\n")[2]
+    for text in (table.partition("\n\n")[0], tune("studies", "--storage", path).out):
+        assert "x" * 59 + "…" in text
+        assert "x" * 60 not in text
+    assert value in tune("show", "--json", "--storage", path).out

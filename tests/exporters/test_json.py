@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.study_samples import setting, study
+from tests.study_samples import capped_study, setting, study
 from tuner.exporters.json import dumps, export, plain
 from tuner.model import BASELINE, Purpose
 
@@ -61,3 +61,8 @@ def test_every_key_is_documented() -> None:
     for part in (DOCUMENT, DOCUMENT["best"], DOCUMENT["result"], DOCUMENT["launches"][0]):
         for key in part:
             assert f"`{key}`" in text, key
+
+
+def test_a_cap_is_there_where_the_defaults_are_best() -> None:
+    (cap,) = json.loads(export(capped_study()).text)["result"]["caps"]
+    assert (cap["knob"], cap["value"]) == ("omp_threads", 2)

@@ -34,28 +34,35 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     best = data.best_setting if result.best else None
     if best is not None:
         console.out(console.heading(f"  best:      {wording.assigned(best, spec.knobs)}"))
-    console.out(console.wrapped(wording.comparison(result), " " * 13))
+    if not _is_said(data):
+        console.out(console.wrapped(wording.comparison(result), " " * 13))
+    told = knob_lines(data)
     _print_block("Knobs in the best run", effect_lines(data))
+    _print_block("Knobs over all launches", told)
     _print_block("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out])
     if summary:
         _print_block("Failed launches (`tune show` has the logs)", failure_lines(data))
-    _print_block("Notes", list(result.notes))
+    _print_block("Notes", [note for note in result.notes if note not in told])
+
+
+def _is_said(data: ExportInput) -> bool:
+    """True where there is nothing but a failure to tell, and the reason of the end tells it."""
+    result = data.result
+    failed = result.baseline.failure if result.baseline else None
+    return (
+        bool(result.reason)
+        and result.best is None
+        and (failed is None or failed.reason in result.reason)
+    )
 
 
 def _measured(data: ExportInput) -> str:
     """``4 settings measured``, ``3 of 4 settings measured`` where the others failed."""
-    settings = wording.count(data.result.trials, "setting")
-    fixed = {name: {value} for name, value in data.spec.fixed.items}
-    known = {knob.name: set(space.values(knob.domain)) for knob in data.spec.knobs} | fixed
-    failed = sum(
-        found.elapsed_s is None
-        and not found.setting.is_baseline
-        and all(value in known.get(name, ()) for name, value in found.setting.items)
-        for found in data.measurements
-    )
-    if not failed:
+    result = data.result
+    settings = wording.count(result.trials, "setting")
+    if not result.settings_failed:
         return f"{settings} measured"
-    return f"{max(0, data.result.trials - failed) or 'none'} of {settings} measured"
+    return f"{result.trials - result.settings_failed or 'none'} of {settings} measured"
 
 
 def print_next(data: ExportInput, storage: str | None) -> None:
@@ -94,7 +101,7 @@ def print_settings(data: ExportInput) -> None:
                 "failed" if found.elapsed_s is None else wording.seconds(found.elapsed_s),
                 wording.times(table.speed_up(data, found)),
                 str(len(found.samples)),
-                *(str(values.get(name, "-")) for name in names),
+                *(wording.shortened(values.get(name, "-")) for name in names),
                 what,
             ]
         )
@@ -154,8 +161,9 @@ def best_effects(data: ExportInput) -> list[Effect]:
 def effect_lines(data: ExportInput) -> list[str]:
     """The same in words, knobs of the same fate together, without what nobody chose."""
     fates: dict[str, list[str]] = {}
+    dropped = dict(data.pooling.dropped)  # told of over all launches
     for effect in best_effects(data) if data.result.best else []:
-        if _goes_without_saying(data, effect):
+        if effect.knob in dropped or _goes_without_saying(data, effect):
             continue
         seen = ""
         if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN) and effect.observed is not None:
@@ -164,6 +172,15 @@ def effect_lines(data: ExportInput) -> list[str]:
         fate = f"{_VERDICTS[effect.verdict]}{seen}{why}"
         fates.setdefault(fate, []).append(f"{effect.knob}={effect.asked}")
     return [f"{', '.join(names)}: {fate}" for fate, names in fates.items()]
+
+
+def knob_lines(data: ExportInput) -> list[str]:
+    """What all launches together say of the knobs, whichever setting is the best."""
+    return [
+        *(wording.capped(cap) for cap in data.result.caps),
+        *(wording.not_tuned(name, why) for name, why in data.pooling.dropped),
+        *data.pooling.notes,
+    ]
 
 
 def _goes_without_saying(data: ExportInput, effect: Effect) -> bool:

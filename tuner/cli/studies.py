@@ -43,7 +43,9 @@ def command(storage: str | None, as_json: bool) -> None:
                 "" if study.baseline_s is None else wording.seconds(study.baseline_s),
                 wording.times(ratio),
                 str(study.trials),
-                "" if study.best_setting is None else str(study.best_setting),
+                ""
+                if study.best_setting is None
+                else wording.assigned(study.best_setting, (), cut=True),
             ]
         )
     console.print_table(

@@ -28,6 +28,7 @@ def note(data: ExportInput) -> str:
         f"- {wording.count(result.trials, 'setting')},"
         f" {wording.count(result.launches, 'launch', 'launches')},"
         f" {wording.count(result.failures, 'failure')}; {result.state.value}",
+        *(f"- {wording.capped(cap)}" for cap in result.caps),
         "",
         "```sh",
         f"tune export {spec.name} --format sh -o job.sh   # the whole job with this setting",

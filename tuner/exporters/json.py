@@ -95,6 +95,9 @@ def result_json(result: Result) -> JsonDict:
         "launches": result.launches,
         "failures": result.failures,
         "notes": list(result.notes),
+        "settings_failed": result.settings_failed,
+        "launches_measured": result.launches_measured,
+        "caps": plain(result.caps),
     }
 
 

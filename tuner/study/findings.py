@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tuner import render, stats
+from tuner import render, stats, wording
 from tuner.model import (
     BASELINE,
+    Cap,
     Failed,
+    Finished,
     LaunchRecord,
     Measurement,
     Purpose,
@@ -16,11 +18,14 @@ from tuner.model import (
     Setting,
     StudySpec,
     StudyState,
+    Value,
+    Verdict,
 )
 from tuner.store.urls import display_url
 from tuner.study.plan import Plan
 
 if TYPE_CHECKING:
+    from tuner.pooling import Pooling
     from tuner.store import Store, Summary
 
 
@@ -56,7 +61,10 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str) -> Result:
         trials=plan.trials,
         launches=len(plan.records),
         failures=stats.failures(plan.records),
-        notes=tuple(_notes(plan, baseline, reference)),
+        notes=tuple(_notes(plan)),
+        settings_failed=plan.failed,
+        launches_measured=sum(bool(r.outcome.samples) for r in stats.counted(plan.records)),
+        caps=caps(plan.pooling, plan.records),
     )
 
 
@@ -83,6 +91,20 @@ def inherited_note(spec: StudySpec, environ: dict[str, str]) -> str | None:
     return f"your environment sets {texts}: the baseline runs with it"
 
 
+def caps(pooling: Pooling, records: Sequence[LaunchRecord]) -> tuple[Cap, ...]:
+    """What larger values of a knob come to, whichever setting is the best.
+
+    Why, say the launches that came to just that; of several reasons the first by name.
+    """
+    reasons: dict[tuple[str, Value | None], str] = {}
+    for record in records:
+        for effect in record.outcome.effects:
+            if effect.verdict is Verdict.CAPPED and isinstance(record.outcome.ending, Finished):
+                key = effect.knob, effect.observed
+                reasons[key] = min(reasons.get(key, effect.reason), effect.reason)
+    return tuple(Cap(name, cap, reasons.get((name, cap), "")) for name, cap in pooling.caps.items())
+
+
 def _eligible(plan: Plan, setting: Setting) -> bool:
     if setting.is_baseline:
         return plan.spec.fixed.is_baseline
@@ -104,18 +126,12 @@ def _reference(plan: Plan, by_setting: dict[Setting, Measurement]) -> Measuremen
     return next(worked, None)
 
 
-def _notes(
-    plan: Plan, baseline: Measurement | None, reference: Measurement | None
-) -> Sequence[str]:
+def _notes(plan: Plan) -> Sequence[str]:
     notes = []
     first = next((r for r in plan.records if r.purpose is Purpose.BASELINE), None)
     inherited = inherited_note(plan.spec, dict(first.env)) if first else None
     if inherited:
         notes.append(inherited)
-    if baseline is not None and isinstance(baseline.failure, Failed):
-        failure = baseline.failure
-        against = "; the comparison is with the first setting that worked" if reference else ""
-        notes.append(f"your defaults fail ({failure.kind}: {failure.reason}){against}")
     if plan.outside:
         notes.append(
             f"{plan.outside} of the settings tried before are outside of what is asked for now:"
@@ -128,7 +144,7 @@ def _notes(
 
 def dropped_notes(plan: Plan) -> list[str]:
     """Which knobs are not tuned any more, and why."""
-    return [f"{name} is not tuned: {reason}" for name, reason in plan.pooling.dropped]
+    return [wording.not_tuned(name, reason) for name, reason in plan.pooling.dropped]
 
 
 def first_failure(records: Sequence[LaunchRecord]) -> tuple[LaunchRecord, Failed] | None:
