@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 from rich.console import Console
 
-from tests.study_samples import SPEC, record, setting, study
+from tests.study_samples import SPEC, capped_study, record, setting, study
 from tuner.cli import console
 from tuner.cli.live import LiveView
 from tuner.cli.plain import PlainView
@@ -124,8 +124,8 @@ def test_an_interrupted_launch_counts_for_nothing() -> None:
     assert (tally.done, tally.failures) == (0, 0)
 
 
-def drawn() -> str:
-    screen = Console(file=io.StringIO(), width=110, force_terminal=True, color_system=None)
+def drawn(width: int = 110) -> str:
+    screen = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
     view = LiveView(lambda: 60.0, screen)
     for event in events():
         view.tally.add(event)
@@ -146,6 +146,30 @@ def test_the_live_view_shows_what_matters() -> None:
         "crashed",
     ):
         assert words in text, words
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_the_live_view_cuts_nothing(width: int) -> None:
+    text = " ".join(drawn(width).split())
+    assert "…" not in text
+    for words in (
+        "2 of 8 settings, 1 failed",
+        "best 3.60 s omp_threads=1 iterator_workers=2 communicator=naive 2.31 times the defaults'",
+        "defaults 8.31 s your environment as it is",
+        "failed omp_threads=2: crashed: rank 1 ended with status 1",
+        "3.60 s omp_threads=1 iterator_workers=2 communicator=naive (best so far)",
+    ):
+        assert words in text, words
+
+
+def test_a_capped_launch_shows_what_it_came_to() -> None:
+    lines: list[str] = []
+    view = PlainView(lambda: 0.0, lines.append)
+    view(StudyStarted(SPEC, False, 0))
+    launch = capped_study().records[-1]
+    view(LaunchStarted(2, Purpose.SEARCH, launch.setting, 1, 8))
+    view(ended(launch, 2.0))
+    assert "omp_threads=4 (came to 2) iterator_workers=1 communicator=naive: 2.00 s" in lines[-1]
 
 
 def test_a_failing_baseline_is_shown() -> None:

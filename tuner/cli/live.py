@@ -20,6 +20,9 @@ from tuner.study.events import Event, Note
 #: Redraws a second: enough for a clock, too few to cost the trials a core.
 REFRESH_HZ = 2
 
+#: The bar's columns, and those that the words beside it take at most.
+LEAST_BAR, MOST_BAR, BESIDE_BAR = 8, 30, 66
+
 
 class LiveView:
     """A progress bar, the best so far, and what runs now; drawn on stderr."""
@@ -53,21 +56,23 @@ class LiveView:
         """The whole view as it is now; nothing before the study begins (it may have to wait)."""
         if self.tally.spec is None:
             return Text(wording.clock(self.tally.elapsed_s), style="dim")
-        grid = Table.grid(padding=(0, 2))
+        # The last column takes what is left and wraps; else rich would cut the narrow ones.
+        grid = Table.grid(padding=(0, 2), expand=True)
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True)
-        grid.add_column(overflow="ellipsis", no_wrap=True)
+        grid.add_column(overflow="fold", ratio=1)
         self._add_times(grid)
         self._add_current(grid)
-        for number, line in enumerate(reversed(self.tally.last)):
-            grid.add_row("last" if number == 0 else "", "", Text(line, style="dim"))
+        for number, (took, line) in enumerate(reversed(self.tally.last)):
+            title = "last" if number == 0 else ""
+            grid.add_row(title, Text(took, style="dim"), Text(line, style="dim"))
         return Group(self._bar(), grid)
 
     def _bar(self) -> RenderableType:
         tally = self.tally
         left = "" if tally.left_s is None else f"about {wording.duration(tally.left_s)} left"
         bar = Table.grid(padding=(0, 2))
-        bar.add_column(width=30)
+        bar.add_column(width=max(LEAST_BAR, min(MOST_BAR, self.screen.width - BESIDE_BAR)))
         bar.add_column(no_wrap=True)
         bar.add_column(no_wrap=True, style="dim")
         failed = f", {tally.failures} failed" if tally.failures else ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tuner import stats, wording
-from tuner.model import Failed, Finished, Progress, Purpose, Result, Setting, StudySpec
+from tuner.model import Effect, Failed, Finished, Progress, Purpose, Result, Setting, StudySpec
 from tuner.study.events import (
     Event,
     LaunchEnded,
@@ -46,7 +46,7 @@ class Tally:
     iterations: int | None = None
     current: Current | None = None
     failures: int = 0
-    last: deque[str] = field(default_factory=lambda: deque(maxlen=3))
+    last: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=3))
     walls_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     started_s: float = 0.0
 
@@ -97,24 +97,34 @@ class Tally:
                 self.baseline_s = measurement.elapsed_s
             if event.is_best:
                 self.best_s, self.best = measurement.elapsed_s, measurement.setting
-        self.last.append(self.ended_line(event))
+        time = "failed" if isinstance(ending, Failed) else wording.seconds(ending.elapsed_s)
+        self.last.append((time, self._ended_as(event)))
+
+    def _ended_as(self, event: LaunchEnded) -> str:
+        """A launch that ended without its time, which stands in a column of its own."""
+        ending = event.record.outcome.ending
+        if isinstance(ending, Failed):
+            return f"{self._ended_name(event)}: {wording.failure(ending)}"
+        return self._ended_name(event) + _mark(event)
 
     def ended_line(self, event: LaunchEnded) -> str:
         """One launch that ended, in one line."""
-        record, ending = event.record, event.record.outcome.ending
-        what = self.name(record.purpose, record.setting)
+        ending = event.record.outcome.ending
         if isinstance(ending, Failed):
-            return f"{what}: {wording.failure(ending)}"
-        mark = "  (best so far)" if event.is_best else ""
-        return f"{what}: {wording.seconds(ending.elapsed_s)}{mark}"
+            return self._ended_as(event)
+        return f"{self._ended_name(event)}: {wording.seconds(ending.elapsed_s)}{_mark(event)}"
 
-    def name(self, purpose: Purpose, setting: Setting) -> str:
+    def _ended_name(self, event: LaunchEnded) -> str:
+        record = event.record
+        return self.name(record.purpose, record.setting, record.outcome.effects)
+
+    def name(self, purpose: Purpose, setting: Setting, effects: Sequence[Effect] = ()) -> str:
         """A launch by what it is for: ``your defaults``, ``warm-up``, or its setting."""
         if purpose is Purpose.WARM_UP:
             return "warm-up (not counted)"
         if setting.is_baseline:
             return "your defaults"
-        return wording.assigned(setting, self.spec.knobs if self.spec else ())
+        return wording.assigned(setting, self.spec.knobs if self.spec else (), effects)
 
     @property
     def elapsed_s(self) -> float:
@@ -136,3 +146,7 @@ class Tally:
         if self.best_s is None or self.baseline_s is None:
             return None
         return self.baseline_s / self.best_s
+
+
+def _mark(event: LaunchEnded) -> str:
+    return "  (best so far)" if event.is_best else ""
