@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -239,10 +240,12 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tune: Tune) -
         result = Result("x", "db", StudyState.INTERRUPTED, "", None, None, None, 3, 5, 0)
 
     monkeypatch.setattr(entry, "_run", raising(Stopped()))
+    assert "interrupted; nothing was measured yet; the same" in tune().err
+    Stopped.result = dataclasses.replace(Stopped.result, launches_measured=3)
     done = tune()
     assert done.code == 143
     assert done.err.count("\n") == 2  # the terminal shows ^C on a line of its own
-    assert "5 launches kept; the same command continues" in done.err
+    assert "3 measured launches kept; the same command continues" in done.err
     monkeypatch.setattr(entry, "_run", raising(KeyboardInterrupt()))
     assert tune().code == 130
 

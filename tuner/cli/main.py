@@ -133,7 +133,9 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
     result: Result | None = getattr(interrupt, "result", None)
     line = "interrupted"
     if result is not None:
-        line += f"; {wording.count(result.launches, 'launch', 'launches')} kept"
+        measured = result.launches_measured
+        kept = f"{wording.count(measured, 'measured launch', 'measured launches')} kept"
+        line += f"; {kept if measured else 'nothing was measured yet'}"
         if result.best is not None and result.best.elapsed_s is not None:
             best = f"{result.best.setting}, {wording.seconds(result.best.elapsed_s)}"
             line += f", best so far: {best}"
