@@ -186,6 +186,8 @@ def test_a_study_that_failed_altogether_can_be_shown(tune: Tune, tmp_path: Path)
     assert done.code == 0
     assert "crashed" in done.out
     assert SPEC.name in done.out
+    document = json.loads(tune("show", "--json", "--storage", str(path)).out)
+    assert (document["result"]["best"], document["effects"]) == (None, [])
 
 
 CAPPED = "omp_threads: 3 and more come to 2 here (capped: the library runs no more than 2 here)"

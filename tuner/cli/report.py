@@ -149,9 +149,9 @@ def failures(data: ExportInput) -> list[JsonDict]:
 
 
 def best_effects(data: ExportInput) -> list[Effect]:
-    """How each knob of the best setting took effect, as observed in its last run."""
+    """How each knob of the best setting took effect in its last run; none without a best."""
     effects: dict[str, Effect] = {}
-    for record in data.records:
+    for record in data.records if data.result.best else ():
         same = data.pooling.canonical(record.setting) == data.best_setting
         if same and isinstance(record.outcome.ending, Finished):
             effects |= {effect.knob: effect for effect in record.outcome.effects}
@@ -162,7 +162,7 @@ def effect_lines(data: ExportInput) -> list[str]:
     """The same in words, knobs of the same fate together, without what nobody chose."""
     fates: dict[str, list[str]] = {}
     dropped = dict(data.pooling.dropped)  # told of over all launches
-    for effect in best_effects(data) if data.result.best else []:
+    for effect in best_effects(data):
         if effect.knob in dropped or _goes_without_saying(data, effect):
             continue
         seen = ""
