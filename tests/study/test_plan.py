@@ -194,6 +194,11 @@ def test_two_settings_are_called_both() -> None:
     spec = replace(SPEC, knobs=tuple(replace(k, domain=domains[k.name]) for k in SPEC.knobs))
     made = [Setting.of({"omp_threads": n, "iterator_workers": 1}) for n in (1, 2)]
     assert after(*made, spec=spec).next() == Stop("both settings of the space were measured")
+    crashed = record(3, made[1], failed=Failed(FailureKind.CRASHED, "x"))
+    plan = after(made[0], spec=spec)
+    failing = replace(plan, records=(*plan.records, crashed))
+    assert failing.failed == 1
+    assert failing.next() == Stop("both settings of the space were tried")
 
 
 def test_the_longest_launch_says_how_long_a_launch_is() -> None:

@@ -166,11 +166,11 @@ class Plan:
     def _exhausted(self) -> str:
         if self.size == 0:
             return "no knob is left to tune"
+        done = "tried" if self.failed else "measured"
         if self.size == 1:
-            return "the only setting of the space was measured"
-        if self.size == 2:
-            return "both settings of the space were measured"
-        return f"all {self.size} settings of the space were measured"
+            return f"the only setting of the space was {done}"
+        which = "both" if self.size == 2 else f"all {self.size}"
+        return f"{which} settings of the space were {done}"
 
     def unmeasured(self, rng: random.Random) -> Setting:
         """Any setting that was not tried; the space must hold one."""
