@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import pty
 import shutil
 import signal
@@ -312,7 +313,7 @@ def test_kill_9_of_the_supervisor_and_a_daemon_without_the_marker(
 ) -> None:
     """Its parent is gone with the supervisor, and nothing in it says whose it was."""
     code = "import subprocess, time; subprocess.Popen(['sleep', '600']); time.sleep(600)"
-    script = f'setsid env -i {sys.executable} -S -c "{code}" & sleep 600'
+    script = f'setsid env -i {shlex.quote(sys.executable)} -S -c "{code}" & sleep 600'
     running = process.start(launch(tmp_path, "sh", "-c", script))
     eventually(lambda: len(running.pids()) == 4)
     pids = running.pids()
