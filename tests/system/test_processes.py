@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
