@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tuner"
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins"}),
-    frozenset({"knobs", "machine", "stats", "supervisor", "units", "wording"}),
+    frozenset({"confirm", "knobs", "machine", "racing", "stats", "supervisor", "units", "wording"}),
     frozenset({"command", "space", "pooling"}),
     frozenset({"process", "launchers", "objectives", "observe", "effects", "crash"}),
     frozenset({"render"}),
