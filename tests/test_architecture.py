@@ -16,7 +16,7 @@ PACKAGE = ROOT / "tuner"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins"}),
     frozenset({"confirm", "knobs", "machine", "racing", "stats", "supervisor", "units", "wording"}),
-    frozenset({"command", "space", "pooling"}),
+    frozenset({"command", "space", "pooling", "search"}),
     frozenset({"process", "launchers", "objectives", "observe", "effects", "crash"}),
     frozenset({"render"}),
     frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),
@@ -32,6 +32,7 @@ HOMES = {
     "rich": {"cli"},
     "optuna": {"study"},
     "optuna_dashboard": {"dashboard"},
+    "numpy": {"search"},
     "sqlalchemy": {"store", "study"},
     "subprocess": {"process", "supervisor"},
 }
