@@ -17,7 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins"}),
     frozenset({"confirm", "knobs", "machine", "racing", "stats", "supervisor", "units", "wording"}),
     frozenset({"command", "space", "pooling", "search"}),
-    frozenset({"process", "launchers", "objectives", "observe", "effects", "crash"}),
+    frozenset({"process", "launchers", "objectives", "observe", "effects", "crash", "replay"}),
     frozenset({"render"}),
     frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),
     frozenset({"study"}),

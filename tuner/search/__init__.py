@@ -8,7 +8,7 @@ from __future__ import annotations
 from tuner.search import blas as _blas  # noqa: F401  NumPy is loaded there first
 from tuner.search.engine import Done, Launch, Options, Search
 from tuner.search.history import Observation, Pace
-from tuner.search.space import Key, KnobAxis, Role, Space
+from tuner.search.space import Key, KnobAxis, Space
 
 __all__ = [
     "Done",
@@ -18,7 +18,6 @@ __all__ = [
     "Observation",
     "Options",
     "Pace",
-    "Role",
     "Search",
     "Space",
 ]

@@ -6,11 +6,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from tuner.knobs import Role
 from tuner.model import Value
 
 Floats = npt.NDArray[np.float64]
@@ -19,9 +19,6 @@ Flags = npt.NDArray[np.bool_]
 
 #: One value a knob, in the space's order.
 Key = tuple[Value, ...]
-
-#: What a knob's number counts, if it costs cores.
-Role = Literal["threads", "workers", "worker_threads"]
 
 #: Spaces up to this size are looked at whole, larger ones in part.
 ENUMERATED = 4000
