@@ -132,3 +132,10 @@ def test_a_slower_setting_is_called_so() -> None:
     found = judge([Pair(5.0 + n / 100, 10.0) for n in range(6)])
     assert isinstance(found, Finding)
     assert found.claim == "slower"
+
+
+def test_a_proven_gain_below_one_percent_is_no_claim() -> None:
+    found = judge([Pair(10.05 + n / 1000, 10.0) for n in range(6)])
+    assert isinstance(found, Finding)
+    assert 1 < found.low < found.high < 1.01
+    assert found.claim == "no significant gain"
