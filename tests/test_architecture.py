@@ -15,9 +15,9 @@ PACKAGE = ROOT / "tuner"
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins"}),
-    frozenset({"knobs", "machine", "stats", "supervisor", "units", "wording"}),
-    frozenset({"command", "space", "pooling"}),
-    frozenset({"process", "launchers", "objectives", "observe", "effects", "crash"}),
+    frozenset({"confirm", "knobs", "machine", "racing", "stats", "supervisor", "units", "wording"}),
+    frozenset({"command", "space", "pooling", "search"}),
+    frozenset({"process", "launchers", "objectives", "observe", "effects", "crash", "replay"}),
     frozenset({"render"}),
     frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),
     frozenset({"study"}),
@@ -32,6 +32,7 @@ HOMES = {
     "rich": {"cli"},
     "optuna": {"study"},
     "optuna_dashboard": {"dashboard"},
+    "numpy": {"search"},
     "sqlalchemy": {"store", "study"},
     "subprocess": {"process", "supervisor"},
 }

@@ -5,12 +5,16 @@ A study file can give each another domain or route, and define knobs of its own.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tuner.errors import UsageError, suggestion
 from tuner.model import Choice, Env, Flag, IntRange, Knob
 
 #: The communicators of Chainer 7.8's ``chainermn.create_communicator`` that exchange
 #: gradients; all but ``naive`` need CuPy, the last two NCCL as well.
 _GPU_COMMUNICATORS = ("flat", "non_cuda_aware", "pure_nccl")
+
+Role = Literal["threads", "workers", "worker_threads"]
 
 KNOBS: tuple[Knob, ...] = (
     Knob(
@@ -63,6 +67,14 @@ def names() -> tuple[str, ...]:
 def is_known(name: str) -> bool:
     """True for a knob of the table."""
     return name in names()
+
+
+#: What a knob's number costs in cores on each rank: threads + workers x worker threads.
+ROLES: dict[str, Role] = {
+    "omp_threads": "threads",
+    "iterator_workers": "workers",
+    "opencv_threads": "worker_threads",
+}
 
 
 def knob(name: str) -> Knob:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tuner.confirm import Finding
 from tuner.model import (
     Cap,
     Effect,
@@ -98,6 +99,30 @@ def comparison(result: Result) -> str:
         f"{_how_fast(result.ratio)} {_reference_name(result)} ({time} against"
         f" {seconds(reference.elapsed_s)}, {runs(best, reference)}; not yet confirmed by repeats)"
     )
+
+
+def confirmed(finding: Finding, than: str) -> str:
+    """What alternating launches prove: an interval, never more than it says.
+
+    Args:
+        finding: Their ratios.
+        than: What the best setting was launched in turn with.
+    """
+    pairs = count(finding.pairs, "pair")
+    if finding.claim == "faster" and finding.at_least:
+        return f"at least {_floor(finding.low)} times faster than {than} (95 % sure, {pairs})"
+    span = f"{finding.low:.2f} to {finding.high:.2f}"
+    if finding.claim == "faster":
+        times_faster = f"{finding.ratio:.2f} times faster than {than}"
+        return f"{times_faster} (95 % interval {span}, {pairs})"
+    if finding.at_least:
+        span = f"at least {_floor(finding.low)}"
+    return f"no significant gain: keep {than} ({span})"
+
+
+def _floor(ratio: float) -> str:
+    """A bound with two decimals, never rounded up."""
+    return f"{int(ratio * 100 + 1e-9) / 100:.2f}"
 
 
 def _nothing_faster(result: Result) -> str:

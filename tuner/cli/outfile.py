@@ -24,7 +24,7 @@ def write(path: Path, export: Export) -> None:
     try:
         mode = _mode(path)
         if stat.S_ISDIR(mode):
-            raise UsageError(f"-o {path} is a folder", "name a file in it")
+            raise UsageError(f"cannot write {path}: it is a folder", "name a file in it")
         if not stat.S_ISREG(mode):
             path.write_bytes(data)
             return

@@ -1,0 +1,256 @@
+"""The search replayed on every surface: what it costs, and how good what it finds is.
+
+    python benchmarks/search.py [--seeds 20] [--only mlp] [--jobs 2] [SURFACE.json ...]
+
+Costs are counted in best runs (`benchmarks/surfaces/README.md`). Prints a line a surface with
+the target beside each figure, then what holds over all of them; ends with 1 where one is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tuner import replay
+from tuner.replay.surface import Key
+from tuner.search import Done, Launch, Observation, Search
+
+SURFACES = Path(__file__).resolve().parent / "surfaces"
+
+#: The search's own thinking, at most, at up to 50 settings.
+THINKING_MS = 50.0
+
+FLAT = 1.03  # defaults within this ratio of the best: there is nothing worth finding
+
+
+@dataclass
+class Timed:
+    """A search whose thinking is timed."""
+
+    inner: Search
+    thinking_s: list[float] = field(default_factory=list)
+
+    def next(self, history: Sequence[Observation]) -> Launch | Done:
+        """The next launch."""
+        start_s = time.perf_counter()
+        step = self.inner.next(history)
+        self.thinking_s.append(time.perf_counter() - start_s)
+        return step
+
+    def best(self, history: Sequence[Observation]) -> Key | None:
+        """The setting called best."""
+        return self.inner.best(history)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The figures of one study."""
+
+    name: str
+    points: int
+    flat: bool
+    to_5: float
+    to_2: float
+    regret: float
+    search: float
+    confirm: float
+    kills: int
+    false_kills: int
+    losers: tuple[float, ...]  # beyond the start-up, as shares of the incumbent's run
+    faster: bool
+    covered: bool | None
+    thinking_ms: float
+    ended: str
+
+
+def study(task: tuple[Path, int]) -> Result:
+    """Replay one study."""
+    path, seed = task
+    surface = replay.load(path)
+    search = Timed(Search(replay.space(surface), seed=seed))
+    done = replay.play(surface, search, seed)
+    steps = [step for step in done.steps if step.ending is not None]
+    kills, losers = _races(surface, steps)
+    truth = surface.points[surface.default].truth_s
+    best_s = surface.points[surface.best].truth_s
+    return Result(
+        name=surface.name,
+        points=len(surface.points),
+        flat=truth is not None and best_s is not None and truth / best_s < FLAT,
+        to_5=_cost_to(0.05, surface, steps),
+        to_2=_cost_to(0.02, surface, steps),
+        regret=surface.regret(done.best),
+        search=done.search_s / surface.unit_s,
+        confirm=done.confirm_s / surface.unit_s,
+        kills=len(kills),
+        false_kills=sum(kills),
+        losers=tuple(losers),
+        faster=done.verdict == "faster",
+        covered=_covered(surface, done),
+        thinking_ms=1000 * statistics.median(search.thinking_s),
+        ended=done.ended,
+    )
+
+
+def _cost_to(level: float, surface: replay.Surface, steps: Sequence[replay.Step]) -> float:
+    """The cost after which the incumbent stays within ``level`` of the best."""
+    cost = math.inf
+    for step in reversed(steps):
+        if surface.regret(step.incumbent) > level + 1e-9:
+            break
+        cost = step.t_s / surface.unit_s
+    return cost
+
+
+def _races(surface: replay.Surface, steps: Sequence[replay.Step]) -> tuple[list[bool], list[float]]:
+    """Of each kill whether it was false; of each trial that was worse, what it cost."""
+    kills, losers = [], []
+    incumbent: Key | None = None
+    for step in steps:
+        truth_s = surface.points[step.setting].truth_s
+        against_s = surface.points[incumbent].truth_s if incumbent is not None else None
+        if truth_s is not None and against_s is not None and step.purpose != "repeat":
+            if step.ending == "killed":
+                kills.append(truth_s < against_s)
+            if truth_s > against_s and step.purpose != "baseline":
+                losers.append(max(0.0, step.elapsed_s or 0.0) / against_s)
+        incumbent = step.incumbent
+    return kills, losers
+
+
+def _covered(surface: replay.Surface, done: replay.Study) -> bool | None:
+    """Whether the interval holds the true ratio; ``None`` without an interval."""
+    if done.finding is None or done.best is None or done.reference is None:
+        return None
+    best_s, reference_s = (surface.points[k].truth_s for k in (done.best, done.reference))
+    if best_s is None or reference_s is None:
+        return None
+    return done.finding.low <= reference_s / best_s <= done.finding.high
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share does not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def middle(values: Sequence[float]) -> float:
+    """The median, also where some are infinite; not a number without values."""
+    if not values:
+        return math.nan
+    low, high = quantile(values, 0.5), sorted(values)[len(values) // 2]
+    return low if math.isinf(low) or low == high else (low + high) / 2
+
+
+@dataclass(frozen=True)
+class Column:
+    """A figure of the table, with the most that it may be in small and in large spaces."""
+
+    title: str
+    figure: Callable[[Sequence[Result]], float]
+    small: float | None
+    large: float | None
+    flat: float | None
+
+    def most(self, results: Sequence[Result]) -> float | None:
+        """The target for a surface."""
+        if results[0].flat:
+            return self.flat
+        return self.small if results[0].points <= 500 else self.large
+
+
+COLUMNS = (
+    Column("to 5 %", lambda r: middle([x.to_5 for x in r]), 10, 25, None),
+    Column("90th", lambda r: quantile([x.to_5 for x in r], 0.9), 25, None, None),
+    Column("to 2 %", lambda r: middle([x.to_2 for x in r]), 25, None, None),
+    Column("regret %", lambda r: 100 * middle([x.regret for x in r]), 1, 2, None),
+    Column("90th", lambda r: 100 * quantile([x.regret for x in r], 0.9), 4, 4, 3),
+    Column("search", lambda r: middle([x.search for x in r]), None, None, None),
+    Column("confirm", lambda r: middle([x.confirm for x in r]), None, None, None),
+    Column("ms", lambda r: middle([x.thinking_ms for x in r]), *[THINKING_MS] * 3),
+)
+
+
+def _cell(figure: float, most: float | None) -> tuple[str, bool]:
+    """A figure with its target, and whether it keeps it (a hundredth over is a rounding)."""
+    if most is None:
+        return f"{figure:.1f}", True
+    kept = figure <= most * 1.001
+    return f"{figure:.1f} ({'<=' if kept else 'OVER'} {most:g})", kept
+
+
+def table(results: Sequence[Result]) -> bool:
+    """Print a line a surface; True where every target is met."""
+    kept = True
+    names = list(dict.fromkeys(result.name for result in results))
+    width = max(len(name) for name in names) + 7
+    print("surface (points)".ljust(width), *(c.title.rjust(14) for c in COLUMNS))
+    for name in names:
+        own = [result for result in results if result.name == name]
+        cells = [_cell(column.figure(own), column.most(own)) for column in COLUMNS]
+        kept &= all(good for _, good in cells)
+        title = f"{name} ({own[0].points})".ljust(width)
+        print(title, *(text.rjust(14) for text, _ in cells))
+    return kept
+
+
+def overall(results: Sequence[Result]) -> bool:
+    """Print what is promised of all studies together; True where it is kept.
+
+    Kills on flat surfaces are left out: what is told apart there differs by less than the
+    truth's own error.
+    """
+    uneven = [result for result in results if not result.flat]
+    flat = [result for result in results if result.flat]
+    kills = sum(result.kills for result in uneven)
+    covered = [result.covered for result in results if result.covered is not None]
+    rows = []
+    if kills:
+        false = 100 * sum(result.false_kills for result in uneven) / kills
+        rows.append((f"of {kills} kills, better than the incumbent, %", false, 3.0))
+    losers = [100 * share for result in uneven for share in result.losers]
+    if losers:
+        rows.append(("a worse trial's run, % of the incumbent's", middle(losers), 25.0))
+    if flat:
+        false = 100 * sum(result.faster for result in flat) / len(flat)
+        rows.append((f'"faster" in {len(flat)} studies where nothing is, %', false, 5.0))
+    if covered:
+        missed = 100 * (1 - sum(covered) / len(covered))
+        rows.append((f"of {len(covered)} intervals, without the true ratio, %", missed, 7.0))
+    print()
+    kept = True
+    for title, figure, most in rows:
+        text, good = _cell(figure, most)
+        kept &= good
+        print(f"{title:55} {text}")
+    return kept
+
+
+def main() -> int:
+    """Replay and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("surfaces", nargs="*", type=Path)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--only", default="", help="surfaces with this in their name")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    paths = options.surfaces or sorted(SURFACES.glob("*.json"))
+    tasks = [(p, seed) for p in paths if options.only in p.name for seed in range(options.seeds)]
+    if not tasks:
+        parser.error("no surface to replay")
+    with ProcessPoolExecutor(options.jobs) as pool:
+        results = list(pool.map(study, tasks, chunksize=2))
+    print(f"{options.seeds} seeds a surface; costs in best runs; the targets beside")
+    kept = table(results)
+    kept &= overall(results)
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,87 @@
+"""``tune replay``: a study on a surface in words, as JSON and as a trace."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Tune
+from tests.surfaces import document, write
+
+
+def test_the_result_in_words(tune: Tune, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document(slope=0.2))
+    done = tune("replay", "bowl.json")
+    assert (done.code, done.err) == (0, "")
+    assert re.match(
+        r"1\.\d\d times faster than the defaults"
+        r" \(95 % interval \d\.\d\d to \d\.\d\d, \d+ pairs\)\n",
+        done.out,
+    )
+    assert "best:     omp_threads=2 iterator_workers=2" in done.out
+    assert re.search(r"search: +\d+\.\d best runs \(\d+ launches, \d+ settings\); ended", done.out)
+    assert "export:" not in done.out
+
+
+def test_a_large_gain_is_at_least_so_large(tune: Tune, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document())
+    out = tune("replay", "bowl.json").out
+    assert re.match(r"at least 2\.\d\d times faster than the defaults \(95 % sure, 5 pairs\)", out)
+
+
+def test_no_gain_exports_the_defaults(tune: Tune, tmp_path: Path) -> None:
+    write(tmp_path / "flat.json", document(slope=0.0))
+    out = tune("replay", "flat.json").out
+    assert out.startswith("no significant gain: ")
+    assert "best:     omp_threads=8" in out or "export:   omp_threads=8 iterator_workers=4" in out
+
+
+def test_defaults_that_fail_are_said_to(tune: Tune, tmp_path: Path) -> None:
+    write(tmp_path / "oom.json", document(failing=8))
+    out = tune("replay", "oom.json").out
+    assert out.startswith(
+        "the defaults fail (out of memory); compared with the first guess that worked: "
+    )
+
+
+def test_the_trace_is_written(tune: Tune, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document())
+    done = tune("replay", "bowl.json", "--seed", "3", "--trials", "5", "--trace", "a trace.jsonl")
+    assert done.code == 0
+    rows = [json.loads(line) for line in (tmp_path / "a trace.jsonl").read_text().splitlines()]
+    assert rows[-1]["verdict"] == "faster"
+    assert rows[-1]["interval"][1] is None
+    again = tune("replay", "bowl.json", "--seed", "3", "--trials", "5", "--trace", "again.jsonl")
+    assert again.out == done.out
+    assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "a trace.jsonl").read_text()
+
+
+def test_the_result_as_json(tune: Tune, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document())
+    made = json.loads(tune("replay", "bowl.json", "--budget", "1m", "--json").out)
+    assert made["schema"] == "tuner.replay/1"
+    assert made["ended"] == "budget"
+    assert made["search_best_runs"] > 4
+    assert set(made) >= {"best", "export", "ratio", "interval", "verdict", "regret", "launches"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("none.json",),
+        ("bowl.json", "--trials", "0"),
+        ("bowl.json", "--seed", "-1"),
+        ("bowl.json", "--budget", "soon"),
+        ("bowl.json", "--trace", "no/such/folder.jsonl"),
+        ("bowl.json", "--trace", "."),
+        (),
+    ],
+)
+def test_each_mistake_is_one_error(tune: Tune, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    write(tmp_path / "bowl.json", document())
+    done = tune("replay", *arguments)
+    assert done.code == 2
+    assert done.err.count("error:") == 1

@@ -1,0 +1,251 @@
+"""What the search launches, and when it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tuner.search import (
+    Done,
+    Key,
+    KnobAxis,
+    Launch,
+    Observation,
+    Options,
+    Search,
+    Space,
+)
+
+SPACE = Space(
+    (
+        KnobAxis("threads", (1, 2, 3, 4, 6, 8), "threads"),
+        KnobAxis("workers", (1, 2, 4, 8), "workers"),
+        KnobAxis("binding", ("none", "core")),
+    ),
+    ranks_per_host=2,
+    cores=8,
+    baseline=(8, 8, "none"),
+)
+
+Time = Callable[[Key], float | None]
+
+
+def bowl(key: Key) -> float:
+    """Seconds: 10 at (2, 4, core), more the further away."""
+    threads, workers, binding = key
+    assert isinstance(threads, int)
+    assert isinstance(workers, int)
+    away = abs(math.log2(threads / 2)) + abs(math.log2(workers / 4)) + (binding == "none") * 0.3
+    return 10.0 * math.exp(0.4 * away)
+
+
+def run(launch: Launch, time: Time) -> Observation:
+    """A launch without noise, cut where it exceeds its limit."""
+    assert launch.setting is not None
+    elapsed_s = time(launch.setting)
+    if elapsed_s is None:
+        return Observation(launch.setting, "failed", launch.purpose, 1.0)
+    limit_s = math.inf
+    if launch.limit is not None:
+        limit_s = launch.limit.seconds * launch.limit.factor * 1.1
+    if elapsed_s > limit_s:
+        return Observation(
+            launch.setting, "killed", launch.purpose, limit_s / 4, None, elapsed_s, 0.1, 2.0
+        )
+    return Observation(
+        launch.setting, "finished", launch.purpose, elapsed_s + 2, elapsed_s, startup_s=2.0
+    )
+
+
+def study(search: Search, time: Time, most: int = 200) -> tuple[list[Observation], Done]:
+    """A search to its end."""
+    history: list[Observation] = []
+    while len(history) < most:
+        step = search.next(history)
+        if isinstance(step, Done):
+            return history, step
+        history.append(run(step, time))
+    raise AssertionError("the search has no end")
+
+
+def test_it_finds_the_best_of_a_bowl() -> None:
+    search = Search(SPACE)
+    history, done = study(search, bowl)
+    assert search.best(history) == (2, 4, "core")
+    assert done.reason == "converged"
+    assert len({seen.setting for seen in history}) < SPACE.size
+
+
+def test_guesses_first_then_the_baseline() -> None:
+    history, _ = study(Search(SPACE), bowl)
+    assert [seen.purpose for seen in history[:4]] == ["guess", "guess", "baseline", "explore"]
+    assert [seen.setting for seen in history[:3]] == [
+        (4, 4, "none"),
+        (1, 1, "none"),
+        (8, 8, "none"),
+    ]
+
+
+def test_a_baseline_that_is_a_guess_is_launched_once() -> None:
+    history, _ = study(Search(replace(SPACE, baseline=(1, 1, "none"))), bowl)
+    assert all(seen.purpose != "baseline" for seen in history)
+
+
+def test_a_baseline_at_no_known_point_is_launched_too() -> None:
+    search = Search(replace(SPACE, baseline=None))
+    history = [
+        Observation(key, "finished", "guess", 12.0, bowl(key), startup_s=2.0)
+        for key in ((4, 4, "none"), (1, 1, "none"))
+    ]
+    step = search.next(history)
+    assert isinstance(step, Launch)
+    assert (step.setting, step.purpose) == (None, "baseline")
+    assert step.limit is not None
+    assert step.limit.factor == Options().baseline_factor
+    told = [*history, Observation(None, "finished", "baseline", 30.0, 28.0)]
+    after = search.next(told)
+    assert isinstance(after, Launch)
+    assert after.purpose == "explore"
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_the_same_history_gives_the_same_step(seed: int) -> None:
+    history, _ = study(Search(SPACE, seed=seed), bowl)
+    for length in (0, 1, 3, 7, len(history)):
+        part = history[:length]
+        assert Search(SPACE, seed=seed).next(part) == Search(SPACE, seed=seed).next(part)
+
+
+def test_no_measured_setting_is_proposed_as_a_new_one() -> None:
+    seen: set[Key | None] = set()
+    for launch in study(Search(SPACE), bowl)[0]:
+        assert (launch.setting in seen) == (launch.purpose == "repeat")
+        seen.add(launch.setting)
+
+
+@pytest.mark.parametrize("trials", [1, 2, 5, 12])
+def test_trials_are_distinct_settings(trials: int) -> None:
+    history, done = study(Search(SPACE, Options(trials=trials, until=1e-9)), bowl)
+    distinct = {seen.setting for seen in history if seen.purpose != "baseline"}
+    assert len(distinct) <= trials
+    assert done.reason == "trials"
+
+
+def test_a_budget_ends_it() -> None:
+    history, done = study(Search(SPACE, Options(budget_s=50.0)), bowl)
+    spent = [seen.wall_s for seen in history]
+    assert done == Done("budget")
+    assert sum(spent) >= 50.0 > sum(spent[:-1])
+
+
+def test_it_goes_on_longer_where_less_gain_is_wanted() -> None:
+    lengths = [len(study(Search(SPACE, Options(until=u)), bowl)[0]) for u in (0.2, 1e-6)]
+    assert lengths[0] < lengths[1]
+
+
+def test_failures_bound_the_space() -> None:
+    """More of everything than what failed is never launched; the rest still is."""
+
+    def time(key: Key) -> float | None:
+        assert isinstance(key[1], int)
+        return None if key[1] >= 4 else bowl(key)
+
+    history, _ = study(Search(SPACE), time)
+    failed: list[tuple[int, ...]] = []
+    for seen in history:
+        assert seen.setting is not None
+        counts = (int(seen.setting[0]), int(seen.setting[1]), hash(seen.setting[2]))
+        if seen.purpose != "baseline":
+            assert not any(
+                counts[0] >= f[0] and counts[1] >= f[1] and counts[2] == f[2] for f in failed
+            )
+        if seen.ending == "failed":
+            failed.append(counts)
+    best = Search(SPACE).best(history)
+    assert best is not None
+    assert time(best) == pytest.approx(bowl((2, 2, "core")))
+
+
+def test_where_all_fails_it_ends() -> None:
+    history, done = study(Search(SPACE), lambda key: None)
+    assert done == Done("exhausted")
+    assert Search(SPACE).best(history) is None
+
+
+def test_a_killed_setting_is_never_called_best() -> None:
+    history = [
+        Observation((1, 1, "none"), "finished", "guess", 12.0, 10.0, startup_s=2.0),
+        Observation((2, 1, "none"), "killed", "explore", 4.0, None, 5.0, 0.1, 2.0),
+    ]
+    assert Search(SPACE).best(history) == (1, 1, "none")
+
+
+def test_one_outlier_of_three_decides_nothing() -> None:
+    def seen(key: Key, elapsed_s: float) -> Observation:
+        return Observation(key, "finished", "explore", elapsed_s + 2, elapsed_s, startup_s=2.0)
+
+    fast, slow = (2, 4, "core"), (2, 2, "core")
+    history = [seen(fast, 10.0), seen(fast, 24.0), seen(fast, 10.1), seen(slow, 12.0)]
+    assert Search(SPACE).best(history) == fast
+
+
+def test_oversubscription_can_be_bounded() -> None:
+    """Demand is ranks x (threads + workers); twice the eight cores is all that is tried."""
+    history, _ = study(Search(SPACE, Options(oversubscription=2.0, until=1e-6)), bowl)
+    for seen in history:
+        if seen.purpose == "explore":
+            assert seen.setting is not None
+            assert 2 * (int(seen.setting[0]) + int(seen.setting[1])) <= 16
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    st.integers(1, 8),
+    st.integers(0, 99),
+    st.randoms(use_true_random=False),
+)
+def test_any_small_space_is_searched_to_an_end(
+    sizes: list[int], cores: int, seed: int, rng: object
+) -> None:
+    """Whatever the times and failures: no surprise launch, and the best is one that ran."""
+    import random
+
+    roles = ("threads", None, "workers")
+    assert isinstance(rng, random.Random)
+    space = Space(
+        tuple(
+            KnobAxis(f"k{j}", tuple(range(j, j + n)) if j != 1 else tuple("abcd"[:n]), roles[j])  # type: ignore[arg-type]
+            for j, n in enumerate(sizes)
+        ),
+        ranks_per_host=2,
+        cores=cores,
+        baseline=None,
+    )
+    times: dict[Key, float | None] = {}
+
+    def time(key: Key) -> float | None:
+        drawn = None if rng.random() < 0.2 else rng.uniform(1, 100)
+        return times.setdefault(key, drawn)
+
+    search = Search(space, Options(trials=10), seed)
+    history: list[Observation] = []
+    for _ in range(100):
+        step = search.next(history)
+        if isinstance(step, Done):
+            break
+        if step.setting is None:
+            history.append(Observation(None, "finished", "baseline", 50.0, 48.0))
+        else:
+            assert all(v in k.values for v, k in zip(step.setting, space.knobs, strict=True))
+            history.append(run(step, time))
+    else:
+        raise AssertionError("the search has no end")
+    best = search.best(history)
+    ran = [seen.setting for seen in history if seen.ending == "finished" and seen.setting]
+    assert best in ran or (best is None and not ran)

@@ -1,0 +1,165 @@
+"""The model: near where it was measured, unsure where it was not."""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+import pytest
+
+from tuner.search import blas
+from tuner.search.acquisition import cost_s, gradient, normal_cdf
+from tuner.search.candidates import candidates
+from tuner.search.estimate import Doubt, fit
+from tuner.search.gaussian import Data, Effort, Gaussian
+from tuner.search.history import Group, Groups, Observation, Pace, grouped, noise
+from tuner.search.kernel import Kernel, Prior
+from tuner.search.space import Grid, Key, KnobAxis, Space
+
+GRID = Grid(Space((KnobAxis("a", tuple(range(1, 17))), KnobAxis("b", ("x", "y", "z"))), 2, 8))
+KERNEL = Kernel(GRID, Prior())
+
+
+def model(times: dict[Key, float], runs: float = 4.0) -> Gaussian:
+    rows = GRID.rows(list(times))
+    logs = np.log(np.array(list(times.values())))
+    data = Data(rows, logs, np.full(len(rows), runs), np.zeros(len(rows)))
+    return Gaussian(KERNEL, data, Effort(), 0)
+
+
+TIMES: dict[Key, float] = {(1, "x"): 30.0, (4, "x"): 12.0, (8, "x"): 10.0, (16, "x"): 14.0}
+
+
+def test_it_predicts_what_was_measured() -> None:
+    mean, sd = model(TIMES).predict(GRID.rows(list(TIMES)))
+    assert np.exp(mean) == pytest.approx(list(TIMES.values()), rel=0.06)
+    assert (sd < 0.06).all()
+
+
+def test_it_is_less_sure_further_away() -> None:
+    _, sd = model(TIMES).predict(GRID.rows([(8, "x"), (9, "x"), (8, "z")]))
+    assert sd[0] < sd[1] < sd[2]
+
+
+def test_more_runs_make_it_surer() -> None:
+    row = GRID.rows([(8, "x")])
+    _, once = model(TIMES, 1.0).predict(row)
+    _, often = model(TIMES, 9.0).predict(row)
+    assert often[0] < once[0]
+
+
+def test_the_draws_agree_with_the_prediction() -> None:
+    rows = GRID.rows([(8, "x"), (2, "y")])
+    fitted = model(TIMES)
+    drawn = fitted.sample(rows, 4000, np.random.default_rng(1))
+    mean, sd = fitted.predict(rows)
+    assert drawn.mean(0) == pytest.approx(mean, abs=0.05)
+    assert drawn.std(0) == pytest.approx(sd, rel=0.15, abs=0.01)
+
+
+def test_left_out_points_are_predicted_by_the_rest() -> None:
+    times: dict[Key, float] = {(n, "x"): 10.0 for n in range(1, 9)}
+    times[(4, "x")] = 25.0
+    mean, sd = model(times, 1.0).left_out()
+    odd = list(times).index((4, "x"))
+    gap = np.log(np.array(list(times.values()))) - mean
+    assert int(np.argmax(gap / sd)) == odd
+
+
+def test_the_covariance_is_positive() -> None:
+    assert GRID.all is not None
+    middle, _ = KERNEL.hyperprior()
+    theta = middle[None]
+    covariance = KERNEL.covariance(theta, KERNEL.tables(theta), GRID.all, GRID.all)[0]
+    assert covariance == pytest.approx(covariance.T)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-8
+    assert np.diag(covariance) == pytest.approx(KERNEL.variance(theta, GRID.all)[0])
+
+
+def test_a_lucky_draw_is_doubted() -> None:
+    groups: Groups = {(n, "x"): Group((n, "x"), [math.log(10.0)], launches=1) for n in range(1, 9)}
+    groups[(5, "x")].finished[0] = math.log(4.0)
+    fitted = fit(KERNEL, groups, Doubt(), 0)
+    assert fitted is not None
+    assert fitted.too_fast == ((5, "x"),)
+
+
+def test_a_thousand_settings_are_thinned() -> None:
+    grid = Grid(Space((KnobAxis("a", tuple(range(1, 65))), KnobAxis("b", tuple(range(32)))), 2, 8))
+    kernel = Kernel(grid, Prior())
+    assert grid.all is not None
+    keys = [grid.key(row) for row in grid.all[::2]]
+    groups = {key: Group(key, [float(n % 7)], launches=1) for n, key in enumerate(keys)}
+    fitted = fit(kernel, groups, Doubt(), 0)
+    assert fitted is not None
+    assert len(fitted.used) < 170
+
+
+def test_a_large_space_is_looked_at_in_part() -> None:
+    knobs = tuple(KnobAxis(f"k{n}", tuple(range(1, 17))) for n in range(4))
+    grid = Grid(Space((*knobs, KnobAxis("one", (1,))), 2, 8))
+    assert grid.all is None
+    centre: Key = (3, 3, 3, 3, 1)
+    groups = {centre: Group(centre, [1.0], launches=1)}
+    rows = candidates(Kernel(grid, Prior()), groups, np.random.default_rng(0))
+    keys = {grid.key(row) for row in rows}
+    assert {centre, (4, 3, 3, 3, 1), (3, 3, 3, 7, 1), (16, 3, 3, 3, 1)} <= keys
+    assert len(keys) == len(rows) < 2000
+
+
+def test_the_gain_is_the_expected_improvement_of_the_mean() -> None:
+    rng = np.random.default_rng(2)
+    ahead, sd, noise_sd = np.array([-0.1, 0.0, 0.2]), np.array([0.1, 0.2, 0.3]), np.full(3, 0.05)
+    shift = sd**2 / np.hypot(sd, noise_sd)
+    drawn = ahead + shift * rng.standard_normal((200_000, 3))
+    assert gradient(ahead, sd, noise_sd) == pytest.approx(np.maximum(drawn, 0).mean(0), rel=0.02)
+
+
+def test_the_normal_distribution() -> None:
+    x = np.linspace(-4, 4, 41)
+    exact = [0.5 * (1 + math.erf(v / math.sqrt(2))) for v in x]
+    assert normal_cdf(x) == pytest.approx(exact, abs=2e-7)
+
+
+def test_what_is_likely_cut_costs_less() -> None:
+    mean, sd = np.array([1.0, 3.0]), np.array([0.05, 0.05])
+    costs = cost_s(mean, sd, 1.0, 2.0)
+    assert costs[1] < costs[0] < 2.0 + math.e
+
+
+def test_the_noise_is_learned_from_the_launches() -> None:
+    log = [(10 * k, 2.0 + k) for k in range(1, 11)]
+    pace = Pace.of(log)
+    assert pace is not None
+    assert (pace.first_entry, pace.interval) == (10, 10)
+    assert pace.warm_up_iterations == pytest.approx(20.0)
+    assert pace.cv == pytest.approx(0.0, abs=1e-9)
+    assert Pace.of([]) is None
+    assert Pace.of(log[:1]) == Pace(10)
+    seen = Observation((1, "x"), "finished", "guess", 15.0, 12.0, startup_s=3.0, pace=pace)
+    learned = noise([seen, seen], 0.04)
+    assert (learned.startup_s, learned.first_entry, learned.run_sd) == (3.0, 10, 0.04)
+    assert learned.warm_up_iterations == pytest.approx(40.0)
+    assert learned.pace_cv < 0.05
+
+
+def test_a_group_counts_every_launch() -> None:
+    key: Key = (1, "x")
+    history = [
+        Observation(key, "finished", "guess", 12.0, 10.0),
+        Observation(key, "killed", "repeat", 3.0, None, 15.0),
+        Observation(key, "failed", "repeat", 1.0),
+        Observation(None, "finished", "baseline", 9.0, 8.0),
+    ]
+    groups = grouped(history)
+    assert list(groups) == [key]
+    assert (groups[key].launches, groups[key].failures, groups[key].only_failed) == (3, 1, False)
+
+
+def test_loading_numpy_leaves_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    before = dict(os.environ)
+    blas.load()
+    assert dict(os.environ) == before

@@ -1,0 +1,110 @@
+"""The grid: rows and settings, demand, guesses; and what lies beyond a failure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.search.history import Group, Groups
+from tuner.search.regions import barred, chance_of_failure, overdone
+from tuner.search.space import Grid, Key, KnobAxis, Space
+
+SPACE = Space(
+    (
+        KnobAxis("threads", (8, 1, 2, 4), "threads"),
+        KnobAxis("workers", (0, 1, 2, 4), "workers"),
+        KnobAxis("worker_threads", (1, 2), "worker_threads"),
+        KnobAxis("allocator", ("glibc", "jemalloc"), default="jemalloc"),
+    ),
+    ranks_per_host=2,
+    cores=8,
+)
+GRID = Grid(SPACE)
+
+keys = st.tuples(*(st.sampled_from(knob.values) for knob in SPACE.knobs))
+
+
+def failed(*settings: Key) -> dict[Key, Group]:
+    return {key: Group(key, failures=1, launches=1) for key in settings}
+
+
+@given(keys)
+def test_rows_and_settings_are_the_same(key: Key) -> None:
+    assert GRID.key(GRID.row(key)) == key
+    assert GRID.key(GRID.rows([key])[0]) == key
+
+
+def test_all_points_are_enumerated_once() -> None:
+    assert GRID.all is not None
+    assert len({GRID.key(row) for row in GRID.all}) == len(GRID.all) == SPACE.size == 64
+
+
+@pytest.mark.parametrize(
+    ("key", "octaves"),
+    [
+        ((4, 0, 1, "glibc"), 0.0),
+        ((2, 2, 1, "glibc"), 0.0),
+        ((8, 4, 2, "glibc"), 2.0),
+        ((1, 0, 2, "glibc"), -2.0),
+    ],
+)
+def test_demand_counts_threads_and_workers(key: Key, octaves: float) -> None:
+    assert GRID.demand(GRID.rows([key]))[0] == octaves
+
+
+def test_guesses_fill_the_cores_then_take_one() -> None:
+    assert GRID.guesses() == [(4, 4, 1, "jemalloc"), (1, 1, 1, "jemalloc")]
+
+
+def test_octaves_count_doublings() -> None:
+    assert GRID.octaves[0] is not None
+    assert GRID.octaves[0].tolist() == [3, 0, 1, 2]
+    assert GRID.octaves[1] is not None
+    assert GRID.octaves[1].tolist() == [-1, 0, 1, 2]
+    assert GRID.octaves[3] is None
+    assert KnobAxis("one", (4,)).octaves is None
+    negative = KnobAxis("nice", (-4, 0, 4)).octaves
+    assert negative is not None
+    assert negative.tolist() == [0, 2, 4]
+
+
+@given(keys, keys)
+def test_more_of_everything_than_a_failure_is_barred(bad: Key, key: Key) -> None:
+    more = all(k >= b for k, b in zip(key[:3], bad[:3], strict=True)) and key[3] == bad[3]  # type: ignore[operator]
+    assert barred(GRID, GRID.rows([key]), failed(bad))[0] == more
+
+
+@given(keys)
+def test_what_ran_once_is_not_barred(key: Key) -> None:
+    groups = failed(key)
+    groups[key].finished.append(1.0)
+    assert not barred(GRID, GRID.rows([key]), groups).any()
+
+
+@given(st.lists(keys, min_size=1, max_size=5), keys)
+def test_chances_are_chances(bad: list[Key], good: Key) -> None:
+    groups = failed(*bad)
+    groups[good] = Group(good, finished=[1.0], launches=1)
+    assert GRID.all is not None
+    chance = chance_of_failure(GRID, GRID.all, groups)
+    assert ((chance >= 0) & (chance <= 1)).all()
+    assert chance_of_failure(GRID, GRID.rows([good]), groups)[0] == 0
+
+
+def test_nothing_is_overdone_while_cores_are_free() -> None:
+    full, free = (8, 4, 1, "glibc"), (1, 1, 1, "glibc")
+    assert GRID.all is not None
+    slow: Groups = {key: Group(key, finished=[5.0], launches=1) for key in (full, free)}
+    assert not overdone(GRID, GRID.all, {free: slow[free]}, 2.0).any()
+    out = overdone(GRID, GRID.all, {full: slow[full]}, 2.0)
+    assert {GRID.key(row) for row in GRID.all[out]} == {full, (8, 4, 2, "glibc")}
+    assert not overdone(GRID, GRID.all, slow, 6.0).any()
+
+
+def test_a_space_without_core_knobs_has_no_demand() -> None:
+    grid = Grid(Space((KnobAxis("batch", (1, 2, 4)),), 8, 2))
+    assert grid.all is not None
+    assert np.array_equal(grid.demand(grid.all), np.zeros(3))
+    assert grid.guesses() == [(1,)]

@@ -1,0 +1,217 @@
+"""While a trial runs: go on, or stop it? Pure: no clock, no files.
+
+The projection is the *drift method* (random walk with drift; Hyndman & Athanasopoulos,
+Forecasting: Principles and Practice, 3rd ed., section 5.5, table 5.2). With the elapsed time
+``e`` at ``m + 1`` log entries, evenly spaced by ``d`` iterations, and ``h`` intervals to go,
+the finish is forecast as ``e_last + h * drift`` with the standard deviation
+``sigma * sqrt(h * (1 + h / m))``, where ``sigma`` is the spread of one interval's time. The
+drift is taken from the first entry on, so the slow first iterations bias nothing. Few
+intervals tell little about ``sigma``: it is pooled with the noise model's prior figure.
+
+Before the second entry only bounds are known. The work done is at most ``k`` iterations
+(those of the only entry, or those before the entry that has not come yet) and the first
+iteration costs as much as ``w`` later ones, at most: the finish is at least
+``elapsed * (N + w) / (k + w)``. Before any entry ``elapsed`` is at least the time since the
+launch minus the longest start-up that is credible.
+
+A trial is stopped once the lower end of the projection exceeds the limit, where the lower end
+allows for the forecast's error, for the spread of single runs about their setting's median
+and for the incumbent's own uncertainty (independent errors of logarithms: variances add).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+#: (iteration, elapsed_s) of the log so far, the oldest first, iterations strictly rising.
+Log = Sequence[tuple[int, float]]
+
+#: How many standard deviations the lower end lies below the projection.
+Z = 1.75
+
+#: The noise model's figure for one interval's spread counts as this many intervals.
+_PRIOR_INTERVALS = 3.0
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How much runs of this job differ; the search learns it as the study goes on."""
+
+    run_sd: float = 0.05  # of log elapsed_s of a run about its setting's median
+    pace_cv: float = 0.05  # of one log interval's time, relative
+    warm_up_iterations: float = 12.0  # the first iteration costs at most this many later ones
+    warm_up_typical: float = 3.0  # and usually this many
+    startup_s: float | None = None  # typical time from launch to the training's own clock zero
+    startup_sd: float = 0.08  # of log startup_s
+    first_entry: int | None = None  # iteration of the first log entry, seen before
+    interval: int | None = None  # iterations between entries, seen before
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a trial is stopped against: ``factor`` times an estimate with a standard error."""
+
+    seconds: float
+    log_se: float = 0.0
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class GoOn:
+    """The trial may still come in under the limit."""
+
+    projection_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """``bound_s`` holds for certain; ``projection_s`` with ``interval`` is an estimate."""
+
+    bound_s: float
+    projection_s: float
+    interval: tuple[float, float]
+    log_sd: float
+    rule: str
+
+
+Verdict = GoOn | Stop
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """The limit's logarithm, and what is allowed for errors on the way to it."""
+
+    log_s: float
+    z: float
+    sd: float
+
+    def exceeded(self, low_s: float, forecast_sd: float = 0.0) -> bool:
+        return low_s > 0 and math.log(low_s) - self.z * math.hypot(self.sd, forecast_sd) > (
+            self.log_s
+        )
+
+
+def judge(
+    progress: Log,
+    iterations: int | None,
+    *,
+    since_launch_s: float,
+    startup_s: float | None,
+    limit: Limit | None,
+    noise: Noise,
+    z: float = Z,
+) -> Verdict:
+    """Whether a running trial can still come in under the limit.
+
+    Args:
+        progress: The log so far.
+        iterations: How many the run will do; ``None`` where unknown.
+        since_launch_s: Wall time since the launch.
+        startup_s: This launch's own start-up where it is known (from the first entry on).
+        limit: ``None`` for a trial that must run to its end.
+        noise: What is known of the job's spread.
+        z: How many standard deviations the lower end lies below the projection.
+    """
+    if limit is None:
+        return GoOn()
+    bound = elapsed_bound(progress, since_launch_s, startup_s, noise)
+    if bound <= 0:
+        return GoOn()
+    bar = _Bar(math.log(limit.seconds * limit.factor), z, math.hypot(noise.run_sd, limit.log_se))
+    verdict: Verdict = GoOn()
+    if iterations is not None:
+        rule = _by_forecast if len(progress) >= 2 else _by_bounds
+        verdict = rule(progress, iterations, bound, bar, noise)
+    if isinstance(verdict, GoOn) and bar.exceeded(bound):  # longer than the limit already
+        return Stop(bound, bound * 1.2, (bound, math.inf), 0.5, "elapsed")
+    return verdict
+
+
+def elapsed_bound(
+    progress: Log, since_launch_s: float, startup_s: float | None, noise: Noise
+) -> float:
+    """The least that the trial's own elapsed time can be now, s.
+
+    Without its own start-up, the longest that is credible is taken off: three standard
+    deviations above the typical one.
+    """
+    seen = progress[-1][1] if progress else 0.0
+    if startup_s is not None:
+        return max(seen, since_launch_s - startup_s)
+    if noise.startup_s is None:
+        return seen
+    return max(seen, since_launch_s - noise.startup_s * math.exp(3.0 * noise.startup_sd))
+
+
+def _by_forecast(progress: Log, iterations: int, bound: float, bar: _Bar, noise: Noise) -> Verdict:
+    """From two entries on: the drift, then what an overdue entry says."""
+    finish, sd = _drift(progress, iterations, noise)
+    if bar.exceeded(finish, sd):
+        spread = math.exp(bar.z * sd)
+        return Stop(bound, finish, (finish / spread, finish * spread), sd, "drift")
+    late = _if_it_came_now(progress, iterations, bound, noise)
+    if late is not None and bar.exceeded(late):
+        return Stop(bound, late, (late, math.inf), 0.3, "late")
+    return GoOn(finish)
+
+
+def _by_bounds(progress: Log, iterations: int, bound: float, bar: _Bar, noise: Noise) -> Verdict:
+    """Up to the first entry: the least that the run can take."""
+    low = typical = 0.0
+    done = progress[-1][0] if progress else None
+    if done is not None:
+        low, typical = _spread_out(progress[-1][1], done, iterations, noise)
+    coming = _next_entry(done, noise)
+    if coming is not None and coming < iterations:
+        late, late_typical = _spread_out(bound, coming, iterations, noise)
+        if late > low:
+            low, typical = late, late_typical
+    if not bar.exceeded(low):
+        return GoOn()
+    log_sd, rule = (0.3, "no entry") if done is None else (0.15, "pace")
+    return Stop(bound, typical, (low, math.inf), log_sd, rule)
+
+
+def _spread_out(elapsed_s: float, done: int, iterations: int, noise: Noise) -> tuple[float, float]:
+    """The least and the usual finish of a run whose first ``done`` iterations took this long."""
+    most, usual = noise.warm_up_iterations, noise.warm_up_typical
+    least = elapsed_s * (iterations + most) / (done + most)
+    return least, elapsed_s * (iterations + usual) / (done + usual)
+
+
+def _next_entry(done: int | None, noise: Noise) -> int | None:
+    """The iteration of the entry that comes next, where the earlier launches' logs tell."""
+    if done is None:
+        return noise.first_entry
+    return done + noise.interval if noise.interval else None
+
+
+def _if_it_came_now(progress: Log, iterations: int, bound: float, noise: Noise) -> float | None:
+    """The finish if the entry that is overdue came now."""
+    coming = _next_entry(progress[-1][0], noise)
+    if coming is None or coming > iterations:
+        return None
+    first, first_s = progress[0]
+    return bound + (iterations - coming) * max(0.0, bound - first_s) / (coming - first)
+
+
+def _drift(progress: Log, iterations: int, noise: Noise) -> tuple[float, float]:
+    """The forecast finish in seconds and the standard deviation of its logarithm."""
+    (first, first_s), (last, last_s) = progress[0], progress[-1]
+    intervals = len(progress) - 1
+    pace = (last_s - first_s) / (last - first)
+    step = (last - first) / intervals
+    finish = last_s + max(0, iterations - last) * pace
+    to_go = max(0.0, (iterations - last) / step)
+    if pace <= 0 or to_go == 0:
+        return max(finish, 1e-9), 0.0
+    squares = sum(
+        ((later_s - early_s) - pace * (later - early)) ** 2 * step / (later - early)
+        for (early, early_s), (later, later_s) in pairwise(progress)
+    )
+    squares += _PRIOR_INTERVALS * (noise.pace_cv * pace * step) ** 2
+    sigma = math.sqrt(squares / (intervals - 1 + _PRIOR_INTERVALS))
+    return finish, sigma * math.sqrt(to_go * (1 + to_go / intervals)) / finish

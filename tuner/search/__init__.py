@@ -1,0 +1,23 @@
+"""The search: a Gaussian process over the settings says what to launch next.
+
+Pure: it sees a history and answers with a launch. NumPy is loaded here, so import it late.
+"""
+
+from __future__ import annotations
+
+from tuner.search import blas as _blas  # noqa: F401  NumPy is loaded there first
+from tuner.search.engine import Done, Launch, Options, Search
+from tuner.search.history import Observation, Pace
+from tuner.search.space import Key, KnobAxis, Space
+
+__all__ = [
+    "Done",
+    "Key",
+    "KnobAxis",
+    "Launch",
+    "Observation",
+    "Options",
+    "Pace",
+    "Search",
+    "Space",
+]

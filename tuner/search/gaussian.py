@@ -1,0 +1,143 @@
+"""A small Gaussian process for the logarithm of elapsed times over a grid of settings.
+
+The hyperparameters are not fitted to a point but averaged over: a pool of draws from their
+priors, refined about the best, weighted by the marginal likelihood (with few observations the
+likelihood is flat, and a single best fit is far too sure of itself).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuner.search.kernel import Kernel
+from tuner.search.space import Floats, Rows
+
+_JITTER = 1e-8
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a model is conditioned on, an entry a setting."""
+
+    rows: Rows
+    log_s: Floats  # means of runs
+    runs: Floats  # how many runs each is the mean of
+    extra_var: Floats  # variance beside that of the runs
+    repeats_var: float = 0.0  # pooled variance of repeats, in units of the noise scale
+    repeats_dof: int = 0
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many draws of the hyperparameters are looked at, and kept."""
+
+    pool: int = 32
+    refined: int = 20
+    kept: int = 6
+
+
+class Gaussian:
+    """The posterior of ``f`` given the data."""
+
+    def __init__(self, kernel: Kernel, data: Data, effort: Effort, seed: int) -> None:
+        self.kernel, self.data = kernel, data
+        demand = kernel.grid.demand(data.rows)
+        self._scale = kernel.noise_scale(demand)
+        self._mean = kernel.mean(demand)
+        residual = data.log_s - self._mean
+        self._level = float(np.min(residual)) + 0.3
+        self._residual = residual - self._level
+        self._theta, self._weight = self._draws(effort, np.random.default_rng(seed))
+        self._tables = kernel.tables(self._theta)
+        covariance, _ = self._noisy(self._theta, self._tables)
+        self._inverse = np.linalg.inv(covariance)
+        self._alpha = (self._inverse @ self._residual[None, :, None])[:, :, 0]
+
+    def _draws(self, effort: Effort, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """The hyperparameters kept, and their weights."""
+        middle, spread = self.kernel.hyperprior()
+        theta = middle + spread * rng.standard_normal((effort.pool, len(middle)))
+        theta[0] = middle
+        score = self._score(theta, middle, spread)
+        for step in (0.5, 0.25):
+            best = np.argsort(-score)[:5]
+            new = np.repeat(theta[best], max(1, effort.refined // 5), axis=0)
+            new = new + step * spread * rng.standard_normal(new.shape)
+            theta = np.concatenate([theta[best], new])
+            score = np.concatenate([score[best], self._score(new, middle, spread)])
+        order = np.argsort(-score)[: effort.kept]
+        weight = np.exp(np.clip(score[order] - score[order[0]], -8, 0))
+        return theta[order], weight / weight.sum()
+
+    def _noisy(self, theta: Floats, tables: list[Floats]) -> tuple[Floats, Rows]:
+        """Covariance of the observations for each draw, and the indices of its diagonal."""
+        rows = self.data.rows
+        covariance = self.kernel.covariance(theta, tables, rows, rows)
+        single = self.kernel.noise_var(theta)[:, None] * (self._scale**2)[None]
+        diagonal = np.arange(len(rows))
+        covariance[:, diagonal, diagonal] += (
+            single / self.data.runs[None] + self.data.extra_var[None] + _JITTER
+        )
+        return covariance, diagonal
+
+    def _score(self, theta: Floats, middle: Floats, spread: Floats) -> Floats:
+        """Log posterior density of hyperparameters (Rasmussen & Williams, eq. 2.30)."""
+        covariance, diagonal = self._noisy(theta, self.kernel.tables(theta))
+        root = np.linalg.cholesky(covariance)
+        shape = (len(theta), len(diagonal), 1)
+        residual = np.broadcast_to(self._residual[None, :, None], shape)
+        whitened = np.linalg.solve(root, residual)[:, :, 0]
+        score = -0.5 * (whitened**2).sum(1) - np.log(root[:, diagonal, diagonal]).sum(1)
+        if self.data.repeats_dof:
+            single = self.kernel.noise_var(theta)
+            fit = np.log(single) + self.data.repeats_var / single
+            score = score - 0.5 * self.data.repeats_dof * fit
+        return np.asarray(score - 0.5 * (((theta - middle) / spread) ** 2).sum(1))
+
+    def _mixed(self, mean: Floats, var: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation over the draws."""
+        middle = self._weight @ mean
+        total = self._weight @ (var + mean**2) - middle**2
+        return np.asarray(middle), np.sqrt(np.maximum(total, 1e-12))
+
+    def left_out(self) -> tuple[Floats, Floats]:
+        """What the rest of the data says of each observation, the noise included.
+
+        Leave-one-out mean and standard deviation (Rasmussen & Williams, eq. 5.12).
+        """
+        diagonal = np.arange(len(self._residual))
+        own = self._inverse[:, diagonal, diagonal]
+        mean, sd = self._mixed(self._residual[None] - self._alpha / own, 1 / own)
+        return mean + self._level + self._mean, sd
+
+    def predict(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of ``f`` at the rows."""
+        cross = self.kernel.covariance(self._theta, self._tables, rows, self.data.rows)
+        mean = (cross @ self._alpha[:, :, None])[:, :, 0]
+        known = ((cross @ self._inverse) * cross).sum(2)
+        var = np.maximum(self.kernel.variance(self._theta, rows) - known, 1e-10)
+        middle, sd = self._mixed(mean, var)
+        return middle + self._level + self.kernel.mean(self.kernel.grid.demand(rows)), sd
+
+    def noise_sd(self, rows: Rows) -> Floats:
+        """Standard deviation of a single run at the rows."""
+        single = math.sqrt(float(self._weight @ self.kernel.noise_var(self._theta)))
+        return single * self.kernel.noise_scale(self.kernel.grid.demand(rows))
+
+    def sample(self, rows: Rows, count: int, rng: np.random.Generator) -> Floats:
+        """Joint draws of ``f``: (count, rows)."""
+        theta, tables = self._theta, self._tables
+        cross = self.kernel.covariance(theta, tables, rows, self.data.rows)
+        own = self.kernel.covariance(theta, tables, rows, rows)
+        prior = self._level + self.kernel.mean(self.kernel.grid.demand(rows))
+        mean = (cross @ self._alpha[:, :, None])[:, :, 0] + prior[None]
+        left = own - cross @ self._inverse @ cross.transpose(0, 2, 1)
+        diagonal = np.arange(len(rows))
+        left[:, diagonal, diagonal] += 1e-6
+        root = np.linalg.cholesky(left)
+        which = rng.choice(len(self._weight), size=count, p=self._weight)
+        normal = rng.standard_normal((count, len(rows)))
+        return np.asarray(mean[which] + np.einsum("cij,cj->ci", root[which], normal))

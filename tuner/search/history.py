@@ -1,0 +1,150 @@
+"""What the launches so far say: each setting's estimate, and the job's noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from tuner.racing import Log, Noise
+from tuner.search.space import Key
+
+Ending = Literal["finished", "killed", "failed"]
+Purpose = Literal["guess", "baseline", "explore", "repeat"]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a launch's log taught about logs of this job."""
+
+    first_entry: int  # its iteration
+    interval: int | None = None  # iterations between entries
+    warm_up_iterations: float | None = None  # what the first ones cost more, in later ones
+    cv: float | None = None  # the relative spread of one interval's time
+
+    @classmethod
+    def of(cls, progress: Log) -> Pace | None:
+        """Learn from a log; ``None`` from an empty one."""
+        if not progress:
+            return None
+        (first, first_s), (last, last_s) = progress[0], progress[-1]
+        if len(progress) < 2 or last_s <= first_s:
+            return cls(first)
+        pace = (last_s - first_s) / (last - first)
+        cv = None
+        if len(progress) >= 4:
+            paces = [(b_s - a_s) / (b - a) / pace for (a, a_s), (b, b_s) in pairwise(progress)]
+            cv = float(np.std(paces, ddof=1))
+        return cls(first, progress[1][0] - first, max(0.0, first_s / pace - first), cv)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One launch as the search needs it; ``setting`` is ``None`` for an unknown baseline.
+
+    Of a killed one, ``projection_s`` with ``projection_log_sd`` is where it was going.
+    """
+
+    setting: Key | None
+    ending: Ending
+    purpose: Purpose
+    wall_s: float
+    elapsed_s: float | None = None
+    projection_s: float | None = None
+    projection_log_sd: float = 0.3
+    startup_s: float | None = None
+    pace: Pace | None = None
+
+
+@dataclass
+class Group:
+    """All that is known of one setting."""
+
+    key: Key
+    finished: list[float] = field(default_factory=list)  # log seconds
+    projected: list[tuple[float, float]] = field(default_factory=list)  # (log seconds, sd)
+    failures: int = 0
+    launches: int = 0
+
+    @property
+    def only_failed(self) -> bool:
+        """True where it failed and never came to its end."""
+        return self.failures > 0 and not self.finished
+
+    def estimate(self, noise_sd: float) -> tuple[float, float, float] | None:
+        """(log seconds, runs it is worth, variance beside theirs): slow outliers decide nothing.
+
+        Args:
+            noise_sd: What single runs differ by, as a logarithm.
+        """
+        if self.finished:
+            ordered = sorted(self.finished)
+            # the low median: of two that differ, the slow one is doubted
+            middle = ordered[(len(ordered) - 1) // 2]
+            kept = [x for x in ordered if abs(x - middle) <= max(0.25, 4 * noise_sd)]
+            extra = 0.0 if len(kept) == len(ordered) or len(kept) > 1 else 0.05**2
+            return float(np.mean(kept)), float(len(kept)), extra
+        if self.projected:
+            log_s, sd = min(self.projected, key=lambda each: each[0])
+            return log_s, 1.0, sd * sd
+        return None
+
+
+Groups = dict[Key, Group]
+
+
+def grouped(history: Sequence[Observation]) -> Groups:
+    """The launches of each setting, in the order of its first one."""
+    groups: Groups = {}
+    for seen in history:
+        if seen.setting is None:
+            continue
+        group = groups.setdefault(seen.setting, Group(seen.setting))
+        group.launches += 1
+        if seen.ending == "finished" and seen.elapsed_s is not None:
+            group.finished.append(math.log(seen.elapsed_s))
+        elif seen.ending == "killed" and seen.projection_s is not None:
+            group.projected.append((math.log(seen.projection_s), seen.projection_log_sd))
+        else:
+            group.failures += 1
+    return groups
+
+
+def noise(history: Sequence[Observation], run_sd: float) -> Noise:
+    """What the launches so far teach of start-up, log intervals and warm-up."""
+    learned = Noise(run_sd=run_sd)
+    startups = [seen.startup_s for seen in history if seen.startup_s]
+    if startups:
+        typical = float(np.median(startups))
+        learned = replace(learned, startup_s=typical, startup_sd=_startup_sd(startups, typical))
+    paces = [seen.pace for seen in history if seen.pace is not None]
+    if paces:
+        learned = replace(
+            learned,
+            first_entry=max(pace.first_entry for pace in paces),
+            interval=max(pace.interval or 0 for pace in paces) or None,
+        )
+    warm = [p.warm_up_iterations for p in paces if p.warm_up_iterations is not None]
+    if len(warm) >= 2:
+        learned = replace(
+            learned,
+            warm_up_iterations=max(4.0, 2.0 * max(warm)),
+            warm_up_typical=float(np.median(warm)),
+        )
+    spreads = [pace.cv for pace in paces if pace.cv is not None]
+    if len(spreads) >= 2:  # the prior figure counts as two launches
+        squares = 2 * 0.05**2 + sum(cv * cv for cv in spreads)
+        learned = replace(learned, pace_cv=math.sqrt(squares / (2 + len(spreads))))
+    return learned
+
+
+def _startup_sd(startups: Sequence[float], typical_s: float) -> float:
+    """The spread of log start-ups: 8 % with the weight of five launches, and those seen."""
+    if len(startups) < 4:
+        return 0.08
+    away = np.minimum(np.abs(np.log(np.array(startups) / typical_s)), 0.3)
+    return math.sqrt((5 * 0.08**2 + float((away**2).sum())) / (5 + len(away)))

@@ -1,0 +1,146 @@
+"""What the search holds likely before it has measured: how alike settings are.
+
+``f(x)``, the logarithm of the elapsed time, is taken as
+
+    prior(x) + one effect a knob + an effect of the core demand + an interaction + roughness
+
+an additive kernel (Duvenaud et al., Additive Gaussian Processes, NIPS 2011) of Matern-5/2
+functions of the knobs' octaves (one figure for all pairs of an unordered choice), a product
+of all, and a short exponential kernel for kinks that the smooth parts miss.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuner.search.space import Floats, Grid, Rows
+
+#: Variance of the level of all times, in squared logarithms: it is hardly known before.
+_LEVEL_VAR = 1.0
+
+#: Columns of the hyperparameters behind those of the knobs.
+_ROUGH, _DEMAND_LENGTH, _NOISE = -3, -2, -1
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Medians and log standard deviations of log-normal hyperpriors, chosen on surfaces.
+
+    The figures are effects on the logarithm of the time (0.25: about 25 %).
+    """
+
+    main: tuple[float, float] = (0.25, 0.9)  # of one knob
+    demand: tuple[float, float] = (0.2, 0.7)  # of the core demand
+    product: tuple[float, float] = (0.12, 0.9)  # of all knobs together
+    length: tuple[float, float] = (1.6, 0.5)  # octaves over which an effect changes
+    length_share: float = 0.35  # of the knob's span, where that is longer
+    demand_length: tuple[float, float] = (1.5, 0.4)
+    over_slope: tuple[float, float] = (0.35, 0.25)  # per octave of demand over the cores
+    under_slope: tuple[float, float] = (-0.15, 0.2)  # per octave of demand below the cores
+    rough: tuple[float, float] = (0.03, 0.7)
+    rough_length: float = 0.5  # octaves
+    noise: tuple[float, float] = (0.03, 0.5)  # of a single run
+    noise_over: float = 1.0  # the noise grows by this share per octave over the cores
+
+
+class Kernel:
+    """Prior mean, covariance and noise over a grid.
+
+    Hyperparameters are rows of logarithms: one effect a knob, demand, product, one length a
+    knob, roughness, the demand's length, noise.
+    """
+
+    def __init__(self, grid: Grid, prior: Prior) -> None:
+        self.grid, self.prior = grid, prior
+        self._close = [
+            0.5 + 0.5 * np.eye(int(size))
+            if octaves is None
+            else np.exp(-np.abs(octaves[:, None] - octaves[None]) / prior.rough_length)
+            for size, octaves in zip(grid.sizes, grid.octaves, strict=True)
+        ]
+
+    def hyperprior(self) -> tuple[Floats, Floats]:
+        """Means and standard deviations of the hyperparameters."""
+        p = self.prior
+        pairs = [p.main] * len(self.grid.sizes) + [p.demand, p.product]
+        for octaves in self.grid.octaves:
+            span = 1.0 if octaves is None else float(np.ptp(octaves))
+            pairs.append((max(p.length[0], p.length_share * span), p.length[1]))
+        pairs += [p.rough, p.demand_length, p.noise]
+        middles, spreads = zip(*pairs, strict=True)
+        return np.log(np.array(middles)), np.array(spreads)
+
+    def mean(self, demand: Floats) -> Floats:
+        """Full cores are fast; each octave beyond them costs, and each below them too."""
+        over, under = np.maximum(demand, 0), np.minimum(demand, 0)
+        return np.asarray(self.prior.over_slope[0] * over + self.prior.under_slope[0] * under)
+
+    def noise_scale(self, demand: Floats) -> Floats:
+        """How much more single runs differ than where the cores are not overfull."""
+        return np.asarray(1 + self.prior.noise_over * np.maximum(demand, 0))
+
+    def noise_var(self, theta: Floats) -> Floats:
+        """The variance of a single run where the cores are not overfull."""
+        return np.asarray(np.exp(2 * theta[:, _NOISE]))
+
+    def tables(self, theta: Floats) -> list[Floats]:
+        """For each knob the correlations of its values: (draws, values, values)."""
+        knobs = len(self.grid.sizes)
+        tables: list[Floats] = []
+        for j, octaves in enumerate(self.grid.octaves):
+            length = np.exp(theta[:, knobs + 2 + j])[:, None, None]
+            if octaves is None:
+                shared = np.exp(-2.0 / length)  # what alternatives share, usually a third
+                tables.append(shared + (1 - shared) * np.eye(int(self.grid.sizes[j]))[None])
+            else:
+                away = np.abs(octaves[:, None] - octaves[None, :])[None]
+                tables.append(_matern52(away / length))
+        return tables
+
+    def covariance(self, theta: Floats, tables: list[Floats], a: Rows, b: Rows) -> Floats:
+        """Prior covariance of ``f`` at two lists of rows: (draws, a, b)."""
+        knobs = len(self.grid.sizes)
+        total = np.full((len(theta), len(a), len(b)), _LEVEL_VAR)
+        product = np.ones_like(total)
+        near = np.ones((len(a), len(b)))
+        for j in range(knobs):
+            alike = tables[j][:, a[:, j]][:, :, b[:, j]]
+            total += np.exp(2 * theta[:, j])[:, None, None] * alike
+            product *= alike
+            near *= self._close[j][a[:, j]][:, b[:, j]]
+        total += np.exp(2 * theta[:, knobs + 1])[:, None, None] * product
+        total += np.exp(2 * theta[:, _ROUGH])[:, None, None] * near[None]
+        if self.grid.has_roles:
+            total += self._demand_covariance(theta, self.grid.demand(a), self.grid.demand(b))
+        return total
+
+    def _demand_covariance(self, theta: Floats, a: Floats, b: Floats) -> Floats:
+        knobs = len(self.grid.sizes)
+        length = np.exp(theta[:, _DEMAND_LENGTH])[:, None, None]
+        smooth = _matern52(np.abs(a[:, None] - b[None, :])[None] / length)
+        over = np.multiply.outer(np.maximum(a, 0), np.maximum(b, 0))
+        under = np.multiply.outer(np.minimum(a, 0), np.minimum(b, 0))
+        slopes = self.prior.over_slope[1] ** 2 * over + self.prior.under_slope[1] ** 2 * under
+        return np.asarray(np.exp(2 * theta[:, knobs])[:, None, None] * smooth + slopes[None])
+
+    def variance(self, theta: Floats, rows: Rows) -> Floats:
+        """Prior variance of ``f`` at the rows: (draws, rows)."""
+        knobs = len(self.grid.sizes)
+        effects = [*range(knobs), knobs + 1, _ROUGH]
+        same = np.exp(2 * theta[:, effects]).sum(1) + _LEVEL_VAR
+        out = np.repeat(same[:, None], len(rows), axis=1)
+        if self.grid.has_roles:
+            demand = self.grid.demand(rows)
+            out += np.exp(2 * theta[:, knobs])[:, None]
+            out += (self.prior.over_slope[1] * np.maximum(demand, 0))[None] ** 2
+            out += (self.prior.under_slope[1] * np.minimum(demand, 0))[None] ** 2
+        return out
+
+
+def _matern52(distance: Floats) -> Floats:
+    """Rasmussen & Williams, Gaussian Processes for Machine Learning, eq. 4.17."""
+    r = math.sqrt(5.0) * distance
+    return np.asarray((1 + r + r * r / 3) * np.exp(-r))

@@ -1,0 +1,65 @@
+"""What failures and overfull cores say of the settings beyond them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tuner.search.history import Groups
+from tuner.search.space import Flags, Floats, Grid, Rows
+
+
+def barred(grid: Grid, rows: Rows, groups: Groups) -> Flags:
+    """True for what exceeds a failed setting in nothing less: more of everything fails too."""
+    rising = [knob.ordered for knob in grid.space.knobs]
+    out = np.zeros(len(rows), bool)
+    for group in groups.values():
+        if group.only_failed:
+            out |= grid.beyond(rows, grid.row(group.key), rising)
+    return out
+
+
+def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
+    """How likely each row fails: failures against successes nearby (Nadaraya-Watson).
+
+    What asks for no more of anything than a setting that ran is taken to run as well.
+    """
+    failed = [grid.row(g.key) for g in groups.values() if g.only_failed]
+    if not failed:
+        return np.zeros(len(rows))
+    ran = [grid.row(g.key) for g in groups.values() if g.finished or g.projected]
+
+    def near(row: Rows) -> Floats:
+        away = sum(grid.steps(j, rows[:, j], row[j]) for j in range(len(row)))
+        return np.asarray(np.exp(-np.asarray(away) / 1.5))
+
+    bad = sum((near(row) for row in failed), np.zeros(len(rows)))
+    good = sum((near(row) for row in ran), np.zeros(len(rows)))
+    chance = np.minimum((bad + 0.01) / (bad + good + 0.1), 1.0)
+    rising = [knob.ordered for knob in grid.space.knobs]
+    for row in ran:
+        chance[grid.beyond(rows, row, rising, below=True)] = 0.0
+    return np.asarray(chance)
+
+
+def overdone(grid: Grid, rows: Rows, groups: Groups, slow_log_s: float) -> Flags:
+    """Rows that ask for more cores than a setting that overfills them and is slow for it.
+
+    More of every count, all else equal: where the cores are full already, adding threads to
+    what is slow for having too many does not make it fast. A prior, so never a bar.
+
+    Args:
+        grid: The space.
+        rows: The rows to judge.
+        groups: What is known.
+        slow_log_s: From which logarithm of seconds on a setting is slow.
+    """
+    out = np.zeros(len(rows), bool)
+    rising = [knob.ordered and knob.role is not None for knob in grid.space.knobs]
+    for group in groups.values():
+        known = group.estimate(0.05)
+        if known is None or known[0] < slow_log_s:
+            continue
+        row = grid.row(group.key)
+        if float(grid.demand(row[None])[0]) > 0:
+            out |= grid.beyond(rows, row, rising)
+    return out

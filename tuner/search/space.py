@@ -1,0 +1,167 @@
+"""The space as the search sees it: knobs with ordered values, and arrays of value indices."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tuner.knobs import Role
+from tuner.model import Value
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+#: One value a knob, in the space's order.
+Key = tuple[Value, ...]
+
+#: Spaces up to this size are looked at whole, larger ones in part.
+ENUMERATED = 4000
+
+
+@dataclass(frozen=True)
+class KnobAxis:
+    """A knob: its values, what it costs in cores, its default where that is known."""
+
+    name: str
+    values: tuple[Value, ...]
+    role: Role | None = None
+    default: Value | None = None
+
+    @property
+    def ordered(self) -> bool:
+        """True where the values are numbers of which there are two or more."""
+        return len(self.values) > 1 and all(isinstance(v, int) for v in self.values)
+
+    @property
+    def octaves(self) -> Floats | None:
+        """The coordinate of each value on a scale of doublings; ``None`` where unordered.
+
+        Half or twice as many is what counts; 0 lies one doubling below 1.
+        """
+        if not self.ordered:
+            return None
+        numbers = np.array(self.values, float)
+        if numbers.min() < 0:
+            span = max(1.0, float(np.ptp(numbers)))
+            return np.asarray((numbers - numbers.min()) / span * 4)
+        return np.where(numbers < 1, -1.0, np.log2(np.maximum(numbers, 1)))
+
+    @property
+    def places(self) -> Rows:
+        """The place of each value in ascending order."""
+        if not self.ordered:
+            return np.arange(len(self.values))
+        return np.argsort(np.argsort(np.array(self.values, float)))
+
+
+@dataclass(frozen=True)
+class Space:
+    """The knobs, the host, and the point that the defaults come to, where that is known."""
+
+    knobs: tuple[KnobAxis, ...]
+    ranks_per_host: int
+    cores: int
+    baseline: Key | None = None
+
+    @property
+    def size(self) -> int:
+        """How many points it has."""
+        return math.prod(len(knob.values) for knob in self.knobs)
+
+
+class Grid:
+    """The space as arrays: a row holds one value index a knob."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.sizes = np.array([len(knob.values) for knob in space.knobs])
+        self.octaves = [knob.octaves for knob in space.knobs]
+        self.places = [knob.places for knob in space.knobs]
+        self.has_roles = any(knob.role for knob in space.knobs)
+        self._index = [{v: i for i, v in enumerate(knob.values)} for knob in space.knobs]
+        self._numbers = [
+            np.array([v if isinstance(v, int) else 1 for v in knob.values], float)
+            for knob in space.knobs
+        ]
+        self.all: Rows | None = None
+        if space.size <= ENUMERATED:
+            self.all = np.array(list(itertools.product(*map(range, self.sizes))), np.int64)
+
+    def row(self, key: Key) -> Rows:
+        """The value indices of a setting."""
+        pairs = zip(self._index, key, strict=True)
+        return np.array([index[value] for index, value in pairs], np.int64)
+
+    def rows(self, keys: Sequence[Key]) -> Rows:
+        """The value indices of settings."""
+        return np.array([self.row(key) for key in keys], np.int64).reshape(-1, len(self.sizes))
+
+    def key(self, row: Rows) -> Key:
+        """The setting of a row."""
+        return tuple(knob.values[i] for knob, i in zip(self.space.knobs, row, strict=True))
+
+    def demand(self, rows: Rows) -> Floats:
+        """How full the cores are, in octaves: 0 is just full, 1 twice what there is.
+
+        Asked for are ranks x (threads + workers x worker threads) on each host; without a
+        knob that counts cores all points are alike.
+        """
+        if not self.has_roles:
+            return np.zeros(len(rows))
+        asked = {"threads": np.ones(len(rows)), "workers": np.zeros(len(rows))}
+        asked["worker_threads"] = np.ones(len(rows))
+        for j, knob in enumerate(self.space.knobs):
+            if knob.role:
+                asked[knob.role] = self._numbers[j][rows[:, j]]
+        per_rank = asked["threads"] + asked["workers"] * np.maximum(1, asked["worker_threads"])
+        asked_for = np.maximum(self.space.ranks_per_host * per_rank, 1)
+        return np.asarray(np.log2(asked_for / self.space.cores))
+
+    def beyond(
+        self, rows: Rows, row: Rows, rising: Sequence[bool], *, below: bool = False
+    ) -> Flags:
+        """True for rows with at least as much of each rising knob as ``row``, all else equal.
+
+        Args:
+            rows: The rows to judge.
+            row: What they are compared with.
+            rising: Which knobs may exceed it.
+            below: At most as much instead.
+        """
+        out = np.ones(len(rows), bool)
+        for j, free in enumerate(rising):
+            if free:
+                gap = self.places[j][rows[:, j]] - self.places[j][row[j]]
+                out &= (gap <= 0) if below else (gap >= 0)
+            else:
+                out &= rows[:, j] == row[j]
+        return out
+
+    def steps(self, j: int, column: Rows, i: int) -> Floats:
+        """How far values of knob ``j`` lie from value ``i``: octaves, or 1 where they differ."""
+        octaves = self.octaves[j]
+        if octaves is None:
+            return np.asarray(column != i, float)
+        return np.asarray(np.abs(octaves[column] - octaves[i]))
+
+    def guesses(self) -> list[Key]:
+        """Counts at cores // ranks, then 1; the rest at its default, else its first value."""
+        per_rank = max(1, self.space.cores // self.space.ranks_per_host)
+        keys = [tuple(_guess(knob, n) for knob in self.space.knobs) for n in (per_rank, 1)]
+        return list(dict.fromkeys(keys))
+
+
+def _guess(knob: KnobAxis, count: int) -> Value:
+    numbers = [v for v in knob.values if isinstance(v, int)]
+    if knob.role and numbers:
+        wanted = 1 if knob.role == "worker_threads" else count
+        return max((v for v in numbers if 1 <= v <= wanted), default=min(numbers))
+    if knob.default is not None and knob.default in knob.values:
+        return knob.default
+    return knob.values[0]
