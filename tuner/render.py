@@ -8,9 +8,7 @@ from pathlib import Path
 
 from tuner import command
 from tuner.model import UNSET, Env, Flag, Knob, Launch, LauncherOption, Setting, StudySpec, Value
-
-#: Carried by every process of a trial, so that none can be missed when it ends.
-MARKER_VARIABLE = "TUNE_TRIAL"
+from tuner.supervisor import MARKER
 
 #: A launch is not bound to cores unless binding is tuned: Open MPI's default would pin a
 #: rank to one core, and the thread counts under test would have no effect.
@@ -52,7 +50,7 @@ def launch(
     env = {**environ, **launcher.environment(spec.launcher)}
     env |= probe_environment(folder, env)
     if marker is not None:
-        env[MARKER_VARIABLE] = marker
+        env[MARKER] = marker
     options = launcher_options(spec, setting)
     argv = launcher.argv(spec.launcher, spec.layout.ranks, options, program)
     return Launch(argv, env, cwd, out_dir, folder, spec.trial_limit_s)
