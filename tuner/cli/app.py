@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuner import errors
 from tuner.cli.base import EXAMPLES, TAIL, TuneContext, write_options, write_pairs
 from tuner.errors import UsageError
 
@@ -45,11 +46,9 @@ def split_tail(args: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
 
 def nearest(word: str, candidates: Sequence[str]) -> str | None:
     """The candidate that ``word`` was probably meant to be; dashes in front say nothing."""
-    from difflib import get_close_matches
-
     bare = {each.lstrip("-"): each for each in candidates}
-    found = get_close_matches(word.lstrip("-"), bare, n=1)
-    return bare[found[0]] if found else None
+    found = errors.nearest(word.lstrip("-"), bare)
+    return None if found is None else bare[found]
 
 
 class TuneGroup(click.Group):

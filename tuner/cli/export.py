@@ -10,8 +10,6 @@ import click
 from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option, study_argument
 
-#: Used where neither ``--format`` nor the file's suffix says one.
-
 
 def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from tuner.exporters import names

@@ -5,7 +5,6 @@ So an interrupted study goes on as if nothing had happened, whoever runs it.
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Iterator, Sequence
@@ -181,9 +180,8 @@ class Plan:
         return rng.choice([setting for setting in self._all() if setting not in self.tried])
 
     def _all(self) -> Iterator[Setting]:
-        names = [name for name, _ in self.distinct]
-        for combination in itertools.product(*(values for _, values in self.distinct)):
-            yield Setting.of(zip(names, combination, strict=True))
+        pairs = zip(self.knobs, self.distinct, strict=True)
+        return space.points([replace(knob, domain=Choice(values)) for knob, (_, values) in pairs])
 
     def expected_iterations(self) -> int | None:
         """How far a full launch gets: as far as the longest one so far."""
