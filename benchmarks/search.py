@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuner import replay
-from tuner.replay.surface import Key
-from tuner.search import Done, Launch, Observation, Search
+from tuner.model import Conclusion, Purpose, Setting, Stopped
+from tuner.study.course import Course, Step, Stop, Tuning
+from tuner.study.plan import Plan
 
 SURFACES = Path(__file__).resolve().parent / "surfaces"
 
@@ -31,21 +32,25 @@ FLAT = 1.03  # defaults within this ratio of the best: there is nothing worth fi
 
 @dataclass
 class Timed:
-    """A search whose thinking is timed."""
+    """A course whose thinking is timed."""
 
-    inner: Search
+    inner: Course = field(default_factory=Tuning)
     thinking_s: list[float] = field(default_factory=list)
 
-    def next(self, history: Sequence[Observation]) -> Launch | Done:
+    def next(self, plan: Plan) -> Step | Stop:
         """The next launch."""
         start_s = time.perf_counter()
-        step = self.inner.next(history)
+        step = self.inner.next(plan)
         self.thinking_s.append(time.perf_counter() - start_s)
         return step
 
-    def best(self, history: Sequence[Observation]) -> Key | None:
-        """The setting called best."""
-        return self.inner.best(history)
+    def best(self, plan: Plan) -> Setting | None:
+        """The setting called best; found by what comes next too."""
+        start_s = time.perf_counter()
+        best = self.inner.best(plan)
+        if self.thinking_s:
+            self.thinking_s[-1] += time.perf_counter() - start_s
+        return best
 
 
 @dataclass(frozen=True)
@@ -73,9 +78,9 @@ def study(task: tuple[Path, int]) -> Result:
     """Replay one study."""
     path, seed = task
     surface = replay.load(path)
-    search = Timed(Search(replay.space(surface), seed=seed))
-    done = replay.play(surface, search, seed)
-    steps = [step for step in done.steps if step.ending is not None]
+    course = Timed()
+    done = replay.play(surface, replay.spec(surface, seed=seed), seed, course)
+    steps = done.searched
     kills, losers = _races(surface, steps)
     truth = surface.points[surface.default].truth_s
     best_s = surface.points[surface.best].truth_s
@@ -86,19 +91,19 @@ def study(task: tuple[Path, int]) -> Result:
         to_5=_cost_to(0.05, surface, steps),
         to_2=_cost_to(0.02, surface, steps),
         regret=surface.regret(done.best),
-        search=done.search_s / surface.unit_s,
-        confirm=done.confirm_s / surface.unit_s,
+        search=done.result.search_s / surface.unit_s,
+        confirm=done.result.confirm_s / surface.unit_s,
         kills=len(kills),
         false_kills=sum(kills),
         losers=tuple(losers),
-        faster=done.verdict == "faster",
+        faster=done.conclusion is Conclusion.FASTER,
         covered=_covered(surface, done),
-        thinking_ms=1000 * statistics.median(search.thinking_s),
-        ended=done.ended,
+        thinking_ms=1000 * statistics.median(course.thinking_s),
+        ended=done.result.reason,
     )
 
 
-def _cost_to(level: float, surface: replay.Surface, steps: Sequence[replay.Step]) -> float:
+def _cost_to(level: float, surface: replay.Surface, steps: Sequence[replay.Launched]) -> float:
     """The cost after which the incumbent stays within ``level`` of the best."""
     cost = math.inf
     for step in reversed(steps):
@@ -108,30 +113,33 @@ def _cost_to(level: float, surface: replay.Surface, steps: Sequence[replay.Step]
     return cost
 
 
-def _races(surface: replay.Surface, steps: Sequence[replay.Step]) -> tuple[list[bool], list[float]]:
+def _races(
+    surface: replay.Surface, steps: Sequence[replay.Launched]
+) -> tuple[list[bool], list[float]]:
     """Of each kill whether it was false; of each trial that was worse, what it cost."""
     kills, losers = [], []
-    incumbent: Key | None = None
+    incumbent: Setting | None = None
     for step in steps:
-        truth_s = surface.points[step.setting].truth_s
-        against_s = surface.points[incumbent].truth_s if incumbent is not None else None
-        if truth_s is not None and against_s is not None and step.purpose != "repeat":
-            if step.ending == "killed":
+        record = step.record
+        truth_s, against_s = surface.truth_s(record.setting), surface.truth_s(incumbent)
+        if truth_s is not None and against_s is not None and record.purpose is not Purpose.REPEAT:
+            if isinstance(record.outcome.ending, Stopped):
                 kills.append(truth_s < against_s)
-            if truth_s > against_s and step.purpose != "baseline":
-                losers.append(max(0.0, step.elapsed_s or 0.0) / against_s)
+            if truth_s > against_s and record.purpose is not Purpose.BASELINE:
+                losers.append((replay.trace.elapsed_s(step) or 0.0) / against_s)
         incumbent = step.incumbent
     return kills, losers
 
 
 def _covered(surface: replay.Surface, done: replay.Study) -> bool | None:
     """Whether the interval holds the true ratio; ``None`` without an interval."""
-    if done.finding is None or done.best is None or done.reference is None:
+    finding, reference = done.finding, done.result.reference
+    if finding is None or reference is None:
         return None
-    best_s, reference_s = (surface.points[k].truth_s for k in (done.best, done.reference))
+    best_s, reference_s = surface.truth_s(done.best), surface.truth_s(reference.setting)
     if best_s is None or reference_s is None:
         return None
-    return done.finding.low <= reference_s / best_s <= done.finding.high
+    return finding.low <= reference_s / best_s <= (finding.high or math.inf)
 
 
 def quantile(values: Sequence[float], share: float) -> float:

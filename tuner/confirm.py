@@ -1,34 +1,48 @@
-"""Best against baseline, launched in turn (ABBA): is it faster, and by how much? Pure.
+"""Best against reference, launched in turn: is it faster, and by how much? Pure.
 
 The looks are fixed in advance and the error of 5 % is shared out among them (Bonferroni: valid
 however the looks hang together), so stopping at any look, for any reason, keeps the coverage:
 the chance that *any* of the intervals misses the truth is at most 5 %.
 
-The interval is that of Hodges & Lehmann from the exact null distribution of Wilcoxon's signed
-rank statistic (Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., sections
-3.2-3.3) on the logarithms of the pairs' ratios. It needs the log ratios to be independent and
-symmetric about the truth, whatever their spread. With n pairs its smallest error is
-2 / 2**n: 6 pairs are the fewest that can say anything at 5 %, and get 1/32 of it; the later
-looks share the rest.
+**Interval.** Pairs in the order ABBA, which cancels a drift. The interval is that of Hodges &
+Lehmann from the exact null distribution of Wilcoxon's signed rank statistic (Hollander, Wolfe &
+Chicken, Nonparametric Statistical Methods, 3rd ed., sections 3.2-3.3) on the logarithms of the
+pairs' ratios. It needs the log ratios to be independent and symmetric about the truth, whatever
+their spread. With n pairs its smallest error is 2 / 2**n: 6 pairs are the fewest that can say
+anything at 5 %, and get 1/32 of it; the later looks share the rest.
 
-Where the search already saw that the baseline is several times slower, its launches are cut at
-a bound and the claim is one-sided, "at least": 5 pairs that are all beyond it have the error
-1/32. Which plan it is must be decided before the first pair, from the search's data alone.
+**At least.** Where the search already saw that the reference is several times slower, its
+launches are cut at a multiple of the best and only the lower end is claimed. The order is BABABAB
+and the bound that of the exact rank-sum distribution (the same book, sections 4.1-4.3): 4 launches
+of the best that all lie below 3 of the reference have the error 1/35. It takes the two to differ
+by a factor alone; where they differ in spread too, the error of such a bound can reach 1/8. That
+is why the cut lies well below what the search saw: the claim cannot exceed the cut, so it is
+wrong only if the search was, by that factor, and the launches in turn are as well.
+
+Which of the two it is must be decided before the first launch, from the search's data alone.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-#: (pairs, the error this look may spend); together at most 5 %.
-Looks = tuple[tuple[int, float], ...]
-TWO_SIDED: Looks = ((6, 1 / 32), (10, 0.0075), (16, 0.006), (24, 0.005))
+from tuner.model import Claim, Finding
+
+Side = Literal["best", "reference"]
+
+#: (launches of the best, of the reference, the error this look may spend); together at most 5 %.
+Looks = tuple[tuple[int, int, float], ...]
+TWO_SIDED: Looks = ((6, 6, 1 / 32), (10, 10, 0.0075), (16, 16, 0.006), (24, 24, 0.005))
 #: The same where only the lower end is claimed.
-AT_LEAST: Looks = ((5, 1 / 32), (8, 0.008), (12, 0.0105))
+AT_LEAST: Looks = ((4, 3, 1 / 35), (7, 6, 0.0105), (10, 9, 0.0105))
+
+_ABBA: tuple[Side, ...] = ("reference", "best", "best", "reference")
+_BAB: tuple[Side, ...] = ("best", "reference")
 
 #: From this many pairs on an interval that excludes 1 is taken as it is: more pairs narrow it
 #: with their square root only.
@@ -38,106 +52,116 @@ _PLENTY = 16
 #: change of settings, and hosts differ by as much from one day to the next.
 WORTH = 0.01
 
-Claim = Literal["faster", "slower", "no significant gain"]
-Side = Literal["best", "reference"]
+#: Below this ratio of what the search saw nothing is launched: giving up claims nothing.
+HOPELESS = 0.95
+
+#: The reference is cut where the search saw a ratio above the first; the multiple lies between
+#: the next two, and below the search's ratio by the last factor at least.
+_CUT_ABOVE, _LEAST_CUT, _MOST_CUT, _BELOW_SEEN = 3.0, 1.75, 5.0, 1.7
 
 
 @dataclass(frozen=True)
-class Pair:
-    """One run of each; where the reference was cut, ``reference_s`` is a bound."""
+class Run:
+    """One launch of the confirmation; where the reference was cut, ``elapsed_s`` is a bound."""
 
-    reference_s: float
-    best_s: float
-
-    @property
-    def log_ratio(self) -> float:
-        """How much faster the best was, as a logarithm."""
-        return math.log(self.reference_s / self.best_s)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What the pairs prove: the ratio is reference over best."""
-
-    ratio: float
-    low: float
-    high: float  # infinite where only the lower end is claimed
-    pairs: int
-    claim: Claim
-
-    @property
-    def at_least(self) -> bool:
-        """True where only the lower end is claimed."""
-        return math.isinf(self.high)
+    side: Side
+    elapsed_s: float
 
 
 @dataclass(frozen=True)
 class Next:
-    """The two launches to make now, in this order, and where the reference may be cut."""
+    """What to launch now, and where it may be cut."""
 
-    order: tuple[Side, Side]
-    reference_limit_s: float | None
+    side: Side
+    limit_s: float | None
 
 
-def plan(seen_ratio: float) -> float | None:
+@dataclass(frozen=True)
+class Seen:
+    """What the search knows when the confirmation begins; times in seconds."""
+
+    best_s: float
+    reference_s: float
+    startup_s: float = 0.0
+    budget_s: float = math.inf  # what the confirmation should cost at most
+
+
+def cut(seen: Seen) -> float | None:
     """Where the reference is cut, in multiples of the best; ``None``: it runs to its end.
 
-    Args:
-        seen_ratio: What the search, before the first pair, takes the ratio to be.
+    As high as the first look may cost: the higher the cut, the more can be claimed.
     """
-    return min(3.0, seen_ratio / 1.7) if seen_ratio > 3 else None
+    ratio = seen.reference_s / seen.best_s
+    if ratio <= _CUT_ABOVE:
+        return None
+    bests, references, _ = AT_LEAST[0]
+    left_s = seen.budget_s - (bests + references) * seen.startup_s - bests * seen.best_s
+    affordable = left_s / references / seen.best_s
+    return min(max(_LEAST_CUT, min(affordable, _MOST_CUT)), ratio / _BELOW_SEEN)
 
 
 def judge(
-    pairs: Sequence[Pair],
+    runs: Sequence[Run],
     *,
-    at_least: float | None = None,
+    multiple: float | None = None,
     precision: float = 0.05,
     nothing: float = 0.005,
     may_go_on: bool = True,
 ) -> Finding | Next:
-    """What the pairs so far prove, or which pair comes next.
+    """What the launches so far prove, or which comes next.
 
     Args:
-        pairs: In the order they were launched.
-        at_least: The multiple of `plan`; the same for every pair.
+        runs: In the order they were launched.
+        multiple: That of :func:`cut`; the same for every launch.
         precision: The half-width, as a share of the ratio, that is good enough.
         nothing: A gain below this is not pursued: giving up claims nothing, so it is free.
         may_go_on: False once the confirmation has cost enough: what is proven at the next
             look is then final. Stopping for any reason keeps the coverage.
     """
-    looks = AT_LEAST if at_least else TWO_SIDED
-    error = dict(looks).get(len(pairs))
-    if error is not None:
-        found = _finding(pairs, error, one_sided=at_least is not None)
-        over = not may_go_on or len(pairs) >= looks[-1][0]
-        if over or _settled(found, precision, nothing):
-            return found
-    order: tuple[Side, Side] = ("best", "reference") if len(pairs) % 2 else ("reference", "best")
+    looks, order = (TWO_SIDED, _ABBA) if multiple is None else (AT_LEAST, _BAB)
+    best = [run.elapsed_s for run in runs if run.side == "best"]
+    reference = [run.elapsed_s for run in runs if run.side == "reference"]
+    for bests, references, error in looks:
+        if (len(best), len(reference)) == (bests, references):
+            found = (_two_sided if multiple is None else _at_least)(reference, best, error)
+            last = (bests, references, error) == looks[-1]
+            if last or not may_go_on or _settled(found, precision, nothing):
+                return found
+    side = order[len(runs) % len(order)]
     limit_s = None
-    if at_least and pairs:
-        limit_s = at_least * sorted(pair.best_s for pair in pairs)[len(pairs) // 2]
-    return Next(order, limit_s)
+    if multiple is not None and side == "reference":
+        limit_s = multiple * statistics.median(best)
+    return Next(side, limit_s)
 
 
 def _settled(found: Finding, precision: float, nothing: float) -> bool:
-    """True where more pairs would change nothing that matters."""
+    """True where more launches would change nothing that matters."""
     if found.claim == "faster":
-        half = (found.high - found.low) / 2 / found.ratio
-        return found.at_least or half < precision or found.pairs >= _PLENTY
-    return found.ratio < 1 + nothing or found.high < 1 + precision
+        return (
+            found.high is None
+            or (found.high - found.low) / 2 / found.ratio < precision
+            or found.best_runs >= _PLENTY
+        )
+    return found.ratio < 1 + nothing or (found.high is not None and found.high < 1 + precision)
 
 
-def _finding(pairs: Sequence[Pair], error: float, *, one_sided: bool) -> Finding:
-    # a one-sided error is half of a two-sided one
-    logs = [pair.log_ratio for pair in pairs]
-    result = interval(logs, 2 * error if one_sided else error)
-    assert result is not None, "each look has enough pairs for its error"
-    ratio, low, high = map(math.exp, result)
-    if one_sided:
-        high = math.inf
+def _two_sided(reference: Sequence[float], best: Sequence[float], error: float) -> Finding:
+    logs = [math.log(a / b) for a, b in zip(reference, best, strict=True)]
+    found = interval(logs, error)
+    assert found is not None, "each look has enough pairs for its error"
+    ratio, low, high = map(math.exp, found)
     claim: Claim = "faster" if low > 1 + WORTH else "slower" if high < 1 else "no significant gain"
-    return Finding(ratio, low, high, len(pairs), claim)
+    return Finding(ratio, low, high, len(best), len(reference), claim)
+
+
+def _at_least(reference: Sequence[float], best: Sequence[float], error: float) -> Finding:
+    logs = sorted(math.log(a / b) for a in reference for b in best)
+    trimmed = _rank_sum_trimmed(len(best), len(reference), error)
+    assert trimmed is not None, "each look has enough launches for its error"
+    low = math.exp(logs[trimmed])
+    claim: Claim = "faster" if low > 1 + WORTH else "no significant gain"
+    ratio = math.exp(statistics.median(logs))
+    return Finding(ratio, low, None, len(best), len(reference), claim)
 
 
 def interval(logs: Sequence[float], error: float) -> tuple[float, float, float] | None:
@@ -147,13 +171,11 @@ def interval(logs: Sequence[float], error: float) -> tuple[float, float, float] 
         logs: Independent values, symmetric about the same centre.
         error: The chance, at most, that the interval misses the centre.
     """
-    cut = _trimmed(len(logs), error)
-    if cut is None:
+    trimmed = _trimmed(_signed_rank_counts(len(logs)), error / 2)
+    if trimmed is None:
         return None
     walsh = sorted((a + b) / 2 for i, a in enumerate(logs) for b in logs[i:])
-    count = len(walsh)
-    middle = (walsh[(count - 1) // 2] + walsh[count // 2]) / 2
-    return middle, walsh[cut], walsh[count - 1 - cut]
+    return statistics.median(walsh), walsh[trimmed], walsh[-1 - trimmed]
 
 
 @cache
@@ -169,12 +191,32 @@ def _signed_rank_counts(n: int) -> tuple[int, ...]:
 
 
 @cache
-def _trimmed(n: int, error: float) -> int | None:
-    """How many Walsh averages to leave out at each end; ``None``: too few pairs."""
-    below, trimmed = 0, None
-    for total, count in enumerate(_signed_rank_counts(n)):
+def _rank_sum_trimmed(m: int, n: int, error: float) -> int | None:
+    """How many of the m * n differences to leave out at the low end."""
+    return _trimmed(_rank_sum_counts(m, n), error)
+
+
+@cache
+def _rank_sum_counts(m: int, n: int) -> tuple[int, ...]:
+    """How many arrangements of m and n values give each Mann-Whitney count 0 .. m * n."""
+    if m == 0 or n == 0:
+        return (1,)
+    # The largest value is one of the m, above all n, or one of the n.
+    of_m, of_n = _rank_sum_counts(m - 1, n), _rank_sum_counts(m, n - 1)
+    counts = [0] * (m * n + 1)
+    for total, count in enumerate(of_m):
+        counts[total + n] += count
+    for total, count in enumerate(of_n):
+        counts[total] += count
+    return tuple(counts)
+
+
+def _trimmed(counts: Sequence[int], error: float) -> int | None:
+    """The largest statistic whose lower tail has at most this probability."""
+    below, trimmed, total = 0, None, sum(counts)
+    for statistic, count in enumerate(counts):
         below += count
-        if 2 * below > error * 2**n:
+        if below > error * total * (1 + 1e-12):
             break
-        trimmed = total
+        trimmed = statistic
     return trimmed

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 Value = int | str
 
@@ -208,6 +208,11 @@ class StudySpec:
     job: tuple[str, ...] = ()
     objective: ObjectiveSpec = ObjectiveSpec()
     trials: int = 50
+    budget_s: float | None = None  # of launches before the confirmation
+    until: float = 0.01  # the search ends once going on is expected to gain less than this share
+    precision: float = 0.02  # contenders are told apart as far as this share
+    oversubscription: float | None = None  # how many times the cores may be asked for
+    confirm: bool = True
     warm_ups: int = 1
     trial_limit_s: float | None = None
     seed: int = 0
@@ -239,10 +244,11 @@ class Launch:
 
 @dataclass(frozen=True)
 class Progress:
-    """One entry of the program's own log."""
+    """One entry of the program's own log; ``seen_s`` after the launch it was first seen there."""
 
     iteration: int
     elapsed_s: float
+    seen_s: float | None = None
 
 
 class Verdict(StrEnum):
@@ -310,10 +316,30 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True)
 class Finished:
-    """The launch ran to its end and its log says how long it took."""
+    """The launch ran to its end and its log says how long it took.
+
+    ``epochs`` is how far the training got, where its log tells.
+    """
 
     elapsed_s: float
     iterations: int
+    epochs: float | None = None
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The launch was ended as it could not win any more: a bound and a projection, no value.
+
+    ``bound_s`` is what it had taken for certain; ``projection_s``, with the interval ``low_s``
+    to ``high_s`` (``None``: open), is where it was going, by the ``rule`` that stopped it.
+    """
+
+    bound_s: float
+    projection_s: float
+    low_s: float
+    high_s: float | None
+    log_sd: float  # standard deviation of the projection's logarithm
+    rule: str
 
 
 @dataclass(frozen=True)
@@ -325,7 +351,7 @@ class Failed:
     log_tail: str = ""
 
 
-Ending = Finished | Failed
+Ending = Finished | Stopped | Failed
 
 
 @dataclass(frozen=True)
@@ -334,6 +360,7 @@ class Sample:
 
     elapsed_s: float
     iterations: int
+    epochs: float | None = None
 
 
 @dataclass(frozen=True)
@@ -349,9 +376,10 @@ class Outcome:
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """The measured windows: empty where the launch failed."""
-        if isinstance(self.ending, Finished):
-            return (Sample(self.ending.elapsed_s, self.ending.iterations),)
+        """The measured windows: empty where the launch failed or was stopped."""
+        ending = self.ending
+        if isinstance(ending, Finished):
+            return (Sample(ending.elapsed_s, ending.iterations, ending.epochs),)
         return ()
 
 
@@ -362,6 +390,9 @@ class Purpose(StrEnum):
     BASELINE = "baseline"
     GUESS = "guess"
     SEARCH = "search"
+    REPEAT = "repeat"
+    CONFIRM = "confirm"
+    RECORD = "record"
 
 
 @dataclass(frozen=True)
@@ -384,7 +415,8 @@ class LaunchRecord:
 class Measurement:
     """Every sample of one setting in one layout, and the estimate made of them (a median).
 
-    ``elapsed_s`` is ``None`` where every launch of the setting failed.
+    ``elapsed_s`` is ``None`` where no launch of the setting came to its end: then ``stopped``
+    says what is known of it, or else ``failure`` why nothing is.
     """
 
     setting: Setting
@@ -392,6 +424,7 @@ class Measurement:
     elapsed_s: float | None
     launches: int
     failure: Failed | None = None
+    stopped: Stopped | None = None
 
 
 class StudyState(StrEnum):
@@ -412,12 +445,46 @@ class Cap:
     reason: str = ""
 
 
+Claim = Literal["faster", "slower", "no significant gain"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What launches in turn prove: the ratio is reference over best.
+
+    The interval holds the true ratio in at least 95 % of studies; ``high`` is ``None`` where
+    only the lower end is claimed ("at least").
+    """
+
+    ratio: float
+    low: float
+    high: float | None
+    best_runs: int
+    reference_runs: int
+    claim: Claim
+
+    @property
+    def at_least(self) -> bool:
+        """True where only the lower end is claimed."""
+        return self.high is None
+
+
+class Conclusion(StrEnum):
+    """What a study comes to, once its best was launched in turn with the reference."""
+
+    FASTER = "faster"
+    NO_GAIN = "no significant gain"
+    BASELINE_FAILS = "baseline fails"
+
+
 @dataclass(frozen=True)
 class Result:
     """What a study found.
 
     ``reference`` is what ``best`` is compared with: the baseline, or the first guess that
-    worked where the baseline fails. ``ratio`` is reference over best: 2.0 is twice as fast.
+    worked where the baseline fails. ``ratio`` is reference over best: 2.0 is twice as fast,
+    of the medians; what is proven of it says ``finding``. ``conclusion`` is ``None`` as long as
+    the confirmation has not ended; ``export`` is the setting to hand over.
     ``settings_failed`` are those of ``trials`` without a time, ``launches_measured`` those of
     ``launches`` that count: no warm-ups, and none that failed or was broken off.
     """
@@ -436,6 +503,11 @@ class Result:
     settings_failed: int = 0
     launches_measured: int = 0
     caps: tuple[Cap, ...] = ()
+    conclusion: Conclusion | None = None
+    finding: Finding | None = None
+    export: Setting | None = None
+    search_s: float = 0.0  # wall time of the launches, those of the confirmation apart
+    confirm_s: float = 0.0
 
     @property
     def ratio(self) -> float | None:

@@ -17,7 +17,9 @@ from tuner.model import (
     Knob,
     LauncherOption,
     LaunchRecord,
+    Outcome,
     Setting,
+    Stopped,
     StudySpec,
     Value,
     Verdict,
@@ -48,13 +50,13 @@ class Pooling:
 
     @classmethod
     def from_records(cls, spec: StudySpec, records: Iterable[LaunchRecord]) -> Pooling:
-        """Learn from the launches that ran to their end; others may not have got so far."""
+        """Learn from the launches that got as far as an entry in their log."""
         return cls.from_effects(
             spec,
             (
                 effect
                 for record in records
-                if isinstance(record.outcome.ending, Finished)
+                if _got_going(record.outcome)
                 for effect in record.outcome.effects
             ),
         )
@@ -111,6 +113,12 @@ class Pooling:
             if alike:
                 found[knob.name] = min(alike)
         return found
+
+
+def _got_going(outcome: Outcome) -> bool:
+    """True where all that a launch starts is there: others may not have got so far."""
+    ending = outcome.ending
+    return isinstance(ending, Finished) or (isinstance(ending, Stopped) and bool(outcome.progress))
 
 
 def _by_knob(effects: Iterable[Effect]) -> dict[str, list[Effect]]:

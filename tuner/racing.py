@@ -25,6 +25,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
+
+from tuner.model import Stopped
 
 #: (iteration, elapsed_s) of the log so far, the oldest first, iterations strictly rising.
 Log = Sequence[tuple[int, float]]
@@ -66,18 +69,50 @@ class GoOn:
     projection_s: float | None = None
 
 
+Verdict = GoOn | Stopped
+
+
+class Judge(Protocol):
+    """What a running launch is held against."""
+
+    def __call__(
+        self, progress: Log, since_launch_s: float, startup_s: float | None, /
+    ) -> Verdict: ...
+
+
 @dataclass(frozen=True)
-class Stop:
-    """``bound_s`` holds for certain; ``projection_s`` with ``interval`` is an estimate."""
+class Race:
+    """Stops a trial that cannot win: :func:`judge` with all but the trial itself filled in."""
 
-    bound_s: float
-    projection_s: float
-    interval: tuple[float, float]
-    log_sd: float
-    rule: str
+    limit: Limit
+    noise: Noise
+    iterations: int | None
+
+    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
+        """Whether the trial can still come in under the limit."""
+        return judge(
+            progress,
+            self.iterations,
+            since_launch_s=since_launch_s,
+            startup_s=startup_s,
+            limit=self.limit,
+            noise=self.noise,
+        )
 
 
-Verdict = GoOn | Stop
+@dataclass(frozen=True)
+class Cut:
+    """Stops a launch once it has taken ``limit_s`` of its own elapsed time for certain."""
+
+    limit_s: float
+    noise: Noise
+
+    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
+        """Whether the bound is below the limit yet."""
+        bound_s = elapsed_bound(progress, since_launch_s, startup_s, self.noise)
+        if bound_s <= self.limit_s:
+            return GoOn()
+        return Stopped(bound_s, bound_s, bound_s, None, 0.5, "cut")
 
 
 @dataclass(frozen=True)
@@ -117,6 +152,8 @@ def judge(
     """
     if limit is None:
         return GoOn()
+    if progress and iterations is not None and progress[-1][0] >= iterations:
+        return GoOn(progress[-1][1])  # trained to its end: its time is known
     bound = elapsed_bound(progress, since_launch_s, startup_s, noise)
     if bound <= 0:
         return GoOn()
@@ -126,7 +163,7 @@ def judge(
         rule = _by_forecast if len(progress) >= 2 else _by_bounds
         verdict = rule(progress, iterations, bound, bar, noise)
     if isinstance(verdict, GoOn) and bar.exceeded(bound):  # longer than the limit already
-        return Stop(bound, bound * 1.2, (bound, math.inf), 0.5, "elapsed")
+        return Stopped(bound, bound * 1.2, bound, None, 0.5, "elapsed")
     return verdict
 
 
@@ -151,10 +188,10 @@ def _by_forecast(progress: Log, iterations: int, bound: float, bar: _Bar, noise:
     finish, sd = _drift(progress, iterations, noise)
     if bar.exceeded(finish, sd):
         spread = math.exp(bar.z * sd)
-        return Stop(bound, finish, (finish / spread, finish * spread), sd, "drift")
+        return Stopped(bound, finish, finish / spread, finish * spread, sd, "drift")
     late = _if_it_came_now(progress, iterations, bound, noise)
     if late is not None and bar.exceeded(late):
-        return Stop(bound, late, (late, math.inf), 0.3, "late")
+        return Stopped(bound, late, late, None, 0.3, "late")
     return GoOn(finish)
 
 
@@ -172,7 +209,7 @@ def _by_bounds(progress: Log, iterations: int, bound: float, bar: _Bar, noise: N
     if not bar.exceeded(low):
         return GoOn()
     log_sd, rule = (0.3, "no entry") if done is None else (0.15, "pace")
-    return Stop(bound, typical, (low, math.inf), log_sd, rule)
+    return Stopped(bound, typical, low, None, log_sd, rule)
 
 
 def _spread_out(elapsed_s: float, done: int, iterations: int, noise: Noise) -> tuple[float, float]:

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from tuner.demand import usable_cores
 from tuner.errors import UsageError, suggestion
-from tuner.knobs import KNOBS
+from tuner.knobs import ROLES
 from tuner.model import (
     UNSET,
     Choice,
@@ -201,10 +202,10 @@ def guesses(spec: StudySpec) -> tuple[Setting, ...]:
     """What the machine suggests before anything is measured, the more likely first.
 
     Counts of threads and workers are ``cores // ranks`` (at least 1), then 1, each put at
-    the nearest value below that the domain has; other knobs take their default, else the
-    first of their domain.
+    the nearest value below that the domain has, threads of a worker are 1; other knobs take
+    their default, else the first of their domain.
     """
-    per_rank = max(1, spec.machine.cores // spec.layout.ranks_per_host)
+    per_rank = max(1, usable_cores(spec.machine) // spec.layout.ranks_per_host)
     settings = [
         Setting.of({knob.name: _guess(knob, count) for knob in spec.knobs})
         for count in (per_rank, 1)
@@ -213,15 +214,11 @@ def guesses(spec: StudySpec) -> tuple[Setting, ...]:
 
 
 def _guess(knob: Knob, count: int) -> Value:
-    if knob.name in _PER_CORE:
-        counts = [value for value in values(knob.domain) if isinstance(value, int)]
-        if counts:
-            return max((value for value in counts if value <= count), default=min(counts))
+    role = ROLES.get(knob.name)
+    counts = [value for value in values(knob.domain) if isinstance(value, int)]
+    if role and counts:
+        wanted = 1 if role == "worker_threads" else count
+        return max((value for value in counts if 1 <= value <= wanted), default=min(counts))
     if knob.default is not None and knob.default in values(knob.domain):
         return knob.default
     return values(knob.domain)[0]
-
-
-_PER_CORE = frozenset(
-    knob.name for knob in KNOBS if isinstance(knob.domain, IntRange) and knob.domain.high == "cores"
-)

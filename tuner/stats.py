@@ -15,6 +15,7 @@ from tuner.model import (
     Purpose,
     Sample,
     Setting,
+    Stopped,
 )
 
 #: The purposes whose settings count against ``--trials``.
@@ -95,12 +96,14 @@ def _measurement(setting: Setting, group: Sequence[LaunchRecord]) -> Measurement
     samples = tuple(s for record in group for s in record.outcome.samples)
     endings = [record.outcome.ending for record in group]
     failure = next((e for e in endings if isinstance(e, Failed)), None)
+    stopped = [ending for ending in endings if isinstance(ending, Stopped)]
     return Measurement(
         setting=setting,
         samples=samples,
         elapsed_s=estimate_s(samples),
         launches=len(group),
-        failure=None if samples else failure,
+        failure=None if samples or stopped else failure,
+        stopped=None if samples else min(stopped, key=lambda s: s.projection_s, default=None),
     )
 
 

@@ -19,10 +19,13 @@ from tuner.model import (
     Progress,
     RankView,
     Setting,
+    Stopped,
     StudySpec,
 )
 from tuner.objectives import Objective, objective_for
 from tuner.observe import Watcher, probe_folder
+from tuner.pace import startup_s
+from tuner.racing import Judge
 
 #: How often the log, the limit and the wish to stop are looked at, s. The end itself is not
 #: waited for in steps: it wakes us.
@@ -34,6 +37,9 @@ SAMPLE_S = 0.5
 #: Where a look costs much (a host with thousands of processes) it is taken less often: the
 #: share of one core that all of them may take.
 SAMPLE_SHARE = 0.01
+
+#: Of a longer log than this a part is judged, evenly spaced: it says the same.
+JUDGED_ENTRIES = 200
 
 #: So much of the end of the output is read for the reason of a failure, bytes.
 OUTPUT_BYTES = 1 << 16
@@ -49,6 +55,7 @@ def run(
     clock: Callable[[], float] = time.monotonic,
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    judge: Judge | None = None,
 ) -> Outcome:
     """Run `launch` and say what it came to.
 
@@ -61,6 +68,7 @@ def run(
         clock: Seconds that only go forward.
         on_progress: Called with each new entry of the log.
         cancelled: Asked often; True ends the launch as interrupted.
+        judge: Asked often too; ends the launch once it cannot win any more.
 
     Raises:
         TunerError: A folder cannot be made, or a process of the trial cannot be ended.
@@ -77,7 +85,9 @@ def run(
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         failed = Failed(FailureKind.LAUNCHER, f"cannot be started: {what}")
         return Outcome(failed, wall_s=0.0, exit_code=None)
-    follower = _Follower(launch, running, objective, clock, on_progress or _ignore, cancelled)
+    follower = _Follower(
+        launch, running, objective, clock, on_progress or _ignore, cancelled, judge
+    )
     ended = False
     try:
         exit_, stopped = follower.follow()
@@ -122,7 +132,7 @@ def _make_folders(launch: Launch) -> None:
 
 @dataclass
 class _Follower:
-    """A launch that runs: its log, its ranks, its limit."""
+    """A launch that runs: its log, its ranks, its limit, its judge."""
 
     launch: Launch
     running: process.Running
@@ -130,6 +140,7 @@ class _Follower:
     clock: Callable[[], float]
     on_progress: Callable[[Progress], None]
     cancelled: Callable[[], bool]
+    judge: Judge | None
 
     def __post_init__(self) -> None:
         self.watcher = Watcher(self.launch.folder)
@@ -138,7 +149,7 @@ class _Follower:
         self._sampled_s = self._started_s
         self._look_s = 0.0
 
-    def follow(self) -> tuple[process.Exit, Failed | None]:
+    def follow(self) -> tuple[process.Exit, Failed | Stopped | None]:
         """Wait for the end; the reason comes with it where we had to end the launch."""
         while True:
             passed_s = self.clock() - self._started_s
@@ -147,24 +158,36 @@ class _Follower:
             exit_ = self.running.wait(tick_s)
             if exit_ is not None:
                 return exit_, None
-            if self.cancelled():
-                return self._stop(FailureKind.INTERRUPTED, "ended on request before it was done")
-            if limit_s is not None and self.clock() - self._started_s >= limit_s:
-                return self._stop(
-                    FailureKind.LIMIT, f"not done within the trial limit of {limit_s:g} s"
-                )
-            self.report_progress()
+            reason = self._reason_to_stop(limit_s)
+            if reason is not None:
+                exit_ = self.running.stop()
+                # It may have ended by itself just then: that is no failure.
+                return exit_, reason if exit_.stopped else None
             self._sample()
 
-    def _stop(self, kind: FailureKind, reason: str) -> tuple[process.Exit, Failed | None]:
-        exit_ = self.running.stop()
-        # It may have ended by itself just then: that is no failure.
-        return exit_, Failed(kind, reason) if exit_.stopped else None
+    def _reason_to_stop(self, limit_s: float | None) -> Failed | Stopped | None:
+        if self.cancelled():
+            return Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
+        if limit_s is not None and self.clock() - self._started_s >= limit_s:
+            reason = f"not done within the trial limit of {limit_s:g} s"
+            return Failed(FailureKind.LIMIT, reason)
+        self.report_progress()
+        return self._judged()
+
+    def _judged(self) -> Stopped | None:
+        if self.judge is None:
+            return None
+        step = len(self.progress) // JUDGED_ENTRIES + 1
+        some = self.progress[::-step][::-1]  # the last entry is always among them
+        log = [(entry.iteration, entry.elapsed_s) for entry in some]
+        verdict = self.judge(log, self.clock() - self._started_s, startup_s(self.progress))
+        return verdict if isinstance(verdict, Stopped) else None
 
     def report_progress(self) -> None:
         """Read the log and hand on the entries that are new."""
         before = len(self.progress)
-        self.progress = self.objective.progress(self.launch.out_dir)
+        found = self.objective.progress(self.launch.out_dir)
+        self.progress = _noticed(self.progress, found, self.clock() - self._started_s)
         for step in self.progress[before:]:
             self.on_progress(step)
 
@@ -177,6 +200,18 @@ class _Follower:
             before_s = time.thread_time()
             self.watcher.sample(self.running.pids())
             self._look_s = time.thread_time() - before_s
+
+
+def _noticed(
+    before: tuple[Progress, ...], found: tuple[Progress, ...], now_s: float
+) -> tuple[Progress, ...]:
+    """The entries found, each with the moment it was first seen."""
+    same = 0
+    for old, new in zip(before, found, strict=False):
+        if (old.iteration, old.elapsed_s) != (new.iteration, new.elapsed_s):
+            break
+        same += 1
+    return (*before[:same], *(replace(entry, seen_s=now_s) for entry in found[same:]))
 
 
 def _ending(

@@ -21,3 +21,16 @@ def parse_time_s(text: str) -> float:
     if not (time_s > 0 and math.isfinite(time_s)):
         raise ValueError("must be a time above 0, such as 90, 90s, 1.5m or 2h")
     return time_s
+
+
+def parse_share(text: str) -> float:
+    """A percentage as a share of 1: ``2%``, ``0.5 %``; the sign is needed, as 0.5 may mean either.
+
+    Raises:
+        ValueError: It is none, or not above 0 % and below 100 %.
+    """
+    number, sign, rest = text.strip().partition("%")
+    share = float(number) / 100
+    if not sign or rest.strip() or not 0 < share < 1:
+        raise ValueError(text)
+    return share

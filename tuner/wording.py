@@ -1,22 +1,25 @@
 """How results are put into words: shared by the command line, the exports and the dashboard.
 
-Pure: no printing. Only medians are compared here, and the words say so.
+Pure: no printing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tuner.confirm import Finding
+from tuner.break_even import BreakEven
 from tuner.model import (
     Cap,
+    Conclusion,
     Effect,
     Failed,
+    Finding,
     Knob,
     LauncherInfo,
     Measurement,
     Result,
     Setting,
+    Stopped,
     Value,
     Verdict,
 )
@@ -55,6 +58,11 @@ def clock(value_s: float) -> str:
     return f"{hours}:{minutes:02d}:{second:02d}" if hours else f"{minutes}:{second:02d}"
 
 
+def percent(share: float) -> str:
+    """A share with the digits it needs: ``2 %``, ``0.5 %``."""
+    return f"{100 * share:g} %"
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """``1 run``, ``3 runs``; ``plural`` where it is not made with an s."""
     return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
@@ -84,40 +92,78 @@ def failure(failed: Failed | None) -> str:
 def comparison(result: Result) -> str:
     """What the best setting is against the reference, with what stands behind it.
 
-    Never more than the numbers say: these are medians of a few runs, not an interval.
+    Never more than was proven: before the confirmation these are medians of a few runs.
     """
     best, reference = result.best, result.reference
     if best is None or best.elapsed_s is None:
         failed = result.baseline.failure if result.baseline else None
         return f"your defaults failed ({failure(failed)})" if failed else result.reason
+    if result.conclusion is not None:
+        return _concluded(result)
     time = seconds(best.elapsed_s)
     if reference is None or reference.elapsed_s is None or result.ratio is None:
-        return f"{time}; there is nothing to compare it with"
+        return f"{time}; {_not_compared(result)}"
     if best.setting == reference.setting:
         return f"{time}; {_nothing_faster(result)}"
     return (
         f"{_how_fast(result.ratio)} {_reference_name(result)} ({time} against"
-        f" {seconds(reference.elapsed_s)}, {runs(best, reference)}; not yet confirmed by repeats)"
+        f" {seconds(reference.elapsed_s)}, {runs(best, reference)}; not yet confirmed)"
     )
 
 
+def _not_compared(result: Result) -> str:
+    """Said where what the best would be compared with has no time."""
+    reference = result.reference
+    if reference is None or reference.stopped is None:
+        return "there is nothing to compare it with"
+    return f"your defaults were stopped after {seconds(reference.stopped.bound_s)}, not confirmed"
+
+
+def _concluded(result: Result) -> str:
+    """What the launches in turn prove."""
+    finding = result.finding
+    if result.conclusion is Conclusion.BASELINE_FAILS:
+        failed = result.baseline.failure if result.baseline else None
+        why = f"your defaults fail ({failure(failed)})"
+        guess = result.reference
+        if finding is None or guess is None:
+            return f"{why}; {_nothing_faster(result)}"
+        than = str(guess.setting)
+        return f"{why}; compared with the first guess that worked: {confirmed(finding, than)}"
+    if finding is None:
+        return f"no significant gain: keep your defaults ({_nothing_faster(result)})"
+    return confirmed(finding, "your defaults")
+
+
 def confirmed(finding: Finding, than: str) -> str:
-    """What alternating launches prove: an interval, never more than it says.
+    """What launches in turn prove: an interval, never more than it says.
 
     Args:
         finding: Their ratios.
         than: What the best setting was launched in turn with.
     """
-    pairs = count(finding.pairs, "pair")
-    if finding.claim == "faster" and finding.at_least:
-        return f"at least {_floor(finding.low)} times faster than {than} (95 % sure, {pairs})"
+    launched = count(finding.best_runs, "pair")
+    if finding.best_runs != finding.reference_runs:
+        launched = f"{finding.best_runs} and {finding.reference_runs} runs"
+    if finding.claim == "faster" and finding.high is None:
+        return f"at least {_floor(finding.low)} times faster than {than} (95 % sure, {launched})"
+    if finding.high is None:
+        return f"no significant gain: keep {than} (at least {_floor(finding.low)})"
     span = f"{finding.low:.2f} to {finding.high:.2f}"
     if finding.claim == "faster":
         times_faster = f"{finding.ratio:.2f} times faster than {than}"
-        return f"{times_faster} (95 % interval {span}, {pairs})"
-    if finding.at_least:
-        span = f"at least {_floor(finding.low)}"
-    return f"no significant gain: keep {than} ({span})"
+        return f"{times_faster} (95 % interval {span}, {launched})"
+    return f"no significant gain: keep {than} ({span}, {launched})"
+
+
+def break_even(paid: BreakEven) -> str:
+    """``the tuning took 6 min; an epoch saves 12.3 s: paid after 30 epochs``."""
+    what = "an epoch" if paid.unit == "epoch" else "a run as measured"
+    least, most = ("at least ", "at most ") if paid.at_least else ("", "")
+    return (
+        f"the tuning took {duration(paid.cost_s)}; {what} saves {least}{seconds(paid.saved_s)}:"
+        f" paid after {most}{count(paid.units, paid.unit)}"
+    )
 
 
 def _floor(ratio: float) -> str:
@@ -127,8 +173,7 @@ def _floor(ratio: float) -> str:
 
 def _nothing_faster(result: Result) -> str:
     """Said where the best setting is what the others are compared with."""
-    reference = result.reference
-    of_settings = reference is not None and not reference.setting.is_baseline
+    of_settings = result.reference is not None and not _is_baseline(result)
     said = _others_not_faster(result.trials - of_settings, result.settings_failed)
     failed = result.baseline.failure if result.baseline else None
     return f"{said}; your defaults failed ({failure(failed)})" if failed and of_settings else said
@@ -156,14 +201,25 @@ def _how_fast(ratio: float) -> str:
     return f"{ratio:.2f} times faster than" if ratio > 1 else f"{1 / ratio:.2f} times slower than"
 
 
+def _is_baseline(result: Result) -> bool:
+    """True where the best is compared with the defaults."""
+    reference, baseline = result.reference, result.baseline
+    return reference is not None and baseline is not None and reference == baseline
+
+
 def _reference_name(result: Result) -> str:
     """The reference by name; where the baseline fails it is the first guess that worked."""
     reference, baseline = result.reference, result.baseline
-    if reference is None or reference.setting.is_baseline:
+    if reference is None or _is_baseline(result):
         return "your defaults"
     failed = baseline.failure if baseline is not None else None
     why = f", as your defaults failed ({failure(failed)})" if failed is not None else ""
     return f"{reference.setting}, the first guess that worked{why}"
+
+
+def stopped(found: Stopped) -> str:
+    """What is known of a launch that was stopped as it could not win."""
+    return f"stopped after {seconds(found.bound_s)}, heading for {seconds(found.projection_s)}"
 
 
 def times(ratio: float | None) -> str:

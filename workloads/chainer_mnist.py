@@ -126,7 +126,12 @@ def build_trainer(comm: Any, options: flags.TrainerOptions, own_train: Any, own_
         period = schedule.log_interval(*length, options.log_writes)
         # The inner trigger writes; `extend(LogReport(), trigger=...)` would leave it at an
         # epoch, and a shorter run without a log.
-        trainer.extend(extensions.LogReport(trigger=interval_or_end(period, length)))
+        trainer.extend(
+            extensions.LogReport(
+                trigger=interval_or_end(period, length),
+                postprocess=lambda entry: entry.update(epoch_detail=updater.epoch_detail),
+            )
+        )
         if not options.benchmark:
             extend_for_people(trainer)
     return trainer

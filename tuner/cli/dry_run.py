@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuner import render, space, wording
+from tuner import demand, render, space, wording
 from tuner.cli import console
 from tuner.exporters.header import one_line
 from tuner.exporters.json import dumps, spec_json
@@ -51,16 +51,19 @@ def script(
     size = space.size([knob for knob in spec.knobs if knob.name not in spec.fixed.as_dict()])
     most = wording.count(min(spec.trials, size), "setting")
     yield f"# with the search at most {most} of {size}"
+    left_out = demand.left_out(spec)
+    if left_out:
+        yield f"# {left_out}"
     for name, why in spec.left_out:
         yield one_line(f"# not tuned: {name}: {why}")
 
 
 def _launches(spec: StudySpec) -> list[tuple[Setting, Launch]]:
-    """The baseline and the guesses, each with a folder of its own."""
+    """The guesses and the baseline, in the order of a study, each with a folder of its own."""
     return [
         (
             setting,
             render.launch(spec, setting, OUTPUTS / str(number), environ=os.environ, cwd=Path.cwd()),
         )
-        for number, setting in enumerate((BASELINE, *space.guesses(spec)), start=1)
+        for number, setting in enumerate((*space.guesses(spec), BASELINE), start=1)
     ]

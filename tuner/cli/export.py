@@ -51,6 +51,7 @@ def command(
     """Export one study."""
     from tuner import exporters
     from tuner.cli import console, outfile, stored
+    from tuner.wording import comparison
 
     to_stdout = filename in (None, "-", "/dev/stdout")
     name = format_name or exporters.format_of("" if to_stdout else str(filename))
@@ -60,7 +61,7 @@ def command(
     for warning in export.warnings:
         console.warn(warning)
     if data.result.best is not None and data.keeps_defaults:
-        console.warn("nothing was faster than your defaults: this hands over the defaults")
+        console.warn(f"this hands over your defaults: {comparison(data.result)}")
     if to_stdout:  # opening /dev/stdout would cut off `>> FILE`
         sys.stdout.flush()
         sys.stdout.buffer.write(export.text.encode("utf-8", "surrogateescape"))

@@ -9,7 +9,7 @@ import click
 
 from tuner.cli.base import GroupedOption
 from tuner.errors import UsageError
-from tuner.units import parse_time_s
+from tuner.units import parse_share, parse_time_s
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -40,6 +40,26 @@ class Seconds(NumberType):
             where = param.opts[0] if param is not None else "time"
             raise UsageError(
                 f"{where}: not a positive time: {value!r}", "examples: 90, 90s, 1.5m, 2h"
+            ) from error
+
+
+class Percent(NumberType):
+    """A share in per cent: ``2%``, ``0.5 %``; gives 0.02, 0.005."""
+
+    name = "percent"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the text; anything but a percentage above 0 and below 100 is refused."""
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_share(str(value))
+        except ValueError as error:
+            where = param.opts[0] if param is not None else "percentage"
+            raise UsageError(
+                f"{where}: not a percentage between 0 % and 100 %: {value!r}", "examples: 2%, 0.5%"
             ) from error
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import Seconds, json_option, option
+from tuner.cli.options import Percent, Seconds, json_option, option
 from tuner.errors import NothingMeasuredError
 
 if TYPE_CHECKING:
@@ -43,6 +43,20 @@ if TYPE_CHECKING:
     help="End the search after 90, 90s or 10m of launches.",
 )
 @option(
+    "--until",
+    type=Percent(),
+    default=0.01,
+    metavar="PERCENT",
+    help="End it once going on is expected to gain less [1%].",
+)
+@option(
+    "--precision",
+    type=Percent(),
+    default=0.02,
+    metavar="PERCENT",
+    help="Tell contenders apart as far as this [2%].",
+)
+@option(
     "--trace",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -55,6 +69,8 @@ def command(
     trials: int,
     seed: int,
     budget: float | None,
+    until: float,
+    precision: float,
     trace: Path | None,
     as_json: bool,
 ) -> None:
@@ -62,19 +78,18 @@ def command(
     from tuner import replay
     from tuner.cli import outfile
     from tuner.exporters import Export
-    from tuner.search import Options, Search
 
     recorded = replay.load(surface)
-    search = Search(replay.space(recorded), Options(trials=trials, budget_s=budget), seed)
-    study = replay.play(recorded, search, seed)
+    asked = {"trials": trials, "budget_s": budget, "until": until, "precision": precision}
+    study = replay.play(recorded, replay.spec(recorded, seed=seed, options=asked), seed)
     if trace is not None:
-        lines = "\n".join(replay.trace.lines(recorded, study))
-        outfile.write(trace, Export(lines + "\n"))
+        outfile.write(trace, Export("\n".join(replay.trace.lines(study)) + "\n"))
     if as_json:
         _print_json(recorded, study)
     if study.best is None:
+        failure = study.result.baseline.failure if study.result.baseline else None
         raise NothingMeasuredError(
-            f"every launch failed: {study.failure or 'no reason is recorded'}",
+            f"every launch failed: {failure.reason if failure else 'no reason is recorded'}",
             "raise --trials or --budget",
         )
     if not as_json:
@@ -88,60 +103,35 @@ def _print_json(surface: Surface, study: Study) -> None:
     document = {
         "schema": "tuner.replay/1",
         "surface": surface.name,
-        **trace.summary(surface, study),
-        "ended": study.ended,
-        "launches": sum(step.ending is not None for step in study.steps),
-        "search_best_runs": study.search_s / surface.unit_s,
-        "confirm_best_runs": study.confirm_s / surface.unit_s,
+        **trace.summary(study),
+        "ended": study.result.reason,
+        "launches": len(study.searched),
+        "search_best_runs": study.result.search_s / surface.unit_s,
+        "confirm_best_runs": study.result.confirm_s / surface.unit_s,
         "regret": surface.regret(study.best),
     }
     sys.stdout.write(dumps(document))
 
 
 def _print_words(surface: Surface, study: Study) -> None:
-    from tuner.cli import console
-    from tuner.wording import count
-
-    assert study.best is not None
-    launches = [step for step in study.steps if step.ending is not None]
-    settings = len({step.setting for step in launches})
-    pairs = count(len(study.steps) - len(launches), "launch", "launches")
-    console.out(_claim(surface, study))
-    console.out(f"  best:     {_assigned(surface, study.best)}")
-    if study.export != study.best:
-        console.out(f"  export:   {_assigned(surface, study.export)}")
-    console.out(
-        f"  search:   {study.search_s / surface.unit_s:.1f} best runs"
-        f" ({count(len(launches), 'launch', 'launches')}, {count(settings, 'setting')});"
-        f" {_ENDED[study.ended]}"
-    )
-    console.out(f"  confirm:  {study.confirm_s / surface.unit_s:.1f} best runs ({pairs})")
-    console.out(f"  regret:   {100 * surface.regret(study.best):.1f} % (known on a surface only)")
-
-
-_ENDED = {
-    "trials": "ended by --trials",
-    "budget": "ended by --budget",
-    "converged": "ended as going on is expected to gain less than 1 %",
-    "exhausted": "ended as there is nothing else to try",
-}
-
-
-def _claim(surface: Surface, study: Study) -> str:
-    """The comparison in one line."""
     from tuner import wording
+    from tuner.cli import console
 
-    if study.verdict != "baseline fails":
-        if study.finding is None:
-            return "no significant gain: the defaults are the fastest that was found"
-        return wording.confirmed(study.finding, "the defaults")
-    why = f"the defaults fail ({study.failure or 'no reason is recorded'})"
-    if study.finding is None or study.reference is None:
-        return f"{why}; the first guess that worked is the fastest that was found"
-    guess = _assigned(surface, study.reference)
-    compared = wording.confirmed(study.finding, guess)
-    return f"{why}; compared with the first guess that worked: {compared}"
-
-
-def _assigned(surface: Surface, key: tuple[int | str, ...]) -> str:
-    return " ".join(f"{name}={value}" for name, value in surface.setting(key).items())
+    found = study.result
+    launches = study.searched
+    settings = len({launched.record.setting for launched in launches})
+    confirming = len(study.launches) - len(launches)
+    console.out(wording.comparison(found))
+    console.out(f"  best:     {study.best}")
+    if study.export != study.best:
+        console.out(f"  export:   {study.export}")
+    console.out(
+        f"  search:   {found.search_s / surface.unit_s:.1f} best runs"
+        f" ({wording.count(len(launches), 'launch', 'launches')},"
+        f" {wording.count(settings, 'setting')}); {found.reason}"
+    )
+    console.out(
+        f"  confirm:  {found.confirm_s / surface.unit_s:.1f} best runs"
+        f" ({wording.count(confirming, 'launch', 'launches')})"
+    )
+    console.out(f"  regret:   {100 * surface.regret(study.best):.1f} % (known on a surface only)")

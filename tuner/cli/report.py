@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 
-from tuner import render, space, wording
+from tuner import demand, render, space, wording
+from tuner.break_even import break_even
 from tuner.cli import console
 from tuner.exporters import ExportInput, table
-from tuner.model import Effect, Failed, Finished, JsonDict, Verdict
+from tuner.model import Effect, Failed, Finished, JsonDict, Measurement, Verdict
 from tuner.store.urls import display_url
 
 #: How each verdict is told.
@@ -36,10 +37,14 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
         console.out(console.heading(f"  best:      {wording.assigned(best, spec.knobs)}"))
     if not _is_said(data):
         console.out(console.wrapped(wording.comparison(result), " " * 13))
+    paid = break_even(result)
+    if paid is not None:
+        console.out(console.wrapped(wording.break_even(paid), " " * 13))
     told = knob_lines(data)
     _print_block("Knobs in the best run", effect_lines(data))
     _print_block("Knobs over all launches", told)
     _print_block("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out])
+    _print_block("Core budget", core_budget(data))
     if summary:
         _print_block("Failed launches (`tune show` has the logs)", failure_lines(data))
     _print_block("Notes", [note for note in result.notes if note not in told])
@@ -98,7 +103,7 @@ def print_settings(data: ExportInput) -> None:
         what = "your defaults" if found.setting.is_baseline else ""
         rows.append(
             [
-                "failed" if found.elapsed_s is None else wording.seconds(found.elapsed_s),
+                _time(found),
                 wording.times(table.speed_up(data, found)),
                 str(len(found.samples)),
                 *(wording.shortened(values.get(name, "-")) for name in names),
@@ -109,6 +114,15 @@ def print_settings(data: ExportInput) -> None:
     console.out(console.heading("Settings"))
     titles = ["time", "faster", "runs", *names, ""]
     console.print_table(titles, rows, right=set(range(3 + len(names))))
+    if any(found.stopped for found in data.measurements):
+        console.out("  ~ stopped, as it could not win: where it was going")
+
+
+def _time(found: Measurement) -> str:
+    """The median; of a setting that was only ever stopped where it was going."""
+    if found.elapsed_s is not None:
+        return wording.seconds(found.elapsed_s)
+    return f"~{wording.seconds(found.stopped.projection_s)}" if found.stopped else "failed"
 
 
 def print_importance(weights: dict[str, float]) -> None:
@@ -196,6 +210,11 @@ def _goes_without_saying(data: ExportInput, effect: Effect) -> bool:
 def left_out(data: ExportInput) -> list[tuple[str, str]]:
     """The knobs that are not tuned, each with the reason: before the study, and found in it."""
     return [*data.spec.left_out, *data.pooling.dropped]
+
+
+def core_budget(data: ExportInput) -> list[str]:
+    """What the space asks of the cores, and what is left out for asking too much."""
+    return [line for line in (demand.summary(data.spec), demand.left_out(data.spec)) if line]
 
 
 def inherited(data: ExportInput) -> dict[str, str]:

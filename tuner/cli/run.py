@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from tuner.cli import exits
 from tuner.cli.base import EXAMPLES, TuneCommand, tail
-from tuner.cli.options import KnobDomain, Seconds, json_option, option, storage_option
+from tuner.cli.options import KnobDomain, Percent, Seconds, json_option, option, storage_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +95,40 @@ _OUTPUT = "Output"
 @option("--seed", type=int, metavar="N", heading=_SPACE, help="Seed of the search [0].")
 @option("--trials", type=int, metavar="N", heading=_LIMITS, help="The most settings to try [50].")
 @option(
+    "--budget",
+    type=Seconds(),
+    metavar="TIME",
+    heading=_LIMITS,
+    help="End the search after 90, 90s or 10m of launches.",
+)
+@option(
+    "--until",
+    type=Percent(),
+    metavar="PERCENT",
+    heading=_LIMITS,
+    help="End it once going on is expected to gain less [1%].",
+)
+@option(
+    "--precision",
+    type=Percent(),
+    metavar="PERCENT",
+    heading=_LIMITS,
+    help="Tell the best settings apart as far as this [2%].",
+)
+@option(
+    "--oversubscribe",
+    type=float,
+    metavar="X",
+    heading=_SPACE,
+    help="Leave out what asks for more than X times the cores [4; with ranges of your own: none].",
+)
+@option(
+    "--confirm/--no-confirm",
+    default=None,
+    heading=_LIMITS,
+    help="Launch the best and the defaults in turn, for the proof [yes].",
+)
+@option(
     "--trial-limit",
     type=Seconds(),
     metavar="TIME",
@@ -164,6 +198,11 @@ def _spec(options: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
             mpirun_args=options["mpirun_args"],
             seed=options["seed"],
             trial_limit_s=options["trial_limit"],
+            budget_s=options["budget"],
+            until=options["until"],
+            precision=options["precision"],
+            oversubscribe=options["oversubscribe"],
+            confirm=options["confirm"],
             warm_ups=options["warm_ups"],
             objective=options["objective"],
             log=options["log"],

@@ -40,6 +40,7 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
             "importance": weights,
             "effects": [effect_json(effect) for effect in report.best_effects(data)],
             "left_out": dict(report.left_out(data)),
+            "core_budget": report.core_budget(data),
             "inherited": report.inherited(data),
             "failures": report.failures(data),
         }

@@ -46,5 +46,5 @@ def load(store: Store, study: str | None, *, detail: bool = True) -> ExportInput
 
     row = store.load(chosen(store, study))
     plan = Plan(row.spec, tuple(store.launches(row.name, detail=detail)), row.forgiven_until)
-    found = build(plan, store.url, row.state, row.reason)
+    found = build(plan, store.url, row.state, row.reason, row.best)
     return ExportInput(row.spec, found, plan.records, plan.pooling)

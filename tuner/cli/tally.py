@@ -8,7 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tuner import stats, wording
-from tuner.model import Effect, Failed, Finished, Progress, Purpose, Result, Setting, StudySpec
+from tuner.model import (
+    Effect,
+    Ending,
+    Failed,
+    Finished,
+    Progress,
+    Purpose,
+    Result,
+    Setting,
+    Stopped,
+    StudySpec,
+)
 from tuner.study.events import (
     Event,
     LaunchEnded,
@@ -19,6 +30,10 @@ from tuner.study.events import (
 
 #: How many of the latest launches the estimate of the time left is made of.
 RECENT = 8
+
+
+#: Why a setting is launched that was launched before.
+_AGAIN = {Purpose.REPEAT: "again", Purpose.CONFIRM: "in turn, to confirm"}
 
 
 @dataclass
@@ -88,7 +103,7 @@ class Tally:
             self.done = min(self.asked, self.done + 1)
         if isinstance(ending, Finished):
             self.iterations = ending.iterations
-        elif record.purpose is Purpose.BASELINE:
+        elif isinstance(ending, Failed) and record.purpose is Purpose.BASELINE:
             self.baseline_failed = True
         self.failures += isinstance(ending, Failed)
         measurement = event.measurement
@@ -97,20 +112,21 @@ class Tally:
                 self.baseline_s = measurement.elapsed_s
             if event.is_best:
                 self.best_s, self.best = measurement.elapsed_s, measurement.setting
-        time = "failed" if isinstance(ending, Failed) else wording.seconds(ending.elapsed_s)
-        self.last.append((time, self._ended_as(event)))
+        self.last.append((_time(ending), self._ended_as(event)))
 
     def _ended_as(self, event: LaunchEnded) -> str:
         """A launch that ended without its time, which stands in a column of its own."""
         ending = event.record.outcome.ending
         if isinstance(ending, Failed):
             return f"{self._ended_name(event)}: {wording.failure(ending)}"
+        if isinstance(ending, Stopped):
+            return f"{self._ended_name(event)}: {wording.stopped(ending)}"
         return self._ended_name(event) + _mark(event)
 
     def ended_line(self, event: LaunchEnded) -> str:
         """One launch that ended, in one line."""
         ending = event.record.outcome.ending
-        if isinstance(ending, Failed):
+        if not isinstance(ending, Finished):
             return self._ended_as(event)
         return f"{self._ended_name(event)}: {wording.seconds(ending.elapsed_s)}{_mark(event)}"
 
@@ -122,6 +138,8 @@ class Tally:
         """A launch by what it is for: ``your defaults``, ``warm-up``, or its setting."""
         if purpose is Purpose.WARM_UP:
             return "warm-up (not counted)"
+        if purpose in _AGAIN:
+            return f"{self.name(Purpose.SEARCH, setting, effects)} ({_AGAIN[purpose]})"
         if setting.is_baseline:
             return "your defaults"
         return wording.assigned(setting, self.spec.knobs if self.spec else (), effects)
@@ -146,6 +164,13 @@ class Tally:
         if self.best_s is None or self.baseline_s is None:
             return None
         return self.baseline_s / self.best_s
+
+
+def _time(ending: Ending) -> str:
+    """What came of a launch, for a narrow column."""
+    if isinstance(ending, Finished):
+        return wording.seconds(ending.elapsed_s)
+    return "stopped" if isinstance(ending, Stopped) else "failed"
 
 
 def _mark(event: LaunchEnded) -> str:

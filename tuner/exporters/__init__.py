@@ -45,19 +45,16 @@ class ExportInput:
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """Every setting that was launched, the fastest first, failures last."""
+        """Every setting that was launched: the fastest first, then stopped ones, then failures."""
         from tuner.stats import measurements
 
-        found = measurements(self.records, self.pooling.canonical)
-        return tuple(
-            sorted(
-                found, key=lambda m: (m.elapsed_s is None, m.elapsed_s or 0.0, m.setting.to_json())
-            )
-        )
+        return tuple(sorted(measurements(self.records, self.pooling.canonical), key=_rank))
 
     @property
     def best_setting(self) -> Setting:
-        """What is handed over: the best setting, the defaults where nothing was faster.
+        """What is handed over: the best setting, the defaults where nothing is proven faster.
+
+        Before the confirmation has ended, or without one, the medians decide.
 
         Raises:
             UsageError: Nothing was measured, so there is nothing to hand over.
@@ -68,16 +65,26 @@ class ExportInput:
                 f"study {self.spec.name} has no measured setting to export",
                 f"`tune show {self.spec.name}` lists why its launches failed",
             )
+        if self.result.export is not None:
+            return self.result.export
         reference = self.result.reference
         against_defaults = reference is not None and reference.setting.is_baseline
-        if against_defaults and self.spec.fixed.is_baseline and (self.result.ratio or 0.0) <= 1.0:
-            return BASELINE
-        return best.setting
+        ratio = self.result.ratio
+        keeps = against_defaults and ratio is not None and ratio <= 1.0
+        return BASELINE if keeps and self.spec.fixed.is_baseline else best.setting
 
     @property
     def keeps_defaults(self) -> bool:
         """True where the defaults were the fastest, so that the export changes nothing."""
         return self.best_setting.is_baseline
+
+
+def _rank(found: Measurement) -> tuple[int, float, str]:
+    if found.elapsed_s is not None:
+        return 0, found.elapsed_s, found.setting.to_json()
+    if found.stopped is not None:
+        return 1, found.stopped.projection_s, found.setting.to_json()
+    return 2, 0.0, found.setting.to_json()
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from tuner.model import (
     Choice,
     Domain,
     Effect,
+    Ending,
     Env,
-    Failed,
-    Finished,
     Flag,
     JsonDict,
     LaunchRecord,
@@ -98,6 +97,11 @@ def result_json(result: Result) -> JsonDict:
         "settings_failed": result.settings_failed,
         "launches_measured": result.launches_measured,
         "caps": plain(result.caps),
+        "verdict": None if result.conclusion is None else result.conclusion.value,
+        "finding": plain(result.finding),
+        "export": plain(result.export),
+        "search_s": plain(result.search_s),
+        "confirm_s": plain(result.confirm_s),
     }
 
 
@@ -123,12 +127,9 @@ def record_json(record: LaunchRecord) -> JsonDict:
     }
 
 
-def _ending_json(ending: Finished | Failed) -> JsonDict:
-    kind = "finished" if isinstance(ending, Finished) else "failed"
-    if isinstance(ending, Failed):
-        reason = {"kind": ending.kind.value, "reason": ending.reason, "log_tail": ending.log_tail}
-        return {"state": kind, **reason}
-    return {"state": kind, "elapsed_s": plain(ending.elapsed_s), "iterations": ending.iterations}
+def _ending_json(ending: Ending) -> JsonDict:
+    document: JsonDict = plain(ending)
+    return {"state": type(ending).__name__.lower(), **document}
 
 
 def effect_json(effect: Effect) -> JsonDict:

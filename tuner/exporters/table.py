@@ -15,7 +15,7 @@ def csv(data: ExportInput) -> Export:
     names = [knob.name for knob in data.spec.knobs]
     file = io.StringIO()
     table = writer.writer(file, lineterminator="\n")
-    table.writerow(["kind", *names, "elapsed_s", "runs", "launches", "ratio", "failure"])
+    table.writerow(["kind", *names, "elapsed_s", "runs", "launches", "ratio", "bound_s", "failure"])
     for measurement in data.measurements:
         values = measurement.setting.as_dict()
         ratio = speed_up(data, measurement)
@@ -27,6 +27,7 @@ def csv(data: ExportInput) -> Export:
                 len(measurement.samples),
                 measurement.launches,
                 "" if ratio is None else f"{ratio:.4f}",
+                "" if measurement.stopped is None else measurement.stopped.bound_s,
                 wording.failure(measurement.failure) if measurement.failure else "",
             ]
         )
@@ -56,6 +57,8 @@ def _against(data: ExportInput) -> str:
 def _row(data: ExportInput, measurement: Measurement) -> list[str]:
     values = measurement.setting.as_dict()
     note = wording.failure(measurement.failure) if measurement.failure else ""
+    if measurement.stopped is not None:
+        note = wording.stopped(measurement.stopped)
     if measurement.setting.is_baseline:
         note = ("your defaults " + note).strip()
     return [

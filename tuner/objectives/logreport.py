@@ -53,6 +53,19 @@ def check(entries: Sequence[JsonDict], key: str = CLOCK) -> tuple[list[Progress]
     return progress, value
 
 
+def epochs(entries: Sequence[JsonDict]) -> float | None:
+    """How many epochs the training did, where the log tells exactly; else ``None``.
+
+    ``epoch_detail`` of the last entry; or its ``epoch``, a count of whole ones, where the log
+    has an entry for each.
+    """
+    detail = entries[-1].get("epoch_detail")
+    if isinstance(detail, int | float) and not isinstance(detail, bool):
+        return float(detail) if math.isfinite(detail) and detail > 0 else None
+    counts = [entry.get("epoch") for entry in entries]
+    return float(len(counts)) if counts == list(range(1, len(counts) + 1)) else None
+
+
 def _progress(entry: JsonDict, where: str) -> Progress:
     iteration = entry.get("iteration")
     if type(iteration) is not int or iteration < 0:
@@ -157,12 +170,13 @@ class LogReport:
                 reason = f"the program ended but wrote no log {path}"
                 return Failed(FailureKind.NO_LOG, reason)
             path = version.path
-            progress, value = check(parse(self._read(version), path.suffix), self._spec.key)
+            entries = parse(self._read(version), path.suffix)
+            progress, value = check(entries, self._spec.key)
         except BadLogError as error:
             return Failed(FailureKind.BAD_LOG, f"the log {path} {error}")
         except OSError as error:
             return Failed(FailureKind.BAD_LOG, f"the log {path} cannot be read: {error.strerror}")
-        return Finished(value, progress[-1].iteration)
+        return Finished(value, progress[-1].iteration, epochs(entries))
 
     def _find(self, out_dir: Path) -> _Version | None:
         for path in self.names(out_dir):

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
 
-from tuner.racing import GoOn, Stop
-from tuner.replay.surface import Key, Surface
-from tuner.search.history import Ending
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Finished,
+    Outcome,
+    Progress,
+    Setting,
+    Stopped,
+)
+from tuner.pace import startup_s
+from tuner.racing import Judge
+from tuner.replay.surface import Run, Surface
 
 #: What the clean-up after a stopped launch takes, s.
 STOP_S = 0.5
@@ -19,22 +26,6 @@ ENTRIES = 20
 #: How often a running launch is judged between its log entries, s.
 TICK_S = 0.5
 
-#: (log so far, seconds since the launch, its start-up where the log has shown it) -> verdict.
-Judge = Callable[[list[tuple[int, float]], float, float | None], GoOn | Stop]
-
-
-@dataclass(frozen=True)
-class Played:
-    """What a launch came to, as far as a real one would have shown it."""
-
-    ending: Ending
-    wall_s: float
-    elapsed_s: float | None = None
-    startup_s: float | None = None  # None where no entry was seen
-    progress: tuple[tuple[int, float], ...] = ()
-    stop: Stop | None = None
-    reason: str = ""
-
 
 class VirtualMachine:
     """Runs one launch at a time; ``clock_s`` is the virtual time used so far."""
@@ -43,54 +34,48 @@ class VirtualMachine:
         self.surface, self.clock_s = surface, 0.0
         self._rng = random.Random(seed)
 
-    def launch(self, key: Key, judge: Judge | None) -> Played:
+    def launch(self, setting: Setting, judge: Judge | None) -> Outcome:
         """Draw one of the point's runs and follow it; without a judge it runs to its end."""
-        point = self.surface.points[key]
+        point = self.surface.points[self.surface.key(setting)]
+        log: tuple[Progress, ...] = ()
+        ending: Finished | Failed
         if point.fail_after_s is not None:
-            end_s, entries = point.fail_after_s, []
+            end_s = point.fail_after_s
+            ending = Failed(FailureKind.CRASHED, point.reason)
         else:
             run = self._rng.choice(point.runs)
-            end_s = run.startup_s + run.elapsed_s
-            entries = [
-                (run.startup_s + elapsed_s, (iteration, elapsed_s))
-                for iteration, elapsed_s in self._log(run.first_iteration_s, run.elapsed_s)
-            ]
-        played = _follow(entries, end_s, judge)
-        if played is None and point.fail_after_s is not None:
-            played = Played("failed", end_s, reason=point.reason)
-        elif played is None:
-            log = tuple(entry for _, entry in entries)
-            played = Played("finished", end_s, run.elapsed_s, run.startup_s, log)
-        self.clock_s += played.wall_s
-        return played
+            end_s, log = run.startup_s + run.elapsed_s, self._log(run)
+            ending = Finished(run.elapsed_s, self.surface.iterations)
+        outcome = None if judge is None else _stopped(log, end_s, judge)
+        if outcome is None:
+            outcome = Outcome(ending, end_s, int(isinstance(ending, Failed)), log)
+        self.clock_s += outcome.wall_s
+        return outcome
 
-    def _log(self, first_s: float, elapsed_s: float) -> list[tuple[int, float]]:
+    def _log(self, run: Run) -> tuple[Progress, ...]:
         """The entries of a run's log: linear after the first iteration."""
         n = self.surface.iterations
         steps = sorted({max(1, round(n * number / ENTRIES)) for number in range(1, ENTRIES + 1)})
-        pace_s = (elapsed_s - first_s) / max(1, n - 1)
-        return [(step, first_s + (step - 1) * pace_s) for step in steps]
+        pace_s = (run.elapsed_s - run.first_iteration_s) / max(1, n - 1)
+        times = [(step, run.first_iteration_s + (step - 1) * pace_s) for step in steps]
+        return tuple(Progress(step, time_s, run.startup_s + time_s) for step, time_s in times)
 
 
-def _follow(
-    entries: list[tuple[float, tuple[int, float]]], end_s: float, judge: Judge | None
-) -> Played | None:
-    """Judge a launch at each entry and each tick; ``None``: it came to its end by itself."""
-    if judge is None:
-        return None
-    seen: list[tuple[int, float]] = []
-    startup_s: float | None = None
+def _stopped(log: tuple[Progress, ...], end_s: float, judge: Judge) -> Outcome | None:
+    """Judge a launch at each entry and each tick; ``None``: it comes to its end by itself."""
+    seen = 0
     time_s = 0.0
     while True:
         tick_s = time_s + TICK_S
-        if len(seen) < len(entries) and entries[len(seen)][0] <= tick_s:
-            time_s, entry = entries[len(seen)]
-            seen.append(entry)
-            startup_s = time_s - entry[1]
+        coming_s = log[seen].seen_s if seen < len(log) else None
+        if coming_s is not None and coming_s <= tick_s:
+            time_s, seen = coming_s, seen + 1
         else:
             time_s = tick_s
         if time_s >= end_s - 1e-9:
             return None
-        verdict = judge(seen, time_s, startup_s)
-        if isinstance(verdict, Stop):
-            return Played("killed", time_s + STOP_S, None, startup_s, tuple(seen), verdict)
+        entries = log[:seen]
+        pairs = [(entry.iteration, entry.elapsed_s) for entry in entries]
+        verdict = judge(pairs, time_s, startup_s(entries))
+        if isinstance(verdict, Stopped):
+            return Outcome(verdict, time_s + STOP_S, None, entries)

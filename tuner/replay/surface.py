@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tuner.errors import UsageError, suggestion
-from tuner.model import Value
+from tuner.model import Setting, Value
 
 #: One value a knob, in the surface's order.
 Key = tuple[Value, ...]
@@ -52,9 +52,14 @@ class Surface:
     default: Key
     points: Mapping[Key, Point]
 
-    def setting(self, key: Key) -> dict[str, Value]:
-        """A setting with the names of its knobs."""
-        return dict(zip(self.knobs, key, strict=True))
+    def setting(self, key: Key) -> Setting:
+        """A point as a setting."""
+        return Setting.of(zip(self.knobs, key, strict=True))
+
+    def key(self, setting: Setting) -> Key:
+        """The inverse."""
+        values = setting.as_dict()
+        return tuple(values[name] for name in self.knobs)
 
     @property
     def best(self) -> Key:
@@ -66,9 +71,13 @@ class Surface:
         """The best point's median launch: what costs are counted in."""
         return statistics.median(r.startup_s + r.elapsed_s for r in self.points[self.best].runs)
 
-    def regret(self, key: Key | None) -> float:
+    def truth_s(self, setting: Setting | None) -> float | None:
+        """The median elapsed time of a setting; ``None`` where it fails, or there is none."""
+        return None if setting is None else self.points[self.key(setting)].truth_s
+
+    def regret(self, setting: Setting | None) -> float:
         """The truth of a setting over the best truth, minus 1; infinite where it fails."""
-        truth_s = self.points[key].truth_s if key is not None else None
+        truth_s = self.truth_s(setting)
         best_s = self.points[self.best].truth_s
         return math.inf if truth_s is None or best_s is None else truth_s / best_s - 1
 

@@ -3,48 +3,59 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any
 
-from tuner.replay.study import Step, Study
-from tuner.replay.surface import Key, Surface
+from tuner.model import Failed, Finished, Purpose, Setting
+from tuner.replay.study import Launched, Study
 
 
-def lines(surface: Surface, study: Study) -> Iterator[str]:
+def lines(study: Study) -> Iterator[str]:
     """The lines without their ends. Times in seconds, of the virtual clock."""
-    for step in study.steps:
-        yield json.dumps(_launch(surface, step), allow_nan=False)
-    yield json.dumps(summary(surface, study), allow_nan=False)
+    for launched in study.launches:
+        yield json.dumps(_launch(launched), allow_nan=False)
+    yield json.dumps(summary(study), allow_nan=False)
 
 
-def _launch(surface: Surface, step: Step) -> dict[str, Any]:
-    kind = {"phase": "confirm"} if step.ending is None else {"outcome": step.ending}
+def _launch(launched: Launched) -> dict[str, Any]:
+    ending = launched.record.outcome.ending
+    kind = {"phase": "confirm"}
+    if launched.record.purpose is not Purpose.CONFIRM:
+        outcomes = {Finished: "finished", Failed: "failed"}
+        kind = {"outcome": outcomes.get(type(ending), "killed")}
     return {
-        "t_s": _rounded(step.t_s),
-        "setting": surface.setting(step.setting),
+        "t_s": _rounded(launched.t_s),
+        "setting": launched.record.setting.as_dict(),
         **kind,
-        "elapsed_s": _rounded(step.elapsed_s),
-        "incumbent": _setting(surface, step.incumbent),
+        "elapsed_s": _rounded(elapsed_s(launched)),
+        "incumbent": _values(launched.incumbent),
     }
 
 
-def summary(surface: Surface, study: Study) -> dict[str, Any]:
+def elapsed_s(launched: Launched) -> float | None:
+    """The time of a launch; of a stopped one how long it had run for certain."""
+    ending = launched.record.outcome.ending
+    if isinstance(ending, Failed):
+        return None
+    return ending.elapsed_s if isinstance(ending, Finished) else ending.bound_s
+
+
+def summary(study: Study) -> dict[str, Any]:
     """The last line; the upper end of an "at least" is ``null``."""
     found = study.finding
     return {
-        "t_s": _rounded(study.search_s + study.confirm_s),
-        "best": _setting(surface, study.best),
-        "export": surface.setting(study.export),
+        "t_s": _rounded(study.launches[-1].t_s if study.launches else 0.0),
+        "best": _values(study.best),
+        "export": _values(study.export),
         "ratio": _rounded(found.ratio) if found else None,
         "interval": [_rounded(found.low), _rounded(found.high)] if found else None,
-        "verdict": study.verdict,
+        "verdict": study.conclusion.value,
     }
 
 
-def _setting(surface: Surface, key: Key | None) -> dict[str, Any] | None:
-    return None if key is None else surface.setting(key)
+def _values(setting: Setting | None) -> dict[str, Any] | None:
+    return None if setting is None else setting.as_dict()
 
 
 def _rounded(number: float | None) -> float | None:
-    return None if number is None or not math.isfinite(number) else round(number, 6)
+    return None if number is None else round(number, 6)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tuner.search import blas as _blas  # noqa: F401  NumPy is loaded there first
 from tuner.search.engine import Done, Launch, Options, Search
-from tuner.search.history import Observation, Pace
+from tuner.search.history import Observation
 from tuner.search.space import Key, KnobAxis, Space
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "Launch",
     "Observation",
     "Options",
-    "Pace",
     "Search",
     "Space",
 ]

@@ -52,7 +52,7 @@ class Options:
     trials: int = 50  # distinct settings
     budget_s: float | None = None  # of launches, wall time
     until: float = 0.01  # end once going on is expected to gain less than this share
-    oversubscription: float | None = None  # demand over cores still tried; None: no limit
+    precision: float = 0.02  # contenders are told apart as far as this share
     least_trials: int = 8  # before convergence counts
     baseline_factor: float = 3.0  # the baseline is cut at this multiple of the incumbent
     repeat_factor: float = 1.4  # a repeat at this multiple of its own estimate: an outlier
@@ -106,6 +106,7 @@ class Search:
         self.space, self.options, self.seed = space, options or Options(), seed
         self._grid = Grid(space)
         self._kernel = Kernel(self._grid, self.options.prior)
+        self._last: tuple[list[Observation], _State | None] = ([], None)
 
     def best(self, history: Sequence[Observation]) -> Key | None:
         """The setting to call best: the lowest shrunk mean among those that ran to the end."""
@@ -115,7 +116,8 @@ class Search:
     def next(self, history: Sequence[Observation]) -> Launch | Done:
         """The next launch, or why there is none."""
         budget_s = self.options.budget_s
-        if budget_s is not None and sum(seen.wall_s for seen in history) >= budget_s:
+        spent_s = sum(seen.wall_s for seen in history if seen.purpose != "confirm")
+        if budget_s is not None and spent_s >= budget_s:
             return Done("budget")
         state = self._state(history)
         guess = self._guess(state.groups)
@@ -131,6 +133,14 @@ class Search:
         return self._weigh(state, state.fit, state.best)
 
     def _state(self, history: Sequence[Observation]) -> _State:
+        """What the history comes to; the last one is kept, as it is asked for twice."""
+        known, state = self._last
+        if state is None or known != list(history):
+            state = self._made(history)
+            self._last = list(history), state
+        return replace(state, rng=np.random.default_rng([self.seed, len(history)]))
+
+    def _made(self, history: Sequence[Observation]) -> _State:
         groups = grouped(history)
         fitted = fit(self._kernel, groups, self.options.doubt, self.seed)
         best = incumbent(fitted, self._grid, self.options.caution) if fitted else None
@@ -144,7 +154,7 @@ class Search:
         """The first guess that was not launched yet and is not ruled out."""
         if len(groups) >= self.options.trials:
             return None
-        for key in self._grid.guesses():
+        for key in self.space.guesses:
             if key not in groups and not barred(self._grid, self._grid.rows([key]), groups)[0]:
                 return key
         return None
@@ -175,13 +185,13 @@ class Search:
         pick = int(np.argmax(pool.gain / pool.cost))
         gain = float(pool.gain[pick])
         full = len(state.groups) >= self.options.trials
-        if len(state.groups) >= self.options.least_trials and self._converged(
-            gain, self._hidden(pool, fitted, best, state.rng)
-        ):
+        all_tried = not (pool.gain[~pool.known] > 0).any()
+        enough = full or all_tried or len(state.groups) >= self.options.least_trials
+        if enough and self._converged(gain, self._hidden(pool, fitted, best, state.rng)):
             beside = None if full else self._beside(pool, best)
             if beside is not None:
                 return self._try(pool.rows[beside], state)
-            return Done("trials" if full else "converged")
+            return Done("trials" if full else "exhausted" if all_tried else "converged")
         if gain <= (self.options.until * 0.1 if full else 0.0):
             return Done("trials" if full else "exhausted")
         key = self._grid.key(pool.rows[pick])
@@ -231,9 +241,9 @@ class Search:
         launched = {tuple(row) for row in self._grid.rows(list(state.groups)).tolist()}
         known = np.array([tuple(row) in launched for row in rows.tolist()])
         out = barred(self._grid, rows, state.groups)
-        most = self.options.oversubscription
+        most = self.space.most_demand
         if most is not None:
-            out |= self._grid.demand(rows) > math.log2(max(most, 1e-9))
+            out |= self._grid.demand(rows) > math.log2(most) + 1e-9
         kept = ~out | known
         return rows[kept], known[kept]
 

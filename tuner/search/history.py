@@ -5,41 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
-from tuner.racing import Log, Noise
+from tuner.pace import Pace
+from tuner.racing import Noise
 from tuner.search.space import Key
 
 Ending = Literal["finished", "killed", "failed"]
-Purpose = Literal["guess", "baseline", "explore", "repeat"]
-
-
-@dataclass(frozen=True)
-class Pace:
-    """What a launch's log taught about logs of this job."""
-
-    first_entry: int  # its iteration
-    interval: int | None = None  # iterations between entries
-    warm_up_iterations: float | None = None  # what the first ones cost more, in later ones
-    cv: float | None = None  # the relative spread of one interval's time
-
-    @classmethod
-    def of(cls, progress: Log) -> Pace | None:
-        """Learn from a log; ``None`` from an empty one."""
-        if not progress:
-            return None
-        (first, first_s), (last, last_s) = progress[0], progress[-1]
-        if len(progress) < 2 or last_s <= first_s:
-            return cls(first)
-        pace = (last_s - first_s) / (last - first)
-        cv = None
-        if len(progress) >= 4:
-            paces = [(b_s - a_s) / (b - a) / pace for (a, a_s), (b, b_s) in pairwise(progress)]
-            cv = float(np.std(paces, ddof=1))
-        return cls(first, progress[1][0] - first, max(0.0, first_s / pace - first), cv)
+Purpose = Literal["guess", "baseline", "explore", "repeat", "confirm"]
 
 
 @dataclass(frozen=True)
@@ -125,7 +100,7 @@ def noise(history: Sequence[Observation], run_sd: float) -> Noise:
     if paces:
         learned = replace(
             learned,
-            first_entry=max(pace.first_entry for pace in paces),
+            first_entry=max(pace.first_look for pace in paces),
             interval=max(pace.interval or 0 for pace in paces) or None,
         )
     warm = [p.warm_up_iterations for p in paces if p.warm_up_iterations is not None]

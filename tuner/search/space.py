@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tuner.demand import UNASKED, asked_per_rank
 from tuner.knobs import Role
 from tuner.model import Value
 
@@ -62,12 +63,19 @@ class KnobAxis:
 
 @dataclass(frozen=True)
 class Space:
-    """The knobs, the host, and the point that the defaults come to, where that is known."""
+    """The knobs and the host.
+
+    ``baseline`` is the point that the defaults come to, where that is known; ``guesses`` are
+    the machine's, the more likely first; nothing is tried that asks for more than
+    ``most_demand`` times the cores.
+    """
 
     knobs: tuple[KnobAxis, ...]
     ranks_per_host: int
     cores: int
     baseline: Key | None = None
+    guesses: tuple[Key, ...] = ()
+    most_demand: float | None = None
 
     @property
     def size(self) -> int:
@@ -114,12 +122,12 @@ class Grid:
         """
         if not self.has_roles:
             return np.zeros(len(rows))
-        asked = {"threads": np.ones(len(rows)), "workers": np.zeros(len(rows))}
-        asked["worker_threads"] = np.ones(len(rows))
+        asked = {role: np.full(len(rows), float(number)) for role, number in UNASKED.items()}
         for j, knob in enumerate(self.space.knobs):
             if knob.role:
-                asked[knob.role] = self._numbers[j][rows[:, j]]
-        per_rank = asked["threads"] + asked["workers"] * np.maximum(1, asked["worker_threads"])
+                numbers = self._numbers[j][rows[:, j]]
+                asked[knob.role] = np.maximum(numbers, 0 if knob.role == "workers" else 1)
+        per_rank = asked_per_rank(**asked)
         asked_for = np.maximum(self.space.ranks_per_host * per_rank, 1)
         return np.asarray(np.log2(asked_for / self.space.cores))
 
@@ -149,19 +157,3 @@ class Grid:
         if octaves is None:
             return np.asarray(column != i, float)
         return np.asarray(np.abs(octaves[column] - octaves[i]))
-
-    def guesses(self) -> list[Key]:
-        """Counts at cores // ranks, then 1; the rest at its default, else its first value."""
-        per_rank = max(1, self.space.cores // self.space.ranks_per_host)
-        keys = [tuple(_guess(knob, n) for knob in self.space.knobs) for n in (per_rank, 1)]
-        return list(dict.fromkeys(keys))
-
-
-def _guess(knob: KnobAxis, count: int) -> Value:
-    numbers = [v for v in knob.values if isinstance(v, int)]
-    if knob.role and numbers:
-        wanted = 1 if knob.role == "worker_threads" else count
-        return max((v for v in numbers if 1 <= v <= wanted), default=min(numbers))
-    if knob.default is not None and knob.default in knob.values:
-        return knob.default
-    return knob.values[0]

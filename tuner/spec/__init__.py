@@ -5,31 +5,24 @@ The command line wins over the study file, and that over the defaults.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from tuner import command as templates
 from tuner import render, space
-from tuner.errors import UsageError
 from tuner.machine import this_machine
 from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec
 from tuner.spec import checks, naming, program, selection
+from tuner.spec.limits import first, limits, whole
 
 if TYPE_CHECKING:
     from tuner.study_file import StudyFile
 
-T = TypeVar("T")
-
-DEFAULT_TRIALS = 50
-DEFAULT_WARM_UPS = 1
 #: Ranks where nothing says how many and there is no GPU: the fewest that exchange anything.
 DEFAULT_RANKS = 2
-#: The largest seed that NumPy's generators take.
-MAX_SEED = 2**32 - 1
 
 #: (mpirun asked for, its extra arguments, path of the program, environment) -> the mpirun.
 FindLauncher = Callable[[str | None, Sequence[str], str, Mapping[str, str]], LauncherInfo]
@@ -49,6 +42,11 @@ class RunOptions:
     mpirun_args: tuple[str, ...] = ()
     seed: int | None = None
     trial_limit_s: float | None = None
+    budget_s: float | None = None
+    until: float | None = None
+    precision: float | None = None
+    oversubscribe: float | None = None
+    confirm: bool | None = None
     warm_ups: int | None = None
     objective: str | None = None
     log: str | None = None
@@ -96,18 +94,13 @@ def build_spec(
     template = _template(command, file, source)
     job = file.job if file.job and not typed else ()
     machine = machine or this_machine(environ=environ)
-    layout = Layout(_whole("--mpi-procs", options.ranks, file.mpi_procs, _ranks(machine)))
-    limits = {
-        "trials": _whole("--trials", options.trials, file.trials, DEFAULT_TRIALS),
-        "warm_ups": _whole("--warm-ups", options.warm_ups, file.warm_ups, DEFAULT_WARM_UPS, low=0),
-        "seed": _whole("--seed", options.seed, file.seed, 0, low=0, high=MAX_SEED),
-    }
+    layout = Layout(whole("--mpi-procs", options.ranks, file.mpi_procs, _ranks(machine)))
     chosen = selection.select(file, options, template, typed=typed)
     selection.check_job(job, chosen, source)
     checks.has_out(template, source)
     program_path = program.check(template, environ=environ, cwd=cwd)
     used = templates.placeholders((*template, *job))
-    mpirun = _first(options.mpirun, file.mpirun, None)
+    mpirun = first(options.mpirun, file.mpirun, None)
     mpirun_args = options.mpirun_args or file.mpirun_args
     launcher = find(mpirun, mpirun_args, program_path, environ)
     knobs = space.resolve(chosen.knobs, machine, layout, own=chosen.own)
@@ -122,38 +115,13 @@ def build_spec(
         fixed=chosen.fixed,
         job=program.resolved(job, template[0], program_path),
         objective=_objective(options, file),
-        trial_limit_s=_limit_s(options, file),
         left_out=chosen.left_out,
         source=source,
         folder=program.folder_of(template, job, cwd),
         interpreter=sys.executable if "python" in used else "",
         environment=tuple(render.recorded_environment(environ).items()),
-        **limits,
+        **limits(options, file, chosen.own),
     )
-
-
-def _first(typed: T | None, filed: T | None, default: T) -> T:
-    """The first that is given: the command line's, the study file's, the default."""
-    for value in (typed, filed):
-        if value is not None:
-            return value
-    return default
-
-
-def _whole(
-    option: str,
-    typed: int | None,
-    filed: int | None,
-    default: int,
-    *,
-    low: int = 1,
-    high: int | None = None,
-) -> int:
-    value = _first(typed, filed, default)
-    if value < low or (high is not None and value > high):
-        bounds = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise UsageError(f"{option} {value}: must be {bounds}.", f"For example {option} {low}.")
-    return value
 
 
 def _ranks(machine: Machine) -> int:
@@ -167,21 +135,14 @@ def _template(command: Sequence[str] | None, file: StudyFile, source: str) -> tu
     return words
 
 
-def _limit_s(options: RunOptions, file: StudyFile) -> float | None:
-    limit_s = _first(options.trial_limit_s, file.trial_limit_s, None)
-    if limit_s is not None and not (limit_s > 0 and math.isfinite(limit_s)):
-        raise UsageError(f"--trial-limit {limit_s:g}: must be above 0 s.", "Such as 90s or 5m.")
-    return limit_s
-
-
 def _objective(options: RunOptions, file: StudyFile) -> ObjectiveSpec:
     from tuner.objectives import objective_for
 
     entry, default = file.objective, ObjectiveSpec()
     spec = ObjectiveSpec(
-        kind=_first(options.objective, entry.kind, default.kind),
-        key=_first(None, entry.key, default.key),
-        filename=_first(options.log, entry.filename, default.filename),
+        kind=first(options.objective, entry.kind, default.kind),
+        key=first(None, entry.key, default.key),
+        filename=first(options.log, entry.filename, default.filename),
     )
     objective_for(spec)  # what it refuses is refused here, and not at the first launch
     return spec

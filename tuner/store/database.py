@@ -42,7 +42,7 @@ def connect(url: str, *, create: bool, busy_s: float = BUSY_S) -> Engine:
 
     Args:
         create: Make the file and the tables where they are missing, and check that they can
-            be written; otherwise nothing is written at all.
+            be written; otherwise nothing is written but what an older version's tables lack.
 
     Raises:
         UsageError: Missing, read-only, corrupt, not a database, on a network file system, of
@@ -116,13 +116,30 @@ def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
                 f"the database {display_url(url)} holds no studies of tune",
                 "Run tune first, or name another database with --storage FILE.",
             )
+        if version < schema.SCHEMA_VERSION:
+            _add_columns(engine)
+            _write_version(engine)
         return
     with engine.begin() as connection:
         for table in schema.metadata.sorted_tables:
             connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
             for index in table.indexes:
                 connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
+    if version is not None and version < schema.SCHEMA_VERSION:
+        _add_columns(engine)
     _write_version(engine)
+
+
+def _add_columns(engine: Engine) -> None:
+    """Bring the tables of an older version up to date: what came later may be null."""
+    with engine.begin() as connection:
+        for table in schema.metadata.sorted_tables:
+            there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+            for column in table.columns:
+                if column.name not in there:
+                    kind = column.type.compile(engine.dialect)
+                    name = f"{table.name} ADD COLUMN {column.name} {kind}"
+                    connection.execute(sa.text(f"ALTER TABLE {name}"))
 
 
 def _version(engine: Engine) -> int | None:

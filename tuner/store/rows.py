@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tuner.model import (
+    Conclusion,
     Effect,
     Ending,
     Failed,
     FailureKind,
+    Finding,
     Finished,
     JsonDict,
     LaunchRecord,
@@ -22,6 +24,7 @@ from tuner.model import (
     Purpose,
     Sample,
     Setting,
+    Stopped,
     StudySpec,
     StudyState,
 )
@@ -48,6 +51,7 @@ class StudyRow:
     created_at: str
     updated_at: str
     forgiven_until: int = 0
+    best: Setting | None = None  # what the search calls best so far
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class Summary:
     trials: int = 0
     launches: int = 0
     failures: int = 0
+    conclusion: Conclusion | None = None
+    finding: Finding | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,8 @@ class StudySummary:
     failures: int
     created_at: str
     updated_at: str
+    conclusion: Conclusion | None = None
+    finding: Finding | None = None
 
 
 def summary_columns(summary: Summary) -> dict[str, Any]:
@@ -89,6 +97,8 @@ def summary_columns(summary: Summary) -> dict[str, Any]:
         "trials": summary.trials,
         "launches": summary.launches,
         "failures": summary.failures,
+        "conclusion": None if summary.conclusion is None else summary.conclusion.value,
+        "finding": None if summary.finding is None else codec.dumps(summary.finding),
     }
 
 
@@ -107,6 +117,8 @@ def study_summary(row: Any) -> StudySummary:
         failures=row.failures,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        conclusion=None if row.conclusion is None else Conclusion(row.conclusion),
+        finding=None if row.finding is None else codec.loads(Finding, row.finding),
     )
 
 
@@ -121,6 +133,7 @@ def study_row(row: Any) -> StudyRow:
         created_at=row.created_at,
         updated_at=row.updated_at,
         forgiven_until=row.forgiven_until,
+        best=None if row.best_setting is None else Setting.from_json(row.best_setting),
     )
 
 
@@ -128,6 +141,7 @@ def launch_columns(record: LaunchRecord) -> dict[str, Any]:
     """A launch as columns of ``tune_launches``; its samples are rows of their own."""
     outcome = record.outcome
     failed = outcome.ending if isinstance(outcome.ending, Failed) else None
+    stopped = outcome.ending if isinstance(outcome.ending, Stopped) else None
     return {
         "number": record.number,
         "purpose": record.purpose.value,
@@ -143,24 +157,25 @@ def launch_columns(record: LaunchRecord) -> dict[str, Any]:
         "argv": codec.dumps(record.argv),
         "env": codec.dumps(record.env),
         "machine": codec.dumps(record.machine),
-        "progress": json.dumps([[p.iteration, p.elapsed_s] for p in outcome.progress]),
+        "progress": json.dumps([[p.iteration, p.elapsed_s, p.seen_s] for p in outcome.progress]),
         "observation": codec.dumps(outcome.observation),
         "effects": codec.dumps(outcome.effects),
+        "stopped": codec.dumps(stopped) if stopped else None,
     }
 
 
 #: The columns that are left out where only settings and times are asked for.
-DETAIL = frozenset({"progress", "observation"})
+DETAIL = frozenset({"observation"})
 
 
 def launch_record(row: Any, samples: list[Sample]) -> LaunchRecord:
     """The inverse of :func:`launch_columns`; the columns of ``DETAIL`` may be missing."""
-    detail = hasattr(row, "progress")
+    detail = hasattr(row, "observation")
     outcome = Outcome(
         ending=_ending(row, samples),
         wall_s=row.wall_s,
         exit_code=row.exit_code,
-        progress=_progress(row.progress) if detail else (),
+        progress=_progress(row.progress),
         observation=codec.loads(Observation, row.observation) if detail else Observation(),
         effects=codec.loads(tuple[Effect, ...], row.effects),
     )
@@ -179,14 +194,19 @@ def launch_record(row: Any, samples: list[Sample]) -> LaunchRecord:
 
 
 def _progress(text: str) -> tuple[Progress, ...]:
-    return tuple(Progress(int(iteration), float(time)) for iteration, time in json.loads(text))
+    return tuple(
+        Progress(int(iteration), float(elapsed_s), seen[0] if seen else None)
+        for iteration, elapsed_s, *seen in json.loads(text)
+    )
 
 
 def _ending(row: Any, samples: list[Sample]) -> Ending:
     if row.failure_kind is not None:
         return Failed(FailureKind(row.failure_kind), row.failure_reason or "", row.log_tail or "")
+    if row.stopped is not None:
+        return codec.loads(Stopped, row.stopped)
     # One window a launch today; of several, the last is the one that ended it.
-    return Finished(samples[-1].elapsed_s, samples[-1].iterations)
+    return Finished(samples[-1].elapsed_s, samples[-1].iterations, samples[-1].epochs)
 
 
 _machines: dict[str, Machine] = {}

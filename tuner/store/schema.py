@@ -7,8 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.types import TypeDecorator
 
-#: Raised by one with every change that an older ``tune`` cannot read.
-SCHEMA_VERSION = 1
+#: Raised by one with every change that an older ``tune`` cannot read. Columns that came later
+#: than the first version may be null: they are added to older tables.
+SCHEMA_VERSION = 2
 
 
 class SafeText(TypeDecorator[str]):
@@ -53,6 +54,8 @@ studies = sa.Table(
     sa.Column("trials", sa.Integer, nullable=False),
     sa.Column("launches", sa.Integer, nullable=False),
     sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("conclusion", sa.String(40)),  # null: not confirmed. Since version 2
+    sa.Column("finding", sa.Text),  # JSON; since version 2
 )
 
 launches = sa.Table(
@@ -70,15 +73,16 @@ launches = sa.Table(
     sa.Column("started_at", sa.String(40), nullable=False),
     sa.Column("wall_s", sa.Float, nullable=False),
     sa.Column("exit_code", sa.Integer),
-    sa.Column("failure_kind", sa.String(40)),  # null: it finished
+    sa.Column("failure_kind", sa.String(40)),  # null: it finished or was stopped
     sa.Column("failure_reason", SafeText),
     sa.Column("log_tail", SafeText),
     sa.Column("argv", sa.Text, nullable=False),  # JSON
     sa.Column("env", sa.Text, nullable=False),  # JSON, allowlisted names only
     sa.Column("machine", sa.Text, nullable=False),  # JSON
-    sa.Column("progress", sa.Text, nullable=False),  # JSON [[iteration, elapsed_s], …]
+    sa.Column("progress", sa.Text, nullable=False),  # JSON [[iteration, elapsed_s, seen_s], …]
     sa.Column("observation", sa.Text, nullable=False),  # JSON
     sa.Column("effects", sa.Text, nullable=False),  # JSON
+    sa.Column("stopped", sa.Text),  # JSON; null: it was not stopped. Since version 2
     sa.UniqueConstraint("study_id", "number"),
 )
 
@@ -89,4 +93,5 @@ samples = sa.Table(
     sa.Column("window", sa.Integer, primary_key=True),  # 0, 1, … within the launch
     sa.Column("elapsed_s", sa.Float, nullable=False),
     sa.Column("iterations", sa.Integer, nullable=False),
+    sa.Column("epochs", sa.Float),  # since version 2
 )

@@ -156,8 +156,8 @@ class Store:
     def launches(self, name: str, *, detail: bool = True) -> list[LaunchRecord]:
         """The launches of a study in the order they were made.
 
-        ``detail=False`` leaves out what each wrote and what was seen of its ranks (both are
-        empty then), which is most of the reading where there are thousands.
+        ``detail=False`` leaves out what was seen of its ranks (which is empty then): most of
+        the reading where there are thousands.
         """
         table = schema.launches
         columns = [c for c in table.c if detail or c.name not in rows.DETAIL]
@@ -167,7 +167,7 @@ class Store:
             by_launch: dict[int, list[Sample]] = defaultdict(list)
             joined = sa.select(schema.samples).join(table).where(mine)
             for row in connection.execute(joined.order_by(schema.samples.c.window)):
-                by_launch[row.launch_id].append(Sample(row.elapsed_s, row.iterations))
+                by_launch[row.launch_id].append(Sample(row.elapsed_s, row.iterations, row.epochs))
             query = sa.select(*columns).where(mine).order_by(table.c.number)
             found = connection.execute(query).all()
         with self._readable():
@@ -223,6 +223,7 @@ class Store:
                 "window": window,
                 "elapsed_s": sample.elapsed_s,
                 "iterations": sample.iterations,
+                "epochs": sample.epochs,
             }
             for window, sample in enumerate(record.outcome.samples)
         ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tuner import render, stats, wording
 from tuner.model import (
-    BASELINE,
     Cap,
     Failed,
     Finished,
@@ -22,6 +21,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.store.urls import display_url
+from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
 from tuner.study.plan import Plan
 
 if TYPE_CHECKING:
@@ -37,25 +37,41 @@ def result(store: Store, name: str) -> Result:
     """
     row = store.load(name)
     plan = Plan(row.spec, tuple(store.launches(name, detail=False)), row.forgiven_until)
-    return build(plan, store.url, row.state, row.reason)
+    return build(plan, store.url, row.state, row.reason, row.best)
 
 
-def build(plan: Plan, storage: str, state: StudyState, reason: str) -> Result:
-    """The result of these launches; of the database's URL only what may be shown.
+def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Setting | None) -> Result:
+    """The result of these launches.
 
-    The best is the fastest setting that the present spec allows; the baseline counts as one
-    unless something is fixed, which it cannot be.
+    Args:
+        plan: The launches.
+        storage: The database's URL; the result holds of it only what may be shown.
+        state: How far the study is.
+        reason: Why it ended.
+        best: What the search calls best; where the defaults were faster they are the best,
+            unless something is fixed, which they leave out.
     """
     measured = stats.measurements(plan.records, plan.pooling.canonical)
     by_setting = {m.setting: m for m in measured}
-    baseline = by_setting.get(BASELINE)
-    reference = _reference(plan, by_setting)
+    baseline = by_setting.get(plan.default)
+    proof = None if best is None or best not in by_setting else confirmation(plan, best)
+    done = (
+        proof is not None
+        and proof.next is None
+        and plan.spec.confirm
+        and (proof.finding is not None or state is StudyState.FINISHED)
+    )
+    reference = None
+    if proof is not None and proof.reference is not None:
+        reference = by_setting.get(proof.reference)
+    elif baseline is not None and baseline.elapsed_s is not None:
+        reference = baseline
     return Result(
         study=plan.spec.name,
         storage=display_url(storage),
         state=state,
         reason=reason,
-        best=stats.best(m for m in measured if _eligible(plan, m.setting)),
+        best=_best(plan, by_setting, best, proof),
         baseline=baseline,
         reference=reference,
         trials=plan.trials,
@@ -65,7 +81,26 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str) -> Result:
         settings_failed=plan.failed,
         launches_measured=sum(bool(r.outcome.samples) for r in stats.counted(plan.records)),
         caps=caps(plan.pooling, plan.records),
+        conclusion=proof.conclusion if proof and done else None,
+        finding=proof.finding if proof else None,
+        export=proof.export(plan) if proof and done else None,
+        search_s=search_s(plan),
+        confirm_s=confirm_s(plan),
     )
+
+
+def _best(
+    plan: Plan,
+    by_setting: Mapping[Setting, Measurement],
+    best: Setting | None,
+    proof: Confirmation | None,
+) -> Measurement | None:
+    """What the search calls best, or the defaults where they were measured to be faster."""
+    found = by_setting.get(best) if best is not None else None
+    baseline = by_setting.get(plan.default) if plan.spec.fixed.is_baseline else None
+    if proof is not None and proof.finding is not None:
+        return found
+    return stats.best(m for m in (found, baseline) if m is not None)
 
 
 def summary(found: Result) -> Summary:
@@ -79,6 +114,8 @@ def summary(found: Result) -> Summary:
         trials=found.trials,
         launches=found.launches,
         failures=found.failures,
+        conclusion=found.conclusion,
+        finding=found.finding,
     )
 
 
@@ -103,27 +140,6 @@ def caps(pooling: Pooling, records: Sequence[LaunchRecord]) -> tuple[Cap, ...]:
                 key = effect.knob, effect.observed
                 reasons[key] = min(reasons.get(key, effect.reason), effect.reason)
     return tuple(Cap(name, cap, reasons.get((name, cap), "")) for name, cap in pooling.caps.items())
-
-
-def _eligible(plan: Plan, setting: Setting) -> bool:
-    if setting.is_baseline:
-        return plan.spec.fixed.is_baseline
-    return plan.contains(setting)
-
-
-def _reference(plan: Plan, by_setting: dict[Setting, Measurement]) -> Measurement | None:
-    """The baseline, or the first setting that worked where the baseline fails."""
-    baseline = by_setting.get(BASELINE)
-    if baseline is not None and baseline.elapsed_s is not None:
-        return baseline
-    if baseline is None:
-        return None
-    worked = (
-        by_setting[plan.pooling.canonical(record.setting)]
-        for record in stats.counted(plan.records)
-        if record.outcome.samples
-    )
-    return next(worked, None)
 
 
 def _notes(plan: Plan) -> Sequence[str]:

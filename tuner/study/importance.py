@@ -9,7 +9,7 @@ import optuna
 from tuner import stats
 from tuner.model import Measurement
 from tuner.study.plan import Plan
-from tuner.study.sampler import distributions
+from tuner.study.told import distributions
 
 if TYPE_CHECKING:
     from tuner.store import Store

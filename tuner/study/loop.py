@@ -19,10 +19,11 @@ from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.store.urls import place, resolve_url
 from tuner.study import outputs as folders
+from tuner.study.course import Course, Stop, Tuning
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
 from tuner.study.interruption import Interruption, StudyInterrupted
-from tuner.study.plan import Plan, Stop, changes
+from tuner.study.plan import Plan, changes
 from tuner.study.projection import Projection
 from tuner.study.session import Cancelled, Session, TrialRunner
 
@@ -36,6 +37,7 @@ class Visit:
     folder: Path
     emit: Callable[[Event], None]
     stop: Interruption
+    course: Course
 
 
 def tune(
@@ -47,6 +49,7 @@ def tune(
     wait: bool = False,
     on_event: Callable[[Event], None] | None = None,
     run: TrialRunner | None = None,
+    course: Course | None = None,
 ) -> Result:
     """Find the fastest setting of a command; nothing is printed.
 
@@ -62,6 +65,7 @@ def tune(
         wait: Wait while another process measures on this host.
         on_event: Called with each :data:`tuner.study.events.Event`.
         run: Runs a launch; :func:`tuner.trial.run` where not given.
+        course: Says what comes next; search, then confirmation, where not given.
 
     Raises:
         UsageError: A name, database or folder that cannot be used, or a study that belongs
@@ -77,7 +81,7 @@ def tune(
     with ExitStack() as stack:
         stop = stack.enter_context(Interruption())
         store = stack.enter_context(Store.open(url, create=True))
-        visit = Visit(spec, store, folder, on_event or (lambda _: None), stop)
+        visit = Visit(spec, store, folder, on_event or (lambda _: None), stop, course or Tuning())
         if not fresh and (found := _finished(visit)) is not None:
             return found
         folders.prepare(folder)
@@ -111,11 +115,11 @@ def _finished(visit: Visit) -> Result | None:
         return None
     require_same(spec.name, row.identity, identity(spec))
     plan = Plan(spec, tuple(store.launches(spec.name, detail=False)), row.forgiven_until)
-    if changes(row.spec, spec) or not isinstance(plan.next(), Stop):
+    if changes(row.spec, spec) or not isinstance(visit.course.next(plan), Stop):
         return None
     if row.spec != spec:  # the job of an export, for one
         store.update_spec(spec)
-    found = build(plan, store.url, row.state, row.reason)
+    found = build(plan, store.url, row.state, row.reason, visit.course.best(plan))
     visit.emit(StudyStarted(spec, True, _measured(plan)))
     visit.emit(StudyEnded(found))
     return found
@@ -131,7 +135,9 @@ def _measure(visit: Visit, fresh: bool, run: TrialRunner) -> Result:
         died = before is not None and before.state is StudyState.RUNNING
         plan = _enter(visit, projection, before)
         plan = replace(plan, records=projection.reconcile(plan, thorough=died))
-        session = Session(plan, store, projection, visit.folder, run, visit.emit, visit.stop)
+        session = Session(
+            plan, store, projection, visit.folder, run, visit.emit, visit.stop, visit.course
+        )
         try:
             reason = session.measure()
         except (Cancelled, KeyboardInterrupt) as error:
@@ -194,7 +200,7 @@ def _take_up(visit: Visit, row: StudyRow) -> Plan:
         forgiven = max((record.number for record in records), default=0)
         store.forgive(spec.name, forgiven)
     plan = Plan(spec, records, forgiven)
-    so_far = build(plan, visit.store.url, row.state, row.reason)
+    so_far = build(plan, visit.store.url, row.state, row.reason, visit.course.best(plan))
     visit.emit(StudyStarted(spec, True, _measured(plan), so_far))
     for text in changes(row.spec, spec):
         visit.emit(Note(text))

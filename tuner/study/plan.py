@@ -1,15 +1,12 @@
-"""What to do next: a pure function of the spec and of the launches so far.
-
-So an interrupted study goes on as if nothing had happened, whoever runs it.
-"""
+"""Where a study stands: what its launches come to under the present spec. Pure."""
 
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 
 from tuner import space, stats
 from tuner.model import (
@@ -29,25 +26,6 @@ from tuner.pooling import Pooling
 #: So many failures in a row, with nothing measured, end the study: the cause is not a setting.
 GIVE_UP_AFTER = 5
 
-#: Draws before the settings that are left are listed instead. In a space where most settings
-#: are left a draw hits one almost surely; where few are left, listing them is cheap.
-DRAWS = 64
-
-
-@dataclass(frozen=True)
-class Step:
-    """The next launch; ``setting`` is ``None`` where the sampler is to be asked."""
-
-    purpose: Purpose
-    setting: Setting | None
-
-
-@dataclass(frozen=True)
-class Stop:
-    """Nothing more to do, and why."""
-
-    reason: str
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -56,11 +34,13 @@ class Plan:
     ``records`` are judged by :func:`tuner.stats.judged`, whatever was handed in.
     ``forgiven_until`` is the number of the last launch whose failure is forgotten: where
     nothing at all had worked, the fault was not the setting's, and a new run tries again.
+    ``baseline`` is the setting that the defaults come to, where that is known.
     """
 
     spec: StudySpec
     records: tuple[LaunchRecord, ...]
     forgiven_until: int = 0
+    baseline: Setting | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "records", stats.judged(self.records))
@@ -73,16 +53,32 @@ class Plan:
     @cached_property
     def tried(self) -> frozenset[Setting]:
         """Canonical settings that were measured, or failed."""
-        return frozenset(self.pooling.canonical(record.setting) for record in self._valid)
+        return frozenset(self.pooling.canonical(record.setting) for record in self.valid)
 
     @cached_property
-    def _valid(self) -> tuple[LaunchRecord, ...]:
+    def valid(self) -> tuple[LaunchRecord, ...]:
         """The launches that say something of their setting."""
         return tuple(
             record
             for record in stats.counted(self.records)
             if record.number > self.forgiven_until or record.outcome.samples
         )
+
+    @cached_property
+    def confirming(self) -> tuple[LaunchRecord, ...]:
+        """The launches of the confirmation, as long as no search came after them."""
+        last = takewhile(lambda record: record.purpose is Purpose.CONFIRM, reversed(self.valid))
+        return tuple(reversed(list(last)))
+
+    @cached_property
+    def searched(self) -> tuple[LaunchRecord, ...]:
+        """The launches that the search has to go by: all before the confirmation."""
+        return self.valid[: len(self.valid) - len(self.confirming)]
+
+    @property
+    def default(self) -> Setting:
+        """How the launches of the defaults are called."""
+        return BASELINE if self.baseline is None else self.baseline
 
     @cached_property
     def knobs(self) -> tuple[Knob, ...]:
@@ -119,7 +115,7 @@ class Plan:
     @cached_property
     def _present(self) -> tuple[LaunchRecord, ...]:
         """The launches whose setting the present spec allows."""
-        return tuple(r for r in self._valid if self.contains(self.pooling.canonical(r.setting)))
+        return tuple(r for r in self.valid if self.contains(self.pooling.canonical(r.setting)))
 
     @cached_property
     def trials(self) -> int:
@@ -130,7 +126,7 @@ class Plan:
     def failed(self) -> int:
         """Those of the trials that have no time, alone or with what comes to the same."""
         canonical = self.pooling.canonical
-        worked = {canonical(record.setting) for record in self._valid if record.outcome.samples}
+        worked = {canonical(record.setting) for record in self.valid if record.outcome.samples}
         return stats.trials(r for r in self._present if canonical(r.setting) not in worked)
 
     @cached_property
@@ -148,40 +144,17 @@ class Plan:
         """True where the (canonical) setting can be chosen under the present spec."""
         return space.contains(self.knobs, self.spec.fixed, setting)
 
-    def next(self) -> Step | Stop:
-        """The next launch, warm-ups aside."""
-        if BASELINE not in self.tried:
-            return Step(Purpose.BASELINE, BASELINE)
-        if self.trials >= self.spec.trials:
-            return Stop(f"{self.trials} of {self.spec.trials} trials were made")
-        for guess in space.guesses(self.spec):
-            setting = self.pooling.canonical(guess)
-            if self.contains(setting) and setting not in self.tried:
-                return Step(Purpose.GUESS, setting)
-        if sum(self.contains(setting) for setting in self.tried) >= self.size:
-            return Stop(self._exhausted())
-        return Step(Purpose.SEARCH, None)
-
-    def _exhausted(self) -> str:
+    def exhausted(self) -> str:
+        """Why a search ends that has tried all there is."""
         if self.size == 0:
             return "no knob is left to tune"
         done = "tried" if self.failed else "measured"
         if self.size == 1:
             return f"the only setting of the space was {done}"
+        if self.trials < self.size:
+            return "all settings that are not ruled out were tried"
         which = "both" if self.size == 2 else f"all {self.size}"
         return f"{which} settings of the space were {done}"
-
-    def unmeasured(self, rng: random.Random) -> Setting:
-        """Any setting that was not tried; the space must hold one."""
-        for _ in range(DRAWS):
-            drawn = Setting.of({name: rng.choice(values) for name, values in self.distinct})
-            if drawn not in self.tried:
-                return drawn
-        return rng.choice([setting for setting in self._all() if setting not in self.tried])
-
-    def _all(self) -> Iterator[Setting]:
-        pairs = zip(self.knobs, self.distinct, strict=True)
-        return space.points([replace(knob, domain=Choice(values)) for knob, (_, values) in pairs])
 
     def expected_iterations(self) -> int | None:
         """How far a full launch gets: as far as the longest one so far."""
@@ -189,7 +162,7 @@ class Plan:
 
     def fruitless(self) -> tuple[LaunchRecord, ...]:
         """The launches of a study in which nothing has worked; empty where something has."""
-        return () if any(record.outcome.samples for record in self._valid) else self._valid
+        return () if any(record.outcome.samples for record in self.valid) else self.valid
 
     def fruitless_trials(self) -> tuple[LaunchRecord, ...]:
         """The trials in the present space if none of them worked; empty where one has."""
@@ -218,6 +191,7 @@ def changes(old: StudySpec, new: StudySpec) -> list[str]:
         ("fixed", str(old.fixed), str(new.fixed)),
         ("time limit", old.trial_limit_s, new.trial_limit_s),
         ("seed", old.seed, new.seed),
+        ("oversubscription", old.oversubscription, new.oversubscription),
     ):
         if was != now:
             texts.append(f"{label}: {_none(was)} -> {_none(now)}")

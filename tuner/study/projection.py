@@ -20,7 +20,7 @@ from tuner.model import LaunchRecord
 from tuner.store.failures import translated
 from tuner.store.urls import display_url
 from tuner.study.attach import open_storage
-from tuner.study.sampler import LAUNCH, as_trial, distributions, is_told
+from tuner.study.told import LAUNCH, as_trial, distributions, is_told, state_of
 
 if TYPE_CHECKING:
     from tuner.store import Store
@@ -140,9 +140,9 @@ def _agrees(plan: Plan) -> bool:
 
 
 def _contradicted(plan: Plan, told: dict[object, FrozenTrial]) -> bool:
-    """True where a trial that failed was told of as measured, or the other way round."""
+    """True where a launch that failed was told of as measured, or the other way round."""
     return any(
-        (told[record.number].state is TrialState.COMPLETE) != bool(record.outcome.samples)
+        told[record.number].state is not state_of(record)
         for record in plan.records
         if record.number in told
     )

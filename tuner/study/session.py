@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from tuner import render, stats
 from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.model import (
-    BASELINE,
     Failed,
     FailureKind,
     Launch,
@@ -25,13 +24,14 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
+from tuner.racing import Judge
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.study import outputs
+from tuner.study.course import Course, Step, Stop
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, first_failure, inherited_note, summary
-from tuner.study.plan import GIVE_UP_AFTER, Plan, Step, Stop, all_over_the_limit
-from tuner.study.sampler import Search
+from tuner.study.plan import GIVE_UP_AFTER, Plan, all_over_the_limit
 
 if TYPE_CHECKING:
     from tuner.store import Store
@@ -50,6 +50,7 @@ class TrialRunner(Protocol):
         expected_iterations: int | None,
         on_progress: Callable[[Progress], None] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
+        judge: Judge | None = None,
     ) -> Outcome: ...
 
 
@@ -68,8 +69,8 @@ class Session:
     run: TrialRunner
     emit: Callable[[Event], None]
     cancelled: Callable[[], bool]
+    course: Course
     clock: Callable[[], float] = time.monotonic
-    _search: Search = field(default_factory=Search)
     _said: set[str] = field(default_factory=set)
 
     @property
@@ -79,10 +80,10 @@ class Session:
 
     def result(self, state: StudyState, reason: str) -> Result:
         """Where the study stands."""
-        return build(self.plan, self.store.url, state, reason)
+        return build(self.plan, self.store.url, state, reason, self.course.best(self.plan))
 
     def measure(self) -> str:
-        """Launch until the plan says stop.
+        """Launch until the course ends.
 
         Returns:
             Why it ended.
@@ -92,9 +93,9 @@ class Session:
             NothingMeasuredError, LimitReachedError: There is no hope.
         """
         warm = False
-        while not isinstance(step := self.plan.next(), Stop):
+        while not isinstance(step := self.course.next(self.plan), Stop):
             if not warm:
-                self._warm_up()
+                self._warm_up(step)
                 warm = True
             self._note_what_is_new(step)
             self._launch(step)
@@ -105,16 +106,16 @@ class Session:
         assert isinstance(step, Stop)
         return step.reason
 
-    def _warm_up(self) -> None:
+    def _warm_up(self, step: Step) -> None:
         """Fill the caches: a cold one is not the fault of the setting that comes first.
 
-        A new study warms up with the baseline. A continued one does it once, with the best
-        setting so far: the machine may have been started anew, and that one is the quickest.
+        A new study warms up with what it launches first. A continued one does it once, with the
+        best setting so far: the machine may have been started anew, and that one is the quickest.
         """
-        best = self.result(StudyState.RUNNING, "").best
+        best = self.course.best(self.plan)
         times = self.spec.warm_ups if best is None else min(1, self.spec.warm_ups)
         for _ in range(times):
-            self._launch(Step(Purpose.WARM_UP, best.setting if best else BASELINE))
+            self._launch(Step(Purpose.WARM_UP, step.setting if best is None else best))
 
     def _note_what_is_new(self, step: Step) -> None:
         notes = [*dropped_notes(self.plan), *self.plan.pooling.notes]
@@ -131,21 +132,21 @@ class Session:
     def _launch(self, step: Step) -> None:
         if self.cancelled():
             raise Cancelled
-        setting = self._search.propose(self.plan) if step.setting is None else step.setting
         number = max((record.number for record in self.plan.records), default=0) + 1
-        record = self._run(number, step.purpose, setting)
+        record = self._run(number, step)
         self._report(*self._save(record))
         if stats.was_interrupted(record):
             raise Cancelled
 
-    def _run(self, number: int, purpose: Purpose, setting: Setting) -> LaunchRecord:
+    def _run(self, number: int, step: Step) -> LaunchRecord:
+        purpose, setting = step.purpose, step.setting
         folder = outputs.launch_folder(self.folder, number)
         trial = self.plan.trials + 1 if purpose in stats.TRIALS else None
         self.emit(LaunchStarted(number, purpose, setting, trial, self.plan.most_trials))
         cwd = Path(self.spec.folder or Path.cwd())
         launch = render.launch(self.spec, setting, folder, environ=os.environ, cwd=cwd)
         started_at = now()
-        outcome = self._outcome(number, launch, setting)
+        outcome = self._outcome(number, launch, step)
         return LaunchRecord(
             number=number,
             purpose=purpose,
@@ -158,16 +159,17 @@ class Session:
             machine=self.spec.machine,
         )
 
-    def _outcome(self, number: int, launch: Launch, setting: Setting) -> Outcome:
+    def _outcome(self, number: int, launch: Launch, step: Step) -> Outcome:
         started_s = self.clock()
         try:
             return self.run(
                 launch,
                 spec=self.spec,
-                setting=setting,
+                setting=step.setting,
                 expected_iterations=self.plan.expected_iterations(),
                 on_progress=lambda progress: self.emit(LaunchProgress(number, progress)),
                 cancelled=self.cancelled,
+                judge=step.judge,
             )
         except KeyboardInterrupt:  # asked twice; the runner has ended the trial
             failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
@@ -182,7 +184,8 @@ class Session:
     def _save(self, record: LaunchRecord) -> tuple[LaunchRecord, Result]:
         """Commit the launch; only then does Optuna, or anybody else, hear of it."""
         plan = replace(self.plan, records=(*self.plan.records, record))
-        found = build(plan, self.store.url, StudyState.RUNNING, "")
+        best = self.course.best(plan)
+        found = build(plan, self.store.url, StudyState.RUNNING, "", best)
         try:
             self.store.add(self.spec.name, record, summary(found))
         except TunerError as error:

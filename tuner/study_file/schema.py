@@ -17,7 +17,7 @@ from tuner import knobs as table
 from tuner import space
 from tuner.errors import UsageError
 from tuner.model import Choice, Domain, Env, Flag, Knob, LauncherOption, Value
-from tuner.units import parse_time_s
+from tuner.units import parse_share, parse_time_s
 
 # --- kinds of values -----------------------------------------------------------------------
 
@@ -65,11 +65,27 @@ def _seconds(value: object) -> float:
         raise PydanticCustomError("seconds", message) from error
 
 
+def _share(value: object) -> float:
+    """``"2%"`` as 0.02."""
+    try:
+        return parse_share(value if isinstance(value, str) else "")
+    except ValueError as error:
+        raise PydanticCustomError("share", 'must be a percentage, such as "2%"') from error
+
+
+def _number(value: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 1:
+        return float(value)
+    raise PydanticCustomError("number", "must be a number of at least 1")
+
+
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 AnyValue = Annotated[Any, BeforeValidator(_value)]
 Values = Annotated[tuple[Any, ...], BeforeValidator(_values)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
+Share = Annotated[float, BeforeValidator(_share)]
+Number = Annotated[float, BeforeValidator(_number)]
 
 
 # --- the model -----------------------------------------------------------------------------
@@ -146,6 +162,11 @@ class StudyFile(_Table):
     mpirun_args: Words = ()
     mpi_procs: int | None = Field(default=None, ge=1)
     trials: int | None = Field(default=None, ge=1)
+    budget_s: Seconds | None = None
+    until: Share | None = None
+    precision: Share | None = None
+    oversubscription: Number | None = None
+    confirm: bool | None = None
     warm_ups: int | None = Field(default=None, ge=0)
     trial_limit_s: Seconds | None = None
     seed: int | None = Field(default=None, ge=0, lt=2**32)

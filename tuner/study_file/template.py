@@ -25,6 +25,11 @@ command = "python train.py --epoch 1 --out {out} --loaderjob {iterator_workers}"
 
 mpi_procs = 8          # ranks                                   --mpi-procs
 trials = 50            # the most settings to try                --trials
+#budget_s = "10m"      # ends the search after this time         --budget
+#until = "1%"          # or once going on should gain less       --until
+#precision = "2%"      # settings are told apart as far as this  --precision
+#oversubscription = 4  # the most cores asked for, in multiples  --oversubscribe
+#confirm = false       # leave out the proof                     --no-confirm
 #trial_limit_s = "5m"  # a launch that takes longer has failed   --trial-limit
 #warm_ups = 1          # launches thrown away at the start       --warm-ups
 #seed = 0              # of the search                           --seed

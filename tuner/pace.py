@@ -1,0 +1,59 @@
+"""What a launch's log teaches about the logs of its job. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from tuner.model import Progress
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a job logs.
+
+    ``first_look`` and ``interval`` are iterations as they could be seen: a program may keep
+    entries back, and write many at once or all at its end.
+    """
+
+    first_look: int  # the last iteration that the first look with entries showed
+    interval: int | None = None  # the most iterations between two looks that showed new ones
+    warm_up_iterations: float | None = None  # what the first ones cost more, in later ones
+    cv: float | None = None  # the relative spread of one interval's time
+
+    @classmethod
+    def of(cls, progress: Sequence[Progress]) -> Pace | None:
+        """Learn from a log; ``None`` from an empty one."""
+        if not progress:
+            return None
+        shown = [list(entries)[-1].iteration for _, entries in groupby(progress, _seen)]
+        interval = max((b - a for a, b in pairwise(shown)), default=None)
+        first, last = progress[0], progress[-1]
+        if last.iteration <= first.iteration or last.elapsed_s <= first.elapsed_s:
+            return cls(shown[0], interval)
+        pace = (last.elapsed_s - first.elapsed_s) / (last.iteration - first.iteration)
+        steps = [
+            (b.elapsed_s - a.elapsed_s) / (b.iteration - a.iteration) / pace
+            for a, b in pairwise(progress)
+            if b.iteration > a.iteration
+        ]
+        cv = statistics.stdev(steps) if len(steps) >= 3 else None
+        return cls(shown[0], interval, max(0.0, first.elapsed_s / pace - first.iteration), cv)
+
+
+def _seen(entry: Progress) -> float:
+    """What entries of one look have in common; where no look is known each had its own."""
+    return entry.iteration if entry.seen_s is None else entry.seen_s
+
+
+def startup_s(progress: Sequence[Progress]) -> float | None:
+    """Seconds from the launch to the zero of the program's own clock; ``None`` before an entry.
+
+    Of the entries that the first look showed the last is the closest to the moment.
+    """
+    if not progress or progress[0].seen_s is None:
+        return None
+    last = [entry for entry in progress if entry.seen_s == progress[0].seen_s][-1]
+    return max(0.0, progress[0].seen_s - last.elapsed_s)

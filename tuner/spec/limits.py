@@ -1,0 +1,112 @@
+"""How much is measured: the figures of a study that the command line or the study file may set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, TypedDict, TypeVar
+
+from tuner.demand import OVERSUBSCRIPTION
+from tuner.errors import UsageError
+from tuner.knobs import ROLES
+
+if TYPE_CHECKING:
+    from tuner.spec import RunOptions
+    from tuner.study_file import StudyFile
+
+T = TypeVar("T")
+
+DEFAULT_TRIALS = 50
+DEFAULT_WARM_UPS = 1
+DEFAULT_UNTIL = 0.01
+DEFAULT_PRECISION = 0.02
+#: The largest seed that NumPy's generators take.
+MAX_SEED = 2**32 - 1
+
+
+class Limits(TypedDict):
+    """Fields of :class:`tuner.model.StudySpec`."""
+
+    trials: int
+    budget_s: float | None
+    until: float
+    precision: float
+    oversubscription: float | None
+    confirm: bool
+    warm_ups: int
+    trial_limit_s: float | None
+    seed: int
+
+
+def limits(options: RunOptions, file: StudyFile, own: AbstractSet[str]) -> Limits:
+    """Merge and check them.
+
+    Args:
+        options: The command line.
+        file: The study file.
+        own: The knobs whose values the user named: where one of them asks for cores nothing is
+            left out for asking for too many, unless that is asked for too.
+
+    Raises:
+        UsageError: A figure that makes no sense.
+    """
+    bound = None if own & ROLES.keys() else OVERSUBSCRIPTION
+    over = first(options.oversubscribe, file.oversubscription, bound)
+    if over is not None and not (over >= 1 and math.isfinite(over)):
+        raise UsageError(f"--oversubscribe {over:g}: must be at least 1.", "Such as 2 or 4.")
+    return Limits(
+        trials=whole("--trials", options.trials, file.trials, DEFAULT_TRIALS),
+        budget_s=_time_s("--budget", options.budget_s, file.budget_s),
+        until=_share("--until", options.until, file.until, DEFAULT_UNTIL),
+        precision=_share("--precision", options.precision, file.precision, DEFAULT_PRECISION),
+        oversubscription=over,
+        confirm=first(options.confirm, file.confirm, True),
+        warm_ups=whole("--warm-ups", options.warm_ups, file.warm_ups, DEFAULT_WARM_UPS, low=0),
+        trial_limit_s=_time_s("--trial-limit", options.trial_limit_s, file.trial_limit_s),
+        seed=whole("--seed", options.seed, file.seed, 0, low=0, high=MAX_SEED),
+    )
+
+
+def first(typed: T | None, filed: T | None, default: T) -> T:
+    """The first that is given: the command line's, the study file's, the default."""
+    for value in (typed, filed):
+        if value is not None:
+            return value
+    return default
+
+
+def whole(
+    option: str,
+    typed: int | None,
+    filed: int | None,
+    default: int,
+    *,
+    low: int = 1,
+    high: int | None = None,
+) -> int:
+    """A whole number of at least ``low``.
+
+    Raises:
+        UsageError: It is smaller, or larger than ``high``.
+    """
+    value = first(typed, filed, default)
+    if value < low or (high is not None and value > high):
+        bounds = f"at least {low}" if high is None else f"between {low} and {high}"
+        raise UsageError(f"{option} {value}: must be {bounds}.", f"For example {option} {low}.")
+    return value
+
+
+def _time_s(option: str, typed: float | None, filed: float | None) -> float | None:
+    time_s = first(typed, filed, None)
+    if time_s is not None and not (time_s > 0 and math.isfinite(time_s)):
+        raise UsageError(f"{option} {time_s:g}: must be above 0 s.", "Such as 90s or 5m.")
+    return time_s
+
+
+def _share(option: str, typed: float | None, filed: float | None, default: float) -> float:
+    share = first(typed, filed, default)
+    if not 0 < share < 1:
+        raise UsageError(
+            f"{option} {100 * share:g}%: must lie between 0 % and 100 %.", "Such as 1%."
+        )
+    return share

@@ -1,0 +1,178 @@
+"""How far the proof is: the best and the reference, launched in turn. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tuner import confirm
+from tuner.confirm import Next, Run, Seen, Side
+from tuner.model import (
+    Conclusion,
+    Failed,
+    Finding,
+    Finished,
+    LaunchRecord,
+    Purpose,
+    Setting,
+    Stopped,
+)
+from tuner.pace import startup_s
+from tuner.study.plan import Plan
+
+#: The confirmation may cost this share of the search; then the next look is the last.
+COST_SHARE = 0.5
+
+#: So many launches of one side may fail before it is said to fail.
+FAILURES = 2
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What the best is compared with, and what came of it or is next.
+
+    ``failure`` says why the defaults fail, ``best_failed`` that the best did when it was
+    launched again; ``next`` is ``None`` once nothing is left to launch.
+    """
+
+    best: Setting
+    reference: Setting | None
+    failure: Failed | None = None
+    finding: Finding | None = None
+    best_failed: Failed | None = None
+    next: Next | None = None
+
+    @property
+    def next_setting(self) -> Setting:
+        """What is to be launched next; there must be something."""
+        assert self.next is not None
+        assert self.reference is not None
+        return self.best if self.next.side == "best" else self.reference
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """What it comes to once nothing is next."""
+        if self.failure is not None:
+            return Conclusion.BASELINE_FAILS
+        faster = self.finding is not None and self.finding.claim == "faster"
+        return Conclusion.FASTER if faster and not self.best_failed else Conclusion.NO_GAIN
+
+    def export(self, plan: Plan) -> Setting:
+        """What is handed over: the defaults, unless they fail or something faster is proven.
+
+        Defaults that leave out what the user fixed cannot be handed over.
+        """
+        keeps = self.conclusion is Conclusion.NO_GAIN and plan.spec.fixed.is_baseline
+        if keeps:
+            return plan.default
+        slower = self.finding is not None and self.finding.claim == "slower"
+        if (slower or self.best_failed) and self.reference not in (None, plan.default):
+            assert self.reference is not None
+            return self.reference
+        return self.best
+
+
+def confirmation(plan: Plan, best: Setting) -> Confirmation:
+    """Where the confirmation stands after these launches; ``best`` is what the search found."""
+    default = plan.default
+    failure = _failure_of_defaults(plan)
+    reference: Setting | None = default if failure is None else _first_that_worked(plan)
+    if reference is None or reference == best:
+        return Confirmation(best, reference, failure)
+    broken = _broken(plan, best)
+    if broken is not None:
+        return Confirmation(best, reference, failure, best_failed=broken)
+    seen = _seen(plan, best, reference)
+    if seen is None or seen.reference_s / seen.best_s < confirm.HOPELESS:
+        return Confirmation(best, reference, failure)
+    step = confirm.judge(
+        _runs(plan, best, reference),
+        multiple=confirm.cut(seen),
+        may_go_on=_wall_s(plan.confirming) < seen.budget_s,
+    )
+    if isinstance(step, Finding):
+        return Confirmation(best, reference, failure, finding=step)
+    return Confirmation(best, reference, failure, next=step)
+
+
+def search_s(plan: Plan) -> float:
+    """Wall time of the launches that were not made to confirm, warm-ups with them."""
+    return _wall_s(r for r in plan.records if r.purpose is not Purpose.CONFIRM)
+
+
+def confirm_s(plan: Plan) -> float:
+    """Wall time of those that were."""
+    return _wall_s(r for r in plan.records if r.purpose is Purpose.CONFIRM)
+
+
+def _wall_s(records: Iterable[LaunchRecord]) -> float:
+    return sum(record.outcome.wall_s for record in records)
+
+
+def _of(plan: Plan, records: Sequence[LaunchRecord], setting: Setting) -> list[LaunchRecord]:
+    canonical = plan.pooling.canonical
+    return [record for record in records if canonical(record.setting) == setting]
+
+
+def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
+    endings = (record.outcome.ending for record in records)
+    return [ending for ending in endings if isinstance(ending, Failed)]
+
+
+def _failure_of_defaults(plan: Plan) -> Failed | None:
+    """Why the defaults fail: nothing else came of them, or they did so again in turn."""
+    searched = _of(plan, plan.searched, plan.default)
+    failed = _failures(searched)
+    if failed and len(failed) == len(searched):
+        return failed[0]
+    again = _failures(_of(plan, plan.confirming, plan.default))
+    return again[0] if len(again) >= FAILURES else None
+
+
+def _broken(plan: Plan, best: Setting) -> Failed | None:
+    failed = _failures(_of(plan, plan.confirming, best))
+    return failed[0] if len(failed) >= FAILURES else None
+
+
+def _first_that_worked(plan: Plan) -> Setting | None:
+    canonical = plan.pooling.canonical
+    worked = (
+        canonical(record.setting)
+        for record in plan.searched
+        if record.outcome.samples and canonical(record.setting) != plan.default
+    )
+    return next((setting for setting in worked if plan.contains(setting)), None)
+
+
+def _runs(plan: Plan, best: Setting, reference: Setting) -> list[Run]:
+    canonical = plan.pooling.canonical
+    sides: dict[Setting, Side] = {best: "best", reference: "reference"}
+    runs = []
+    for record in plan.confirming:
+        side, ending = sides.get(canonical(record.setting)), record.outcome.ending
+        if side is not None and isinstance(ending, Finished):
+            runs.append(Run(side, ending.elapsed_s))
+        elif side is not None and isinstance(ending, Stopped):
+            runs.append(Run(side, ending.bound_s))
+    return runs
+
+
+def _seen(plan: Plan, best: Setting, reference: Setting) -> Seen | None:
+    """What the search, and nothing later, knows of both."""
+    best_s, reference_s = (_typical_s(_of(plan, plan.searched, s)) for s in (best, reference))
+    if best_s is None or reference_s is None:
+        return None
+    startups = [startup_s(record.outcome.progress) for record in plan.searched]
+    known = [each for each in startups if each is not None]
+    budget_s = COST_SHARE * search_s(plan)
+    return Seen(best_s, reference_s, statistics.median(known) if known else 0.0, budget_s)
+
+
+def _typical_s(records: Sequence[LaunchRecord]) -> float | None:
+    """The median of the runs, else where the setting was going; ``None``: it only failed."""
+    times = [sample.elapsed_s for record in records for sample in record.outcome.samples]
+    if not times:
+        endings = (record.outcome.ending for record in records)
+        times = [ending.projection_s for ending in endings if isinstance(ending, Stopped)]
+    return statistics.median(times) if times else None

@@ -1,0 +1,130 @@
+"""What to do next: a function of the spec and of the launches so far.
+
+So an interrupted study goes on as if nothing had happened, whoever runs it. First the search,
+then the confirmation; the replayed machine asks here as the real one does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from tuner import wording
+from tuner.model import Purpose, Setting, StudySpec
+from tuner.racing import Cut, Judge, Race
+from tuner.search import Done, Launch, Options, Search
+from tuner.search.history import noise
+from tuner.study.confirmation import confirmation
+from tuner.study.observations import as_setting, observations, search_space
+from tuner.study.plan import Plan
+
+_PURPOSES = {
+    "baseline": Purpose.BASELINE,
+    "guess": Purpose.GUESS,
+    "explore": Purpose.SEARCH,
+    "repeat": Purpose.REPEAT,
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """The next launch; ``judge`` says while it runs whether it may go on, ``None``: it may."""
+
+    purpose: Purpose
+    setting: Setting
+    judge: Judge | None = None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Nothing more to do, and why."""
+
+    reason: str
+
+
+class Course(Protocol):
+    """Says what comes next in a study."""
+
+    def next(self, plan: Plan) -> Step | Stop:
+        """The next launch, warm-ups aside, or why there is none."""
+
+    def best(self, plan: Plan) -> Setting | None:
+        """The (canonical) setting to call best; never the defaults, where they are no setting."""
+
+
+class Tuning:
+    """Search, then confirm."""
+
+    def __init__(self) -> None:
+        self._search: Search | None = None
+
+    def best(self, plan: Plan) -> Setting | None:
+        """The setting that the search calls best; see `Course`."""
+        if plan.size == 0:
+            return None
+        key = self._searching(plan).best(observations(plan, plan.searched))
+        return None if key is None else as_setting(plan, key)
+
+    def next(self, plan: Plan) -> Step | Stop:
+        """The next launch of the search, then of the confirmation; see `Course`."""
+        found = self._search_step(plan)
+        if isinstance(found, Step) or not plan.spec.confirm:
+            return found
+        best = self.best(plan)
+        if best is None:
+            return found
+        state = confirmation(plan, best)
+        if state.next is None:
+            return found
+        known = noise(observations(plan, plan.searched), run_sd=0.05)
+        judge = None if state.next.limit_s is None else Cut(state.next.limit_s, known)
+        return Step(Purpose.CONFIRM, state.next_setting, judge)
+
+    def _search_step(self, plan: Plan) -> Step | Stop:
+        if plan.size == 0:
+            known = plan.default in plan.tried
+            return Stop(plan.exhausted()) if known else Step(Purpose.BASELINE, plan.default)
+        launch = self._searching(plan).next(observations(plan, plan.searched))
+        if isinstance(launch, Done):
+            return Stop(_reason(launch, plan))
+        return _step(launch, plan)
+
+    def _searching(self, plan: Plan) -> Search:
+        """The search over the plan's space; kept as long as that stays the same."""
+        space, options = search_space(plan), _options(plan.spec)
+        search = self._search
+        if search is None or (search.space, search.options) != (space, options):
+            search = self._search = Search(space, options, plan.spec.seed)
+        return search
+
+
+def _options(spec: StudySpec) -> Options:
+    return Options(
+        trials=spec.trials,
+        budget_s=spec.budget_s,
+        until=spec.until,
+        precision=spec.precision,
+    )
+
+
+def _step(launch: Launch, plan: Plan) -> Step:
+    setting = plan.default if launch.purpose == "baseline" else None
+    if setting is None:
+        assert launch.setting is not None
+        setting = as_setting(plan, launch.setting)
+    judge = None
+    if launch.limit is not None:
+        judge = Race(launch.limit, launch.noise, plan.expected_iterations())
+    return Step(_PURPOSES[launch.purpose], setting, judge)
+
+
+def _reason(done: Done, plan: Plan) -> str:
+    spec = plan.spec
+    if done.reason == "trials":
+        return f"{plan.trials} of {spec.trials} trials were made"
+    if done.reason == "budget":
+        assert spec.budget_s is not None
+        return f"the budget of {wording.duration(spec.budget_s)} was used up (--budget)"
+    if done.reason == "converged":
+        return f"going on is expected to gain less than {wording.percent(spec.until)} (--until)"
+    return plan.exhausted()

@@ -1,0 +1,89 @@
+"""A study's plan in the words of the search: its space, and what every launch came to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tuner import demand, space
+from tuner.knobs import ROLES
+from tuner.model import Finished, LaunchRecord, Progress, Purpose, Setting, Stopped
+from tuner.pace import Pace, startup_s
+from tuner.search.history import Observation
+from tuner.search.history import Purpose as SearchPurpose
+from tuner.search.space import Key, KnobAxis, Space
+from tuner.study.plan import Plan
+
+_PURPOSES: dict[Purpose, SearchPurpose] = {
+    Purpose.BASELINE: "baseline",
+    Purpose.GUESS: "guess",
+    Purpose.SEARCH: "explore",
+    Purpose.REPEAT: "repeat",
+    Purpose.CONFIRM: "confirm",
+    Purpose.RECORD: "explore",
+}
+
+_pace = lru_cache(maxsize=4096)(Pace.of)
+_startup_s = lru_cache(maxsize=4096)(startup_s)
+
+
+def search_space(plan: Plan) -> Space:
+    """The settings that differ on this machine, as the search sees them; needs a knob."""
+    spec = plan.spec
+    distinct = dict(plan.distinct)
+    defaults = plan.default.as_dict()
+    axes = tuple(
+        KnobAxis(
+            knob.name,
+            distinct[knob.name],
+            ROLES.get(knob.name),
+            defaults.get(knob.name, knob.default),
+        )
+        for knob in plan.knobs
+    )
+    canonical = plan.pooling.canonical
+    guesses = [canonical(guess) for guess in space.guesses(spec)]
+    return Space(
+        axes,
+        ranks_per_host=spec.layout.ranks_per_host,
+        cores=demand.usable_cores(spec.machine),
+        baseline=_key(plan, plan.default),
+        guesses=tuple(key for guess in guesses if (key := _key(plan, guess)) is not None),
+        most_demand=demand.most_demand(spec),
+    )
+
+
+def _key(plan: Plan, setting: Setting) -> Key | None:
+    """The setting's values in the space's order; ``None`` outside of the present space."""
+    if not plan.contains(setting):
+        return None
+    values = setting.as_dict()
+    return tuple(values[knob.name] for knob in plan.knobs)
+
+
+def as_setting(plan: Plan, key: Key) -> Setting:
+    """The inverse."""
+    return Setting.of(zip((knob.name for knob in plan.knobs), key, strict=True))
+
+
+def observations(plan: Plan, records: Sequence[LaunchRecord]) -> list[Observation]:
+    """What the launches came to, the oldest first."""
+    return [_observation(plan, record) for record in records]
+
+
+def _observation(plan: Plan, record: LaunchRecord) -> Observation:
+    outcome = record.outcome
+    ending = outcome.ending
+    progress: tuple[Progress, ...] = outcome.progress
+    stopped = ending if isinstance(ending, Stopped) else None
+    return Observation(
+        setting=_key(plan, plan.pooling.canonical(record.setting)),
+        ending=("finished" if isinstance(ending, Finished) else "killed" if stopped else "failed"),
+        purpose=_PURPOSES[record.purpose],
+        wall_s=outcome.wall_s,
+        elapsed_s=ending.elapsed_s if isinstance(ending, Finished) else None,
+        projection_s=stopped.projection_s if stopped else None,
+        projection_log_sd=stopped.log_sd if stopped else 0.3,
+        startup_s=_startup_s(progress),
+        pace=_pace(progress),
+    )
