@@ -15,13 +15,14 @@ PACKAGE = ROOT / "tuner"
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins"}),
-    frozenset({"confirm", "knobs", "machine", "racing", "stats", "supervisor", "units", "wording"}),
+    frozenset({"break_even", "confirm", "knobs", "machine", "pace", "racing", "stats"}),
+    frozenset({"demand", "supervisor", "units", "wording"}),
     frozenset({"command", "space", "pooling", "search"}),
-    frozenset({"process", "launchers", "objectives", "observe", "effects", "crash", "replay"}),
+    frozenset({"process", "launchers", "objectives", "observe", "effects", "crash"}),
     frozenset({"render"}),
     frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),
     frozenset({"study"}),
-    frozenset({"dashboard"}),
+    frozenset({"dashboard", "replay"}),
     frozenset({"cli"}),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

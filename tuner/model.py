@@ -485,8 +485,9 @@ class Result:
     worked where the baseline fails. ``ratio`` is reference over best: 2.0 is twice as fast,
     of the medians; what is proven of it says ``finding``. ``conclusion`` is ``None`` as long as
     the confirmation has not ended; ``export`` is the setting to hand over.
-    ``settings_failed`` are those of ``trials`` without a time, ``launches_measured`` those of
-    ``launches`` that count: no warm-ups, and none that failed or was broken off.
+    Of ``trials``, ``settings_failed`` only failed and ``settings_stopped`` never came to their
+    end; ``launches_measured`` are those of ``launches`` that count: no warm-ups, and none that
+    failed, was stopped or broken off.
     """
 
     study: str
@@ -501,6 +502,7 @@ class Result:
     failures: int
     notes: tuple[str, ...] = field(default=())
     settings_failed: int = 0
+    settings_stopped: int = 0
     launches_measured: int = 0
     caps: tuple[Cap, ...] = ()
     conclusion: Conclusion | None = None

@@ -171,6 +171,19 @@ def _floor(ratio: float) -> str:
     return f"{int(ratio * 100 + 1e-9) / 100:.2f}"
 
 
+def measured(result: Result) -> str:
+    """``9 settings measured``, ``9 settings tried (6 stopped early, 1 failed)``."""
+    settings = count(result.trials, "setting")
+    if not (result.settings_failed or result.settings_stopped):
+        return f"{settings} measured"
+    parts = []
+    if result.settings_stopped:
+        parts.append(f"{result.settings_stopped} stopped early")
+    if result.settings_failed:
+        parts.append(f"{result.settings_failed} failed")
+    return f"{settings} tried ({', '.join(parts)})"
+
+
 def _nothing_faster(result: Result) -> str:
     """Said where the best setting is what the others are compared with."""
     of_settings = result.reference is not None and not _is_baseline(result)
@@ -219,7 +232,10 @@ def _reference_name(result: Result) -> str:
 
 def stopped(found: Stopped) -> str:
     """What is known of a launch that was stopped as it could not win."""
-    return f"stopped after {seconds(found.bound_s)}, heading for {seconds(found.projection_s)}"
+    said = f"stopped after {seconds(found.bound_s)}"
+    if found.projection_s <= found.bound_s:  # cut at a limit: where it was going was not asked
+        return said
+    return f"{said}, heading for {seconds(found.projection_s)}"
 
 
 def times(ratio: float | None) -> str:

@@ -26,7 +26,8 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     result, spec = data.result, data.spec
     machine = f"{wording.count(spec.layout.ranks, 'rank')} on {spec.machine.hostname}"
     console.out(
-        console.heading(f"Study {spec.name}") + f": {result.state.value}, {_measured(data)} in"
+        console.heading(f"Study {spec.name}")
+        + f": {result.state.value}, {wording.measured(result)} in"
         f" {wording.count(result.launches, 'launch', 'launches')}"
         f" ({machine}, {wording.launcher(spec.launcher)})"
     )
@@ -59,15 +60,6 @@ def _is_said(data: ExportInput) -> bool:
         and result.best is None
         and (failed is None or failed.reason in result.reason)
     )
-
-
-def _measured(data: ExportInput) -> str:
-    """``4 settings measured``, ``3 of 4 settings measured`` where the others failed."""
-    result = data.result
-    settings = wording.count(result.trials, "setting")
-    if not result.settings_failed:
-        return f"{settings} measured"
-    return f"{result.trials - result.settings_failed or 'none'} of {settings} measured"
 
 
 def print_next(data: ExportInput, storage: str | None) -> None:

@@ -56,6 +56,7 @@ class Tally:
     asked: int = 0
     best_s: float | None = None
     best: Setting | None = None
+    new_best: bool = False
     baseline_s: float | None = None
     baseline_failed: bool = False
     iterations: int | None = None
@@ -106,10 +107,12 @@ class Tally:
         elif isinstance(ending, Failed) and record.purpose is Purpose.BASELINE:
             self.baseline_failed = True
         self.failures += isinstance(ending, Failed)
+        self.new_best = False
         measurement = event.measurement
         if measurement is not None and measurement.elapsed_s is not None:
             if record.purpose is Purpose.BASELINE:
                 self.baseline_s = measurement.elapsed_s
+            self.new_best = event.is_best and measurement.setting != self.best
             if event.is_best:
                 self.best_s, self.best = measurement.elapsed_s, measurement.setting
         self.last.append((_time(ending), self._ended_as(event)))
@@ -121,14 +124,14 @@ class Tally:
             return f"{self._ended_name(event)}: {wording.failure(ending)}"
         if isinstance(ending, Stopped):
             return f"{self._ended_name(event)}: {wording.stopped(ending)}"
-        return self._ended_name(event) + _mark(event)
+        return self._ended_name(event) + self._mark
 
     def ended_line(self, event: LaunchEnded) -> str:
         """One launch that ended, in one line."""
         ending = event.record.outcome.ending
         if not isinstance(ending, Finished):
             return self._ended_as(event)
-        return f"{self._ended_name(event)}: {wording.seconds(ending.elapsed_s)}{_mark(event)}"
+        return f"{self._ended_name(event)}: {wording.seconds(ending.elapsed_s)}{self._mark}"
 
     def _ended_name(self, event: LaunchEnded) -> str:
         record = event.record
@@ -143,6 +146,10 @@ class Tally:
         if setting.is_baseline:
             return "your defaults"
         return wording.assigned(setting, self.spec.knobs if self.spec else (), effects)
+
+    @property
+    def _mark(self) -> str:
+        return "  (best so far)" if self.new_best else ""
 
     @property
     def elapsed_s(self) -> float:
@@ -171,7 +178,3 @@ def _time(ending: Ending) -> str:
     if isinstance(ending, Finished):
         return wording.seconds(ending.elapsed_s)
     return "stopped" if isinstance(ending, Stopped) else "failed"
-
-
-def _mark(event: LaunchEnded) -> str:
-    return "  (best so far)" if event.is_best else ""

@@ -95,6 +95,7 @@ def result_json(result: Result) -> JsonDict:
         "failures": result.failures,
         "notes": list(result.notes),
         "settings_failed": result.settings_failed,
+        "settings_stopped": result.settings_stopped,
         "launches_measured": result.launches_measured,
         "caps": plain(result.caps),
         "verdict": None if result.conclusion is None else result.conclusion.value,

@@ -79,6 +79,7 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
         failures=stats.failures(plan.records),
         notes=tuple(_notes(plan)),
         settings_failed=plan.failed,
+        settings_stopped=plan.stopped,
         launches_measured=sum(bool(r.outcome.samples) for r in stats.counted(plan.records)),
         caps=caps(plan.pooling, plan.records),
         conclusion=proof.conclusion if proof and done else None,

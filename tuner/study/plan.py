@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
@@ -13,6 +13,7 @@ from tuner.model import (
     BASELINE,
     Choice,
     Domain,
+    Failed,
     FailureKind,
     Knob,
     LaunchRecord,
@@ -124,10 +125,19 @@ class Plan:
 
     @cached_property
     def failed(self) -> int:
-        """Those of the trials that have no time, alone or with what comes to the same."""
+        """Those of the trials that only failed, alone or with what comes to the same."""
+        return self._without(lambda record: not isinstance(record.outcome.ending, Failed))
+
+    @cached_property
+    def stopped(self) -> int:
+        """Those that did not fail, but never came to their end."""
+        return self._without(lambda record: bool(record.outcome.samples)) - self.failed
+
+    def _without(self, is_one: Callable[[LaunchRecord], bool]) -> int:
+        """Trials with no such launch among those that come to the same."""
         canonical = self.pooling.canonical
-        worked = {canonical(record.setting) for record in self.valid if record.outcome.samples}
-        return stats.trials(r for r in self._present if canonical(r.setting) not in worked)
+        some = {canonical(record.setting) for record in self.valid if is_one(record)}
+        return stats.trials(r for r in self._present if canonical(r.setting) not in some)
 
     @cached_property
     def outside(self) -> int:
@@ -148,7 +158,7 @@ class Plan:
         """Why a search ends that has tried all there is."""
         if self.size == 0:
             return "no knob is left to tune"
-        done = "tried" if self.failed else "measured"
+        done = "tried" if self.failed or self.stopped else "measured"
         if self.size == 1:
             return f"the only setting of the space was {done}"
         if self.trials < self.size:
