@@ -1,0 +1,96 @@
+"""``tune record``: every setting of a small space, measured several times, as a surface."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tuner.cli import asking, exits
+from tuner.cli.asking import LIMITS, OUTPUT
+from tuner.cli.base import TuneCommand, tail
+from tuner.cli.options import option
+
+#: More settings than this are no small space: a slip of the pen.
+MOST_SETTINGS = 1000
+
+
+@click.command(
+    "record",
+    cls=TuneCommand,
+    takes_tail=True,
+    examples=(
+        ("tune record -n 4 --knob omp_threads=1,2 -o job.json", "the shipped trainer"),
+        ("tune replay job.json --seed 3", "a search on what was recorded"),
+    ),
+    help=(
+        "Measure every setting of a small space several times and write them as a surface file,"
+        " on which `tune replay` searches in seconds. The same command continues an interrupted"
+        " recording."
+    ),
+)
+@asking.options(
+    *asking.RUN_OPTIONS,
+    *asking.SPACE_OPTIONS,
+    option(
+        "--runs",
+        type=click.IntRange(1),
+        default=10,
+        metavar="N",
+        heading=LIMITS,
+        help="Runs of each setting [10].",
+    ),
+    *asking.LAUNCH_OPTIONS,
+    *asking.PLACE_OPTIONS,
+    option(
+        "--output",
+        "-o",
+        "filename",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        heading=OUTPUT,
+        help="The surface file [NAME.json].",
+    ),
+    asking.QUIET,
+)
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:
+    """Record one surface."""
+    from tuner import space
+    from tuner.cli import console, outfile, stored
+    from tuner.errors import UsageError
+    from tuner.exporters import Export
+    from tuner.exporters.json import dumps
+    from tuner.replay import recorded
+    from tuner.study import tune
+    from tuner.study.plan import Plan
+    from tuner.study.recording import Recording
+
+    spec = asking.spec_of(options, tail(ctx))
+    if options["name"] is None:
+        spec = replace(spec, name=f"{spec.name}-surface")
+    size = space.size(spec.knobs)
+    if size > MOST_SETTINGS:
+        raise UsageError(
+            f"the space has {size} settings: recording measures each one {options['runs']} times",
+            "Narrow it with --knob NAME=VALUES or --fix NAME=VALUE.",
+        )
+    outputs = Path(options["outputs"]) if options["outputs"] else None
+    with asking.view(options["quiet"]) as view:
+        tune(
+            replace(spec, oversubscription=None, confirm=False),
+            storage=options["storage"],
+            outputs=outputs,
+            fresh=options["fresh"],
+            wait=options["wait"],
+            on_event=view,
+            course=Recording(options["runs"]),
+        )
+    data = stored.load(stored.open_store(options["storage"]), spec.name)
+    document = recorded.document(Plan(data.spec, data.records))
+    path = options["filename"] or Path(f"{spec.name}.json")
+    outfile.write(path, Export(dumps(document)))
+    console.err(f"wrote {path} ({len(document['points'])} settings; tune replay {path})")
+    return exits.OK

@@ -1,0 +1,70 @@
+"""Measures every point of a space in turn, so that searches can be replayed on it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tuner import stats
+from tuner.model import BASELINE, Failed, LaunchRecord, Purpose, Setting
+from tuner.study.course import Step, Stop
+from tuner.study.plan import Plan
+
+#: A point that failed so often, and never worked, is one that fails.
+FAILURES = 2
+
+
+@dataclass(frozen=True)
+class Recording:
+    """``runs`` of each setting, and of the defaults; see :class:`tuner.study.course.Course`.
+
+    Round by round, in another order each time: what drifts on the machine meets all alike.
+    """
+
+    runs: int
+
+    def best(self, plan: Plan) -> Setting | None:
+        """The setting with the lowest median so far."""
+        measured = stats.measurements(plan.valid, plan.pooling.canonical)
+        best = stats.best(each for each in measured if plan.contains(each.setting))
+        return best.setting if best else None
+
+    def next(self, plan: Plan) -> Step | Stop:
+        """The setting that comes next in the first round that is not done."""
+        finished, failed = self._counts(plan)
+        for number in range(self.runs):
+            for setting in self._round(plan, number):
+                done = finished.get(setting, 0)
+                given_up = not done and failed.get(setting, 0) >= FAILURES
+                if done <= number and not given_up:
+                    return Step(Purpose.RECORD, setting)
+        return Stop(f"every setting was measured {self.runs} times")
+
+    def _round(self, plan: Plan, number: int) -> list[Setting]:
+        order = [BASELINE, *settings(plan)]
+        random.Random(f"{plan.spec.seed}/{number}").shuffle(order)
+        return order
+
+    @staticmethod
+    def _counts(plan: Plan) -> tuple[dict[Setting, int], dict[Setting, int]]:
+        finished: dict[Setting, int] = {}
+        failed: dict[Setting, int] = {}
+        for record in launches(plan):
+            setting = plan.pooling.canonical(record.setting)
+            counts = failed if isinstance(record.outcome.ending, Failed) else finished
+            counts[setting] = counts.get(setting, 0) + 1
+        return finished, failed
+
+
+def launches(plan: Plan) -> list[LaunchRecord]:
+    """Those that were made to record: no search stopped them or chose their setting."""
+    return [record for record in plan.valid if record.purpose is Purpose.RECORD]
+
+
+def settings(plan: Plan) -> Iterator[Setting]:
+    """Every setting that differs on this machine, as far as it was seen."""
+    names = [name for name, _ in plan.distinct]
+    for values in itertools.product(*(values for _, values in plan.distinct)):
+        yield Setting.of(zip(names, values, strict=True))
