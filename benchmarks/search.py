@@ -88,8 +88,8 @@ def study(task: tuple[Path, int]) -> Result:
         name=surface.name,
         points=len(surface.points),
         flat=truth is not None and best_s is not None and truth / best_s < FLAT,
-        to_5=_cost_to(0.05, surface, steps),
-        to_2=_cost_to(0.02, surface, steps),
+        to_5=cost_to(0.05, surface, steps),
+        to_2=cost_to(0.02, surface, steps),
         regret=surface.regret(done.best),
         search=done.result.search_s / surface.unit_s,
         confirm=done.result.confirm_s / surface.unit_s,
@@ -103,7 +103,7 @@ def study(task: tuple[Path, int]) -> Result:
     )
 
 
-def _cost_to(level: float, surface: replay.Surface, steps: Sequence[replay.Launched]) -> float:
+def cost_to(level: float, surface: replay.Surface, steps: Sequence[replay.Launched]) -> float:
     """The cost after which the incumbent stays within ``level`` of the best."""
     cost = math.inf
     for step in reversed(steps):

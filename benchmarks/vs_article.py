@@ -60,7 +60,9 @@ def launch(threads: int, workers: int) -> tuple[float, float]:
             *("--loaderjob", str(workers), "--communicator", "naive"),
         ]
         begin_s = time.monotonic()
-        ran = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True)
+        ran = subprocess.run(
+            command, check=False, env=env, stdin=subprocess.DEVNULL, capture_output=True
+        )
         wall_s = time.monotonic() - begin_s
         if ran.returncode:
             raise LaunchError(
@@ -104,11 +106,11 @@ def by_tune(seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         place = ["--storage", f"{folder}/tune.db"]
         ranges = [f"--knob={name}=1..{MOST}" for name in ("omp_threads", "iterator_workers")]
-        tune = [sys.executable, "-m", "tuner.cli.main"]
+        tune = [str(Path(sys.executable).with_name("tune"))]
+        counts = ["-n", str(RANKS), "--trials", str(TRIALS), "--seed", str(seed)]
         begin_s = time.time()
         subprocess.run(
-            [*tune, "run", "-n", str(RANKS), "--trials", str(TRIALS), *ranges, "--seed", str(seed)]
-            + [*place, "--name", "vs", "--quiet"],
+            [*tune, "run", *counts, *ranges, *place, "--name", "vs", "--quiet"],
             check=True,
             stdout=subprocess.DEVNULL,
         )

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from tuner.racing import Limit, Noise
-from tuner.search.acquisition import cost_s, gradient
+from tuner.search.acquisition import cost_s, gradient, normal_cdf
 from tuner.search.candidates import candidates, most_promising, steps_away
 from tuner.search.estimate import Doubt, Fit, Incumbent, fit, incumbent
 from tuner.search.history import Groups, Observation, Purpose, grouped, noise
@@ -57,10 +57,11 @@ class Options:
     baseline_factor: float = 3.0  # the baseline is cut at this multiple of the incumbent
     repeat_factor: float = 1.4  # a repeat at this multiple of its own estimate: an outlier
     most_repeats: int = 12
+    contender_chance: float = 0.2  # that a setting is better by more than the precision
     caution: float = 0.25  # standard errors added to a mean before it is called best
     step_share: float = 0.05  # a launch that gains less than this share of `until` is idle
-    hidden_share: float = 2.0  # and ends it if all that is hidden is below this share
-    patience: float = 0.2  # or if it is below this share of idle
+    hidden_share: float = 1.0  # and ends it if all that is hidden is below this share
+    patience: float = 0.05  # or if it is below this share of idle
     overdone_log: float = 0.4  # slower than the incumbent by this logarithm: overdone
     overdone_share: float = 0.1  # of the expected gain that is left to what is beyond
     beside_sds: float = -2.5  # a neighbour this unlikely to be better is left out
@@ -179,8 +180,8 @@ class Search:
 
     def _weigh(self, state: _State, fitted: Fit, best: Incumbent) -> Launch | Done:
         """The launch that is expected to gain most for its cost, or the end."""
-        for key in fitted.too_fast:
-            return self._repeat(key, state, fitted)
+        if fitted.too_fast:
+            return self._repeat(fitted.too_fast[0], state, fitted)
         pool = self._pool(state, fitted, best)
         pick = int(np.argmax(pool.gain / pool.cost))
         gain = float(pool.gain[pick])
@@ -188,10 +189,9 @@ class Search:
         all_tried = not (pool.gain[~pool.known] > 0).any()
         enough = full or all_tried or len(state.groups) >= self.options.least_trials
         if enough and self._converged(gain, self._hidden(pool, fitted, best, state.rng)):
-            beside = None if full else self._beside(pool, best)
-            if beside is not None:
-                return self._try(pool.rows[beside], state)
-            return Done("trials" if full else "exhausted" if all_tried else "converged")
+            last = self._last_look(pool, best, state, fitted)
+            reason: Reason = "trials" if full else "exhausted" if all_tried else "converged"
+            return last or Done(reason)
         if gain <= (self.options.until * 0.1 if full else 0.0):
             return Done("trials" if full else "exhausted")
         key = self._grid.key(pool.rows[pick])
@@ -269,6 +269,34 @@ class Search:
         return hidden < self.options.until * self.options.hidden_share or (
             gain < idle * self.options.patience
         )
+
+    def _last_look(
+        self, pool: _Pool, best: Incumbent, state: _State, fitted: Fit
+    ) -> Launch | None:
+        """What no search ends before: neighbours of the incumbent, then contenders."""
+        if len(state.groups) < self.options.trials:
+            beside = self._beside(pool, best)
+            if beside is not None:
+                return self._try(pool.rows[beside], state)
+        contender = self._contender(pool, best, state.groups)
+        return None if contender is None else self._repeat(contender, state, fitted)
+
+    def _contender(self, pool: _Pool, best: Incumbent, groups: Groups) -> Key | None:
+        """What to launch again as a setting may yet be better by more than the precision.
+
+        Of the incumbent and the likeliest such setting the one that is known less well.
+        """
+        gap = best.log_s - math.log1p(self.options.precision) - pool.mean
+        chance = normal_cdf(gap / np.hypot(pool.sd, best.se))
+        likely = np.flatnonzero(pool.known & (chance > self.options.contender_chance))
+        for place in likely[np.argsort(-chance[likely])]:
+            key = self._grid.key(pool.rows[place])
+            if key == best.key or not groups[key].finished:
+                continue
+            for each in sorted((key, best.key), key=lambda each: len(groups[each].finished)):
+                if not self._spent(each, groups):
+                    return each
+        return None
 
     def _beside(self, pool: _Pool, best: Incumbent) -> int | None:
         """The untried setting next to the incumbent that promises most.

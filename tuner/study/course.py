@@ -6,7 +6,7 @@ then the confirmation; the replayed machine asks here as the real one does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tuner import wording
@@ -53,9 +53,14 @@ class Course(Protocol):
 
 
 class Tuning:
-    """Search, then confirm."""
+    """Search, then confirm.
 
-    def __init__(self) -> None:
+    Args:
+        options: Figures of the search; how much is measured says the study.
+    """
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or Options()
         self._search: Search | None = None
 
     def best(self, plan: Plan) -> Setting | None:
@@ -91,20 +96,20 @@ class Tuning:
 
     def _searching(self, plan: Plan) -> Search:
         """The search over the plan's space; kept as long as that stays the same."""
-        space, options = search_space(plan), _options(plan.spec)
+        space, options = search_space(plan), self._of(plan.spec)
         search = self._search
         if search is None or (search.space, search.options) != (space, options):
             search = self._search = Search(space, options, plan.spec.seed)
         return search
 
-
-def _options(spec: StudySpec) -> Options:
-    return Options(
-        trials=spec.trials,
-        budget_s=spec.budget_s,
-        until=spec.until,
-        precision=spec.precision,
-    )
+    def _of(self, spec: StudySpec) -> Options:
+        return replace(
+            self._options,
+            trials=spec.trials,
+            budget_s=spec.budget_s,
+            until=spec.until,
+            precision=spec.precision,
+        )
 
 
 def _step(launch: Launch, plan: Plan) -> Step:

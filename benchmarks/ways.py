@@ -1,0 +1,303 @@
+"""Ways to search, beside each other: what was tried, with what each of them costs and finds.
+
+    python -m benchmarks.ways [--seeds 10] [--jobs 2] [--plot FILE.png] [SURFACE.json ...]
+
+Each is a `Course` as `tune`'s own, replayed on every surface (those of `surfaces/` and those of
+`made_up.py`). Costs are in best runs; regrets are capped at 50 %. The plot is the mean regret of
+what is called best against the cost so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from benchmarks import made_up
+from benchmarks.search import SURFACES, cost_to, middle, quantile
+from tuner import replay
+from tuner.model import Choice, Ending, Finished, Purpose, Setting, Stopped
+from tuner.racing import Limit, Noise, Race
+from tuner.search import Options
+from tuner.space import guesses, values
+from tuner.study.course import Course, Step, Stop, Tuning
+from tuner.study.plan import Plan
+
+#: More regret than this counts as this: one that fails, or a study that found nothing.
+MOST_REGRET = 0.5
+
+#: Costs at which the plot has a point, in best runs.
+GRID = tuple(range(1, 81))
+
+
+def times_s(plan: Plan) -> dict[Setting, list[float]]:
+    """The finished runs of each setting."""
+    found: dict[Setting, list[float]] = {}
+    for record in plan.records:
+        if isinstance(record.outcome.ending, Finished):
+            found.setdefault(record.setting, []).append(record.outcome.ending.elapsed_s)
+    return found
+
+
+def race(plan: Plan, best: Setting | None) -> Race | None:
+    """Against the median of the best, with what is held likely of the noise."""
+    if best is None:
+        return None
+    return Race(Limit(statistics.median(times_s(plan)[best]), 0.03), Noise(), None)
+
+
+@dataclass
+class Tpe:
+    """The article's way: Optuna's TPE over the whole space, each point measured once.
+
+    With ``raced`` a trial that cannot win is stopped and told as pruned at its projection.
+    """
+
+    raced: bool = False
+
+    def best(self, plan: Plan) -> Setting | None:
+        """The lowest single run."""
+        found = times_s(plan)
+        return min(found, key=lambda setting: min(found[setting]), default=None)
+
+    def next(self, plan: Plan) -> Step | Stop:
+        """What TPE proposes after all launches so far."""
+        if len(plan.records) >= plan.spec.trials:
+            return Stop("trials")
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=plan.spec.seed))
+        space = {knob.name: _distribution(values(knob.domain)) for knob in plan.spec.knobs}
+        for record in plan.records:
+            study.add_trial(_told(record.setting, record.outcome.ending, space))
+        study.sampler = optuna.samplers.TPESampler(seed=1000 * plan.spec.seed + len(plan.records))
+        setting = Setting.of(study.ask(space).params)
+        judge = race(plan, self.best(plan)) if self.raced else None
+        return Step(Purpose.SEARCH, setting, judge)
+
+
+def _distribution(allowed: Sequence[int | str]) -> BaseDistribution:
+    numbers = [value for value in allowed if isinstance(value, int)]
+    if len(numbers) == len(allowed) and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return IntDistribution(numbers[0], numbers[-1])
+    return CategoricalDistribution(tuple(allowed))
+
+
+def _told(setting: Setting, ending: Ending, space: dict[str, BaseDistribution]) -> FrozenTrial:
+    stopped = isinstance(ending, Stopped)
+    finished = isinstance(ending, Finished)
+    state = TrialState.COMPLETE if finished else TrialState.PRUNED if stopped else TrialState.FAIL
+    return create_trial(
+        state=state,
+        value=ending.elapsed_s if isinstance(ending, Finished) else None,
+        params=setting.as_dict(),
+        distributions=space,
+        intermediate_values={1: ending.projection_s} if isinstance(ending, Stopped) else {},
+    )
+
+
+@dataclass
+class Pattern:
+    """Guesses, baseline, then steps of 4, 2 and 1 along each knob from the best; raced.
+
+    What is best is launched three times before anything is tried around it.
+    """
+
+    runs: int = 3
+
+    def best(self, plan: Plan) -> Setting | None:
+        """The lowest median among those launched twice, or among all."""
+        found = times_s(plan)
+        twice = {setting: runs for setting, runs in found.items() if len(runs) > 1} or found
+        return min(twice, key=lambda setting: statistics.median(twice[setting]), default=None)
+
+    def next(self, plan: Plan) -> Step | Stop:
+        """The first step that was not tried."""
+        tried = {record.setting for record in plan.records}
+        found = times_s(plan)
+        best = min(found, key=lambda setting: statistics.median(found[setting]), default=None)
+        judge = race(plan, best)
+        for setting in (*guesses(plan.spec), plan.default):
+            if setting not in tried:
+                if judge is not None and setting == plan.default:
+                    judge = replace(judge, limit=replace(judge.limit, factor=3.0))
+                return Step(Purpose.GUESS, setting, judge)
+        if best is None or len(tried) >= plan.spec.trials:
+            return Stop("trials")
+        if len(found[best]) < self.runs:
+            return Step(Purpose.REPEAT, best)
+        for setting in _steps(plan, best):
+            if setting not in tried:
+                return Step(Purpose.SEARCH, setting, judge)
+        return Stop("no step is better")
+
+
+def _steps(plan: Plan, best: Setting) -> Iterator[Setting]:
+    chosen = best.as_dict()
+    for step in (4, 2, 1):
+        for knob in plan.spec.knobs:
+            assert isinstance(knob.domain, Choice)
+            allowed = knob.domain.values
+            place = allowed.index(chosen[knob.name])
+            ordered = all(isinstance(value, int) for value in allowed)
+            places = (place - step, place + step) if ordered else range(len(allowed))
+            for other in places:
+                if 0 <= other < len(allowed):
+                    yield Setting.of({**chosen, knob.name: allowed[other]})
+
+
+@dataclass
+class Unraced:
+    """Another course whose launches all run to their end."""
+
+    inner: Course = field(default_factory=Tuning)
+
+    def best(self, plan: Plan) -> Setting | None:
+        """As the other."""
+        return self.inner.best(plan)
+
+    def next(self, plan: Plan) -> Step | Stop:
+        """As the other, without a judge."""
+        step = self.inner.next(plan)
+        return replace(step, judge=None) if isinstance(step, Step) else step
+
+
+WAYS: dict[str, Callable[[], Course]] = {
+    "tune": Tuning,
+    "TPE, all run to their end": Tpe,
+    "TPE, raced": partial(Tpe, raced=True),
+    "pattern search, raced": Pattern,
+    "tune without racing": Unraced,
+    "tune without repeats": partial(Tuning, Options(most_repeats=1)),
+    "tune, one knob at a time": partial(Tuning, Options(diagonal_sds=99.0)),
+    "tune, ends sooner": partial(Tuning, Options(hidden_share=2.0, patience=0.2)),
+}
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One study: the cost and the regret of what was called best after each launch."""
+
+    way: str
+    surface: str
+    costs: tuple[float, ...]
+    regrets: tuple[float, ...]
+    to_5: float
+    to_2: float
+
+    def at(self, cost: float) -> float:
+        """The regret at a cost."""
+        place = bisect.bisect_right(self.costs, cost)
+        return MOST_REGRET if place == 0 else self.regrets[place - 1]
+
+
+def study(task: tuple[str, Path, int]) -> Replayed:
+    """Replay one study."""
+    way, path, seed = task
+    surface = replay.load(path)
+    spec = replay.spec(surface, seed=seed, options={"confirm": False})
+    steps = replay.play(surface, spec, seed, WAYS[way]()).searched
+    return Replayed(
+        way=way,
+        surface=surface.name,
+        costs=tuple(step.t_s / surface.unit_s for step in steps),
+        regrets=tuple(min(MOST_REGRET, surface.regret(step.incumbent)) for step in steps),
+        to_5=cost_to(0.05, surface, steps),
+        to_2=cost_to(0.02, surface, steps),
+    )
+
+
+def table(results: Sequence[Replayed]) -> None:
+    """Print a line a way."""
+    titles = ("cost", "to 5 %", "90th", "to 2 %", "regret %", "90th")
+    print("way".ljust(28), *(title.rjust(9) for title in titles))
+    for way in dict.fromkeys(result.way for result in results):
+        own = [result for result in results if result.way == way]
+        last = [result.regrets[-1] for result in own]
+        figures = (
+            statistics.mean(result.costs[-1] for result in own),
+            middle([result.to_5 for result in own]),
+            quantile([result.to_5 for result in own], 0.9),
+            middle([result.to_2 for result in own]),
+            100 * statistics.mean(last),
+            100 * quantile(last, 0.9),
+        )
+        print(way.ljust(28), *(f"{figure:9.1f}" for figure in figures))
+
+
+def plot(results: Sequence[Replayed], path: Path) -> None:
+    """Draw mean regret against cost, with a browser: plotly itself makes no pictures."""
+    import plotly.graph_objects as go
+    from playwright.sync_api import sync_playwright
+
+    figure = go.Figure()
+    for way in dict.fromkeys(result.way for result in results):
+        own = [result for result in results if result.way == way]
+        regrets = [100 * statistics.mean(result.at(cost) for result in own) for cost in GRID]
+        width = 4 if way == "tune" else 2
+        figure.add_scatter(x=GRID, y=regrets, name=way, line={"width": width, "shape": "hv"})
+    figure.update_layout(
+        template="plotly_white",
+        xaxis_title="cost of the search so far, in best runs",
+        yaxis_title="regret of what is called best, %, mean",
+        yaxis_type="log",
+        yaxis_tickvals=[1, 2, 5, 10, 20, 50],
+        width=900,
+        height=520,
+        margin={"t": 20, "r": 20},
+        legend={"x": 0.99, "xanchor": "right", "y": 0.99},
+    )
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        page_file = Path(folder) / "plot.html"
+        figure.write_html(page_file)
+        browser = driver.chromium.launch(executable_path=_chromium())
+        page = browser.new_page(viewport={"width": 920, "height": 540})
+        page.goto(page_file.as_uri())
+        page.wait_for_selector(".legend")
+        page.screenshot(path=path)
+        browser.close()
+
+
+def _chromium() -> str | None:
+    import shutil
+
+    return shutil.which("chromium")
+
+
+def main() -> None:
+    """Replay, print, and draw."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("surfaces", nargs="*", type=Path)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="", help="ways with this in their name")
+    parser.add_argument("--plot", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        paths = options.surfaces or [*sorted(SURFACES.glob("*.json")), *made_up.write(Path(folder))]
+        tasks = [
+            (way, path, seed)
+            for way in WAYS
+            if options.only in way
+            for path in paths
+            for seed in range(options.seeds)
+        ]
+        with ProcessPoolExecutor(options.jobs) as pool:
+            results = list(pool.map(study, tasks, chunksize=4))
+    print(f"{len(paths)} surfaces, {options.seeds} seeds; costs in best runs")
+    table(results)
+    if options.plot is not None:
+        plot(results, options.plot)
+
+
+if __name__ == "__main__":
+    main()
