@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.racing import GoOn, Limit, Noise, Stop, Verdict, judge
+from tuner.model import Progress, Stopped
+from tuner.pace import startup_s
+from tuner.racing import Cut, GoOn, Limit, Noise, Race, Verdict, elapsed_bound, judge
 
 ITERATIONS = 200
 ENTRY = 10
@@ -49,13 +53,124 @@ def watch(elapsed_s: float, share: float, limit: Limit | None, noise: Noise = NO
     return verdict_of(log, since_s, 3.0 if log else None, limit, noise)
 
 
-@given(seconds, shares, seconds)
-def test_the_bound_is_never_above_the_finish(
-    elapsed_s: float, share: float, limit_s: float
+@dataclass(frozen=True)
+class Training:
+    """A run: when its log could be read, and what it says then."""
+
+    startup_s: float
+    entries: tuple[tuple[int, float], ...]
+    burst: int  # so many entries are written at once; the rest at the end
+    delay_s: float  # until somebody looks
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.entries[-1][1]
+
+    @property
+    def end_s(self) -> float:
+        return self.startup_s + self.elapsed_s
+
+    def look(self, since_launch_s: float) -> tuple[list[tuple[int, float]], float | None]:
+        """The log and the start-up that it tells, this long after the launch."""
+        shown: list[Progress] = []
+        for first in range(0, len(self.entries), self.burst):
+            burst = self.entries[first : first + self.burst]
+            seen_s = self.startup_s + burst[-1][1] + self.delay_s
+            if seen_s <= since_launch_s:
+                shown += [Progress(k, elapsed_s, seen_s) for k, elapsed_s in burst]
+        return [(entry.iteration, entry.elapsed_s) for entry in shown], startup_s(shown)
+
+
+@st.composite
+def trainings(draw: st.DrawFn, delays_s: Sequence[float] = (0.0, 0.1, 2.0)) -> Training:
+    """Uneven runs with a slow first step, a start-up within 3 sd, and a log in bursts."""
+    assert NOISE.startup_s is not None
+    sds = draw(st.floats(-3, 3))
+    steps = draw(st.lists(st.floats(0.01, 20), min_size=1, max_size=20))
+    times = itertools.accumulate(steps, initial=draw(st.floats(0.01, 60)))
+    return Training(
+        NOISE.startup_s * math.exp(sds * NOISE.startup_sd),
+        tuple((ENTRY * k, elapsed_s) for k, elapsed_s in enumerate(times, start=1)),
+        draw(st.sampled_from([1, 2, 5, 100])),
+        draw(st.sampled_from(delays_s)),
+    )
+
+
+@given(trainings(), st.floats(0, 1), st.booleans())
+def test_the_bound_is_never_above_what_has_passed(
+    training: Training, share: float, startup_is_known: bool
 ) -> None:
-    verdict = watch(elapsed_s, share, Limit(limit_s))
-    if isinstance(verdict, Stop):
-        assert verdict.bound_s <= elapsed_s * (1 + 1e-9)
+    now_s = share * training.end_s
+    noise = NOISE if startup_is_known else replace(NOISE, startup_s=None)
+    bound_s = elapsed_bound(*args(training, now_s), noise)
+    assert bound_s <= max(0.0, now_s - training.startup_s) + 1e-9
+
+
+def args(training: Training, now_s: float) -> tuple[list[tuple[int, float]], float, float | None]:
+    log, own_startup_s = training.look(now_s)
+    return log, now_s, own_startup_s
+
+
+@given(trainings(), st.floats(0, 1), seconds, st.sampled_from([None, 0, 5]))
+def test_what_is_stopped_would_have_taken_its_bound_at_least(
+    training: Training, share: float, limit_s: float, more_entries: int | None
+) -> None:
+    """Whatever is expected of the run, also where it ends earlier or later."""
+    iterations = None
+    if more_entries is not None:
+        iterations = ENTRY * (len(training.entries) + more_entries)
+    looked = args(training, share * training.end_s)
+    verdicts = Race(Limit(limit_s), NOISE, iterations)(*looked), Cut(limit_s, NOISE)(*looked)
+    for verdict in verdicts:
+        if isinstance(verdict, Stopped):
+            assert verdict.bound_s <= training.elapsed_s * (1 + 1e-9)
+            assert verdict.low_s <= verdict.projection_s
+
+
+@given(trainings(delays_s=[0.0]), st.floats(0, 1.2), st.floats(0, 1.2))
+def test_more_progress_never_lowers_the_bound(
+    training: Training, share: float, later: float
+) -> None:
+    first, second = (
+        elapsed_bound(*args(training, part * training.end_s), NOISE)
+        for part in sorted((share, later))
+    )
+    assert first <= second + 1e-9
+
+
+@given(trainings(), st.floats(1, 10), seconds, st.floats(0, 1))
+def test_a_run_that_is_done_is_never_stopped(
+    training: Training, share: float, limit_s: float, entries_sooner: float
+) -> None:
+    """However long it takes after its training: that is none of its time."""
+    looked = args(training, share * training.end_s + training.delay_s)
+    last = training.entries[-1][0]
+    iterations = last - int(entries_sooner * last)
+    assert Race(Limit(limit_s), NOISE, iterations)(*looked) == GoOn(training.elapsed_s)
+    assert Cut(limit_s, NOISE, iterations)(*looked) == GoOn(training.elapsed_s)
+
+
+@given(trainings(), st.floats(0, 1.2), seconds, st.floats(1, 3), st.sampled_from([None, 50, 100]))
+def test_a_race_judges(
+    training: Training, share: float, limit_s: float, factor: float, iterations: int | None
+) -> None:
+    log, now_s, own_startup_s = args(training, share * training.end_s)
+    limit = Limit(limit_s, 0.05, factor)
+    verdict = verdict_of(log, now_s, own_startup_s, limit, NOISE, iterations)
+    assert Race(limit, NOISE, iterations)(log, now_s, own_startup_s) == verdict
+
+
+@given(trainings(), st.floats(0, 1.2), seconds)
+def test_a_cut_stops_once_the_bound_is_above_it(
+    training: Training, share: float, limit_s: float
+) -> None:
+    looked = args(training, share * training.end_s)
+    bound_s = elapsed_bound(*looked, NOISE)
+    verdict = Cut(limit_s, NOISE)(*looked)
+    if bound_s <= limit_s:
+        assert verdict == GoOn()
+    else:
+        assert verdict == Stopped(bound_s, bound_s, bound_s, None, 0.5, "cut")
 
 
 @given(seconds, shares, seconds, st.floats(0.0, 0.3), st.floats(1.0, 5.0))
@@ -63,7 +178,7 @@ def test_what_is_projected_better_is_never_stopped(
     elapsed_s: float, share: float, limit_s: float, log_se: float, factor: float
 ) -> None:
     verdict = watch(elapsed_s, share, Limit(limit_s, log_se, factor))
-    if isinstance(verdict, Stop):
+    if isinstance(verdict, Stopped):
         assert verdict.projection_s > limit_s * factor
         assert verdict.bound_s <= verdict.projection_s
 
@@ -79,16 +194,16 @@ def test_an_even_run_as_fast_as_the_incumbent_is_let_run(
 def test_a_lower_limit_stops_no_less(
     elapsed_s: float, share: float, limit_s: float, less: float
 ) -> None:
-    if isinstance(watch(elapsed_s, share, Limit(limit_s)), Stop):
-        assert isinstance(watch(elapsed_s, share, Limit(limit_s * less)), Stop)
+    if isinstance(watch(elapsed_s, share, Limit(limit_s)), Stopped):
+        assert isinstance(watch(elapsed_s, share, Limit(limit_s * less)), Stopped)
 
 
 @given(seconds, shares, seconds, st.floats(0.0, 0.5))
 def test_a_doubtful_incumbent_stops_no_more(
     elapsed_s: float, share: float, limit_s: float, log_se: float
 ) -> None:
-    if isinstance(watch(elapsed_s, share, Limit(limit_s, log_se)), Stop):
-        assert isinstance(watch(elapsed_s, share, Limit(limit_s)), Stop)
+    if isinstance(watch(elapsed_s, share, Limit(limit_s, log_se)), Stopped):
+        assert isinstance(watch(elapsed_s, share, Limit(limit_s)), Stopped)
 
 
 @given(seconds, shares)
@@ -99,15 +214,15 @@ def test_without_a_limit_all_run_to_the_end(elapsed_s: float, share: float) -> N
 @given(seconds, st.floats(0.2, 0.9))
 def test_the_projection_of_an_even_run_is_its_finish(elapsed_s: float, share: float) -> None:
     verdict = watch(elapsed_s, share, Limit(elapsed_s / 2))
-    assert isinstance(verdict, Stop)
+    assert isinstance(verdict, Stopped)
     assert math.isclose(verdict.projection_s, elapsed_s, rel_tol=1e-6)
-    low, high = verdict.interval
-    assert low <= verdict.projection_s <= high
+    assert verdict.high_s is not None
+    assert verdict.low_s <= verdict.projection_s <= verdict.high_s
 
 
 def test_a_run_four_times_slower_is_stopped_in_its_first_quarter() -> None:
     assert isinstance(watch(40.0, 0.02, Limit(10.0)), GoOn)
-    assert isinstance(watch(40.0, 0.25, Limit(10.0)), Stop)
+    assert isinstance(watch(40.0, 0.25, Limit(10.0)), Stopped)
 
 
 def test_a_slow_first_iteration_does_not_condemn() -> None:
@@ -118,15 +233,15 @@ def test_a_slow_first_iteration_does_not_condemn() -> None:
 def test_a_silent_launch_is_stopped_once_it_cannot_come_in() -> None:
     """No entry yet: the time beyond any credible start-up counts as the first interval's."""
     verdicts = [verdict_of([], t, None, Limit(10.0)) for t in (3.0, 4.0, 20.0)]
-    assert [isinstance(v, Stop) for v in verdicts] == [False, False, True]
-    assert isinstance(verdicts[2], Stop)
+    assert [isinstance(v, Stopped) for v in verdicts] == [False, False, True]
+    assert isinstance(verdicts[2], Stopped)
     assert verdicts[2].rule == "no entry"
 
 
 def test_an_overdue_entry_stops_too() -> None:
     log = [(10, 0.5), (20, 1.0)]
     verdict = verdict_of(log, 3.0 + 9.0, 3.0, Limit(10.0))
-    assert isinstance(verdict, Stop)
+    assert isinstance(verdict, Stopped)
     assert verdict.rule == "late"
 
 
@@ -134,7 +249,7 @@ def test_a_log_that_is_written_at_the_end_falls_back_to_the_whole_launch() -> No
     noise = replace(NOISE, first_entry=None, interval=None)
     assert isinstance(verdict_of([], 12.0, None, Limit(10.0), noise, None), GoOn)
     verdict = verdict_of([], 16.0, None, Limit(10.0), noise, None)
-    assert isinstance(verdict, Stop)
+    assert isinstance(verdict, Stopped)
     assert verdict.rule == "elapsed"
     assert 10.0 < verdict.bound_s < 13.0
 

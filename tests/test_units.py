@@ -1,4 +1,4 @@
-"""Times as a user writes them."""
+"""Times and shares as a user writes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.units import parse_time_s
+from tuner.units import parse_share, parse_time_s
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,35 @@ def test_what_is_none(text: str) -> None:
 @given(st.integers(1, 10**6), st.sampled_from([("", 1), ("s", 1), ("m", 60), ("h", 3600)]))
 def test_every_whole_number_of_units(number: int, unit: tuple[str, int]) -> None:
     assert parse_time_s(f"{number}{unit[0]}") == number * unit[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("2%", 0.02),
+        ("0.5 %", 0.005),
+        (" 1% ", 0.01),
+        (".5%", 0.005),
+        ("5.%", 0.05),
+        ("99.9%", 0.999),
+    ],
+)
+def test_what_is_a_share(text: str, share: float) -> None:
+    assert parse_share(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "%", "2", "0.02", "0%", "100%", "-1%", "nan%", "inf%"),
+        *("few%", "2%%", "2% or so", "% 2", "1e1%", "1_0%", "٣%", "2 per cent"),
+    ],
+)
+def test_what_is_no_share(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_share(text)
+
+
+@given(st.floats(0.001, 99.999), st.sampled_from(["", " "]))
+def test_every_percentage_is_a_hundredth(percent: float, space: str) -> None:
+    assert parse_share(f"{percent:.3f}{space}%") == pytest.approx(float(f"{percent:.3f}") / 100)

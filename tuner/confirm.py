@@ -24,8 +24,10 @@ Which of the two it is must be decided before the first launch, from the search'
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -119,19 +121,34 @@ def judge(
             look is then final. Stopping for any reason keeps the coverage.
     """
     looks, order = (TWO_SIDED, _ABBA) if multiple is None else (AT_LEAST, _BAB)
-    best = [run.elapsed_s for run in runs if run.side == "best"]
-    reference = [run.elapsed_s for run in runs if run.side == "reference"]
-    for bests, references, error in looks:
-        if (len(best), len(reference)) == (bests, references):
-            found = (_two_sided if multiple is None else _at_least)(reference, best, error)
-            last = (bests, references, error) == looks[-1]
-            if last or not may_go_on or _settled(found, precision, nothing):
-                return found
-    side = order[len(runs) % len(order)]
+    times = {side: [run.elapsed_s for run in runs if run.side == side] for side in order}
+    for look in looks:
+        bests, references, error = look
+        # One side may be ahead, where a launch of the other is found to have ended early.
+        best, reference = times["best"][:bests], times["reference"][:references]
+        if len(best) < bests or len(reference) < references:
+            break
+        found = (_two_sided if multiple is None else _at_least)(reference, best, error)
+        newest = runs[-1].side
+        is_new = len(times[newest]) == (bests if newest == "best" else references)
+        final = look == looks[-1] or (is_new and not may_go_on)
+        if final or _settled(found, precision, nothing):
+            return found
+    side = _missing(runs, order)
     limit_s = None
     if multiple is not None and side == "reference":
-        limit_s = multiple * statistics.median(best)
+        limit_s = multiple * statistics.median(times["best"])
     return Next(side, limit_s)
+
+
+def _missing(runs: Sequence[Run], order: Sequence[Side]) -> Side:
+    """The first side in the order that the runs do not cover."""
+    left = Counter(run.side for run in runs)
+    for side in itertools.cycle(order):
+        if left[side] == 0:
+            break
+        left[side] -= 1
+    return side
 
 
 def _settled(found: Finding, precision: float, nothing: float) -> bool:

@@ -53,16 +53,17 @@ def counts(knobs: Sequence[Knob]) -> Mapping[Role, tuple[int, ...]]:
     found: dict[Role, tuple[int, ...]] = {role: (n,) for role, n in UNASKED.items()}
     for knob in knobs:
         role = ROLES.get(knob.name)
-        numbers = _numbers(knob)
-        if role and numbers:
-            found[role] = tuple(max(n, 1 if role != "workers" else 0) for n in numbers)
+        if role:
+            least = 0 if role == "workers" else 1
+            found[role] = tuple(max(number, least) for number in _numbers(knob))
     return found
 
 
 def _numbers(knob: Knob) -> tuple[int, ...]:
+    """The number that each value counts as: 1 where it is none, such as ``unset``."""
     domain = knob.domain
     if isinstance(domain, Choice):
-        return tuple(value for value in domain.values if isinstance(value, int))
+        return tuple(value if isinstance(value, int) else 1 for value in domain.values)
     assert isinstance(domain, IntRange)
     assert isinstance(domain.high, int), f"{knob.name} is not resolved"
     return tuple(range(domain.low, domain.high + 1))
@@ -80,13 +81,8 @@ def beyond(spec: StudySpec) -> int:
         for threads in numbers["threads"]
         for each in numbers["worker_threads"]
     )
-    others = [knob for knob in spec.knobs if knob.name not in ROLES or not _numbers(knob)]
-    return out * math.prod(_size(knob) for knob in others)
-
-
-def _size(knob: Knob) -> int:
-    domain = knob.domain
-    return len(domain.values) if isinstance(domain, Choice) else len(_numbers(knob))
+    others = [knob for knob in spec.knobs if knob.name not in ROLES]
+    return out * math.prod(len(_numbers(knob)) for knob in others)
 
 
 def summary(spec: StudySpec) -> str:

@@ -102,13 +102,20 @@ class Race:
 
 @dataclass(frozen=True)
 class Cut:
-    """Stops a launch once it has taken ``limit_s`` of its own elapsed time for certain."""
+    """Stops a launch once it has taken ``limit_s`` of its own elapsed time for certain.
+
+    With ``iterations`` a launch that has done them is left alone: what it does behind its
+    training is none of its elapsed time.
+    """
 
     limit_s: float
     noise: Noise
+    iterations: int | None = None
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         """Whether the bound is below the limit yet."""
+        if _is_done(progress, self.iterations):
+            return GoOn(progress[-1][1])
         bound_s = elapsed_bound(progress, since_launch_s, startup_s, self.noise)
         if bound_s <= self.limit_s:
             return GoOn()
@@ -152,8 +159,8 @@ def judge(
     """
     if limit is None:
         return GoOn()
-    if progress and iterations is not None and progress[-1][0] >= iterations:
-        return GoOn(progress[-1][1])  # trained to its end: its time is known
+    if _is_done(progress, iterations):
+        return GoOn(progress[-1][1])
     bound = elapsed_bound(progress, since_launch_s, startup_s, noise)
     if bound <= 0:
         return GoOn()
@@ -165,6 +172,11 @@ def judge(
     if isinstance(verdict, GoOn) and bar.exceeded(bound):  # longer than the limit already
         return Stopped(bound, bound * 1.2, bound, None, 0.5, "elapsed")
     return verdict
+
+
+def _is_done(progress: Log, iterations: int | None) -> bool:
+    """True once it has trained to its end: its time is known, whatever it does behind that."""
+    return bool(progress) and iterations is not None and progress[-1][0] >= iterations
 
 
 def elapsed_bound(

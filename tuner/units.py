@@ -1,4 +1,4 @@
-"""Times as a user writes them."""
+"""Times and shares as a user writes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 import re
 
 _UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|m|min|h|)", re.ASCII)
+_NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
+_TIME = re.compile(_NUMBER + r"\s*(s|m|min|h|)", re.ASCII)
+_SHARE = re.compile(_NUMBER + r"\s*%", re.ASCII)
 
 
 def parse_time_s(text: str) -> float:
@@ -29,8 +31,8 @@ def parse_share(text: str) -> float:
     Raises:
         ValueError: It is none, or not above 0 % and below 100 %.
     """
-    number, sign, rest = text.strip().partition("%")
-    share = float(number) / 100
-    if not sign or rest.strip() or not 0 < share < 1:
+    match = _SHARE.fullmatch(text.strip())
+    share = float(match[1]) / 100 if match else math.nan
+    if not 0 < share < 1:
         raise ValueError(text)
     return share
