@@ -106,8 +106,8 @@ JOBS = (
     Job("tune-tiny-2core-8rank", {T: R(1, 16), W: R(1, 16)}, 8, 2, 60, _tiny, (16, 16), 3, 0.05,
         0.05, best_s=3.5),
     Job("tune-storage-16core-4rank", {T: R(1, 8), W: R(0, 24)}, 4, 16, 200,
-        lambda t, w: max(1 + 3 / t, 60 / math.pow(1 + 3.5 * w, 1.02)) * over(4 * (t + 0.1 * w), 16, 0.6),
-        (8, 4), 6, 0.04, grows=False),
+        lambda t, w: max(1 + 3 / t, 60 / math.pow(1 + 3.5 * w, 1.02))
+        * over(4 * (t + 0.1 * w), 16, 0.6), (8, 4), 6, 0.04, grows=False),
     Job("tune-valley-32core-4rank", {T: R(1, 16), W: R(1, 16)}, 4, 32, 100,
         lambda t, w: 1 + 0.55 * octaves(t * w, 12) + 0.08 * octaves(t, 5), (8, 8), 10),
     Job("tune-choices-8core-2rank",

@@ -44,10 +44,10 @@ from tuner.model import (
     Verdict,
 )
 from tuner.store import Store, resolve_url
+from tuner.study.course import Step, Tuning
 from tuner.study.findings import build, summary
-from tuner.study.plan import Plan, Step
+from tuner.study.plan import Plan
 from tuner.study.projection import Projection
-from tuner.study.sampler import Search
 
 TARGET_S = 1.0
 RUNS = 5
@@ -74,7 +74,7 @@ def record(number: int, purpose: Purpose, setting: Setting, noise: random.Random
     chosen = {name: int(value) for name, value in setting.items}
     distance = abs(chosen.get("omp_threads", 64) - 7) + abs(chosen.get("iterator_workers", 64) - 3)
     elapsed_s = (2 + distance / 8) * noise.uniform(0.97, 1.03)
-    steps = tuple(Progress(5 * i, elapsed_s * i / 20) for i in range(1, 21))
+    steps = tuple(Progress(5 * i, elapsed_s * i / 20, 3 + elapsed_s * i / 20) for i in range(1, 21))
     ranks = tuple(
         RankView(rank, 9, 2, (0, 1, 2, 3), blas_threads=1, world_size=RANKS)
         for rank in range(RANKS)
@@ -111,7 +111,8 @@ def make(url: str, trials: int) -> None:
         projection = Projection(store, SPEC.name)
         plan = Plan(spec, projection.reconcile(Plan(spec, tuple(records))))
         projection.close()
-        found = build(plan, store.url, StudyState.FINISHED, "made")
+        best = Tuning().best(plan)
+        found = build(plan, store.url, StudyState.FINISHED, "made", best)
         store.set_summary(SPEC.name, summary(found))
         store.set_state(SPEC.name, StudyState.FINISHED, "made")
 
@@ -121,17 +122,17 @@ def suggest(url: str) -> None:
     with Store.open(url, create=True) as store:
         row = store.load(SPEC.name)
         plan = Plan(
-            replace(row.spec, trials=10**6),
+            replace(row.spec, trials=10**6, until=1e-6),
             tuple(store.launches(SPEC.name, detail=False)),
             row.forgiven_until,
         )
         projection = Projection(store, SPEC.name)
         plan = replace(plan, records=projection.reconcile(plan, thorough=False))
         projection.close()
-        step = plan.next()
+        step = Tuning().next(plan)
         if not isinstance(step, Step):
             raise SystemExit(f"nothing to suggest: {step.reason}")
-        print(step.setting or Search().propose(plan))
+        print(step.purpose, step.setting)
 
 
 def timed(argv: list[str], environ: dict[str, str]) -> float:
