@@ -41,6 +41,7 @@ _NOT_LAUNCHED = (
     "could not find an executable",
     "execvp error",
     "HYDU_create_process",
+    "listener thread failed to start",  # PMIx on a busy host, now and then
 )
 #: Exit codes of a shell for a program that cannot be run, and one that is not there (POSIX).
 _SHELL_CODES = (126, 127)

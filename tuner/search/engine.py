@@ -61,6 +61,7 @@ class Options:
     caution: float = 0.25  # standard errors added to a mean before it is called best
     step_share: float = 0.05  # a launch that gains less than this share of `until` is idle
     hidden_share: float = 1.0  # and ends it if all that is hidden is below this share
+    doubted_share: float = 0.5  # a lone failure that rules out more of the space is doubted
     patience: float = 0.05  # or if it is below this share of idle
     overdone_log: float = 0.4  # slower than the incumbent by this logarithm: overdone
     overdone_share: float = 0.1  # of the expected gain that is left to what is beyond
@@ -121,6 +122,9 @@ class Search:
         if budget_s is not None and spent_s >= budget_s:
             return Done("budget")
         state = self._state(history)
+        doubtful = self._doubtful_failure(state)
+        if doubtful is not None:
+            return Launch(doubtful, "repeat", state.limit, state.noise)
         guess = self._guess(state.groups)
         if guess is not None:
             return Launch(guess, "guess", state.limit, state.noise)
@@ -158,6 +162,15 @@ class Search:
         for key in self.space.guesses:
             if key not in groups and not barred(self._grid, self._grid.rows([key]), groups)[0]:
                 return key
+        return None
+
+    def _doubtful_failure(self, state: _State) -> Key | None:
+        """A setting that failed once, perhaps by chance, and would rule out much of the space."""
+        for key, group in state.groups.items():
+            if group.only_failed and group.launches == 1 and group.by_chance:
+                rows = candidates(self._kernel, state.groups, state.rng)
+                if barred(self._grid, rows, {key: group}).mean() > self.options.doubted_share:
+                    return key
         return None
 
     def _wants_baseline(self, history: Sequence[Observation], groups: Groups) -> bool:
@@ -270,9 +283,7 @@ class Search:
             gain < idle * self.options.patience
         )
 
-    def _last_look(
-        self, pool: _Pool, best: Incumbent, state: _State, fitted: Fit
-    ) -> Launch | None:
+    def _last_look(self, pool: _Pool, best: Incumbent, state: _State, fitted: Fit) -> Launch | None:
         """What no search ends before: neighbours of the incumbent, then contenders."""
         if len(state.groups) < self.options.trials:
             beside = self._beside(pool, best)

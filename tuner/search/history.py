@@ -21,7 +21,8 @@ Purpose = Literal["guess", "baseline", "explore", "repeat", "confirm"]
 class Observation:
     """One launch as the search needs it; ``setting`` is ``None`` for an unknown baseline.
 
-    Of a killed one, ``projection_s`` with ``projection_log_sd`` is where it was going.
+    Of a killed one, ``projection_s`` with ``projection_log_sd`` is where it was going; of a
+    failed one ``by_chance`` says that another launch may well work.
     """
 
     setting: Key | None
@@ -33,6 +34,7 @@ class Observation:
     projection_log_sd: float = 0.3
     startup_s: float | None = None
     pace: Pace | None = None
+    by_chance: bool = False
 
 
 @dataclass
@@ -44,6 +46,7 @@ class Group:
     projected: list[tuple[float, float]] = field(default_factory=list)  # (log seconds, sd)
     failures: int = 0
     launches: int = 0
+    by_chance: bool = False
 
     @property
     def only_failed(self) -> bool:
@@ -86,6 +89,7 @@ def grouped(history: Sequence[Observation]) -> Groups:
             group.projected.append((math.log(seen.projection_s), seen.projection_log_sd))
         else:
             group.failures += 1
+            group.by_chance = seen.by_chance
     return groups
 
 

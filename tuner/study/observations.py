@@ -7,7 +7,16 @@ from functools import lru_cache
 
 from tuner import demand, space
 from tuner.knobs import ROLES
-from tuner.model import Finished, LaunchRecord, Progress, Purpose, Setting, Stopped
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Finished,
+    LaunchRecord,
+    Progress,
+    Purpose,
+    Setting,
+    Stopped,
+)
 from tuner.pace import Pace, startup_s
 from tuner.search.history import Observation
 from tuner.search.history import Purpose as SearchPurpose
@@ -22,6 +31,11 @@ _PURPOSES: dict[Purpose, SearchPurpose] = {
     Purpose.CONFIRM: "confirm",
     Purpose.RECORD: "explore",
 }
+
+#: Failures that need not be the setting's fault: another launch may well work.
+_BY_CHANCE = frozenset(
+    {FailureKind.CRASHED, FailureKind.LAUNCHER, FailureKind.NO_LOG, FailureKind.BAD_LOG}
+)
 
 _pace = lru_cache(maxsize=4096)(Pace.of)
 _startup_s = lru_cache(maxsize=4096)(startup_s)
@@ -86,4 +100,5 @@ def _observation(plan: Plan, record: LaunchRecord) -> Observation:
         projection_log_sd=stopped.log_sd if stopped else 0.3,
         startup_s=_startup_s(progress),
         pace=_pace(progress),
+        by_chance=isinstance(ending, Failed) and ending.kind in _BY_CHANCE,
     )
