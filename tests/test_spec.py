@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tuner import space
+from tuner import demand, space
 from tuner.errors import UsageError
 from tuner.model import (
     BASELINE,
@@ -91,6 +93,8 @@ def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
     assert domains(spec) == {"omp_threads": IntRange(1, 4), "opencv_threads": IntRange(1, 4)}
     assert (spec.name, spec.layout.ranks, spec.trials, spec.warm_ups) == ("python-n2", 2, 50, 1)
     assert (spec.seed, spec.trial_limit_s, spec.fixed) == (0, None, BASELINE)
+    assert (spec.budget_s, spec.until, spec.precision) == (None, 0.01, 0.02)
+    assert (spec.oversubscription, spec.confirm) == (4.0, True)
     assert spec.objective == ObjectiveSpec()
     assert dict(spec.left_out) == {
         "iterator_workers": "the command has no {iterator_workers}",
@@ -146,6 +150,17 @@ def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
         ({"seed": 2**32}, "--seed 4294967296", ""),
         ({"trial_limit_s": 0.0}, "--trial-limit 0", ""),
         ({"trial_limit_s": float("nan")}, "--trial-limit nan", ""),
+        ({"budget_s": 0.0}, "--budget 0", "5m"),
+        ({"budget_s": -1.0}, "--budget -1", ""),
+        ({"budget_s": float("inf")}, "--budget inf", ""),
+        ({"until": 0.0}, "--until 0%", "1%"),
+        ({"until": 1.0}, "--until 100%", ""),
+        ({"until": float("nan")}, "--until nan%", ""),
+        ({"precision": -0.01}, "--precision -1%", "1%"),
+        ({"precision": 2.0}, "--precision 200%", ""),
+        ({"oversubscribe": 0.5}, "--oversubscribe 0.5", "2 or 4"),
+        ({"oversubscribe": float("nan")}, "--oversubscribe nan", ""),
+        ({"oversubscribe": float("inf")}, "--oversubscribe inf", ""),
         ({"name": "a b"}, "--name 'a b'", ""),
         ({"name": "../x"}, "--name '../x'", ""),
         ({"name": ""}, "--name ''", ""),
@@ -179,6 +194,59 @@ def test_a_bad_option_names_value_place_and_next_step(
     error = refused(*OWN, **options)
     assert word in error.message
     assert hint in error.hint
+
+
+def test_a_wrong_figure_is_told_before_the_program_and_mpirun_are_looked_for() -> None:
+    assert "--oversubscribe 0" in refused("no-such-program", "{out}", oversubscribe=0.0).message
+
+
+# --- the core budget -----------------------------------------------------------------------
+
+THREADS_AND_WORKERS = (*OWN, "-j", "{iterator_workers}")
+
+
+@given(
+    st.integers(1, 64),
+    st.sampled_from(["omp_threads", "iterator_workers", "opencv_threads"]),
+    st.integers(1, 16),
+)
+def test_a_typed_range_is_never_cut_by_the_core_budget(high: int, name: str, ranks: int) -> None:
+    spec = build(*THREADS_AND_WORKERS, knobs=(f"{name}=1..{high}",), ranks=ranks)
+    assert domains(spec)[name] == IntRange(1, high)
+    assert spec.oversubscription is None
+    assert (demand.most_demand(spec), demand.beyond(spec)) == (None, 0)
+    assert demand.left_out(spec) == ""
+
+
+@given(st.integers(1, 64), st.floats(1, 100))
+def test_a_core_budget_that_is_asked_for_holds_for_typed_ranges_too(
+    high: int, budget: float
+) -> None:
+    knobs = (f"omp_threads=1..{high}",)
+    spec = build(*THREADS_AND_WORKERS, knobs=knobs, oversubscribe=budget)
+    assert spec.oversubscription == budget
+    assert domains(spec)["omp_threads"] == IntRange(1, high), "the range itself stays"
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"knobs": ("batch=1..64",)}, {"fixes": ("communicator=naive",)}]
+)
+def test_where_no_cores_are_typed_the_budget_is_four_times_the_cores(
+    options: dict[str, Any],
+) -> None:
+    command = (*THREADS_AND_WORKERS, "-b{batch}", "-c={communicator}")
+    given = {"knobs": ("batch=1..64",), **options}
+    assert build(*command, **given).oversubscription == 4.0
+
+
+def test_a_range_in_the_study_file_is_ones_own_too(tmp_path: Path) -> None:
+    file = toml(tmp_path, '[knobs.omp_threads]\nrange = "1..64"\n')
+    assert build(*OWN, file=file).oversubscription is None
+    file = toml(tmp_path, "[knobs.omp_threads]\n")
+    assert build(*OWN, file=file).oversubscription == 4.0
+    file = toml(tmp_path, 'oversubscription = 2\n[knobs.omp_threads]\nrange = "1..64"\n')
+    assert build(*OWN, file=file).oversubscription == 2.0
+    assert build(*OWN, file=file, oversubscribe=8.0).oversubscription == 8.0
 
 
 def test_an_unknown_communicator_names_the_nearest() -> None:
@@ -391,6 +459,11 @@ trials = 7
 warm_ups = 2
 seed = 5
 trial_limit_s = 60
+budget_s = "10m"
+until = "3%"
+precision = "0.5 %"
+oversubscription = 2
+confirm = false
 mpirun = "/a/mpirun"
 mpirun_args = ["-x"]
 [objective]
@@ -414,7 +487,9 @@ def test_the_file_says_it_all(tmp_path: Path) -> None:
     spec = build(file=toml(tmp_path, FILE))
     assert (spec.name, spec.layout.ranks) == ("mine-n3", 3)
     assert (spec.trials, spec.warm_ups, spec.seed) == (7, 2, 5)
-    assert spec.trial_limit_s == 60.0
+    assert (spec.trial_limit_s, spec.budget_s) == (60.0, 600.0)
+    assert (spec.until, spec.precision) == (0.03, 0.005)
+    assert (spec.oversubscription, spec.confirm) == (2.0, False)
     assert spec.launcher == replace(OPENMPI, mpirun="/a/mpirun", extra_args=("-x",))
     assert spec.objective == ObjectiveSpec("logreport", "t", "log.yaml")
     assert spec.job[2] == "long"
@@ -466,6 +541,11 @@ def test_the_command_line_wins(tmp_path: Path) -> None:
         warm_ups=0,
         seed=0,
         trial_limit_s=5.0,
+        budget_s=7.0,
+        until=0.02,
+        precision=0.04,
+        oversubscribe=3.0,
+        confirm=True,
         mpirun="/b/mpirun",
         mpirun_args=("-y",),
         name="other",
@@ -475,6 +555,8 @@ def test_the_command_line_wins(tmp_path: Path) -> None:
     )
     assert (spec.name, spec.layout.ranks, spec.trials, spec.warm_ups) == ("other", 8, 9, 0)
     assert (spec.seed, spec.trial_limit_s, spec.objective.filename) == (0, 5.0, "log")
+    assert (spec.budget_s, spec.until, spec.precision) == (7.0, 0.02, 0.04)
+    assert (spec.oversubscription, spec.confirm) == (3.0, True)
     assert (spec.launcher.mpirun, spec.launcher.extra_args) == ("/b/mpirun", ("-y",))
     assert domains(spec)["omp_threads"] == Choice((1, 2))
     assert domains(spec)["opencv_threads"] == IntRange(1, 2)

@@ -42,6 +42,11 @@ mpi_procs = 8
 trials = 20
 warm_ups = 0
 trial_limit_s = "1.5m"
+budget_s = 600
+until = "2%"
+precision = "0.5 %"
+oversubscription = 1.5
+confirm = false
 seed = 3
 
 [objective]
@@ -77,7 +82,9 @@ def test_everything_a_file_can_say(tmp_path: Path) -> None:
     assert file.job == ("{python}", "train.py", "--out", "{out}")
     assert file.mpirun_args == ("--mca", "pml", "ob1")
     assert (file.mpi_procs, file.trials, file.warm_ups, file.seed) == (8, 20, 0, 3)
-    assert file.trial_limit_s == 90.0
+    assert (file.trial_limit_s, file.budget_s) == (90.0, 600.0)
+    assert (file.until, file.precision) == (0.02, 0.005)
+    assert (file.oversubscription, file.confirm) == (1.5, False)
     assert file.objective.filename == "log.jsonl"
     assert file.left_out == {"opencv_threads": "no OpenCV"}
     knobs = {name: entry.knob(name, "") for name, entry in file.knobs.items()}
@@ -134,6 +141,25 @@ def test_time_limits(tmp_path: Path, text: str, seconds: float) -> None:
         ("trial_limit_s = nan", "trial_limit_s:", "above 0"),
         ('trial_limit_s = "soon"', "trial_limit_s:", "above 0"),
         ("trial_limit_s = true", "trial_limit_s:", "above 0"),
+        ("budget_s = 0", "budget_s:", "above 0"),
+        ("budget_s = -1", "budget_s:", "above 0"),
+        ("budget_s = inf", "budget_s:", "above 0"),
+        ('budget_s = "soon"', "budget_s:", "above 0"),
+        ("until = 1", "until:", 'such as "2%"'),
+        ("until = 0.01", "until:", 'such as "2%", is 0.01'),
+        ('until = "1"', "until:", "between 0 % and 100 %"),
+        ('until = "0%"', "until:", "between 0 % and 100 %"),
+        ('until = "100%"', "until:", "between 0 % and 100 %"),
+        ('precision = "nan%"', "precision:", "between 0 % and 100 %"),
+        ("precision = true", "precision:", "between 0 % and 100 %"),
+        ("oversubscription = 0.5", "oversubscription:", "at least 1"),
+        ("oversubscription = inf", "oversubscription:", "at least 1"),
+        ("oversubscription = nan", "oversubscription:", "at least 1"),
+        ('oversubscription = "4"', "oversubscription:", "at least 1"),
+        ("oversubscription = true", "oversubscription:", "at least 1"),
+        ('confirm = "no"', "confirm:", "true or false"),
+        ("confirm = 0", "confirm:", "true or false"),
+        ("oversubscribe = 4", "oversubscribe:", "'oversubscription'"),
         ('knobs = ["omp_threads"]', "knobs:", "a table"),
         ('[knobs]\nomp_threads = "1..2"', "knobs.omp_threads:", "a table"),
         ("[knobs.omp_threads]\nrange = 4", "knobs.omp_threads.range:", "a string"),
@@ -359,7 +385,9 @@ def test_the_templates_examples_load_too(tmp_path: Path) -> None:
     text = re.sub(r"(?m)^#(?=[a-z\[])", "", template("tune"))
     file = load(write(tmp_path, text))
     assert file.name == "my_job"
-    assert file.trial_limit_s == 300
+    assert (file.trial_limit_s, file.budget_s) == (300, 600)
+    assert (file.until, file.precision) == (0.01, 0.02)
+    assert (file.oversubscription, file.confirm) == (4, False)
     assert file.job is not None
     own = {"omp_threads", "iterator_workers", "malloc_arenas", "prefetch", "binding"}
     assert set(file.knobs) == own

@@ -107,62 +107,112 @@ def comparison(result: Result) -> str:
         return f"{time}; {_nothing_faster(result)}"
     return (
         f"{_how_fast(result.ratio)} {_reference_name(result)} ({time} against"
-        f" {seconds(reference.elapsed_s)}, {runs(best, reference)}; not yet confirmed)"
+        f" {seconds(reference.elapsed_s)}, {runs(best, reference)}; not confirmed)"
     )
 
 
 def _not_compared(result: Result) -> str:
     """Said where what the best would be compared with has no time."""
-    reference = result.reference
+    reference = result.reference or result.baseline
     if reference is None or reference.stopped is None:
         return "there is nothing to compare it with"
-    return f"your defaults were stopped after {seconds(reference.stopped.bound_s)}, not confirmed"
+    return f"your defaults were {stopped(reference.stopped)}; not confirmed"
 
 
 def _concluded(result: Result) -> str:
     """What the launches in turn prove."""
     finding = result.finding
     if result.conclusion is Conclusion.BASELINE_FAILS:
-        failed = result.baseline.failure if result.baseline else None
-        why = f"your defaults fail ({failure(failed)})"
-        guess = result.reference
-        if finding is None or guess is None:
-            return f"{why}; {_nothing_faster(result)}"
-        than = str(guess.setting)
-        return f"{why}; compared with the first guess that worked: {confirmed(finding, than)}"
+        why = _defaults_fail(result)
+        if finding is None or result.reference is None:
+            return f"{why}; {_not_pursued(result)}"
+        guess = f"the first guess that worked, {result.reference.setting}"
+        if finding.claim == "faster":
+            return f"{why}; {_faster(finding, guess)}"
+        return f"{why}; no significant gain over {guess} ({_interval(finding)})"
+    if finding is not None and result.conclusion is Conclusion.FASTER:
+        return _faster(finding, "your defaults")
+    kept = result.baseline is None or result.export in (None, result.baseline.setting)
+    said = "no significant gain: keep" if kept else "no significant gain over"
     if finding is None:
-        return f"no significant gain: keep your defaults ({_nothing_faster(result)})"
-    return confirmed(finding, "your defaults")
+        return f"{said} your defaults; {_not_pursued(result)}"
+    return f"{said} your defaults ({_interval(finding)})"
 
 
-def confirmed(finding: Finding, than: str) -> str:
-    """What launches in turn prove: an interval, never more than it says.
+def _defaults_fail(result: Result) -> str:
+    failed = result.baseline.failure if result.baseline else None
+    if failed is None:  # they worked in the search
+        return "your defaults failed when they were launched again"
+    return f"your defaults fail ({failure(failed)})"
+
+
+def _not_pursued(result: Result) -> str:
+    """Why the launches in turn came to nothing, or were not made."""
+    best, reference = result.best, result.reference
+    if reference is None:
+        return "they were not launched"
+    if best is not None and best.setting != reference.setting:
+        if result.ratio is not None and result.ratio < 1:
+            return f"the fastest setting is {1 / result.ratio:.2f} times slower"
+        return "the fastest setting failed when it was launched again"
+    others = result.trials - (not _is_baseline(result))
+    return _others_not_faster(others, result.settings_failed)
+
+
+def _faster(finding: Finding, than: str) -> str:
+    """A proven gain: never more than the interval says."""
+    if finding.high is None:
+        gain = f"at least {_floor(finding.low)} times faster than {than}"
+        return f"{gain} (95 % sure, {_launched(finding)})"
+    gain = f"{finding.ratio:.2f} times faster than {than}"
+    return f"{gain} (95 % interval {_span(finding)}, {_launched(finding)})"
+
+
+def _interval(finding: Finding) -> str:
+    """A ratio that proves no gain."""
+    if finding.high is None:
+        return f"at least {_floor(finding.low)} times as fast, 95 % sure, {_launched(finding)}"
+    ratio = f"{finding.ratio:.2f} times as fast"
+    return f"{ratio}, 95 % interval {_span(finding)}, {_launched(finding)}"
+
+
+def _span(finding: Finding) -> str:
+    return f"{finding.low:.2f} to {finding.high:.2f}"
+
+
+def _launched(finding: Finding) -> str:
+    """How often each side was launched: ``6 pairs``, ``4 and 3 runs``."""
+    if finding.best_runs == finding.reference_runs:
+        return count(finding.best_runs, "pair")
+    return f"{finding.best_runs} and {finding.reference_runs} runs"
+
+
+def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | None) -> str:
+    """A study's gain in a table: ``2.31x (2.24 to 2.39)``; ``2.31x?`` of mere medians.
 
     Args:
-        finding: Their ratios.
-        than: What the best setting was launched in turn with.
+        conclusion: What the study came to; ``None``: it was not confirmed.
+        finding: What its launches in turn prove.
+        ratio: Of the medians.
     """
-    launched = count(finding.best_runs, "pair")
-    if finding.best_runs != finding.reference_runs:
-        launched = f"{finding.best_runs} and {finding.reference_runs} runs"
-    if finding.claim == "faster" and finding.high is None:
-        return f"at least {_floor(finding.low)} times faster than {than} (95 % sure, {launched})"
+    if conclusion is None:
+        return f"{times(ratio)}?" if ratio is not None else ""
+    if conclusion is Conclusion.BASELINE_FAILS:
+        return "defaults fail"
+    if conclusion is Conclusion.NO_GAIN or finding is None:
+        return "no gain"
     if finding.high is None:
-        return f"no significant gain: keep {than} (at least {_floor(finding.low)})"
-    span = f"{finding.low:.2f} to {finding.high:.2f}"
-    if finding.claim == "faster":
-        times_faster = f"{finding.ratio:.2f} times faster than {than}"
-        return f"{times_faster} (95 % interval {span}, {launched})"
-    return f"no significant gain: keep {than} ({span}, {launched})"
+        return f">= {_floor(finding.low)}x"
+    return f"{times(finding.ratio)} ({_span(finding)})"
 
 
 def break_even(paid: BreakEven) -> str:
-    """``the tuning took 6 min; an epoch saves 12.3 s: paid after 30 epochs``."""
+    """``the tuning took 6 min; an epoch saves 12.3 s: break-even after 30 epochs``."""
     what = "an epoch" if paid.unit == "epoch" else "a run as measured"
     least, most = ("at least ", "at most ") if paid.at_least else ("", "")
     return (
         f"the tuning took {duration(paid.cost_s)}; {what} saves {least}{seconds(paid.saved_s)}:"
-        f" paid after {most}{count(paid.units, paid.unit)}"
+        f" break-even after {most}{count(paid.units, paid.unit)}"
     )
 
 
@@ -231,11 +281,21 @@ def _reference_name(result: Result) -> str:
 
 
 def stopped(found: Stopped) -> str:
-    """What is known of a launch that was stopped as it could not win."""
+    """``stopped after 4.10 s (projected 9.80 s)``: all that is known of a launch without an end."""
     said = f"stopped after {seconds(found.bound_s)}"
-    if found.projection_s <= found.bound_s:  # cut at a limit: where it was going was not asked
-        return said
-    return f"{said}, heading for {seconds(found.projection_s)}"
+    return f"{said} (projected {seconds(found.projection_s)})" if _is_projected(found) else said
+
+
+def projected(found: Stopped) -> str:
+    """The same in a table: ``~9.80 s``; ``>4.10 s`` where nothing more is known."""
+    if _is_projected(found):
+        return f"~{seconds(found.projection_s)}"
+    return f">{seconds(found.bound_s)}"
+
+
+def _is_projected(found: Stopped) -> bool:
+    """False for a launch that was cut at a limit: where it was going was not asked."""
+    return found.projection_s > found.bound_s
 
 
 def times(ratio: float | None) -> str:

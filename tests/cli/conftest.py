@@ -11,7 +11,8 @@ import pytest
 from tests.study_samples import study
 from tuner.cli.main import main
 from tuner.exporters import ExportInput
-from tuner.store import Store, Summary
+from tuner.store import Store
+from tuner.study.findings import summary
 
 
 class Done(NamedTuple):
@@ -49,17 +50,7 @@ def store_study(path: Path, data: ExportInput) -> Path:
         for record in data.records:
             store.add(data.spec.name, record)
         store.set_state(data.spec.name, result.state, result.reason)
-        store.set_summary(
-            data.spec.name,
-            Summary(
-                best_setting=result.best.setting if result.best else None,
-                best_s=result.best.elapsed_s if result.best else None,
-                baseline_s=result.baseline.elapsed_s if result.baseline else None,
-                trials=result.trials,
-                launches=result.launches,
-                failures=result.failures,
-            ),
-        )
+        store.set_summary(data.spec.name, summary(result))
     return path
 
 

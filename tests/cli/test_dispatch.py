@@ -30,7 +30,7 @@ def test_argv_is_cut_at_the_first_dashes_only(before: list[str], after: list[str
 
 def seen_by_run(monkeypatch: pytest.MonkeyPatch, tune: Tune, *args: str) -> tuple[dict, object]:  # type: ignore[type-arg]
     """What ``tune run`` makes of a command line."""
-    from tuner.cli import run
+    from tuner.cli import asking
 
     calls: list[tuple[dict, object]] = []  # type: ignore[type-arg]
 
@@ -38,7 +38,7 @@ def seen_by_run(monkeypatch: pytest.MonkeyPatch, tune: Tune, *args: str) -> tupl
         calls.append((options, words))
         raise UsageError("enough")
 
-    monkeypatch.setattr(run, "_spec", spec)
+    monkeypatch.setattr(asking, "spec_of", spec)
     assert tune(*args).err == "tune: error: enough\n"
     return calls[0]
 
@@ -70,12 +70,51 @@ def test_a_limit_has_units(
     assert seen_by_run(monkeypatch, tune, "--trial-limit", text)[0]["trial_limit"] == limit_s
 
 
+@pytest.mark.parametrize("option", ["--trial-limit", "--budget"])
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "2 weeks", "", "1e400"])
-def test_a_limit_that_is_no_time_is_refused(tune: Tune, text: str) -> None:
-    done = tune("--trial-limit", text)
+def test_a_limit_that_is_no_time_is_refused(tune: Tune, option: str, text: str) -> None:
+    done = tune(option, text)
     assert done.code == 2
-    assert done.err.startswith(f"tune: error: --trial-limit: not a positive time: {text!r}")
+    assert done.err.startswith(f"tune: error: {option}: not a positive time: {text!r}")
     assert "90s" in done.err
+
+
+@pytest.mark.parametrize("text", ["2%", "2 %", " 2%", "2.0%"])
+def test_a_share_is_a_percentage(monkeypatch: pytest.MonkeyPatch, tune: Tune, text: str) -> None:
+    options, _ = seen_by_run(monkeypatch, tune, "--until", text, "--precision", text)
+    assert (options["until"], options["precision"]) == (0.02, 0.02)
+
+
+@pytest.mark.parametrize("option", ["--until", "--precision"])
+@pytest.mark.parametrize("text", ["1", "0.01", "0%", "100%", "-1%", "nan%", "inf%", "%", "", "a%"])
+def test_a_share_that_is_no_percentage_is_refused(tune: Tune, option: str, text: str) -> None:
+    done = tune(option, text)
+    assert (done.code, done.out) == (2, "")
+    first, second = done.err.splitlines()
+    assert first == (f"tune: error: {option}: not a percentage between 0 % and 100 %: {text!r}")
+    assert "0.5%" in second
+
+
+@pytest.mark.parametrize("text", ["0.5", "0", "-4", "nan", "inf"])
+def test_a_core_budget_below_the_cores_is_refused(tune: Tune, text: str) -> None:
+    done = tune("--oversubscribe", text, "--", sys.executable, "-c", "0", "{out}")
+    assert (done.code, done.out) == (2, "")
+    first, second = done.err.splitlines()
+    assert first == f"tune: error: --oversubscribe {text}: must be a number of at least 1."
+    assert second.startswith("  next: ")
+
+
+def test_a_core_budget_that_is_no_number_is_refused(tune: Tune) -> None:
+    done = tune("--oversubscribe", "many")
+    assert done.code == 2
+    assert done.err.startswith("tune: error: invalid value for '--oversubscribe': 'many'")
+
+
+def test_the_proof_is_made_unless_it_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tune: Tune
+) -> None:
+    for words, asked in (((), None), (("--confirm",), True), (("--no-confirm",), False)):
+        assert seen_by_run(monkeypatch, tune, *words)[0]["confirm"] is asked
 
 
 @pytest.mark.parametrize(
@@ -139,7 +178,8 @@ def test_completion_for_an_unknown_shell_is_one_error(
 def test_help_names_every_command_and_option_with_examples(tune: Tune) -> None:
     done = tune("--help")
     assert (done.code, done.err) == (0, "")
-    for word in (*COMMANDS, "--mpi-procs", "--trial-limit", "--storage", "Examples:", "130"):
+    options = ("--mpi-procs", "--trial-limit", "--storage", "--budget", "--no-confirm")
+    for word in (*COMMANDS, *options, "Examples:", "130"):
         assert word in done.out
     assert tune("-h").out == done.out
 

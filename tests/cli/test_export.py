@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
 from tests.study_samples import setting, study
 from tuner import exporters
 from tuner.cli import outfile
+from tuner.exporters import ExportInput
 from tuner.model import BASELINE
 
 
@@ -164,7 +166,32 @@ def test_defaults_that_stay_best_are_handed_over_and_said(tune: Tune, tmp_path: 
     code, out, err = export(tune, path)
     assert code == 0
     assert "OMP_NUM_THREADS" not in out
-    assert "nothing was faster than your defaults" in err
+    assert "none of 1 other settings" not in err
+    assert "no other setting was tried; your defaults are handed over" in err
+
+
+@pytest.mark.parametrize("name", exporters.SHIPPED)
+def test_without_a_proven_gain_the_defaults_are_handed_over_with_the_reason(
+    tune: Tune, tmp_path: Path, name: str
+) -> None:
+    path = store_study(tmp_path / "x.db", samples.no_gain())
+    code, out, err = export(tune, path, "--format", name)
+    assert code == 0
+    assert "OMP_NUM_THREADS=" not in out
+    assert err == (
+        "tune: warning: no significant gain: keep your defaults (1.01 times as fast, 95 % interval"
+        " 1.00 to 1.02, 6 pairs); your defaults are handed over\n"
+    )
+
+
+@pytest.mark.parametrize("data", [samples.faster(), samples.at_least(), samples.failing()])
+def test_a_proven_gain_is_handed_over_without_a_warning(
+    tune: Tune, tmp_path: Path, data: ExportInput
+) -> None:
+    path = store_study(tmp_path / "x.db", data)
+    code, out, err = export(tune, path)
+    assert (code, err) == (0, "")
+    assert "OMP_NUM_THREADS=1" in out
 
 
 def test_nothing_measured_is_refused(tune: Tune, tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
-from tests.study_samples import OMP, SPEC, capped_study, setting, study
+from tests.study_samples import OMP, SPEC, capped_study, launched, searched, setting, stopped, study
 from tuner.cli import report
+from tuner.exporters import ExportInput
 from tuner.model import BASELINE, Choice, Effect, Flag, Knob, Setting, Verdict
 from tuner.store import Store
 
@@ -22,8 +24,7 @@ def test_the_latest_study_is_shown(tune: Tune, database: Path) -> None:
         "Study mnist: finished",
         "2 ranks on node1, Open MPI 5.0.11",
         "best:      omp_threads=1 iterator_workers=1 communicator=naive",
-        "2.31 times faster than your defaults (3.60 s against 8.32 s, 1 run each;"
-        " not yet confirmed by repeats)",
+        "2.31 times faster than your defaults (3.60 s against 8.32 s, 1 run each; not confirmed)",
         "omp_threads=1: took effect",
         "opencv_threads: the program does not load OpenCV",
         "launch 5 (omp_threads=1 iterator_workers=1 communicator=flat): crashed",
@@ -55,8 +56,8 @@ def test_a_study_is_shown_as_json(tune: Tune, database: Path) -> None:
     ("times", "words"),
     [
         ((1.0, 2.0), "2 settings measured in 3 launches"),
-        ((1.0, None), "1 of 2 settings measured in 3 launches"),
-        ((None, None), "none of 2 settings measured in 3 launches"),
+        ((1.0, None), "2 settings tried (1 failed) in 3 launches"),
+        ((None, None), "2 settings tried (2 failed) in 3 launches"),
     ],
 )
 def test_a_setting_that_failed_was_not_measured(
@@ -132,8 +133,28 @@ def test_studies_are_listed(tune: Tune, database: Path) -> None:
     head, row = done.out.splitlines()
     titles = "study state best defaults faster settings best setting"
     assert head.split() == titles.split()
-    assert row.split()[:7] == ["mnist", "finished", "3.60", "s", "8.32", "s", "2.31x"]
+    assert row.split()[:7] == ["mnist", "finished", "3.60", "s", "8.32", "s", "2.31x?"]
     assert done.err == f"in {database}\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "faster"),
+    [
+        (samples.faster(), "2.33x (2.31 to 2.35)"),
+        (samples.at_least(), ">= 2.50x"),
+        (samples.no_gain(), "no gain"),
+        (samples.not_pursued(), "no gain"),
+        (samples.failing(), "defaults fail"),
+        (launched(searched(stopped(10.8, 30.0))), ""),
+    ],
+)
+def test_the_list_says_what_is_proven(
+    tune: Tune, tmp_path: Path, data: ExportInput, faster: str
+) -> None:
+    path = store_study(tmp_path / "x.db", data)
+    head, row = tune("studies", "--storage", str(path)).out.splitlines()
+    start, end = head.index("defaults  ") + len("defaults  "), head.index("  settings")
+    assert row[start:end].strip() == faster
 
 
 def test_studies_are_listed_as_json(tune: Tune, database: Path) -> None:
@@ -141,6 +162,14 @@ def test_studies_are_listed_as_json(tune: Tune, database: Path) -> None:
     assert document["schema"] == "tuner.studies/1"
     (found,) = document["studies"]
     assert (found["name"], found["state"], found["best_s"]) == ("mnist", "finished", 3.6)
+    assert (found["conclusion"], found["finding"]) == (None, None)
+
+
+def test_the_list_as_json_has_what_is_proven(tune: Tune, tmp_path: Path) -> None:
+    path = store_study(tmp_path / "x.db", samples.at_least())
+    (found,) = json.loads(tune("studies", "--json", "--storage", str(path)).out)["studies"]
+    assert found["conclusion"] == "faster"
+    assert (found["finding"]["low"], found["finding"]["high"]) == (pytest.approx(2.5), None)
 
 
 def test_the_end_of_a_run_names_the_next_commands(capsys: pytest.CaptureFixture[str]) -> None:

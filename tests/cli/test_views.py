@@ -10,15 +10,18 @@ from itertools import count
 import pytest
 from rich.console import Console
 
-from tests.study_samples import SPEC, capped_study, record, setting, study
+from tests import study_samples as samples
+from tests.study_samples import SPEC, capped_study, record, setting, stopped, study
 from tuner.cli import console
 from tuner.cli.live import LiveView
 from tuner.cli.plain import PlainView
 from tuner.cli.tally import Tally
+from tuner.exporters import ExportInput
 from tuner.model import (
     BASELINE,
     Failed,
     FailureKind,
+    Finished,
     LaunchRecord,
     Measurement,
     Progress,
@@ -107,6 +110,60 @@ def test_the_time_left_comes_from_the_latest_launches() -> None:
     assert tally.left_s == 5 * 10 - 4
 
 
+@pytest.mark.parametrize(
+    ("purpose", "is_known"),
+    [(each, each in (Purpose.GUESS, Purpose.SEARCH)) for each in Purpose],
+)
+def test_the_time_left_is_told_of_trials_only(purpose: Purpose, is_known: bool) -> None:
+    """Nobody knows beforehand how many repeats and launches in turn there will be."""
+    now, lines = [0.0], list[str]()
+    view = PlainView(lambda: now[0], lines.append)
+    view(StudyStarted(SPEC, False, 0))
+    for number, each in enumerate((Purpose.SEARCH, purpose), start=1):
+        view(LaunchStarted(number, each, FAST, number if each is Purpose.SEARCH else None, 8))
+        assert (view.tally.left_s is not None) is (number > 1 and is_known)
+        now[0] += 10
+        view(ended(record(number, FAST, 5.0, purpose=each), 5.0))
+    assert ("[about " in lines[-1]) is is_known
+
+
+def shown(data: ExportInput) -> list[str]:
+    """The timed lines of a study, without the times."""
+    lines: list[str] = []
+    view = PlainView(lambda: 0.0, lines.append)
+    view(StudyStarted(data.spec, False, 0))
+    best = None
+    for launch in data.records:
+        trial = launch.trial if launch.purpose in (Purpose.GUESS, Purpose.SEARCH) else None
+        view(LaunchStarted(launch.number, launch.purpose, launch.setting, trial, 8))
+        ending = launch.outcome.ending
+        time = ending.elapsed_s if isinstance(ending, Finished) else None
+        is_best = time is not None and (best is None or time <= best)
+        best = time if is_best else best
+        counts = launch.purpose is not Purpose.WARM_UP
+        view(ended(launch, time if counts else None, is_best and counts))
+    return [line.partition("] ")[2].partition("  [about")[0] for line in lines]
+
+
+def test_every_purpose_has_its_line() -> None:
+    lines = shown(samples.at_least())
+    fast = "omp_threads=1 iterator_workers=1 communicator=naive"
+    assert "- your defaults: stopped after 10.8 s (projected 30.0 s)" in lines
+    assert "3/8 omp_threads=4 iterator_workers=4 communicator=naive: stopped after 4.10 s" in {
+        line.partition(" (projected")[0] for line in lines
+    }
+    assert f"- {fast} (repeat): 3.60 s" in lines
+    assert lines[-2:] == [
+        "- your defaults (confirmation): stopped after 9.00 s",
+        f"- {fast} (confirmation): 3.60 s",
+    ]
+
+
+def test_what_is_already_the_best_is_not_announced_again() -> None:
+    lines = shown(samples.faster())
+    assert sum("(best so far)" in line for line in lines) == 1
+
+
 def test_a_study_that_goes_on_counts_what_it_has() -> None:
     tally = Tally(lambda: 0.0)
     tally.add(StudyStarted(SPEC, True, 4, study().result))
@@ -180,6 +237,36 @@ def test_a_failing_baseline_is_shown() -> None:
     view.screen.print(view.draw())
     assert isinstance(view.screen.file, io.StringIO)
     assert "compared with the first guess that works" in view.screen.file.getvalue()
+
+
+def test_stopped_defaults_are_shown_until_they_have_a_time() -> None:
+    view = LiveView(lambda: 0.0, Console(file=io.StringIO(), width=110))
+    view(StudyStarted(SPEC, False, 0))
+    defaults = record(1, BASELINE, 9.0)
+    cut = dataclasses.replace(defaults.outcome, ending=stopped(9.0, 30.0))
+    view(LaunchStarted(1, Purpose.BASELINE, BASELINE, None, 8))
+    view(ended(dataclasses.replace(defaults, outcome=cut), None))
+    text = drawn_now(view)
+    assert "defaults  ~30.0 s  your environment as it is; stopped early" in text
+    assert "failed" not in text
+    view(LaunchStarted(2, Purpose.CONFIRM, BASELINE, None, 8))
+    view(ended(record(2, BASELINE, 31.0, purpose=Purpose.CONFIRM), 31.0))
+    assert "defaults   31.0 s  your environment as it is" in drawn_now(view)
+
+
+def test_a_continued_study_knows_its_stopped_defaults() -> None:
+    tally = Tally(lambda: 0.0)
+    data = samples.launched(samples.searched(stopped(10.8, 30.0)))
+    tally.add(StudyStarted(SPEC, True, 2, data.result))
+    assert tally.baseline_stopped == stopped(10.8, 30.0)
+    assert (tally.baseline_s, tally.baseline_failed) == (None, False)
+
+
+def drawn_now(view: LiveView) -> str:
+    assert isinstance(view.screen.file, io.StringIO)
+    before = len(view.screen.file.getvalue())
+    view.screen.print(view.draw())
+    return view.screen.file.getvalue()[before:]
 
 
 class Terminal(io.StringIO):

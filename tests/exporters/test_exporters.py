@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from tests.study_samples import setting, study
+from tests import study_samples as samples
+from tests.study_samples import FAST, NEXT, SPEC, launched, searched, setting, study
 from tuner import exporters
 from tuner.errors import UsageError
-from tuner.model import BASELINE
+from tuner.exporters import ExportInput
+from tuner.model import BASELINE, Finding, Setting, StudyState
 
 
 @pytest.mark.parametrize("name", ["sh", "env", "json", "args", "csv", "md"])
@@ -59,6 +63,51 @@ def test_where_the_defaults_fail_the_best_that_works_is_handed_over() -> None:
     assert found.best_setting == setting(omp_threads=2)
 
 
+@pytest.mark.parametrize(
+    ("data", "handed_over"),
+    [
+        (samples.faster(), FAST),
+        (samples.at_least(), FAST),
+        (samples.no_gain(), BASELINE),
+        (samples.not_pursued(), BASELINE),
+        (samples.failing(), FAST),
+    ],
+)
+def test_a_confirmed_study_hands_over_what_is_proven(
+    data: ExportInput, handed_over: Setting
+) -> None:
+    assert data.best_setting == data.result.export == handed_over
+    assert data.keeps_defaults is handed_over.is_baseline
+
+
+def test_a_ratio_of_medians_above_one_is_not_enough() -> None:
+    data = samples.no_gain()
+    assert data.result.ratio is not None and data.result.ratio > 1
+    assert data.keeps_defaults
+
+
+@pytest.mark.parametrize("state", [StudyState.INTERRUPTED, StudyState.RUNNING])
+def test_until_it_is_confirmed_the_medians_decide(state: StudyState) -> None:
+    made = searched(), [*searched(), *samples.in_turn(8.3, 3.6, 2)]
+    for data in (launched(each, state=state) for each in made):
+        assert (data.result.export, data.best_setting) == (None, FAST)
+
+
+def test_without_a_confirmation_the_medians_decide() -> None:
+    spec = dataclasses.replace(SPEC, confirm=False)
+    assert launched(searched(), spec=spec).best_setting == FAST
+    assert launched(searched(3.0), spec=spec).keeps_defaults
+
+
+def test_a_first_guess_that_proves_faster_than_the_best_is_handed_over() -> None:
+    made = searched(None)
+    made[1] = (made[1][0], NEXT, 3.7)
+    data = launched([*made, *samples.in_turn(3.3, 3.6, 6, NEXT)])
+    assert isinstance(data.result.finding, Finding)
+    assert data.result.finding.claim == "slower"
+    assert data.best_setting == NEXT
+
+
 def test_nothing_measured_cannot_be_exported() -> None:
     with pytest.raises(UsageError, match="no measured setting"):
         _ = study({BASELINE: None}).best_setting
@@ -72,3 +121,11 @@ def test_failures_with_values_of_two_kinds_have_an_order() -> None:
 def test_measurements_come_fastest_first_failures_last() -> None:
     times = [found.elapsed_s for found in study().measurements]
     assert times == [3.6, 3.9, 7.1, 8.316, None]
+
+
+def test_stopped_settings_come_by_their_projection_before_the_failures() -> None:
+    found = samples.at_least().measurements
+    assert [each.elapsed_s is not None for each in found] == [True, True, False, False, False]
+    projections = [each.stopped.projection_s for each in found if each.stopped]
+    assert projections == sorted(projections) == [9.0, 9.8]
+    assert found[-1].failure is not None

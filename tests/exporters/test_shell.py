@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import study_samples as samples
 from tests.scripts import python_script
 from tests.study_samples import SPEC, setting, study
 from tuner.exporters import ExportInput
@@ -125,9 +126,23 @@ def test_the_defaults_need_no_env(machine: Path, tmp_path: Path) -> None:
 def test_the_header_names_study_machine_and_time() -> None:
     text = export(study()).text
     assert text.startswith("#!/bin/sh\n")
-    for fact in ("mnist", "node1", "2.31 times faster", "omp_threads=1", "not yet confirmed"):
+    for fact in ("mnist", "node1", "2.31 times faster", "omp_threads=1", "not confirmed"):
         assert fact in text.split("set -eu")[0]
     assert export(study()).executable
+
+
+def test_the_header_says_what_is_proven() -> None:
+    text = export(samples.faster()).text
+    assert "# The whole job with the fastest setting that `tune` found." in text
+    assert "# measured: 2.33 times faster than your defaults (95 % interval 2.31 to 2.35" in text
+
+
+def test_where_no_gain_is_proven_the_script_runs_the_defaults_and_says_why() -> None:
+    text = export(samples.no_gain()).text
+    assert "# The whole job with your defaults: `tune` found nothing faster." in text
+    assert "# setting:  defaults\n" in text
+    assert "# measured: no significant gain: keep your defaults (1.01 times as fast" in text
+    assert "OMP_NUM_THREADS" not in text
 
 
 def test_a_name_with_a_newline_stays_inside_the_comment(machine: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import io
 
+from tests import study_samples as samples
 from tests.study_samples import SPEC, setting, study
 from tuner.exporters import table
 from tuner.model import BASELINE, Choice, Flag, Knob
@@ -17,6 +18,14 @@ def test_csv_has_a_row_for_each_setting_fastest_first() -> None:
     assert rows[0]["ratio"] == "2.3100"
     assert rows[3]["kind"] == "baseline"
     assert rows[4]["failure"].startswith("crashed")
+
+
+def test_csv_has_the_bound_of_a_stopped_setting_and_no_time() -> None:
+    rows = list(csv.DictReader(io.StringIO(table.csv(samples.at_least()).text)))
+    assert [row["bound_s"] for row in rows] == ["", "", "9.0", "4.1", ""]
+    assert [row["elapsed_s"] for row in rows[2:]] == ["", "", ""]
+    assert (rows[2]["kind"], rows[2]["runs"], rows[2]["launches"]) == ("baseline", "0", "4")
+    assert {row["ratio"] for row in rows} == {""}, "stopped defaults have no speed"
 
 
 def test_csv_carries_any_text() -> None:
@@ -33,6 +42,14 @@ def test_markdown_says_what_it_is_and_keeps_its_columns() -> None:
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {6}
     assert "your defaults" in rows[-1]
+
+
+def test_markdown_says_what_is_known_of_a_stopped_setting() -> None:
+    text = table.markdown(samples.at_least()).text
+    assert "- measured: at least 2.50 times faster than your defaults (95 % sure" in text
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
+    assert rows[4][-1] == "your defaults stopped after 9.00 s |"
+    assert rows[5][-1] == "stopped after 4.10 s (projected 9.80 s) |"
 
 
 def test_markdown_names_what_it_compares_with() -> None:

@@ -15,7 +15,7 @@ from tuner.errors import UsageError
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 from tuner.objectives import objective_for
 from tuner.objectives.formats import BadLogError, parse
-from tuner.objectives.logreport import READS, LogReport, check
+from tuner.objectives.logreport import READS, LogReport, check, epochs
 
 Entry = dict[str, Any]
 
@@ -76,6 +76,43 @@ def test_another_name_and_key(tmp_path: Path) -> None:
 def test_a_loss_of_nan_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(json.dumps([{**entries(2.0)[0], "main/loss": float("nan")}]))
     assert report().result(tmp_path) == Finished(2.0, 1)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_how_many_epochs_were_done_is_read(name: str, tmp_path: Path) -> None:
+    log = [{**entry, "epoch_detail": 0.25 * entry["iteration"]} for entry in entries(1.5, 3.25)]
+    (tmp_path / name).write_text(FORMATS[name](log))
+    assert report().result(tmp_path) == Finished(3.25, 2, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ([{"epoch_detail": 1}], 1.0),
+        ([{"epoch_detail": 0.1}, {"epoch_detail": 0.2}], 0.2),
+        ([{"epoch_detail": 0.1}, {}], None),
+        ([{"epoch_detail": 0.0}], None),
+        ([{"epoch_detail": -1.0}], None),
+        ([{"epoch_detail": float("nan")}], None),
+        ([{"epoch_detail": float("inf")}], None),
+        ([{"epoch_detail": True}], None),
+        ([{"epoch_detail": "1"}], None),
+        ([{"epoch": 1}, {"epoch": 2}, {"epoch": 3}], 3.0),
+        ([{"epoch": 0}], None),
+        ([{"epoch": 0}, {"epoch": 0}, {"epoch": 1}], None),
+        ([{"epoch": 2}, {"epoch": 4}], None),
+        ([{"epoch": "1"}], None),
+        ([{"epoch": 1, "epoch_detail": 1.5}], 1.5),
+        ([{}], None),
+    ],
+)
+def test_epochs_are_told_exactly_or_not_at_all(told: list[Entry], found: float | None) -> None:
+    assert epochs(told) == found
+
+
+def test_a_log_without_epochs_is_no_worse_for_it(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(json.dumps([{**entries(2.0)[0], "epoch_detail": "many"}]))
+    assert report().result(tmp_path) == Finished(2.0, 1, None)
 
 
 # --- what it should not write ------------------------------------------------------------

@@ -159,6 +159,7 @@ def test_the_whole_job_counts_epochs_and_prints_a_table(run: Run) -> None:
     done = run(*SMALL, "--epoch", "2", "--log-writes", "4")
     assert done.clean, done.stderr
     assert [entry["iteration"] for entry in done.log] == [15, 30, 45, 60]
+    assert [entry["epoch_detail"] for entry in done.log] == [0.5, 1.0, 1.5, 2.0]
     validated = [entry["epoch"] for entry in done.log if "validation/main/loss" in entry]
     assert validated == [1, 2]
     assert "validation/main/loss" in done.stdout

@@ -61,7 +61,7 @@ def command(
     for warning in export.warnings:
         console.warn(warning)
     if data.result.best is not None and data.keeps_defaults:
-        console.warn(f"this hands over your defaults: {comparison(data.result)}")
+        console.warn(f"{comparison(data.result)}; your defaults are handed over")
     if to_stdout:  # opening /dev/stdout would cut off `>> FILE`
         sys.stdout.flush()
         sys.stdout.buffer.write(export.text.encode("utf-8", "surrogateescape"))

@@ -94,6 +94,9 @@ class LiveView:
             grid.add_row("best", Text(wording.seconds(tally.best_s), style="bold green"), line)
         if tally.baseline_s is not None:
             grid.add_row("defaults", wording.seconds(tally.baseline_s), "your environment as it is")
+        elif tally.baseline_stopped is not None:
+            time = wording.projected(tally.baseline_stopped)
+            grid.add_row("defaults", time, "your environment as it is; stopped early")
         elif tally.baseline_failed:
             grid.add_row("defaults", "failed", "compared with the first guess that works")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 
@@ -37,10 +38,10 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     if best is not None:
         console.out(console.heading(f"  best:      {wording.assigned(best, spec.knobs)}"))
     if not _is_said(data):
-        console.out(console.wrapped(wording.comparison(result), " " * 13))
+        console.out(_below_best(wording.comparison(result)))
     paid = break_even(result)
     if paid is not None:
-        console.out(console.wrapped(wording.break_even(paid), " " * 13))
+        console.out(_below_best(wording.break_even(paid)))
     told = knob_lines(data)
     _print_block("Knobs in the best run", effect_lines(data))
     _print_block("Knobs over all launches", told)
@@ -49,6 +50,12 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     if summary:
         _print_block("Failed launches (`tune show` has the logs)", failure_lines(data))
     _print_block("Notes", [note for note in result.notes if note not in told])
+
+
+def _below_best(text: str) -> str:
+    """Text below the best setting, wrapped, but never between a number and its unit."""
+    bound = re.sub(r"(?<=\d) (?=(%|s|min|h|pairs?|runs?)(?!\w))", "\xa0", text)
+    return console.wrapped(bound, " " * 13).replace("\xa0", " ")
 
 
 def _is_said(data: ExportInput) -> bool:
@@ -107,14 +114,14 @@ def print_settings(data: ExportInput) -> None:
     titles = ["time", "faster", "runs", *names, ""]
     console.print_table(titles, rows, right=set(range(3 + len(names))))
     if any(found.stopped for found in data.measurements):
-        console.out("  ~ stopped, as it could not win: where it was going")
+        console.out("  ~ projected, > at least: stopped early, as it could not win")
 
 
 def _time(found: Measurement) -> str:
-    """The median; of a setting that was only ever stopped where it was going."""
+    """The median; of a setting that never came to its end, the projection."""
     if found.elapsed_s is not None:
         return wording.seconds(found.elapsed_s)
-    return f"~{wording.seconds(found.stopped.projection_s)}" if found.stopped else "failed"
+    return wording.projected(found.stopped) if found.stopped else "failed"
 
 
 def print_importance(weights: dict[str, float]) -> None:

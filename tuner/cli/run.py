@@ -34,20 +34,20 @@ _ENDS = (
         type=Percent(),
         metavar="PERCENT",
         heading=LIMITS,
-        help="End it once going on is expected to gain less [1%].",
+        help="End it once going on should gain less [1%].",
     ),
     option(
         "--precision",
         type=Percent(),
         metavar="PERCENT",
         heading=LIMITS,
-        help="Tell the best settings apart as far as this [2%].",
+        help="Settings closer than this count as equal [2%].",
     ),
     option(
         "--confirm/--no-confirm",
         default=None,
         heading=LIMITS,
-        help="Launch the best and the defaults in turn, for the proof [yes].",
+        help="Prove the gain: best and defaults in turn [yes].",
     ),
 )
 

@@ -41,7 +41,7 @@ def command(storage: str | None, as_json: bool) -> None:
                 str(study.state),
                 "" if study.best_s is None else wording.seconds(study.best_s),
                 "" if study.baseline_s is None else wording.seconds(study.baseline_s),
-                wording.times(ratio),
+                wording.gain(study.conclusion, study.finding, ratio),
                 str(study.trials),
                 ""
                 if study.best_setting is None

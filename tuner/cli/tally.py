@@ -28,12 +28,11 @@ from tuner.study.events import (
     StudyStarted,
 )
 
-#: How many of the latest launches the estimate of the time left is made of.
+#: How many of the latest trials the estimate of the time left is made of.
 RECENT = 8
 
-
-#: Why a setting is launched that was launched before.
-_AGAIN = {Purpose.REPEAT: "again", Purpose.CONFIRM: "in turn, to confirm"}
+#: What a setting is launched for that was launched before.
+_AGAIN = {Purpose.REPEAT: "repeat", Purpose.CONFIRM: "confirmation"}
 
 
 @dataclass
@@ -59,8 +58,10 @@ class Tally:
     new_best: bool = False
     baseline_s: float | None = None
     baseline_failed: bool = False
+    baseline_stopped: Stopped | None = None
     iterations: int | None = None
     current: Current | None = None
+    purpose: Purpose | None = None  # of the latest launch
     failures: int = 0
     last: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=3))
     walls_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
@@ -77,6 +78,7 @@ class Tally:
                 self._resume(event.so_far)
         elif isinstance(event, LaunchStarted):
             self.current = Current(event.purpose, event.setting, self.clock())
+            self.purpose = event.purpose
             self.asked = event.trials
             if event.trial is not None:
                 self.done = event.trial - 1
@@ -92,10 +94,11 @@ class Tally:
         if found.baseline is not None:
             self.baseline_s = found.baseline.elapsed_s
             self.baseline_failed = found.baseline.failure is not None
+            self.baseline_stopped = found.baseline.stopped
 
     def _ended(self, event: LaunchEnded) -> None:
         record, ending = event.record, event.record.outcome.ending
-        if self.current is not None:
+        if self.current is not None and record.purpose in stats.TRIALS:
             self.walls_s.append(self.clock() - self.current.started_s)
         self.current = None
         if stats.was_interrupted(record):
@@ -104,13 +107,14 @@ class Tally:
             self.done = min(self.asked, self.done + 1)
         if isinstance(ending, Finished):
             self.iterations = ending.iterations
-        elif isinstance(ending, Failed) and record.purpose is Purpose.BASELINE:
-            self.baseline_failed = True
+        elif record.purpose is Purpose.BASELINE:
+            self.baseline_failed = isinstance(ending, Failed)
+            self.baseline_stopped = ending if isinstance(ending, Stopped) else None
         self.failures += isinstance(ending, Failed)
         self.new_best = False
         measurement = event.measurement
         if measurement is not None and measurement.elapsed_s is not None:
-            if record.purpose is Purpose.BASELINE:
+            if record.setting.is_baseline:
                 self.baseline_s = measurement.elapsed_s
             self.new_best = event.is_best and measurement.setting != self.best
             if event.is_best:
@@ -158,8 +162,12 @@ class Tally:
 
     @property
     def left_s(self) -> float | None:
-        """An estimate of the seconds left; ``None`` before the first launch has ended."""
-        if not self.walls_s:
+        """An estimate of the seconds left for trials; ``None`` while it would be a guess.
+
+        That is before the first trial has ended, and during what no one can count beforehand:
+        repeats and the confirmation.
+        """
+        if not self.walls_s or self.purpose not in stats.TRIALS:
             return None
         typical_s = statistics.median(self.walls_s)
         running_s = self.clock() - self.current.started_s if self.current else 0.0

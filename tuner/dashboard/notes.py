@@ -16,12 +16,16 @@ def note(data: ExportInput) -> str:
     lines = [f"## {spec.name}", "", f"**{wording.comparison(result)}**", ""]
     if result.best is not None and result.best.elapsed_s is not None:
         setting = wording.assigned(data.best_setting, spec.knobs)
-        lines.append(f"- best: `{setting}`, {wording.seconds(result.best.elapsed_s)}")
+        same = data.best_setting == result.best.setting
+        time = f", {wording.seconds(result.best.elapsed_s)}" if same else ""
+        lines.append(f"- best: `{setting}`{time}")
     baseline = result.baseline
     if baseline is not None and baseline.elapsed_s is not None:
         lines.append(f"- your defaults: {wording.seconds(baseline.elapsed_s)}")
     elif baseline is not None and baseline.failure is not None:
         lines.append(f"- your defaults failed: {wording.failure(baseline.failure)}")
+    elif baseline is not None and baseline.stopped is not None:
+        lines.append(f"- your defaults: {wording.stopped(baseline.stopped)}")
     lines += [
         f"- {wording.count(spec.layout.ranks, 'rank')}, {wording.launcher(spec.launcher)},"
         f" {wording.count(spec.machine.cores, 'core')} of {spec.machine.cpu_model}",

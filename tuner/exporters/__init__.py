@@ -75,7 +75,7 @@ class ExportInput:
 
     @property
     def keeps_defaults(self) -> bool:
-        """True where the defaults were the fastest, so that the export changes nothing."""
+        """True where nothing is known to be faster, so that the export changes nothing."""
         return self.best_setting.is_baseline
 
 

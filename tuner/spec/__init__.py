@@ -96,6 +96,7 @@ def build_spec(
     machine = machine or this_machine(environ=environ)
     layout = Layout(whole("--mpi-procs", options.ranks, file.mpi_procs, _ranks(machine)))
     chosen = selection.select(file, options, template, typed=typed)
+    figures = limits(options, file, chosen.own)
     selection.check_job(job, chosen, source)
     checks.has_out(template, source)
     program_path = program.check(template, environ=environ, cwd=cwd)
@@ -120,7 +121,7 @@ def build_spec(
         folder=program.folder_of(template, job, cwd),
         interpreter=sys.executable if "python" in used else "",
         environment=tuple(render.recorded_environment(environ).items()),
-        **limits(options, file, chosen.own),
+        **figures,
     )
 
 

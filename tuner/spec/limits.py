@@ -53,7 +53,8 @@ def limits(options: RunOptions, file: StudyFile, own: AbstractSet[str]) -> Limit
     bound = None if own & ROLES.keys() else OVERSUBSCRIPTION
     over = first(options.oversubscribe, file.oversubscription, bound)
     if over is not None and not (over >= 1 and math.isfinite(over)):
-        raise UsageError(f"--oversubscribe {over:g}: must be at least 1.", "Such as 2 or 4.")
+        message = f"--oversubscribe {over:g}: must be a number of at least 1."
+        raise UsageError(message, "Such as 2 or 4.")
     return Limits(
         trials=whole("--trials", options.trials, file.trials, DEFAULT_TRIALS),
         budget_s=_time_s("--budget", options.budget_s, file.budget_s),

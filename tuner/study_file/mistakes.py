@@ -63,6 +63,7 @@ def _in_words(error: ErrorDetails) -> str:
         return f"{place}: unknown key. {suggestion(str(error['loc'][-1]), keys)}"
     texts = {
         "int_type": f"must be a whole number, is {given!r}",
+        "bool_type": f"must be true or false, is {given!r}",
         "string_type": f"must be a string, is {given!r}",
         "string_too_short": "must not be empty",
         "dict_type": f"must be a table, is {given!r}",

@@ -6,6 +6,7 @@ What a value is (a word, a time, a list) is checked here; what it means for a kn
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from typing import Annotated, Any
@@ -70,11 +71,13 @@ def _share(value: object) -> float:
     try:
         return parse_share(value if isinstance(value, str) else "")
     except ValueError as error:
-        raise PydanticCustomError("share", 'must be a percentage, such as "2%"') from error
+        message = 'must be a percentage between 0 % and 100 %, such as "2%"'
+        raise PydanticCustomError("share", message) from error
 
 
 def _number(value: object) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 1:
+    """A finite number of at least 1."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < math.inf:
         return float(value)
     raise PydanticCustomError("number", "must be a number of at least 1")
 

@@ -1,0 +1,116 @@
+"""What is printed of a study that was confirmed, stopped short, or left something out."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests import study_samples as samples
+from tests.cli.conftest import Tune, store_study
+from tests.study_samples import COMMUNICATOR, SPEC, launched, searched, setting, study
+from tuner.cli import report
+from tuner.exporters import ExportInput
+from tuner.model import BASELINE
+
+
+def shown(data: ExportInput, capsys: pytest.CaptureFixture[str]) -> str:
+    report.print_result(data, summary=False)
+    report.print_settings(data)
+    return capsys.readouterr().out
+
+
+def test_a_stored_study_is_shown_as_it_ended(tune: Tune, tmp_path: Path) -> None:
+    for number, data in enumerate((samples.faster(), samples.at_least(), samples.no_gain())):
+        path = store_study(tmp_path / f"{number}.db", data)
+        document = json.loads(tune("show", "--json", "--storage", str(path)).out)["result"]
+        assert data.result.conclusion is not None and data.result.finding is not None
+        assert document["verdict"] == data.result.conclusion.value
+        assert document["finding"]["low"] == pytest.approx(data.result.finding.low)
+        assert document["export"] == data.best_setting.as_dict()
+
+
+def test_the_gain_and_the_break_even_stand_below_the_best(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = shown(samples.faster(), capsys)
+    assert (
+        "  best:      omp_threads=1 iterator_workers=1 communicator=naive\n"
+        "             2.33 times faster than your defaults (95 % interval 2.31 to 2.35, 6 pairs)\n"
+        "             the tuning took 1 min 50 s; a run as measured saves 4.77 s:"
+        " break-even after 24 runs\n"
+    ) in out
+    assert "4 settings tried (1 stopped early, 1 failed) in 19 launches" in out
+
+
+@pytest.mark.parametrize(
+    "data", [samples.no_gain(), samples.not_pursued(), samples.failing(), study()]
+)
+def test_only_a_proven_gain_has_a_break_even(
+    capsys: pytest.CaptureFixture[str], data: ExportInput
+) -> None:
+    assert "break-even" not in shown(data, capsys)
+
+
+def test_without_a_gain_the_defaults_are_the_best(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        "  best:      defaults\n"
+        "             no significant gain: keep your defaults (1.01 times as fast, 95 % interval"
+        " 1.00 to 1.02, 6 pairs)\n"
+    ) in shown(samples.no_gain(), capsys)
+
+
+def test_stopped_settings_are_told_from_measured_and_failed_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = shown(samples.at_least(), capsys).partition("\nSettings\n")[2].splitlines()
+    first = [line.split()[0] for line in table]
+    assert first == ["time", "3.60", "3.90", ">9.00", "~9.80", "failed", "~"]
+    assert table[3].endswith("your defaults")
+    assert table[-1] == "  ~ projected, > at least: stopped early, as it could not win"
+
+
+def test_without_stopped_settings_there_is_nothing_to_explain(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "projected" not in shown(study(), capsys)
+
+
+def test_a_core_budget_says_what_it_leaves_out(tune: Tune, tmp_path: Path) -> None:
+    data = launched(searched(), spec=dataclasses.replace(SPEC, oversubscription=2.0))
+    path = str(store_study(tmp_path / "x.db", data))
+    block = tune("show", "--storage", path).out.partition("\nCore budget\n")[2].splitlines()
+    assert "ask for 4 to 16 cores" in block[0]
+    assert block[1].startswith("  20 settings ") and block[1].endswith("(--oversubscribe)")
+    lines = json.loads(tune("show", "--json", "--storage", path).out)["core_budget"]
+    assert lines == [line.strip() for line in block[:2]]
+
+
+def test_a_core_budget_that_leaves_out_nothing_says_only_what_is_asked_for(
+    tune: Tune, database: Path
+) -> None:
+    (line,) = json.loads(tune("show", "--json", "--storage", str(database)).out)["core_budget"]
+    assert "ask for 4 to 16 cores" in line
+
+
+def test_knobs_that_count_no_cores_have_no_budget(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = dataclasses.replace(SPEC, knobs=(COMMUNICATOR,), oversubscription=2.0)
+    data = study({BASELINE: 3.0, setting(communicator="naive"): 1.0}, spec)
+    assert "Core budget" not in shown(data, capsys)
+
+
+def test_no_number_is_parted_from_its_unit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tuner.cli.console.is_live", lambda _: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    for width in range(40, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        for data in (samples.faster(), samples.at_least(), samples.no_gain()):
+            report.print_result(data, summary=False)
+            best = capsys.readouterr().out.partition("  best: ")[2].partition("\n\n")[0]
+            assert not re.search(r"\d\n *(%|s|min|pairs?|runs?)(?!\w)", best)
+            assert max(map(len, best.splitlines())) <= max(width, 60)
