@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
+import statistics
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -30,6 +33,7 @@ SPACE = Space(
     ranks_per_host=2,
     cores=8,
     baseline=(8, 8, "none"),
+    guesses=((4, 4, "none"), (1, 1, "none")),
 )
 
 Time = Callable[[Key], float | None]
@@ -94,6 +98,20 @@ def test_guesses_first_then_the_baseline() -> None:
 def test_a_baseline_that_is_a_guess_is_launched_once() -> None:
     history, _ = study(Search(replace(SPACE, baseline=(1, 1, "none"))), bowl)
     assert all(seen.purpose != "baseline" for seen in history)
+
+
+def test_without_a_guess_the_baseline_is_first() -> None:
+    history, _ = study(Search(replace(SPACE, guesses=())), bowl)
+    assert [seen.purpose for seen in history[:2]] == ["baseline", "explore"]
+
+
+def test_a_guess_that_asks_for_more_than_what_failed_is_left_out() -> None:
+    guesses: tuple[Key, ...] = ((1, 2, "none"), (4, 4, "none"), (1, 1, "none"))
+    history, _ = study(
+        Search(replace(SPACE, guesses=guesses)), lambda key: None if key[1] != 1 else bowl(key)
+    )
+    launched = [seen.setting for seen in history if seen.purpose == "guess"]
+    assert launched == [(1, 2, "none"), (1, 1, "none")]
 
 
 def test_a_baseline_at_no_known_point_is_launched_too() -> None:
@@ -196,11 +214,83 @@ def test_one_outlier_of_three_decides_nothing() -> None:
 
 def test_oversubscription_can_be_bounded() -> None:
     """Demand is ranks x (threads + workers); twice the eight cores is all that is tried."""
-    history, _ = study(Search(SPACE, Options(oversubscription=2.0, until=1e-6)), bowl)
+    history, _ = study(Search(replace(SPACE, most_demand=2.0), Options(until=1e-6)), bowl)
     for seen in history:
         if seen.purpose == "explore":
             assert seen.setting is not None
             assert 2 * (int(seen.setting[0]) + int(seen.setting[1])) <= 16
+
+
+def few(values: tuple[int, ...]) -> Space:
+    """A space of a single knob."""
+    guess: Key = values[:1]
+    return Space((KnobAxis("threads", values, "threads"),), 2, 8, guess, (guess,))
+
+
+def noisy(time: Callable[[Key], float], sd: float, seed: int) -> Time:
+    """Log-normal runs about these times."""
+    rng = random.Random(seed)
+    return lambda key: time(key) * math.exp(sd * rng.gauss(0, 1))
+
+
+def apart(values: tuple[int, ...], factor: float) -> Callable[[Key], float]:
+    """10 s for the first value, for each further one this many times as much."""
+    times: dict[Key, float] = {(value,): 10.0 * factor**place for place, value in enumerate(values)}
+    return lambda key: times[key]
+
+
+@pytest.mark.parametrize("values", [(1,), (1, 2), (1, 2, 4, 8)])
+@pytest.mark.parametrize("sd", [0.0, 0.03, 0.14])
+def test_a_few_settings_that_differ_are_told_apart_in_a_few_launches(
+    values: tuple[int, ...], sd: float
+) -> None:
+    for seed in range(6):
+        search = Search(few(values), seed=seed)
+        history, done = study(search, noisy(apart(values, 2.0), sd, seed))
+        assert done == Done("exhausted")
+        assert {seen.setting for seen in history} == {(value,) for value in values}
+        assert len(history) <= 3 * len(values)
+        assert search.best(history) == (1,)
+
+
+@pytest.mark.parametrize("values", [(1,), (1, 2), (1, 2, 4, 8)])
+@pytest.mark.parametrize("sd", [0.0, 0.03, 0.14])
+def test_where_all_are_alike_it_ends_too(values: tuple[int, ...], sd: float) -> None:
+    """None is launched for ever; where runs differ as they do, few are launched often."""
+    lengths = []
+    for seed in range(6):
+        search = Search(few(values), seed=seed)
+        history, done = study(search, noisy(apart(values, 1.0), sd, seed))
+        assert done == Done("exhausted")
+        most = Counter(seen.setting for seen in history).most_common(1)[0][1]
+        assert most <= Options().most_repeats
+        lengths.append(len(history))
+    if sd:
+        assert statistics.mean(lengths) <= 6 * len(values)
+
+
+def test_what_is_told_apart_further_is_launched_more() -> None:
+    """One per cent lies between one setting and the next, single runs differ by three."""
+    values = (1, 2, 4, 8)
+    launches = {0.001: 0, 0.1: 0}
+    for precision in launches:
+        for seed in range(8):
+            search = Search(few(values), Options(precision=precision), seed)
+            history, _ = study(search, noisy(apart(values, 1.01), 0.03, seed))
+            launches[precision] += len(history)
+    assert launches[0.001] > launches[0.1]
+
+
+def test_noise_misleads_it_little() -> None:
+    """Over some studies of a noisy bowl what is called best is hardly slower than the best."""
+    regrets = []
+    for seed in range(5):
+        search = Search(SPACE, seed=seed)
+        history, _ = study(search, noisy(bowl, 0.03, seed))
+        best = search.best(history)
+        assert best is not None
+        regrets.append(bowl(best) / 10.0 - 1)
+    assert statistics.mean(regrets) < 0.05
 
 
 @settings(max_examples=15, deadline=None)
@@ -211,13 +301,10 @@ def test_oversubscription_can_be_bounded() -> None:
     st.randoms(use_true_random=False),
 )
 def test_any_small_space_is_searched_to_an_end(
-    sizes: list[int], cores: int, seed: int, rng: object
+    sizes: list[int], cores: int, seed: int, rng: random.Random
 ) -> None:
     """Whatever the times and failures: no surprise launch, and the best is one that ran."""
-    import random
-
     roles = ("threads", None, "workers")
-    assert isinstance(rng, random.Random)
     space = Space(
         tuple(
             KnobAxis(f"k{j}", tuple(range(j, j + n)) if j != 1 else tuple("abcd"[:n]), roles[j])  # type: ignore[arg-type]

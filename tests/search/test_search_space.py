@@ -1,4 +1,4 @@
-"""The grid: rows and settings, demand, guesses; and what lies beyond a failure."""
+"""The grid: rows and settings, demand; and what lies beyond a failure."""
 
 from __future__ import annotations
 
@@ -54,10 +54,6 @@ def test_demand_counts_threads_and_workers(key: Key, octaves: float) -> None:
     assert GRID.demand(GRID.rows([key]))[0] == octaves
 
 
-def test_guesses_fill_the_cores_then_take_one() -> None:
-    assert GRID.guesses() == [(4, 4, 1, "jemalloc"), (1, 1, 1, "jemalloc")]
-
-
 def test_octaves_count_doublings() -> None:
     assert GRID.octaves[0] is not None
     assert GRID.octaves[0].tolist() == [3, 0, 1, 2]
@@ -107,4 +103,3 @@ def test_a_space_without_core_knobs_has_no_demand() -> None:
     grid = Grid(Space((KnobAxis("batch", (1, 2, 4)),), 8, 2))
     assert grid.all is not None
     assert np.array_equal(grid.demand(grid.all), np.zeros(3))
-    assert grid.guesses() == [(1,)]
