@@ -48,6 +48,12 @@ def bowl(key: Key) -> float:
     return 10.0 * math.exp(0.4 * away)
 
 
+def few(values: tuple[int, ...]) -> Space:
+    """A space of a single knob."""
+    guess: Key = values[:1]
+    return Space((KnobAxis("threads", values, "threads"),), 2, 8, guess, (guess,))
+
+
 def run(launch: Launch, time: Time) -> Observation:
     """A launch without noise, cut where it exceeds its limit."""
     assert launch.setting is not None
@@ -189,6 +195,40 @@ def test_failures_bound_the_space() -> None:
     assert time(best) == pytest.approx(bowl((2, 2, "core")))
 
 
+@pytest.mark.parametrize(
+    ("by_chance", "fails_again"), [(False, False), (True, False), (True, True)]
+)
+def test_a_failure_that_rules_out_all_is_believed_once_it_is_sure(
+    by_chance: bool, fails_again: bool
+) -> None:
+    """The least fails, so that more of it would too: a chance failure is looked at again."""
+    search = Search(few((1, 2, 4, 8)))
+    history = [Observation((1,), "failed", "guess", 1.0, by_chance=by_chance)]
+    step = search.next(history)
+    if not by_chance:
+        assert step == Done("exhausted")
+        return
+    assert isinstance(step, Launch)
+    assert (step.setting, step.purpose) == ((1,), "repeat")
+    history.append(
+        Observation((1,), "failed", "repeat", 1.0, by_chance=True)
+        if fails_again
+        else Observation((1,), "finished", "repeat", 12.0, 10.0, startup_s=2.0)
+    )
+    step = search.next(history)
+    assert (step == Done("exhausted")) == fails_again
+
+
+def test_a_failure_that_rules_out_little_is_not_launched_again() -> None:
+    history = [
+        Observation((1,), "finished", "guess", 12.0, 10.0, startup_s=2.0),
+        Observation((8,), "failed", "explore", 1.0, by_chance=True),
+    ]
+    step = Search(few((1, 2, 4, 8))).next(history)
+    assert isinstance(step, Launch)
+    assert step.setting != (8,)
+
+
 def test_where_all_fails_it_ends() -> None:
     history, done = study(Search(SPACE), lambda key: None)
     assert done == Done("exhausted")
@@ -219,12 +259,6 @@ def test_oversubscription_can_be_bounded() -> None:
         if seen.purpose == "explore":
             assert seen.setting is not None
             assert 2 * (int(seen.setting[0]) + int(seen.setting[1])) <= 16
-
-
-def few(values: tuple[int, ...]) -> Space:
-    """A space of a single knob."""
-    guess: Key = values[:1]
-    return Space((KnobAxis("threads", values, "threads"),), 2, 8, guess, (guess,))
 
 
 def noisy(time: Callable[[Key], float], sd: float, seed: int) -> Time:
