@@ -6,8 +6,9 @@ Pure: it sees a history and answers with a launch. NumPy is loaded here, so impo
 from __future__ import annotations
 
 from tuner.search import blas as _blas  # noqa: F401  NumPy is loaded there first
-from tuner.search.engine import Done, Launch, Options, Search
+from tuner.search.engine import Done, Launch, Search
 from tuner.search.history import Observation
+from tuner.search.options import Options
 from tuner.search.space import Key, KnobAxis, Space
 
 __all__ = [

@@ -82,7 +82,11 @@ class Tuning:
         if state.next is None:
             return found
         known = noise(observations(plan, plan.searched), run_sd=0.05)
-        judge = None if state.next.limit_s is None else Cut(state.next.limit_s, known)
+        judge = (
+            None
+            if state.next.limit_s is None
+            else Cut(state.next.limit_s, known, plan.expected_iterations())
+        )
         return Step(Purpose.CONFIRM, state.next_setting, judge)
 
     def _search_step(self, plan: Plan) -> Step | Stop:

@@ -1,0 +1,34 @@
+"""When the search ends, and the figures of its rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tuner.search.estimate import Doubt
+from tuner.search.kernel import Prior
+
+
+@dataclass(frozen=True)
+class Options:
+    """When it ends, and figures that were chosen on surfaces."""
+
+    trials: int = 50  # distinct settings
+    budget_s: float | None = None  # of launches, wall time
+    until: float = 0.01  # end once going on is expected to gain less than this share
+    precision: float = 0.02  # contenders are told apart as far as this share
+    least_trials: int = 8  # before convergence counts
+    baseline_factor: float = 3.0  # the baseline is cut at this multiple of the incumbent
+    repeat_factor: float = 1.4  # a repeat at this multiple of its own estimate: an outlier
+    most_repeats: int = 12
+    contender_chance: float = 0.2  # that a setting is better by more than the precision
+    caution: float = 0.25  # standard errors added to a mean before it is called best
+    step_share: float = 0.05  # a launch that gains less than this share of `until` is idle
+    hidden_share: float = 1.5  # and ends it if all that is hidden is below this share
+    doubted_share: float = 0.5  # a lone failure that rules out more of the space is doubted
+    patience: float = 0.1  # or if it is below this share of idle
+    overdone_log: float = 0.4  # slower than the incumbent by this logarithm: overdone
+    overdone_share: float = 0.1  # of the expected gain that is left to what is beyond
+    beside_sds: float = -2.5  # a neighbour this unlikely to be better is left out
+    diagonal_sds: float = -1.2  # the same for two knobs moved at once
+    doubt: Doubt = field(default_factory=Doubt)
+    prior: Prior = field(default_factory=Prior)

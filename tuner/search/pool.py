@@ -1,0 +1,156 @@
+"""The settings that may come next, with what is expected of each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuner.racing import Limit, Noise
+from tuner.search.acquisition import cost_s, gradient, normal_cdf
+from tuner.search.candidates import candidates, most_promising, steps_away
+from tuner.search.estimate import Fit, Incumbent
+from tuner.search.history import Group, Groups
+from tuner.search.kernel import Kernel
+from tuner.search.options import Options
+from tuner.search.regions import barred, chance_of_failure, overdone
+from tuner.search.space import Flags, Floats, Grid, Key, Rows
+
+
+@dataclass(frozen=True)
+class State:
+    """What the history comes to."""
+
+    groups: Groups
+    fit: Fit | None
+    best: Incumbent | None
+    noise: Noise
+    rng: np.random.Generator
+
+    @property
+    def limit(self) -> Limit | None:
+        """What a trial is raced against: the incumbent."""
+        if self.best is None:
+            return None
+        return Limit(math.exp(self.best.log_s), min(self.best.se, 0.1))
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The candidates: which were launched already, and what another launch should give.
+
+    ``mean`` and ``sd`` are of the logarithm of the time, ``gain`` is what the best is expected
+    to fall by, ``cost`` in seconds.
+    """
+
+    grid: Grid
+    options: Options
+    state: State
+    fitted: Fit
+    best: Incumbent
+    rows: Rows
+    known: Flags
+    mean: Floats
+    sd: Floats
+    gain: Floats
+    cost: Floats
+
+    @property
+    def pick(self) -> int:
+        """The row that promises most for its cost."""
+        return int(np.argmax(self.gain / self.cost))
+
+    @property
+    def all_tried(self) -> bool:
+        """True where no setting is left that was not launched and promises anything."""
+        return not (self.gain[~self.known] > 0).any()
+
+    def converged(self) -> bool:
+        """True where going on is expected to gain too little."""
+        options, gain = self.options, float(self.gain.max())
+        idle = options.until * options.step_share
+        if gain >= idle:
+            return False
+        # much may still be hidden while no launch promises it: then look a little longer
+        return gain < idle * options.patience or (
+            self._hidden() < options.until * options.hidden_share
+        )
+
+    def _hidden(self) -> float:
+        """What all that is not yet known could still give: the incumbent's expected regret."""
+        likely = self.rows[np.argsort(-self.gain)[:120]]
+        rows = np.concatenate([self.grid.rows([self.best.key]), likely])
+        drawn = self.fitted.model.sample(rows, 128, self.state.rng)
+        return float(np.mean(drawn[:, 0] - drawn.min(1)))
+
+    def beside(self) -> int | None:
+        """The untried setting next to the incumbent that promises most.
+
+        A smooth model can be sure and wrong beside a kink, so no search ends before these
+        were looked at; none where each is tried, or far worse even by a doubtful model.
+        """
+        near, diagonal = steps_away(self.grid, self.rows, self.grid.row(self.best.key))
+        scores = (self.best.log_s - self.mean) / np.hypot(self.sd, 0.03)
+        least = (self.options.beside_sds, self.options.diagonal_sds)
+        return most_promising(scores, near & ~self.known, diagonal & ~self.known, least)
+
+    def contender(self) -> Key | None:
+        """What to launch again as a setting may yet be better by more than the precision.
+
+        Of the incumbent and the likeliest such setting the one that is known less well.
+        """
+        best, groups = self.best, self.state.groups
+        gap = best.log_s - math.log1p(self.options.precision) - self.mean
+        chance = normal_cdf(gap / np.hypot(self.sd, best.se))
+        likely = np.flatnonzero(self.known & (chance > self.options.contender_chance))
+        for place in likely[np.argsort(-chance[likely])]:
+            key = self.grid.key(self.rows[place])
+            if key == best.key or not groups[key].finished:
+                continue
+            for each in sorted((key, best.key), key=lambda each: len(groups[each].finished)):
+                if not _spent(groups[each], self.options):
+                    return each
+        return None
+
+
+def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incumbent) -> Pool:
+    """The candidates after this history."""
+    grid, groups = kernel.grid, state.groups
+    rows, known = _open_rows(kernel, state)
+    mean, sd = fitted.model.predict(rows)
+    keys = [grid.key(row) if seen else None for row, seen in zip(rows, known, strict=True)]
+    # of the incumbent: what is saved if another run shows it to be slower than the second
+    own = np.array([key == best.key for key in keys])
+    ahead = np.where(own, mean - best.second_log_s, best.log_s - mean)
+    gain = gradient(ahead, sd, fitted.model.noise_sd(rows))
+    gain *= 1 - chance_of_failure(grid, rows, groups)
+    if grid.has_roles:
+        beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
+        gain[beyond & ~known] *= options.overdone_share
+    gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
+    if len(groups) >= options.trials:
+        gain[~known] = 0.0
+    cost = cost_s(mean, sd, best.log_s, state.noise.startup_s)
+    return Pool(grid, options, state, fitted, best, rows, known, mean, sd, gain, cost)
+
+
+def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
+    """The candidates that are not ruled out, and which of them were launched already."""
+    grid, groups = kernel.grid, state.groups
+    rows = candidates(kernel, groups, state.rng)
+    launched = {tuple(row) for row in grid.rows(list(groups)).tolist()}
+    known = np.array([tuple(row) in launched for row in rows.tolist()])
+    out = barred(grid, rows, groups)
+    most = grid.space.most_demand
+    if most is not None:
+        out |= grid.demand(rows) > math.log2(most) + 1e-9
+    kept = ~out | known
+    return rows[kept], known[kept]
+
+
+def _spent(group: Group, options: Options) -> bool:
+    """True where a launched setting is not launched again."""
+    if group.finished:
+        return group.launches >= options.most_repeats
+    return group.failures > 0 or group.launches >= 2
