@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests import study_samples as samples
 from tests.serving import serving
 from tests.study_samples import OMP, SPEC, WORKERS, setting, study
 from tests.study_surface import SPEC as SURFACE
@@ -42,6 +43,17 @@ def test_the_note_has_result_and_commands() -> None:
 def test_the_note_of_a_failed_baseline_says_so() -> None:
     text = note(study({BASELINE: None, setting(omp_threads=1): 1.0}))
     assert "your defaults failed: crashed" in text
+
+
+def test_the_note_of_a_study_without_a_gain_names_the_defaults_without_a_time_of_others() -> None:
+    lines = note(samples.no_gain()).splitlines()
+    assert lines[2].startswith("**no significant gain: keep your defaults (1.01 times as fast")
+    assert "- best: `defaults`" in lines
+    assert "- your defaults: 3.62 s" in lines
+
+
+def test_the_note_of_stopped_defaults_says_how_far_they_came() -> None:
+    assert "- your defaults: stopped after 9.00 s" in note(samples.at_least()).splitlines()
 
 
 def grid(count: int) -> dict[object, float]:

@@ -363,3 +363,17 @@ def test_a_study_file_in_the_current_folder_is_taken_up_and_named(
     assert done.code == 2
     assert "trails" in done.err
     assert "Did you mean 'trials'" in done.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["until = 1", 'until = "0%"', 'precision = "2"', "budget_s = -1", "oversubscription = 0.5"],
+)
+def test_a_wrong_figure_in_the_study_file_is_one_error_with_its_key(
+    tune: Tune, tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "tune.toml").write_text(f"{line}\n")
+    done = tune()
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("tune: error: ") == 1
+    assert f"  {line.split(maxsplit=1)[0]}: must be " in done.err
