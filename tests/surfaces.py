@@ -8,8 +8,15 @@ import random
 from pathlib import Path
 from typing import Any
 
+from tuner.model import Setting
+
 THREADS = (1, 2, 4, 8)
 WORKERS = (1, 2, 4)
+
+
+def setting(threads: int, workers: int) -> Setting:
+    """A point of the surface."""
+    return Setting.of({"omp_threads": threads, "iterator_workers": workers})
 
 
 def document(*, slope: float = 0.5, failing: int | None = None, sd: float = 0.02) -> dict[str, Any]:

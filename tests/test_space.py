@@ -213,14 +213,52 @@ def test_guesses_share_the_cores_among_the_ranks_then_one() -> None:
     ]
 
 
+def test_guesses_count_cores_and_not_their_hardware_threads() -> None:
+    """16 logical CPUs are 8 cores; a quota and an affinity leave fewer."""
+    smt = replace(MACHINE, logical_cpus=16, affinity_cpus=16)
+    for machine, threads in (
+        (smt, [4, 1]),
+        (replace(smt, affinity_cpus=8), [2, 1]),
+        (replace(smt, quota_cpus=6.0), [3, 1]),
+        (replace(smt, quota_cpus=2.0), [1]),
+    ):
+        spec = spec_of(knob("omp_threads"), ranks=2, machine=machine)
+        assert [g.as_dict()["omp_threads"] for g in space.guesses(spec)] == threads
+
+
+def test_workers_are_guessed_with_one_thread_each() -> None:
+    spec = spec_of(knob("iterator_workers"), knob("opencv_threads"), ranks=2)
+    assert [str(guess) for guess in space.guesses(spec)] == [
+        "iterator_workers=4 opencv_threads=1",
+        "iterator_workers=1 opencv_threads=1",
+    ]
+
+
+@given(knob_lists(), st.integers(1, 64), st.integers(1, 64))
+def test_no_count_is_guessed_above_the_cores_of_a_rank(
+    knobs: list[Knob], ranks: int, cores: int
+) -> None:
+    """But where the domain has nothing as low: then the lowest that it has."""
+    machine = replace(MACHINE, logical_cpus=cores, physical_cores=cores, affinity_cpus=cores)
+    spec = spec_of(*knobs, ranks=ranks, machine=machine)
+    for guess in space.guesses(spec):
+        for each in spec.knobs[:2]:
+            counts = [v for v in space.values(each.domain) if isinstance(v, int)]
+            if counts:
+                value = guess.as_dict()[each.name]
+                assert isinstance(value, int)
+                assert value <= max(1, cores // ranks, min(counts))
+
+
 def test_more_ranks_than_cores_leave_one_guess() -> None:
     spec = spec_of(knob("omp_threads"), ranks=32)
     assert space.guesses(spec) == (Setting.of({"omp_threads": 1}),)
 
 
 def test_guesses_are_put_into_the_domain() -> None:
-    spec = spec_of(replace(knob("omp_threads"), domain=Choice((8, 2, 3))), ranks=2)
-    assert [g.as_dict()["omp_threads"] for g in space.guesses(spec)] == [3, 2]
+    for values, threads in (((8, 2, 3), [3, 2]), ((16, 8), [8]), ((UNSET, 2), [2])):
+        spec = spec_of(replace(knob("omp_threads"), domain=Choice(values)), ranks=2)
+        assert [g.as_dict()["omp_threads"] for g in space.guesses(spec)] == threads
 
 
 def test_other_knobs_are_guessed_at_their_default_or_first_value() -> None:

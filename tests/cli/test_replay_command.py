@@ -17,34 +17,50 @@ def test_the_result_in_words(tune: Tune, tmp_path: Path) -> None:
     done = tune("replay", "bowl.json")
     assert (done.code, done.err) == (0, "")
     assert re.match(
-        r"1\.\d\d times faster than the defaults"
+        r"1\.\d\d times faster than your defaults"
         r" \(95 % interval \d\.\d\d to \d\.\d\d, \d+ pairs\)\n",
         done.out,
     )
-    assert "best:     omp_threads=2 iterator_workers=2" in done.out
-    assert re.search(r"search: +\d+\.\d best runs \(\d+ launches, \d+ settings\); ended", done.out)
+    assert "best:     iterator_workers=2 omp_threads=2\n" in done.out
+    assert re.search(r"search: +\d+\.\d best runs \(\d+ launches, \d+ settings\); \w+", done.out)
+    assert re.search(r"confirm: +\d+\.\d best runs \(\d+ launches\)\n", done.out)
+    assert "regret:   0.0 %" in done.out
     assert "export:" not in done.out
 
 
 def test_a_large_gain_is_at_least_so_large(tune: Tune, tmp_path: Path) -> None:
     write(tmp_path / "bowl.json", document())
     out = tune("replay", "bowl.json").out
-    assert re.match(r"at least 2\.\d\d times faster than the defaults \(95 % sure, 5 pairs\)", out)
+    assert re.match(
+        r"at least \d\.\d\d times faster than your defaults \(95 % sure, 4 and 3 runs\)", out
+    )
 
 
 def test_no_gain_exports_the_defaults(tune: Tune, tmp_path: Path) -> None:
     write(tmp_path / "flat.json", document(slope=0.0))
     out = tune("replay", "flat.json").out
-    assert out.startswith("no significant gain: ")
-    assert "best:     omp_threads=8" in out or "export:   omp_threads=8 iterator_workers=4" in out
+    assert out.startswith("no significant gain: keep your defaults")
+    chosen = [line for line in out.splitlines() if re.match(" +(best|export): ", line)]
+    assert chosen[-1].endswith("iterator_workers=4 omp_threads=8")
 
 
 def test_defaults_that_fail_are_said_to(tune: Tune, tmp_path: Path) -> None:
     write(tmp_path / "oom.json", document(failing=8))
     out = tune("replay", "oom.json").out
-    assert out.startswith(
-        "the defaults fail (out of memory); compared with the first guess that worked: "
-    )
+    assert out.startswith("your defaults fail (crashed: out of memory); ")
+    assert "the first guess that worked" in out
+
+
+def test_where_nothing_works_it_is_an_error(tune: Tune, tmp_path: Path) -> None:
+    """All settings that are tried fail: the one that works asks for more than they do."""
+    made = document()
+    for point in made["points"][:-1]:
+        point.update(failed=True, fail_after_s=1.0, reason="out of memory")
+    write(tmp_path / "oom.json", made | {"default": made["points"][0]["setting"]})
+    done = tune("replay", "oom.json")
+    assert done.code not in (0, 2)
+    assert done.out == ""
+    assert "every launch failed: out of memory" in done.err
 
 
 def test_the_trace_is_written(tune: Tune, tmp_path: Path) -> None:
@@ -63,9 +79,20 @@ def test_the_result_as_json(tune: Tune, tmp_path: Path) -> None:
     write(tmp_path / "bowl.json", document())
     made = json.loads(tune("replay", "bowl.json", "--budget", "1m", "--json").out)
     assert made["schema"] == "tuner.replay/1"
-    assert made["ended"] == "budget"
+    assert made["ended"] == "the budget of 1 min was used up (--budget)"
     assert made["search_best_runs"] > 4
     assert set(made) >= {"best", "export", "ratio", "interval", "verdict", "regret", "launches"}
+
+
+def test_the_search_ends_where_it_is_told_to(tune: Tune, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document(slope=0.05))
+
+    def launches(*arguments: str) -> int:
+        made = json.loads(tune("replay", "bowl.json", "--json", *arguments).out)
+        return int(made["launches"])
+
+    assert launches("--until", "20%") < launches("--until", "0.1%")
+    assert launches("--trials", "3") < launches()
 
 
 @pytest.mark.parametrize(
@@ -75,6 +102,8 @@ def test_the_result_as_json(tune: Tune, tmp_path: Path) -> None:
         ("bowl.json", "--trials", "0"),
         ("bowl.json", "--seed", "-1"),
         ("bowl.json", "--budget", "soon"),
+        ("bowl.json", "--until", "0.01"),
+        ("bowl.json", "--precision", "0%"),
         ("bowl.json", "--trace", "no/such/folder.jsonl"),
         ("bowl.json", "--trace", "."),
         (),
