@@ -192,7 +192,8 @@ def test_an_unset_thread_count_counts_as_one() -> None:
 def test_what_is_left_out_is_said_in_a_sentence() -> None:
     spec = spec_of({"omp_threads": IntRange(1, 20), "batch": Choice(("a", "b"))})
     assert demand.left_out(spec) == (
-        "8 settings that ask for more than 32, 4 times as many, are not tried (--oversubscribe)"
+        "not tried: 8 of the settings, which ask for more than 32, 4 times as many"
+        " (--oversubscribe)"
     )
     assert demand.summary(spec) == (
         "2 ranks x (threads + workers x their threads) ask for 2 to 40 cores;"

@@ -107,6 +107,6 @@ def left_out(spec: StudySpec) -> str:
         return ""
     cores = usable_cores(spec.machine)
     return (
-        f"{number} settings that ask for more than {most * cores:g}, {most:g} times as many, are"
-        " not tried (--oversubscribe)"
+        f"not tried: {number} of the settings, which ask for more than {most * cores:g},"
+        f" {most:g} times as many (--oversubscribe)"
     )

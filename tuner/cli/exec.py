@@ -42,7 +42,7 @@ def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> 
     """Run a command with the best setting."""
     import shutil
 
-    from tuner import process, render
+    from tuner import process, render, wording
     from tuner.cli import console, stored
     from tuner.errors import UsageError
 
@@ -57,6 +57,8 @@ def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> 
         raise UsageError(f"there is no program {argv[0]}", "name it by its path, or set PATH")
     for warning in warnings:
         console.warn(warning)
+    if data.keeps_defaults:
+        console.warn(f"run with your defaults: {wording.comparison(data.result)}")
     return process.execute(argv, env)
 
 

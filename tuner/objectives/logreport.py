@@ -59,9 +59,12 @@ def epochs(entries: Sequence[JsonDict]) -> float | None:
     ``epoch_detail`` of the last entry; or its ``epoch``, a count of whole ones, where the log
     has an entry for each.
     """
-    detail = entries[-1].get("epoch_detail")
-    if isinstance(detail, int | float) and not isinstance(detail, bool):
-        return float(detail) if math.isfinite(detail) and detail > 0 else None
+    try:
+        detail = _number(entries[-1], "epoch_detail", "the last entry")
+    except BadLogError:
+        detail = 0.0
+    if detail > 0:
+        return detail
     counts = [entry.get("epoch") for entry in entries]
     return float(len(counts)) if counts == list(range(1, len(counts) + 1)) else None
 

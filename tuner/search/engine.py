@@ -62,11 +62,10 @@ class Search:
 
     def next(self, history: Sequence[Observation]) -> Launch | Done:
         """The next launch, or why there is none."""
-        budget_s = self.options.budget_s
-        spent_s = sum(seen.wall_s for seen in history if seen.purpose != "confirm")
-        if budget_s is not None and spent_s >= budget_s:
-            return Done("budget")
         state = self._state(history)
+        if self._is_used_up(history):
+            wanted = self._wants_baseline(history, state.groups)  # there is no verdict without
+            return self._baseline(state) if wanted else Done("budget")
         doubtful = self._doubtful_failure(state)
         if doubtful is not None:
             return Launch(doubtful, "repeat", state.limit, state.noise)
@@ -74,13 +73,22 @@ class Search:
         if guess is not None:
             return Launch(guess, "guess", state.limit, state.noise)
         if self._wants_baseline(history, state.groups):
-            limit = state.limit
-            if limit is not None:
-                limit = replace(limit, factor=self.options.baseline_factor)
-            return Launch(self.space.baseline, "baseline", limit, state.noise)
+            return self._baseline(state)
         if state.fit is None or state.best is None:
             return self._first(state)
         return self._weigh(state, state.fit, state.best)
+
+    def _is_used_up(self, history: Sequence[Observation]) -> bool:
+        budget_s = self.options.budget_s
+        spent_s = sum(seen.wall_s for seen in history if seen.purpose != "confirm")
+        return budget_s is not None and spent_s >= budget_s
+
+    def _baseline(self, state: State) -> Launch:
+        """The defaults, stopped at a multiple of the incumbent: they may be ruinous."""
+        limit = state.limit
+        if limit is not None:
+            limit = replace(limit, factor=self.options.baseline_factor)
+        return Launch(self.space.baseline, "baseline", limit, state.noise)
 
     def _state(self, history: Sequence[Observation]) -> State:
         """What the history comes to; the last one is kept, as it is asked for twice."""

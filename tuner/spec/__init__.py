@@ -96,7 +96,7 @@ def build_spec(
     machine = machine or this_machine(environ=environ)
     layout = Layout(whole("--mpi-procs", options.ranks, file.mpi_procs, _ranks(machine)))
     chosen = selection.select(file, options, template, typed=typed)
-    figures = limits(options, file, chosen.own)
+    figures = limits(options, file, chosen.own - chosen.fixed.as_dict().keys())
     selection.check_job(job, chosen, source)
     checks.has_out(template, source)
     program_path = program.check(template, environ=environ, cwd=cwd)

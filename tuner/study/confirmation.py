@@ -51,10 +51,12 @@ class Confirmation:
         return self.best if self.next.side == "best" else self.reference
 
     @property
-    def conclusion(self) -> Conclusion:
-        """What it comes to once nothing is next."""
+    def conclusion(self) -> Conclusion | None:
+        """What it comes to once nothing is next; ``None``: there is nothing to compare with."""
         if self.failure is not None:
             return Conclusion.BASELINE_FAILS
+        if self.reference is None:
+            return None
         faster = self.finding is not None and self.finding.claim == "faster"
         return Conclusion.FASTER if faster and not self.best_failed else Conclusion.NO_GAIN
 
@@ -84,7 +86,9 @@ def confirmation(plan: Plan, best: Setting) -> Confirmation:
     if broken is not None:
         return Confirmation(best, reference, failure, best_failed=broken)
     seen = _seen(plan, best, reference)
-    if seen is None or seen.reference_s / seen.best_s < confirm.HOPELESS:
+    if seen is None:
+        return Confirmation(best, None, failure)
+    if seen.reference_s / seen.best_s < confirm.HOPELESS:
         return Confirmation(best, reference, failure)
     step = confirm.judge(
         _runs(plan, best, reference),
@@ -126,12 +130,12 @@ def _failure_of_defaults(plan: Plan) -> Failed | None:
     failed = _failures(searched)
     if failed and len(failed) == len(searched):
         return failed[0]
-    again = _failures(_of(plan, plan.confirming, plan.default))
-    return again[0] if len(again) >= FAILURES else None
+    return _broken(plan, plan.default)
 
 
-def _broken(plan: Plan, best: Setting) -> Failed | None:
-    failed = _failures(_of(plan, plan.confirming, best))
+def _broken(plan: Plan, setting: Setting) -> Failed | None:
+    """Why a setting that worked is said to fail: it did so again in turn."""
+    failed = _failures(_of(plan, plan.confirming, setting))
     return failed[0] if len(failed) >= FAILURES else None
 
 
@@ -142,7 +146,8 @@ def _first_that_worked(plan: Plan) -> Setting | None:
         for record in plan.searched
         if record.outcome.samples and canonical(record.setting) != plan.default
     )
-    return next((setting for setting in worked if plan.contains(setting)), None)
+    usable = (s for s in worked if plan.contains(s) and _broken(plan, s) is None)
+    return next(usable, None)
 
 
 def _runs(plan: Plan, best: Setting, reference: Setting) -> list[Run]:
@@ -165,7 +170,8 @@ def _seen(plan: Plan, best: Setting, reference: Setting) -> Seen | None:
         return None
     startups = [startup_s(record.outcome.progress) for record in plan.searched]
     known = [each for each in startups if each is not None]
-    budget_s = COST_SHARE * search_s(plan)
+    # Warm-ups left out: one more of a resumed study must not move the cut.
+    budget_s = COST_SHARE * _wall_s(r for r in plan.searched if r.purpose is not Purpose.CONFIRM)
     return Seen(best_s, reference_s, statistics.median(known) if known else 0.0, budget_s)
 
 

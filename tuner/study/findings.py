@@ -9,7 +9,6 @@ from tuner import render, stats, wording
 from tuner.model import (
     Cap,
     Failed,
-    Finished,
     LaunchRecord,
     Measurement,
     Purpose,
@@ -54,6 +53,8 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
     measured = stats.measurements(plan.records, plan.pooling.canonical)
     by_setting = {m.setting: m for m in measured}
     baseline = by_setting.get(plan.default)
+    if best is None and plan.spec.fixed.is_baseline:
+        best = plan.default  # no setting works: there is nothing to prove, where these do
     proof = None if best is None or best not in by_setting else confirmation(plan, best)
     done = (
         proof is not None
@@ -137,7 +138,7 @@ def caps(pooling: Pooling, records: Sequence[LaunchRecord]) -> tuple[Cap, ...]:
     reasons: dict[tuple[str, Value | None], str] = {}
     for record in records:
         for effect in record.outcome.effects:
-            if effect.verdict is Verdict.CAPPED and isinstance(record.outcome.ending, Finished):
+            if effect.verdict is Verdict.CAPPED and not isinstance(record.outcome.ending, Failed):
                 key = effect.knob, effect.observed
                 reasons[key] = min(reasons.get(key, effect.reason), effect.reason)
     return tuple(Cap(name, cap, reasons.get((name, cap), "")) for name, cap in pooling.caps.items())
