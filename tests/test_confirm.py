@@ -152,12 +152,14 @@ def test_the_interval_is_exact() -> None:
     """All sign patterns of distinct sizes are equally likely: count those it misses."""
     sizes = [1.0, 2.3, 3.1, 4.7, 5.9, 7.2, 8.8, 9.4]
     for error in (1 / 32, 0.1):
-        missed = 0
+        above = below = 0
         for signs in itertools.product((-1, 1), repeat=len(sizes)):
             result = interval([s * x for s, x in zip(signs, sizes, strict=True)], error)
             assert result is not None
-            missed += not result[1] <= 0 <= result[2]
-        assert 0 < missed <= error * 2 ** len(sizes)
+            above += result[1] > 0
+            below += result[2] < 0
+        assert above == below
+        assert 0 < above + below <= error * 2 ** len(sizes)
 
 
 def test_the_bound_is_exact() -> None:
@@ -369,3 +371,14 @@ def test_a_proven_gain_below_one_percent_is_no_claim() -> None:
     assert found.high is not None
     assert 1 < found.low < found.high < 1.01
     assert found.claim == "no significant gain"
+
+
+def test_from_sixteen_pairs_on_a_proven_gain_is_as_precise_as_it_gets() -> None:
+    best, reference = [10.0] * 16, [11.0, 20.0] * 8
+    for pairs in (6, 10):
+        assert isinstance(judge(runs_of(best[:pairs], reference[:pairs])), Next)
+    found = judge(runs_of(best, reference))
+    assert isinstance(found, Finding)
+    assert found.high is not None
+    assert found.claim == "faster"
+    assert found.high - found.low > 0.1 * found.ratio

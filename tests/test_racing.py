@@ -160,17 +160,23 @@ def test_a_race_judges(
     assert Race(limit, NOISE, iterations)(log, now_s, own_startup_s) == verdict
 
 
-@given(trainings(), st.floats(0, 1.2), seconds)
+@given(trainings(), st.floats(0, 1.2), st.sampled_from([0.5, 0.99, 1.0, 1.01, 2.0]))
 def test_a_cut_stops_once_the_bound_is_above_it(
-    training: Training, share: float, limit_s: float
+    training: Training, share: float, factor: float
 ) -> None:
     looked = args(training, share * training.end_s)
     bound_s = elapsed_bound(*looked, NOISE)
-    verdict = Cut(limit_s, NOISE)(*looked)
-    if bound_s <= limit_s:
-        assert verdict == GoOn()
-    else:
-        assert verdict == Stopped(bound_s, bound_s, bound_s, None, 0.5, "cut")
+    limit_s = max(0.01, factor * bound_s)
+    expected: Verdict = GoOn()
+    if bound_s > limit_s:
+        expected = Stopped(bound_s, bound_s, bound_s, None, 0.5, "cut")
+    assert Cut(limit_s, NOISE)(*looked) == expected
+
+
+def test_what_the_log_says_has_passed_for_certain() -> None:
+    """Whatever start-up is taken off."""
+    for own_startup_s, noise in ((9.0, NOISE), (None, NOISE), (None, Noise())):
+        assert elapsed_bound([(10, 5.0), (20, 7.0)], 8.0, own_startup_s, noise) == 7.0
 
 
 @given(seconds, shares, seconds, st.floats(0.0, 0.3), st.floats(1.0, 5.0))

@@ -346,6 +346,11 @@ def test_the_trace_has_a_line_a_launch_and_a_last_one(tmp_path: Path) -> None:
     assert {row["phase"] for row in confirmation} == {"confirm"}
     assert {row["outcome"] for row in search} == {"finished", "killed", "failed"}
     assert all((row["elapsed_s"] is None) == (row["outcome"] == "failed") for row in search)
+    for row, launched in zip(launches, study.launches, strict=True):
+        ending = launched.record.outcome.ending
+        assert row["setting"] == launched.record.setting.as_dict()
+        if isinstance(ending, Stopped):
+            assert row["elapsed_s"] == round(ending.bound_s, 6)
     clocks = [row["t_s"] for row in rows]
     assert clocks == sorted(clocks)
     assert list(last) == ["t_s", "best", "export", "ratio", "interval", "verdict"]
