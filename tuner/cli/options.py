@@ -23,44 +23,42 @@ else:  # generic from click 8.4 on only
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Seconds(NumberType):
-    """A time limit: ``90``, ``90s``, ``1.5m``, ``2h``; gives seconds."""
+class _Measure(NumberType):
+    """A number as text with its unit; what cannot be read is the user's error."""
 
-    name = "time"
+    meaning: str
+    examples: str
+    parse: Callable[[str], float]
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read the text; anything but a positive finite time is refused."""
+        """Read the text; a number is a default, and stays."""
         if isinstance(value, float):
             return value
         try:
-            return parse_time_s(str(value))
+            return self.parse(str(value))
         except ValueError as error:
-            where = param.opts[0] if param is not None else "time"
+            where = param.opts[0] if param is not None else self.name
             raise UsageError(
-                f"{where}: not a positive time: {value!r}", "examples: 90, 90s, 1.5m, 2h"
+                f"{where}: not a {self.meaning}: {value!r}", f"examples: {self.examples}"
             ) from error
 
 
-class Percent(NumberType):
+class Seconds(_Measure):
+    """A time: ``90``, ``90s``, ``1.5m``, ``2h``; gives seconds."""
+
+    name = "time"
+    meaning, examples = "positive time", "90, 90s, 1.5m, 2h"
+    parse = staticmethod(parse_time_s)
+
+
+class Percent(_Measure):
     """A share in per cent: ``2%``, ``0.5 %``; gives 0.02, 0.005."""
 
     name = "percent"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read the text; anything but a percentage above 0 and below 100 is refused."""
-        if isinstance(value, float):
-            return value
-        try:
-            return parse_share(str(value))
-        except ValueError as error:
-            where = param.opts[0] if param is not None else "percentage"
-            raise UsageError(
-                f"{where}: not a percentage between 0 % and 100 %: {value!r}", "examples: 2%, 0.5%"
-            ) from error
+    meaning, examples = "percentage between 0 % and 100 %", "2%, 0.5%"
+    parse = staticmethod(parse_share)
 
 
 class StudyName(TextType):
