@@ -7,6 +7,7 @@ physical ones, within affinity and cgroup quota: two hardware threads of a core 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -76,8 +77,9 @@ def beyond(spec: StudySpec) -> int:
         return 0
     per_rank = most * usable_cores(spec.machine) / spec.layout.ranks_per_host + 1e-9
     numbers = counts(spec.knobs)
+    workers = sorted(numbers["workers"])
     out = sum(
-        sum(asked_per_rank(threads, workers, each) > per_rank for workers in numbers["workers"])
+        len(workers) - bisect_right(workers, (per_rank - threads) / each)
         for threads in numbers["threads"]
         for each in numbers["worker_threads"]
     )

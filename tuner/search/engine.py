@@ -20,7 +20,7 @@ from tuner.search.history import Groups, Observation, Purpose, grouped, noise
 from tuner.search.kernel import Kernel
 from tuner.search.options import Options
 from tuner.search.pool import Pool, State, pool
-from tuner.search.regions import barred
+from tuner.search.regions import barred, excessive
 from tuner.search.space import Grid, Key, Rows, Space
 
 #: Of single runs about their setting's median, before any setting was run twice.
@@ -69,7 +69,7 @@ class Search:
         doubtful = self._doubtful_failure(state)
         if doubtful is not None:
             return Launch(doubtful, "repeat", state.limit, state.noise)
-        guess = self._guess(state.groups)
+        guess = self._guess(state)
         if guess is not None:
             return Launch(guess, "guess", state.limit, state.noise)
         if self._wants_baseline(history, state.groups):
@@ -108,12 +108,18 @@ class Search:
         rng = np.random.default_rng([self.seed, len(history)])
         return State(groups, fitted, best, noise(history, run_sd), rng)
 
-    def _guess(self, groups: Groups) -> Key | None:
+    def _is_full(self, state: State) -> bool:
+        return state.tried(self.space.baseline) >= self.options.trials
+
+    def _guess(self, state: State) -> Key | None:
         """The first guess that was not launched yet and is not ruled out."""
-        if len(groups) >= self.options.trials:
+        if self._is_full(state):
             return None
+        groups = state.groups
         for key in self.space.guesses:
-            if key not in groups and not barred(self._grid, self._grid.rows([key]), groups)[0]:
+            row = self._grid.rows([key])
+            out = barred(self._grid, row, groups) | excessive(self._grid, row)
+            if key not in groups and not out[0]:
                 return key
         return None
 
@@ -137,7 +143,7 @@ class Search:
         free = free[[self._grid.key(row) not in state.groups for row in free]]
         if not len(free):
             return Done("exhausted")
-        if len(state.groups) >= self.options.trials:
+        if self._is_full(state):
             return Done("trials")
         order = np.arange(len(free)) + 0.0
         demand = self._grid.demand(free) if self._grid.has_roles else order
@@ -149,7 +155,7 @@ class Search:
         if fitted.too_fast:
             return self._repeat(fitted.too_fast[0], state, fitted)
         weighed = pool(self._kernel, self.options, state, fitted, best)
-        full = len(state.groups) >= self.options.trials
+        full = self._is_full(state)
         all_tried = weighed.all_tried
         enough = full or all_tried or len(state.groups) >= self.options.least_trials
         if enough and weighed.converged():

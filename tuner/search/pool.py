@@ -14,7 +14,7 @@ from tuner.search.estimate import Fit, Incumbent
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
 from tuner.search.options import Options
-from tuner.search.regions import barred, chance_of_failure, overdone
+from tuner.search.regions import barred, chance_of_failure, excessive, overdone
 from tuner.search.space import Flags, Floats, Grid, Key, Rows
 
 
@@ -27,6 +27,10 @@ class State:
     best: Incumbent | None
     noise: Noise
     rng: np.random.Generator
+
+    def tried(self, baseline: Key | None) -> int:
+        """How many settings were launched, the defaults not counted."""
+        return len(self.groups.keys() - {baseline})
 
     @property
     def limit(self) -> Limit | None:
@@ -129,7 +133,7 @@ def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incu
         beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
         gain[beyond & ~known] *= options.overdone_share
     gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
-    if len(groups) >= options.trials:
+    if state.tried(grid.space.baseline) >= options.trials:
         gain[~known] = 0.0
     cost = cost_s(mean, sd, best.log_s, state.noise.startup_s)
     return Pool(grid, options, state, fitted, best, rows, known, mean, sd, gain, cost)
@@ -141,11 +145,7 @@ def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
     rows = candidates(kernel, groups, state.rng)
     launched = {tuple(row) for row in grid.rows(list(groups)).tolist()}
     known = np.array([tuple(row) in launched for row in rows.tolist()])
-    out = barred(grid, rows, groups)
-    most = grid.space.most_demand
-    if most is not None:
-        out |= grid.demand(rows) > math.log2(most) + 1e-9
-    kept = ~out | known
+    kept = ~(barred(grid, rows, groups) | excessive(grid, rows)) | known
     return rows[kept], known[kept]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tuner.search.history import Groups
@@ -16,6 +18,14 @@ def barred(grid: Grid, rows: Rows, groups: Groups) -> Flags:
         if group.only_failed:
             out |= grid.beyond(rows, grid.row(group.key), rising)
     return out
+
+
+def excessive(grid: Grid, rows: Rows) -> Flags:
+    """True for what asks for more cores than is tried."""
+    most = grid.space.most_demand
+    if most is None:
+        return np.zeros(len(rows), bool)
+    return np.asarray(grid.demand(rows) > math.log2(most) + 1e-9)
 
 
 def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:

@@ -132,14 +132,27 @@ def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
 
 def _add_columns(engine: Engine) -> None:
     """Bring the tables of an older version up to date: what came later may be null."""
-    with engine.begin() as connection:
-        for table in schema.metadata.sorted_tables:
-            there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
-            for column in table.columns:
-                if column.name not in there:
-                    kind = column.type.compile(engine.dialect)
-                    name = f"{table.name} ADD COLUMN {column.name} {kind}"
-                    connection.execute(sa.text(f"ALTER TABLE {name}"))
+    for table in schema.metadata.sorted_tables:
+        there = _columns(engine, table)
+        for column in table.columns:
+            if column.name not in there:
+                _add_column(engine, table, column)
+
+
+def _add_column(engine: Engine, table: sa.Table, column: sa.Column[Any]) -> None:
+    kind = column.type.compile(engine.dialect)
+    statement = f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"
+    try:
+        with engine.begin() as connection:
+            connection.execute(sa.text(statement))
+    except sa.exc.DatabaseError:
+        # Another process that opens the database may have been quicker.
+        if column.name not in _columns(engine, table):
+            raise
+
+
+def _columns(engine: Engine, table: sa.Table) -> set[str]:
+    return {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
 
 
 def _version(engine: Engine) -> int | None:

@@ -92,7 +92,7 @@ def confirmation(plan: Plan, best: Setting) -> Confirmation:
         return Confirmation(best, reference, failure)
     step = confirm.judge(
         _runs(plan, best, reference),
-        multiple=confirm.cut(seen),
+        limit_s=confirm.cut(seen),
         may_go_on=_wall_s(plan.confirming) < seen.budget_s,
     )
     if isinstance(step, Finding):

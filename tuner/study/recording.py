@@ -12,7 +12,8 @@ from tuner.model import BASELINE, Failed, LaunchRecord, Purpose, Setting
 from tuner.study.course import Step, Stop
 from tuner.study.plan import Plan
 
-#: A point that failed so often, and never worked, is one that fails.
+#: A point that failed so often, and never worked, is one that fails. One that works now and then
+#: is left alone after as many failures as it should have runs.
 FAILURES = 2
 
 
@@ -37,8 +38,8 @@ class Recording:
         for number in range(self.runs):
             for setting in self._round(plan, number):
                 done = finished.get(setting, 0)
-                given_up = not done and failed.get(setting, 0) >= FAILURES
-                if done <= number and not given_up:
+                most = max(FAILURES, self.runs) if done else FAILURES
+                if done <= number and failed.get(setting, 0) < most:
                     return Step(Purpose.RECORD, setting)
         return Stop(f"every setting was measured {self.runs} times")
 
