@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuner.model import (
@@ -17,14 +17,20 @@ from tuner.model import (
     Knob,
     Launch,
     LauncherInfo,
+    LaunchRecord,
     Layout,
     Machine,
     Outcome,
     Progress,
+    Purpose,
     Setting,
+    Stopped,
     StudySpec,
     Verdict,
 )
+from tuner.racing import Judge
+from tuner.study.course import Step, Tuning
+from tuner.study.plan import Plan
 
 MACHINE = Machine("node1", "Some CPU", 4, 4, 4, None, 1, 8 << 30)
 
@@ -39,18 +45,45 @@ SPEC = StudySpec(
         Knob("iterator_workers", IntRange(1, 3), Flag("-j")),
     ),
     trials=6,
+    confirm=False,
 )
+
+#: With the launches that prove it.
+CONFIRMED = replace(SPEC, confirm=True)
+
+BEST = Setting.of({"omp_threads": 2, "iterator_workers": 1})
+
+#: More than any study here takes.
+MOST_LAUNCHES = 200
 
 
 def surface(setting: Setting) -> float:
-    """Seconds: the defaults take 8, the best setting (omp 2, workers 1) takes 1."""
-    if setting.is_baseline:
-        return 8.0
+    """Seconds: the defaults and 4 threads with 3 workers take 4, the best setting takes 1."""
     chosen = setting.as_dict()
     threads, workers = chosen.get("omp_threads", 4), chosen.get("iterator_workers", 3)
     assert isinstance(threads, int)
     assert isinstance(workers, int)
     return 1.0 + abs(threads - 2) + 0.5 * (workers - 1)
+
+
+def nearly_flat(setting: Setting) -> float:
+    """Seconds: the same order as on the surface, but only repeats tell the best ones apart."""
+    return 1.0 + 0.03 * (surface(setting) - 1.0)
+
+
+#: From the launch to the zero of the program's own clock.
+STARTUP_S = 1.0
+
+ITERATIONS, ENTRIES = 100, 4
+
+
+def log(elapsed_s: float) -> tuple[Progress, ...]:
+    """What an even run of this length writes; each entry is seen as it is written."""
+    shares = [number / ENTRIES for number in range(1, ENTRIES + 1)]
+    return tuple(
+        Progress(round(ITERATIONS * share), elapsed_s * share, STARTUP_S + elapsed_s * share)
+        for share in shares
+    )
 
 
 class Killed(BaseException):
@@ -78,6 +111,7 @@ class FakeRunner:
         expected_iterations: int | None,
         on_progress: Callable[[Progress], None] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
+        judge: Judge | None = None,
     ) -> Outcome:
         self.before(len(self.settings))
         self.settings.append(setting)
@@ -86,19 +120,65 @@ class FakeRunner:
         launch.out_dir.mkdir(parents=True)
         if cancelled():
             return Outcome(Failed(FailureKind.INTERRUPTED, "asked to"), 0.1, None)
-        value = self.time_s(setting)
-        if isinstance(value, (Failed, Finished)):
-            return Outcome(value, 0.1, 1)
-        if on_progress is not None:
-            on_progress(Progress(100, value))
-        progress = (Progress(50, value / 2), Progress(100, value))
-        return Outcome(
-            Finished(value, 100), value + 1, 0, progress, effects=tuple(self.effects(setting))
+        return ran(
+            self.time_s(setting),
+            judge=judge,
+            on_progress=on_progress,
+            effects=tuple(self.effects(setting)),
         )
 
 
+def ran(
+    value: float | Ending,
+    *,
+    judge: Judge | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    effects: tuple[Effect, ...] = (),
+) -> Outcome:
+    """A launch that takes so many seconds, or ends so; the judge is shown its log as it grows."""
+    if isinstance(value, Ending):
+        return Outcome(value, 0.1, 1)
+    entries = log(value)
+    for number, entry in enumerate(entries, start=1):
+        if on_progress is not None:
+            on_progress(entry)
+        if judge is not None and number < ENTRIES:
+            seen = [(each.iteration, each.elapsed_s) for each in entries[:number]]
+            wall_s = STARTUP_S + entry.elapsed_s
+            verdict = judge(seen, wall_s, STARTUP_S)
+            if isinstance(verdict, Stopped):
+                return Outcome(verdict, wall_s, None, entries[:number], effects=effects)
+    return Outcome(Finished(value, ITERATIONS), STARTUP_S + value, 0, entries, effects=effects)
+
+
+def record(number: int, setting: Setting, purpose: Purpose, outcome: Outcome) -> LaunchRecord:
+    started_at = "2026-01-02T03:04:05+00:00"
+    return LaunchRecord(number, purpose, setting, (), {}, "", started_at, outcome, MACHINE)
+
+
+def played(
+    spec: StudySpec = SPEC,
+    time_s: Callable[[Setting], float | Ending] = surface,
+    *,
+    so_far: Plan | None = None,
+    effects: Callable[[Setting], Sequence[Effect]] = lambda _: (),
+) -> Plan:
+    """A study from where it stands to its end, without warm-ups and without a database."""
+    plan, course = so_far or Plan(spec, ()), Tuning()
+    plan = replace(plan, spec=spec)
+    while isinstance(step := course.next(plan), Step):
+        assert len(plan.records) < MOST_LAUNCHES, "it does not end"
+        outcome = ran(time_s(step.setting), judge=step.judge, effects=tuple(effects(step.setting)))
+        made = record(len(plan.records) + 1, step.setting, step.purpose, outcome)
+        plan = replace(plan, records=(*plan.records, made))
+    return plan
+
+
+CRASH = Failed(FailureKind.CRASHED, "exit status 1", "Traceback …")
+
+
 def crash(_: Setting) -> Failed:
-    return Failed(FailureKind.CRASHED, "exit status 1", "Traceback …")
+    return CRASH
 
 
 def capped(knob: str, cap: int) -> Callable[[Setting], Sequence[Effect]]:

@@ -13,6 +13,7 @@ from tuner.model import (
     Choice,
     Domain,
     Effect,
+    Ending,
     Env,
     Failed,
     FailureKind,
@@ -26,8 +27,10 @@ from tuner.model import (
     Layout,
     Machine,
     Outcome,
+    Progress,
     Purpose,
     Setting,
+    Stopped,
     StudySpec,
     Verdict,
 )
@@ -44,6 +47,11 @@ SPEC = StudySpec(
     MACHINE,
     (OMP, WORKERS),
 )
+
+
+FINISHED = Finished(1.0, 10)
+FAILED = Failed(FailureKind.CRASHED, "died")
+STOPPED = Stopped(1.0, 5.0, 4.0, 6.0, 0.1, "drift")
 
 
 def honoured(asked: int, knob: str = "omp") -> Effect:
@@ -191,16 +199,24 @@ def test_effects_of_unknown_knobs_are_passed_over() -> None:
     assert pooled(Effect("gone", 4, 2, Verdict.CAPPED)) == pooled()
 
 
-def record(effect: Effect, *, failed: bool = False) -> LaunchRecord:
-    ending = Failed(FailureKind.CRASHED, "died") if failed else Finished(1.0, 10)
-    outcome = Outcome(ending, 2.0, 0, effects=(effect,))
+def record(
+    effect: Effect, ending: Ending = FINISHED, progress: tuple[Progress, ...] = ()
+) -> LaunchRecord:
+    outcome = Outcome(ending, 2.0, 0, progress, effects=(effect,))
     setting = Setting.of({effect.knob: effect.asked})
     return LaunchRecord(1, Purpose.SEARCH, setting, (), {}, "", "", outcome, MACHINE)
 
 
-def test_only_launches_that_finished_teach_anything() -> None:
-    assert Pooling.from_records(SPEC, [record(capped(8, 2))]).caps == {"omp": 2}
-    assert Pooling.from_records(SPEC, [record(capped(8, 2), failed=True)]).caps == {}
+def test_only_launches_that_got_going_teach_anything() -> None:
+    """A launch that was stopped before its first entry may not have started its threads yet."""
+    for ending, progress, caps in (
+        (FINISHED, (), {"omp": 2}),
+        (STOPPED, (Progress(1, 0.1),), {"omp": 2}),
+        (STOPPED, (), {}),
+        (FAILED, (Progress(1, 0.1),), {}),
+    ):
+        made = record(capped(8, 2), ending, progress)
+        assert Pooling.from_records(SPEC, [made]).caps == caps
 
 
 # --- laws --------------------------------------------------------------------------------

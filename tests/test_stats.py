@@ -20,12 +20,14 @@ from tuner.model import (
     Purpose,
     Sample,
     Setting,
+    Stopped,
 )
 
 A = Setting.of({"threads": 1})
 B = Setting.of({"threads": 2})
 CRASH = Failed(FailureKind.CRASHED, "exit status 1")
-STOPPED = Failed(FailureKind.INTERRUPTED, "ended by the user")
+INTERRUPTED = Failed(FailureKind.INTERRUPTED, "ended by the user")
+STOPPED = Stopped(1.0, 5.0, 4.0, 6.0, 0.1, "drift")
 
 times = st.lists(st.floats(0.001, 1e6), min_size=1, max_size=20)
 
@@ -83,7 +85,11 @@ def test_launches_of_one_canonical_setting_are_pooled() -> None:
 
 
 def test_warm_ups_and_interrupted_launches_do_not_count() -> None:
-    launches = [record(1, BASELINE, 9.0, Purpose.WARM_UP), record(2, A, STOPPED), record(3, B, 1.0)]
+    launches = [
+        record(1, BASELINE, 9.0, Purpose.WARM_UP),
+        record(2, A, INTERRUPTED),
+        record(3, B, 1.0),
+    ]
     assert [m.setting for m in stats.measurements(launches, lambda s: s)] == [B]
     assert stats.trials(launches) == 1
     assert stats.failures(launches) == 0
@@ -94,6 +100,54 @@ def test_a_failure_stays_with_its_setting_until_a_launch_works() -> None:
     assert failed.failure == CRASH and failed.elapsed_s is None
     (mended,) = stats.measurements([record(1, A, CRASH), record(2, A, 2.0)], lambda s: s)
     assert mended.failure is None and (mended.elapsed_s, mended.launches) == (2.0, 2)
+
+
+def test_what_was_stopped_stays_known_until_a_launch_ends() -> None:
+    nearer = replace(STOPPED, projection_s=3.0)
+    launches = [record(1, A, STOPPED), record(2, A, nearer), record(3, A, CRASH)]
+    (stopped,) = stats.measurements(launches, lambda s: s)
+    assert (stopped.stopped, stopped.failure, stopped.elapsed_s) == (nearer, None, None)
+    assert (stopped.launches, stopped.samples) == (3, ())
+    (ended,) = stats.measurements([*launches, record(4, A, 6.0)], lambda s: s)
+    assert (ended.stopped, ended.failure, ended.elapsed_s) == (None, None, 6.0)
+
+
+endings = st.lists(
+    st.one_of(st.floats(0.1, 9.0), st.just(CRASH), st.just(STOPPED), st.just(INTERRUPTED)),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(endings)
+def test_a_setting_has_a_time_or_a_projection_or_a_failure(made: list[Ending | float]) -> None:
+    launches = [record(n, A, ending) for n, ending in enumerate(made, 1)]
+    found = stats.measurements(launches, lambda s: s)
+    counted = [ending for ending in made if ending is not INTERRUPTED]
+    assert [m.launches for m in found] == ([len(counted)] if counted else [])
+    for m in found:
+        assert sum(known is not None for known in (m.elapsed_s, m.stopped, m.failure)) == 1
+        assert (m.elapsed_s is not None) == any(isinstance(e, float) for e in counted)
+
+
+def test_what_was_stopped_is_no_failure_and_has_no_length() -> None:
+    launches = [record(1, A, STOPPED), record(2, B, CRASH)]
+    assert stats.failures(launches) == 1
+    assert stats.full_length(launches) is None
+    assert stats.judged([*launches, record(3, A, 1.0)])[:2] == tuple(launches)
+
+
+def test_repeats_and_the_proof_are_no_trials_but_samples() -> None:
+    launches = [
+        record(1, A, 1.0, Purpose.GUESS),
+        record(2, A, 3.0, Purpose.REPEAT),
+        record(3, A, 2.0, Purpose.CONFIRM),
+        record(4, B, 2.0, Purpose.CONFIRM),
+        record(5, B, 2.0, Purpose.REPEAT),
+    ]
+    assert stats.trials(launches) == 1
+    first, _ = stats.measurements(launches, lambda s: s)
+    assert (first.elapsed_s, len(first.samples)) == (2.0, 3)
 
 
 def test_trials_are_distinct_settings_of_guesses_and_search() -> None:

@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tuner import trial
+from tuner import racing, trial
 from tuner.errors import TunerError
 from tuner.model import (
     Choice,
@@ -26,10 +27,12 @@ from tuner.model import (
     Outcome,
     Progress,
     Setting,
+    Stopped,
     StudySpec,
     Verdict,
 )
 from tuner.process import OUTPUT, Exit
+from tuner.racing import GoOn, Log
 
 Step = Callable[[Launch], object]
 
@@ -149,6 +152,10 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+def logged(progress: Sequence[Progress]) -> list[tuple[int, float]]:
+    return [(entry.iteration, entry.elapsed_s) for entry in progress]
+
+
 def stopped(bench: Bench) -> bool:
     assert bench.process is not None
     return bench.process.stops == 1 and bench.process.ended is not None
@@ -158,7 +165,7 @@ def test_a_full_run_is_finished(bench: Bench) -> None:
     bench.expected = 20
     outcome = bench.run(log(1.0), log(1.0, 2.5), reports(0, 2), reports(1, 2))
     assert outcome.ending == Finished(2.5, 20)
-    assert outcome.progress == (Progress(10, 1.0), Progress(20, 2.5))
+    assert logged(outcome.progress) == [(10, 1.0), (20, 2.5)]
     assert bench.seen == list(outcome.progress)
     assert (outcome.exit_code, len(outcome.observation.ranks)) == (0, 2)
     assert outcome.wall_s == pytest.approx(4 * trial.TICK_S)
@@ -182,7 +189,7 @@ def test_a_crash_has_its_reason_and_the_tail(bench: Bench) -> None:
     assert ending == Failed(
         FailureKind.CRASHED, "exit code 1: ValueError: no", "hello\nValueError: no"
     )
-    assert bench.seen == [Progress(10, 1.0)]
+    assert logged(bench.seen) == [(10, 1.0)]
 
 
 def test_a_failed_trial_tells_its_effects_too(bench: Bench) -> None:
@@ -234,7 +241,7 @@ def test_the_limit_ends_it(bench: Bench) -> None:
     ending = bench.fails(log(0.5), code=None)
     assert (ending.kind, "1 s" in ending.reason) == (FailureKind.LIMIT, True)
     assert stopped(bench)
-    assert bench.seen == [Progress(10, 0.5)]
+    assert logged(bench.seen) == [(10, 0.5)]
 
 
 def test_what_ends_by_itself_at_the_limit_is_judged_as_ever(bench: Bench) -> None:
@@ -298,3 +305,114 @@ def test_only_knobs_that_were_set_have_effects(bench: Bench) -> None:
     bench.knobs = (*bench.knobs, Knob("communicator", Choice(("naive",)), Env(("X",))))
     outcome = bench.run(log(1.0), setting=Setting.of({"communicator": "naive"}))
     assert [effect.knob for effect in outcome.effects] == ["communicator"]
+
+
+# --- judged while it runs ----------------------------------------------------------------
+
+SLOW = Stopped(2.0, 9.0, 8.0, 10.0, 0.1, "drift")
+
+
+@dataclass
+class FakeJudge:
+    """Says what it is told to once the log has so many entries; keeps what it was shown."""
+
+    after: int
+    verdict: racing.Verdict = SLOW
+    shown: list[tuple[Log, float, float | None]] = field(default_factory=list)
+
+    def __call__(
+        self, progress: Log, since_launch_s: float, startup_s: float | None, /
+    ) -> racing.Verdict:
+        self.shown.append((progress, since_launch_s, startup_s))
+        return self.verdict if len(progress) >= self.after else GoOn()
+
+
+def test_the_judge_ends_what_cannot_win(bench: Bench) -> None:
+    outcome = bench.run(reports(0, 2), log(1.0), log(1.0, 2.0), judge=FakeJudge(2), code=None)
+    assert outcome.ending == SLOW and stopped(bench)
+    assert logged(outcome.progress) == logged(bench.seen) == [(10, 1.0), (20, 2.0)]
+    assert (outcome.samples, len(outcome.observation.ranks)) == ((), 1)
+    assert [effect.knob for effect in outcome.effects] == ["omp_threads"]
+
+
+def test_the_judge_is_shown_the_log_the_time_and_the_start(bench: Bench) -> None:
+    judge = FakeJudge(99)
+    nothing = says("not yet")
+    bench.run(nothing, log(0.05), log(0.05, 0.1), judge=judge)
+    tick = trial.TICK_S
+    assert [shown[0] for shown in judge.shown] == [[], [(10, 0.05)], [(10, 0.05), (20, 0.1)]]
+    assert [shown[1] for shown in judge.shown] == pytest.approx([tick, 2 * tick, 3 * tick])
+    assert judge.shown[0][2] is None
+    assert [shown[2] for shown in judge.shown[1:]] == pytest.approx([2 * tick - 0.05] * 2)
+
+
+def test_whoever_goes_on_ends_as_ever(bench: Bench) -> None:
+    judge = FakeJudge(1, GoOn(1.0))
+    assert bench.run(log(1.0), judge=judge).ending == Finished(1.0, 10)
+    assert judge.shown and not stopped(bench)
+
+
+def test_what_ends_by_itself_as_it_is_stopped_is_finished(bench: Bench) -> None:
+    def judge(progress: Log, since_launch_s: float, startup_s: float | None, /) -> racing.Verdict:
+        assert bench.process is not None
+        bench.process.ended = Exit(0, since_launch_s, stopped=False, killed=0)
+        return SLOW
+
+    assert bench.run(log(1.0), judge=judge, code=None).ending == Finished(1.0, 10)
+
+
+def test_a_request_and_the_limit_come_before_the_judge(bench: Bench) -> None:
+    ending = bench.fails(log(1.0), code=None, judge=FakeJudge(0), cancelled=lambda: True)
+    assert ending.kind is FailureKind.INTERRUPTED
+    bench.limit_s = 0.05
+    assert bench.fails(log(1.0), code=None, judge=FakeJudge(0)).kind is FailureKind.LIMIT
+
+
+def test_of_a_long_log_the_judge_is_shown_a_part_with_its_end(bench: Bench) -> None:
+    times = [0.001 * n for n in range(1, 1001)]
+    judge = FakeJudge(10_000)
+    outcome = bench.run(log(*times), judge=judge)
+    assert len(outcome.progress) == 1000
+    ((shown, _, _),) = judge.shown
+    assert len(shown) <= trial.JUDGED_ENTRIES and shown[-1] == (10_000, 1.0)
+    assert len({later[0] - early[0] for early, later in pairwise(shown)}) == 1
+
+
+@pytest.mark.parametrize("length", [1, 2, 199, 200, 201, 399, 400, 1999])
+def test_a_part_is_never_empty_and_never_too_long(bench: Bench, length: int) -> None:
+    judge = FakeJudge(10_000)
+    bench.run(log(*[0.001 * n for n in range(1, length + 1)]), judge=judge)
+    shown = judge.shown[-1][0]
+    assert 0 < len(shown) <= trial.JUDGED_ENTRIES
+    assert shown[-1][0] == 10 * length
+
+
+# --- when an entry was first seen --------------------------------------------------------
+
+
+def moments(outcome: Outcome) -> list[float | None]:
+    return [entry.seen_s for entry in outcome.progress]
+
+
+def test_each_entry_has_the_moment_it_was_first_seen(bench: Bench) -> None:
+    nothing = says("later")
+    outcome = bench.run(nothing, log(0.1), nothing, log(0.1, 0.2, 0.3))
+    tick = trial.TICK_S
+    assert moments(outcome) == pytest.approx([2 * tick, 4 * tick, 4 * tick])
+    assert bench.seen == list(outcome.progress)
+
+
+def test_a_log_that_is_written_at_the_end_is_seen_at_the_end(bench: Bench) -> None:
+    def end(launch: Launch) -> None:
+        log(0.1, 0.2)(launch)
+        assert bench.process is not None
+        bench.process.ended = Exit(0, 0.1, stopped=False, killed=0)
+
+    outcome = bench.run(end)
+    assert len(set(moments(outcome))) == 1 and None not in moments(outcome)
+
+
+def test_a_log_that_was_begun_anew_is_seen_anew(bench: Bench) -> None:
+    outcome = bench.run(log(0.1, 0.2), log(0.1, 0.25, 0.3))
+    tick = trial.TICK_S
+    assert moments(outcome) == pytest.approx([tick, 2 * tick, 2 * tick])

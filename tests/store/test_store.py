@@ -6,17 +6,22 @@ import sqlite3
 import stat
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.study_surface import MACHINE, SPEC
 from tuner import lock
 from tuner.errors import UsageError
 from tuner.model import (
     BASELINE,
+    Conclusion,
     Effect,
     Failed,
     FailureKind,
+    Finding,
     Finished,
     LaunchRecord,
     Observation,
@@ -25,10 +30,11 @@ from tuner.model import (
     Purpose,
     RankView,
     Setting,
+    Stopped,
     StudyState,
     Verdict,
 )
-from tuner.store import Store, Summary
+from tuner.store import Store, Summary, rows
 from tuner.store.urls import place
 
 FULL = LaunchRecord(
@@ -40,10 +46,10 @@ FULL = LaunchRecord(
     folder="/some/where",
     started_at="2026-01-01T00:00:00+00:00",
     outcome=Outcome(
-        Finished(1.5, 100),
+        Finished(1.5, 100, 2.5),
         wall_s=3.25,
         exit_code=0,
-        progress=(Progress(50, 0.75), Progress(100, 1.5)),
+        progress=(Progress(50, 0.75, 1.5), Progress(100, 1.5)),
         observation=Observation((RankView(0, 2, 1, (0, 1), 2, pools=(("openblas", 2),)),)),
         effects=(Effect("omp_threads", 2, 2, Verdict.HONOURED),),
     ),
@@ -57,6 +63,12 @@ FAILED = replace(
     outcome=Outcome(Failed(FailureKind.CRASHED, "exit status 1", "tail"), 0.5, -9),
     trial=None,
 )
+STOPPED = replace(
+    FULL,
+    number=3,
+    outcome=replace(FULL.outcome, ending=Stopped(2.0, 9.0, 8.0, None, 0.1, "late"), exit_code=None),
+)
+FINDING = Finding(2.0, 1.75, None, 4, 3, "faster")
 
 
 @pytest.fixture
@@ -68,9 +80,33 @@ def test_launches_come_back_as_they_were(store: Store) -> None:
     store.create(SPEC)
     assert store.add(SPEC.name, FULL) == 1
     store.add(SPEC.name, FAILED)
-    assert store.launches(SPEC.name) == [FULL, FAILED]
-    bare = replace(FULL, outcome=replace(FULL.outcome, progress=(), observation=Observation()))
-    assert store.launches(SPEC.name, detail=False) == [bare, FAILED]
+    store.add(SPEC.name, STOPPED)
+    assert store.launches(SPEC.name) == [FULL, FAILED, STOPPED]
+    assert store.launches(SPEC.name, detail=False) == [bare(FULL), FAILED, bare(STOPPED)]
+
+
+def bare(record: LaunchRecord) -> LaunchRecord:
+    """Without what was seen of its ranks."""
+    return replace(record, outcome=replace(record.outcome, observation=Observation()))
+
+
+@given(
+    st.builds(
+        Stopped,
+        *[st.floats(0, 1e6)] * 3,
+        st.none() | st.floats(0, 1e6),
+        st.floats(0, 1),
+        st.text(max_size=5),
+    ),
+    st.lists(
+        st.builds(Progress, st.integers(0, 99), st.floats(0, 9), st.none() | st.floats(0, 9)),
+        max_size=3,
+    ),
+)
+def test_what_was_stopped_comes_back_as_it_was(ending: Stopped, progress: list[Progress]) -> None:
+    outcome = Outcome(ending, 1.0, None, tuple(progress))
+    columns = rows.launch_columns(replace(FULL, outcome=outcome))
+    assert rows.launch_record(SimpleNamespace(**columns), []).outcome == outcome
 
 
 def test_studies_come_back_as_they_were(store: Store) -> None:
@@ -98,6 +134,17 @@ def test_a_list_of_studies_with_the_latest_first(store: Store) -> None:
     one = store.studies()[0]
     assert (one.best_setting, one.best_s, one.baseline_s) == (FULL.setting, 1.5, 3.0)
     assert (one.trials, one.launches, one.failures) == (1, 1, 0)
+    assert (one.conclusion, one.finding) == (None, None)
+
+
+def test_the_list_has_what_was_proven(store: Store) -> None:
+    store.create(SPEC)
+    assert store.load(SPEC.name).best is None
+    summary = Summary(FULL.setting, 1.5, 3.0, conclusion=Conclusion.FASTER, finding=FINDING)
+    store.set_summary(SPEC.name, summary)
+    (line,) = store.studies()
+    assert (line.conclusion, line.finding) == (Conclusion.FASTER, FINDING)
+    assert store.load(SPEC.name).best == FULL.setting
 
 
 def test_a_study_runs_as_long_as_its_process(

@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from tests.study_samples import SPEC, capped_study, setting, study
-from tuner.model import BASELINE, Cap, Result, Setting, StudyState
-from tuner.study.findings import build
+from tests.study_surface import CONFIRMED, crash, nearly_flat, played
+from tests.study_surface import SPEC as SEARCHED
+from tuner import stats
+from tuner.model import (
+    BASELINE,
+    Cap,
+    Conclusion,
+    Ending,
+    Progress,
+    Result,
+    Setting,
+    Stopped,
+    StudySpec,
+    StudyState,
+)
+from tuner.study.course import Tuning
+from tuner.study.findings import build, summary
 from tuner.study.plan import Plan
 
+UNCONFIRMED = replace(SPEC, confirm=False)
+STOPPED = Stopped(3.0, 30.0, 20.0, None, 0.3, "drift")
 
-def found(times: dict[Setting, float | None]) -> Result:
-    return build(Plan(SPEC, study(times).records), "tune.db", StudyState.FINISHED, "")
+
+def result_of(plan: Plan, best: Setting | None, state: StudyState = StudyState.FINISHED) -> Result:
+    return build(plan, "tune.db", state, "", best)
+
+
+def found(times: dict[Setting, float | None], spec: StudySpec = UNCONFIRMED) -> Result:
+    plan = Plan(spec, study(times).records)
+    measured = (m for m in stats.measurements(plan.records, plan.pooling.canonical))
+    best = stats.best(m for m in measured if not m.setting.is_baseline)
+    return result_of(plan, best.setting if best else None)
 
 
 def chosen(omp_threads: int, communicator: str = "naive") -> Setting:
@@ -32,6 +60,138 @@ def test_settings_that_failed_are_counted_apart() -> None:
 
 def test_a_cap_is_found_where_the_defaults_are_best() -> None:
     data = capped_study()
-    result = build(Plan(SPEC, data.records), "tune.db", StudyState.FINISHED, "")
+    (other,) = (r.setting for r in data.records if not r.setting.is_baseline)
+    result = result_of(Plan(UNCONFIRMED, data.records), other)
     assert result.best is not None and result.best.setting.is_baseline
     assert result.caps == (Cap("omp_threads", 2, "the library runs no more than 2 here"),)
+
+
+def test_a_launch_that_was_stopped_shows_a_cap_with_its_reason() -> None:
+    data = capped_study()
+    last = data.records[-1]
+    outcome = replace(last.outcome, ending=STOPPED, progress=(Progress(1, 0.1),))
+    records = (*data.records[:-1], replace(last, outcome=outcome))
+    result = result_of(Plan(UNCONFIRMED, records), None)
+    assert result.caps == (Cap("omp_threads", 2, "the library runs no more than 2 here"),)
+
+
+def test_settings_that_were_stopped_are_counted_apart() -> None:
+    data = study({BASELINE: 1.0, chosen(1): 2.0, chosen(2): 3.0, chosen(3): None})
+    stopped = replace(data.records[2].outcome, ending=STOPPED)
+    records = (*data.records[:2], replace(data.records[2], outcome=stopped), data.records[3])
+    result = result_of(Plan(UNCONFIRMED, records), chosen(1))
+    assert (result.trials, result.settings_stopped, result.settings_failed) == (3, 1, 1)
+    assert (result.launches_measured, result.failures) == (2, 1)
+
+
+# --- the best and what it is compared with -----------------------------------------------
+
+
+def test_the_best_is_what_the_search_calls_best() -> None:
+    """Not the fastest single run: that may be luck."""
+    plan = Plan(UNCONFIRMED, study({BASELINE: 4.0, chosen(1): 1.0, chosen(2): 1.1}).records)
+    result = result_of(plan, chosen(2))
+    assert result.best is not None and result.best.setting == chosen(2)
+    assert result.reference == result.baseline
+    assert (result.conclusion, result.export, result.finding) == (None, None, None)
+
+
+def test_faster_defaults_are_the_best_unless_something_is_fixed() -> None:
+    times: dict[Setting, float | None] = {BASELINE: 1.0, chosen(1): 2.0}
+    assert found(times).best == found(times).baseline
+    fixed = replace(UNCONFIRMED, fixed=setting(iterator_workers=1))
+    best = found(times, fixed).best
+    assert best is not None and best.setting == chosen(1)
+
+
+def test_failing_defaults_are_compared_as_the_first_that_worked() -> None:
+    result = found({BASELINE: None, chosen(2): 2.0, chosen(1): 1.0})
+    assert result.reference is not None and result.reference.setting == chosen(2)
+    assert result.ratio == 2.0
+
+
+def test_stopped_defaults_have_no_ratio() -> None:
+    data = study({BASELINE: 9.0, chosen(1): 1.0})
+    stopped = replace(data.records[0].outcome, ending=STOPPED)
+    records = (replace(data.records[0], outcome=stopped), data.records[1])
+    result = result_of(Plan(UNCONFIRMED, records), chosen(1))
+    assert result.reference == result.baseline and result.ratio is None
+    assert result.baseline is not None and result.baseline.stopped == STOPPED
+
+
+# --- the conclusion ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("time_s", [nearly_flat, lambda s: 1.0])
+def test_there_is_no_conclusion_before_the_proof_has_ended(
+    time_s: Callable[[Setting], float],
+) -> None:
+    plan = played(CONFIRMED, time_s)
+    best = Tuning().best(plan)
+    for length in range(1, len(plan.records)):
+        part = replace(plan, records=plan.records[:length])
+        for state in StudyState:
+            now = result_of(part, Tuning().best(part), state)
+            if len(part.records) > len(plan.searched):
+                assert (now.conclusion, now.export) == (None, None)
+    assert result_of(plan, best).conclusion is not None
+    assert result_of(plan, best, StudyState.RUNNING).conclusion is not None, "it is proven"
+
+
+def test_without_a_proof_there_is_no_conclusion() -> None:
+    plan = played(SEARCHED, nearly_flat)
+    result = result_of(plan, Tuning().best(plan))
+    assert (result.conclusion, result.export, result.finding) == (None, None, None)
+    confirmed = played(CONFIRMED, nearly_flat)
+    unasked = replace(confirmed, spec=SEARCHED)
+    assert result_of(unasked, Tuning().best(unasked)).conclusion is None
+
+
+def test_where_only_the_defaults_work_they_are_kept() -> None:
+    plan = played(CONFIRMED, lambda s: 4.0 if s.is_baseline else crash(s))
+    result = result_of(plan, Tuning().best(plan))
+    assert result.best == result.baseline == result.reference
+    assert (result.conclusion, result.export) == (Conclusion.NO_GAIN, BASELINE)
+
+
+def test_where_only_the_defaults_work_nothing_that_is_fixed_is_kept() -> None:
+    spec = replace(CONFIRMED, fixed=Setting.of({"iterator_workers": 1}))
+    plan = played(spec, lambda s: 4.0 if s.is_baseline else crash(s))
+    result = result_of(plan, None)
+    assert (result.best, result.conclusion, result.export) == (None, None, None)
+
+
+def test_the_list_of_studies_has_the_conclusion() -> None:
+    plan = played(CONFIRMED, nearly_flat)
+    result = result_of(plan, Tuning().best(plan))
+    line = summary(result)
+    assert (line.conclusion, line.finding) == (result.conclusion, result.finding)
+    assert result.best is not None and line.best_setting == result.best.setting
+
+
+def only_defaults_fail(chosen: Setting) -> float | Ending:
+    return crash(chosen) if chosen.is_baseline else nearly_flat(chosen)
+
+
+@pytest.mark.parametrize(
+    "time_s",
+    [
+        nearly_flat,
+        only_defaults_fail,
+        lambda s: 0.5 if s.is_baseline else nearly_flat(s),
+        lambda s: 1.02 if s.is_baseline else nearly_flat(s),
+        lambda s: 4.0 if s.is_baseline else crash(s),
+    ],
+)
+@pytest.mark.parametrize("spec", [CONFIRMED, SEARCHED])
+@pytest.mark.parametrize("state", list(StudyState))
+def test_what_the_list_keeps_gives_the_same_result_again(
+    time_s: Callable[[Setting], float | Ending], spec: StudySpec, state: StudyState
+) -> None:
+    """`tune show` has no search to ask: it goes by the best setting that was written down."""
+    plan = played(spec, time_s)
+    ends = len(plan.records)
+    for length in [ends] if state is StudyState.FINISHED else range(1, ends + 1):
+        part = replace(plan, records=plan.records[:length])
+        now = result_of(part, Tuning().best(part), state)
+        assert result_of(part, summary(now).best_setting, state) == now

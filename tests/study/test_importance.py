@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.study_surface import SPEC, FakeRunner
+from tests.study_surface import SPEC, FakeRunner, surface
 from tuner.model import IntRange, Setting
 from tuner.store import Store
 from tuner.study import tune
-from tuner.study.importance import importance
+from tuner.study.importance import FEWEST, importance
 
 
 @pytest.fixture(autouse=True)
@@ -66,3 +66,13 @@ def test_what_tells_only_the_best_two_apart_is_not_important(tmp_path: Path) -> 
     tune(spec, storage=str(tmp_path / "tune.db"), run=FakeRunner(measured))
     with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
         assert importance(store, SPEC.name)["omp_threads"] > 0.9
+
+
+def test_settings_that_were_stopped_count_as_what_they_were_heading_for(tmp_path: Path) -> None:
+    """Most are: what finished alone would tell of contenders only."""
+    spec = replace(SPEC, trials=12)
+    tune(spec, storage=str(tmp_path / "tune.db"), run=FakeRunner(surface))
+    with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
+        finished = {r.setting for r in store.launches(SPEC.name) if r.outcome.samples}
+        assert len(finished) < FEWEST
+        assert set(importance(store, SPEC.name)) == {"omp_threads", "iterator_workers"}

@@ -6,31 +6,34 @@ import os
 import shutil
 import signal
 import sqlite3
-import tempfile
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.study_surface import (
+    BEST,
+    CONFIRMED,
+    CRASH,
     SPEC,
     FakeRunner,
     Killed,
     capped,
     crash,
     events_of,
+    nearly_flat,
     overridden,
     surface,
 )
+from tuner import stats
 from tuner.errors import LimitReachedError, NothingMeasuredError, UsageError
 from tuner.model import (
     BASELINE,
     Choice,
+    Conclusion,
     Failed,
     FailureKind,
     Finished,
@@ -40,13 +43,17 @@ from tuner.model import (
     Purpose,
     Result,
     Setting,
+    Stopped,
     StudySpec,
     StudyState,
 )
+from tuner.space import guesses
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, result, tune
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
+from tuner.study.plan import Plan
 from tuner.study.projection import Projection
+from tuner.study.told import state_of
 
 
 @pytest.fixture(autouse=True)
@@ -98,23 +105,65 @@ def test_a_whole_study(tmp_path: Path) -> None:
     assert found.reason == "6 of 6 trials were made"
     assert found.storage == str(tmp_path / "tune.db")
     assert (found.trials, found.launches, found.failures) == (6, 8, 0)
+    assert found.settings_stopped > 0 and found.launches_measured < 7
     assert found.best is not None and found.baseline is not None
-    assert found.best.setting == Setting.of({"omp_threads": 2, "iterator_workers": 1})
-    assert found.baseline.elapsed_s == 8.0
-    assert found.ratio == 8.0
+    assert (found.best.setting, found.best.elapsed_s) == (BEST, 1.0)
+    assert found.baseline.elapsed_s == 4.0
+    assert (found.ratio, found.conclusion) == (4.0, None)
     purposes = [record.purpose for record in records(tmp_path)]
     assert purposes == [
         Purpose.WARM_UP,
-        Purpose.BASELINE,
         *[Purpose.GUESS] * 2,
+        Purpose.BASELINE,
         *[Purpose.SEARCH] * 4,
     ]
     assert len(set(runner.settings[1:])) == 7, "no setting twice"
     assert runner.expected == [None, *[100] * 7]
     assert isinstance(events[0], StudyStarted) and not events[0].resumed
-    assert [e.trial for e in events_of(LaunchStarted, events)] == [None, None, 1, 2, 3, 4, 5, 6]
-    assert events_of(LaunchEnded, events)[0].measurement is None
+    assert [e.trial for e in events_of(LaunchStarted, events)] == [None, 1, 2, None, 3, 4, 5, 6]
+    ended = events_of(LaunchEnded, events)
+    assert ended[0].measurement is None
+    assert [e.record.setting for e in ended if e.is_best][-1] == BEST
     assert events[-1] == StudyEnded(found)
+
+
+def test_a_whole_study_with_its_proof(tmp_path: Path) -> None:
+    events: list[Any] = []
+    found = run(tmp_path, FakeRunner(), CONFIRMED, on_event=events.append)
+    assert found.reason == "6 of 6 trials were made"
+    assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
+    assert found.finding is not None and found.finding.at_least
+    made = [record for record in records(tmp_path) if record.purpose is Purpose.CONFIRM]
+    assert [record.setting for record in made] == [BEST, BASELINE] * 3 + [BEST]
+    assert found.confirm_s == pytest.approx(sum(record.outcome.wall_s for record in made))
+    started = events_of(LaunchStarted, events)
+    assert {e.trial for e in started if e.purpose is Purpose.CONFIRM} == {None}
+    assert events_of(LaunchEnded, events)[-1].is_best
+
+
+def test_a_launch_that_cannot_win_is_stopped_and_kept(tmp_path: Path) -> None:
+    events: list[Any] = []
+    run(tmp_path, FakeRunner(), on_event=events.append)
+    ended = list(events_of(LaunchEnded, events))
+    stopped = [e for e in ended if isinstance(e.record.outcome.ending, Stopped)]
+    assert stopped and not any(e.is_best for e in stopped)
+    for event in stopped:
+        assert event.measurement is not None and event.measurement.elapsed_s is None
+        assert event.measurement.stopped == event.record.outcome.ending
+    kept = [r.outcome for r in records(tmp_path) if isinstance(r.outcome.ending, Stopped)]
+    assert kept == [event.record.outcome for event in stopped]
+
+
+def test_the_budget_ends_the_search(tmp_path: Path) -> None:
+    found = run(tmp_path, FakeRunner(), replace(CONFIRMED, budget_s=9.0))
+    assert found.reason == "the budget of 9 s was used up (--budget)"
+    assert found.trials < 6 and found.conclusion is not None
+
+
+def test_a_search_that_has_converged_says_so(tmp_path: Path) -> None:
+    found = run(tmp_path, FakeRunner(), replace(SPEC, trials=50))
+    assert found.reason == "going on is expected to gain less than 1 % (--until)"
+    assert found.trials < 12
 
 
 def test_the_tables_alone_give_the_result(tmp_path: Path) -> None:
@@ -122,19 +171,32 @@ def test_the_tables_alone_give_the_result(tmp_path: Path) -> None:
     with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
         assert result(store, SPEC.name) == found
         (line,) = store.studies()
-    assert (line.best_s, line.baseline_s) == (1.0, 8.0)
+    assert (line.best_s, line.baseline_s) == (1.0, 4.0)
     assert (line.trials, line.launches, line.state) == (6, 8, StudyState.FINISHED)
 
 
-def test_optuna_is_told_what_the_tables_hold(tmp_path: Path) -> None:
-    run(tmp_path, FakeRunner())
+@pytest.mark.parametrize("time_s", [surface, nearly_flat])
+def test_optuna_is_told_what_the_tables_hold(
+    tmp_path: Path, time_s: Callable[[Setting], float]
+) -> None:
+    run(tmp_path, FakeRunner(time_s), CONFIRMED)
     trials = optuna_trials(tmp_path)
     told = [record for record in records(tmp_path) if record.trial is not None]
-    assert [record.trial for record in told] == [0, 1, 2, 3, 4, 5]
+    assert [record.trial for record in told] == list(range(len(trials)))
     for record, trial in zip(told, trials, strict=True):
-        assert trial.value == record.outcome.samples[0].elapsed_s
+        ending = record.outcome.ending
         assert trial.params == record.setting.as_dict()
         assert trial.user_attrs["launch"] == record.number
+        if isinstance(ending, Stopped):
+            last = record.outcome.progress[-1].iteration
+            assert trial.state.name == "PRUNED"
+            assert trial.intermediate_values == {last: ending.projection_s}
+        else:
+            assert trial.value == record.outcome.samples[0].elapsed_s
+    purposes = {record.purpose for record in records(tmp_path) if record.trial is None}
+    assert purposes == {Purpose.WARM_UP, Purpose.BASELINE, Purpose.CONFIRM}
+    repeated = [record for record in told if record.purpose is Purpose.REPEAT]
+    assert bool(repeated) == (time_s is nearly_flat), "each is a trial of its own"
 
 
 def test_launches_have_a_folder_each_beside_the_database(tmp_path: Path) -> None:
@@ -144,12 +206,15 @@ def test_launches_have_a_folder_each_beside_the_database(tmp_path: Path) -> None
     assert folders == [tmp_path / "surface" / f"{n:04d}" for n in range(1, 9)]
 
 
-def test_a_finished_study_only_shows_its_result(tmp_path: Path) -> None:
-    first = run(tmp_path, FakeRunner())
+@pytest.mark.parametrize("spec", [SPEC, CONFIRMED])
+def test_a_finished_study_only_shows_its_result(tmp_path: Path, spec: StudySpec) -> None:
+    first = run(tmp_path, FakeRunner(), spec)
     again = FakeRunner()
-    assert run(tmp_path, again) == first
-    assert run(tmp_path, again, replace(SPEC, trials=2)) == first
+    assert run(tmp_path, again, spec) == first
+    assert run(tmp_path, again, replace(spec, trials=2)) == first
     assert again.settings == []
+    with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
+        assert result(store, spec.name) == first
 
 
 def test_a_finished_study_takes_over_what_bears_on_no_time(tmp_path: Path) -> None:
@@ -160,27 +225,47 @@ def test_a_finished_study_takes_over_what_bears_on_no_time(tmp_path: Path) -> No
 
 
 def test_more_trials_continue_a_finished_study(tmp_path: Path) -> None:
-    first = FakeRunner()
+    first = FakeRunner(nearly_flat)
     events: list[Any] = []
     run(tmp_path, first)
-    more = FakeRunner()
+    more = FakeRunner(nearly_flat)
     found = run(tmp_path, more, replace(SPEC, trials=9), on_event=events.append)
     assert found.trials == 9
     # one warm-up, with the best setting, for a machine that may have been started anew
-    assert more.settings[0] == Setting.of({"omp_threads": 2, "iterator_workers": 1})
-    assert len(more.settings) == 4
-    assert not set(more.settings[1:]) & set(first.settings)
+    assert more.settings[0] == BEST
+    assert len(set(more.settings) - set(first.settings)) == 3
     assert events[0].resumed and events[0].measured == 7
 
 
+def test_more_trials_go_on_after_the_proof_and_prove_anew(tmp_path: Path) -> None:
+    before = run(tmp_path, FakeRunner(nearly_flat), replace(CONFIRMED, trials=4))
+    found = run(tmp_path, FakeRunner(nearly_flat), replace(CONFIRMED, trials=8))
+    assert (before.conclusion, found.conclusion) == (Conclusion.FASTER, Conclusion.FASTER)
+    assert found.trials == 8 and found.baseline is not None
+    of_defaults = [r for r in records(tmp_path) if r.setting.is_baseline]
+    assert len(found.baseline.samples) == len(of_defaults) == 1 + 6 + 6
+    purposes = [record.purpose for record in records(tmp_path)]
+    assert purposes.count(Purpose.CONFIRM) == 24
+
+
+def test_a_study_without_a_proof_gets_one_once_it_is_asked_for(tmp_path: Path) -> None:
+    assert run(tmp_path, FakeRunner(nearly_flat), SPEC).conclusion is None
+    runner = FakeRunner(nearly_flat)
+    found = run(tmp_path, runner, CONFIRMED)
+    assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
+    assert set(runner.settings) == {BEST, BASELINE}
+
+
 def test_an_exhausted_space_ends_the_study(tmp_path: Path) -> None:
-    runner = FakeRunner()
-    found = run(tmp_path, runner, replace(SPEC, trials=50))
-    assert found.reason == "all 12 settings of the space were measured"
-    assert found.trials == 12
-    assert len(set(runner.settings[1:])) == 13
+    omp, workers = SPEC.knobs
+    small = replace(SPEC, knobs=(omp, replace(workers, domain=IntRange(1, 1))), trials=50)
+    runner = FakeRunner(nearly_flat)
+    found = run(tmp_path, runner, small)
+    assert found.reason == "all 4 settings of the space were measured"
+    assert found.trials == 4
+    assert len(set(runner.settings[1:])) == 5
     again = FakeRunner()
-    assert run(tmp_path, again, replace(SPEC, trials=80)).trials == 12
+    assert run(tmp_path, again, replace(small, trials=80)).trials == 4
     assert again.settings == []
 
 
@@ -255,20 +340,34 @@ def test_bad_study_names(tmp_path: Path, name: str) -> None:
 
 def test_a_failed_trial_is_kept_and_not_tried_again(tmp_path: Path) -> None:
     def time_s(setting: Setting) -> float | Failed:
-        return crash(setting) if setting.as_dict().get("omp_threads") == 1 else surface(setting)
+        return crash(setting) if setting.as_dict().get("omp_threads") == 3 else surface(setting)
 
     runner = FakeRunner(time_s)
     found = run(tmp_path, runner, replace(SPEC, trials=20))
-    assert found.trials == 12
-    assert found.failures == 3
-    assert len(set(runner.settings[1:])) == len(runner.settings[1:])
     failed = [r for r in records(tmp_path) if isinstance(r.outcome.ending, Failed)]
-    assert failed[0].outcome.ending == crash(BASELINE)
-    states = [t.state.name for t in optuna_trials(tmp_path)]
-    assert states.count("FAIL") == 3
-    assert "crashed: exit status 1" in [
-        t.user_attrs.get("failure") for t in optuna_trials(tmp_path)
-    ]
+    assert found.failures == len(failed) == found.settings_failed > 0
+    assert all(r.outcome.ending == CRASH for r in failed)
+    assert len({r.setting for r in failed}) == len(failed)
+    told = [t for t in optuna_trials(tmp_path) if t.state.name == "FAIL"]
+    assert len(told) == len(failed)
+    for trial in told:
+        assert trial.user_attrs["failure"] == "crashed: exit status 1"
+        assert trial.system_attrs["constraints"] == [1.0]
+
+
+def test_a_crash_that_may_be_chance_is_launched_again(tmp_path: Path) -> None:
+    """It would rule out the whole space: nothing asks for less."""
+    least = Setting.of({"omp_threads": 1, "iterator_workers": 1})
+    crashes = iter([crash(least)])
+
+    def time_s(setting: Setting) -> float | Failed:
+        return next(crashes, 1.4) if setting == least else surface(setting)
+
+    found = run(tmp_path, FakeRunner(time_s))
+    again = [(r.purpose, bool(r.outcome.samples)) for r in records(tmp_path) if r.setting == least]
+    assert again[0] == (Purpose.GUESS, False) and again[1][0] is Purpose.REPEAT
+    assert (found.failures, found.settings_failed) == (1, 0)
+    assert found.best is not None and found.best.setting == BEST
 
 
 def test_failing_defaults_are_a_result(tmp_path: Path) -> None:
@@ -280,13 +379,22 @@ def test_failing_defaults_are_a_result(tmp_path: Path) -> None:
 
 
 def test_five_failures_end_the_study(tmp_path: Path) -> None:
+    names = Choice(tuple("abcdefgh"))  # a failure says nothing of another name
+    spec = replace(SPEC, knobs=(replace(SPEC.knobs[0], name="kind", domain=names),))
     runner = FakeRunner(crash)
     with pytest.raises(NothingMeasuredError, match="exit status 1") as caught:
-        run(tmp_path, runner)
+        run(tmp_path, runner, spec)
     assert str(tmp_path / "surface" / "0002" / "output.log") in caught.value.hint
     assert len(runner.settings) == 1 + 5
     with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
         assert store.load(SPEC.name).state is StudyState.FAILED
+
+
+def test_where_the_least_fails_nothing_more_is_tried(tmp_path: Path) -> None:
+    runner = FakeRunner(crash)
+    with pytest.raises(NothingMeasuredError, match=r"\d launches in a row"):
+        run(tmp_path, runner)
+    assert set(runner.settings) == {*guesses(SPEC), BASELINE}
 
 
 def test_what_failed_with_everything_else_is_tried_again(tmp_path: Path) -> None:
@@ -294,7 +402,7 @@ def test_what_failed_with_everything_else_is_tried_again(tmp_path: Path) -> None
         run(tmp_path, FakeRunner(crash))
     found = run(tmp_path, FakeRunner())
     assert found.trials == 6 and found.best is not None
-    assert found.baseline is not None and found.baseline.elapsed_s == 8.0
+    assert found.baseline is not None and found.baseline.elapsed_s == 4.0
 
 
 def test_fewer_trials_than_five_that_all_fail(tmp_path: Path) -> None:
@@ -310,29 +418,79 @@ def test_all_over_the_limit(tmp_path: Path) -> None:
 
 
 def test_a_launch_that_stopped_early_is_found_out_later(tmp_path: Path) -> None:
-    """Exit 0 and a whole log, but the warm-up, the baseline and a trial made less of the job."""
-    ends = iter([60, 60, 60])
+    """Exit 0 and a whole log, but the warm-up and the first guess made less of the job."""
+    ends = iter([60, 60])
 
     def time_s(setting: Setting) -> float | Finished:
-        return Finished(0.01, length) if (length := next(ends, 0)) else surface(setting)
+        length = next(ends, 0)
+        return Finished(0.6 * surface(setting), length) if length else surface(setting)
 
     events: list[Any] = []
     found = run(tmp_path, FakeRunner(time_s), on_event=events.append)
-    assert found.best is not None and found.best.elapsed_s == 1.0
-    assert found.baseline is not None and found.baseline.failure is not None
-    assert found.baseline.failure.kind is FailureKind.SHORT
+    assert found.best is not None and found.best.setting == BEST
+    assert (found.failures, found.settings_failed) == (2, 1), "the warm-up is not of a setting"
+    short = [r.outcome.ending for r in records(tmp_path) if r.purpose is Purpose.GUESS]
+    assert getattr(short[0], "iterations", None) == 60, "it is kept as it was"
     assert any("the longest" in note.text for note in events_of(Note, events))
-    states = [t.state.name for t in optuna_trials(tmp_path)]
-    assert (states.count("FAIL"), states.count("COMPLETE")) == (1, 5)
+    states = {t.user_attrs["launch"]: t.state.name for t in optuna_trials(tmp_path)}
+    assert states[2] == "FAIL"
     with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
         assert result(store, SPEC.name) == found
+
+
+# --- the proof ---------------------------------------------------------------------------
+
+
+def test_a_best_that_fails_in_turn_hands_over_the_defaults(tmp_path: Path) -> None:
+    seen: list[Setting] = []
+
+    def time_s(setting: Setting) -> float | Failed:
+        seen.append(setting)
+        return crash(setting) if seen.count(BEST) > 1 and setting == BEST else surface(setting)
+
+    found = run(tmp_path, FakeRunner(time_s), CONFIRMED)
+    assert found.best is not None and found.best.setting == BEST
+    assert (found.conclusion, found.export) == (Conclusion.NO_GAIN, BASELINE)
+    assert found.failures == 2
+    assert not run(tmp_path, FakeRunner(), replace(CONFIRMED, trials=5)).launches > found.launches
+
+
+def test_failing_defaults_conclude_so(tmp_path: Path) -> None:
+    def time_s(setting: Setting) -> float | Failed:
+        return crash(setting) if setting.is_baseline else nearly_flat(setting)
+
+    found = run(tmp_path, FakeRunner(time_s), CONFIRMED)
+    assert (found.conclusion, found.export) == (Conclusion.BASELINE_FAILS, BEST)
+    assert found.reference is not None and found.reference.setting == guesses(SPEC)[0]
+    assert found.finding is not None
+
+
+def test_settings_that_are_no_faster_conclude_so(tmp_path: Path) -> None:
+    found = run(tmp_path, FakeRunner(lambda _: 1.0), CONFIRMED)
+    assert (found.conclusion, found.export) == (Conclusion.NO_GAIN, BASELINE)
+
+
+def test_where_only_the_defaults_work_they_are_handed_over(tmp_path: Path) -> None:
+    runner = FakeRunner(lambda s: 4.0 if s.is_baseline else crash(s))
+    found = run(tmp_path, runner, CONFIRMED)
+    assert (found.conclusion, found.export) == (Conclusion.NO_GAIN, BASELINE)
+    assert run(tmp_path, FakeRunner(), CONFIRMED) == found
+    with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
+        assert result(store, SPEC.name) == found
+
+
+def test_a_fixed_knob_is_handed_over_whatever_is_proven(tmp_path: Path) -> None:
+    fixed = replace(CONFIRMED, fixed=Setting.of({"iterator_workers": 3}), trials=50)
+    found = run(tmp_path, FakeRunner(lambda _: 1.0), fixed)
+    assert found.conclusion is Conclusion.NO_GAIN
+    assert found.export is not None and found.export.as_dict()["iterator_workers"] == 3
 
 
 # --- what came to the same ---------------------------------------------------------------
 
 
 def test_a_capped_value_is_pooled_and_never_launched_again(tmp_path: Path) -> None:
-    runner = FakeRunner(surface, effects=capped("omp_threads", 2))
+    runner = FakeRunner(nearly_flat, effects=capped("omp_threads", 2))
     found = run(tmp_path, runner, replace(SPEC, trials=50))
     assert found.reason == "all 6 settings of the space were measured"
     assert found.trials <= 7, "the launch that showed the cap may be one more"
@@ -340,7 +498,7 @@ def test_a_capped_value_is_pooled_and_never_launched_again(tmp_path: Path) -> No
 
 def test_an_overridden_knob_is_dropped_with_a_note(tmp_path: Path) -> None:
     events: list[Any] = []
-    runner = FakeRunner(effects=overridden("iterator_workers", 2))
+    runner = FakeRunner(nearly_flat, effects=overridden("iterator_workers", 2))
     found = run(tmp_path, runner, replace(SPEC, trials=50), on_event=events.append)
     assert found.reason == "all 4 settings of the space were measured"
     assert any("iterator_workers is not tuned" in note for note in found.notes)
@@ -382,15 +540,17 @@ def test_another_range_continues_with_a_note(tmp_path: Path) -> None:
 def test_names_beside_numbers_and_other_names_later(tmp_path: Path) -> None:
     omp, workers = SPEC.knobs
     named = replace(omp, domain=Choice(("unset", 1, 2)))
-    spec = replace(SPEC, knobs=(named, workers), trials=20)
+    two = replace(workers, domain=IntRange(1, 2))
+    spec = replace(SPEC, knobs=(named, two), trials=20)
 
     def time_s(setting: Setting) -> float:
         return 2.0 if setting.as_dict().get("omp_threads") == "unset" else surface(setting)
 
-    assert run(tmp_path, FakeRunner(time_s), spec).trials == 9
-    other = replace(spec, knobs=(replace(omp, domain=Choice((1, 2, 3))), workers))
-    found = run(tmp_path, FakeRunner(time_s), other)
-    assert (found.trials, found.launches) == (9, 11 + 1 + 3)
+    assert run(tmp_path, FakeRunner(time_s), spec).trials == 6
+    other = replace(spec, knobs=(replace(omp, domain=Choice((1, 2, 3))), two))
+    runner = FakeRunner(time_s)
+    found = run(tmp_path, runner, other)
+    assert (found.trials, {s.as_dict()["omp_threads"] for s in runner.settings[1:]}) == (6, {3})
 
 
 def test_a_further_knob_has_its_own_trials(tmp_path: Path) -> None:
@@ -399,7 +559,7 @@ def test_a_further_knob_has_its_own_trials(tmp_path: Path) -> None:
     assert run(tmp_path, FakeRunner(), one).trials == 2
     runner = FakeRunner()
     found = run(tmp_path, runner, replace(one, knobs=(omp, workers)))
-    assert len(runner.settings) == 3, "a warm-up and two trials"
+    assert len(set(runner.settings[1:])) == 2, "two trials, after a warm-up"
     assert found.trials == 2 and found.best is not None
     assert set(found.best.setting.as_dict()) == {"omp_threads", "iterator_workers"}
     assert any("2 of the settings tried before are outside" in note for note in found.notes)
@@ -482,60 +642,75 @@ def test_a_runner_that_raises_keyboard_interrupt(tmp_path: Path) -> None:
     assert len(records(tmp_path)) == 4
 
 
-def sequence(folder: Path) -> list[Setting]:
-    """The settings that were measured, in their order."""
-    return [
-        record.setting
-        for record in records(folder)
-        if record.purpose is not Purpose.WARM_UP and record.outcome.samples
-    ]
+def sequence(folder: Path) -> list[tuple[Purpose, Setting]]:
+    """What was launched and counts, in its order."""
+    counted = stats.counted(records(folder))
+    return [(record.purpose, record.setting) for record in counted]
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    stops=st.lists(st.integers(0, 5), max_size=4),
-    kill=st.booleans(),
-    seed=st.integers(0, 3),
-    trials=st.integers(1, 12),
-)
+def alike(found: Result) -> Result:
+    """Without what an interruption adds: warm-ups, and a launch that was broken off."""
+    return replace(found, storage="", launches=0, search_s=0.0, confirm_s=0.0)
+
+
+def broken_off(folder: Path, runner: FakeRunner, spec: StudySpec) -> bool:
+    """Run as far as the runner lets us; True where something ended it."""
+    try:
+        run(folder, runner, spec)
+    except StudyInterrupted:
+        return True
+    except Killed:
+        died(folder)
+        return True
+    return False
+
+
+#: A search with repeats, and a proof of 12 launches.
+LONG = replace(CONFIRMED, trials=4)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Killed])
 def test_wherever_it_is_interrupted_nothing_is_lost_or_repeated(
-    stops: list[int], kill: bool, seed: int, trials: int
+    tmp_path: Path, error: type[BaseException]
 ) -> None:
-    spec = replace(SPEC, seed=seed, trials=trials)
-    with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as broken:
-        run(Path(whole), FakeRunner(), spec)
-        done: list[Setting] = []
-        for stop in stops:
+    whole = FakeRunner(nearly_flat)
+    found = run(tmp_path / "whole", whole, LONG)
+    expected = sequence(tmp_path / "whole")
+    assert {Purpose.REPEAT, Purpose.CONFIRM} <= {purpose for purpose, _ in expected}
+    for stop in range(len(whole.settings)):
 
-            def end(count: int, at: int = stop) -> None:
-                if count == at:
-                    raise Killed if kill else KeyboardInterrupt
+        def end(count: int, at: int = stop) -> None:
+            if count == at:
+                raise error
 
-            runner = FakeRunner(before=end)
-            with suppress(StudyInterrupted):
-                try:
-                    run(Path(broken), runner, spec)
-                except Killed:
-                    died(Path(broken))
-            done += runner.settings[1:]
-            assert sequence(Path(broken)) == done, "no launch is lost"
-        runner = FakeRunner()
-        found = run(Path(broken), runner, spec)
-        done += runner.settings[1:]
-        assert len(set(done)) == len(done), "no setting is launched twice"
-        assert found.trials == min(trials, 12)
-        assert sequence(Path(broken)) == sequence(Path(whole)), "same seed, same sequence"
-        finished = [t for t in optuna_trials(Path(broken)) if t.state.name == "COMPLETE"]
-        assert len(finished) == found.trials
+        folder = tmp_path / str(stop)
+        assert broken_off(folder, FakeRunner(nearly_flat, before=end), LONG)
+        assert sequence(folder) == expected[: max(0, stop - 1)], "no launch is lost"
+        assert alike(run(folder, FakeRunner(nearly_flat), LONG)) == alike(found)
+        assert sequence(folder) == expected
+        told = [record for record in records(folder) if record.trial is not None]
+        assert [trial.user_attrs["launch"] for trial in optuna_trials(folder)] == [
+            record.number for record in told
+        ]
 
 
-def test_seeds_differ(tmp_path: Path) -> None:
-    sequences = set()
-    for seed in range(4):
-        folder = tmp_path / str(seed)
-        run(folder, FakeRunner(), replace(SPEC, seed=seed))
-        sequences.add(tuple(sequence(folder)))
-    assert len(sequences) > 1
+@pytest.mark.parametrize("time_s", [surface, nearly_flat])
+def test_a_study_that_is_killed_after_every_launch_comes_to_the_same(
+    tmp_path: Path, time_s: Callable[[Setting], float]
+) -> None:
+    found = run(tmp_path / "whole", FakeRunner(time_s), LONG)
+    expected = sequence(tmp_path / "whole")
+
+    def end(count: int) -> None:
+        if count == 2:  # after a warm-up and a launch
+            raise Killed
+
+    calls = 1
+    while broken_off(tmp_path / "broken", FakeRunner(time_s, before=end), LONG):
+        calls += 1
+    assert calls == len(expected)
+    assert sequence(tmp_path / "broken") == expected
+    assert alike(run(tmp_path / "broken", FakeRunner(), LONG)) == alike(found)
 
 
 def test_what_optuna_lost_is_told_anew(tmp_path: Path) -> None:
@@ -560,10 +735,46 @@ def test_a_crash_between_our_commit_and_optunas(
     died(tmp_path)
     assert optuna_trials(tmp_path) == []
     run(tmp_path, FakeRunner())
-    assert [t.state.name for t in optuna_trials(tmp_path)] == ["COMPLETE"] * 6
+    trials = {trial.number: trial for trial in optuna_trials(tmp_path)}
     told = [record for record in records(tmp_path) if record.trial is not None]
-    values = {t.number: t.value for t in optuna_trials(tmp_path)}
-    assert all(values[r.trial or 0] == r.outcome.samples[0].elapsed_s for r in told)
+    assert len(told) == len(trials) >= 6
+    for record in told:
+        trial = trials[record.trial or 0]
+        assert trial.user_attrs["launch"] == record.number
+        assert trial.state is state_of(record)
+        assert trial.value == stats.estimate_s(record.outcome.samples)
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+def test_a_crash_between_the_commits_of_any_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Stopped, failed, repeated, or no trial at all."""
+
+    def time_s(setting: Setting) -> float | Failed:
+        return crash(setting) if setting.as_dict().get("omp_threads") == 4 else surface(setting)
+
+    original = Projection.tell
+
+    def tell(self: Projection, plan: Plan, record: LaunchRecord) -> LaunchRecord:
+        if record.number == at:
+            raise Killed
+        return original(self, plan, record)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Projection, "tell", tell)
+        with pytest.raises(Killed):
+            run(tmp_path, FakeRunner(time_s))
+    died(tmp_path)
+    assert len(records(tmp_path)) == at
+    run(tmp_path, FakeRunner(time_s))
+    whole = [r for r in records(tmp_path) if r.purpose not in {Purpose.WARM_UP, Purpose.BASELINE}]
+    trials = optuna_trials(tmp_path)
+    assert sorted(t.user_attrs["launch"] for t in trials) == [r.number for r in whole]
+    by_launch = {trial.user_attrs["launch"]: trial for trial in trials}
+    for record in whole:
+        assert by_launch[record.number].number == record.trial
+        assert by_launch[record.number].state is state_of(record)
 
 
 def test_leftovers_of_a_dead_process_are_not_touched(tmp_path: Path) -> None:

@@ -1,34 +1,33 @@
-"""What comes next, and what the search proposes."""
+"""Where a study stands."""
 
 from __future__ import annotations
 
-import random
 import sys
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.study_surface import MACHINE, SPEC, capped, overridden, surface
+from tests.study_surface import CRASH, SPEC, capped, overridden, ran, surface
+from tests.study_surface import record as launch
 from tuner.model import (
     BASELINE,
     Choice,
     Effect,
+    Ending,
     Failed,
     FailureKind,
     Finished,
     IntRange,
     LaunchRecord,
-    Outcome,
     Purpose,
     Setting,
+    Stopped,
     StudySpec,
 )
-from tuner.space import guesses
-from tuner.study.plan import Plan, Step, Stop, all_over_the_limit, changes
-from tuner.study.sampler import Search
+from tuner.study.plan import Plan, all_over_the_limit, changes
 
-CRASH = Failed(FailureKind.CRASHED, "exit status 1")
+STOPPED = Stopped(1.0, 3.0, 2.5, 3.5, 0.12, "drift")
 POINTS = [
     Setting.of({"omp_threads": threads, "iterator_workers": workers})
     for threads in range(1, 5)
@@ -41,12 +40,11 @@ def record(
     setting: Setting,
     *,
     purpose: Purpose = Purpose.SEARCH,
-    failed: Failed | None = None,
+    ending: Ending | None = None,
     effects: tuple[Effect, ...] = (),
 ) -> LaunchRecord:
-    outcome = Outcome(failed or Finished(surface(setting), 100), 1.0, 0, effects=effects)
-    started_at = "2026-01-02T03:04:05+00:00"
-    return LaunchRecord(number, purpose, setting, (), {}, "", started_at, outcome, MACHINE)
+    outcome = ran(surface(setting) if ending is None else ending, effects=effects)
+    return launch(number, setting, purpose, outcome)
 
 
 def after(*settings: Setting, spec: StudySpec = SPEC) -> Plan:
@@ -55,82 +53,72 @@ def after(*settings: Setting, spec: StudySpec = SPEC) -> Plan:
     return Plan(spec, (first, *(record(n, s) for n, s in enumerate(settings, start=2))))
 
 
-def test_the_order_of_a_study() -> None:
-    assert Plan(SPEC, ()).next() == Step(Purpose.BASELINE, BASELINE)
-    first, second = guesses(SPEC)
-    assert after().next() == Step(Purpose.GUESS, first)
-    assert after(first).next() == Step(Purpose.GUESS, second)
-    assert after(first, second).next() == Step(Purpose.SEARCH, None)
-    assert isinstance(after(*POINTS[:6]).next(), Stop)
-    assert isinstance(after(*POINTS, spec=replace(SPEC, trials=99)).next(), Stop)
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.sets(st.sampled_from(POINTS), max_size=11), st.integers(0, 5), st.randoms())
-def test_a_proposal_is_new_and_a_function_of_what_was_measured(
-    done: set[Setting], seed: int, rng: random.Random
-) -> None:
-    order = sorted(done, key=str)
-    rng.shuffle(order)
-    plan = after(*order, spec=replace(SPEC, seed=seed, trials=99))
-    search = Search()
-    proposed = search.propose(plan)
-    assert proposed in POINTS and proposed not in done
-    assert search.propose(plan) == Search().propose(plan) == proposed
-
-
-@given(st.sets(st.sampled_from(POINTS), max_size=11), st.integers())
-def test_any_setting_that_is_left(done: set[Setting], seed: int) -> None:
-    left = after(*done).unmeasured(random.Random(seed))
-    assert left in POINTS and left not in done
-
-
-@settings(deadline=None, max_examples=15)
-@given(st.integers(1, 4), st.integers(0, 3))
-def test_under_a_cap_every_proposal_differs_on_this_machine(cap: int, seed: int) -> None:
-    effects = capped("omp_threads", cap)
-    spec = replace(SPEC, seed=seed, trials=99)
-    shown = Setting.of({"omp_threads": 4, "iterator_workers": 3})
-    plan = Plan(
-        spec,
-        (
-            record(1, BASELINE, purpose=Purpose.BASELINE),
-            record(2, shown, effects=tuple(effects(shown))),
-        ),
-    )
-    assert plan.size == cap * 3
-    search = Search()
-    proposals = []
-    while isinstance(plan.next(), Step):
-        step = plan.next()
-        assert isinstance(step, Step)
-        setting = step.setting or search.propose(plan)
-        proposals.append(setting)
-        made = record(len(plan.records) + 1, setting, effects=tuple(effects(setting)))
-        plan = replace(plan, records=(*plan.records, made))
-    assert len(set(proposals)) == len(proposals) == cap * 3 - 1
-    assert all(setting == plan.pooling.canonical(setting) for setting in proposals)
-
-
 def test_an_overridden_knob_leaves_the_space() -> None:
     effects = overridden("iterator_workers", 2)
     made = record(2, POINTS[0], effects=tuple(effects(POINTS[0])))
     plan = Plan(SPEC, (record(1, BASELINE, purpose=Purpose.BASELINE), made))
     assert [knob.name for knob in plan.knobs] == ["omp_threads"]
     assert plan.size == 4
-    assert "iterator_workers" not in Search().propose(plan).as_dict()
+    assert plan.contains(Setting.of({"omp_threads": 4})) and not plan.contains(POINTS[0])
 
 
 def test_a_large_space_is_not_listed() -> None:
     omp, workers = SPEC.knobs
     wide = tuple(replace(omp, name=f"k{place}", domain=IntRange(1, 9_000)) for place in range(4))
-    plan = after(spec=replace(SPEC, knobs=(*wide, workers), trials=10))
-    assert plan.size == 9_000**4 * 3
-    assert len(plan.unmeasured(random.Random(1)).items) == 5
+    assert after(spec=replace(SPEC, knobs=(*wide, workers), trials=10)).size == 9_000**4 * 3
+
+
+def test_the_proof_is_what_was_launched_since_the_last_search() -> None:
+    warm_up = record(1, POINTS[0], purpose=Purpose.WARM_UP)
+    search = record(2, POINTS[0])
+    proof = [record(n, POINTS[0], purpose=Purpose.CONFIRM) for n in (3, 5)]
+    again = record(4, POINTS[0], purpose=Purpose.WARM_UP)
+    broken_off = record(
+        6, POINTS[0], purpose=Purpose.CONFIRM, ending=Failed(FailureKind.INTERRUPTED, "")
+    )
+    plan = Plan(SPEC, (warm_up, search, proof[0], again, proof[1], broken_off))
+    assert plan.confirming == tuple(proof) and plan.searched == (search,)
+    more = replace(plan, records=(*plan.records, record(7, POINTS[1])))
+    assert more.confirming == () and more.searched == more.valid
+    assert len(more.valid) == 4
+
+
+purposes = st.sampled_from([p for p in Purpose if p is not Purpose.RECORD])
+
+
+@given(st.lists(purposes, max_size=12))
+def test_what_was_searched_and_what_proves_are_all_that_counts(made: list[Purpose]) -> None:
+    records = [record(n, POINTS[n % 12], purpose=purpose) for n, purpose in enumerate(made, 1)]
+    plan = Plan(SPEC, tuple(records))
+    assert (*plan.searched, *plan.confirming) == plan.valid
+    assert all(r.purpose is Purpose.CONFIRM for r in plan.confirming)
+    assert not plan.searched or plan.searched[-1].purpose is not Purpose.CONFIRM
+
+
+def test_the_defaults_may_be_a_known_setting() -> None:
+    assert Plan(SPEC, ()).default == BASELINE
+    assert Plan(SPEC, (), baseline=POINTS[0]).default == POINTS[0]
+
+
+def test_stopped_and_failed_trials_are_counted_apart() -> None:
+    plan = Plan(
+        SPEC,
+        (
+            record(1, POINTS[0], ending=CRASH),
+            record(2, POINTS[1], ending=STOPPED),
+            record(3, POINTS[2], ending=STOPPED),
+            record(4, POINTS[2], purpose=Purpose.REPEAT),
+            record(5, POINTS[3], ending=CRASH),
+            record(6, POINTS[3], ending=STOPPED),
+            record(7, POINTS[4]),
+        ),
+    )
+    assert (plan.trials, plan.failed, plan.stopped) == (5, 1, 2)
+    assert plan.most_trials == 6
 
 
 def test_failures_that_are_forgotten() -> None:
-    failures = tuple(record(n, POINTS[n], failed=CRASH) for n in range(1, 6))
+    failures = tuple(record(n, POINTS[n], ending=CRASH) for n in range(1, 6))
     assert Plan(SPEC, failures).fruitless() == failures
     again = Plan(SPEC, failures, forgiven_until=5)
     assert again.fruitless() == () and again.trials == 0 and not again.tried
@@ -140,8 +128,8 @@ def test_failures_that_are_forgotten() -> None:
 
 def test_only_the_limit() -> None:
     limit = Failed(FailureKind.LIMIT, "ran longer than 2 s")
-    assert all_over_the_limit([record(1, POINTS[0], failed=limit)])
-    both = [record(1, POINTS[0], failed=limit), record(2, POINTS[1], failed=CRASH)]
+    assert all_over_the_limit([record(1, POINTS[0], ending=limit)])
+    both = [record(1, POINTS[0], ending=limit), record(2, POINTS[1], ending=CRASH)]
     assert not all_over_the_limit(both)
 
 
@@ -171,34 +159,28 @@ def test_trials_of_another_space_do_not_count() -> None:
     old = [Setting.of({"iterator_workers": n}) for n in (1, 2)]
     plan = after(*old, spec=replace(SPEC, trials=2))
     assert (plan.trials, plan.outside, plan.most_trials) == (0, 2, 2)
-    assert isinstance(plan.next(), Step)
     before = after(*old, spec=replace(SPEC, knobs=(workers,), trials=2))
     assert (before.trials, before.outside) == (2, 0)
     assert omp.name == "omp_threads"
 
 
-def test_a_space_without_a_choice_is_named_as_that() -> None:
-    effects = [
-        *overridden("iterator_workers", 2)(POINTS[0]),
-        *overridden("omp_threads", 4)(POINTS[0]),
-    ]
-    made = record(2, POINTS[0], effects=tuple(effects))
-    plan = Plan(SPEC, (record(1, BASELINE, purpose=Purpose.BASELINE), made))
-    assert plan.next() == Stop("no knob is left to tune")
-    fixed = replace(SPEC, fixed=POINTS[0])
-    assert after(POINTS[0], spec=fixed).next() == Stop("the only setting of the space was measured")
-
-
-def test_two_settings_are_called_both() -> None:
+def test_why_it_is_exhausted() -> None:
+    both = [*overridden("iterator_workers", 2)(POINTS[0]), *overridden("omp_threads", 4)(POINTS[0])]
+    none = Plan(SPEC, (record(2, POINTS[0], effects=tuple(both)),))
+    assert none.exhausted() == "no knob is left to tune"
+    one = after(POINTS[0], spec=replace(SPEC, fixed=POINTS[0]))
+    assert one.exhausted() == "the only setting of the space was measured"
     domains = {"omp_threads": IntRange(1, 2), "iterator_workers": IntRange(1, 1)}
     spec = replace(SPEC, knobs=tuple(replace(k, domain=domains[k.name]) for k in SPEC.knobs))
     made = [Setting.of({"omp_threads": n, "iterator_workers": 1}) for n in (1, 2)]
-    assert after(*made, spec=spec).next() == Stop("both settings of the space were measured")
-    crashed = record(3, made[1], failed=Failed(FailureKind.CRASHED, "x"))
-    plan = after(made[0], spec=spec)
-    failing = replace(plan, records=(*plan.records, crashed))
-    assert failing.failed == 1
-    assert failing.next() == Stop("both settings of the space were tried")
+    assert after(*made, spec=spec).exhausted() == "both settings of the space were measured"
+    for ending in (CRASH, STOPPED):
+        plan = after(made[0], spec=spec)
+        tried = replace(plan, records=(*plan.records, record(3, made[1], ending=ending)))
+        assert tried.exhausted() == "both settings of the space were tried"
+    assert after(*POINTS).exhausted() == "all 12 settings of the space were measured"
+    few = after(*POINTS[:3])
+    assert few.exhausted() == "all settings that are not ruled out were tried"
 
 
 def test_the_longest_launch_says_how_long_a_launch_is() -> None:
@@ -219,7 +201,10 @@ def test_what_changed_is_named() -> None:
         knobs=(replace(omp, domain=Choice((1, 2))), replace(omp, name="other")),
         fixed=Setting.of({"other": 1}),
         trial_limit_s=9.0,
+        oversubscription=4.0,
         trials=99,
+        budget_s=600.0,
+        confirm=True,
     )
     assert changes(SPEC, SPEC) == []
     assert changes(SPEC, new) == [
@@ -228,5 +213,6 @@ def test_what_changed_is_named() -> None:
         "omp_threads ranges over 1,2 instead of 1..4",
         "fixed: none -> other=1",
         "time limit: none -> 9.0",
+        "oversubscription: none -> 4.0",
     ]
     assert workers.name == "iterator_workers"

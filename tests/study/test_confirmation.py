@@ -1,0 +1,283 @@
+"""The proof: what is launched in turn, when it ends, what it comes to."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.study_surface import (
+    BEST,
+    CONFIRMED,
+    CRASH,
+    ran,
+    record,
+)
+from tuner.model import (
+    BASELINE,
+    Conclusion,
+    Ending,
+    Failed,
+    Purpose,
+    Result,
+    Setting,
+    Stopped,
+    StudySpec,
+    StudyState,
+)
+from tuner.racing import Cut, Noise
+from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
+from tuner.study.findings import build
+from tuner.study.plan import Plan
+
+GUESS = Setting.of({"omp_threads": 2, "iterator_workers": 2})
+FIXED = replace(CONFIRMED, fixed=Setting.of({"iterator_workers": 1}))
+
+#: What comes next of each setting: seconds, or a failure.
+Times = dict[Setting, Callable[[], float | Ending]]
+
+
+def always(value: float | Ending) -> Callable[[], float | Ending]:
+    return lambda: value
+
+
+def first(*values: float | Ending, then: float | Ending) -> Callable[[], float | Ending]:
+    left = iter(values)
+    return lambda: next(left, then)
+
+
+def plan_of(*made: tuple[Purpose, Setting, float | Ending], spec: StudySpec = CONFIRMED) -> Plan:
+    launches = enumerate(made, start=1)
+    return Plan(spec, tuple(record(n, s, purpose, ran(v)) for n, (purpose, s, v) in launches))
+
+
+def searched(
+    default: float | Ending, best_s: float = 1.0, spec: StudySpec = CONFIRMED, guess_s: float = 1.5
+) -> Plan:
+    """A search that found `BEST`."""
+    return plan_of(
+        (Purpose.GUESS, GUESS, guess_s),
+        (Purpose.BASELINE, BASELINE, default),
+        (Purpose.SEARCH, BEST, best_s),
+        spec=spec,
+    )
+
+
+def proved(plan: Plan, times: Times) -> Plan:
+    """The confirmation of `BEST` to its end."""
+    while (state := confirmation(plan, BEST)).next is not None:
+        assert len(plan.confirming) < 100, "it does not end"
+        judge = None if state.next.limit_s is None else Cut(state.next.limit_s, Noise())
+        outcome = ran(times[state.next_setting](), judge=judge)
+        made = record(len(plan.records) + 1, state.next_setting, Purpose.CONFIRM, outcome)
+        plan = replace(plan, records=(*plan.records, made))
+    return plan
+
+
+def after(plan: Plan, times: Times) -> Confirmation:
+    return confirmation(proved(plan, times), BEST)
+
+
+def sides(plan: Plan) -> str:
+    letters = {BEST: "b", BASELINE: "d", GUESS: "g"}
+    return "".join(letters[made.setting] for made in plan.confirming)
+
+
+def found(plan: Plan) -> Result:
+    return build(plan, "tune.db", StudyState.FINISHED, "", BEST)
+
+
+# --- what it comes to --------------------------------------------------------------------
+
+
+def test_a_faster_setting_is_handed_over() -> None:
+    plan = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(2.0)})
+    state = confirmation(plan, BEST)
+    assert sides(plan) == "dbbddbbddbbd"
+    assert (state.conclusion, state.export(plan)) == (Conclusion.FASTER, BEST)
+    assert state.finding is not None and state.finding.ratio == pytest.approx(2.0)
+    assert found(plan).finding == state.finding and found(plan).export == BEST
+
+
+def test_far_slower_defaults_are_cut_and_only_a_lower_end_is_claimed() -> None:
+    plan = proved(searched(8.0), {BEST: always(1.0), BASELINE: always(8.0)})
+    state = confirmation(plan, BEST)
+    assert sides(plan) == "bdbdbdb"
+    defaults = [m.outcome.ending for m in plan.confirming if m.setting.is_baseline]
+    assert all(isinstance(ending, Stopped) for ending in defaults)
+    assert state.finding is not None and state.finding.at_least
+    assert state.conclusion is Conclusion.FASTER and state.finding.low < 8.0
+
+
+def test_where_no_gain_is_proven_the_defaults_are_kept() -> None:
+    same: Times = {BEST: always(1.0), BASELINE: always(1.0)}
+    plan = proved(searched(1.1), same)
+    state = confirmation(plan, BEST)
+    assert (state.conclusion, state.export(plan)) == (Conclusion.NO_GAIN, BASELINE)
+    assert found(plan).conclusion is Conclusion.NO_GAIN and found(plan).export == BASELINE
+
+
+def test_defaults_without_what_is_fixed_are_not_handed_over() -> None:
+    plan = proved(searched(1.1, spec=FIXED), {BEST: always(1.0), BASELINE: always(1.0)})
+    state = confirmation(plan, BEST)
+    assert (state.conclusion, state.export(plan)) == (Conclusion.NO_GAIN, BEST)
+
+
+def test_what_turns_out_slower_than_the_defaults_is_not_handed_over() -> None:
+    plan = proved(searched(1.02), {BEST: always(1.0), BASELINE: always(0.8)})
+    state = confirmation(plan, BEST)
+    assert state.finding is not None and state.finding.claim == "slower"
+    assert (state.conclusion, state.export(plan)) == (Conclusion.NO_GAIN, BASELINE)
+
+
+def test_nothing_is_launched_where_the_defaults_are_clearly_faster() -> None:
+    state = confirmation(searched(0.5), BEST)
+    assert state.next is None and state.finding is None
+    assert state.conclusion is Conclusion.NO_GAIN
+
+
+def test_failing_defaults_are_compared_as_the_first_guess_that_worked() -> None:
+    plan = proved(searched(CRASH), {BEST: always(1.0), GUESS: always(1.5)})
+    state = confirmation(plan, BEST)
+    assert sides(plan) == "gbbggbbggbbg"
+    assert (state.reference, state.failure) == (GUESS, CRASH)
+    assert (state.conclusion, state.export(plan)) == (Conclusion.BASELINE_FAILS, BEST)
+    assert state.finding is not None and state.finding.claim == "faster"
+    result = found(plan)
+    assert result.reference is not None and result.reference.setting == GUESS
+
+
+def test_where_the_defaults_fail_a_faster_guess_is_handed_over() -> None:
+    plan = proved(searched(CRASH, guess_s=1.02), {BEST: always(1.0), GUESS: always(0.8)})
+    assert confirmation(plan, BEST).export(plan) == GUESS
+
+
+def test_the_only_setting_that_works_needs_no_proof() -> None:
+    plan = plan_of((Purpose.GUESS, BEST, 1.0), (Purpose.BASELINE, BASELINE, CRASH))
+    state = confirmation(plan, BEST)
+    assert state.next is None and state.finding is None
+    assert (state.conclusion, state.export(plan)) == (Conclusion.BASELINE_FAILS, BEST)
+
+
+# --- failures in turn --------------------------------------------------------------------
+
+
+def test_one_failure_is_launched_again() -> None:
+    plan = proved(searched(2.0), {BEST: first(CRASH, then=1.0), BASELINE: first(CRASH, then=2.0)})
+    state = confirmation(plan, BEST)
+    assert sides(plan) == "dd" + "bbb" + "ddbbddbbd"
+    assert state.conclusion is Conclusion.FASTER and state.best_failed is None
+
+
+@pytest.mark.parametrize("works", range(6))
+def test_a_best_that_fails_twice_is_not_handed_over(works: int) -> None:
+    times: Times = {BEST: first(*[1.0] * works, then=CRASH), BASELINE: always(2.0)}
+    plan = proved(searched(2.0), times)
+    state = confirmation(plan, BEST)
+    assert state.best_failed == CRASH and state.finding is None
+    assert (state.conclusion, state.export(plan)) == (Conclusion.NO_GAIN, BASELINE)
+    assert found(plan).export == BASELINE
+
+
+def test_where_both_fail_the_guess_is_handed_over() -> None:
+    plan = proved(searched(CRASH), {BEST: always(CRASH), GUESS: always(1.5)})
+    assert confirmation(plan, BEST).export(plan) == GUESS
+
+
+@pytest.mark.parametrize("works", range(6))
+def test_defaults_that_fail_twice_in_turn_are_failing_defaults(works: int) -> None:
+    times: Times = {
+        BEST: always(1.0),
+        BASELINE: first(*[2.0] * works, then=CRASH),
+        GUESS: always(1.5),
+    }
+    state = after(searched(2.0), times)
+    assert (state.conclusion, state.reference) == (Conclusion.BASELINE_FAILS, GUESS)
+    assert state.finding is not None and state.finding.claim == "faster"
+    assert state.finding.ratio == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("works", range(6))
+def test_a_guess_that_fails_in_turn_does_not_keep_it_going(works: int) -> None:
+    times: Times = {BEST: always(1.0), GUESS: first(*[1.5] * works, then=CRASH)}
+    plan = proved(searched(CRASH), times)
+    state = confirmation(plan, BEST)
+    assert (state.conclusion, state.export(plan)) == (Conclusion.BASELINE_FAILS, BEST)
+
+
+# --- what decides ------------------------------------------------------------------------
+
+
+def test_the_cut_is_decided_by_the_search_alone() -> None:
+    plan = proved(searched(8.0), {BEST: always(1.0), BASELINE: always(8.0)})
+    limits = set()
+    for length in range(len(plan.searched), len(plan.records)):
+        state = confirmation(replace(plan, records=plan.records[:length]), BEST)
+        assert state.next is not None
+        limits.add(state.next.limit_s)
+    assert len(limits - {None}) == 1
+
+
+def test_stopped_defaults_count_as_what_they_were_heading_for() -> None:
+    stopped = Stopped(3.0, 8.0, 7.0, 9.0, 0.1, "drift")
+    state = confirmation(searched(stopped), BEST)
+    assert state.next is not None and state.next.side == "best", "they are cut"
+
+
+def test_what_has_cost_half_of_the_search_ends_at_the_next_look() -> None:
+    noisy: Times = {
+        BEST: itertools.cycle([1.0, 1.1]).__next__,
+        BASELINE: itertools.cycle([1.2, 1.05, 1.3]).__next__,
+    }
+    long = searched(1.2)
+    extra = [record(n, GUESS, Purpose.REPEAT, ran(20.0)) for n in range(4, 12)]
+    much = replace(long, records=(*long.records[:3], *extra))
+    assert len(proved(long, dict(noisy)).confirming) == 12
+    assert len(proved(much, dict(noisy)).confirming) > 12
+
+
+def test_a_search_after_it_begins_it_anew() -> None:
+    plan = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(2.0)})
+    more = record(99, GUESS, Purpose.SEARCH, ran(1.5))
+    again = replace(plan, records=(*plan.records, more))
+    assert again.confirming == () and confirmation(again, BEST).next is not None
+
+
+def test_launches_of_the_defaults_count_whatever_they_were_made_for() -> None:
+    plan = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(1.9)})
+    baseline, best = found(plan).baseline, found(plan).best
+    assert baseline is not None and best is not None
+    assert [sample.elapsed_s for sample in baseline.samples] == [2.0, *[1.9] * 6]
+    assert (baseline.elapsed_s, len(best.samples)) == (1.9, 7)
+
+
+def test_the_search_and_the_proof_take_all_the_time_there_is() -> None:
+    plan = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(2.0)})
+    both_s = sum(made.outcome.wall_s for made in plan.records)
+    assert search_s(plan) + confirm_s(plan) == pytest.approx(both_s)
+    assert search_s(plan) == pytest.approx(2.5 + 3.0 + 2.0)
+    assert (found(plan).search_s, found(plan).confirm_s) == (search_s(plan), confirm_s(plan))
+
+
+# --- laws --------------------------------------------------------------------------------
+
+values = st.lists(st.one_of(st.floats(0.5, 20.0), st.just(CRASH)), min_size=1, max_size=8)
+
+
+@settings(deadline=None)
+@given(st.one_of(st.floats(0.5, 20.0), st.just(CRASH)), st.tuples(values, values, values))
+def test_it_always_ends_and_hands_over_something_that_is_there(
+    default: float | Failed, times: tuple[list[float | Failed], ...]
+) -> None:
+    launches = (itertools.cycle(each).__next__ for each in times)
+    plan = proved(searched(default), dict(zip((BEST, BASELINE, GUESS), launches, strict=True)))
+    state = confirmation(plan, BEST)
+    export = state.export(plan)
+    assert export in {BEST, BASELINE, GUESS}
+    assert (export == BASELINE) == (state.conclusion is Conclusion.NO_GAIN)
+    if state.conclusion is Conclusion.FASTER:
+        assert state.finding is not None and state.finding.low > 1.0 and export == BEST
