@@ -14,16 +14,15 @@ import pytest
 
 from tests import study_samples as samples
 from tests.serving import serving
-from tests.study_samples import OMP, SPEC, WORKERS, setting, study
-from tests.study_surface import SPEC as SURFACE
-from tests.study_surface import FakeRunner
+from tests.study_samples import OMP, SPEC, WORKERS, launched, setting, stopped, study
+from tests.study_surface import CONFIRMED, FakeRunner
 from tuner import dashboard
 from tuner.cli import stored
 from tuner.dashboard import server
 from tuner.dashboard.notes import note
 from tuner.dashboard.plots import plot
 from tuner.errors import BusyError, UsageError
-from tuner.model import BASELINE
+from tuner.model import BASELINE, Purpose
 from tuner.store import Store
 from tuner.study import attach, tune
 
@@ -96,14 +95,22 @@ def test_nothing_varied_makes_no_plot() -> None:
     assert plot(study({BASELINE: None})) is None
 
 
+def test_what_was_stopped_is_no_point_of_the_plot() -> None:
+    times = [(setting(omp_threads=n), float(n)) for n in (1, 2)]
+    made = [(Purpose.SEARCH, chosen, elapsed_s) for chosen, elapsed_s in times]
+    slow = (Purpose.SEARCH, setting(omp_threads=4), stopped(2.0, 8.0))
+    (trace,) = plot(launched([*made, slow], best=setting(omp_threads=1))).data
+    assert (list(trace.x), list(trace.y)) == (["1", "2"], [1.0, 2.0])
+
+
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with a study that was really searched, over a made-up machine."""
+    """A database with a study that was really searched and confirmed, on a made-up machine."""
     folder = tmp_path_factory.mktemp("dashboard")
     path = folder / "a{b}.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TUNE_LOCK_DIR", str(folder))
-        tune(SURFACE, storage=str(path), outputs=folder / "outputs", run=FakeRunner())
+        tune(CONFIRMED, storage=str(path), outputs=folder / "outputs", run=FakeRunner())
     return f"sqlite:///{path}"
 
 
@@ -118,7 +125,16 @@ def test_note_and_plot_are_saved_again_and_again_the_same(url: str) -> None:
         after = found._storage.get_study_system_attrs(found._study_id)
     assert before == after
     assert [key for key in before if key.startswith("dashboard:plot_data:tune-times:")]
-    assert "times faster" in str(before["dashboard:note_str:0"])
+    assert "times faster than your defaults (95 % sure" in str(before["dashboard:note_str:0"])
+
+
+def test_settings_that_were_stopped_are_pruned_trials(url: str) -> None:
+    with Store.open(url, create=False) as store:
+        data = stored.load(store, None)
+        found = attach.load(attach.open_storage(url), data.spec.name)
+    assert found is not None
+    states = [trial.state.name for trial in found.trials]
+    assert states.count("PRUNED") >= data.result.settings_stopped > 0
 
 
 def test_a_study_without_trials_yet_has_nothing_to_annotate(url: str) -> None:

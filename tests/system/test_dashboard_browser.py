@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.serving import serving
-from tests.study_surface import SPEC, FakeRunner
+from tests.study_surface import CONFIRMED, FakeRunner, nearly_flat
 from tuner import dashboard
 from tuner.cli import stored
 from tuner.store import Store
@@ -36,7 +36,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     database = folder / "tune.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TUNE_LOCK_DIR", str(folder))
-        tune(SPEC, storage=str(database), outputs=folder / "outputs", run=FakeRunner())
+        runner = FakeRunner(nearly_flat)  # nothing is stopped: each setting is a cell of the map
+        tune(CONFIRMED, storage=str(database), outputs=folder / "outputs", run=runner)
     with Store.open(f"sqlite:///{database}", create=False) as store:
         dashboard.annotate(store.url, stored.load(store, None))
         with serving(store.url) as server:
@@ -71,7 +72,7 @@ def shot(page: Any, name: str) -> None:
 
 def test_the_study_shows_its_note(page: Any, url: str) -> None:
     page.goto(url)
-    page.get_by_text(SPEC.name).first.click()
+    page.get_by_text(CONFIRMED.name).first.click()
     page.goto(page.url.rstrip("/") + "/note")
     page.get_by_text("times faster than your defaults").first.wait_for(timeout=20_000)
     page.get_by_text("tune export surface --format sh").first.wait_for()

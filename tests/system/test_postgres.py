@@ -8,16 +8,18 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
-from tests.study_surface import SPEC, FakeRunner, surface
+from tests.study_surface import CONFIRMED, SPEC, FakeRunner, nearly_flat, surface
 from tuner.errors import TunerError, UsageError
-from tuner.model import Failed, FailureKind
-from tuner.store import Store, display_url, resolve_url
+from tuner.model import BASELINE, Conclusion, Failed, FailureKind, Stopped
+from tuner.store import Store, display_url, resolve_url, schema
 from tuner.study import StudyInterrupted, result, tune
 
 pytestmark = pytest.mark.system
@@ -89,7 +91,7 @@ def test_a_study_with_an_interruption(server: str, tmp_path: Path) -> None:
         tune(SPEC, storage=server, run=FakeRunner(before=interrupt))
     runner = FakeRunner()
     found = tune(SPEC, storage=server, run=runner)
-    assert found.trials == 6 and found.ratio == 8.0
+    assert found.trials == 6 and found.ratio == 4.0
     assert "not-a-secret" not in found.storage
     assert runner.launches[0].folder == tmp_path / "studies" / SPEC.name / "0006"
     with Store.open(resolve_url(server, {}), create=False) as store:
@@ -98,9 +100,43 @@ def test_a_study_with_an_interruption(server: str, tmp_path: Path) -> None:
     assert tune(SPEC, storage=server, run=FakeRunner(), fresh=True).launches == 8
 
 
+def test_what_was_stopped_and_what_was_proven(server: str) -> None:
+    spec = replace(CONFIRMED, name="proven")
+    found = tune(spec, storage=server, run=FakeRunner())
+    assert found.conclusion is Conclusion.FASTER and found.settings_stopped > 0
+    with Store.open(resolve_url(server, {}), create=False) as store:
+        assert result(store, spec.name) == found
+        assert any(isinstance(r.outcome.ending, Stopped) for r in store.launches(spec.name))
+        (line,) = [line for line in store.studies() if line.name == spec.name]
+    assert (line.conclusion, line.finding) == (found.conclusion, found.finding)
+
+
+def test_tables_of_the_first_version_get_what_came_later(server: str) -> None:
+    url, spec = resolve_url(server, {}), replace(SPEC, name="older")
+    found = tune(spec, storage=server, run=FakeRunner(nearly_flat))
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for change in (
+            "ALTER TABLE tune_studies DROP COLUMN conclusion, DROP COLUMN finding",
+            "ALTER TABLE tune_launches DROP COLUMN stopped",
+            "ALTER TABLE tune_samples DROP COLUMN epochs",
+            "UPDATE tune_meta SET schema_version = 1",
+        ):
+            connection.execute(sa.text(change))
+    with ThreadPoolExecutor(4) as pool:
+        for opened in [pool.submit(Store.open, url, create=False) for _ in range(4)]:
+            opened.result().close()
+    with Store.open(url, create=True) as store:
+        assert len(store.launches(spec.name)) == found.launches
+    with engine.begin() as connection:
+        version = connection.execute(sa.text("SELECT schema_version FROM tune_meta")).scalar()
+    engine.dispose()
+    assert version == schema.SCHEMA_VERSION
+
+
 def test_output_that_postgresql_does_not_take(server: str) -> None:
     def time_s(setting: object) -> Failed | float:
-        if setting == SPEC.fixed:
+        if setting == BASELINE:
             return Failed(FailureKind.CRASHED, "nul \0", "\udcff \0")
         return surface(setting)  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from tests.study_surface import SPEC, FakeRunner
+from tests.study_surface import SPEC, FakeRunner, nearly_flat
 from tuner.errors import BusyError, TunerError, UsageError
 from tuner.model import LaunchRecord
 from tuner.store import Store, Summary
@@ -163,12 +163,12 @@ def test_a_full_database_keeps_what_was_measured(
 
         monkeypatch.setattr(Store, "add", add)
         with pytest.raises(TunerError, match="disk is full") as caught:
-            tune(SPEC, storage=str(path), run=FakeRunner())
+            tune(SPEC, storage=str(path), run=FakeRunner(nearly_flat))
         assert "Not saved: launch 5" in caught.value.hint
         monkeypatch.undo()
         assert [record.number for record in store.launches(SPEC.name)] == [1, 2, 3, 4]
     monkeypatch.setenv("TUNE_LOCK_DIR", str(folder / "lock"))
-    assert tune(SPEC, storage=str(path), run=FakeRunner()).trials == 6
+    assert tune(SPEC, storage=str(path), run=FakeRunner(nearly_flat)).trials == 6
 
 
 def _no_more_pages(connection: sqlite3.Connection, _: object) -> None:
