@@ -1,0 +1,121 @@
+"""Every point of a space in turn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.study_surface import MACHINE, SPEC, surface
+from tuner.model import (
+    BASELINE,
+    Failed,
+    FailureKind,
+    Finished,
+    LaunchRecord,
+    Outcome,
+    Progress,
+    Purpose,
+    Setting,
+)
+from tuner.replay import recorded
+from tuner.study.course import Step, Stop
+from tuner.study.plan import Plan
+from tuner.study.recording import Recording, settings
+
+CRASH = Failed(FailureKind.CRASHED, "exit status 1")
+
+
+def launched(number: int, setting: Setting, *, fails: bool = False) -> LaunchRecord:
+    time_s = surface(setting)
+    log = tuple(Progress(n, time_s * n / 100, 2 + time_s * n / 100) for n in range(20, 101, 20))
+    outcome = Outcome(
+        CRASH if fails else Finished(time_s, 100), time_s + 2, 0, () if fails else log
+    )
+    purpose, when = Purpose.RECORD, "2026-01-01T00:00:00+00:00"
+    return LaunchRecord(number, purpose, setting, (), {}, "", when, outcome, MACHINE)
+
+
+def play(runs: int, failing: frozenset[Setting] = frozenset(), most: int = 1000) -> Plan:
+    plan = Plan(replace(SPEC, confirm=False), ())
+    course = Recording(runs)
+    while isinstance(step := course.next(plan), Step):
+        assert step.judge is None
+        number = len(plan.records) + 1
+        assert number <= most, "it does not end"
+        record = launched(number, step.setting, fails=step.setting in failing)
+        plan = replace(plan, records=(*plan.records, record))
+    assert isinstance(step, Stop)
+    return plan
+
+
+@given(st.integers(1, 4))
+def test_each_setting_and_the_defaults_get_the_same_number_of_runs(runs: int) -> None:
+    plan = play(runs)
+    counts = Counter(record.setting for record in plan.records)
+    assert set(counts) == {BASELINE, *settings(plan)}
+    assert set(counts.values()) == {runs}
+
+
+def test_no_setting_is_launched_again_before_all_others_were() -> None:
+    plan = play(3)
+    size = len({record.setting for record in plan.records})
+    for start in range(0, len(plan.records), size):
+        assert len({r.setting for r in plan.records[start : start + size]}) == size
+
+
+def test_each_round_has_an_order_of_its_own() -> None:
+    plan = play(2)
+    half = len(plan.records) // 2
+    first, second = plan.records[:half], plan.records[half:]
+    assert [r.setting for r in first] != [r.setting for r in second]
+
+
+def test_what_always_fails_is_tried_twice() -> None:
+    bad = Setting.of({"omp_threads": 4, "iterator_workers": 3})
+    plan = play(3, frozenset({bad}))
+    assert sum(record.setting == bad for record in plan.records) == 2
+    points = {tuple(p["setting"].values()): p for p in recorded.document(plan)["points"]}
+    failed = points[(3, 4)]
+    assert failed["failed"]
+    assert (failed["runs"], failed["reason"]) == ([], "exit status 1")
+
+
+def test_what_fails_now_and_then_is_left_alone_in_the_end() -> None:
+    course, plan = Recording(3), Plan(replace(SPEC, confirm=False), ())
+    flaky, worked = Setting.of({"omp_threads": 1, "iterator_workers": 1}), False
+    while isinstance(step := course.next(plan), Step):
+        fails = step.setting == flaky and worked
+        worked |= step.setting == flaky
+        record = launched(len(plan.records) + 1, step.setting, fails=fails)
+        plan = replace(plan, records=(*plan.records, record))
+        assert len(plan.records) < 100
+    assert sum(record.setting == flaky for record in plan.records) == 4
+
+
+def test_a_search_in_the_same_study_counts_for_nothing() -> None:
+    chosen = launched(1, Setting.of({"omp_threads": 1, "iterator_workers": 1}))
+    plan = Plan(SPEC, (replace(chosen, purpose=Purpose.SEARCH),))
+    step = Recording(1).next(plan)
+    assert isinstance(step, Step)
+    rest = play(1)
+    assert len(rest.records) == 13
+
+
+def test_the_fastest_median_is_called_best() -> None:
+    assert Recording(2).best(play(2)) == Setting.of({"omp_threads": 2, "iterator_workers": 1})
+    assert Recording(2).best(Plan(SPEC, ())) is None
+
+
+def test_the_document_is_a_surface() -> None:
+    document = recorded.document(play(2))
+    assert (document["ranks"], document["iterations"], document["model"]) == (2, 100, False)
+    assert document["knobs"] == {"omp_threads": [1, 2, 3, 4], "iterator_workers": [1, 2, 3]}
+    assert len(document["points"]) == 12
+    best = next(p for p in document["points"] if p["setting"]["omp_threads"] == 2)
+    assert best["truth_s"] == 1.0
+    assert best["runs"] == [[2.0, 0.01, 1.0]] * 2
+    # the defaults take 8 s, the slowest setting 4 s
+    assert document["default"] == {"omp_threads": 4, "iterator_workers": 3}
