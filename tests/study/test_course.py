@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.study_surface import (
     BEST,
     CONFIRMED,
+    CRASH,
     SPEC,
     capped,
     crash,
@@ -37,11 +42,13 @@ from tuner.model import (
     Setting,
     Stopped,
     StudySpec,
+    StudyState,
     Verdict,
 )
 from tuner.racing import Cut, Race
-from tuner.space import guesses
+from tuner.space import guesses, points
 from tuner.study.course import Step, Stop, Tuning
+from tuner.study.findings import build
 from tuner.study.plan import Plan
 
 Time = Callable[[Setting], float | Ending]
@@ -294,3 +301,46 @@ def measured(plan: Plan) -> list[Measurement]:
 def test_fewer_trials_change_nothing_that_was_made() -> None:
     plan = played(replace(CONFIRMED, trials=8), nearly_flat)
     assert isinstance(Tuning().next(replace(plan, spec=replace(CONFIRMED, trials=2))), Stop)
+
+
+# --- whatever the machine does -----------------------------------------------------------
+
+came = st.one_of(st.floats(0.2, 8.0), st.floats(0.9, 1.1), st.just(CRASH))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(came, min_size=13, max_size=13),
+    st.floats(0.0, 0.3),
+    st.sampled_from([(), ("omp_threads", 1), ("omp_threads", 2), ("iterator_workers", 2)]),
+    st.integers(0, 99),
+)
+def test_every_study_ends_and_hands_over_something_that_worked(
+    times: list[float | Failed], spread: float, cap: tuple[str, int] | tuple[()], seed: int
+) -> None:
+    rng = Random(seed)
+    everything = [BASELINE, *points(SPEC.knobs)]
+    typical = dict(zip(everything, times, strict=True))
+
+    def time_s(setting: Setting) -> float | Ending:
+        value = typical.get(setting, 1.0)
+        if rng.random() < spread / 3:
+            return CRASH
+        return value if isinstance(value, Failed) else value * math.exp(rng.gauss(0, spread))
+
+    plan = played(replace(CONFIRMED, trials=8), time_s, effects=capped(*cap) if cap else no_effects)
+    best = Tuning().best(plan)
+    found = build(plan, "tune.db", StudyState.FINISHED, end(plan), best)
+    if found.best is not None:
+        assert found.conclusion is not None and found.export is not None
+        worked = {plan.pooling.canonical(r.setting) for r in plan.records if r.outcome.samples}
+        stopped = found.baseline is not None and found.baseline.stopped is not None
+        assert found.export in worked or (stopped and found.export == BASELINE)
+    for length in range(len(plan.records)):
+        step = Tuning().next(replace(plan, records=plan.records[:length]))
+        assert isinstance(step, Step)
+        assert (step.purpose, step.setting) == steps(plan)[length]
+
+
+def no_effects(_: Setting) -> tuple[Effect, ...]:
+    return ()
