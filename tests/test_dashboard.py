@@ -95,12 +95,12 @@ def test_nothing_varied_makes_no_plot() -> None:
     assert plot(study({BASELINE: None})) is None
 
 
-def test_what_was_stopped_is_no_point_of_the_plot() -> None:
+def test_what_was_stopped_is_shown_where_it_was_going() -> None:
     times = [(setting(omp_threads=n), float(n)) for n in (1, 2)]
     made = [(Purpose.SEARCH, chosen, elapsed_s) for chosen, elapsed_s in times]
     slow = (Purpose.SEARCH, setting(omp_threads=4), stopped(2.0, 8.0))
     (trace,) = plot(launched([*made, slow], best=setting(omp_threads=1))).data
-    assert (list(trace.x), list(trace.y)) == (["1", "2"], [1.0, 2.0])
+    assert (list(trace.x), list(trace.y)) == (["1", "2", "4"], [1.0, 2.0, 8.0])
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 from tuner import wording
-from tuner.model import Setting
+from tuner.model import Measurement, Setting
 
 if TYPE_CHECKING:
     from tuner.exporters import ExportInput
@@ -15,18 +15,22 @@ if TYPE_CHECKING:
 def plot(data: ExportInput) -> Any:
     """Time over the two knobs that were varied most: a heat map; over one knob a line.
 
-    Where other knobs were varied too, a cell is the fastest of its settings. ``None`` where
-    fewer than two settings were measured.
+    Where other knobs were varied too, a cell is the fastest of its settings; of one that was
+    only ever stopped it is where that was going. ``None`` with fewer than two settings.
     """
     measured = [
-        (found.setting, found.elapsed_s)
+        (found.setting, time_s)
         for found in data.measurements
-        if found.elapsed_s is not None and not found.setting.is_baseline
+        if (time_s := _time_s(found)) is not None and not found.setting.is_baseline
     ]
     names = varied(data, [setting for setting, _ in measured])
     if not names or len(measured) < 2:
         return None
     return _line(data, names[0], measured) if len(names) == 1 else _map(data, names, measured)
+
+
+def _time_s(found: Measurement) -> float | None:
+    return found.stopped.projection_s if found.stopped is not None else found.elapsed_s
 
 
 def varied(data: ExportInput, settings: list[Setting]) -> list[str]:
@@ -88,7 +92,7 @@ def _titled(figure: Any, data: ExportInput, across: str, up: str) -> Any:
     against = ""
     if baseline is not None and baseline.elapsed_s is not None:
         against = f" (your defaults: {wording.seconds(baseline.elapsed_s)})"
-    title = f"Time of a run{against}"
+    title = f"Time of a run, projected where it was stopped{against}"
     figure.update_layout(title=title, xaxis_title=across, yaxis_title=up, template="plotly_white")
     return figure
 

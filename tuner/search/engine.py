@@ -133,8 +133,11 @@ class Search:
         return None
 
     def _wants_baseline(self, history: Sequence[Observation], groups: Groups) -> bool:
-        known = self.space.baseline is not None and self.space.baseline in groups
-        return not known and all(seen.purpose != "baseline" for seen in history)
+        """True until the defaults were launched; again where they failed, perhaps by chance."""
+        seen = [each for each in history if each.purpose == "baseline"]
+        if not seen:
+            return self.space.baseline is None or self.space.baseline not in groups
+        return len(seen) == 1 and seen[0].ending == "failed" and seen[0].by_chance
 
     def _first(self, state: State) -> Launch | Done:
         """Nothing has finished yet: what asks for little, a little more each time."""

@@ -50,8 +50,8 @@ class Group:
 
     @property
     def only_failed(self) -> bool:
-        """True where it failed and never came to its end."""
-        return self.failures > 0 and not self.finished
+        """True where it failed and nothing else came of it."""
+        return self.failures > 0 and not self.finished and not self.projected
 
     def estimate(self, noise_sd: float) -> tuple[float, float, float] | None:
         """(log seconds, runs it is worth, variance beside theirs): slow outliers decide nothing.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from tuner import demand, space
@@ -16,6 +17,7 @@ from tuner.model import (
     Purpose,
     Setting,
     Stopped,
+    Value,
 )
 from tuner.pace import Pace, startup_s
 from tuner.search.history import Observation
@@ -32,6 +34,9 @@ _PURPOSES: dict[Purpose, SearchPurpose] = {
     Purpose.RECORD: "explore",
 }
 
+#: A knob with more values than this is searched on a scale.
+MOST_VALUES = 128
+
 #: Failures that need not be the setting's fault: another launch may well work.
 _BY_CHANCE = frozenset(
     {FailureKind.CRASHED, FailureKind.LAUNCHER, FailureKind.NO_LOG, FailureKind.BAD_LOG}
@@ -44,7 +49,13 @@ _startup_s = lru_cache(maxsize=4096)(startup_s)
 def search_space(plan: Plan) -> Space:
     """The settings that differ on this machine, as the search sees them; needs a knob."""
     spec = plan.spec
-    distinct = dict(plan.distinct)
+    canonical = plan.pooling.canonical
+    guesses = [canonical(guess) for guess in space.guesses(spec)]
+    launched = [canonical(record.setting) for record in plan.valid]
+    distinct = {
+        name: _on_a_scale(values, {s.as_dict().get(name) for s in (*guesses, *launched)})
+        for name, values in plan.distinct
+    }
     defaults = plan.default.as_dict()
     axes = tuple(
         KnobAxis(
@@ -55,8 +66,6 @@ def search_space(plan: Plan) -> Space:
         )
         for knob in plan.knobs
     )
-    canonical = plan.pooling.canonical
-    guesses = [canonical(guess) for guess in space.guesses(spec)]
     return Space(
         axes,
         ranks_per_host=spec.layout.ranks_per_host,
@@ -65,6 +74,23 @@ def search_space(plan: Plan) -> Space:
         guesses=tuple(key for guess in guesses if (key := _key(plan, guess)) is not None),
         most_demand=demand.most_demand(spec),
     )
+
+
+def _on_a_scale(values: tuple[Value, ...], kept: AbstractSet[Value | None]) -> tuple[Value, ...]:
+    """Of a very long range of numbers some, in equal ratios; half or twice as many is what counts.
+
+    Args:
+        values: Those of one knob.
+        kept: These are among them in any case.
+    """
+    numbers = [value for value in values if isinstance(value, int)]
+    if len(values) <= MOST_VALUES or len(numbers) < len(values):
+        return values
+    low, high = max(1, min(numbers)), max(numbers)
+    ratio = (high / low) ** (1 / (MOST_VALUES - 1))
+    scale = {round(low * ratio**step) for step in range(MOST_VALUES)}
+    chosen = scale | kept | {min(numbers), high}
+    return tuple(value for value in numbers if value in chosen)
 
 
 def _key(plan: Plan, setting: Setting) -> Key | None:
