@@ -10,6 +10,7 @@ from tuner.model import IntRange, Setting
 from tuner.store import Store
 from tuner.study import tune
 from tuner.study.importance import FEWEST, importance
+from tuner.study.plan import Plan
 
 
 @pytest.fixture(autouse=True)
@@ -23,11 +24,15 @@ def only_threads(setting: Setting) -> float:
     return float(threads)
 
 
+def plan_of(store: Store) -> Plan:
+    return Plan(store.load(SPEC.name).spec, tuple(store.launches(SPEC.name)))
+
+
 def of_a_study(folder: Path, trials: int) -> dict[str, float]:
     spec = replace(SPEC, trials=trials)
     tune(spec, storage=str(folder / "tune.db"), run=FakeRunner(only_threads))
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        return importance(store, SPEC.name)
+        return importance(plan_of(store))
 
 
 def test_the_knob_that_matters_comes_first(tmp_path: Path) -> None:
@@ -65,7 +70,7 @@ def test_what_tells_only_the_best_two_apart_is_not_important(tmp_path: Path) -> 
     spec = replace(SPEC, knobs=knobs, trials=8)
     tune(spec, storage=str(tmp_path / "tune.db"), run=FakeRunner(measured))
     with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
-        assert importance(store, SPEC.name)["omp_threads"] > 0.9
+        assert importance(plan_of(store))["omp_threads"] > 0.9
 
 
 def test_settings_that_were_stopped_count_as_what_they_were_heading_for(tmp_path: Path) -> None:
@@ -75,4 +80,4 @@ def test_settings_that_were_stopped_count_as_what_they_were_heading_for(tmp_path
     with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
         finished = {r.setting for r in store.launches(SPEC.name) if r.outcome.samples}
         assert len(finished) < FEWEST
-        assert set(importance(store, SPEC.name)) == {"omp_threads", "iterator_workers"}
+        assert set(importance(plan_of(store))) == {"omp_threads", "iterator_workers"}

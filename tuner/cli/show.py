@@ -25,10 +25,10 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
     from tuner.exporters import table
     from tuner.exporters.json import dumps, effect_json, measurement_json, result_json
     from tuner.study.importance import importance
+    from tuner.study.plan import Plan
 
-    store = stored.open_store(storage)
-    data = stored.load(store, study, detail=False)
-    weights = importance(store, data.spec.name)
+    data = stored.load(stored.open_store(storage), study, detail=False)
+    weights = importance(Plan(data.spec, data.records))
     if as_json:
         document = {
             "schema": "tuner.show/1",

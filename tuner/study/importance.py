@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import optuna
 
 from tuner import stats
 from tuner.model import Measurement
 from tuner.study.plan import Plan
 from tuner.study.told import distributions
-
-if TYPE_CHECKING:
-    from tuner.store import Store
 
 #: Below this many settings the numbers would say more about chance than about the knobs.
 FEWEST = 6
@@ -26,18 +21,13 @@ FAST_SHARE = 0.5
 MOST = 500
 
 
-def importance(store: Store, name: str) -> dict[str, float]:
+def importance(plan: Plan) -> dict[str, float]:
     """The share of each tuned knob in what makes a setting fast, the largest first.
 
     PED-ANOVA (Watanabe et al., IJCAI 2023; arXiv 2304.10255), on what our tables hold: of a
     setting that was stopped, where it was going. The shares add up to 1. Empty below six
     settings with a time, or where no knob varies.
-
-    Raises:
-        UsageError: No such study.
     """
-    row = store.load(name)
-    plan = Plan(row.spec, tuple(store.launches(name, detail=False)), row.forgiven_until)
     measured = [
         m
         for m in stats.measurements(plan.records, plan.pooling.canonical)
