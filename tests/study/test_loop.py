@@ -406,7 +406,7 @@ def test_what_failed_with_everything_else_is_tried_again(tmp_path: Path) -> None
 
 
 def test_fewer_trials_than_five_that_all_fail(tmp_path: Path) -> None:
-    with pytest.raises(NothingMeasuredError, match="2 launches in a row"):
+    with pytest.raises(NothingMeasuredError, match="3 launches in a row"):
         run(tmp_path, FakeRunner(crash), replace(SPEC, trials=1))
 
 
