@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.crash import LINE_CHARACTERS, TAIL_LINES, clean, ended, explain, tail
+from tuner.crash import clean, ended, explain, is_shortage, tail
 from tuner.model import FailureKind
 
 RULE = "-" * 74
@@ -114,3 +114,9 @@ def test_any_output_has_a_reason_of_one_line(code: int | None, text: str) -> Non
     assert reason.startswith(ended(code))
     assert "\n" not in reason
     assert not any(ord(character) < 32 and character != "\t" for character in reason)
+
+
+def test_a_shortage_is_told_from_an_accident() -> None:
+    for said in ("numpy.core._exceptions.MemoryError: Unable to allocate", "blas_thread_init: x"):
+        assert is_shortage(explain(1, said)[1])
+    assert not is_shortage(explain(1, "RuntimeError: the pipe broke")[1])

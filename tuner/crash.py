@@ -91,6 +91,11 @@ def explain(code: int | None, text: str) -> tuple[FailureKind, str]:
     return kind, f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
 
 
+def is_shortage(reason: str) -> bool:
+    """True where a reason of `explain` says that the system ran short: it will again."""
+    return any(meaning in reason for _, meaning in _SHORTAGES)
+
+
 def ended(code: int | None) -> str:
     """The exit code in words, with the signal's name where there was one."""
     if code is None:
