@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.crash import clean, ended, explain, is_shortage, tail
+from tuner.crash import LINE_CHARACTERS, TAIL_LINES, clean, ended, explain, is_shortage, tail
 from tuner.model import FailureKind
 
 RULE = "-" * 74

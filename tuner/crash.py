@@ -92,8 +92,8 @@ def explain(code: int | None, text: str) -> tuple[FailureKind, str]:
 
 
 def is_shortage(reason: str) -> bool:
-    """True where a reason of `explain` says that the system ran short: it will again."""
-    return any(meaning in reason for _, meaning in _SHORTAGES)
+    """True where a reason says that the system ran short of something: it will again."""
+    return any(said in reason for shortage in _SHORTAGES for said in shortage)
 
 
 def ended(code: int | None) -> str:
