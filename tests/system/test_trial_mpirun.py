@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,9 +26,11 @@ from tuner.model import (
     Outcome,
     Progress,
     Setting,
+    Stopped,
     StudySpec,
     Verdict,
 )
+from tuner.racing import Judge, Limit, Noise, Race
 
 pytestmark = pytest.mark.system
 
@@ -71,6 +73,7 @@ def follow(tmp_path: Path, launcher: LauncherInfo) -> Follow:
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Progress], None] | None = None,
         launcher: LauncherInfo = launcher,
+        judge: Judge | None = None,
         **values: int,
     ) -> Outcome:
         script = tmp_path / "train.py"
@@ -97,6 +100,7 @@ def follow(tmp_path: Path, launcher: LauncherInfo) -> Follow:
                 expected_iterations=expected,
                 on_progress=on_progress,
                 cancelled=cancelled,
+                judge=judge,
             )
         finally:
             assert alive(launch) == []
@@ -115,6 +119,11 @@ def alive(launch: Launch) -> list[str]:
         except OSError:
             continue
     return found
+
+
+def pairs(progress: Sequence[Progress]) -> list[tuple[int, float]]:
+    assert all(entry.seen_s is not None for entry in progress)
+    return [(entry.iteration, entry.elapsed_s) for entry in progress]
 
 
 def failure(outcome: Outcome) -> Failed:
@@ -144,7 +153,7 @@ if rank == 0:
 """
     outcome = follow(body, expected=2, on_progress=seen.append)
     assert outcome.ending == Finished(1.25, 2), outcome.ending
-    assert seen == [Progress(1, 0.5), Progress(2, 1.25)]
+    assert pairs(seen) == [(1, 0.5), (2, 1.25)]
     assert [rank.world_size for rank in outcome.observation.ranks] == [2, 2]
     assert all(rank.mpi_library for rank in outcome.observation.ranks)
     assert all(rank.threads >= 1 and rank.affinity for rank in outcome.observation.ranks)
@@ -163,6 +172,32 @@ def test_a_rank_that_is_killed_is_a_crash(follow: Follow) -> None:
     assert "signal 9" in ending.reason or "SIGKILL" in ending.reason
 
 
+def test_what_cannot_win_is_stopped(follow: Follow) -> None:
+    body = """
+if rank == 0:
+    for n in range(1, 1000):
+        time.sleep(0.2)
+        report(*(10.0 * entry for entry in range(1, n + 1)))
+time.sleep(50)
+"""
+    outcome = follow(body, expected=100, judge=Race(Limit(50.0), Noise(), 100))
+    assert isinstance(outcome.ending, Stopped), outcome.ending
+    assert outcome.ending.projection_s > 50
+    assert outcome.ending.bound_s <= 10.0 * outcome.progress[-1].iteration + outcome.wall_s
+    assert outcome.samples == ()
+
+
+def test_what_may_yet_win_is_left_alone(follow: Follow) -> None:
+    body = """
+for n in range(1, 6):
+    time.sleep(0.2)
+    if rank == 0:
+        report(*(0.2 * entry for entry in range(1, n + 1)))
+"""
+    outcome = follow(body, expected=5, judge=Race(Limit(1.1), Noise(), 5))
+    assert outcome.ending == Finished(1.0, 5), outcome.ending
+
+
 def test_the_limit_ends_the_ranks_and_their_workers(follow: Follow) -> None:
     body = """
 import signal
@@ -174,7 +209,7 @@ time.sleep(50)
 """
     outcome = follow(body, limit_s=2.0)
     assert failure(outcome).kind is FailureKind.LIMIT
-    assert outcome.progress == (Progress(1, 0.25),)
+    assert pairs(outcome.progress) == [(1, 0.25)]
     assert max(rank.children for rank in outcome.observation.ranks) >= 1
 
 
