@@ -178,7 +178,6 @@ WAYS: dict[str, Callable[[], Course]] = {
     "pattern search, raced": Pattern,
     "tune without racing": Unraced,
     "tune without repeats": partial(Tuning, Options(most_repeats=1)),
-    "tune, one knob at a time": partial(Tuning, Options(diagonal_sds=99.0)),
     "tune, ends sooner": partial(Tuning, Options(hidden_share=2.0, patience=0.2)),
 }
 
@@ -240,11 +239,11 @@ def plot(results: Sequence[Replayed], path: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     figure = go.Figure()
-    for way in dict.fromkeys(result.way for result in results):
+    for way in reversed(dict.fromkeys(result.way for result in results)):  # ours on top
         own = [result for result in results if result.way == way]
         regrets = [100 * statistics.mean(result.at(cost) for result in own) for cost in GRID]
-        width = 4 if way == "tune" else 2
-        figure.add_scatter(x=GRID, y=regrets, name=way, line={"width": width, "shape": "hv"})
+        ours = {"color": "black", "width": 4} if way == "tune" else {"width": 2}
+        figure.add_scatter(x=GRID, y=regrets, name=way, line={"shape": "hv", **ours})
     figure.update_layout(
         template="plotly_white",
         xaxis_title="cost of the search so far, in best runs",
@@ -254,7 +253,7 @@ def plot(results: Sequence[Replayed], path: Path) -> None:
         width=900,
         height=520,
         margin={"t": 20, "r": 20},
-        legend={"x": 0.99, "xanchor": "right", "y": 0.99},
+        legend={"traceorder": "reversed", "x": 0.99, "xanchor": "right", "y": 0.99},
     )
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         page_file = Path(folder) / "plot.html"

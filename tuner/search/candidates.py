@@ -6,7 +6,7 @@ import numpy as np
 
 from tuner.search.history import Groups
 from tuner.search.kernel import Kernel
-from tuner.search.space import Flags, Floats, Grid, Rows
+from tuner.search.space import Flags, Grid, Rows
 
 #: In a space that is too large to be looked at whole: random rows, how many of them are kept
 #: by the prior mean, the known best whose surroundings are added, and random steps about each.
@@ -52,30 +52,11 @@ def _nearby(size: int, index: int) -> list[int]:
     return sorted((steps | ends) & set(range(size)))
 
 
-def steps_away(grid: Grid, rows: Rows, centre: Rows) -> tuple[Flags, Flags]:
-    """Which rows lie one step of one knob away, and which one step of two ordered knobs."""
+def beside(grid: Grid, rows: Rows, centre: Rows) -> Flags:
+    """Which rows lie one step of one knob away."""
     moved = rows != centre[None]
-    ordered = np.array([knob.ordered for knob in grid.space.knobs])
-    small = np.ones(len(rows), bool)
-    for j in np.flatnonzero(ordered):
-        small &= np.abs(grid.places[j][rows[:, j]] - grid.places[j][centre[j]]) <= 1
-    count = moved.sum(1)
-    diagonal = (count == 2) & ~(moved & ~ordered[None]).any(1)
-    return np.asarray(small & (count == 1)), np.asarray(small & diagonal)
-
-
-def most_promising(
-    scores: Floats, beside: Flags, diagonal: Flags, least: tuple[float, float]
-) -> int | None:
-    """The row with the highest score of those beside or diagonal; ``None`` with none in reach.
-
-    Args:
-        scores: How promising each row is, in standard deviations.
-        beside: One step away.
-        diagonal: Two steps away.
-        least: The score below which one beside, and one diagonal, is not worth a launch.
-    """
-    reachable = (beside & (scores > least[0])) | (diagonal & (scores > max(least)))
-    if not reachable.any():
-        return None
-    return int(np.argmax(np.where(reachable, scores, -np.inf)))
+    near = moved.sum(1) == 1
+    for j, knob in enumerate(grid.space.knobs):
+        if knob.ordered:
+            near &= np.abs(grid.places[j][rows[:, j]] - grid.places[j][centre[j]]) <= 1
+    return np.asarray(near)

@@ -174,9 +174,9 @@ class Search:
 
     def _last_look(self, weighed: Pool, *, full: bool) -> Launch | None:
         """What no search ends before: neighbours of the incumbent, then contenders."""
-        beside = None if full else weighed.beside()
-        if beside is not None:
-            return self._try(weighed.rows[beside], weighed.state)
+        neighbour = None if full else weighed.neighbour()
+        if neighbour is not None:
+            return self._try(weighed.rows[neighbour], weighed.state)
         contender = weighed.contender()
         if contender is None:
             return None

@@ -29,6 +29,5 @@ class Options:
     overdone_log: float = 0.4  # slower than the incumbent by this logarithm: overdone
     overdone_share: float = 0.1  # of the expected gain that is left to what is beyond
     beside_sds: float = -2.5  # a neighbour this unlikely to be better is left out
-    diagonal_sds: float = -1.2  # the same for two knobs moved at once
     doubt: Doubt = field(default_factory=Doubt)
     prior: Prior = field(default_factory=Prior)

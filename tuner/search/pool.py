@@ -9,7 +9,7 @@ import numpy as np
 
 from tuner.racing import Limit, Noise
 from tuner.search.acquisition import cost_s, gradient, normal_cdf
-from tuner.search.candidates import candidates, most_promising, steps_away
+from tuner.search.candidates import beside, candidates
 from tuner.search.estimate import Fit, Incumbent
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
@@ -88,16 +88,17 @@ class Pool:
         drawn = self.fitted.model.sample(rows, 128, self.state.rng)
         return float(np.mean(drawn[:, 0] - drawn.min(1)))
 
-    def beside(self) -> int | None:
+    def neighbour(self) -> int | None:
         """The untried setting next to the incumbent that promises most.
 
         A smooth model can be sure and wrong beside a kink, so no search ends before these
         were looked at; none where each is tried, or far worse even by a doubtful model.
         """
-        near, diagonal = steps_away(self.grid, self.rows, self.grid.row(self.best.key))
+        near = beside(self.grid, self.rows, self.grid.row(self.best.key)) & ~self.known
         scores = (self.best.log_s - self.mean) / np.hypot(self.sd, 0.03)
-        least = (self.options.beside_sds, self.options.diagonal_sds)
-        return most_promising(scores, near & ~self.known, diagonal & ~self.known, least)
+        scores[~near | (scores <= self.options.beside_sds)] = -np.inf
+        pick = int(np.argmax(scores))
+        return pick if np.isfinite(scores[pick]) else None
 
     def contender(self) -> Key | None:
         """What to launch again as a setting may yet be better by more than the precision.
