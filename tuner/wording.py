@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tuner.break_even import BreakEven
 from tuner.model import (
     Cap,
-    Conclusion,
     Effect,
     Failed,
-    Finding,
     Knob,
     LauncherInfo,
-    Measurement,
-    Result,
     Setting,
     Stopped,
     Value,
@@ -68,14 +63,6 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
 
 
-def runs(best: Measurement, other: Measurement) -> str:
-    """How many runs stand behind a comparison."""
-    a, b = len(best.samples), len(other.samples)
-    if a == b == 1:
-        return "1 run each"
-    return f"medians of {a} runs each" if a == b else f"medians of {a} and {b} runs"
-
-
 def launcher(info: LauncherInfo) -> str:
     """``Open MPI 5.0.11``."""
     return f"{LAUNCHER_NAMES.get(info.kind, info.kind)} {info.version}"
@@ -87,197 +74,6 @@ def failure(failed: Failed | None) -> str:
         return "failed"
     first = failed.reason.strip().splitlines()[0] if failed.reason.strip() else ""
     return f"{failed.kind}: {first}" if first else str(failed.kind)
-
-
-def comparison(result: Result) -> str:
-    """What the best setting is against the reference, with what stands behind it.
-
-    Never more than was proven: before the confirmation these are medians of a few runs.
-    """
-    best, reference = result.best, result.reference
-    if best is None or best.elapsed_s is None:
-        failed = result.baseline.failure if result.baseline else None
-        return f"your defaults failed ({failure(failed)})" if failed else result.reason
-    if result.conclusion is not None:
-        return _concluded(result)
-    time = seconds(best.elapsed_s)
-    if reference is None or reference.elapsed_s is None or result.ratio is None:
-        return f"{time}; {_not_compared(result)}"
-    if best.setting == reference.setting:
-        return f"{time}; {_nothing_faster(result)}"
-    return (
-        f"{_how_fast(result.ratio)} {_reference_name(result)} ({time} against"
-        f" {seconds(reference.elapsed_s)}, {runs(best, reference)}; not confirmed)"
-    )
-
-
-def _not_compared(result: Result) -> str:
-    """Said where what the best would be compared with has no time."""
-    reference = result.reference or result.baseline
-    if reference is None or reference.stopped is None:
-        return "there is nothing to compare it with"
-    return f"your defaults were {stopped(reference.stopped)}; not confirmed"
-
-
-def _concluded(result: Result) -> str:
-    """What the launches in turn prove."""
-    finding = result.finding
-    if result.conclusion is Conclusion.BASELINE_FAILS:
-        why = _defaults_fail(result)
-        if finding is None or result.reference is None:
-            return f"{why}; {_not_pursued(result)}"
-        guess = f"the first guess that worked, {result.reference.setting}"
-        if finding.claim == "faster":
-            return f"{why}; {_faster(finding, guess)}"
-        return f"{why}; no significant gain over {guess} ({_interval(finding)})"
-    if finding is not None and result.conclusion is Conclusion.FASTER:
-        return _faster(finding, "your defaults")
-    kept = result.baseline is None or result.export in (None, result.baseline.setting)
-    said = "no significant gain: keep" if kept else "no significant gain over"
-    if finding is None:
-        return f"{said} your defaults; {_not_pursued(result)}"
-    return f"{said} your defaults ({_interval(finding)})"
-
-
-def _defaults_fail(result: Result) -> str:
-    failed = result.baseline.failure if result.baseline else None
-    if failed is None:  # they worked in the search
-        return "your defaults failed when they were launched again"
-    return f"your defaults fail ({failure(failed)})"
-
-
-def _not_pursued(result: Result) -> str:
-    """Why the launches in turn came to nothing, or were not made."""
-    best, reference = result.best, result.reference
-    if reference is None:
-        return "they were not launched"
-    if best is not None and best.setting != reference.setting:
-        if result.ratio is not None and result.ratio < 1:
-            return f"the fastest setting is {1 / result.ratio:.2f} times slower"
-        return "the fastest setting failed when it was launched again"
-    others = result.trials - (not _is_baseline(result))
-    return _others_not_faster(others, result.settings_failed)
-
-
-def _faster(finding: Finding, than: str) -> str:
-    """A proven gain: never more than the interval says."""
-    if finding.high is None:
-        gain = f"at least {_floor(finding.low)} times faster than {than}"
-        return f"{gain} (95 % sure, {_launched(finding)})"
-    gain = f"{finding.ratio:.2f} times faster than {than}"
-    return f"{gain} (95 % interval {_span(finding)}, {_launched(finding)})"
-
-
-def _interval(finding: Finding) -> str:
-    """A ratio that proves no gain."""
-    if finding.high is None:
-        return f"at least {_floor(finding.low)} times as fast, 95 % sure, {_launched(finding)}"
-    ratio = f"{finding.ratio:.2f} times as fast"
-    return f"{ratio}, 95 % interval {_span(finding)}, {_launched(finding)}"
-
-
-def _span(finding: Finding) -> str:
-    return f"{finding.low:.2f} to {finding.high:.2f}"
-
-
-def _launched(finding: Finding) -> str:
-    """How often each side was launched: ``6 pairs``, ``4 and 3 runs``."""
-    if finding.best_runs == finding.reference_runs:
-        return count(finding.best_runs, "pair")
-    return f"{finding.best_runs} and {finding.reference_runs} runs"
-
-
-def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | None) -> str:
-    """A study's gain in a table: ``2.31x (2.24 to 2.39)``; ``2.31x?`` of mere medians.
-
-    Args:
-        conclusion: What the study came to; ``None``: it was not confirmed.
-        finding: What its launches in turn prove.
-        ratio: Of the medians.
-    """
-    if conclusion is None:
-        return f"{times(ratio)}?" if ratio is not None else ""
-    if conclusion is Conclusion.BASELINE_FAILS:
-        return "defaults fail"
-    if conclusion is Conclusion.NO_GAIN or finding is None:
-        return "no gain"
-    if finding.high is None:
-        return f">= {_floor(finding.low)}x"
-    return f"{times(finding.ratio)} ({_span(finding)})"
-
-
-def break_even(paid: BreakEven) -> str:
-    """``the tuning took 6 min; an epoch saves 12.3 s: break-even after 30 epochs``."""
-    what = "an epoch" if paid.unit == "epoch" else "a run as measured"
-    least, most = ("at least ", "at most ") if paid.at_least else ("", "")
-    return (
-        f"the tuning took {duration(paid.cost_s)}; {what} saves {least}{seconds(paid.saved_s)}:"
-        f" break-even after {most}{count(paid.units, paid.unit)}"
-    )
-
-
-def _floor(ratio: float) -> str:
-    """A bound with two decimals, never rounded up."""
-    return f"{int(ratio * 100 + 1e-9) / 100:.2f}"
-
-
-def measured(result: Result) -> str:
-    """``9 settings measured``, ``9 settings tried (6 stopped early, 1 failed)``."""
-    settings = count(result.trials, "setting")
-    if not (result.settings_failed or result.settings_stopped):
-        return f"{settings} measured"
-    parts = []
-    if result.settings_stopped:
-        parts.append(f"{result.settings_stopped} stopped early")
-    if result.settings_failed:
-        parts.append(f"{result.settings_failed} failed")
-    return f"{settings} tried ({', '.join(parts)})"
-
-
-def _nothing_faster(result: Result) -> str:
-    """Said where the best setting is what the others are compared with."""
-    of_settings = result.reference is not None and not _is_baseline(result)
-    said = _others_not_faster(result.trials - of_settings, result.settings_failed)
-    failed = result.baseline.failure if result.baseline else None
-    return f"{said}; your defaults failed ({failure(failed)})" if failed and of_settings else said
-
-
-def _others_not_faster(others: int, failed: int) -> str:
-    """A setting that failed is not called slow: it has no time."""
-    measured = others - failed
-    if others < 1:
-        return "no other setting was tried"
-    if measured < 1:
-        return f"no other setting could be measured ({failed} failed)"
-    if failed:
-        number = count(measured, "measured other setting")
-        return f"none of {number} was faster ({count(failed, 'other')} failed)"
-    if others == 1:
-        return "the one other setting was not faster"
-    return f"none of {others} other settings was faster"
-
-
-def _how_fast(ratio: float) -> str:
-    """A ratio in words; no difference is claimed where two decimals show none."""
-    if f"{ratio:.2f}" == "1.00" or f"{1 / ratio:.2f}" == "1.00":
-        return "as fast as"
-    return f"{ratio:.2f} times faster than" if ratio > 1 else f"{1 / ratio:.2f} times slower than"
-
-
-def _is_baseline(result: Result) -> bool:
-    """True where the best is compared with the defaults."""
-    reference, baseline = result.reference, result.baseline
-    return reference is not None and baseline is not None and reference == baseline
-
-
-def _reference_name(result: Result) -> str:
-    """The reference by name; where the baseline fails it is the first guess that worked."""
-    reference, baseline = result.reference, result.baseline
-    if reference is None or _is_baseline(result):
-        return "your defaults"
-    failed = baseline.failure if baseline is not None else None
-    why = f", as your defaults failed ({failure(failed)})" if failed is not None else ""
-    return f"{reference.setting}, the first guess that worked{why}"
 
 
 def stopped(found: Stopped) -> str:

@@ -42,7 +42,7 @@ def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> 
     """Run a command with the best setting."""
     import shutil
 
-    from tuner import process, render, wording
+    from tuner import claims, process, render
     from tuner.cli import console, stored
     from tuner.errors import UsageError
 
@@ -58,7 +58,7 @@ def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> 
     for warning in warnings:
         console.warn(warning)
     if data.keeps_defaults:
-        console.warn(f"run with your defaults: {wording.comparison(data.result)}")
+        console.warn(f"run with your defaults: {claims.comparison(data.result)}")
     return process.execute(argv, env)
 
 

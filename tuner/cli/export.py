@@ -50,8 +50,8 @@ def command(
 ) -> None:
     """Export one study."""
     from tuner import exporters
+    from tuner.claims import comparison
     from tuner.cli import console, outfile, stored
-    from tuner.wording import comparison
 
     to_stdout = filename in (None, "-", "/dev/stdout")
     name = format_name or exporters.format_of("" if to_stdout else str(filename))

@@ -114,14 +114,14 @@ def _print_json(surface: Surface, study: Study) -> None:
 
 
 def _print_words(surface: Surface, study: Study) -> None:
-    from tuner import wording
+    from tuner import claims, wording
     from tuner.cli import console
 
     found = study.result
     launches = study.searched
     settings = len({launched.record.setting for launched in launches})
     confirming = len(study.launches) - len(launches)
-    console.out(wording.comparison(found))
+    console.out(claims.comparison(found))
     console.out(f"  best:     {study.best}")
     if study.export != study.best:
         console.out(f"  export:   {study.export}")

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections import Counter
 
-from tuner import demand, render, space, wording
+from tuner import claims, demand, render, space, wording
 from tuner.break_even import break_even
 from tuner.cli import console
 from tuner.exporters import ExportInput, table
@@ -28,7 +28,7 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     machine = f"{wording.count(spec.layout.ranks, 'rank')} on {spec.machine.hostname}"
     console.out(
         console.heading(f"Study {spec.name}")
-        + f": {result.state.value}, {wording.measured(result)} in"
+        + f": {result.state.value}, {claims.measured(result)} in"
         f" {wording.count(result.launches, 'launch', 'launches')}"
         f" ({machine}, {wording.launcher(spec.launcher)})"
     )
@@ -38,10 +38,10 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     if best is not None:
         console.out(console.heading(f"  best:      {wording.assigned(best, spec.knobs)}"))
     if not _is_said(data):
-        console.out(_below_best(wording.comparison(result)))
+        console.out(_below_best(claims.comparison(result)))
     paid = break_even(result)
     if paid is not None:
-        console.out(_below_best(wording.break_even(paid)))
+        console.out(_below_best(claims.break_even(paid)))
     told = knob_lines(data)
     _print_block("Knobs in the best run", effect_lines(data))
     _print_block("Knobs over all launches", told)

@@ -20,7 +20,7 @@ from tuner.cli.options import json_option, storage_option
 @json_option()
 def command(storage: str | None, as_json: bool) -> None:
     """List the studies."""
-    from tuner import wording
+    from tuner import claims, wording
     from tuner.cli import console, stored
     from tuner.exporters.json import dumps, plain
     from tuner.store import display_url
@@ -41,7 +41,7 @@ def command(storage: str | None, as_json: bool) -> None:
                 str(study.state),
                 "" if study.best_s is None else wording.seconds(study.best_s),
                 "" if study.baseline_s is None else wording.seconds(study.baseline_s),
-                wording.gain(study.conclusion, study.finding, ratio),
+                claims.gain(study.conclusion, study.finding, ratio),
                 str(study.trials),
                 ""
                 if study.best_setting is None

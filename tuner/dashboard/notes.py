@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuner import wording
+from tuner import claims, wording
 
 if TYPE_CHECKING:
     from tuner.exporters import ExportInput
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def note(data: ExportInput) -> str:
     """The result as Markdown."""
     spec, result = data.spec, data.result
-    lines = [f"## {spec.name}", "", f"**{wording.comparison(result)}**", ""]
+    lines = [f"## {spec.name}", "", f"**{claims.comparison(result)}**", ""]
     if result.best is not None and result.best.elapsed_s is not None:
         setting = wording.assigned(data.best_setting, spec.knobs)
         same = data.best_setting == result.best.setting

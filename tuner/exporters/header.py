@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuner import wording
+from tuner import claims, wording
 from tuner.exporters import ExportInput
 
 
@@ -15,7 +15,7 @@ def lines(data: ExportInput) -> list[str]:
         f" {wording.launcher(spec.launcher)})",
         f"machine:  {one_line(machine.hostname)}, {cores}, {one_line(machine.cpu_model)}",
         f"setting:  {one_line(wording.assigned(data.best_setting, spec.knobs))}",
-        f"measured: {one_line(wording.comparison(data.result))}",
+        f"measured: {one_line(claims.comparison(data.result))}",
     ]
 
 
