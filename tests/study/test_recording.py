@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,3 +120,12 @@ def test_the_document_is_a_surface() -> None:
     assert best["runs"] == [[2.0, 0.01, 1.0]] * 2
     # the defaults take 8 s, the slowest setting 4 s
     assert document["default"] == {"omp_threads": 4, "iterator_workers": 3}
+
+
+def test_the_spread_is_that_of_single_runs() -> None:
+    document = recorded.document(play(3))
+    assert recorded.spread(document) == 0
+    for point in document["points"]:
+        for row, factor in zip(point["runs"], (0.8, 1.0, 1.3), strict=True):
+            row[2] *= factor
+    assert recorded.spread(document) == pytest.approx(0.2)

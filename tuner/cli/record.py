@@ -17,6 +17,10 @@ from tuner.cli.options import option
 MOST_SETTINGS = 1000
 
 
+#: A typical spread of single runs above this says that something else ran beside them.
+NOISY = 0.1
+
+
 @click.command(
     "record",
     cls=TuneCommand,
@@ -58,7 +62,7 @@ MOST_SETTINGS = 1000
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Record one surface."""
-    from tuner import space
+    from tuner import space, wording
     from tuner.cli import console, outfile, stored
     from tuner.errors import UsageError
     from tuner.exporters import Export
@@ -92,5 +96,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     document = recorded.document(Plan(data.spec, data.records))
     path = options["filename"] or Path(f"{spec.name}.json")
     outfile.write(path, Export(dumps(document)))
+    spread = recorded.spread(document)
+    if spread > NOISY:
+        console.warn(
+            f"the runs of a setting differ by {wording.percent(round(spread, 2))} (median): this"
+            " machine was not quiet, and a search on the surface shows little"
+        )
     console.err(f"wrote {path} ({len(document['points'])} settings; tune replay {path})")
     return exits.OK

@@ -50,6 +50,22 @@ def document(plan: Plan) -> JsonDict:
     }
 
 
+def spread(surface: JsonDict) -> float:
+    """How much the runs of a setting differ, as a share of their median; typical of the points.
+
+    Half of the runs lie within this about the median (the median absolute deviation).
+    """
+    place = surface["run_columns"].index("elapsed_s")
+    shares = []
+    for point in surface["points"]:
+        times = [row[place] for row in point["runs"]]
+        if len(times) > 1:
+            middle_s = statistics.median(times)
+            away = statistics.median(abs(time_s - middle_s) for time_s in times)
+            shares.append(away / middle_s)
+    return statistics.median(shares) if shares else 0.0
+
+
 def _of(plan: Plan, setting: Setting) -> list[LaunchRecord]:
     canonical = plan.pooling.canonical
     return [record for record in launches(plan) if canonical(record.setting) == setting]
