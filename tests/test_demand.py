@@ -193,7 +193,7 @@ def test_what_is_left_out_is_said_in_a_sentence() -> None:
     spec = spec_of({"omp_threads": IntRange(1, 20), "batch": Choice(("a", "b"))})
     assert demand.left_out(spec) == (
         "not tried: 8 of the settings, which ask for more than 32, 4 times as many"
-        " (--oversubscribe)"
+        " (--oversubscribe 4)"
     )
     assert demand.summary(spec) == (
         "2 ranks x (threads + workers x their threads) ask for 2 to 40 cores;"

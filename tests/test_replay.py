@@ -19,7 +19,7 @@ from tuner import replay
 from tuner.errors import UsageError
 from tuner.model import Conclusion, Failed, Finished, Purpose, Setting, Stopped
 from tuner.pace import startup_s
-from tuner.racing import Cut, GoOn, Judge, Noise
+from tuner.racing import Cut, GoOn, Judge
 from tuner.replay.machine import ENTRIES, STOP_S, TICK_S, VirtualMachine
 from tuner.replay.surface import Key, Point, Run
 from tuner.study.course import Step, Stop
@@ -196,8 +196,7 @@ def test_a_launch_is_cut_at_no_more_than_it_would_take(
     bowl: replay.Surface, limit_s: float, threads: int, workers: int
 ) -> None:
     chosen = setting(threads, workers)
-    noise = Noise(startup_s=3.05, startup_sd=0.02)
-    cut = VirtualMachine(bowl, 1).launch(chosen, Cut(limit_s, noise, bowl.iterations))
+    cut = VirtualMachine(bowl, 1).launch(chosen, Cut(limit_s, bowl.iterations))
     whole = VirtualMachine(bowl, 1).launch(chosen, None)
     assert isinstance(whole.ending, Finished)
     if isinstance(cut.ending, Stopped):
@@ -361,5 +360,6 @@ def test_the_trace_has_a_line_a_launch_and_a_last_one(tmp_path: Path) -> None:
 def test_an_open_interval_has_no_upper_end(tmp_path: Path) -> None:
     last = replay.trace.summary(play(surface(tmp_path)))
     assert last["interval"][1] is None
-    assert last["ratio"] >= last["interval"][0] > 1
+    assert last["ratio"] is None
+    assert last["interval"][0] > 1
     assert last["verdict"] == "faster"

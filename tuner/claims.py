@@ -82,6 +82,8 @@ def _not_pursued(result: Result) -> str:
             return f"the fastest setting is {1 / result.ratio:.2f} times slower"
         return "the fastest setting failed when it was launched again"
     others = result.trials - (not _is_baseline(result))
+    if others < 1 and not _is_baseline(result):
+        return "there is nothing to compare with"
     return _others_not_faster(others, result.settings_failed)
 
 

@@ -165,7 +165,7 @@ def _settled(found: Finding, precision: float, nothing: float) -> bool:
             or (found.high - found.low) / 2 / found.ratio < precision
             or found.best_runs >= _PLENTY
         )
-    return found.ratio < 1 + nothing or (found.high is not None and found.high < 1 + precision)
+    return found.ratio < 1 + nothing or (found.high is not None and found.high < 1 + WORTH)
 
 
 def _two_sided(reference: Sequence[float], best: Sequence[float], error: float) -> Finding:

@@ -108,7 +108,10 @@ def left_out(spec: StudySpec) -> str:
     if not number or most is None:
         return ""
     cores = usable_cores(spec.machine)
+    why = f"--oversubscribe {spec.oversubscription:g}"
+    if most > (spec.oversubscription or most):
+        why += ", in multiples of the least that the knobs can ask for"
     return (
         f"not tried: {number} of the settings, which ask for more than {most * cores:g},"
-        f" {most:g} times as many (--oversubscribe)"
+        f" {most:g} times as many ({why})"
     )

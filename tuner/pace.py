@@ -14,11 +14,10 @@ from tuner.model import Progress
 class Pace:
     """How a job logs.
 
-    ``first_look`` and ``interval`` are iterations as they could be seen: a program may keep
-    entries back, and write many at once or all at its end.
+    ``interval`` is in iterations as they could be seen: a program may keep entries back, and
+    write many at once or all at its end.
     """
 
-    first_look: int  # the last iteration that the first look with entries showed
     interval: int | None = None  # the most iterations between two looks that showed new ones
     warm_up_iterations: float | None = None  # what the first ones cost more, in later ones
     cv: float | None = None  # the relative spread of one interval's time
@@ -32,7 +31,7 @@ class Pace:
         interval = max((b - a for a, b in pairwise(shown)), default=None)
         first, last = progress[0], progress[-1]
         if last.iteration <= first.iteration or last.elapsed_s <= first.elapsed_s:
-            return cls(shown[0], interval)
+            return cls(interval)
         pace = (last.elapsed_s - first.elapsed_s) / (last.iteration - first.iteration)
         steps = [
             (b.elapsed_s - a.elapsed_s) / (b.iteration - a.iteration) / pace
@@ -40,7 +39,7 @@ class Pace:
             if b.iteration > a.iteration
         ]
         cv = statistics.stdev(steps) if len(steps) >= 3 else None
-        return cls(shown[0], interval, max(0.0, first.elapsed_s / pace - first.iteration), cv)
+        return cls(interval, max(0.0, first.elapsed_s / pace - first.iteration), cv)
 
 
 def _seen(entry: Progress) -> float:

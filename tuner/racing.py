@@ -8,11 +8,12 @@ the finish is forecast as ``e_last + h * drift`` with the standard deviation
 drift is taken from the first entry on, so the slow first iterations bias nothing. Few
 intervals tell little about ``sigma``: it is pooled with the noise model's prior figure.
 
-Before the second entry only bounds are known. The work done is at most ``k`` iterations
-(those of the only entry, or those before the entry that has not come yet) and the first
-iteration costs as much as ``w`` later ones, at most: the finish is at least
-``elapsed * (N + w) / (k + w)``. Before any entry ``elapsed`` is at least the time since the
-launch minus the longest start-up that is credible.
+With one entry only a bound is known. The work done is at most ``k`` iterations (those of the
+entry, or those before the next one, which has not come yet) and the first iteration costs as
+much as ``w`` later ones, at most: the finish is at least ``elapsed * (N + w) / (k + w)``.
+Before any entry nothing is known but the time since the launch, and how long a setting starts
+may depend on it: only a launch that takes longer than the limit and several usual start-ups is
+stopped. So are those whose log is written at the end only.
 
 A trial is stopped once the lower end of the projection exceeds the limit, where the lower end
 allows for the forecast's error, for the spread of single runs about their setting's median
@@ -35,6 +36,9 @@ Log = Sequence[tuple[int, float]]
 #: How many standard deviations the lower end lies below the projection.
 Z = 1.75
 
+#: A launch that has shown no entry may have started for so many usual start-ups.
+_PATIENCE = 4.0
+
 #: The noise model's figure for one interval's spread counts as this many intervals.
 _PRIOR_INTERVALS = 3.0
 
@@ -48,8 +52,6 @@ class Noise:
     warm_up_iterations: float = 12.0  # the first iteration costs at most this many later ones
     warm_up_typical: float = 3.0  # and usually this many
     startup_s: float | None = None  # typical time from launch to the training's own clock zero
-    startup_sd: float = 0.08  # of log startup_s
-    first_entry: int | None = None  # iteration of the first log entry, seen before
     interval: int | None = None  # iterations between entries, seen before
 
 
@@ -109,14 +111,13 @@ class Cut:
     """
 
     limit_s: float
-    noise: Noise
     iterations: int | None = None
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         """Whether the bound is below the limit yet."""
         if _is_done(progress, self.iterations):
             return GoOn(progress[-1][1])
-        bound_s = elapsed_bound(progress, since_launch_s, startup_s, self.noise)
+        bound_s = elapsed_bound(progress, since_launch_s, startup_s)
         if bound_s <= self.limit_s:
             return GoOn()
         return Stopped(bound_s, bound_s, bound_s, None, 0.5, "cut")
@@ -161,10 +162,10 @@ def judge(
         return GoOn()
     if _is_done(progress, iterations):
         return GoOn(progress[-1][1])
-    bound = elapsed_bound(progress, since_launch_s, startup_s, noise)
-    if bound <= 0:
-        return GoOn()
     bar = _Bar(math.log(limit.seconds * limit.factor), z, math.hypot(noise.run_sd, limit.log_se))
+    if not progress:
+        return _by_patience(since_launch_s, bar, noise)
+    bound = elapsed_bound(progress, since_launch_s, startup_s)
     verdict: Verdict = GoOn()
     if iterations is not None:
         rule = _by_forecast if len(progress) >= 2 else _by_bounds
@@ -179,20 +180,24 @@ def _is_done(progress: Log, iterations: int | None) -> bool:
     return bool(progress) and iterations is not None and progress[-1][0] >= iterations
 
 
-def elapsed_bound(
-    progress: Log, since_launch_s: float, startup_s: float | None, noise: Noise
-) -> float:
+def elapsed_bound(progress: Log, since_launch_s: float, startup_s: float | None) -> float:
     """The least that the trial's own elapsed time can be now, s.
 
-    Without its own start-up, the longest that is credible is taken off: three standard
-    deviations above the typical one.
+    Only what this launch has shown counts: before its first entry nobody knows how long it
+    starts, as that may depend on the setting.
     """
     seen = progress[-1][1] if progress else 0.0
-    if startup_s is not None:
-        return max(seen, since_launch_s - startup_s)
+    return seen if startup_s is None else max(seen, since_launch_s - startup_s)
+
+
+def _by_patience(since_launch_s: float, bar: _Bar, noise: Noise) -> Verdict:
+    """Before any entry: a limit on the whole launch, with ample room for the start-up."""
     if noise.startup_s is None:
-        return seen
-    return max(seen, since_launch_s - noise.startup_s * math.exp(3.0 * noise.startup_sd))
+        return GoOn()
+    presumed = since_launch_s - _PATIENCE * noise.startup_s
+    if not bar.exceeded(presumed):
+        return GoOn()
+    return Stopped(0.0, 1.5 * presumed, 0.0, None, 1.0, "whole launch")
 
 
 def _by_forecast(progress: Log, iterations: int, bound: float, bar: _Bar, noise: Noise) -> Verdict:
@@ -208,11 +213,9 @@ def _by_forecast(progress: Log, iterations: int, bound: float, bar: _Bar, noise:
 
 
 def _by_bounds(progress: Log, iterations: int, bound: float, bar: _Bar, noise: Noise) -> Verdict:
-    """Up to the first entry: the least that the run can take."""
-    low = typical = 0.0
-    done = progress[-1][0] if progress else None
-    if done is not None:
-        low, typical = _spread_out(progress[-1][1], done, iterations, noise)
+    """With one entry: the least that the run can take."""
+    done, elapsed_s = progress[-1]
+    low, typical = _spread_out(elapsed_s, done, iterations, noise)
     coming = _next_entry(done, noise)
     if coming is not None and coming < iterations:
         late, late_typical = _spread_out(bound, coming, iterations, noise)
@@ -220,8 +223,7 @@ def _by_bounds(progress: Log, iterations: int, bound: float, bar: _Bar, noise: N
             low, typical = late, late_typical
     if not bar.exceeded(low):
         return GoOn()
-    log_sd, rule = (0.3, "no entry") if done is None else (0.15, "pace")
-    return Stopped(bound, typical, low, None, log_sd, rule)
+    return Stopped(bound, typical, low, None, 0.15, "pace")
 
 
 def _spread_out(elapsed_s: float, done: int, iterations: int, noise: Noise) -> tuple[float, float]:
@@ -231,10 +233,8 @@ def _spread_out(elapsed_s: float, done: int, iterations: int, noise: Noise) -> t
     return least, elapsed_s * (iterations + usual) / (done + usual)
 
 
-def _next_entry(done: int | None, noise: Noise) -> int | None:
+def _next_entry(done: int, noise: Noise) -> int | None:
     """The iteration of the entry that comes next, where the earlier launches' logs tell."""
-    if done is None:
-        return noise.first_entry
     return done + noise.interval if noise.interval else None
 
 

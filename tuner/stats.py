@@ -18,8 +18,8 @@ from tuner.model import (
     Stopped,
 )
 
-#: The purposes whose settings count against ``--trials``.
-TRIALS = frozenset({Purpose.GUESS, Purpose.SEARCH})
+#: The purposes whose settings count as trials.
+TRIALS = frozenset({Purpose.GUESS, Purpose.SEARCH, Purpose.RECORD})
 
 
 def estimate_s(samples: Sequence[Sample]) -> float | None:

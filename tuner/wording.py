@@ -78,6 +78,8 @@ def failure(failed: Failed | None) -> str:
 
 def stopped(found: Stopped) -> str:
     """``stopped after 4.10 s (projected 9.80 s)``: all that is known of a launch without an end."""
+    if found.bound_s <= 0:
+        return "stopped before its log told anything"
     said = f"stopped after {seconds(found.bound_s)}"
     return f"{said} (projected {seconds(found.projection_s)})" if _is_projected(found) else said
 

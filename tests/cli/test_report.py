@@ -84,9 +84,8 @@ def test_a_core_budget_says_what_it_leaves_out(tune: Tune, tmp_path: Path) -> No
     path = str(store_study(tmp_path / "x.db", data))
     block = tune("show", "--storage", path).out.partition("\nCore budget\n")[2].splitlines()
     assert "ask for 4 to 16 cores" in block[0]
-    assert block[1].startswith("  not tried: 20 of the settings") and block[1].endswith(
-        "(--oversubscribe)"
-    )
+    assert block[1].startswith("  not tried: 20 of the settings")
+    assert block[1].endswith("(--oversubscribe 2)")
     lines = json.loads(tune("show", "--json", "--storage", path).out)["core_budget"]
     assert lines == [line.strip() for line in block[:2]]
 

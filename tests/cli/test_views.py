@@ -83,7 +83,6 @@ def test_timed_lines() -> None:
     )
     assert texts[5].startswith("2/8 omp_threads=2: crashed: rank 1 ended with status 1")
     assert all(line.startswith("[0:") for line in lines)
-    assert "[about " in lines[-1]
 
 
 def test_the_tally_counts_settings_not_launches() -> None:
@@ -95,36 +94,24 @@ def test_the_tally_counts_settings_not_launches() -> None:
     assert tally.iterations == 20
 
 
-def test_the_time_left_comes_from_the_latest_launches() -> None:
-    now = [0.0]
-    tally = Tally(lambda: now[0])
-    assert tally.left_s is None
-    tally.add(StudyStarted(SPEC, False, 0))
-    for number in range(1, 4):
-        tally.add(LaunchStarted(number, Purpose.SEARCH, FAST, number, 8))
-        now[0] += 10
-        tally.add(ended(record(number, FAST, 5.0), 5.0))
-    assert tally.left_s == 5 * 10
-    tally.add(LaunchStarted(4, Purpose.SEARCH, FAST, 4, 8))
-    now[0] += 4
-    assert tally.left_s == 5 * 10 - 4
-
-
-@pytest.mark.parametrize(
-    ("purpose", "is_known"),
-    [(each, each in (Purpose.GUESS, Purpose.SEARCH)) for each in Purpose],
-)
-def test_the_time_left_is_told_of_trials_only(purpose: Purpose, is_known: bool) -> None:
-    """Nobody knows beforehand how many repeats and launches in turn there will be."""
+def test_the_time_left_is_that_of_the_budget() -> None:
+    """Nobody knows beforehand when a search converges."""
     now, lines = [0.0], list[str]()
     view = PlainView(lambda: now[0], lines.append)
-    view(StudyStarted(SPEC, False, 0))
-    for number, each in enumerate((Purpose.SEARCH, purpose), start=1):
-        view(LaunchStarted(number, each, FAST, number if each is Purpose.SEARCH else None, 8))
-        assert (view.tally.left_s is not None) is (number > 1 and is_known)
-        now[0] += 10
-        view(ended(record(number, FAST, 5.0, purpose=each), 5.0))
-    assert ("[about " in lines[-1]) is is_known
+    view(StudyStarted(dataclasses.replace(SPEC, budget_s=100.0), False, 0))
+    view(LaunchStarted(1, Purpose.SEARCH, FAST, 1, 8))
+    now[0] += 30
+    view(ended(record(1, FAST, 5.0), 5.0))
+    assert lines[-1].endswith("[at most 1 min 10 s left]")
+    view(LaunchStarted(2, Purpose.CONFIRM, FAST, None, 8))
+    assert view.tally.left_s is None
+
+
+def test_without_a_budget_no_time_is_promised() -> None:
+    tally = Tally(lambda: 0.0)
+    tally.add(StudyStarted(SPEC, False, 0))
+    tally.add(LaunchStarted(1, Purpose.SEARCH, FAST, 1, 8))
+    assert tally.left_s is None
 
 
 def shown(data: ExportInput) -> list[str]:
@@ -142,7 +129,7 @@ def shown(data: ExportInput) -> list[str]:
         best = time if is_best else best
         counts = launch.purpose is not Purpose.WARM_UP
         view(ended(launch, time if counts else None, is_best and counts))
-    return [line.partition("] ")[2].partition("  [about")[0] for line in lines]
+    return [line.partition("] ")[2] for line in lines]
 
 
 def test_every_purpose_has_its_line() -> None:
@@ -194,7 +181,7 @@ def drawn(width: int = 110) -> str:
 def test_the_live_view_shows_what_matters() -> None:
     text = drawn()
     for words in (
-        "2 of 8 settings, 1 failed",
+        "2 of at most 8 settings, 1 failed",
         "omp_threads=1 iterator_workers=2 communicator=naive",
         "2.31 times",
         "8.31 s",
@@ -210,7 +197,7 @@ def test_the_live_view_cuts_nothing(width: int) -> None:
     text = " ".join(drawn(width).split())
     assert "…" not in text
     for words in (
-        "2 of 8 settings, 1 failed",
+        "2 of at most 8 settings, 1 failed",
         "best 3.60 s omp_threads=1 iterator_workers=2 communicator=naive 2.31 times the defaults'",
         "defaults 8.31 s your environment as it is",
         "failed omp_threads=2: crashed: rank 1 ended with status 1",

@@ -29,7 +29,7 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.racing import Cut, Noise
+from tuner.racing import Cut
 from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
 from tuner.study.findings import build
 from tuner.study.plan import Plan
@@ -71,7 +71,7 @@ def proved(plan: Plan, times: Times) -> Plan:
     """The confirmation of `BEST` to its end."""
     while (state := confirmation(plan, BEST)).next is not None:
         assert len(plan.confirming) < 100, "it does not end"
-        judge = None if state.next.limit_s is None else Cut(state.next.limit_s, Noise())
+        judge = None if state.next.limit_s is None else Cut(state.next.limit_s)
         outcome = ran(times[state.next_setting](), judge=judge)
         made = record(len(plan.records) + 1, state.next_setting, Purpose.CONFIRM, outcome)
         plan = replace(plan, records=(*plan.records, made))

@@ -191,7 +191,7 @@ def test_a_log_without_moments_tells_of_no_start() -> None:
     plan = Plan(SPEC, (record(1, BEST, Purpose.GUESS, replace(ran(1.0), progress=old)),))
     (seen,) = observations(plan, plan.records)
     assert seen.startup_s is None
-    assert seen.pace is not None and seen.pace.first_look == 25
+    assert seen.pace is not None and seen.pace.interval == 25
 
 
 def test_a_wide_range_is_a_space_too() -> None:

@@ -84,7 +84,7 @@ def test_it_began_and_ended_when_it_did() -> None:
 @pytest.mark.parametrize("purpose", list(Purpose))
 def test_repeats_are_told_the_defaults_and_the_proof_are_not(purpose: Purpose) -> None:
     made = record(1, BEST, purpose, ran(1.0))
-    told_of = {Purpose.GUESS, Purpose.SEARCH, Purpose.REPEAT}
+    told_of = {Purpose.GUESS, Purpose.SEARCH, Purpose.REPEAT, Purpose.RECORD}
     assert is_told(Plan(SPEC, (made,)), made) == (purpose in told_of)
 
 

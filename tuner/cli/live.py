@@ -70,7 +70,7 @@ class LiveView:
 
     def _bar(self) -> RenderableType:
         tally = self.tally
-        left = "" if tally.left_s is None else f"about {wording.duration(tally.left_s)} left"
+        left = "" if tally.left_s is None else f"at most {wording.duration(tally.left_s)} left"
         bar = Table.grid(padding=(0, 2))
         bar.add_column(width=max(LEAST_BAR, min(MOST_BAR, self.screen.width - BESIDE_BAR)))
         bar.add_column(no_wrap=True)
@@ -78,7 +78,7 @@ class LiveView:
         failed = f", {tally.failures} failed" if tally.failures else ""
         bar.add_row(
             ProgressBar(total=max(1, tally.asked), completed=tally.done),
-            f"{tally.done} of {tally.asked} settings{failed}",
+            f"{tally.done} of at most {tally.asked} settings{failed}",
             f"{wording.clock(tally.elapsed_s)}  {left}",
         )
         return bar

@@ -47,9 +47,7 @@ class PlainView:
 
     def _left(self) -> str:
         left_s = self.tally.left_s
-        if left_s is None or self.tally.done >= self.tally.asked:
-            return ""
-        return f"  [about {wording.duration(left_s)} left]"
+        return "" if left_s is None else f"  [at most {wording.duration(left_s)} left]"
 
     def _line(self, text: str) -> None:
         self.write(f"[{wording.clock(self.tally.elapsed_s)}] {text}")

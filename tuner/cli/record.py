@@ -20,6 +20,9 @@ MOST_SETTINGS = 1000
 #: A typical spread of single runs above this says that something else ran beside them.
 NOISY = 0.1
 
+#: The setting that stands for the defaults should take as long as they do, within this share.
+OFF = 0.1
+
 
 @click.command(
     "record",
@@ -101,6 +104,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         console.warn(
             f"the runs of a setting differ by {wording.percent(round(spread, 2))} (median): this"
             " machine was not quiet, and a search on the surface shows little"
+        )
+    off = recorded.default_is_off(document)
+    if off > OFF:
+        console.warn(
+            "no setting takes as long as your defaults: the nearest differs by"
+            f" {wording.percent(round(off, 2))}, and stands for them in replays"
         )
     console.err(f"wrote {path} ({len(document['points'])} settings; tune replay {path})")
     return exits.OK

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections import Counter
 
-from tuner import claims, demand, render, space, wording
+from tuner import claims, demand, render, space, stats, wording
 from tuner.break_even import break_even
 from tuner.cli import console
 from tuner.exporters import ExportInput, table
@@ -157,7 +157,7 @@ def failures(data: ExportInput) -> list[JsonDict]:
             "folder": record.folder,
         }
         for record in data.records
-        if isinstance(record.outcome.ending, Failed)
+        if isinstance(record.outcome.ending, Failed) and not stats.was_interrupted(record)
     ]
 
 

@@ -27,7 +27,7 @@ _ENDS = (
         type=Seconds(),
         metavar="TIME",
         heading=LIMITS,
-        help="End the search after 90, 90s or 10m of launches.",
+        help="End the search after 90s or 10m of launches; warm-ups and proof come on top.",
     ),
     option(
         "--until",

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from tuner.cli.base import TuneCommand
 from tuner.cli.options import json_option, storage_option
+from tuner.model import Conclusion
+
+if TYPE_CHECKING:
+    from tuner.store import StudySummary
 
 
 @click.command(
@@ -43,9 +48,7 @@ def command(storage: str | None, as_json: bool) -> None:
                 "" if study.baseline_s is None else wording.seconds(study.baseline_s),
                 claims.gain(study.conclusion, study.finding, ratio),
                 str(study.trials),
-                ""
-                if study.best_setting is None
-                else wording.assigned(study.best_setting, (), cut=True),
+                _handed_over(study),
             ]
         )
     console.print_table(
@@ -54,3 +57,14 @@ def command(storage: str | None, as_json: bool) -> None:
         right={2, 3, 4, 5},
     )
     console.err(f"in {display_url(store.url)}")
+
+
+def _handed_over(study: StudySummary) -> str:
+    """The setting that an export holds."""
+    from tuner import wording
+
+    if study.conclusion is Conclusion.NO_GAIN:
+        return "defaults"
+    if study.best_setting is None:
+        return ""
+    return wording.assigned(study.best_setting, (), cut=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +63,6 @@ class Tally:
     purpose: Purpose | None = None  # of the latest launch
     failures: int = 0
     last: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=3))
-    walls_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     started_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -98,8 +96,6 @@ class Tally:
 
     def _ended(self, event: LaunchEnded) -> None:
         record, ending = event.record, event.record.outcome.ending
-        if self.current is not None and record.purpose in stats.TRIALS:
-            self.walls_s.append(self.clock() - self.current.started_s)
         self.current = None
         if stats.was_interrupted(record):
             return
@@ -116,7 +112,8 @@ class Tally:
         if measurement is not None and measurement.elapsed_s is not None:
             if record.setting.is_baseline:
                 self.baseline_s = measurement.elapsed_s
-            self.new_best = event.is_best and measurement.setting != self.best
+            in_turn = record.purpose is Purpose.CONFIRM
+            self.new_best = event.is_best and measurement.setting != self.best and not in_turn
             if event.is_best:
                 self.best_s, self.best = measurement.elapsed_s, measurement.setting
         self.last.append((_time(ending), self._ended_as(event)))
@@ -162,16 +159,14 @@ class Tally:
 
     @property
     def left_s(self) -> float | None:
-        """An estimate of the seconds left for trials; ``None`` while it would be a guess.
+        """The most seconds that the search may yet take; ``None`` without a ``--budget``.
 
-        That is before the first trial has ended, and during what no one can count beforehand:
-        repeats and the confirmation.
+        When it converges nobody knows before; the confirmation comes on top.
         """
-        if not self.walls_s or self.purpose not in stats.TRIALS:
+        budget_s = self.spec.budget_s if self.spec else None
+        if budget_s is None or self.purpose is Purpose.CONFIRM:
             return None
-        typical_s = statistics.median(self.walls_s)
-        running_s = self.clock() - self.current.started_s if self.current else 0.0
-        return max(0.0, (self.asked - self.done) * typical_s - running_s)
+        return max(0.0, budget_s - self.elapsed_s)
 
     @property
     def ratio(self) -> float | None:

@@ -44,7 +44,9 @@ mkdir -p -- "$OUT"
 
 def _with(data: ExportInput) -> str:
     if data.keeps_defaults:
-        return "with your defaults: `tune` found nothing faster"
+        proven = data.result.conclusion is not None
+        found = "found nothing faster" if proven else "has found nothing faster yet, unconfirmed"
+        return f"with your defaults: `tune` {found}"
     return "with the fastest setting that `tune` found"
 
 

@@ -84,6 +84,15 @@ def _default(plan: Plan, medians: dict[Setting, float]) -> Setting:
     return min(medians, key=lambda setting: abs(math.log(medians[setting]) - log_s))
 
 
+def default_is_off(surface: JsonDict) -> float:
+    """By what share the point that stands for the defaults differs from them; 0 unknown."""
+    runs = surface["default_runs_s"]
+    if not runs:
+        return 0.0
+    chosen = (p["truth_s"] for p in surface["points"] if p["setting"] == surface["default"])
+    return abs(float(next(chosen)) / statistics.median(map(float, runs)) - 1)
+
+
 def _point(setting: Setting, group: Sequence[LaunchRecord]) -> dict[str, Any]:
     runs = [_run(record.outcome) for record in group if record.outcome.samples]
     point: dict[str, Any] = {"setting": setting.as_dict(), "failed": not runs, "runs": runs}

@@ -41,13 +41,13 @@ def elapsed_s(launched: Launched) -> float | None:
 
 
 def summary(study: Study) -> dict[str, Any]:
-    """The last line; the upper end of an "at least" is ``null``."""
+    """The last line; of an "at least" the ratio and the upper end are ``null``."""
     found = study.finding
     return {
         "t_s": _rounded(study.launches[-1].t_s if study.launches else 0.0),
         "best": _values(study.best),
         "export": _values(study.export),
-        "ratio": _rounded(found.ratio) if found else None,
+        "ratio": None if found is None or found.at_least else _rounded(found.ratio),
         "interval": [_rounded(found.low), _rounded(found.high)] if found else None,
         "verdict": study.conclusion.value,
     }

@@ -106,10 +106,12 @@ class Search:
         if fitted is not None and best is not None:
             run_sd = float(fitted.model.noise_sd(self._grid.rows([best.key]))[0])
         rng = np.random.default_rng([self.seed, len(history)])
-        return State(groups, fitted, best, noise(history, run_sd), rng)
+        asked = (seen.setting for seen in history if seen.purpose in {"guess", "explore"})
+        trials = len({key for key in asked if key is not None})
+        return State(groups, fitted, best, noise(history, run_sd), rng, trials)
 
     def _is_full(self, state: State) -> bool:
-        return state.tried(self.space.baseline) >= self.options.trials
+        return state.trials >= self.options.trials
 
     def _guess(self, state: State) -> Key | None:
         """The first guess that was not launched yet and is not ruled out."""

@@ -98,15 +98,10 @@ def noise(history: Sequence[Observation], run_sd: float) -> Noise:
     learned = Noise(run_sd=run_sd)
     startups = [seen.startup_s for seen in history if seen.startup_s]
     if startups:
-        typical = float(np.median(startups))
-        learned = replace(learned, startup_s=typical, startup_sd=_startup_sd(startups, typical))
+        learned = replace(learned, startup_s=float(np.median(startups)))
     paces = [seen.pace for seen in history if seen.pace is not None]
     if paces:
-        learned = replace(
-            learned,
-            first_entry=max(pace.first_look for pace in paces),
-            interval=max(pace.interval or 0 for pace in paces) or None,
-        )
+        learned = replace(learned, interval=max(pace.interval or 0 for pace in paces) or None)
     warm = [p.warm_up_iterations for p in paces if p.warm_up_iterations is not None]
     if len(warm) >= 2:
         learned = replace(
@@ -119,11 +114,3 @@ def noise(history: Sequence[Observation], run_sd: float) -> Noise:
         squares = 2 * 0.05**2 + sum(cv * cv for cv in spreads)
         learned = replace(learned, pace_cv=math.sqrt(squares / (2 + len(spreads))))
     return learned
-
-
-def _startup_sd(startups: Sequence[float], typical_s: float) -> float:
-    """The spread of log start-ups: 8 % with the weight of five launches, and those seen."""
-    if len(startups) < 4:
-        return 0.08
-    away = np.minimum(np.abs(np.log(np.array(startups) / typical_s)), 0.3)
-    return math.sqrt((5 * 0.08**2 + float((away**2).sum())) / (5 + len(away)))

@@ -27,10 +27,7 @@ class State:
     best: Incumbent | None
     noise: Noise
     rng: np.random.Generator
-
-    def tried(self, baseline: Key | None) -> int:
-        """How many settings were launched, the defaults not counted."""
-        return len(self.groups.keys() - {baseline})
+    trials: int  # distinct settings that were guessed or searched
 
     @property
     def limit(self) -> Limit | None:
@@ -134,7 +131,7 @@ def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incu
         beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
         gain[beyond & ~known] *= options.overdone_share
     gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
-    if state.tried(grid.space.baseline) >= options.trials:
+    if state.trials >= options.trials:
         gain[~known] = 0.0
     cost = cost_s(mean, sd, best.log_s, state.noise.startup_s)
     return Pool(grid, options, state, fitted, best, rows, known, mean, sd, gain, cost)

@@ -24,6 +24,9 @@ from tuner.study.plan import Plan
 #: The confirmation may cost this share of the search; then the next look is the last.
 COST_SHARE = 0.5
 
+#: What the confirmation has cost at the next look, in multiples of what it has at this one.
+_NEXT_LOOK = 1.6
+
 #: So many launches of one side may fail before it is said to fail.
 FAILURES = 2
 
@@ -85,15 +88,15 @@ def confirmation(plan: Plan, best: Setting) -> Confirmation:
     broken = _broken(plan, best)
     if broken is not None:
         return Confirmation(best, reference, failure, best_failed=broken)
-    seen = _seen(plan, best, reference)
-    if seen is None:
+    if not _of(plan, plan.searched, reference):
         return Confirmation(best, None, failure)
-    if seen.reference_s / seen.best_s < confirm.HOPELESS:
+    seen = _seen(plan, best, reference)
+    if seen is not None and seen.reference_s / seen.best_s < confirm.HOPELESS:
         return Confirmation(best, reference, failure)
     step = confirm.judge(
         _runs(plan, best, reference),
-        limit_s=confirm.cut(seen),
-        may_go_on=_wall_s(plan.confirming) < seen.budget_s,
+        limit_s=None if seen is None else confirm.cut(seen),
+        may_go_on=_NEXT_LOOK * _wall_s(plan.confirming) < _budget_s(plan),
     )
     if isinstance(step, Finding):
         return Confirmation(best, reference, failure, finding=step)
@@ -170,15 +173,26 @@ def _seen(plan: Plan, best: Setting, reference: Setting) -> Seen | None:
         return None
     startups = [startup_s(record.outcome.progress) for record in plan.searched]
     known = [each for each in startups if each is not None]
-    # Warm-ups left out: one more of a resumed study must not move the cut.
-    budget_s = COST_SHARE * _wall_s(r for r in plan.searched if r.purpose is not Purpose.CONFIRM)
-    return Seen(best_s, reference_s, statistics.median(known) if known else 0.0, budget_s)
+    typical_s = statistics.median(known) if known else 0.0
+    return Seen(best_s, reference_s, typical_s, _budget_s(plan))
+
+
+def _budget_s(plan: Plan) -> float:
+    """What the confirmation should cost at most.
+
+    Warm-ups are left out: one more of a resumed study must not move the cut.
+    """
+    return COST_SHARE * _wall_s(r for r in plan.searched if r.purpose is not Purpose.CONFIRM)
 
 
 def _typical_s(records: Sequence[LaunchRecord]) -> float | None:
-    """The median of the runs, else where the setting was going; ``None``: it only failed."""
+    """The median of the runs, else where the setting was going by its own log.
+
+    ``None`` where it only failed, or was stopped before its log told anything.
+    """
     times = [sample.elapsed_s for record in records for sample in record.outcome.samples]
     if not times:
         endings = (record.outcome.ending for record in records)
-        times = [ending.projection_s for ending in endings if isinstance(ending, Stopped)]
+        stopped = [ending for ending in endings if isinstance(ending, Stopped)]
+        times = [ending.projection_s for ending in stopped if ending.bound_s > 0]
     return statistics.median(times) if times else None

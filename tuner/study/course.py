@@ -13,7 +13,6 @@ from tuner import wording
 from tuner.model import Purpose, Setting, StudySpec
 from tuner.racing import Cut, Judge, Race
 from tuner.search import Done, Launch, Options, Search
-from tuner.search.history import noise
 from tuner.study.confirmation import confirmation
 from tuner.study.observations import as_setting, observations, search_space
 from tuner.study.plan import Plan
@@ -81,12 +80,8 @@ class Tuning:
         state = confirmation(plan, best)
         if state.next is None:
             return found
-        known = noise(observations(plan, plan.searched), run_sd=0.05)
-        judge = (
-            None
-            if state.next.limit_s is None
-            else Cut(state.next.limit_s, known, plan.expected_iterations())
-        )
+        limit_s = state.next.limit_s
+        judge = None if limit_s is None else Cut(limit_s, plan.expected_iterations())
         return Step(Purpose.CONFIRM, state.next_setting, judge)
 
     def _search_step(self, plan: Plan) -> Step | Stop:
