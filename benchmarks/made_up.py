@@ -40,6 +40,7 @@ class Job:
     fails: Callable[..., bool] = lambda *_: False
     best_s: float = 15.0
     grows: bool = True  # the noise, with how overfull the cores are
+    starts: Callable[..., float] = lambda *_: 1.0  # the start-up, in units of startup_s
 
 
 def up_to(low: int, high: int) -> list[int]:
@@ -116,6 +117,9 @@ JOBS = (
          "batch_io": [1, 2, 4, 8]}, 2, 8, 150, _choices, ("glibc", "none", 1, 1), 5),
     Job("tune-flat-noisy-16core-8rank", {T: R(1, 8), W: R(1, 8)}, 8, 16, 100,
         lambda t, w: 1 + 0.002 * (t + w), (8, 8), 5, 0.06, 0.05, grows=False),
+    Job("tune-slowstart-16core-4rank", {T: R(1, 4), W: R(1, 6)}, 4, 16, 100,
+        lambda t, w: max(1 + 1 / t, 6 / w) * over(4 * (t + 0.3 * w), 16, 0.5), (4, 1), 3,
+        starts=lambda t, w: 1 + 0.7 * w, best_s=6),
     Job("hold-plateau-64core-16rank", {T: R(1, 16), W: R(1, 16)}, 16, 64, 300,
         lambda t, w: max(1.0, 3.2 / t, 4.5 / w) * over(16 * (t + w), 90, 0.8), (16, 16), 15),
     Job("hold-oomcorner-32core-8rank", {T: R(1, 16), W: R(1, 16)}, 8, 32, 120,
@@ -158,7 +162,8 @@ def document(job: Job, seed: int, runs: int = 30) -> dict[str, Any]:
             )
             continue
         middle_s = job.time(*key) / fastest * job.best_s
-        rows = [_run(job, middle_s, _sd(job, setting), rng) for _ in range(runs)]
+        startup_s = job.startup_s * job.starts(*key)
+        rows = [_run(job, middle_s, startup_s, _sd(job, setting), rng) for _ in range(runs)]
         truth_s = middle_s * (1 + 3.0 / job.iterations)
         points.append({"setting": setting, "failed": False, "runs": rows, "truth_s": truth_s})
     return {
@@ -183,13 +188,13 @@ def _sd(job: Job, setting: Mapping[str, Any]) -> float:
     return min(0.15, job.sd * (1 + math.log2(full)))
 
 
-def _run(job: Job, middle_s: float, sd: float, rng: random.Random) -> list[float]:
+def _run(job: Job, middle_s: float, startup_s: float, sd: float, rng: random.Random) -> list[float]:
     elapsed_s = middle_s * math.exp(sd * rng.gauss(0, 1))
     if rng.random() < job.outliers:
         elapsed_s *= rng.uniform(2, 3)
     first_s = elapsed_s / job.iterations * (1 + 3.0 * rng.uniform(0.5, 1.5))
-    startup_s = job.startup_s * math.exp(0.05 * rng.gauss(0, 1))
-    return [round(startup_s, 3), round(first_s, 4), round(elapsed_s + first_s, 3)]
+    started_s = startup_s * math.exp(0.05 * rng.gauss(0, 1))
+    return [round(started_s, 3), round(first_s, 4), round(elapsed_s + first_s, 3)]
 
 
 def write(folder: Path) -> list[Path]:

@@ -20,6 +20,7 @@ class Options:
     baseline_factor: float = 3.0  # the baseline is cut at this multiple of the incumbent
     repeat_factor: float = 1.4  # a repeat at this multiple of its own estimate: an outlier
     most_repeats: int = 12
+    precision_share: float = 0.5  # repeats end once the expected regret is this share of it
     contender_chance: float = 0.2  # that a setting is better by more than the precision
     caution: float = 0.25  # standard errors added to a mean before it is called best
     step_share: float = 0.05  # a launch that gains less than this share of `until` is idle

@@ -133,8 +133,20 @@ def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incu
     gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
     if state.trials >= options.trials:
         gain[~known] = 0.0
+    if _regret(state, fitted, best, grid) < options.precision_share * options.precision:
+        finished = [key is not None and bool(groups[key].finished) for key in keys]
+        gain[finished] = 0.0
     cost = cost_s(mean, sd, best.log_s, state.noise.startup_s)
     return Pool(grid, options, state, fitted, best, rows, known, mean, sd, gain, cost)
+
+
+def _regret(state: State, fitted: Fit, best: Incumbent, grid: Grid) -> float:
+    """By how much, expected, another setting that finished is better than the best."""
+    others = [key for key, group in state.groups.items() if group.finished and key != best.key]
+    if not others:
+        return math.inf  # alone, it is compared with what is not known yet
+    drawn = fitted.model.sample(grid.rows([best.key, *others]), 128, state.rng)
+    return float(np.mean(drawn[:, 0] - drawn.min(1)))
 
 
 def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
