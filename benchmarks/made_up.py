@@ -119,7 +119,7 @@ JOBS = (
         lambda t, w: 1 + 0.002 * (t + w), (8, 8), 5, 0.06, 0.05, grows=False),
     Job("tune-slowstart-16core-4rank", {T: R(1, 4), W: R(1, 6)}, 4, 16, 100,
         lambda t, w: max(1 + 1 / t, 6 / w) * over(4 * (t + 0.3 * w), 16, 0.5), (4, 1), 3,
-        starts=lambda t, w: 1 + 0.7 * w, best_s=6),
+        starts=lambda _, w: 1 + 0.7 * w, best_s=6),
     Job("hold-plateau-64core-16rank", {T: R(1, 16), W: R(1, 16)}, 16, 64, 300,
         lambda t, w: max(1.0, 3.2 / t, 4.5 / w) * over(16 * (t + w), 90, 0.8), (16, 16), 15),
     Job("hold-oomcorner-32core-8rank", {T: R(1, 16), W: R(1, 16)}, 8, 32, 120,
