@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tuner.knobs import ROLES, Role
@@ -44,9 +44,14 @@ def most_demand(spec: StudySpec) -> float | None:
 
 
 def _least(knobs: Sequence[Knob], layout: Layout, machine: Machine) -> float:
-    least = {role: min(numbers) for role, numbers in counts(knobs).items()}
-    per_rank: int = asked_per_rank(**least)
-    return layout.ranks_per_host * per_rank / usable_cores(machine)
+    return _asked(knobs, layout, min) / usable_cores(machine)
+
+
+def _asked(knobs: Sequence[Knob], layout: Layout, pick: Callable[[Sequence[int]], int]) -> int:
+    """The cores that a host is asked for with the number picked of each role."""
+    chosen = {role: pick(numbers) for role, numbers in counts(knobs).items()}
+    per_rank: int = asked_per_rank(**chosen)
+    return layout.ranks_per_host * per_rank
 
 
 def counts(knobs: Sequence[Knob]) -> Mapping[Role, tuple[int, ...]]:
@@ -91,11 +96,8 @@ def summary(spec: StudySpec) -> str:
     """What the space asks for against what there is; empty where no knob counts cores."""
     if not any(knob.name in ROLES for knob in spec.knobs):
         return ""
-    cores, numbers = usable_cores(spec.machine), counts(spec.knobs)
-    least, most = (
-        spec.layout.ranks_per_host * asked_per_rank(**{role: f(n) for role, n in numbers.items()})
-        for f in (min, max)
-    )
+    cores = usable_cores(spec.machine)
+    least, most = (_asked(spec.knobs, spec.layout, pick) for pick in (min, max))
     return (
         f"{spec.layout.ranks_per_host} ranks x (threads + workers x their threads) ask for"
         f" {least:g} to {most:g} cores; this host has {cores} for them"

@@ -426,6 +426,11 @@ class Measurement:
     failure: Failed | None = None
     stopped: Stopped | None = None
 
+    @property
+    def typical_s(self) -> float | None:
+        """The estimate, or where the setting was going; ``None`` where nothing is known."""
+        return self.elapsed_s if self.stopped is None else self.stopped.projection_s
+
 
 class StudyState(StrEnum):
     """How far a study is."""

@@ -6,7 +6,7 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 from tuner import wording
-from tuner.model import Measurement, Setting
+from tuner.model import Setting
 
 if TYPE_CHECKING:
     from tuner.exporters import ExportInput
@@ -21,16 +21,12 @@ def plot(data: ExportInput) -> Any:
     measured = [
         (found.setting, time_s)
         for found in data.measurements
-        if (time_s := _time_s(found)) is not None and not found.setting.is_baseline
+        if (time_s := found.typical_s) is not None and not found.setting.is_baseline
     ]
     names = varied(data, [setting for setting, _ in measured])
     if not names or len(measured) < 2:
         return None
     return _line(data, names[0], measured) if len(names) == 1 else _map(data, names, measured)
-
-
-def _time_s(found: Measurement) -> float | None:
-    return found.stopped.projection_s if found.stopped is not None else found.elapsed_s
 
 
 def varied(data: ExportInput, settings: list[Setting]) -> list[str]:

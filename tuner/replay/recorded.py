@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from tuner import stats
 from tuner.demand import usable_cores
 from tuner.errors import NothingMeasuredError
 from tuner.model import BASELINE, Failed, Finished, JsonDict, LaunchRecord, Outcome, Setting
@@ -24,7 +25,7 @@ def document(plan: Plan) -> JsonDict:
     Raises:
         NothingMeasuredError: No setting has a time.
     """
-    groups = {setting: _of(plan, setting) for setting in settings(plan)}
+    groups = {setting: plan.of(launches(plan), setting) for setting in settings(plan)}
     medians = {setting: m for setting, group in groups.items() if (m := _median_s(group))}
     if not medians:
         raise NothingMeasuredError(
@@ -44,7 +45,9 @@ def document(plan: Plan) -> JsonDict:
         },
         "knobs": {name: list(values) for name, values in plan.distinct},
         "default": _default(plan, medians).as_dict(),
-        "default_runs_s": [s.elapsed_s for r in _of(plan, BASELINE) for s in r.outcome.samples],
+        "default_runs_s": [
+            s.elapsed_s for r in plan.of(launches(plan), BASELINE) for s in r.outcome.samples
+        ],
         "run_columns": list(RUN_COLUMNS),
         "points": [_point(setting, group) for setting, group in groups.items()],
     }
@@ -66,18 +69,12 @@ def spread(surface: JsonDict) -> float:
     return statistics.median(shares) if shares else 0.0
 
 
-def _of(plan: Plan, setting: Setting) -> list[LaunchRecord]:
-    canonical = plan.pooling.canonical
-    return [record for record in launches(plan) if canonical(record.setting) == setting]
-
-
 def _median_s(group: Sequence[LaunchRecord]) -> float | None:
-    times = [sample.elapsed_s for record in group for sample in record.outcome.samples]
-    return statistics.median(times) if times else None
+    return stats.estimate_s([sample for record in group for sample in record.outcome.samples])
 
 
 def _default(plan: Plan, medians: dict[Setting, float]) -> Setting:
-    baseline_s = _median_s(_of(plan, BASELINE))
+    baseline_s = _median_s(plan.of(launches(plan), BASELINE))
     if baseline_s is None:  # they fail: the fullest setting is the closest to that
         return max(medians, key=lambda setting: medians[setting])
     log_s = math.log(baseline_s)

@@ -82,8 +82,7 @@ class Pool:
         """What all that is not yet known could still give: the incumbent's expected regret."""
         likely = self.rows[np.argsort(-self.gain)[:120]]
         rows = np.concatenate([self.grid.rows([self.best.key]), likely])
-        drawn = self.fitted.model.sample(rows, 128, self.state.rng)
-        return float(np.mean(drawn[:, 0] - drawn.min(1)))
+        return _expected_regret(self.fitted, rows, self.state.rng)
 
     def neighbour(self) -> int | None:
         """The untried setting next to the incumbent that promises most.
@@ -145,7 +144,12 @@ def _regret(state: State, fitted: Fit, best: Incumbent, grid: Grid) -> float:
     others = [key for key, group in state.groups.items() if group.finished and key != best.key]
     if not others:
         return math.inf  # alone, it is compared with what is not known yet
-    drawn = fitted.model.sample(grid.rows([best.key, *others]), 128, state.rng)
+    return _expected_regret(fitted, grid.rows([best.key, *others]), state.rng)
+
+
+def _expected_regret(fitted: Fit, rows: Rows, rng: np.random.Generator) -> float:
+    """By how much, expected, the best of the rows lies below the first."""
+    drawn = fitted.model.sample(rows, 128, rng)
     return float(np.mean(drawn[:, 0] - drawn.min(1)))
 
 

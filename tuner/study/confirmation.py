@@ -88,7 +88,7 @@ def confirmation(plan: Plan, best: Setting) -> Confirmation:
     broken = _broken(plan, best)
     if broken is not None:
         return Confirmation(best, reference, failure, best_failed=broken)
-    if not _of(plan, plan.searched, reference):
+    if not plan.of(plan.searched, reference):
         return Confirmation(best, None, failure)
     seen = _seen(plan, best, reference)
     if seen is not None and seen.reference_s / seen.best_s < confirm.HOPELESS:
@@ -117,11 +117,6 @@ def _wall_s(records: Iterable[LaunchRecord]) -> float:
     return sum(record.outcome.wall_s for record in records)
 
 
-def _of(plan: Plan, records: Sequence[LaunchRecord], setting: Setting) -> list[LaunchRecord]:
-    canonical = plan.pooling.canonical
-    return [record for record in records if canonical(record.setting) == setting]
-
-
 def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
     endings = (record.outcome.ending for record in records)
     return [ending for ending in endings if isinstance(ending, Failed)]
@@ -129,7 +124,7 @@ def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
 
 def _failure_of_defaults(plan: Plan) -> Failed | None:
     """Why the defaults fail: nothing else came of them, or they did so again in turn."""
-    searched = _of(plan, plan.searched, plan.default)
+    searched = plan.of(plan.searched, plan.default)
     failed = _failures(searched)
     if failed and len(failed) == len(searched):
         return failed[0]
@@ -138,7 +133,7 @@ def _failure_of_defaults(plan: Plan) -> Failed | None:
 
 def _broken(plan: Plan, setting: Setting) -> Failed | None:
     """Why a setting that worked is said to fail: it did so again in turn."""
-    failed = _failures(_of(plan, plan.confirming, setting))
+    failed = _failures(plan.of(plan.confirming, setting))
     return failed[0] if len(failed) >= FAILURES else None
 
 
@@ -168,7 +163,7 @@ def _runs(plan: Plan, best: Setting, reference: Setting) -> list[Run]:
 
 def _seen(plan: Plan, best: Setting, reference: Setting) -> Seen | None:
     """What the search, and nothing later, knows of both."""
-    best_s, reference_s = (_typical_s(_of(plan, plan.searched, s)) for s in (best, reference))
+    best_s, reference_s = (_typical_s(plan.of(plan.searched, s)) for s in (best, reference))
     if best_s is None or reference_s is None:
         return None
     startups = [startup_s(record.outcome.progress) for record in plan.searched]

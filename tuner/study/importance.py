@@ -31,7 +31,7 @@ def importance(plan: Plan) -> dict[str, float]:
     measured = [
         m
         for m in stats.measurements(plan.records, plan.pooling.canonical)
-        if _time_s(m) is not None and plan.contains(m.setting)
+        if m.typical_s is not None and plan.contains(m.setting)
     ]
     varied = [
         k.name for k in plan.knobs if len({m.setting.as_dict()[k.name] for m in measured}) > 1
@@ -41,14 +41,9 @@ def importance(plan: Plan) -> dict[str, float]:
     return _evaluate(plan, _selection(measured), varied)
 
 
-def _time_s(measurement: Measurement) -> float | None:
-    stopped = measurement.stopped
-    return stopped.projection_s if stopped is not None else measurement.elapsed_s
-
-
 def _selection(measured: list[Measurement]) -> list[Measurement]:
     """At most ``MOST`` settings, spread evenly from the fastest to the slowest."""
-    ranked = sorted(measured, key=lambda m: (_time_s(m) or 0.0, m.setting.to_json()))
+    ranked = sorted(measured, key=lambda m: (m.typical_s or 0.0, m.setting.to_json()))
     step = max(1.0, len(ranked) / MOST)
     return [ranked[int(place * step)] for place in range(min(MOST, len(ranked)))]
 
@@ -59,7 +54,7 @@ def _evaluate(plan: Plan, measured: list[Measurement], varied: list[str]) -> dic
     study = optuna.create_study()
     study.add_trials(
         optuna.trial.create_trial(
-            value=_time_s(m),
+            value=m.typical_s,
             params={name: m.setting.as_dict()[name] for name in varied},
             distributions=space,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
@@ -149,6 +149,10 @@ class Plan:
     def most_trials(self) -> int:
         """No more trials than this will be made."""
         return max(self.trials, min(self.spec.trials, self.size))
+
+    def of(self, records: Iterable[LaunchRecord], setting: Setting) -> list[LaunchRecord]:
+        """Those of the launches that come to the (canonical) setting."""
+        return [r for r in records if self.pooling.canonical(r.setting) == setting]
 
     def contains(self, setting: Setting) -> bool:
         """True where the (canonical) setting can be chosen under the present spec."""

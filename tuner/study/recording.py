@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tuner import stats
-from tuner.model import BASELINE, Failed, LaunchRecord, Purpose, Setting
+from tuner import space, stats
+from tuner.model import BASELINE, Choice, Failed, LaunchRecord, Purpose, Setting
 from tuner.study.course import Step, Stop
 from tuner.study.plan import Plan
 
@@ -66,6 +65,5 @@ def launches(plan: Plan) -> list[LaunchRecord]:
 
 def settings(plan: Plan) -> Iterator[Setting]:
     """Every setting that differs on this machine, as far as it was seen."""
-    names = [name for name, _ in plan.distinct]
-    for values in itertools.product(*(values for _, values in plan.distinct)):
-        yield Setting.of(zip(names, values, strict=True))
+    pairs = zip(plan.knobs, plan.distinct, strict=True)
+    return space.points([replace(knob, domain=Choice(values)) for knob, (_, values) in pairs])
