@@ -63,7 +63,7 @@ def test_a_launch_that_ended_early_fails_whenever_that_shows() -> None:
     assert others == [full, failed]
     assert short == replace(early, outcome=replace(early.outcome, ending=short.outcome.ending))
     assert isinstance(short.outcome.ending, Failed)
-    assert short.outcome.ending.kind is FailureKind.SHORT
+    assert short.outcome.ending.kind is FailureKind.WRONG_RESULT
     assert "iteration 60, another launch reached 100" in short.outcome.ending.reason
 
 

@@ -227,7 +227,7 @@ def test_more_ranks_than_asked_is_wrong(bench: Bench) -> None:
 def test_a_log_that_ends_early_is_no_result(bench: Bench) -> None:
     bench.expected = 40
     ending = bench.fails(log(1.0, 2.0))
-    assert ending.kind is FailureKind.SHORT
+    assert ending.kind is FailureKind.WRONG_RESULT
     assert "iteration 20 of 40" in ending.reason
 
 

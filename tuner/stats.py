@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from tuner.model import (
+    FROM_OUTSIDE,
     Failed,
     FailureKind,
     Finished,
@@ -50,7 +51,7 @@ def _judged(record: LaunchRecord, length: int | None) -> LaunchRecord:
     if not isinstance(ending, Finished) or length is None or ending.iterations >= length:
         return record
     short = Failed(
-        FailureKind.SHORT,
+        FailureKind.WRONG_RESULT,
         f"its log ends at iteration {ending.iterations}, another launch reached {length}",
     )
     return replace(record, outcome=replace(record.outcome, ending=short))
@@ -62,9 +63,16 @@ def was_interrupted(record: LaunchRecord) -> bool:
     return isinstance(ending, Failed) and ending.kind is FailureKind.INTERRUPTED
 
 
+def says_nothing(record: LaunchRecord) -> bool:
+    """True where what came of it has its cause outside: the setting is launched again."""
+    ending = record.outcome.ending
+    from_outside = isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
+    return from_outside or bool(record.outcome.disturbed)
+
+
 def counted(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
-    """The launches that say something: neither thrown away nor interrupted."""
-    return [r for r in records if r.purpose is not Purpose.WARM_UP and not was_interrupted(r)]
+    """The launches that say something of their setting; warm-ups are thrown away."""
+    return [r for r in records if r.purpose is not Purpose.WARM_UP and not says_nothing(r)]
 
 
 def trials(records: Iterable[LaunchRecord]) -> int:
@@ -73,8 +81,8 @@ def trials(records: Iterable[LaunchRecord]) -> int:
 
 
 def failures(records: Iterable[LaunchRecord]) -> int:
-    """Launches that gave no value, warm-ups included, interrupted ones not."""
-    return sum(isinstance(r.outcome.ending, Failed) and not was_interrupted(r) for r in records)
+    """Launches that gave no value, warm-ups included; what came from outside is none."""
+    return sum(isinstance(r.outcome.ending, Failed) and not says_nothing(r) for r in records)
 
 
 def measurements(

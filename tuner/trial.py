@@ -101,7 +101,7 @@ def run(
     full = expected_iterations
     if isinstance(ending, Finished) and full is not None and ending.iterations < full:
         reason = f"its log ends at iteration {ending.iterations} of {full}"
-        ending = Failed(FailureKind.SHORT, reason)
+        ending = Failed(FailureKind.WRONG_RESULT, reason)
     if isinstance(ending, Failed):
         ending = replace(ending, log_tail=crash.tail(_output(launch)))
     return Outcome(

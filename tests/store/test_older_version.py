@@ -62,8 +62,8 @@ CREATE TABLE tune_samples (
 
 LATER = {
     "tune_studies": {"conclusion", "finding"},
-    "tune_launches": {"stopped"},
-    "tune_samples": {"epochs"},
+    "tune_launches": {"stopped", "load", "disturbed"},
+    "tune_samples": {"epochs", "loss"},
 }
 
 #: Fields of a spec that the first version did not know.

@@ -237,7 +237,7 @@ def test_exit_code_0_alone_is_no_result(follow: Follow) -> None:
     assert failure(follow("")).kind is FailureKind.NO_LOG
     cut = failure(follow("""open(out + "/log", "w").write('[{"iteration": 1, "ela')"""))
     assert (cut.kind, "is truncated" in cut.reason) == (FailureKind.BAD_LOG, True)
-    assert failure(follow("report(1.0)", expected=2)).kind is FailureKind.SHORT
+    assert failure(follow("report(1.0)", expected=2)).kind is FailureKind.WRONG_RESULT
 
 
 def test_a_program_that_is_not_there(follow: Follow) -> None:

@@ -125,6 +125,8 @@ def record_json(record: LaunchRecord) -> JsonDict:
         "progress": plain(outcome.progress),
         "effects": [effect_json(effect) for effect in outcome.effects],
         "observation": plain(outcome.observation),
+        "load": plain(outcome.load),
+        "disturbed": outcome.disturbed,
     }
 
 

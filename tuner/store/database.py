@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from tuner.errors import UsageError
+from tuner.secrets import make_folder
 from tuner.store import filesystem, schema
 from tuner.store.failures import from_os_error, translated
 from tuner.store.rows import now
@@ -92,7 +93,7 @@ def _prepare_file(path: Path, *, create: bool) -> None:
             "Run tune first, or name another database with --storage FILE.",
         )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         # Command lines may hold secrets: only for the owner, from the first byte on.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))

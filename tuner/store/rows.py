@@ -17,6 +17,7 @@ from tuner.model import (
     Finished,
     JsonDict,
     LaunchRecord,
+    Load,
     Machine,
     Observation,
     Outcome,
@@ -161,8 +162,13 @@ def launch_columns(record: LaunchRecord) -> dict[str, Any]:
         "observation": codec.dumps(outcome.observation),
         "effects": codec.dumps(outcome.effects),
         "stopped": codec.dumps(stopped) if stopped else None,
+        "load": codec.dumps(outcome.load) if outcome.load else None,
+        "disturbed": outcome.disturbed or None,
     }
 
+
+#: How versions before 3 called a kind of failure.
+_RENAMED = {"stopped early": FailureKind.WRONG_RESULT.value}
 
 #: The columns that are left out where only settings and times are asked for.
 DETAIL = frozenset({"observation"})
@@ -178,6 +184,8 @@ def launch_record(row: Any, samples: list[Sample]) -> LaunchRecord:
         progress=_progress(row.progress),
         observation=codec.loads(Observation, row.observation) if detail else Observation(),
         effects=codec.loads(tuple[Effect, ...], row.effects),
+        load=None if row.load is None else codec.loads(Load, row.load),
+        disturbed=row.disturbed or "",
     )
     return LaunchRecord(
         number=row.number,
@@ -202,11 +210,18 @@ def _progress(text: str) -> tuple[Progress, ...]:
 
 def _ending(row: Any, samples: list[Sample]) -> Ending:
     if row.failure_kind is not None:
-        return Failed(FailureKind(row.failure_kind), row.failure_reason or "", row.log_tail or "")
+        kind = FailureKind(_RENAMED.get(row.failure_kind, row.failure_kind))
+        return Failed(kind, row.failure_reason or "", row.log_tail or "")
     if row.stopped is not None:
         return codec.loads(Stopped, row.stopped)
     # One window a launch today; of several, the last is the one that ended it.
-    return Finished(samples[-1].elapsed_s, samples[-1].iterations, samples[-1].epochs)
+    last = samples[-1]
+    return Finished(last.elapsed_s, last.iterations, last.epochs, last.loss)
+
+
+def sample(row: Any) -> Sample:
+    """A row of ``tune_samples``."""
+    return Sample(row.elapsed_s, row.iterations, row.epochs, row.loss)
 
 
 _machines: dict[str, Machine] = {}

@@ -9,7 +9,7 @@ from sqlalchemy.types import TypeDecorator
 
 #: Raised by one with every change that an older ``tune`` cannot read. Columns that came later
 #: than the first version may be null: they are added to older tables.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class SafeText(TypeDecorator[str]):
@@ -83,6 +83,8 @@ launches = sa.Table(
     sa.Column("observation", sa.Text, nullable=False),  # JSON
     sa.Column("effects", sa.Text, nullable=False),  # JSON
     sa.Column("stopped", sa.Text),  # JSON; null: it was not stopped. Since version 2
+    sa.Column("load", sa.Text),  # JSON; null: not looked at. Since version 3
+    sa.Column("disturbed", SafeText),  # null: it was not. Since version 3
     sa.UniqueConstraint("study_id", "number"),
 )
 
@@ -94,4 +96,5 @@ samples = sa.Table(
     sa.Column("elapsed_s", sa.Float, nullable=False),
     sa.Column("iterations", sa.Integer, nullable=False),
     sa.Column("epochs", sa.Float),  # since version 2
+    sa.Column("loss", sa.Float),  # since version 3
 )

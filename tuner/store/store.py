@@ -167,7 +167,7 @@ class Store:
             by_launch: dict[int, list[Sample]] = defaultdict(list)
             joined = sa.select(schema.samples).join(table).where(mine)
             for row in connection.execute(joined.order_by(schema.samples.c.window)):
-                by_launch[row.launch_id].append(Sample(row.elapsed_s, row.iterations, row.epochs))
+                by_launch[row.launch_id].append(rows.sample(row))
             query = sa.select(*columns).where(mine).order_by(table.c.number)
             found = connection.execute(query).all()
         with self._readable():
@@ -224,6 +224,7 @@ class Store:
                 "elapsed_s": sample.elapsed_s,
                 "iterations": sample.iterations,
                 "epochs": sample.epochs,
+                "loss": sample.loss,
             }
             for window, sample in enumerate(record.outcome.samples)
         ]

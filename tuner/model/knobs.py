@@ -1,0 +1,118 @@
+"""Knobs and settings: what can be varied, and one choice of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+Value = int | str
+
+#: The value of an environment knob that removes its variables instead of setting them.
+UNSET = "unset"
+
+
+@dataclass(frozen=True)
+class IntRange:
+    """The integers ``low..high``, both included; ``high="cores"`` is the usable cores."""
+
+    low: int
+    high: int | str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Named alternatives, the order as the user gave it."""
+
+    values: tuple[Value, ...]
+
+
+Domain = IntRange | Choice
+
+
+@dataclass(frozen=True)
+class Env:
+    """The value goes into each of these environment variables of every rank."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """The value reaches the program by argument.
+
+    ``option`` (``--loaderjob``) is appended with the value where the command has no
+    ``{knob}`` placeholder; with ``option=None`` the command must have the placeholder.
+    """
+
+    option: str | None = None
+
+
+@dataclass(frozen=True)
+class LauncherOption:
+    """An abstract option (``bind_to``) that each launcher puts into its MPI's own words."""
+
+    option: str
+
+
+Route = Env | Flag | LauncherOption
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One thing that can be set for a launch.
+
+    ``default`` is used for the baseline where the command cannot do without a value
+    (a positional placeholder); ``None`` leaves the knob out of the baseline.
+    ``gpu_values`` are the values that work only with a GPU for each rank.
+    """
+
+    name: str
+    domain: Domain
+    route: Route
+    help: str = ""
+    default: Value | None = None
+    changes_numerics: bool = False
+    live: bool = False
+    gpu_values: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value for each knob, sorted by knob name; hashable.
+
+    The empty setting is the baseline: the user's environment untouched.
+    """
+
+    items: tuple[tuple[str, Value], ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Value] | Iterable[tuple[str, Value]]) -> Setting:
+        """Build a setting from a mapping or pairs, in any order."""
+        return cls(tuple(sorted(dict(values).items())))
+
+    def as_dict(self) -> dict[str, Value]:
+        """The values by knob name."""
+        return dict(self.items)
+
+    @property
+    def is_baseline(self) -> bool:
+        """True where no knob is set."""
+        return not self.items
+
+    def to_json(self) -> str:
+        """A canonical text form: the same setting gives the same text."""
+        return json.dumps(dict(self.items), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Setting:
+        """The inverse of :meth:`to_json`."""
+        return cls.of(json.loads(text))
+
+    def __str__(self) -> str:
+        if self.is_baseline:
+            return "defaults"
+        return " ".join(f"{name}={value}" for name, value in self.items)
+
+
+BASELINE = Setting()

@@ -1,0 +1,216 @@
+"""What came of a launch, and all that was seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tuner.model.host import Machine
+from tuner.model.knobs import Setting, Value
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One entry of the program's own log; ``seen_s`` after the launch it was first seen there."""
+
+    iteration: int
+    elapsed_s: float
+    seen_s: float | None = None
+
+
+class Verdict(StrEnum):
+    """Whether a knob took effect in the running ranks."""
+
+    HONOURED = "honoured"
+    CAPPED = "capped"
+    OVERRIDDEN = "overridden"
+    NOT_OBSERVABLE = "not observable"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What was seen of one knob.
+
+    ``observed`` is what a rank was seen with, ``None`` where nothing could be seen. Where it
+    is a lower bound (child processes: a rank has others too, and not all are seen), the verdict
+    is honoured from ``asked`` upwards and not observable below.
+    """
+
+    knob: str
+    asked: Value
+    observed: Value | None
+    verdict: Verdict
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class RankView:
+    """What was observed of one rank while it ran; ``None`` where it could not be seen."""
+
+    rank: int
+    threads: int  # the most seen at once
+    children: int  # the most seen at once
+    affinity: tuple[int, ...]
+    blas_threads: int | None = None
+    opencv_threads: int | None = None
+    opencv_loaded: bool = False  # by the rank itself or by one of its Python children
+    world_size: int | None = None
+    mpi_library: str | None = None
+    pools: tuple[tuple[str, int], ...] = ()  # (library, threads)
+    blas_limit: int | None = None  # the most threads the BLAS was built for
+    reported: bool = False  # from inside by the probe: what it does not name is not there
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What really ran: the ranks as seen from ``/proc`` and by the probe inside them."""
+
+    ranks: tuple[RankView, ...] = ()
+
+
+class FailureKind(StrEnum):
+    """Why a launch gave no value."""
+
+    CRASHED = "crashed"
+    STALLED = "stalled"
+    LIMIT = "over the limit"
+    OUT_OF_MEMORY = "out of memory"
+    THREADS = "threads exhausted"
+    NO_LOG = "no log"
+    BAD_LOG = "bad log"
+    WRONG_WORLD = "wrong world size"
+    WRONG_RESULT = "wrong result"
+    LOST_HOST = "lost host"
+    INTERRUPTED = "interrupted"
+    DISK_FULL = "disk full"
+    LAUNCHER = "could not be launched"
+
+
+#: What came from outside and says nothing of the setting: it is launched again.
+FROM_OUTSIDE = frozenset({FailureKind.INTERRUPTED, FailureKind.LOST_HOST, FailureKind.DISK_FULL})
+
+#: More of everything needs more of what ran out: no such setting is tried.
+SHORTAGES = frozenset({FailureKind.OUT_OF_MEMORY, FailureKind.THREADS})
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The launch ran to its end and its log says how long it took.
+
+    ``epochs`` is how far the training got and ``loss`` what it came to, where its log tells.
+    """
+
+    elapsed_s: float
+    iterations: int
+    epochs: float | None = None
+    loss: float | None = None
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The launch was ended as it could not win any more: a bound and a projection, no value.
+
+    ``bound_s`` is what it had taken for certain; ``projection_s``, with the interval ``low_s``
+    to ``high_s`` (``None``: open), is where it was going, by the ``rule`` that stopped it.
+    """
+
+    bound_s: float
+    projection_s: float
+    low_s: float
+    high_s: float | None
+    log_sd: float  # standard deviation of the projection's logarithm
+    rule: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The launch gave no value; ``log_tail`` is the end of its output."""
+
+    kind: FailureKind
+    reason: str
+    log_tail: str = ""
+
+
+Ending = Finished | Stopped | Failed
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measured window of a launch (today one a launch)."""
+
+    elapsed_s: float
+    iterations: int
+    epochs: float | None = None
+    loss: float | None = None
+
+
+@dataclass(frozen=True)
+class Load:
+    """What else the host did while a launch ran.
+
+    ``others_cores`` is the CPU that processes outside of the trial used, in cores, on average;
+    ``busiest`` names the greatest of them (``pid 6263 (python)``), empty where none was.
+    ``throttled_s`` is how long a cgroup's quota held CPUs back; ``hot`` says that a CPU was
+    slowed down for its temperature; ``swapped_bytes`` went to or came from the swap.
+    """
+
+    others_cores: float
+    busiest: str = ""
+    throttled_s: float = 0.0
+    hot: bool = False
+    swapped_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a launch came to, with all that was seen of it.
+
+    ``disturbed`` says what from outside makes its time no measure of the setting, empty where
+    nothing does.
+    """
+
+    ending: Ending
+    wall_s: float
+    exit_code: int | None
+    progress: tuple[Progress, ...] = ()
+    observation: Observation = Observation()
+    effects: tuple[Effect, ...] = ()
+    load: Load | None = None
+    disturbed: str = ""
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """The measured windows: empty where the launch failed or was stopped."""
+        ending = self.ending
+        if isinstance(ending, Finished):
+            return (Sample(ending.elapsed_s, ending.iterations, ending.epochs, ending.loss),)
+        return ()
+
+
+class Purpose(StrEnum):
+    """What a launch was made for."""
+
+    WARM_UP = "warm-up"
+    BASELINE = "baseline"
+    GUESS = "guess"
+    SEARCH = "search"
+    REPEAT = "repeat"
+    CONFIRM = "confirm"
+    RECORD = "record"
+
+
+@dataclass(frozen=True)
+class LaunchRecord:
+    """A launch as it is kept: the row of our tables."""
+
+    number: int  # 1, 2, … within the study
+    purpose: Purpose
+    setting: Setting  # as asked for
+    argv: tuple[str, ...]
+    env: Mapping[str, str]  # allowlisted names only
+    folder: str
+    started_at: str  # ISO 8601, UTC
+    outcome: Outcome
+    machine: Machine
+    trial: int | None = None  # Optuna's trial number, once told

@@ -1,0 +1,128 @@
+"""What a study comes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from tuner.model.knobs import Setting
+from tuner.model.outcome import Failed, Sample, Stopped
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Every sample of one setting in one layout, and the estimate made of them (a median).
+
+    ``elapsed_s`` is ``None`` where no launch of the setting came to its end: then ``stopped``
+    says what is known of it, or else ``failure`` why nothing is.
+    """
+
+    setting: Setting
+    samples: tuple[Sample, ...]
+    elapsed_s: float | None
+    launches: int
+    failure: Failed | None = None
+    stopped: Stopped | None = None
+
+    @property
+    def typical_s(self) -> float | None:
+        """The estimate, or where the setting was going; ``None`` where nothing is known."""
+        return self.elapsed_s if self.stopped is None else self.stopped.projection_s
+
+
+class StudyState(StrEnum):
+    """How far a study is."""
+
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Cap:
+    """Every larger value of the knob comes to ``value`` on this machine, as all launches show."""
+
+    knob: str
+    value: int
+    reason: str = ""
+
+
+Claim = Literal["faster", "slower", "no significant gain"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What launches in turn prove: the ratio is reference over best.
+
+    The interval holds the true ratio in at least 95 % of studies; ``high`` is ``None`` where
+    only the lower end is claimed ("at least").
+    """
+
+    ratio: float
+    low: float
+    high: float | None
+    best_runs: int
+    reference_runs: int
+    claim: Claim
+
+    @property
+    def at_least(self) -> bool:
+        """True where only the lower end is claimed."""
+        return self.high is None
+
+
+class Conclusion(StrEnum):
+    """What a study comes to, once its best was launched in turn with the reference."""
+
+    FASTER = "faster"
+    NO_GAIN = "no significant gain"
+    BASELINE_FAILS = "baseline fails"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a study found.
+
+    ``reference`` is what ``best`` is compared with: the baseline, or the first guess that
+    worked where the baseline fails. ``ratio`` is reference over best: 2.0 is twice as fast,
+    of the medians; what is proven of it says ``finding``. ``conclusion`` is ``None`` as long as
+    the confirmation has not ended; ``export`` is the setting to hand over.
+    Of ``trials``, ``settings_failed`` only failed and ``settings_stopped`` never came to their
+    end; ``launches_measured`` are those of ``launches`` that count: no warm-ups, and none that
+    failed, was stopped or broken off.
+    """
+
+    study: str
+    storage: str
+    state: StudyState
+    reason: str  # why it ended
+    best: Measurement | None
+    baseline: Measurement | None
+    reference: Measurement | None
+    trials: int
+    launches: int
+    failures: int
+    notes: tuple[str, ...] = field(default=())
+    settings_failed: int = 0
+    settings_stopped: int = 0
+    launches_measured: int = 0
+    caps: tuple[Cap, ...] = ()
+    conclusion: Conclusion | None = None
+    finding: Finding | None = None
+    export: Setting | None = None
+    search_s: float = 0.0  # wall time of the launches, those of the confirmation apart
+    confirm_s: float = 0.0
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster the best is than the reference."""
+        if self.best is None or self.reference is None:
+            return None
+        if self.best.elapsed_s is None or self.reference.elapsed_s is None:
+            return None
+        return self.reference.elapsed_s / self.best.elapsed_s
+
+
+JsonDict = dict[str, Any]
