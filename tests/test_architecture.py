@@ -16,7 +16,7 @@ PACKAGE = ROOT / "tuner"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins"}),
     frozenset({"break_even", "confirm", "knobs", "machine", "pace", "racing", "stats"}),
-    frozenset({"claims", "demand", "supervisor", "units", "wording"}),
+    frozenset({"claims", "demand", "secrets", "supervisor", "units", "wording"}),
     frozenset({"command", "space", "pooling", "search"}),
     frozenset({"process", "launchers", "objectives", "observe", "effects", "crash"}),
     frozenset({"render"}),

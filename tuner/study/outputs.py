@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tuner.secrets import make_folder
 from tuner.store.failures import from_os_error
 from tuner.store.urls import sqlite_path
 
@@ -30,7 +31,7 @@ def prepare(folder: Path) -> None:
         TunerError: The disk is full.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"x")
             probe.flush()

@@ -102,7 +102,8 @@ def _launcher_size():
 
 
 def _report(rank):
-    report = {"rank": rank, "pid": os.getpid(), "argv": sys.argv, "errors": []}
+    # Not its command line: that may hold secrets.
+    report = {"rank": rank, "pid": os.getpid(), "errors": []}
     report["python"] = sys.version.split()[0]
     parts = (
         ("affinity", lambda: sorted(os.sched_getaffinity(0))),
@@ -137,7 +138,9 @@ def write(folder, rank):
     except FileNotFoundError:
         pass
     partial = f"{path}.{os.getpid()}"
-    with open(partial, "w", encoding="utf-8") as new:  # noqa: PTH123
+    # Only for the owner, whatever the umask.
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as new:
         json.dump(report, new, default=str)
     os.replace(partial, path)  # noqa: PTH105
 

@@ -1,0 +1,21 @@
+"""What must not be kept or shown: passwords, tokens and keys in commands, URLs and texts.
+
+A secret is known by the name it goes by, by its shape, or as the value of such a variable in
+this environment. Programs get the real values; what is stored, exported or said has ``***``.
+"""
+
+from tuner.secrets.files import make_folder
+from tuner.secrets.hider import Hider, kept_record, kept_spec
+from tuner.secrets.names import is_secret, is_secret_variable
+from tuner.secrets.shapes import HIDDEN, hide_shapes
+
+__all__ = [
+    "HIDDEN",
+    "Hider",
+    "hide_shapes",
+    "is_secret",
+    "is_secret_variable",
+    "kept_record",
+    "kept_spec",
+    "make_folder",
+]

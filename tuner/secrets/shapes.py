@@ -1,0 +1,83 @@
+"""Secrets by their looks: in URLs, after a name, and tokens of well-known services (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tuner.secrets.names import is_secret
+
+#: Stands where a secret was. A text that had it from the start is taken for one that hides one.
+HIDDEN = "***"
+
+#: Collects what was hidden.
+Found = Callable[[str], object]
+
+#: ``scheme://user:password@host``; up to the last @, as a password may hold others.
+_USERINFO = re.compile(r"(:/{1,3}[^\s:@/]{0,256}:)([^\s]{1,2000})(?=@)")
+#: ``https://token@host``, as git takes it.
+_USER_ONLY = re.compile(r"(https?://)([^\s:@/?#]{6,512})(?=@)", re.IGNORECASE)
+_QUERY = re.compile(r"([?&;#]([A-Za-z][\w.-]{0,63})=)([^\s&;#\"'<>]+)")
+#: Only in a query: elsewhere they are too common for names of something else.
+_IN_QUERIES = frozenset({"sig", "signature", "key", "code", "x-amz-credential", "sslkey"})
+_SIGNED = ("-signature", "-token")
+
+_HEADER = re.compile(
+    r"(\b(?:proxy-)?authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?)((?:[A-Za-z]{4,10}\s+)?[^\s\"']+)",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"(\bbearer\s+)([A-Za-z0-9._~+/=-]{6,})", re.IGNORECASE)
+_PAIR = re.compile(
+    r"(?<![\w.-])((?:--?)?([A-Za-z_][\w.-]{0,63})[\"']?\s{0,3}(?:=|:(?!/))\s{0,3})"
+    r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s\"'&,;)}\]]+)"
+)
+
+#: Prefixes and forms that the services give their tokens, so that scanners find them.
+_TOKENS = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)"
+    r"|(?<![A-Za-z0-9])(?:"
+    r"gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}"
+    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}"
+    r"|xox[a-z]-[\w-]{8,}|xapp-[\w-]{8,}|sk-[\w-]{12,}|[sr]k_(?:live|test)_\w{8,}"
+    r"|hf_[A-Za-z0-9]{12,}|npm_[A-Za-z0-9]{16,}|pypi-[\w-]{16,}|hv[sb]\.[\w-]{12,}"
+    r"|dckr_pat_[\w-]{12,}|dop_v1_\w{16,}|SG\.[\w-]{12,}\.[\w-]{12,}|AIza[\w-]{24,}"
+    r"|ya29\.[\w-]{12,}|eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?"
+    r")",
+    re.DOTALL,
+)
+
+
+def hide_shapes(text: str, found: Found = lambda _: None) -> str:
+    """The text with ``***`` for what looks like a secret.
+
+    Args:
+        text: Any text; of a password only the part that can be seen as one is hidden.
+        found: Told each secret.
+    """
+
+    def hide(match: re.Match[str]) -> str:
+        before, value = match.groups() if match.re.groups else ("", match[0])
+        if value.strip("\"'") != HIDDEN:
+            found(value.strip("\"'"))
+        return before + HIDDEN
+
+    def by_name(match: re.Match[str]) -> str:
+        before, name, value = match.groups()
+        bare = value.strip("\"'")
+        if not _is_named(name, in_query=match.re is _QUERY) or bare in ("", HIDDEN):
+            return match[0]
+        found(bare)
+        quote = value[0] if value[0] in "\"'" else ""
+        return f"{before}{quote}{HIDDEN}{quote}"
+
+    text = _TOKENS.sub(hide, text)
+    for pattern in (_USERINFO, _USER_ONLY, _HEADER, _BEARER):
+        text = pattern.sub(hide, text)
+    for pattern in (_QUERY, _PAIR):
+        text = pattern.sub(by_name, text)
+    return text
+
+
+def _is_named(name: str, *, in_query: bool) -> bool:
+    low = name.lower()
+    return is_secret(name) or (in_query and (low in _IN_QUERIES or low.endswith(_SIGNED)))
