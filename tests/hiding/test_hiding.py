@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import SPEC, record, setting
-from tuner.model import Failed, LauncherInfo
+from tuner.model import Failed, FailureKind, LauncherInfo
 from tuner.secrets import (
     HIDDEN,
     Hider,
@@ -205,7 +205,7 @@ def test_of_a_study_all_but_its_secrets_is_kept() -> None:
 
 def test_of_a_launch_its_reason_too() -> None:
     launch = record(1, setting(), None, argv=("mpirun", "--password", IT))
-    ending = dataclasses.replace(launch.outcome.ending, reason=f"no {IT}", log_tail=f"x\n{IT}")
+    ending = Failed(FailureKind.CRASHED, f"no {IT}", f"x\n{IT}")
     outcome = dataclasses.replace(launch.outcome, ending=ending)
     kept = kept_record(dataclasses.replace(launch, outcome=outcome), {})
     assert isinstance(kept.outcome.ending, Failed)
