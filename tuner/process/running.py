@@ -25,12 +25,16 @@ class Exit:
 
     ``code`` is its exit status, negative for a signal, ``None`` where it could not be had.
     ``stopped`` says that it was ended by us; ``killed`` counts what SIGKILL had to end.
+    ``oom_kills`` counts its processes that the kernel ended for want of memory, where that is
+    counted, and ``lost`` says that somebody else has killed its supervisor.
     """
 
     code: int | None
     wall_s: float
     stopped: bool
     killed: int
+    oom_kills: int = 0
+    lost: bool = False
 
 
 class Running(Protocol):
@@ -189,7 +193,14 @@ class RunningTrial:
                 "they hang in the kernel (a dead network file system or device?)",
             )
             raise self._problem
-        self._exit = Exit(answer["code"], answer["wall_s"], answer["stopped"], answer["killed"])
+        self._exit = Exit(
+            answer["code"],
+            answer["wall_s"],
+            answer["stopped"],
+            answer["killed"],
+            answer.get("oom_kills", 0),
+            answer.get("lost", False),
+        )
 
     def _end_without_supervisor(self) -> dict[str, Any]:
         """Clean up after a supervisor that was killed: its command then gets SIGTERM."""
@@ -200,7 +211,14 @@ class RunningTrial:
             time.sleep(0.01)
         killed, left = supervisor.sweep(*ours, seen=self._seen)
         wall_s = time.monotonic() - self._started_s
-        return {"code": None, "wall_s": wall_s, "stopped": True, "killed": killed, "left": left}
+        return {
+            "code": None,
+            "wall_s": wall_s,
+            "stopped": True,
+            "killed": killed,
+            "left": left,
+            "lost": self._control >= 0,  # nobody here wanted its end
+        }
 
     def _reap_supervisor(self) -> None:
         """Wait for its end, which is due: killed where it does not come."""
