@@ -26,6 +26,7 @@ from tuner.objectives import Objective, objective_for
 from tuner.observe import Watcher, probe_folder
 from tuner.pace import startup_s
 from tuner.racing import Judge
+from tuner.secrets import Hider, make_folder
 
 #: How often the log, the limit and the wish to stop are looked at, s. The end itself is not
 #: waited for in steps: it wakes us.
@@ -122,7 +123,7 @@ def _make_folders(launch: Launch) -> None:
     """The trial's folders, for their owner only: logs may hold what a program was given."""
     for folder in (launch.folder, launch.out_dir, probe_folder(launch.folder)):
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder)
         except OSError as error:
             raise TunerError(
                 f"the trial's folder {folder} cannot be made: {error.strerror}",
@@ -248,11 +249,13 @@ def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
 
 
 def _output(launch: Launch) -> str:
-    """The end of what the launch printed."""
+    """The end of what the launch printed, without the secrets that it was given."""
     path: Path = launch.folder / process.OUTPUT
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - OUTPUT_BYTES))
-            return crash.clean(file.read().decode("utf-8", "replace"))
+            text = file.read().decode("utf-8", "replace")
     except OSError:
         return ""
+    # Hidden before the lines are cut: of half a secret nobody knows what it is.
+    return crash.clean(Hider.of(launch.env, launch.argv).text(text))

@@ -79,3 +79,69 @@ def test_a_place_is_the_same_from_every_folder(
 def test_passwords_are_not_shown(url: str) -> None:
     assert "hunter2" not in display_url(url)
     assert "host" in display_url(url)
+
+
+#: Cut in two, so that no half of it may be shown either.
+FIRST, SECOND = "hunter2", "swordfish"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://me:hunter2@swordfish@host/db",
+        "postgresql://me:hunter2/swordfish@host/db",
+        "postgresql://me:hunter2@swordfish/x@host/db",
+        "postgresql://me:hunter2%40swordfish@host/db",
+        "postgresql://me:hunter2?x=swordfish@host/db",
+        "postgresql://me:hunter2#swordfish@host/db",
+        "postgresql://me:hunter2:swordfish@host:port/db",
+        "postgresql://me:hunter2 swordfish@host/db",
+        "postgresql://me:hunter2\nswordfish@host/db",
+        "postgresql://host/db?sslpassword=hunter2&password=swordfish",
+        "postgresql://host/db?PASSWORD=hunter2&password=swordfish",
+        "postgresql://host/db?options=-c%20x.password%3Dhunter2&passfile=swordfish",
+        "postgresql://host:x/db?sslpassword=hunter2&password=swordfish",
+        "postgresql://host:x/db#hunter2swordfish",
+        "postgresql:me:hunter2swordfish@host/db",
+        "postgres:/me:hunter2swordfish@host/db",
+        "POSTGRES:///me:hunter2swordfish@host/db",
+        "postgres:me:hunter2@swordfish@host/db",
+        "mysql://me:hunter2@swordfish@host/db",
+        "redis://:hunter2swordfish@host:1/0",
+        "sqlite://me:hunter2swordfish@host/x",
+        "sqlite:///x?password=hunter2&key=swordfish",
+        "sqlite://?password=hunter2&key=swordfish",
+        "http://me:hunter2@swordfish@[host/db",
+    ],
+)
+def test_no_part_of_a_password_is_shown(url: str) -> None:
+    try:
+        message = display_url(resolve_url(url, {}))
+    except UsageError as error:
+        message = f"{error.message} {error.hint}"
+        assert error.__suppress_context__ or error.__context__ is None
+    for shown in (message, display_url(url)):
+        assert FIRST not in shown
+        assert SECOND not in shown
+
+
+@given(
+    st.sampled_from(
+        ["postgresql:", "postgres:/", "sqlite:", "POSTGRES:///"]
+        + [f"{scheme}://" for scheme in ("postgresql", "postgres", "mysql", "http", "x")]
+    ),
+    st.text(st.sampled_from("@:/?#&=%[] '\"\\;,.-_aZ0"), max_size=12),
+    st.text(st.sampled_from("@:/?#&=%[] '\"\\;,.-_aZ0"), max_size=12),
+)
+def test_whatever_stands_around_it(scheme: str, before: str, after: str) -> None:
+    url = f"{scheme}me:{before}hunter2{after}@host/db"
+    try:
+        message = display_url(resolve_url(url, {}))
+    except UsageError as error:
+        message = f"{error.message} {error.hint}"
+    assert FIRST not in message
+
+
+def test_paths_with_odd_names_are_no_urls() -> None:
+    for path in ("a:b@c.db", "sqlite.db", "postgres/me@x.db", "folder/postgres:me@x.db"):
+        assert display_url(resolve_url(path, {})) == path

@@ -15,6 +15,7 @@ from tuner.errors import TunerError
 
 if TYPE_CHECKING:
     from tuner.model import Result
+    from tuner.secrets import Hider
 
 #: The variable through which click's completion scripts call ``tune``.
 COMPLETE = "_TUNE_COMPLETE"
@@ -74,7 +75,7 @@ def _report(error: Exception) -> int:
     if os.environ.get("TUNE_DEBUG") == "1":
         import traceback
 
-        traceback.print_exception(error)
+        write_error(_hider().text("".join(traceback.format_exception(error))))
     if isinstance(error, TunerError):
         return say(error.message, error.hint, error.exit_code)
     if isinstance(error, click.ClickException):
@@ -89,12 +90,20 @@ def say(message: str, hint: str, code: int) -> int:
     """Write an error and its next step to stderr; returns ``code``."""
     red = bool(sys.stderr.isatty()) and not os.environ.get("NO_COLOR")
     label = "\x1b[1;31merror:\x1b[0m" if red else "error:"
-    lines = harmless(message).strip().splitlines() or ["unknown"]
+    hider = _hider()
+    lines = harmless(hider.text(message)).strip().splitlines() or ["unknown"]
     text = f"tune: {label} " + "\n  ".join(lines) + "\n"
-    for number, line in enumerate(harmless(hint).strip().splitlines()):
+    for number, line in enumerate(harmless(hider.text(hint)).strip().splitlines()):
         text += f"  {'next:' if number == 0 else '     '} {line}\n"
     write_error(text)
     return code
+
+
+def _hider() -> Hider:
+    """Knows the secrets of this process; loaded for errors only."""
+    from tuner.secrets import Hider
+
+    return Hider.of(os.environ, sys.argv)
 
 
 def harmless(text: str) -> str:
@@ -161,8 +170,9 @@ def _defect(error: Exception) -> int:
     with tempfile.NamedTemporaryFile(
         "w", prefix="tune-error-", suffix=".txt", delete=False, encoding="utf-8"
     ) as file:
-        file.write(f"argv: {sys.argv!r}\npython: {sys.version}\n")
-        traceback.print_exception(error, file=file)
+        hider = _hider()
+        file.write(f"argv: {hider.words(sys.argv)!r}\npython: {sys.version}\n")
+        file.write(hider.text("".join(traceback.format_exception(error))))
     return say(
         f"a defect in tune: {type(error).__name__}: {error}",
         f"please report it with {file.name}; nothing that was measured is lost",

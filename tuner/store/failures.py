@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import SQLAlchemyError
 
 from tuner.errors import BusyError, TunerError, UsageError
+from tuner.secrets import Hider
 from tuner.store.urls import display_url
 
 #: What a full disk says: SQLite, the C library, PostgreSQL.
@@ -65,7 +66,9 @@ def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerE
             "Restore a copy, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW;"
             " a new one is made with --storage FILE.",
         )
-    return _other(text, _first_line(error), place, opened=opened)
+    # a driver may repeat the URL that it was given
+    line = Hider.of({}, (url,)).text(_first_line(error))
+    return _other(text, line, place, opened=opened)
 
 
 def _other(text: str, line: str, place: str, *, opened: bool) -> TunerError:

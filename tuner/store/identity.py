@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
 from tuner import command
 from tuner.errors import UsageError
 from tuner.model import Env, Flag, JsonDict, Knob, StudySpec
+from tuner.secrets import kept_spec
 
 GIB = 1 << 30
 
@@ -39,8 +41,10 @@ _LABELS = {
 def identity(spec: StudySpec) -> JsonDict:
     """The parts of a study that must not change while it goes on, as plain JSON values.
 
-    Memory is in whole GiB: kernels reserve a little more or less of it at each boot.
+    Memory is in whole GiB: kernels reserve a little more or less of it at each boot. Secrets
+    are left out: a new password does not make another study.
     """
+    spec = kept_spec(spec, os.environ)
     machine, objective, launcher = spec.machine, spec.objective, spec.launcher
     return {
         "command": list(spec.command),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from tuner.errors import UsageError
+from tuner.secrets import HIDDEN
 
 DEFAULT_STORAGE = "studies/tune.db"
 
@@ -21,6 +23,15 @@ SCHEMES = {
     "postgresql+psycopg": "postgresql+psycopg",
 }
 
+#: A URL with a slash too few or too many, which would be taken for the path of a file.
+_SLIP = re.compile(rf"(?:{'|'.join(map(re.escape, SCHEMES))}):(?!//).*@", re.I | re.S)
+
+#: What may be shown of a query; all else (password, sslpassword, options …) may hold a secret.
+_OPEN = frozenset(
+    {"host", "port", "dbname", "user", "sslmode", "connect_timeout", "application_name"}
+    | {"target_session_attrs", "sslrootcert", "service"}
+)
+
 
 def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
     """The database URL: the option, else ``TUNE_STORAGE``, else ``studies/tune.db``.
@@ -31,6 +42,8 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
         UsageError: Not a database this tool can use.
     """
     text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
+    if _SLIP.match(text):
+        raise _no_url(text)
     if "://" not in text:
         return _sqlite_url(Path(text).expanduser())
     scheme, _, rest = text.partition("://")
@@ -64,12 +77,20 @@ def display_url(url: str) -> str:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        # Whatever stands before the host, or behind the name, may be a password.
-        return url.rpartition("@")[2].partition("?")[0]
-    if parsed.get_backend_name() == "sqlite" and parsed.database:
+        return _without_guesses(url)
+    plain = parsed.drivername.startswith("sqlite") and not (parsed.host or parsed.username)
+    if plain and parsed.database:
         return parsed.database
-    hidden = {key: "***" for key in parsed.query if "password" in key.lower()}
+    if "@" in f"{parsed.host}{parsed.database}" or "#" in url or plain:
+        return _without_guesses(url)
+    hidden = {key: HIDDEN for key in parsed.query if key.lower() not in _OPEN}
     return parsed.update_query_dict(hidden).render_as_string(hide_password=True)
+
+
+def _without_guesses(url: str) -> str:
+    """Of what is no URL: anything before the host, or behind the name, may be a password."""
+    _, _, rest = url.rpartition("@")[2].rpartition("://")
+    return rest.partition("?")[0].partition("#")[0]
 
 
 def _sqlite_url(path: Path) -> str:
@@ -90,13 +111,19 @@ def _require_readable(text: str) -> None:
     from sqlalchemy.exc import ArgumentError
 
     try:
-        make_url(text)
+        parsed = make_url(text)
     except (ArgumentError, ValueError):  # not chained: the original text may hold a password
-        raise UsageError(
-            f"--storage {display_url(text)}: not a database URL",
-            "Write postgresql://USER:PASSWORD@HOST:PORT/NAME, the port a number; @ : / ? and #"
-            " in a password as %40 %3A %2F %3F %23.",
-        ) from None
+        raise _no_url(text) from None
+    if "@" in f"{parsed.host}{parsed.database}" and not parsed.drivername.startswith("sqlite"):
+        raise _no_url(text)  # an @ in the password: what follows it would be taken for the host
+
+
+def _no_url(text: str) -> UsageError:
+    return UsageError(
+        f"--storage {display_url(text)}: not a database URL",
+        "Write postgresql://USER:PASSWORD@HOST:PORT/NAME, the port a number; @ : / ? and #"
+        " in a password as %40 %3A %2F %3F %23.",
+    )
 
 
 def _require_file(text: str) -> None:
@@ -106,6 +133,6 @@ def _require_file(text: str) -> None:
     name = parsed.database or ""
     if name in {"", ":memory:"} or name.startswith("file:") or parsed.query or parsed.host:
         raise UsageError(
-            f"--storage {text}: not the path of an SQLite file",
+            f"--storage {display_url(text)}: not the path of an SQLite file",
             "Write sqlite:///FILE, sqlite:////ABSOLUTE/FILE, or only the path.",
         )

@@ -13,6 +13,7 @@ from signal import SIGINT, Signals
 from tuner import lock, stats
 from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.model import Result, StudySpec, StudyState
+from tuner.secrets import kept_spec
 from tuner.spec.naming import check_name
 from tuner.store.identity import difference, identity, require_same
 from tuner.store.rows import StudyRow
@@ -117,7 +118,7 @@ def _finished(visit: Visit) -> Result | None:
     plan = Plan(spec, tuple(store.launches(spec.name, detail=False)), row.forgiven_until)
     if changes(row.spec, spec) or not isinstance(visit.course.next(plan), Stop):
         return None
-    if row.spec != spec:  # the job of an export, for one
+    if row.spec != kept_spec(spec, os.environ):  # the job of an export, for one
         store.update_spec(spec)
     found = build(plan, store.url, row.state, row.reason, visit.course.best(plan))
     visit.emit(StudyStarted(spec, True, _measured(plan)))

@@ -25,6 +25,7 @@ from tuner.model import (
     StudyState,
 )
 from tuner.racing import Judge
+from tuner.secrets import kept_record
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.study import outputs
@@ -147,7 +148,7 @@ class Session:
         launch = render.launch(self.spec, setting, folder, environ=os.environ, cwd=cwd)
         started_at = now()
         outcome = self._outcome(number, launch, step)
-        return LaunchRecord(
+        record = LaunchRecord(
             number=number,
             purpose=purpose,
             setting=setting,
@@ -158,6 +159,8 @@ class Session:
             outcome=outcome,
             machine=self.spec.machine,
         )
+        # Before anybody hears of it: the database, Optuna, the terminal.
+        return kept_record(record, os.environ)
 
     def _outcome(self, number: int, launch: Launch, step: Step) -> Outcome:
         started_s = self.clock()
