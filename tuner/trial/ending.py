@@ -1,0 +1,87 @@
+"""What a launch that has ended came to. Exit code 0 alone proves nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuner import crash, process
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Finished,
+    Launch,
+    RankView,
+    Stopped,
+    StudySpec,
+)
+from tuner.objectives import Objective
+from tuner.secrets import Hider
+
+#: So much of the end of the output is read for the reason of a failure, bytes.
+OUTPUT_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The judge of one launch's end."""
+
+    launch: Launch
+    spec: StudySpec
+    objective: Objective
+    expected_iterations: int | None
+
+    def of(
+        self, exit_: process.Exit, stopped: Failed | Stopped | None, ranks: tuple[RankView, ...]
+    ) -> Finished | Stopped | Failed:
+        """What it came to.
+
+        Args:
+            exit_: How the command ended.
+            stopped: Why we ended it, where we did.
+            ranks: What was seen of the ranks.
+        """
+        found = stopped or self._by_itself(exit_, ranks)
+        full = self.expected_iterations
+        if isinstance(found, Finished) and full is not None and found.iterations < full:
+            reason = f"its log ends at iteration {found.iterations} of {full}"
+            return Failed(FailureKind.WRONG_RESULT, reason)
+        return found
+
+    def _by_itself(self, exit_: process.Exit, ranks: tuple[RankView, ...]) -> Finished | Failed:
+        wrong = _wrong_world(self.spec, ranks)
+        if exit_.code != 0:
+            kind, reason = crash.explain(exit_.code, output_of(self.launch))
+            return Failed(kind, f"{reason}; {wrong}" if wrong else reason)
+        if wrong:
+            return Failed(FailureKind.WRONG_WORLD, wrong)
+        return self.objective.result(self.launch.out_dir)
+
+
+def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
+    """What is wrong with the number of ranks that ran; empty where nothing is."""
+    asked = spec.layout.ranks
+    launcher = f"{spec.launcher.kind} {spec.launcher.version} ({spec.launcher.mpirun})"
+    for rank in ranks:
+        if rank.world_size not in {None, asked}:
+            library = rank.mpi_library or "a library that was not seen"
+            return (
+                f"a rank saw a world of {rank.world_size} instead of {asked}: the program's MPI "
+                f"is {library}, mpirun is {launcher}; both must be the same MPI"
+            )
+    if len(ranks) > asked:
+        return f"{len(ranks)} ranks ran instead of {asked} under {launcher}"
+    return ""
+
+
+def output_of(launch: Launch) -> str:
+    """The end of what the launch printed, without the secrets that it was given."""
+    path: Path = launch.folder / process.OUTPUT
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - OUTPUT_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    # Hidden before the lines are cut: of half a secret nobody knows what it is.
+    return crash.clean(Hider.of(launch.env, launch.argv).text(text))

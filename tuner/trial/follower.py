@@ -1,0 +1,113 @@
+"""A launch that runs: its log, its ranks, its limit, its judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tuner import process
+from tuner.model import Failed, FailureKind, Launch, Progress, Stopped, StudySpec
+from tuner.objectives import Objective
+from tuner.observe import Watcher
+from tuner.pace import startup_s
+from tuner.racing import Judge
+
+#: How often the log, the limit and the wish to stop are looked at, s. The end itself is not
+#: waited for in steps: it wakes us.
+TICK_S = 0.1
+
+#: The usual time between two looks at the ranks, s; shorter at the start of a launch.
+SAMPLE_S = 0.5
+
+#: Where a look costs much (a host with thousands of processes) it is taken less often: the
+#: share of one core that all of them may take.
+SAMPLE_SHARE = 0.01
+
+#: Of a longer log than this a part is judged, evenly spaced: it says the same.
+JUDGED_ENTRIES = 200
+
+
+@dataclass
+class Follower:
+    """Waits for the end of a launch, and brings it about where it is due."""
+
+    launch: Launch
+    spec: StudySpec
+    running: process.Running
+    objective: Objective
+    clock: Callable[[], float]
+    on_progress: Callable[[Progress], None]
+    cancelled: Callable[[], bool]
+    judge: Judge | None
+
+    def __post_init__(self) -> None:
+        self.watcher = Watcher(self.launch.folder)
+        self.progress: tuple[Progress, ...] = ()
+        self._started_s = self.clock()
+        self._sampled_s = self._started_s
+        self._look_s = 0.0
+
+    def follow(self) -> tuple[process.Exit, Failed | Stopped | None]:
+        """Wait for the end; the reason comes with it where we had to end the launch."""
+        while True:
+            passed_s = self.clock() - self._started_s
+            limit_s = self.launch.limit_s
+            tick_s = TICK_S if limit_s is None else max(0.0, min(TICK_S, limit_s - passed_s))
+            exit_ = self.running.wait(tick_s)
+            if exit_ is not None:
+                return exit_, None
+            reason = self._reason_to_stop(limit_s)
+            if reason is not None:
+                exit_ = self.running.stop()
+                # It may have ended by itself just then: that is no failure.
+                return exit_, reason if exit_.stopped else None
+            self._sample()
+
+    def _reason_to_stop(self, limit_s: float | None) -> Failed | Stopped | None:
+        if self.cancelled():
+            return Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
+        if limit_s is not None and self.clock() - self._started_s >= limit_s:
+            reason = f"not done within the trial limit of {limit_s:g} s"
+            return Failed(FailureKind.LIMIT, reason)
+        self.report_progress()
+        return self._judged()
+
+    def _judged(self) -> Stopped | None:
+        if self.judge is None:
+            return None
+        step = len(self.progress) // JUDGED_ENTRIES + 1
+        some = self.progress[::-step][::-1]  # the last entry is always among them
+        log = [(entry.iteration, entry.elapsed_s) for entry in some]
+        verdict = self.judge(log, self.clock() - self._started_s, startup_s(self.progress))
+        return verdict if isinstance(verdict, Stopped) else None
+
+    def report_progress(self) -> None:
+        """Read the log and hand on the entries that are new."""
+        before = len(self.progress)
+        found = self.objective.progress(self.launch.out_dir)
+        self.progress = _noticed(self.progress, found, self.clock() - self._started_s)
+        for step in self.progress[before:]:
+            self.on_progress(step)
+
+    def _sample(self) -> None:
+        now_s = self.clock()
+        # A short program is seen early, a long one is seldom disturbed.
+        due_s = min(SAMPLE_S, max(TICK_S, (now_s - self._started_s) / 4))
+        if now_s - self._sampled_s >= max(due_s, self._look_s / SAMPLE_SHARE):
+            self._sampled_s = now_s
+            before_s = time.thread_time()
+            self.watcher.sample(self.running.pids())
+            self._look_s = time.thread_time() - before_s
+
+
+def _noticed(
+    before: tuple[Progress, ...], found: tuple[Progress, ...], now_s: float
+) -> tuple[Progress, ...]:
+    """The entries found, each with the moment it was first seen."""
+    same = 0
+    for old, new in zip(before, found, strict=False):
+        if (old.iteration, old.elapsed_s) != (new.iteration, new.elapsed_s):
+            break
+        same += 1
+    return (*before[:same], *(replace(entry, seen_s=now_s) for entry in found[same:]))
