@@ -51,6 +51,18 @@ class BusyError(TunerError):
     exit_code = 5
 
 
+def shown(value: object) -> str:
+    """A foreign value in a message: as Python writes it, but short, whatever it is."""
+    import reprlib
+
+    writer = reprlib.Repr()
+    writer.maxlevel, writer.maxstring, writer.maxother, writer.maxlong = 2, 60, 60, 60
+    try:
+        return writer.repr(value)[:120]
+    except ValueError:  # an integer of more digits than Python writes
+        return "a very long number"
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like this one; ``None`` where none is like it."""
     import difflib

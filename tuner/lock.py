@@ -20,12 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuner.errors import BusyError, UsageError
+from tuner.wording import one_line
 
 #: Names another folder for the lock; every measuring process of the host must agree on it.
 LOCK_DIR_VARIABLE = "TUNE_LOCK_DIR"
 
 #: Not ``$TMPDIR``: users have their own, and the lock is for all of them.
 SHARED_FOLDER = Path("/tmp")
+
+#: Process ids are 32 bit numbers.
+MOST_PID = 2**31
 
 #: More than any owner's name takes.
 OWNER_BYTES = 1 << 14
@@ -48,7 +52,9 @@ class Owner:
     def __str__(self) -> str:
         if not self.pid:
             return "another tune"
-        return f"process {self.pid} (study {self.study})" if self.study else f"process {self.pid}"
+        # Another user of the host can have written that: nothing in it may reach the terminal.
+        study = one_line(self.study, 110)
+        return f"process {self.pid} (study {study})" if study else f"process {self.pid}"
 
 
 def lock_path(environ: Mapping[str, str], hostname: str | None = None) -> Path:
@@ -167,11 +173,19 @@ def _sign(descriptor: int, study: str, database: str) -> None:
 
 def _owner(descriptor: int) -> Owner:
     """Read who holds the lock; a half-written or foreign text gives an unnamed owner."""
+    return parse_owner(os.pread(descriptor, OWNER_BYTES, 0))
+
+
+def parse_owner(note: bytes) -> Owner:
+    """The owner that a note names."""
     try:
-        data = json.loads(os.pread(descriptor, OWNER_BYTES, 0))
-        return Owner(int(data["pid"]), str(data["study"]), str(data["database"]))
-    except (ValueError, KeyError, TypeError):
+        data = json.loads(note)
+        pid, study, database = data["pid"], data["study"], data["database"]
+    except (ValueError, KeyError, TypeError, RecursionError):
         return Owner(0, "")
+    if type(pid) is not int or not 0 < pid < MOST_PID:
+        return Owner(0, "")
+    return Owner(pid, str(study), str(database))
 
 
 def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> bool:

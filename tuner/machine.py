@@ -19,8 +19,10 @@ from tuner.model import Machine
 #: size (4 EiB) is none.
 _NO_MEMORY_LIMIT = 2**62
 
+#: A number as the kernel writes it, of at most 64 bits.
+_NUMBER = re.compile(r"[0-9]{1,20}")
 _CPU_FOLDER = re.compile(r"cpu\d+")
-_GPU_DEVICE = re.compile(r"nvidia(\d+)")
+_GPU_DEVICE = re.compile(r"nvidia(\d{1,9})", re.ASCII)
 
 
 def this_machine(
@@ -74,8 +76,8 @@ def _entries(folder: Path) -> list[str]:
 
 def _count_list(text: str) -> int:
     """How many numbers the kernel's list notation holds: ``0-3,8`` holds five."""
-    ranges = re.findall(r"(\d+)(?:-(\d+))?", text)
-    return sum(int(last or first) - int(first) + 1 for first, last in ranges)
+    ranges = re.findall(r"\b(\d{1,6})(?:-(\d{1,6}))?\b", text, re.ASCII)
+    return sum(max(0, int(last or first) - int(first) + 1) for first, last in ranges)
 
 
 # --- CPUs and memory ---------------------------------------------------------------------
@@ -95,7 +97,7 @@ def _physical_cores(root: Path) -> int:
 
 
 def _total_memory(root: Path) -> int:
-    match = re.search(r"^MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
+    match = re.search(r"^MemTotal:\s*(\d{1,15}) kB", _read(root / "proc/meminfo"), re.MULTILINE)
     return int(match.group(1)) * 1024 if match else 0
 
 
@@ -104,30 +106,32 @@ def _total_memory(root: Path) -> int:
 
 def _quotas(root: Path) -> Iterator[float]:
     """CPUs' worth of time that each cgroup above this process allows; v1 and v2."""
-    for folder in _cgroup_folders(root, ""):
+    for folder in cgroup_folders(root, ""):
         quota, _, period = _read(folder / "cpu.max").partition(" ")
         yield from _quotient(quota, period)
-    for folder in _cgroup_folders(root, "cpu"):
+    for folder in cgroup_folders(root, "cpu"):
         quota, period = (_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
         yield from _quotient(quota, period)
 
 
 def _quotient(quota: str, period: str) -> Iterator[float]:
     """Quota over period; nothing where there is none (``max`` in v2, ``-1`` in v1)."""
-    if quota.isdecimal() and period.isdecimal() and int(quota) > 0 and int(period) > 0:
+    if not (_NUMBER.fullmatch(quota) and _NUMBER.fullmatch(period)):
+        return
+    if int(quota) > 0 and int(period) > 0:
         yield int(quota) / int(period)
 
 
 def _memory_limits(root: Path) -> Iterator[int]:
     """Bytes that each cgroup above this process allows; v1 and v2."""
     for controller, name in (("", "memory.max"), ("memory", "memory.limit_in_bytes")):
-        for folder in _cgroup_folders(root, controller):
+        for folder in cgroup_folders(root, controller):
             text = _read(folder / name)
-            if text.isdecimal() and int(text) < _NO_MEMORY_LIMIT:
+            if _NUMBER.fullmatch(text) and int(text) < _NO_MEMORY_LIMIT:
                 yield int(text)
 
 
-def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
+def cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
     """This process's cgroup and all above it; ``controller`` is empty for v2.
 
     In a container the path may be the host's, of which only the mount's root is to be seen:
@@ -178,7 +182,7 @@ def _driver_gpus(root: Path) -> Iterator[tuple[int, tuple[str, str]]]:
         text = _read(folder / bus / "information")
         fields = dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE))
         minor = fields.get("Device Minor", "")
-        if minor.isdecimal():
+        if _NUMBER.fullmatch(minor):
             yield int(minor), (fields.get("Model", "NVIDIA GPU"), fields.get("GPU UUID", ""))
 
 
@@ -186,7 +190,7 @@ def _visible(found: list[tuple[str, str]], visible: str) -> tuple[str, ...]:
     """Apply ``CUDA_VISIBLE_DEVICES``: as CUDA does, nothing after the first bad entry counts."""
     chosen: list[str] = []
     for entry in (part.strip() for part in visible.split(",")):
-        if entry.isdecimal() and int(entry) < len(found):
+        if _NUMBER.fullmatch(entry) and int(entry) < len(found):
             chosen.append(found[int(entry)][0])
         elif entry.startswith("MIG-") and found:
             chosen.append("MIG device")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,6 +23,10 @@ SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 #: Library names (prefixes) whose pool is a BLAS: the other pools are OpenMP runtimes.
 BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libblas", "libmkl_rt", "libblis")
+
+
+#: A rank or a size; a variable of a longer number says something else.
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def probe_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
@@ -115,9 +120,10 @@ class Watcher:
         data = _read(f"{self._proc}/{pid}/stat")
         # The command's name stands in parentheses and may itself hold spaces and parentheses.
         fields = data.rpartition(b")")[2].split()
-        if len(fields) < 20:
+        try:
+            return _Stat(started=int(fields[19]), threads=int(fields[17]))
+        except (IndexError, ValueError):  # gone, or no line of this form
             return None
-        return _Stat(started=int(fields[19]), threads=int(fields[17]))
 
     def _identity(self, pid: int, started: int) -> tuple[int, int | None] | None:
         """The rank and world size in a process's environment; None for the launcher's own.
@@ -154,13 +160,19 @@ def read_reports(folder: Path) -> dict[int, dict[str, Any]]:
     """The probe's reports by rank; what is missing or is not such a report is passed over."""
     reports: dict[int, dict[str, Any]] = {}
     for path in sorted(folder.glob("rank-*.json")):
-        try:
-            report = json.loads(_read(str(path)))
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(report, dict) and (rank := _count(report.get("rank"))) is not None:
-            reports[rank] = report
+        report = parse_report(_read(str(path)))
+        if report is not None:
+            reports[report["rank"]] = report
     return reports
+
+
+def parse_report(data: bytes) -> dict[str, Any] | None:
+    """One rank's report; ``None`` for what is not such a report."""
+    try:
+        report = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return report if isinstance(report, dict) and _count(report.get("rank")) is not None else None
 
 
 def _view(
@@ -239,7 +251,7 @@ def _variables(environ: bytes) -> dict[str, str]:
 
 def _first_number(environ: Mapping[str, str], names: Iterable[str]) -> int | None:
     values = (environ.get(name, "") for name in names)
-    return next((int(value) for value in values if value.isascii() and value.isdigit()), None)
+    return next((int(value) for value in values if _NUMBER.fullmatch(value)), None)
 
 
 def _count(value: Any) -> int | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tuner.demand import usable_cores
-from tuner.errors import UsageError, suggestion
+from tuner.errors import UsageError, shown, suggestion
 from tuner.knobs import ROLES
 from tuner.model import (
     UNSET,
@@ -28,12 +28,18 @@ from tuner.model import (
 #: More values than any study could try: a slip of the pen (``1..1000000``).
 MAX_VALUES = 10_000
 
-_INT = re.compile(r"[+-]?\d+")
+#: The largest whole number of a knob: a float, as the search and Optuna use, still holds it.
+MAX_INT = 10**15 - 1
+
+_INT = re.compile(r"[+-]?[0-9]{1,15}")
 _HOW = "Write a range such as 1..16, or a list such as 1,2,4 or naive,flat."
 
 
 def parse_value(text: str) -> Value:
-    """One value as written: an integer where it reads as one, else the text itself."""
+    """One value as written: an integer where it reads as one, else the text itself.
+
+    What has more than 15 digits is a name like any other: it reaches the program as it is.
+    """
     text = text.strip()
     return int(text) if _INT.fullmatch(text) else text
 
@@ -65,7 +71,10 @@ def _parse_range(text: str, where: str) -> Domain:
         if not end:
             raise UsageError(f"{where}: {text!r} has no {name} end.", _HOW)
     if not _INT.fullmatch(low) or not (_INT.fullmatch(high) or high == "cores"):
-        raise UsageError(f"{where}: the ends of {text!r} are not whole numbers.", _HOW)
+        message = f"{where}: the ends of {shown(text)} are not whole numbers"
+        if low.lstrip("+-").isdecimal() and high.lstrip("+-").isdecimal():
+            message += " of up to 15 digits"
+        raise UsageError(f"{message}.", _HOW)
     return check_domain(IntRange(int(low), high if high == "cores" else int(high)), where=where)
 
 

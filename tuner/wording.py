@@ -13,6 +13,7 @@ from tuner.model import (
     Failed,
     Knob,
     LauncherInfo,
+    Load,
     Setting,
     Stopped,
     Value,
@@ -24,6 +25,12 @@ LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
 #: The letters of a value that a table still shows in full.
 LONGEST_VALUE = 60
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """Foreign text in a line: no end of it, no escape; a long one is cut."""
+    cut = text if len(text) <= most else text[: most - 1] + "…"
+    return "".join(letter if letter.isprintable() else "?" for letter in cut)
 
 
 def seconds(value_s: float) -> str:
@@ -99,6 +106,16 @@ def _is_projected(found: Stopped) -> bool:
 def times(ratio: float | None) -> str:
     """A speed-up in a table: ``2.31x``; empty where there is none."""
     return "" if ratio is None else f"{ratio:.2f}x"
+
+
+def cores(used: float, of: int) -> str:
+    """CPU that was used, on average: ``0.8 of 2 cores``."""
+    return f"{used:.2g} of {count(of, 'core')}"
+
+
+def most_of_it(load: Load) -> str:
+    """Who above all, to stand behind how much: ``, above all pid 6263 (python)``."""
+    return f", above all {load.busiest}" if load.busiest else ""
 
 
 def capped(cap: Cap) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from tuner import process
 from tuner.errors import UsageError
 from tuner.launchers.registry import launchers
 from tuner.model import LauncherInfo
+from tuner.wording import one_line
 
 #: Names the mpirun to take, where no option does.
 VARIABLE = "TUNE_MPIRUN"
@@ -63,7 +65,7 @@ def find(
 
 def _refuse_srun(environ: Mapping[str, str]) -> None:
     step = environ.get("SLURM_STEP_ID", "")
-    if step.isdigit() and int(step) < _SPECIAL_STEPS:
+    if re.fullmatch(r"[0-9]{1,10}", step) and int(step) < _SPECIAL_STEPS:
         raise UsageError(
             f"this is a step of srun (SLURM_STEP_ID={step}), in which mpirun hangs",
             "start tune from sbatch or salloc, without srun before it",
@@ -122,7 +124,7 @@ def _ask_version(path: Path, environ: Mapping[str, str]) -> str:
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "(nothing)"
+    return one_line(lines[-1]) if lines else "(nothing)"
 
 
 def _library(mpirun: Path, patterns: Sequence[str]) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tuner.launchers.words import binding, mpi4py_environment
 from tuner.model import LauncherInfo, Value
+from tuner.wording import one_line
 
 _BINDINGS = {"none": "none", "core": "core", "socket": "socket", "numa": "numa"}
 
@@ -20,7 +21,7 @@ class MPICH:
         """From ``HYDRA build details:`` and its line ``Version: 5.0.2``, or Intel's banner."""
         found = re.search(r"HYDRA build details:\s+Version:\s+(\S+)", text)
         found = found or re.search(r"Intel\(R\) MPI Library.*Version (\S+)", text)
-        return found.group(1) if found else None
+        return one_line(found.group(1), 60) if found else None
 
     def inherited(self, environ: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
         """Nothing: Hydra gets no flag from us that a variable could set."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from tuner.launchers.words import binding, mpi4py_environment
 from tuner.model import LauncherInfo, Value
+from tuner.wording import one_line
 
 #: Ranks share cores here more often than not; Open MPI refuses that unless told.
 _BINDINGS = {
@@ -30,7 +31,7 @@ class OpenMPI:
     def version(self, text: str) -> str | None:
         """From ``mpirun (Open MPI) 5.0.11``; Debian's says ``mpirun.openmpi (OpenRTE) 4.1.4``."""
         found = re.search(r"\((?:Open MPI|OpenRTE)\) (\S+)", text)
-        return found.group(1) if found else None
+        return one_line(found.group(1), 60) if found else None
 
     def inherited(self, environ: Mapping[str, str]) -> tuple[str, ...]:
         """The user's ``OMPI_MCA_btl``, which our own choice of components would override."""

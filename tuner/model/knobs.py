@@ -106,8 +106,20 @@ class Setting:
 
     @classmethod
     def from_json(cls, text: str) -> Setting:
-        """The inverse of :meth:`to_json`."""
-        return cls.of(json.loads(text))
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            ValueError: The text is no setting.
+        """
+        try:
+            values = json.loads(text)
+        except RecursionError as error:
+            raise ValueError("nested too deeply for a setting") from error
+        if not isinstance(values, dict):
+            raise ValueError(f"{text[:80]!r} is no setting")
+        if not all(isinstance(value, int | str) for value in values.values()):
+            raise ValueError(f"{text[:80]!r} has a value of another kind")
+        return cls.of(values)
 
     def __str__(self) -> str:
         if self.is_baseline:

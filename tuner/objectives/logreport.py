@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuner.errors import UsageError
+from tuner.errors import UsageError, shown
 from tuner.model import Failed, FailureKind, Finished, JsonDict, ObjectiveSpec, Progress
 from tuner.objectives.formats import BadLogError, parse
 
@@ -29,6 +29,12 @@ PAUSE_S = 0.025
 
 #: No LogReport comes near this size, bytes.
 MOST_BYTES = 64 << 20
+
+#: Iterations that a database holds and a float tells apart.
+MOST_ITERATIONS = 2**53
+
+#: The largest figure, and one over it the smallest above 0: their ratios and squares are numbers.
+MOST = 1e30
 
 
 def check(entries: Sequence[JsonDict], key: str = CLOCK) -> tuple[list[Progress], float]:
@@ -71,8 +77,8 @@ def epochs(entries: Sequence[JsonDict]) -> float | None:
 
 def _progress(entry: JsonDict, where: str) -> Progress:
     iteration = entry.get("iteration")
-    if type(iteration) is not int or iteration < 0:
-        found = f"iteration {iteration!r}" if "iteration" in entry else "no iteration"
+    if type(iteration) is not int or not 0 <= iteration <= MOST_ITERATIONS:
+        found = f"iteration {shown(iteration)}" if "iteration" in entry else "no iteration"
         raise BadLogError(f"has {found} in {where}")
     return Progress(iteration, _number(entry, CLOCK, where))
 
@@ -82,12 +88,12 @@ def _number(entry: JsonDict, key: str, where: str) -> float:
         raise BadLogError(f"has no {key} in {where}")
     value = entry[key]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadLogError(f"has {key} {value!r:.80} in {where}, which is not a number")
+        raise BadLogError(f"has {key} {shown(value)} in {where}, which is not a number")
     try:
         value = float(value)
     except OverflowError:
         value = math.inf
-    if not math.isfinite(value) or value < 0:
+    if value != 0 and not 1 / MOST <= value <= MOST:
         raise BadLogError(f"has {key} {value} in {where}")
     return value
 

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tuner.errors import UsageError, suggestion
+from tuner.errors import UsageError, shown, suggestion
 from tuner.model import Setting, Value
+from tuner.space import MAX_INT
 
 #: One value a knob, in the surface's order.
 Key = tuple[Value, ...]
 
 RUN_COLUMNS = ("startup_s", "first_iteration_s", "elapsed_s")
+#: The longest launch, s, some 30,000 years; one over it is the shortest.
+MOST_S = 1e12
 _KEYS = ("name", "ranks", "iterations", "machine", "knobs", "default", "points")
 
 
@@ -89,10 +92,21 @@ def load(path: Path) -> Surface:
         UsageError: It cannot be read or is no surface; the message names the place.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", "name a surface file") from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    return parse(data, path)
+
+
+def parse(data: bytes, path: Path) -> Surface:
+    """The surface in the content of a file.
+
+    Raises:
+        UsageError: It is no surface; the message names the place in ``path``.
+    """
+    try:
+        document = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no JSON: {error}", "name a surface file") from error
     return _Reader(path).surface(document)
 
@@ -201,7 +215,9 @@ class _Reader:
         key = tuple(self._value(self._member(setting, k, where), f"{where}.{k}") for k in knobs)
         for (name, values), chosen in zip(knobs.items(), key, strict=True):
             if chosen not in values:
-                raise self.wrong(f"{where}.{name}", f"{chosen!r} is not among the knob's values")
+                raise self.wrong(
+                    f"{where}.{name}", f"{shown(chosen)} is not among the knob's values"
+                )
         return key
 
     def _member(self, owner: dict[str, Any], key: str, where: str) -> Any:
@@ -225,19 +241,17 @@ class _Reader:
         return value
 
     def _value(self, value: Any, where: str) -> Value:
-        if isinstance(value, bool) or not isinstance(value, int | str):
-            raise self.wrong(where, "must be a whole number or a text")
-        return value
+        if isinstance(value, str) or (type(value) is int and abs(value) <= MAX_INT):
+            return value
+        raise self.wrong(where, "must be a whole number of up to 15 digits, or a text")
 
     def _count(self, value: Any, where: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self.wrong(where, f"must be a whole number above 0, not {value!r}")
+            raise self.wrong(where, f"must be a whole number above 0, not {shown(value)}")
         return value
 
     def _time(self, value: Any, where: str, *, positive: bool = False) -> float:
-        number = math.nan
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            number = float(value)
-        if not math.isfinite(number) or number < 0 or (positive and number == 0):
-            raise self.wrong(where, f"must be seconds, not {value!r}")
-        return number
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not (1 / MOST_S if positive else 0) <= value <= MOST_S:
+            raise self.wrong(where, f"must be seconds, not {shown(value)}")
+        return float(value)

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from tuner.demand import OVERSUBSCRIPTION
-from tuner.errors import UsageError
+from tuner.errors import UsageError, shown
 from tuner.knobs import ROLES
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ DEFAULT_TRIALS = 50
 DEFAULT_WARM_UPS = 1
 DEFAULT_UNTIL = 0.01
 DEFAULT_PRECISION = 0.02
+#: More ranks, trials or warm-ups than anybody has.
+MOST_WHOLE = 10**9
 #: The largest seed that NumPy's generators take.
 MAX_SEED = 2**32 - 1
 
@@ -91,9 +93,13 @@ def whole(
         UsageError: It is smaller, or larger than ``high``.
     """
     value = first(typed, filed, default)
-    if value < low or (high is not None and value > high):
-        bounds = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise UsageError(f"{option} {value}: must be {bounds}.", f"For example {option} {low}.")
+    most = MOST_WHOLE if high is None else high
+    if not low <= value <= most:
+        one_end = high is None and value < low
+        bounds = f"at least {low}" if one_end else f"between {low} and {most}"
+        raise UsageError(
+            f"{option} {shown(value)}: must be {bounds}.", f"For example {option} {low}."
+        )
     return value
 
 

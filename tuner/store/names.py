@@ -14,8 +14,11 @@ def names(storage: str | None, environ: Mapping[str, str]) -> list[str]:
     Nothing is raised: there is no place for a message in the middle of a completion.
     """
     text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
-    path = Path(text.removeprefix("sqlite:///")).expanduser()
-    if "://" in str(path) or not path.is_file():
+    try:
+        path = Path(text.removeprefix("sqlite:///")).expanduser()
+        if "://" in str(path) or not path.is_file():
+            return []
+    except (OSError, RuntimeError, ValueError):  # too long, an unknown ~user, a NUL
         return []
     import sqlite3
 

@@ -24,6 +24,7 @@ __all__ = [
     "build_spec",
     "find_study_file",
     "load",
+    "parse",
     "shipped_studies",
     "template",
 ]
@@ -75,18 +76,30 @@ def load(path: Path) -> StudyFile:
             of them, each with its place.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = path.read_bytes()
     except OSError as error:
         raise UsageError(
             f"The study file {path} cannot be read: {error.strerror}.",
             "`tune init` writes a new one.",
         ) from error
+    return parse(data, str(path))
+
+
+def parse(data: bytes, place: str) -> StudyFile:
+    """The study that the content of a file describes; errors name the ``place``.
+
+    Raises:
+        UsageError: As :func:`load`.
+    """
+    try:
+        document = tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not a text in UTF-8.", "Save it as UTF-8.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: not TOML: {error}.", "`tune init` shows the format.") from error
-    mistakes, model = check(data)
+        raise UsageError(f"{place}: not a text in UTF-8.", "Save it as UTF-8.") from error
+    except (ValueError, RecursionError) as error:
+        fault = error if isinstance(error, tomllib.TOMLDecodeError) else "too long or too deep"
+        raise UsageError(f"{place}: not TOML: {fault}.", "`tune init` shows the format.") from error
+    mistakes, model = check(document)
     if model is None or mistakes:
-        head = f"{path} has a mistake:" if len(mistakes) == 1 else f"{path} has mistakes:"
+        head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
         raise UsageError("\n".join([head, *mistakes]), "`tune init` shows the format.")
     return model

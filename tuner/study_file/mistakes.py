@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from tuner import knobs as table
 from tuner import space
 from tuner.command import RESERVED, knobs_in
-from tuner.errors import UsageError, nearest, suggestion
+from tuner.errors import UsageError, nearest, shown, suggestion
 from tuner.model import Choice, ObjectiveSpec
 from tuner.objectives import objective_for
 from tuner.study_file.schema import KnobEntry, ObjectiveEntry, StudyFile, words
@@ -58,20 +58,23 @@ def _in_words(error: ErrorDetails) -> str:
     place = ".".join(str(part) for part in error["loc"])
     given = error["input"]
     kind = error["type"]
+    bound = error.get("ctx", {})
     if kind == "extra_forbidden":
         keys = _KEYS[str(error["loc"][0]) if len(error["loc"]) > 1 else ""]
         return f"{place}: unknown key. {suggestion(str(error['loc'][-1]), keys)}"
     texts = {
-        "int_type": f"must be a whole number, is {given!r}",
-        "bool_type": f"must be true or false, is {given!r}",
-        "string_type": f"must be a string, is {given!r}",
+        "int_type": f"must be a whole number, is {shown(given)}",
+        "bool_type": f"must be true or false, is {shown(given)}",
+        "string_type": f"must be a string, is {shown(given)}",
         "string_too_short": "must not be empty",
-        "dict_type": f"must be a table, is {given!r}",
-        "model_type": f"must be a table, is {given!r}",
-        "greater_than_equal": f"must be at least {error.get('ctx', {}).get('ge')}, is {given!r}",
-        "less_than": f"must be below {error.get('ctx', {}).get('lt')}, is {given!r}",
+        "dict_type": f"must be a table, is {shown(given)}",
+        "model_type": f"must be a table, is {shown(given)}",
+        "greater_than_equal": f"must be at least {bound.get('ge')}, is {shown(given)}",
+        "less_than": f"must be below {bound.get('lt')}, is {shown(given)}",
     }
-    other = str(error["msg"]) if repr(given) in error["msg"] else f"{error['msg']}, is {given!r}"
+    named = given if isinstance(given, str) else None  # the message may hold it already
+    says = named is not None and repr(named) in error["msg"]
+    other = str(error["msg"]) if says else f"{error['msg']}, is {shown(given)}"
     return f"{place}: {texts.get(kind, other)}."
 
 

@@ -6,7 +6,6 @@ What a value is (a word, a time, a list) is checked here; what it means for a kn
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from typing import Annotated, Any
@@ -19,6 +18,9 @@ from tuner import space
 from tuner.errors import UsageError
 from tuner.model import Choice, Domain, Env, Flag, Knob, LauncherOption, Value
 from tuner.units import parse_share, parse_time_s
+
+#: More than any figure that is asked for; a longer integer may be no float.
+MOST = 1e15
 
 # --- kinds of values -----------------------------------------------------------------------
 
@@ -46,9 +48,13 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 def _value(value: object) -> Value:
-    if isinstance(value, (int, str)) and not isinstance(value, bool):
+    if isinstance(value, str):
         return value
-    raise PydanticCustomError("value", "must be a whole number or a string")
+    if type(value) is not int:
+        raise PydanticCustomError("value", "must be a whole number or a string")
+    if abs(value) > space.MAX_INT:
+        raise PydanticCustomError("value", "must be a whole number of up to 15 digits, or a string")
+    return value
 
 
 def _values(value: object) -> tuple[Value, ...]:
@@ -77,7 +83,7 @@ def _share(value: object) -> float:
 
 def _number(value: object) -> float:
     """A finite number of at least 1."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < math.inf:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value <= MOST:
         return float(value)
     raise PydanticCustomError("number", "must be a number of at least 1")
 

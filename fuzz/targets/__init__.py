@@ -1,0 +1,12 @@
+"""Every target by name."""
+
+from __future__ import annotations
+
+from fuzz.target import Target
+from fuzz.targets import asked, host, launched, logs, shown, stored, typed
+
+TARGETS: dict[str, Target] = {
+    target.name: target
+    for module in (logs, asked, typed, launched, host, stored, shown)
+    for target in module.TARGETS
+}
