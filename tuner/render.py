@@ -14,16 +14,6 @@ from tuner.supervisor import MARKER
 #: rank to one core, and the thread counts under test would have no effect.
 LAUNCHER_DEFAULTS: Mapping[str, Value] = {"bind_to": "none"}
 
-#: Of the environment only what bears on speed is recorded …
-RECORDED_PREFIXES = (
-    "OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_", "MKL_", "BLIS_", "NUMEXPR_", "OPENCV_",
-    "OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "MPICH_", "HYDRA_", "UCX_", "FI_", "I_MPI_",
-    "NCCL_", "CUDA_", "CUPY_", "CHAINER_", "CHAINERMN_", "MALLOC_",
-)  # fmt: skip
-RECORDED_NAMES = ("LD_PRELOAD", "MPI4PY_LIBMPI")
-#: … and of that nothing whose name hints at a secret.
-SECRETIVE = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "KEY", "CREDENTIAL")
-
 
 def launch(
     spec: StudySpec,
@@ -157,16 +147,6 @@ def _unplaced(
 
 def _texts(setting: Setting) -> dict[str, str]:
     return {name: str(value) for name, value in setting.items}
-
-
-def recorded_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What may be kept of an environment: an allowlist of names, nothing like a secret."""
-    return {
-        name: environ[name]
-        for name in sorted(environ)
-        if (name.startswith(RECORDED_PREFIXES) or name in RECORDED_NAMES)
-        and not any(word in name.upper() for word in SECRETIVE)
-    }
 
 
 def inherited(environ: Mapping[str, str], knobs: Sequence[Knob]) -> dict[str, str]:

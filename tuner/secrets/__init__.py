@@ -4,6 +4,7 @@ A secret is known by the name it goes by, by its shape, or as the value of such 
 this environment. Programs get the real values; what is stored, exported or said has ``***``.
 """
 
+from tuner.secrets.environment import recorded_environment
 from tuner.secrets.files import make_folder
 from tuner.secrets.hider import Hider, kept_record, kept_spec
 from tuner.secrets.names import is_secret, is_secret_variable
@@ -18,4 +19,5 @@ __all__ = [
     "kept_record",
     "kept_spec",
     "make_folder",
+    "recorded_environment",
 ]

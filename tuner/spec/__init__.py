@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuner import command as templates
-from tuner import render, space
+from tuner import space
 from tuner.machine import this_machine
 from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec
+from tuner.secrets import recorded_environment
 from tuner.spec import checks, naming, program, selection
 from tuner.spec.limits import first, limits, whole
 
@@ -120,7 +121,7 @@ def build_spec(
         source=source,
         folder=program.folder_of(template, job, cwd),
         interpreter=sys.executable if "python" in used else "",
-        environment=tuple(render.recorded_environment(environ).items()),
+        environment=tuple(recorded_environment(environ).items()),
         **figures,
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from tuner import render, stats
-from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
+from tuner.errors import LimitReachedError, NothingMeasuredError
 from tuner.model import (
     Failed,
     FailureKind,
@@ -25,18 +25,19 @@ from tuner.model import (
     StudyState,
 )
 from tuner.racing import Judge
-from tuner.secrets import kept_record
-from tuner.store.failures import from_os_error
+from tuner.secrets import kept_record, recorded_environment
+from tuner.store.failures import disk_full, from_os_error
 from tuner.store.rows import now
 from tuner.study import outputs
 from tuner.study.course import Course, Step, Stop
+from tuner.study.disturbance import Quietness
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, first_failure, inherited_note, summary
+from tuner.study.keeping import Keeper, is_lost, require_hope
 from tuner.study.plan import GIVE_UP_AFTER, Plan, all_over_the_limit
 
 if TYPE_CHECKING:
     from tuner.store import Store
-    from tuner.study.projection import Projection
 
 
 class TrialRunner(Protocol):
@@ -65,14 +66,16 @@ class Session:
 
     plan: Plan
     store: Store
-    projection: Projection
+    keeper: Keeper
     folder: Path
     run: TrialRunner
     emit: Callable[[Event], None]
     cancelled: Callable[[], bool]
     course: Course
+    quietness: Quietness = field(default_factory=Quietness)
     clock: Callable[[], float] = time.monotonic
     _said: set[str] = field(default_factory=set)
+    _asked: bool = False  # to end at once, by a second signal
 
     @property
     def spec(self) -> StudySpec:
@@ -131,13 +134,26 @@ class Session:
     # --- one launch ------------------------------------------------------------------
 
     def _launch(self, step: Step) -> None:
-        if self.cancelled():
-            raise Cancelled
+        """Launch until something comes of it: what was ended from outside is made again."""
+        lost: list[LaunchRecord] = []
+        while not lost or is_lost(lost[-1]):
+            require_hope(lost)
+            if self.cancelled():
+                raise Cancelled
+            record = self._once(step)
+            if stats.was_interrupted(record) and (self._asked or self.cancelled()):
+                raise Cancelled
+            _require_space(record)
+            lost.append(record)
+
+    def _once(self, step: Step) -> LaunchRecord:
         number = max((record.number for record in self.plan.records), default=0) + 1
         record = self._run(number, step)
-        self._report(*self._save(record))
-        if stats.was_interrupted(record):
-            raise Cancelled
+        try:
+            return self._keep(record)
+        except KeyboardInterrupt:  # asked twice: once more, whatever was written of it so far
+            self.keeper.record(record)
+            raise
 
     def _run(self, number: int, step: Step) -> LaunchRecord:
         purpose, setting = step.purpose, step.setting
@@ -146,6 +162,7 @@ class Session:
         self.emit(LaunchStarted(number, purpose, setting, trial, self.plan.most_trials))
         cwd = Path(self.spec.folder or Path.cwd())
         launch = render.launch(self.spec, setting, folder, environ=os.environ, cwd=cwd)
+        self.keeper.make_room(folder)
         started_at = now()
         outcome = self._outcome(number, launch, step)
         record = LaunchRecord(
@@ -153,12 +170,15 @@ class Session:
             purpose=purpose,
             setting=setting,
             argv=launch.argv,
-            env=render.recorded_environment(os.environ),
+            env=recorded_environment(os.environ),
             folder=str(folder),
             started_at=started_at,
             outcome=outcome,
             machine=self.spec.machine,
         )
+        record, note = self.quietness.judged(record, self.spec, self.plan.records)
+        if note:
+            self.emit(Note(note))
         # Before anybody hears of it: the database, Optuna, the terminal.
         return kept_record(record, os.environ)
 
@@ -175,6 +195,7 @@ class Session:
                 judge=step.judge,
             )
         except KeyboardInterrupt:  # asked twice; the runner has ended the trial
+            self._asked = True
             failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
             return Outcome(failed, wall_s=self.clock() - started_s, exit_code=None)
         except OSError as error:
@@ -184,26 +205,17 @@ class Session:
                 "Choose another place with --outputs FOLDER.",
             ) from error
 
-    def _save(self, record: LaunchRecord) -> tuple[LaunchRecord, Result]:
-        """Commit the launch; only then does Optuna, or anybody else, hear of it."""
-        plan = replace(self.plan, records=(*self.plan.records, record))
+    def _keep(self, record: LaunchRecord) -> LaunchRecord:
+        """Keep the launch; only then does anybody hear of it."""
+        recorded = self.keeper.record(record)
+        before, plan = self.plan, replace(self.plan, records=(*self.plan.records, record))
         best = self.course.best(plan)
         found = build(plan, self.store.url, StudyState.RUNNING, "", best)
-        try:
-            self.store.add(self.spec.name, record, summary(found))
-        except TunerError as error:
-            value = stats.estimate_s(record.outcome.samples)
-            if value is not None:
-                error.hint += f" Not saved: launch {record.number} ({record.setting}), {value:g} s."
-            raise
-        before, self.plan = self.plan, plan
-        if _is_longer(before, plan):
-            self.emit(Note(f"launch {record.number} is the longest: shorter ones stopped early"))
-            self.plan = replace(plan, records=self.projection.reconcile(plan))
-        else:
-            told = self.projection.tell(plan, plan.records[-1])
-            self.plan = replace(plan, records=(*plan.records[:-1], told))
-        return self.plan.records[-1], found
+        self.keeper.add(record, summary(found), recorded=recorded)
+        self.plan = plan
+        self.plan = self.keeper.tell(before, plan)
+        self._report(self.plan.records[-1], found)
+        return record
 
     def _report(self, record: LaunchRecord, found: Result) -> None:
         measurement = None
@@ -245,7 +257,12 @@ class Session:
         )
 
 
-def _is_longer(before: Plan, after: Plan) -> bool:
-    """True where the last launch shows that the full length is not what it seemed to be."""
-    seemed = before.expected_iterations()
-    return seemed is not None and seemed != after.expected_iterations()
+def _require_space(record: LaunchRecord) -> None:
+    """End the study where a launch found the disk full: the next one would too.
+
+    Raises:
+        TunerError: It did.
+    """
+    ending = record.outcome.ending
+    if isinstance(ending, Failed) and ending.kind is FailureKind.DISK_FULL:
+        raise disk_full(record.folder)
