@@ -12,8 +12,9 @@ from typing import Any
 
 from fuzz.target import Target
 from fuzz.texts import Texts
-from tuner import lock, machine, observe, supervisor
+from tuner import lock, machine, observe
 from tuner.store import codec, filesystem
+from tuner.supervisor import litter, table
 
 _STAT = b" R 1 4711 4711 0 -1 4194304 100 0 0 0 5 3 0 0 20 0 7 0 123456 1000 200 184467 1 1 0 0 0"
 
@@ -33,13 +34,13 @@ def _instead(module: ModuleType, **functions: Any) -> Iterator[None]:
 
 def stat(data: bytes) -> None:
     """``/proc/PID/stat``: a program may have any name; any other line is no process."""
-    with _instead(supervisor, _read=lambda _: data), _instead(observe, _read=lambda _: data):
-        supervisor.look_up(1)
+    with _instead(table, read=lambda _: data), _instead(observe, _read=lambda _: data):
+        table.look_up(1)
         observe.Watcher(Path("/none"), Path("/none"))._stat(1)
     name = data[:15].replace(b"\0", b"")
     line = b"4711 (" + name + b")" + _STAT
-    with _instead(supervisor, _read=lambda _: line), _instead(observe, _read=lambda _: line):
-        found = supervisor.look_up(4711)
+    with _instead(table, read=lambda _: line), _instead(observe, _read=lambda _: line):
+        found = table.look_up(4711)
         assert found is not None
         assert (found.parent, found.start, found.dead) == (1, 123456, False), line
         seen = observe.Watcher(Path("/none"), Path("/none"))._stat(4711)
@@ -57,13 +58,13 @@ def maps(data: bytes) -> None:
     """``/proc/PID/maps``: only the MPI's own files are ever named for removal."""
     escaped = data.replace(b"\0", b"").replace(b"\n", b"\\012")  # as the kernel does
     line = b"7f0-7f1 rw-s 00000000 00:1a 1234 " + escaped + b"\n"
-    with _instead(supervisor, _read=lambda _: line, processes=lambda: [_CHILD]):
-        for path, inode in supervisor.shared_segments(1):
+    with _instead(litter, read=lambda _: line):
+        for path, inode in litter.segments_of([_CHILD]):
             assert Path(os.fsdecode(path)).parent == Path("/dev/shm"), path
             assert inode == 1234, inode
 
 
-_CHILD = supervisor.Process(2, 5, 1, False)
+_CHILD = table.Process(2, 5, 1)
 _MAPS = Texts(
     [
         b"/dev/shm/sm_segment.node1.0.a.0",

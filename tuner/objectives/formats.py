@@ -7,6 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tuner.model import JsonDict
+from tuner.wording import one_line
+
+#: Of what a parser says of a log so many letters are a reason: it quotes the log.
+LONGEST_FAULT = 400
 
 #: What ``yaml.safe_load`` raises beside YAMLError, for tagged scalars that are malformed.
 _YAML_QUIRKS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
@@ -66,6 +70,8 @@ def _yaml(text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise BadLogError(f"is truncated or not YAML: {' '.join(str(error).split())}") from None
+        fault = one_line(" ".join(str(error).split()), LONGEST_FAULT)
+        raise BadLogError(f"is truncated or not YAML: {fault}") from None
     except _YAML_QUIRKS as error:
-        raise BadLogError(f"is not a LogReport: {type(error).__name__}: {error}") from None
+        fault = one_line(f"{type(error).__name__}: {error}", LONGEST_FAULT)
+        raise BadLogError(f"is not a LogReport: {fault}") from None

@@ -81,7 +81,8 @@ def display_url(url: str) -> str:
     plain = parsed.drivername.startswith("sqlite") and not (parsed.host or parsed.username)
     if plain and parsed.database:
         return parsed.database
-    if "@" in f"{parsed.host}{parsed.database}" or "#" in url or plain:
+    misread = url.count("@") != (parsed.username is not None)  # one stands in the password
+    if misread or "#" in url or plain:
         return _without_guesses(url)
     hidden = {key: HIDDEN for key in parsed.query if key.lower() not in _OPEN}
     return parsed.update_query_dict(hidden).render_as_string(hide_password=True)
