@@ -15,10 +15,14 @@ PACKAGE = ROOT / "tuner"
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins"}),
-    frozenset({"break_even", "confirm", "knobs", "machine", "pace", "racing", "stats"}),
-    frozenset({"claims", "demand", "secrets", "supervisor", "units", "wording"}),
+    frozenset({"break_even", "confirm", "drift", "knobs", "machine", "pace", "racing", "stats"}),
+    frozenset({"plausible", "stall", "tracing"}),
+    frozenset(
+        {"claims", "demand", "neighbours", "quiet", "secrets", "supervisor", "units", "wording"}
+    ),
     frozenset({"command", "space", "pooling", "search"}),
     frozenset({"process", "launchers", "objectives", "observe", "effects", "crash"}),
+    frozenset({"activity", "stacks"}),
     frozenset({"render"}),
     frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),
     frozenset({"study"}),

@@ -150,7 +150,7 @@ class Load:
     """What else the host did while a launch ran.
 
     ``others_cores`` is the CPU that processes outside of the trial used, in cores, on average;
-    ``busiest`` names the greatest of them (``pid 6263 (python)``), empty where none was.
+    ``busiest`` names the greatest of them (``pid 6263 (python, user bob)``), empty where none was.
     ``throttled_s`` is how long a cgroup's quota held CPUs back; ``hot`` says that a CPU was
     slowed down for its temperature; ``swapped_bytes`` went to or came from the swap.
     """

@@ -1,0 +1,130 @@
+"""How steady the machine was while a study measured, from its launches alone. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from tuner import drift, stats, wording
+from tuner.model import Finished, LaunchRecord, Load, Purpose, Setting
+from tuner.quiet import QUIET_CORES
+from tuner.study.disturbance import LEAST_SHARE, REMEASURED
+from tuner.study.plan import Plan
+
+#: After a longer pause than this the machine may be another one.
+PAUSE = timedelta(minutes=10)
+
+#: Launches that were not chosen by a time of their own setting.
+_UNCHOSEN = frozenset({Purpose.CONFIRM, Purpose.RECORD})
+
+
+def notes(plan: Plan) -> list[str]:
+    """What a reader of the result must know of the machine; empty where it was quiet."""
+    found = (_set_aside(plan), _remeasured(plan), _loaded(plan), _drifted(plan), _moved(plan))
+    return [note for note in found if note]
+
+
+def set_aside(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
+    """The launches that something from outside spoiled."""
+    return [r for r in records if r.outcome.disturbed not in {"", REMEASURED}]
+
+
+def _set_aside(plan: Plan) -> str:
+    spoiled = set_aside(plan.records)
+    if not spoiled:
+        return ""
+    were = "launch was" if len(spoiled) == 1 else "launches were"
+    last = spoiled[-1]
+    lead = "" if len(spoiled) == 1 else "the last one, "
+    return (
+        f"{len(spoiled)} {were} set aside, as this machine was not quiet ({lead}number"
+        f" {last.number}: {last.outcome.disturbed})"
+    )
+
+
+def _remeasured(plan: Plan) -> str:
+    number = sum(record.outcome.disturbed == REMEASURED for record in plan.records)
+    launches = wording.count(number, "earlier launch", "earlier launches")
+    return f"{launches} not counted: --remeasure" if number else ""
+
+
+def _loaded(plan: Plan) -> str:
+    """What others did during the launches that count."""
+    loads = [r.outcome.load for r in stats.counted(plan.records) if r.outcome.load is not None]
+    if not loads:
+        return ""
+    cpus = plan.spec.machine.affinity_cpus
+    said = []
+    usual = statistics.median(load.others_cores for load in loads)
+    if usual >= max(QUIET_CORES, LEAST_SHARE * cpus):
+        worst = max(loads, key=lambda load: load.others_cores)
+        used = wording.cores(usual, cpus)
+        said.append(f"other processes used {used} during a launch{wording.most_of_it(worst)}")
+    hot = sum(load.hot for load in loads)
+    if hot:
+        launches = wording.count(hot, "launch", "launches")
+        said.append(f"CPUs were slowed down for their temperature in {launches}")
+    if any(_swapped(load) for load in loads):
+        said.append("memory was swapped")
+    return f"this machine was not quiet: {'; '.join(said)}" if said else ""
+
+
+def _swapped(load: Load) -> bool:
+    return load.swapped_bytes > 0
+
+
+def _drifted(plan: Plan) -> str:
+    groups: dict[Setting, list[tuple[float, float]]] = {}
+    first = next((r for r in plan.valid if r.purpose is Purpose.BASELINE), None)
+    in_turn = [r for r in plan.confirming if r.purpose in _UNCHOSEN]
+    recorded = [r for r in plan.valid if r.purpose is Purpose.RECORD]
+    for record in (*([first] if first else []), *in_turn, *recorded):
+        ending = record.outcome.ending
+        if isinstance(ending, Finished) and ending.elapsed_s > 0:
+            setting = plan.pooling.canonical(record.setting)
+            groups.setdefault(setting, []).append((record.number, ending.elapsed_s))
+    change = drift.drift(list(groups.values()))
+    if change is None:
+        return ""
+    return (
+        f"the machine drifted: the same setting took {_changed(change.ratio)} at the end than"
+        f" at the start ({wording.count(change.launches, 'launch', 'launches')} compared)"
+    )
+
+
+def _moved(plan: Plan) -> str:
+    """What a long pause changed."""
+    last = _last_stretch(plan.valid)
+    if last is None:
+        return ""
+    canonical = plan.pooling.canonical
+    groups: dict[Setting, tuple[list[float], list[float]]] = {}
+    for record in plan.valid:
+        ending = record.outcome.ending
+        if isinstance(ending, Finished) and ending.elapsed_s > 0:
+            pair = groups.setdefault(canonical(record.setting), ([], []))
+            pair[record.number >= last.number].append(ending.elapsed_s)
+    change = drift.moved(list(groups.values()))
+    if change is None:
+        return ""
+    return (
+        f"since {last.started_at[:16].replace('T', ' ')} UTC the same settings take"
+        f" {_changed(change.ratio)} than before: earlier times may not compare; --remeasure"
+        " leaves them out and measures anew"
+    )
+
+
+def _changed(ratio: float) -> str:
+    share = round(100 * (ratio - 1)) if ratio > 1 else round(100 * (1 - ratio))
+    return f"{share} % {'longer' if ratio > 1 else 'less'}"
+
+
+def _last_stretch(records: Sequence[LaunchRecord]) -> LaunchRecord | None:
+    """The first launch after the last long pause; ``None`` where there was none."""
+    for before, after in reversed(list(itertools.pairwise(records))):
+        ended = datetime.fromisoformat(before.started_at) + timedelta(seconds=before.outcome.wall_s)
+        if datetime.fromisoformat(after.started_at) - ended > PAUSE:
+            return after
+    return None
