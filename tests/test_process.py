@@ -86,7 +86,8 @@ def test_the_environment_is_the_one_given_and_the_marker(tmp_path: Path) -> None
     running = process.start(launch(tmp_path, "env", env=env))
     finish(running)
     lines = dict(line.split("=", 1) for line in output(tmp_path).splitlines())
-    assert lines == {**env, process.MARKER: running.marker}
+    folder = f"/tmp/tune-{running.marker[:16]}"
+    assert lines == {**env, process.MARKER: running.marker, "TMPDIR": folder}
 
 
 def test_the_marker_of_the_launch_is_kept(tmp_path: Path) -> None:
@@ -187,7 +188,11 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
 
 def test_the_command_inherits_three_descriptors_and_no_ignored_signal(tmp_path: Path) -> None:
     ignored = "grep -E '^Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd"
-    finish(process.start(launch(tmp_path, "sh", "-c", ignored)))
+    ours = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as `nohup` may have left it
+    try:
+        finish(process.start(launch(tmp_path, "sh", "-c", ignored)))
+    finally:
+        signal.signal(signal.SIGHUP, ours)
     lines = output(tmp_path).split()
     # The real-time signals from 32 on are as whoever started the tests left them.
     assert int(lines[lines.index("SigIgn:") + 1], 16) % (1 << 31) == 0
@@ -248,7 +253,7 @@ def forests(draw: st.DrawFn) -> list[Process]:
     """Process tables: each process has a parent with a lower id, or 0."""
     size = draw(st.integers(1, 20))
     return [
-        Process(pid, 100 + pid, draw(st.integers(0, pid - 1)), draw(st.booleans()))
+        Process(pid, 100 + pid, draw(st.integers(0, pid - 1)), draw(st.sampled_from("SZ")))
         for pid in range(1, size + 1)
     ]
 
@@ -274,5 +279,5 @@ def test_descendants_are_the_live_ones_whose_line_leads_to_the_root(
 
 def test_descendants_end_where_the_table_is_torn() -> None:
     """A table read while ids are reused may hold a circle."""
-    circle = [Process(2, 1, 3, False), Process(3, 1, 2, False)]
+    circle = [Process(2, 1, 3), Process(3, 1, 2)]
     assert {each.pid for each in supervisor.descendants(circle, [2])} == {3}

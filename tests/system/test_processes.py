@@ -351,7 +351,7 @@ def test_an_ordinary_user(open_folder: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("the other tests run as one already")
     nobody = 65534
-    source = Path(supervisor.__file__).parent
+    source = Path(supervisor.__file__).parent.parent
     shutil.copytree(source, open_folder / "tuner", ignore=shutil.ignore_patterns("__pycache__"))
     code = PARENT.format(then="print(running.stop(), process.run_tool(['id', '-u'], timeout_s=60))")
     for python in (sys.executable, "/usr/bin/python3"):

@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tuner.model import Launch
+from tuner.process import left_over
 from tuner.process.foreground import execute
 from tuner.process.request import MARKER, new_marker, request_of
-from tuner.process.running import Exit, Running, RunningTrial
+from tuner.process.running import Exit, Running, RunningTrial, hurry
 
 __all__ = [
     "MARKER",
@@ -25,6 +26,7 @@ __all__ = [
     "Running",
     "RunningTrial",
     "execute",
+    "hurry",
     "new_marker",
     "run_tool",
     "start",
@@ -34,8 +36,12 @@ __all__ = [
 OUTPUT = "output.log"
 
 
-def start(launch: Launch) -> RunningTrial:
+def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
     """Start a launch; what it prints goes to ``output.log`` in its folder (mode 0600).
+
+    Args:
+        launch: What to start.
+        note: The file that tells the next ``tune`` of the launch, should this one be killed.
 
     Raises:
         OSError: The program or the working directory does not exist or may not be used (the
@@ -45,8 +51,15 @@ def start(launch: Launch) -> RunningTrial:
     output = os.open(launch.folder / OUTPUT, flags, 0o600)
     try:
         os.fchmod(output, 0o600)  # it may exist, with another mode
-        request = request_of(launch.argv, launch.env, launch.cwd)
-        return RunningTrial(request, output=output, error=output)
+        request = request_of(launch.argv, launch.env, launch.cwd, apart=True)
+        if note is not None:
+            left_over.write(note, request)
+        try:
+            return RunningTrial(request, output=output, error=output, note=note)
+        except BaseException:
+            if note is not None:
+                left_over.end(note)
+            raise
     finally:
         os.close(output)
 

@@ -6,17 +6,38 @@ import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from tuner import supervisor
 from tuner.errors import TunerError
+from tuner.process import left_over
+from tuner.supervisor.serving import SETTLE_S, TERM_WAIT_S
 
 #: The supervisor answers sooner, unless it was stopped or killed itself, s.
-ANSWER_S = supervisor.TERM_WAIT_S + supervisor.SETTLE_S + supervisor.GIVE_UP_S + 5.0
+ANSWER_S = TERM_WAIT_S + SETTLE_S + supervisor.GIVE_UP_S + 5.0
+#: So often it is looked whether somebody has stopped the supervisor that shall end a trial, s …
+LOOK_S = 0.5
+#: … and woken so many times before it is killed.
+WAKINGS = 4
+
+#: The supervisors of the trials that are ending now.
+_ending: set[subprocess.Popen[bytes]] = set()
+
+
+def hurry() -> None:
+    """End at once what is ending: the trials lose the time to end by themselves.
+
+    May be called by a signal handler.
+    """
+    for process in tuple(_ending):
+        if process.returncode is None:  # not reaped, so the id is still its own
+            os.kill(process.pid, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -64,9 +85,22 @@ class Running(Protocol):
 class RunningTrial:
     """A command below its supervisor. An ``Exit`` from it means that nothing is left alive."""
 
-    def __init__(self, request: dict[str, Any], *, output: int | None, error: int | None) -> None:
-        """Start the command; raises what :func:`start` does."""
+    def __init__(
+        self,
+        request: dict[str, Any],
+        *,
+        output: int | None,
+        error: int | None,
+        note: Path | None = None,
+    ) -> None:
+        """Start the command; raises what :func:`start` does.
+
+        ``note`` is removed once nothing of the trial is left.
+        """
         self.marker: str = request["marker"]
+        self._note = note
+        self._folder: str = request["folder"]
+        self._group = supervisor.Cgroup(request["cgroup"])
         self._exit: Exit | None = None
         self._problem: TunerError | None = None
         self._received = b""
@@ -77,7 +111,8 @@ class RunningTrial:
         self._status, status = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", supervisor.__file__, str(status), str(control)],
+                [sys.executable, "-I", "-S", _program(), str(status), str(control)],
+                env={**os.environ, supervisor.SUPERVISES: self.marker},
                 stdin=None if request["foreground"] else subprocess.DEVNULL,
                 stdout=output,
                 stderr=error,
@@ -144,12 +179,33 @@ class RunningTrial:
         if self._control >= 0:
             os.close(self._control)
             self._control = -1
-        for _ in range(2):
-            ended = self.wait(ANSWER_S)
+        _ending.add(self._process)
+        try:
+            for _ in range(2):
+                ended = self._wait_awake()
+                if ended is not None:
+                    return ended
+                self._process.kill()  # the supervisor itself hangs
+        except KeyboardInterrupt:
+            hurry()
+            raise
+        finally:
+            _ending.discard(self._process)
+        raise TunerError(f"the supervisor of a trial (process {self._process.pid}) does not end")
+
+    def _wait_awake(self) -> Exit | None:
+        """Wait for the end, and wake a supervisor that was stopped: it has its work to do."""
+        deadline = time.monotonic() + ANSWER_S
+        wakings = 0
+        while (left_s := deadline - time.monotonic()) > 0 and wakings < WAKINGS:
+            ended = self.wait(min(LOOK_S, left_s))
             if ended is not None:
                 return ended
-            self._process.kill()  # the supervisor itself hangs (it was stopped)
-        raise TunerError(f"the supervisor of a trial (process {self._process.pid}) does not end")
+            found = supervisor.look_up(self._process.pid)
+            if found is not None and found.state in "Tt":
+                os.kill(found.pid, signal.SIGCONT)
+                wakings += 1
+        return None
 
     def pids(self) -> tuple[int, ...]:
         """The live processes of the trial, mpirun's own helpers included (some ms to find)."""
@@ -185,31 +241,35 @@ class RunningTrial:
 
     def _conclude(self, answer: dict[str, Any]) -> None:
         """Take the last answer for the end."""
+        if answer["left"]:
+            self._problem = left_over.unkillable(answer["left"])
+        else:
+            self._exit = Exit(
+                answer["code"],
+                answer["wall_s"],
+                answer["stopped"],
+                answer["killed"],
+                answer.get("oom_kills", 0),
+                answer.get("lost", False),
+            )
         self._close()
         self._reap_supervisor()
-        if answer["left"]:
-            self._problem = TunerError(
-                f"processes of the trial do not end on SIGKILL: {answer['left']}",
-                "they hang in the kernel (a dead network file system or device?)",
-            )
+        if self._problem is not None:
             raise self._problem
-        self._exit = Exit(
-            answer["code"],
-            answer["wall_s"],
-            answer["stopped"],
-            answer["killed"],
-            answer.get("oom_kills", 0),
-            answer.get("lost", False),
-        )
+        if self._note is not None:
+            left_over.remove(self._note)
 
     def _end_without_supervisor(self) -> dict[str, Any]:
         """Clean up after a supervisor that was killed: its command then gets SIGTERM."""
         root = self._process.pid  # not reaped yet, so the id is still its own
-        deadline = time.monotonic() + supervisor.TERM_WAIT_S
+        deadline = time.monotonic() + TERM_WAIT_S
         ours = (self.marker, root, self._since)
-        while time.monotonic() < deadline and supervisor.survivors(*ours, self._seen):
+        while time.monotonic() < deadline and supervisor.survivors(*ours, self._seen, self._group):
             time.sleep(0.01)
-        killed, left = supervisor.sweep(*ours, seen=self._seen)
+        killed, left = supervisor.sweep(*ours, seen=self._seen, group=self._group)
+        self._group.remove()
+        if self._folder:
+            supervisor.remove_folder(self._folder)
         wall_s = time.monotonic() - self._started_s
         return {
             "code": None,
@@ -235,3 +295,8 @@ class RunningTrial:
                 os.close(fd)
         self._control = self._status = -1
         self._status_open = False
+
+
+def _program() -> str:
+    """The folder that is the supervisor's program."""
+    return str(Path(supervisor.__file__).parent)
