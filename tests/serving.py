@@ -1,22 +1,50 @@
-"""A dashboard that answers while a test runs."""
+"""A dashboard that answers while a test runs, and requests to send to it."""
 
 from __future__ import annotations
 
+import http.client
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from tuner.dashboard.server import Server, bind
 
 
 @contextmanager
-def serving(url: str) -> Iterator[Server]:
+def serving(url: str, host: str = "127.0.0.1") -> Iterator[Server]:
     """Serve a database on any free port, in a thread."""
-    with bind(url, port=0) as server:
+    with bind(url, host, port=0) as server:
         thread = threading.Thread(target=server.serve)
         thread.start()
         try:
             yield server
         finally:
-            server._server.shutdown()  # what Ctrl-C does to the program
+            server.listener.shutdown()  # what Ctrl-C does to the program
             thread.join()
+
+
+class Answer(NamedTuple):
+    """What came back; the headers' names are in lower case."""
+
+    status: int
+    body: str
+    headers: dict[str, str]
+
+
+def ask(
+    address: str,
+    path: str,
+    method: str = "GET",
+    body: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    """Send one request to ``127.0.0.1:PORT``, as it is: redirects are not followed."""
+    connection = http.client.HTTPConnection(address, timeout=30)
+    try:
+        connection.request(method, path, body, dict(headers or {}))
+        answer = connection.getresponse()
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        return Answer(answer.status, answer.read().decode("utf-8", "replace"), found)
+    finally:
+        connection.close()

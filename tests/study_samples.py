@@ -55,6 +55,13 @@ SPEC = StudySpec(
     trials=8,
 )
 
+#: What a program may write in its last line: tags, a picture, links, code, and a colour.
+HOSTILE = (
+    "<script>alert(1)</script> <img src=http://evil.example/i> ![p](http://evil.example/p)"
+    " [l](javascript:alert(1)) `c` **b** http://evil.example/b www.evil.example a@evil.example"
+    " &lt;b&gt; \u202e \x1b[1m"
+)
+
 
 def setting(**values: Value) -> Setting:
     return Setting.of(values)

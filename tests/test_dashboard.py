@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-import http.client
 import json
-import socket
+import re
 from collections.abc import Iterator
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests import study_samples as samples
-from tests.serving import serving
-from tests.study_samples import OMP, SPEC, WORKERS, launched, setting, stopped, study
+from tests.serving import Answer, ask, serving
+from tests.study_samples import (
+    HOSTILE,
+    OMP,
+    SPEC,
+    WORKERS,
+    launched,
+    searched,
+    setting,
+    stopped,
+    study,
+)
 from tests.study_surface import CONFIRMED, FakeRunner
 from tuner import dashboard
 from tuner.cli import stored
-from tuner.dashboard import server
-from tuner.dashboard.notes import note
+from tuner.dashboard import access, server
+from tuner.dashboard.notes import code, note
 from tuner.dashboard.plots import plot
+from tuner.dashboard.server import Server
 from tuner.errors import BusyError, UsageError
-from tuner.model import BASELINE, Purpose
+from tuner.model import BASELINE, Failed, FailureKind, Purpose
 from tuner.store import Store
 from tuner.study import attach, tune
 
@@ -142,38 +151,29 @@ def test_a_study_without_trials_yet_has_nothing_to_annotate(url: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def address(url: str) -> Iterator[str]:
-    """Where a dashboard answers: ``127.0.0.1:PORT``."""
+def pages(url: str) -> Iterator[Server]:
+    """A dashboard that answers."""
     with serving(url) as found:
-        assert found.url == f"http://{urlsplit(found.url).netloc}/dashboard/"
-        yield urlsplit(found.url).netloc
+        yield found
 
 
-class Answer(NamedTuple):
-    """What came back."""
-
-    status: int
-    body: str
-
-
-def ask(
-    address: str, path: str, method: str = "GET", body: str | None = None, **headers: str
+def asked(
+    server: Server, path: str, method: str = "GET", body: str | None = None, **headers: str
 ) -> Answer:
-    """Send one request; ``HOST="x"`` and the like become headers."""
-    connection = http.client.HTTPConnection(address, timeout=10)
+    """Send one request with the token; ``Host="x"`` and the like become headers."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request(method, path, body, named)
-    answer = connection.getresponse()
-    found = Answer(answer.status, answer.read().decode())
-    connection.close()
-    return found
+    known = {"Authorization": f"Bearer {server.token}"}
+    return ask(urlsplit(server.page).netloc, path, method, body, known | named)
 
 
 @pytest.mark.system
-def test_it_answers_on_loopback(address: str) -> None:
-    assert address.startswith("127.0.0.1:")
-    assert "Optuna" in ask(address, "/dashboard/").body
-    assert ask(address, "/api/studies").status == 200
+def test_it_answers_on_loopback(pages: Server) -> None:
+    address = urlsplit(pages.url)
+    assert address.netloc.startswith("127.0.0.1:")
+    assert (address.path, address.query) == ("/dashboard/", f"token={pages.token}")
+    assert not pages.is_wide
+    assert "Optuna" in asked(pages, "/dashboard/").body
+    assert asked(pages, "/api/studies").status == 200
 
 
 @pytest.mark.system
@@ -193,9 +193,9 @@ def test_it_answers_on_loopback(address: str) -> None:
         ("", 403),
     ],
 )
-def test_a_foreign_name_for_this_machine_is_refused(address: str, host: str, status: int) -> None:
+def test_a_foreign_name_for_this_machine_is_refused(pages: Server, host: str, status: int) -> None:
     """DNS rebinding: a site's own name that leads to 127.0.0.1."""
-    assert ask(address, "/api/studies", Host=host).status == status
+    assert asked(pages, "/api/studies", Host=host).status == status
 
 
 @pytest.mark.system
@@ -208,8 +208,8 @@ def test_a_foreign_name_for_this_machine_is_refused(address: str, host: str, sta
         ("null", 403),
     ],
 )
-def test_another_sites_page_changes_nothing(address: str, origin: str, status: int) -> None:
-    found = ask(address, "/api/studies/99", "DELETE", Host="localhost:9000", Origin=origin)
+def test_another_sites_page_changes_nothing(pages: Server, origin: str, status: int) -> None:
+    found = asked(pages, "/api/studies/99", "DELETE", Host="localhost:9000", Origin=origin)
     assert found.status == status
 
 
@@ -227,47 +227,78 @@ def test_another_sites_page_changes_nothing(address: str, origin: str, status: i
     ],
 )
 def test_a_body_that_is_no_json_is_the_senders_mistake(
-    address: str,
+    pages: Server,
     capfd: pytest.CaptureFixture[str],
     body: str | None,
     kind: str,
     status: int,
 ) -> None:
     headers = {"Content_Type": kind} if kind else {}
-    assert ask(address, "/api/studies/1/note", "PUT", body, **headers).status == status
-    assert ask(address, "/api/studies", "POST", body, **headers).status == status
+    assert asked(pages, "/api/studies/1/note", "PUT", body, **headers).status == status
+    assert asked(pages, "/api/studies", "POST", body, **headers).status == status
     assert capfd.readouterr().err == ""
 
 
 @pytest.mark.system
-def test_a_body_without_a_length_is_the_senders_mistake(address: str) -> None:
-    assert ask(address, "/api/studies", "POST", "x", Content_Length="-1").status == 400
+def test_a_body_without_a_length_is_the_senders_mistake(pages: Server) -> None:
+    assert asked(pages, "/api/studies", "POST", "x", Content_Length="-1").status == 400
 
 
 @pytest.mark.system
-def test_what_a_page_saves_is_saved(address: str) -> None:
-    found = json.loads(ask(address, "/api/studies/1").body)["note"]
+def test_what_a_page_saves_is_saved(pages: Server) -> None:
+    found = json.loads(asked(pages, "/api/studies/1").body)["note"]
     body = json.dumps({"body": found["body"] + "é", "version": found["version"] + 1})
-    kind = {"Content_Type": "application/json", "Origin": f"http://{address}"}
-    assert ask(address, "/api/studies/1/note", "PUT", body, **kind).status == 204
-    assert json.loads(ask(address, "/api/studies/1").body)["note"]["body"].endswith("é")
+    kind = {"Content_Type": "application/json", "Origin": f"http://{urlsplit(pages.page).netloc}"}
+    assert asked(pages, "/api/studies/1/note", "PUT", body, **kind).status == 204
+    assert json.loads(asked(pages, "/api/studies/1").body)["note"]["body"].endswith("é")
 
 
 @pytest.mark.system
-def test_a_port_in_use_is_one_error(address: str, url: str) -> None:
-    port = int(address.rpartition(":")[2])
+def test_a_port_in_use_is_one_error(pages: Server, url: str) -> None:
+    port = urlsplit(pages.page).port
+    assert port is not None
     with pytest.raises(BusyError, match=f"port {port} on 127.0.0.1 is in use"):
         server.bind(url, port=port)
 
 
+@pytest.mark.parametrize("host", ["", "::", "::1", "192.0.2.1", "nowhere.invalid"])
+def test_what_is_no_address_of_this_machine_is_one_error(url: str, host: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        server.bind(url, host, port=0)
+    assert repr(host) in caught.value.message or host in caught.value.message
+    assert "--host" in caught.value.hint
+
+
 @pytest.mark.parametrize(
-    "host", ["0.0.0.0", "", "::", "192.168.1.1", "example.org", socket.gethostname()]
+    "given", ["", "fifteen-letters", "a" * 15 + ";", "a" * 15 + "\n", "é" * 20], ids=ascii
 )
-def test_only_loopback_is_served(host: str) -> None:
-    with pytest.raises(UsageError, match="no password"):
-        server.check_loopback(host)
+def test_a_token_that_could_be_guessed_or_not_be_sent_is_refused(url: str, given: str) -> None:
+    with pytest.raises(UsageError, match="TUNE_DASHBOARD_TOKEN") as caught:
+        server.bind(url, port=0, token=given)
+    assert not given or given not in str(caught.value)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.2"])
-def test_loopback_addresses(host: str) -> None:
-    server.check_loopback(host)
+def test_each_start_has_a_token_of_its_own() -> None:
+    made = {access.token_of(None) for _ in range(100)}
+    assert len(made) == 100
+    assert min(map(len, made)) == 43  # 256 bits
+    assert access.token_of("sixteen_letters.") == "sixteen_letters."
+
+
+def test_what_a_program_wrote_is_no_markdown() -> None:
+    text = note(launched(searched(Failed(FailureKind.CRASHED, HOSTILE))))
+    (line,) = [line for line in text.splitlines() if "your defaults failed:" in line]
+    assert "\\<script\\>alert(1)\\</script\\> \\<img src=" in line
+    for each in (line.removeprefix("- "), text.splitlines()[2].strip("*")):
+        assert "alert(1)" in each
+        assert not re.search(r"(?<!\\)[][<>`*_!&~|]", each)
+        assert not re.search(r"://|www\.|[\x1b\u202e]", each)
+        assert not re.search(r"@\w", each)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a=1", "`a=1`"), ("a=`x`", "`` a=`x` ``"), ("a``b\n\nc", "```a``b c```"), ("`", "`` ` ``")],
+)
+def test_code_stays_code(text: str, shown: str) -> None:
+    assert code(text) == shown

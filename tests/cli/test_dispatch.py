@@ -348,13 +348,6 @@ def test_an_unknown_name_of_the_package_is_an_attribute_error() -> None:
         _ = tuner.nothing
 
 
-def test_a_dashboard_for_others_is_refused_before_anything_else(tune: Tune) -> None:
-    done = tune("dashboard", "--host", "0.0.0.0")
-    assert done.code == 2
-    assert "no password" in done.err
-    assert "ssh -L" in done.err
-
-
 def test_a_study_file_in_the_current_folder_is_taken_up_and_named(
     tune: Tune, tmp_path: Path
 ) -> None:

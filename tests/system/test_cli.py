@@ -217,9 +217,10 @@ def test_the_dashboard_prints_its_address_and_ends_with_ctrl_c(folder: Path) -> 
         timer.start()
         assert running.stdout is not None
         line = running.stdout.readline()
-        address = re.search(r"http://127\.0\.0\.1:\d+/dashboard/", line)
+        address = re.search(r"http://127\.0\.0\.1:\d+/dashboard/\?token=[\w-]{43}", line)
         assert address is not None, line
-        with urllib.request.urlopen(address[0], timeout=30) as answer:
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with browser.open(address[0], timeout=30) as answer:
             assert answer.status == 200
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,9 +11,13 @@ from typing import Any
 import pytest
 
 from tests.serving import serving
+from tests.study_samples import HOSTILE, launched, searched
 from tests.study_surface import CONFIRMED, FakeRunner, nearly_flat
 from tuner import dashboard
 from tuner.cli import stored
+from tuner.dashboard.notes import note
+from tuner.dashboard.server import Server
+from tuner.model import Failed, FailureKind
 from tuner.store import Store
 from tuner.study import tune
 
@@ -30,8 +35,8 @@ FLAGS = [
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a dashboard with one study of a made-up machine."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A dashboard with one study of a made-up machine."""
     folder = tmp_path_factory.mktemp("dashboard")
     database = folder / "tune.db"
     with pytest.MonkeyPatch.context() as patch:
@@ -40,22 +45,29 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         tune(CONFIRMED, storage=str(database), outputs=folder / "outputs", run=runner)
     with Store.open(f"sqlite:///{database}", create=False) as store:
         dashboard.annotate(store.url, stored.load(store, None))
-        with serving(store.url) as server:
-            yield server.url
+        with serving(store.url) as found:
+            yield found
 
 
 @pytest.fixture(scope="module")
-def page(require_program: Callable[[str], str]) -> Iterator[Any]:
-    """A page of a headless Chromium; what it asks for elsewhere than on loopback is noted."""
+def browser(require_program: Callable[[str], str]) -> Iterator[Any]:
+    """A headless Chromium."""
     api = pytest.importorskip("playwright.sync_api")
     path = require_program("chromium")
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        found = browser.new_page(viewport={"width": 1400, "height": 1000})
-        found.elsewhere = []
-        found.on("request", lambda request: note_elsewhere(found, request.url))
+        found = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield found
-        browser.close()
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, server: Server) -> Any:
+    """A page that was let in; what it asks for elsewhere than on loopback is noted."""
+    found = browser.new_page(viewport={"width": 1400, "height": 1000})
+    found.elsewhere = []
+    found.on("request", lambda request: note_elsewhere(found, request.url))
+    found.goto(server.url)
+    return found
 
 
 def note_elsewhere(page: Any, address: str) -> None:
@@ -70,8 +82,9 @@ def shot(page: Any, name: str) -> None:
         page.screenshot(path=str(Path(folder) / name))
 
 
-def test_the_study_shows_its_note(page: Any, url: str) -> None:
-    page.goto(url)
+def test_the_study_shows_its_note(page: Any, server: Server) -> None:
+    page.goto(server.url)
+    assert "token" not in page.url
     page.get_by_text(CONFIRMED.name).first.click()
     page.goto(page.url.rstrip("/") + "/note")
     page.get_by_text("times faster than your defaults").first.wait_for(timeout=20_000)
@@ -79,8 +92,8 @@ def test_the_study_shows_its_note(page: Any, url: str) -> None:
     shot(page, "note.png")
 
 
-def test_the_study_shows_its_heat_map(page: Any, url: str) -> None:
-    page.goto(f"{url}studies/1")
+def test_the_study_shows_its_heat_map(page: Any, server: Server) -> None:
+    page.goto(f"{server.page}studies/1")
     heat_map = page.locator(f"[id='user-defined-plot:{dashboard.PLOT_ID}']")
     heat_map.locator(".hm image").first.wait_for(state="attached", timeout=20_000)
     heat_map.scroll_into_view_if_needed()
@@ -88,7 +101,94 @@ def test_the_study_shows_its_heat_map(page: Any, url: str) -> None:
     shot(page, "heat_map.png")
 
 
-def test_nothing_is_fetched_from_elsewhere(page: Any, url: str) -> None:
-    page.goto(url)
+def test_nothing_is_fetched_from_elsewhere(page: Any, server: Server) -> None:
+    page.goto(server.url)
     page.wait_for_load_state("networkidle")
     assert page.elsewhere == []
+
+
+def stranger(browser: Any) -> Any:
+    """A page of a browser that knows no token; without the scripts, which take their time."""
+    page = browser.new_context().new_page()
+    page.route("**/static/**", lambda route: route.abort())
+    return page
+
+
+def assert_in(page: Any, server: Server) -> None:
+    """It came to the dashboard, at an address that does not tell the token, and may ask."""
+    page.wait_for_url(server.page, timeout=20_000)
+    assert page.evaluate("fetch('/api/studies').then(answer => answer.status)") == 200
+
+
+def test_a_browser_without_the_token_is_told_where_to_find_it(browser: Any, server: Server) -> None:
+    page = stranger(browser)
+    answer = page.goto(server.page)
+    assert answer.status == 403
+    assert "open the URL that tune dashboard printed" in page.inner_text("body")
+    shot(page, "no_token.png")
+
+
+def test_a_link_in_a_file_and_on_another_site_lets_in(
+    browser: Any, server: Server, tmp_path: Path
+) -> None:
+    """What ``--open`` makes, and a terminal in a browser: strict cookies do not come along."""
+    file = tmp_path / "open.html"
+    file.write_text(f'<meta http-equiv="refresh" content="0; url={server.url}">')
+    page = stranger(browser)
+    page.goto(file.as_uri())
+    assert_in(page, server)
+    page = browser.new_context().new_page()
+    link = f'<a href="{server.url}">go</a>'
+    page.route("http://site.example/", lambda route: answered(route, link))
+    page.goto("http://site.example/")
+    page.get_by_text("go").click()
+    assert_in(page, server)
+
+
+def answered(route: Any, body: str) -> None:
+    route.fulfill(body=body, content_type="text/html")
+
+
+def test_a_page_of_another_port_gets_nothing_with_the_cookie(browser: Any, server: Server) -> None:
+    """Another user's server at the same address: to a browser it is the same site."""
+    known = stranger(browser)
+    known.goto(server.url)
+    assert_in(known, server)
+    page = known.context.new_page()
+    page.route("http://127.0.0.1:1/", lambda route: answered(route, "<p>mine</p>"))
+    page.goto("http://127.0.0.1:1/")
+    read = "url => fetch(url, {credentials: 'include'}).then(a => a.text(), e => 'refused')"
+    assert page.evaluate(read, f"{server.page}../api/studies") == "refused"
+    send = (
+        "url => fetch(url, {method: 'DELETE', credentials: 'include', mode: 'no-cors'})"
+        ".then(a => 'sent', e => 'refused')"
+    )
+    assert page.evaluate(send, f"{server.page}../api/studies/1") == "refused"
+    known.reload()
+    assert_in(known, server)
+
+
+def test_what_a_program_wrote_stays_text(page: Any, server: Server) -> None:
+    """A failure's text in the note: no tag, no picture, no link."""
+    text = note(launched(searched(Failed(FailureKind.CRASHED, HOSTILE))))
+    page.goto(server.page)
+    made = send(page, "POST", "/api/studies", study_name="hostile", directions=["minimize"])
+    number = made["study_summary"]["study_id"]
+    send(page, "PUT", f"/api/studies/{number}/note", body=text, version=1)
+    page.goto(f"{server.page}studies/{number}/note")
+    page.get_by_text("<script>alert(1)</script>").first.wait_for(timeout=20_000)
+    shot(page, "hostile.png")
+    made_of_it = "a[href*='evil.example'], a[href^='javascript:'], img[src*='evil.example']"
+    assert page.locator(made_of_it).evaluate_all("all => all.map(e => e.outerHTML)") == []
+    assert page.get_by_text("`c` **b**").count() > 0
+    assert page.elsewhere == []
+
+
+def send(page: Any, method: str, path: str, **body: object) -> Any:
+    """Ask as the dashboard's own page does."""
+    return page.evaluate(
+        "([path, method, body]) => fetch(path, {method, body,"
+        " headers: {'Content-Type': 'application/json'}})"
+        ".then(a => a.text()).then(t => t ? JSON.parse(t) : null)",
+        [path, method, json.dumps(body)],
+    )

@@ -25,7 +25,7 @@ COMMANDS = {
     "studies": "List the studies in the database.",
     "export": "Hand over the best setting: sh, env, json, args, csv or md.",
     "exec": "Run any command with the best setting.",
-    "dashboard": "Open a study in the browser (on this machine only).",
+    "dashboard": "Open the studies in the browser, behind a token.",
     "init": "Write a study file with comments, to be edited.",
     "record": "Measure every setting of a small space: a surface file.",
     "replay": "Search a recorded surface: the search's own code, without a cluster.",

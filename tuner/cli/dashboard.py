@@ -2,41 +2,93 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 import click
 
 from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option
 
+if TYPE_CHECKING:
+    from tuner.dashboard.server import Server
+
 
 @click.command(
     "dashboard",
     cls=TuneCommand,
-    help="Serve optuna-dashboard on this machine, with the result and a heat map of each study.",
+    help="Serve optuna-dashboard on this machine, with the result and a heat map of each study."
+    " Whoever opens it must know its token, which stands in the printed URL: a new one each time,"
+    " or what TUNE_DASHBOARD_TOKEN holds.",
     examples=(
-        ("tune dashboard", "then open the printed address; Ctrl-C ends it"),
+        ("tune dashboard", "then open the printed URL; Ctrl-C ends it"),
         ("ssh -L 8080:127.0.0.1:8080 HOST", "on your own machine, where HOST runs the dashboard"),
     ),
 )
 @option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any.")
-@option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
+@option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Listen on this address or name; 0.0.0.0: on all. Not encrypted: rather use ssh -L.",
+)
 @option("--open", "open_browser", is_flag=True, help="Open the browser as well.")
 @storage_option()
 def command(port: int, host: str, open_browser: bool, storage: str | None) -> None:
     """Serve the dashboard until Ctrl-C."""
     from tuner.cli import console, stored
-    from tuner.dashboard import annotate, server
+    from tuner.dashboard import access, annotate, server
 
-    server.check_loopback(host)
+    token = access.token_of(os.environ.get(access.TOKEN_VARIABLE))
     store = stored.open_store(storage)
     stored.chosen(store, None)
-    with server.bind(store.url, host, port) as pages:
+    with server.bind(store.url, host, port, token) as pages:
         for summary in store.studies():
             annotate(store.url, stored.load(store, summary.name))
-        console.out(f"dashboard at {pages.url} (Ctrl-C ends it)")
+        if pages.is_wide:
+            console.warn(_wide(pages))
+        console.out(f"dashboard at {_shown(pages)} (Ctrl-C ends it)")
         sys.stdout.flush()
-        if open_browser:
-            click.launch(pages.url)
-        pages.serve()
+        with _opener(pages.url) if open_browser else nullcontext() as address:
+            if address is not None and click.launch(address):
+                console.warn("no browser could be started: open the URL above")
+            pages.serve()
     console.err("dashboard ended")
+
+
+def _shown(pages: Server) -> str:
+    """The URL to open; a token of the user's own is not repeated where output may be kept."""
+    from tuner.dashboard.access import TOKEN_VARIABLE
+
+    known = TOKEN_VARIABLE in os.environ
+    return f"{pages.page}?token=${TOKEN_VARIABLE}" if known else pages.url
+
+
+def _wide(pages: Server) -> str:
+    """What it means to be reached from elsewhere."""
+    from urllib.parse import urlsplit
+
+    return (
+        f"everybody who can reach {urlsplit(pages.page).netloc} and has the token can see and"
+        " change the studies; there is no encryption, so that others on the network can read the"
+        " token. Without --host, ssh -L 8080:127.0.0.1:8080 THIS_HOST does the same in private"
+    )
+
+
+@contextmanager
+def _opener(url: str) -> Iterator[str]:
+    """The address of a file of this user's that leads to the URL.
+
+    The browser's command line is shown to every user of the machine by ``ps``.
+    """
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory(prefix="tune-dashboard-") as folder:
+        path = Path(folder) / "open.html"
+        path.touch(mode=0o600)
+        path.write_text(f'<meta http-equiv="refresh" content="0; url={url}">\n')
+        yield path.as_uri()

@@ -1,92 +1,109 @@
-"""Answers what a page of this machine asks, and nothing that another site's page asks.
+"""Stands in front of the application: a stranger's request does not reach it.
 
-A site can point a name of its own at 127.0.0.1 (DNS rebinding): its requests carry that name
-as their host. It can also send a form to 127.0.0.1: its requests carry the site as their
-origin. Neither is answered. Other programs of this machine can still do what they like.
+What is refused is answered without a word of any study. Answers carry headers that keep them
+from other sites' pages, from frames, from caches, and the address of the page from other sites.
 """
 
 from __future__ import annotations
 
-import io
-import ipaddress
-import json
+import html
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
+
+from tuner.dashboard import access
+from tuner.dashboard.access import Door, Refusal
+from tuner.dashboard.body import unreadable
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-#: The methods whose body the application reads.
-_WITH_BODY = {"POST", "PUT", "PATCH", "DELETE"}
+Headers = list[tuple[str, str]]
+
+#: Said by each answer. The policy is a second one beside the application's own: both hold.
+_ALWAYS: Headers = [
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Content-Security-Policy", "frame-ancestors 'none'; form-action 'self'; base-uri 'none'"),
+]
+
+#: What holds no data: a browser may keep it, and asks whether it is still the same.
+_UNCHANGING = ("/static/", "/favicon.ico")
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8">{head}<title>tune dashboard</title></head>
+<body><p>{text}</p></body>
+</html>
+"""
+
+_NO_TOKEN = (
+    "This dashboard needs its token: open the URL that <code>tune dashboard</code> printed,"
+    " with all that follows <code>?token=</code>."
+)
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """Why a request is not answered: the HTTP status, and a line for who sent it."""
-
-    status: str
-    text: str
-
-
-def guarded(app: WSGIApplication) -> WSGIApplication:
-    """The application behind these checks."""
+def guarded(app: WSGIApplication, door: Door) -> WSGIApplication:
+    """The application behind these checks, which come before anything of it runs."""
 
     def checked(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        refusal = foreign(environ) or unreadable(environ)
-        if refusal is None:
-            return app(environ, start_response)
-        start_response(refusal.status, [("Content-Type", "text/plain; charset=utf-8")])
-        return [f"{refusal.text}\n".encode()]
+        start = _careful(start_response, environ)
+        refusal = access.foreign(environ, door)
+        if refusal is not None:
+            return _refuse(start, refusal)
+        if not (access.brings_token(environ, door) or access.knows_token(environ, door)):
+            return _page(start, "403 Forbidden", _NO_TOKEN)
+        if access.names_token(environ):
+            return _enter(environ, start, door)
+        refusal = unreadable(environ)
+        if refusal is not None:
+            return _refuse(start, refusal)
+        environ.setdefault("HTTP_ACCEPT_ENCODING", "")  # the application fails without it
+        return app(environ, start)
 
     return checked
 
 
-def foreign(environ: WSGIEnvironment) -> Refusal | None:
-    """A refusal where the request was not meant for this machine, or comes from another site.
+def _careful(start_response: StartResponse, environ: WSGIEnvironment) -> StartResponse:
+    """Starts an answer with our headers; those that open it to other sites are left out."""
+    unchanging = environ.get("PATH_INFO", "").startswith(_UNCHANGING)
+    ours = [*_ALWAYS, ("Cache-Control", "private, no-cache" if unchanging else "no-store")]
 
-    The port may differ from ours (``ssh -L``), so only names are compared with ours; what a
-    browser says of the page must be what it asks.
+    def start(status: str, headers: Headers, *error: Any) -> Any:
+        kept = [each for each in headers if not _opens(each[0].lower())]
+        return start_response(status, kept + ours, *error)
+
+    return start
+
+
+def _opens(name: str) -> bool:
+    return name.startswith("access-control-") or name == "cache-control"
+
+
+def _refuse(start: StartResponse, refusal: Refusal) -> Iterable[bytes]:
+    start(refusal.status, [("Content-Type", "text/plain; charset=utf-8")])
+    return [f"{refusal.text}\n".encode()]
+
+
+def _enter(environ: WSGIEnvironment, start: StartResponse, door: Door) -> Iterable[bytes]:
+    """Keep the token as a cookie, and go on without it: no history or bookmark has it then.
+
+    A browser that came by another site's link brings a strict cookie along only to where a
+    page of ours sends it, so there it gets one that does.
     """
-    host = environ.get("HTTP_HOST", "")
-    if not _is_loopback(host):
-        return Refusal("403 Forbidden", "the dashboard answers to 127.0.0.1 and localhost only")
-    origin = environ.get("HTTP_ORIGIN")
-    if origin is not None and origin.lower() != f"http://{host.lower()}":
-        return Refusal("403 Forbidden", "the dashboard answers its own pages only")
-    return None
+    target, kept = access.without_token(environ), ("Set-Cookie", access.cookie(environ, door))
+    if not access.is_cross_site(environ):
+        start("303 See Other", [("Location", target), kept])
+        return []
+    shown = html.escape(target)
+    head = f'<meta http-equiv="refresh" content="0; url={shown}">'
+    return _page(start, "200 OK", f'<a href="{shown}">To the dashboard</a>', head, kept)
 
 
-def unreadable(environ: WSGIEnvironment) -> Refusal | None:
-    """A refusal where a body is no JSON object; the application would fail on any other.
-
-    An empty body becomes an empty object. The body can be read once more after this.
-    """
-    if environ["REQUEST_METHOD"] not in _WITH_BODY:
-        return None
-    length = environ.get("CONTENT_LENGTH") or "0"
-    if not length.isdecimal():
-        return Refusal("400 Bad Request", "the length of the body is no number")
-    body = environ["wsgi.input"].read(int(length)) or b"{}"
-    kind = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
-    if int(length) and kind != "application/json":
-        return Refusal("415 Unsupported Media Type", "the body must be JSON")
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict):
-        return Refusal("400 Bad Request", "the body must be a JSON object")
-    environ["wsgi.input"] = io.BytesIO(body)
-    environ["CONTENT_LENGTH"], environ["CONTENT_TYPE"] = str(len(body)), "application/json"
-    return None
-
-
-def _is_loopback(host: str) -> bool:
-    """True for ``localhost:8080``, ``127.0.0.1`` and the like."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
+def _page(
+    start: StartResponse, status: str, text: str, head: str = "", *headers: tuple[str, str]
+) -> Iterable[bytes]:
+    start(status, [("Content-Type", "text/html; charset=utf-8"), *headers])
+    return [_PAGE.format(head=head, text=text).encode()]

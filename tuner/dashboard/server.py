@@ -1,45 +1,46 @@
-"""Serves optuna-dashboard to the browsers of this machine.
+"""Serves optuna-dashboard, which knows no users of its own, to those who know the token.
 
-It has no authentication and can change data, so it listens on a loopback address only, and
-:mod:`tuner.dashboard.guard` keeps other sites' pages away from it.
+It can change data, so it listens on loopback where nothing else is asked for, and
+:mod:`tuner.dashboard.guard` stands in front of it.
 """
 
 from __future__ import annotations
 
 import errno
-import ipaddress
-from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+import socket
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from wsgiref.simple_server import WSGIServer
 
+from tuner.dashboard import access
+from tuner.dashboard.access import Door
 from tuner.dashboard.guard import guarded
+from tuner.dashboard.listener import Handler, Listener
 from tuner.errors import BusyError, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 
-class _Threads(ThreadingMixIn, WSGIServer):
-    """A browser opens several connections at once; none may hold up the end."""
-
-    daemon_threads = True
-    # An address in TIME_WAIT may be taken again, one that is in use may not.
-    allow_reuse_address = True
-
-
-class _Silent(WSGIRequestHandler):
-    """Logs no requests: the terminal belongs to the command line."""
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
+@dataclass(frozen=True)
 class Server:
-    """A dashboard that holds its port; :meth:`serve` answers until it is interrupted."""
+    """A dashboard that holds its port; :meth:`serve` answers until it is interrupted.
 
-    def __init__(self, server: WSGIServer, host: str) -> None:
-        self._server = server
-        self.url = f"http://{host}:{server.server_port}/dashboard/"
+    Attributes:
+        page: Its address, without the token.
+        token: What a request must know.
+        is_wide: Other machines can reach it.
+    """
+
+    listener: WSGIServer
+    page: str
+    token: str = field(repr=False)
+    is_wide: bool
+
+    @property
+    def url(self) -> str:
+        """The address that lets a browser in."""
+        return f"{self.page}?token={self.token}"
 
     def __enter__(self) -> Server:
         return self
@@ -50,36 +51,57 @@ class Server:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._server.server_close()
+        self.listener.server_close()
 
     def serve(self) -> None:
         """Answer requests until Ctrl-C, which ends it quietly."""
         try:
-            self._server.serve_forever(poll_interval=0.2)
+            self.listener.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt:
             return
 
 
-def bind(url: str, host: str = "127.0.0.1", port: int = 8080) -> Server:
+def bind(url: str, host: str = "127.0.0.1", port: int = 8080, token: str | None = None) -> Server:
     """Take the port; nothing is served yet.
 
     Args:
         url: The database to show.
-        host: A loopback address of this machine.
+        host: An IPv4 address or a name of this machine.
         port: The port; 0 takes any that is free.
+        token: The user's own; a new one where there is none.
 
     Raises:
-        UsageError: Not a loopback address, or a port that needs more rights.
+        UsageError: No address of this machine, a port that needs more rights, a bad token.
         BusyError: Another program has the port.
     """
-    check_loopback(host)
-    from optuna_dashboard import wsgi
-
-    from tuner.study.attach import open_storage
-
-    app = guarded(wsgi(open_storage(url)))
+    token = access.token_of(token)
+    listener = _listening(host, port)
     try:
-        server = make_server(host, port, app, server_class=_Threads, handler_class=_Silent)
+        from optuna_dashboard import wsgi
+
+        from tuner.study.attach import open_storage
+
+        address, number = listener.socket.getsockname()
+        any_address = address == "0.0.0.0"
+        wide = not access.is_loopback(address)
+        shown = socket.gethostname() if any_address else host
+        names = {host, address, shown, *([listener.server_name] if wide else [])}
+        door = Door(token, frozenset(name.lower() for name in names), any_address)
+        listener.set_app(guarded(wsgi(open_storage(url)), door))
+    except BaseException:
+        listener.server_close()
+        raise
+    return Server(listener, f"http://{shown}:{number}/dashboard/", token, wide)
+
+
+def _listening(host: str, port: int) -> Listener:
+    """A server that holds the port and has nothing to serve yet."""
+    if not host or ":" in host:  # all addresses, and IPv6, to the socket
+        raise UsageError(
+            f"--host {host!r} is no IPv4 address and no name", "--host 0.0.0.0: every address"
+        )
+    try:
+        return Listener((host, port), Handler)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise BusyError(
@@ -87,27 +109,6 @@ def bind(url: str, host: str = "127.0.0.1", port: int = 8080) -> Server:
                 f"tune dashboard --port {port + 1}, or 0 for any",
             ) from error
         raise UsageError(
-            f"cannot listen on {host}:{port}: {error.strerror}", "try --port 8080"
+            f"cannot listen on {host}:{port}: {error.strerror}",
+            "--host is an address of this machine; the ports above 1023 are free to use",
         ) from error
-    assert isinstance(server, WSGIServer)
-    return Server(server, host)
-
-
-def check_loopback(host: str) -> None:
-    """Refuse every address that another machine could reach.
-
-    Raises:
-        UsageError: Not an IPv4 loopback address.
-    """
-    if host == "localhost":
-        return
-    try:
-        is_loopback = ipaddress.IPv4Address(host).is_loopback
-    except ValueError:
-        is_loopback = False
-    if not is_loopback:
-        raise UsageError(
-            f"--host {host}: the dashboard has no password and can change data,"
-            " so it listens on this machine only",
-            "leave --host out; from elsewhere: ssh -L 8080:127.0.0.1:8080 THIS_HOST",
-        )

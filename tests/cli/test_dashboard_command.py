@@ -1,0 +1,102 @@
+"""What ``tune dashboard`` says before it serves; that it serves is tested in tests/system/."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.cli.conftest import Tune
+from tuner.dashboard import access, server
+
+
+@pytest.fixture(autouse=True)
+def at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is interrupted as soon as it serves, and has no token of the user's own."""
+    monkeypatch.setattr(server.Server, "serve", lambda self: None)
+    monkeypatch.delenv(access.TOKEN_VARIABLE, raising=False)
+
+
+def dashboard(tune: Tune, database: Path, *more: str) -> tuple[str, str]:
+    done = tune("dashboard", "--storage", str(database), "--port", "0", *more)
+    assert done.code == 0, done.err
+    return done.out, done.err
+
+
+def test_the_url_with_its_token_is_the_result(tune: Tune, database: Path) -> None:
+    out, err = dashboard(tune, database)
+    assert re.fullmatch(
+        r"dashboard at http://127\.0\.0\.1:\d+/dashboard/\?token=[\w-]{43} \(Ctrl-C ends it\)\n",
+        out,
+    )
+    assert err == "dashboard ended\n"
+
+
+def test_a_dashboard_for_others_says_what_that_means(tune: Tune, database: Path) -> None:
+    _, err = dashboard(tune, database, "--host", "0.0.0.0")
+    for words in (
+        "tune: warning: everybody who can reach ",
+        "has the token can see and change the studies",
+        "no encryption",
+        "ssh -L",
+    ):
+        assert words in err
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost"])
+def test_a_dashboard_of_this_machine_warns_of_nothing(
+    tune: Tune, database: Path, host: str
+) -> None:
+    out, err = dashboard(tune, database, "--host", host)
+    assert f"http://{host}:" in out
+    assert "warning" not in err
+
+
+def test_a_token_of_the_users_own_is_not_repeated(
+    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUNE_DASHBOARD_TOKEN", "my-own-token-0123")
+    out, err = dashboard(tune, database)
+    assert "/dashboard/?token=$TUNE_DASHBOARD_TOKEN (" in out
+    assert "my-own-token-0123" not in out + err
+
+
+@pytest.mark.parametrize("token", ["", "short"])
+def test_a_token_that_could_be_guessed_is_one_error(
+    tune: Tune, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    monkeypatch.setenv("TUNE_DASHBOARD_TOKEN", token)
+    done = tune("dashboard")
+    assert done.code == 2
+    assert "TUNE_DASHBOARD_TOKEN must have 16 to 256" in done.err
+    assert "leave it unset" in done.err
+
+
+def test_no_option_takes_a_token(tune: Tune) -> None:
+    """Everybody sees the options of a running program."""
+    assert "--token" not in tune("dashboard", "--help").out
+
+
+def test_the_browser_is_given_a_file_that_nobody_else_reads(
+    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[Path, str, list[int]]] = []
+
+    def launch(address: str) -> int:
+        path = Path(address.removeprefix("file://"))
+        modes = [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)]
+        seen.append((path, path.read_text(), modes))
+        return 1
+
+    monkeypatch.setattr(click, "launch", launch)
+    out, err = dashboard(tune, database, "--open")
+    url = re.search(r"http://\S+", out)
+    assert url is not None
+    ((path, text, modes),) = seen
+    assert f"url={url[0]}" in text
+    assert modes == [0o600, 0o700]
+    assert not path.exists()
+    assert "no browser could be started" in err
