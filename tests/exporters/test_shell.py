@@ -199,3 +199,38 @@ def test_no_value_is_ever_interpreted(
     assert arguments == [word, "./mnist-out", "--argument", argument]
     assert variables == ({} if value == "unset" else {"T_VALUE": value})
     assert not list(tmp_path.glob("*pwned*"))
+
+
+def secretive(machine: Path) -> ExportInput:
+    """A study as it lies in the database: its secrets were never stored."""
+    words = (
+        "--password",
+        "***",
+        "{out}",
+        "--url=https://me:***@host/x",
+        "-j",
+        "{iterator_workers}",
+    )
+    return study(spec=spec_for(machine, *words))
+
+
+def test_a_secret_comes_from_the_environment(machine: Path, tmp_path: Path) -> None:
+    secrets = {"TUNE_SECRET_1": "a'b $(touch pwned)", "TUNE_SECRET_2": '"\\\n*'}
+    _, arguments, _ = run(secretive(machine), tmp_path, **secrets)
+    assert arguments[:2] == ["--password", "a'b $(touch pwned)"]
+    assert arguments[3] == '--url=https://me:"\\\n*@host/x'
+    assert not list(tmp_path.glob("*pwned*"))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_without_the_secret_the_script_says_so_and_does_nothing(
+    machine: Path, tmp_path: Path, shell: str
+) -> None:
+    (tmp_path / "job.sh").write_text(export(secretive(machine)).text)
+    env = {"PATH": os.environ["PATH"], "TUNE_SECRET_1": "x"}
+    done = subprocess.run(
+        [shell, "job.sh"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "TUNE_SECRET_2: set it to the secret after --url=https://me:" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["job.sh"]

@@ -9,7 +9,7 @@ import io
 from tests import study_samples as samples
 from tests.study_samples import SPEC, setting, study
 from tuner.exporters import table
-from tuner.model import BASELINE, Choice, Flag, Knob
+from tuner.model import BASELINE, Choice, Flag, Knob, Setting
 
 
 def test_csv_has_a_row_for_each_setting_fastest_first() -> None:
@@ -59,3 +59,21 @@ def test_markdown_names_what_it_compares_with() -> None:
     assert "| against the first that worked |" in failed
     assert "against the defaults" not in failed
     assert failed.splitlines()[-1].split("|")[4:7] == ["  ", " 0 ", "  "]
+
+
+def test_csv_holds_no_formula() -> None:
+    values = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "plain", -3)
+    spec = dataclasses.replace(SPEC, knobs=(Knob("v", Choice(values), Flag("-v")),))
+    times: dict[Setting, float | None] = {setting(v=value): 1.0 for value in values}
+    text = table.csv(study(times, spec)).text
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    expected = {f"'{value}" for value in values if isinstance(value, str)} - {"'plain"}
+    assert {row["v"] for row in rows} == expected | {"plain", "-3"}
+
+
+def test_markdown_holds_no_link_picture_or_markup() -> None:
+    value = "![x](http://h/p) <img> `a` *b* _c_ omp_threads &lt; ~~d~~"
+    spec = dataclasses.replace(SPEC, knobs=(Knob("v", Choice((value,)), Flag("-v")),))
+    text = table.markdown(study({BASELINE: 3.0, setting(v=value): 1.0}, spec)).text
+    shown = r"!\[x\](http:\//h/p) &lt;img> \`a\` \*b\* \_c\_ omp_threads &amp;lt; \~\~d\~\~"
+    assert f"| {shown} |" in text

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from tuner.exporters.header import one_line
 from tuner.exporters.json import dumps, spec_json
 from tuner.launchers import launcher_for
 from tuner.model import BASELINE
+from tuner.secrets import HIDDEN, Hider, kept_spec
 
 if TYPE_CHECKING:
     from tuner.model import Launch, Setting, StudySpec
@@ -27,6 +29,9 @@ def print_launches(spec: StudySpec, *, as_json: bool) -> None:
     """Print what the baseline and the guesses would run."""
     environment = launcher_for(spec.launcher).environment(spec.launcher)
     launches = _launches(spec)
+    hider = Hider.of(os.environ, *(launch.argv for _, launch in launches))
+    spec = kept_spec(spec, os.environ)
+    launches = [(each, replace(launch, argv=hider.words(launch.argv))) for each, launch in launches]
     if as_json:
         rows = [
             {"setting": setting, "environment": environment, "argv": launch.argv}
@@ -48,6 +53,8 @@ def script(
         yield one_line(f"# {wording.assigned(setting, spec.knobs)}")
         yield shlex.join(("mkdir", "-p", str(launch.out_dir)))
         yield shlex.join((*(variables if environment else ()), *launch.argv))
+    if any(HIDDEN in word for _, launch in launches for word in launch.argv):
+        yield f"# {HIDDEN} stands for a secret of your command, which is not printed"
     size = space.size([knob for knob in spec.knobs if knob.name not in spec.fixed.as_dict()])
     most = wording.count(min(spec.trials, size), "setting")
     yield f"# with the search at most {most} of {size}"

@@ -14,8 +14,9 @@ from tuner.exporters import Export
 def write(path: Path, export: Export) -> None:
     """Write a plain file whole or not at all; a pipe or a device takes the text as it comes.
 
-    A link stays, and what it leads to is written. A file that exists keeps its permissions;
-    a script becomes executable for those who may read it.
+    A link stays, and what it leads to is written. A new file is for its owner only (0600),
+    whatever the umask; one that exists keeps its permissions. A script becomes executable for
+    those who may read it.
 
     Raises:
         UsageError: The folder is missing, or the file cannot be written to.
@@ -44,7 +45,7 @@ def _mode(path: Path) -> int:
     try:
         return path.stat().st_mode
     except FileNotFoundError:
-        return stat.S_IFREG | (0o666 & ~_umask())
+        return stat.S_IFREG | 0o600
 
 
 def _replace(path: Path, data: bytes, permissions: int) -> None:
@@ -58,10 +59,3 @@ def _replace(path: Path, data: bytes, permissions: int) -> None:
     except OSError:
         Path(draft).unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    """The umask, which can only be read by setting it; nothing else runs in this process."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -8,12 +8,15 @@ from tuner import render
 from tuner.exporters import Export, ExportInput
 from tuner.exporters.header import one_line
 from tuner.model import Env, LauncherOption
+from tuner.secrets import HIDDEN
 
 
 def export(data: ExportInput) -> Export:
     """The arguments, each quoted for a POSIX shell."""
     arguments = render.arguments(data.spec, data.best_setting)
-    return Export(text=shlex.join(arguments) + "\n", warnings=_missing(data))
+    hidden = any(HIDDEN in word for word in arguments)
+    secret = (f"{HIDDEN} stands for a secret, which is not stored",) if hidden else ()
+    return Export(text=shlex.join(arguments) + "\n", warnings=(*_missing(data), *secret))
 
 
 def _missing(data: ExportInput) -> tuple[str, ...]:

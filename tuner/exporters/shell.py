@@ -1,16 +1,19 @@
 """``sh``: a POSIX script that runs the whole job with the best setting, without this tool.
 
 Every word is quoted, so that nothing in a value is ever interpreted. ``env`` stands where the
-trials had the wrapper script; both only change the environment of the ranks.
+trials had the wrapper script; both only change the environment of the ranks. A secret of the
+command was never stored: the script takes it from the environment, and says so.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from tuner import render
 from tuner.exporters import Export, ExportInput, header
 from tuner.launchers import launcher_for
+from tuner.secrets import HIDDEN
 
 #: Stands for the output folder until the words are quoted: no argv can hold a NUL.
 _OUT = "\0out\0"
@@ -28,12 +31,13 @@ def export(data: ExportInput) -> Export:
         f"export {name}={shlex.quote(value)}\n"
         for name, value in sorted(launcher.environment(spec.launcher).items())
     )
-    command = " \\\n  ".join(" ".join(map(_quote, part)) for part in parts if part)
+    secrets = _Secrets()
+    command = " \\\n  ".join(" ".join(map(secrets.quote, part)) for part in parts if part)
     text = f"""#!/bin/sh
 # The whole job {_with(data)}. Needs no tune to run.
 {header.comment(data)}# use:      sh FILE [OUTPUT_FOLDER]
 set -eu
-
+{secrets.asked()}
 OUT=${{1:-${{OUT:-{shlex.quote(_default_out(spec.name))}}}}}
 mkdir -p -- "$OUT"
 {_enter(spec.folder)}
@@ -54,7 +58,7 @@ def _enter(folder: str) -> str:
     """Go where the relative paths of the command lead somewhere, the output folder kept."""
     if not folder:
         return ""
-    return f'OUT=$(cd -- "$OUT" && pwd)\ncd -- {shlex.quote(folder)}\n'
+    return f"case $OUT in /*) ;; *) OUT=$PWD/$OUT ;; esac\ncd -- {shlex.quote(folder)}\n"
 
 
 def _changes(data: ExportInput) -> tuple[str, ...]:
@@ -77,11 +81,43 @@ def _job(data: ExportInput) -> tuple[str, ...]:
     return job
 
 
-def _quote(word: str) -> str:
-    """Quote a word; where the output folder stands in it, ``"$OUT"`` takes its place."""
-    parts = word.split(_OUT)
-    quoted = [shlex.quote(part) if part else "" for part in parts]
-    return '"$OUT"'.join(quoted) or "''"
+class _Secrets:
+    """Quotes the words of the command, and remembers which of them were not stored."""
+
+    def __init__(self) -> None:
+        self._wanted: list[str] = []  # what each is for, as far as it may be said
+        self._before = ""
+
+    def quote(self, word: str) -> str:
+        """Quote a word; ``"$OUT"`` and the variables of secrets take their places in it."""
+        quoted = '"$OUT"'.join(map(self._quote_around, word.split(_OUT)))
+        self._before = word
+        return quoted or "''"
+
+    def asked(self) -> str:
+        """The lines that end the script where a secret is missing."""
+        return "".join(
+            f': "${{{_variable(number)}:?set it to the secret {purpose}: tune stores none}}"\n'
+            for number, purpose in enumerate(self._wanted, start=1)
+        )
+
+    def _quote_around(self, part: str) -> str:
+        first, *others = part.split(HIDDEN)
+        text = shlex.quote(first) if first else ""
+        for before, after in zip([first, *others], others, strict=False):
+            self._wanted.append(_purpose(before or self._before))
+            text += f'"${_variable(len(self._wanted))}"' + (shlex.quote(after) if after else "")
+        return text
+
+
+def _variable(number: int) -> str:
+    return f"TUNE_SECRET_{number}"
+
+
+def _purpose(before: str) -> str:
+    """``after --password``: letters that mean themselves between double quotes."""
+    safe = re.sub(r"[^A-Za-z0-9_=:/.@-]", "_", before[-40:])
+    return f"after {safe}" if safe else "in the command"
 
 
 def _default_out(study: str) -> str:

@@ -4,34 +4,58 @@ from __future__ import annotations
 
 import csv as writer
 import io
+import re
+from collections.abc import Sequence
 
 from tuner import wording
 from tuner.exporters import Export, ExportInput, header
-from tuner.model import Measurement
+from tuner.model import Measurement, Value
+
+_FIGURES = ("elapsed_s", "runs", "launches", "ratio", "bound_s", "failure")
+
+#: What begins a formula; a line break or tab in front is passed over by some programs.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+#: What means something in Markdown; an underscore inside a name does not.
+_MARKS = re.compile(r"[\\|`*\[\]~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=:)(?=//)")
 
 
 def csv(data: ExportInput) -> Export:
-    """Comma-separated values: one row a setting, times in seconds."""
+    """Comma-separated values: one row a setting, times in seconds.
+
+    Text that a spreadsheet would take for a formula gets a ``'`` in front.
+    """
     names = [knob.name for knob in data.spec.knobs]
     file = io.StringIO()
     table = writer.writer(file, lineterminator="\n")
-    table.writerow(["kind", *names, "elapsed_s", "runs", "launches", "ratio", "bound_s", "failure"])
+    table.writerow(
+        [
+            "kind",
+            *map(_inert, names),
+            "elapsed_s",
+            "runs",
+            "launches",
+            "ratio",
+            "bound_s",
+            "failure",
+        ]
+    )
     for measurement in data.measurements:
         values = measurement.setting.as_dict()
         ratio = speed_up(data, measurement)
-        table.writerow(
+        text += _line(
             [
                 "baseline" if measurement.setting.is_baseline else "setting",
-                *(values.get(name, "") for name in names),
+                *(_inert(values.get(name, "")) for name in names),
                 "" if measurement.elapsed_s is None else measurement.elapsed_s,
                 len(measurement.samples),
                 measurement.launches,
                 "" if ratio is None else f"{ratio:.4f}",
                 "" if measurement.stopped is None else measurement.stopped.bound_s,
-                wording.failure(measurement.failure) if measurement.failure else "",
+                _inert(wording.failure(measurement.failure) if measurement.failure else ""),
             ]
         )
-    return Export(text=file.getvalue())
+    return Export(text=text)
 
 
 def markdown(data: ExportInput) -> Export:
@@ -78,6 +102,19 @@ def speed_up(data: ExportInput, measurement: Measurement) -> float | None:
     return reference.elapsed_s / measurement.elapsed_s
 
 
+def _line(cells: Sequence[object]) -> str:
+    """One row; the writer would leave a lone ``\\r`` unquoted if it ended lines with ``\\n``."""
+    file = io.StringIO()
+    writer.writer(file, lineterminator="\r\n").writerow(cells)
+    return file.getvalue().removesuffix("\r\n") + "\n"
+
+
+def _inert(value: Value) -> Value:
+    """A cell that no spreadsheet works out (owasp.org, CSV injection); figures stay figures."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
 def _cell(text: str) -> str:
-    """Text inside a Markdown table: a bar or a newline would break the row."""
-    return header.one_line(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    """Text inside a Markdown table: nothing of it breaks the row, or is a link or a picture."""
+    plain = header.one_line(text).replace("&", "&amp;").replace("<", "&lt;")
+    return _MARKS.sub(r"\\\g<0>", plain)
