@@ -184,6 +184,6 @@ def names(data: bytes) -> None:
 _NAMES = Texts([b"mnist-n8", b"my job.py", b"a" * 101, b"...-_.", "é ü".encode()])
 
 TARGETS = (
-    Target("study_file", study, _make, share=0.12),
-    Target("study_name", names, _NAMES, share=0.5),
+    Target("study_file", study, _make, share=0.2),
+    Target("study_name", names, _NAMES, share=0.3),
 )

@@ -140,9 +140,9 @@ _NOTES = Texts(
 )
 
 TARGETS = (
-    Target("stat", stat, _STATS, share=1.0),
-    Target("maps", maps, _MAPS, share=0.5),
-    Target("host", host, _HOSTS, share=0.3),
-    Target("mountinfo", mounts, _MOUNTS, share=0.5),
-    Target("lock_note", locks, _NOTES, share=1.0),
+    Target("stat", stat, _STATS, share=1.5),
+    Target("maps", maps, _MAPS, share=1.0),
+    Target("host", host, _HOSTS, share=0.12),
+    Target("mountinfo", mounts, _MOUNTS, share=1.0),
+    Target("lock_note", locks, _NOTES, share=1.5),
 )

@@ -126,8 +126,8 @@ _ENVIRON = Texts(
 )
 
 TARGETS = (
-    Target("mpirun_version", versions, _VERSIONS, share=1.0),
+    Target("mpirun_version", versions, _VERSIONS, share=1.5),
     Target("output", output, _OUTPUTS, share=1.5),
-    Target("probe_report", report, _REPORTS, share=1.0),
-    Target("environ", environ, _ENVIRON, share=1.0),
+    Target("probe_report", report, _REPORTS, share=0.7),
+    Target("environ", environ, _ENVIRON, share=1.5),
 )

@@ -153,8 +153,8 @@ def course(data: bytes) -> None:
 
 
 TARGETS = (
-    Target("log_json", log_json, _JSON, share=2.5),
-    Target("log_lines", log_lines, _LINES, share=1.5),
-    Target("log_yaml", log_yaml, _YAML, share=0.15),
-    Target("course", course, _JSON, share=1.0),
+    Target("log_json", log_json, _JSON, share=2.0),
+    Target("log_lines", log_lines, _LINES, share=2.0),
+    Target("log_yaml", log_yaml, _YAML, share=0.1),
+    Target("course", course, _JSON, share=0.4),
 )

@@ -196,6 +196,6 @@ _VALUES = Texts(
 )
 
 TARGETS = (
-    Target("sentences", sentences, _times, share=0.2),
-    Target("exports", exports, _VALUES, share=0.04),
+    Target("sentences", sentences, _times, share=0.15),
+    Target("exports", exports, _VALUES, share=0.03),
 )

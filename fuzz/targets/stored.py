@@ -158,9 +158,9 @@ _WORDS = Texts(
 )
 
 TARGETS = (
-    Target("row", row, _ROWS, share=0.5),
-    Target("setting", setting, _SETTINGS, share=1.0),
-    Target("url", url, _url, share=0.7),
-    Target("surface", recorded, _SURFACES, share=1.0),
-    Target("completion", completion, _WORDS, share=0.7),
+    Target("row", row, _ROWS, share=0.4),
+    Target("setting", setting, _SETTINGS, share=2.0),
+    Target("url", url, _url, share=0.4),
+    Target("surface", recorded, _SURFACES, share=1.2),
+    Target("completion", completion, _WORDS, share=1.0),
 )

@@ -131,7 +131,7 @@ _LINES = Texts(
 
 TARGETS = (
     Target("knob_options", knob_options, _KNOBS, share=1.0),
-    Target("measures", measures, _MEASURES, share=1.5),
-    Target("templates", templates, _COMMANDS, share=1.0),
+    Target("measures", measures, _MEASURES, share=2.0),
+    Target("templates", templates, _COMMANDS, share=0.6),
     Target("words", words, _LINES, share=0.5),
 )

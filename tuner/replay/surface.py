@@ -193,7 +193,7 @@ class _Reader:
         truth = point.get("truth_s")
         if truth is None:
             return Point(runs, statistics.median(run.elapsed_s for run in runs))
-        return Point(runs, self._time(truth, f"{where}.truth_s"))
+        return Point(runs, self._time(truth, f"{where}.truth_s", positive=True))
 
     def _run(self, row: Any, where: str, columns: Sequence[str]) -> Run:
         cells = self._list(row, where)
