@@ -26,20 +26,7 @@ def csv(data: ExportInput) -> Export:
     Text that a spreadsheet would take for a formula gets a ``'`` in front.
     """
     names = [knob.name for knob in data.spec.knobs]
-    file = io.StringIO()
-    table = writer.writer(file, lineterminator="\n")
-    table.writerow(
-        [
-            "kind",
-            *map(_inert, names),
-            "elapsed_s",
-            "runs",
-            "launches",
-            "ratio",
-            "bound_s",
-            "failure",
-        ]
-    )
+    text = _line(["kind", *map(_inert, names), *_FIGURES])
     for measurement in data.measurements:
         values = measurement.setting.as_dict()
         ratio = speed_up(data, measurement)
