@@ -67,14 +67,22 @@ def test_octaves_count_doublings() -> None:
 
 
 @given(keys, keys)
-def test_more_of_everything_than_a_failure_is_barred(bad: Key, key: Key) -> None:
+def test_more_of_everything_than_a_shortage_is_barred(bad: Key, key: Key) -> None:
+    groups = failed(bad)
+    groups[bad].is_bound = True
     more = all(k >= b for k, b in zip(key[:3], bad[:3], strict=True)) and key[3] == bad[3]  # type: ignore[operator]
-    assert barred(GRID, GRID.rows([key]), failed(bad))[0] == more
+    assert barred(GRID, GRID.rows([key]), groups)[0] == more
+
+
+@given(keys, keys)
+def test_any_other_failure_bars_itself_alone(bad: Key, key: Key) -> None:
+    assert barred(GRID, GRID.rows([key]), failed(bad))[0] == (key == bad)
 
 
 @given(keys)
 def test_what_ran_once_is_not_barred(key: Key) -> None:
     groups = failed(key)
+    groups[key].is_bound = True
     groups[key].finished.append(1.0)
     assert not barred(GRID, GRID.rows([key]), groups).any()
 

@@ -30,6 +30,8 @@ from tests.study_surface import (
 from tuner import stats
 from tuner.model import (
     BASELINE,
+    FROM_OUTSIDE,
+    SHORTAGES,
     Effect,
     Ending,
     Failed,
@@ -220,13 +222,26 @@ def test_all_settings_were_measured_or_tried() -> None:
     assert end(failing) == "both settings of the space were tried"
 
 
-def test_what_asks_for_more_than_what_failed_is_not_tried() -> None:
+@pytest.mark.parametrize("kind", sorted(SHORTAGES))
+def test_what_asks_for_more_than_what_ran_out_is_not_tried(kind: FailureKind) -> None:
     def time_s(setting: Setting) -> float | Ending:
-        return crash(setting) if setting.as_dict().get("omp_threads", 1) != 1 else surface(setting)
+        short = setting.as_dict().get("omp_threads", 1) != 1
+        return Failed(kind, "too much") if short else surface(setting)
 
     plan = played(small(4, 1), time_s)
     assert end(plan) == "all settings that are not ruled out were tried"
     assert plan.trials < plan.size
+
+
+@pytest.mark.parametrize("kind", sorted({*FailureKind} - SHORTAGES - FROM_OUTSIDE))
+def test_other_failures_say_nothing_of_other_settings(kind: FailureKind) -> None:
+    def time_s(setting: Setting) -> float | Ending:
+        bad = setting.as_dict().get("omp_threads", 1) == 1
+        return Failed(kind, "no") if bad else nearly_flat(setting)
+
+    plan = played(small(4, 1), time_s)
+    assert plan.trials == plan.size == 4
+    assert plan.failed == 1
 
 
 def test_a_space_without_a_choice_has_only_its_defaults() -> None:

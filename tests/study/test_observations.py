@@ -20,6 +20,7 @@ from tests.study_surface import (
 )
 from tuner.model import (
     BASELINE,
+    SHORTAGES,
     Choice,
     Failed,
     FailureKind,
@@ -144,7 +145,7 @@ def test_what_failed_has_no_time() -> None:
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
-def test_a_crash_may_be_chance(kind: FailureKind) -> None:
+def test_a_crash_may_be_chance_and_a_shortage_is_a_bound(kind: FailureKind) -> None:
     plan = Plan(SPEC, (record(1, BEST, Purpose.GUESS, ran(Failed(kind, ""))),))
     chance = {
         FailureKind.CRASHED,
@@ -152,7 +153,8 @@ def test_a_crash_may_be_chance(kind: FailureKind) -> None:
         FailureKind.NO_LOG,
         FailureKind.BAD_LOG,
     }
-    assert [seen.by_chance for seen in observations(plan, plan.records)] == [kind in chance]
+    (seen,) = observations(plan, plan.records)
+    assert (seen.by_chance, seen.is_bound) == (kind in chance, kind in SHORTAGES)
 
 
 @pytest.mark.parametrize(

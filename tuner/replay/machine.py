@@ -26,6 +26,13 @@ ENTRIES = 20
 #: How often a running launch is judged between its log entries, s.
 TICK_S = 0.5
 
+#: What the recorded reason of a failure says, and the kind that it is; else it crashed.
+_KINDS = {
+    "memory": FailureKind.OUT_OF_MEMORY,
+    "MemoryError": FailureKind.OUT_OF_MEMORY,
+    "thread": FailureKind.THREADS,
+}
+
 
 class VirtualMachine:
     """Runs one launch at a time; ``clock_s`` is the virtual time used so far."""
@@ -41,7 +48,7 @@ class VirtualMachine:
         ending: Finished | Failed
         if point.fail_after_s is not None:
             end_s = point.fail_after_s
-            ending = Failed(FailureKind.CRASHED, point.reason)
+            ending = Failed(_kind(point.reason), point.reason)
         else:
             run = self._rng.choice(point.runs)
             end_s, log = run.startup_s + run.elapsed_s, self._log(run)
@@ -59,6 +66,14 @@ class VirtualMachine:
         pace_s = (run.elapsed_s - run.first_iteration_s) / max(1, n - 1)
         times = [(step, run.first_iteration_s + (step - 1) * pace_s) for step in steps]
         return tuple(Progress(step, time_s, run.startup_s + time_s) for step, time_s in times)
+
+
+def _kind(reason: str) -> FailureKind:
+    """The kind of failure that a recorded reason tells of."""
+    for words, kind in _KINDS.items():
+        if words in reason:
+            return kind
+    return FailureKind.CRASHED
 
 
 def _stopped(log: tuple[Progress, ...], end_s: float, judge: Judge) -> Outcome | None:

@@ -20,7 +20,7 @@ from tuner.search.history import Groups, Observation, Purpose, grouped, noise
 from tuner.search.kernel import Kernel
 from tuner.search.options import Options
 from tuner.search.pool import Pool, State, pool
-from tuner.search.regions import barred, excessive
+from tuner.search.regions import barred, beyond, excessive
 from tuner.search.space import Grid, Key, Rows, Space
 
 #: Of single runs about their setting's median, before any setting was run twice.
@@ -126,11 +126,11 @@ class Search:
         return None
 
     def _doubtful_failure(self, state: State) -> Key | None:
-        """A setting that failed once, perhaps by chance, and would rule out much of the space."""
+        """A setting that failed once, perhaps by chance, and casts doubt on much of the space."""
         for key, group in state.groups.items():
             if group.only_failed and group.launches == 1 and group.by_chance:
                 rows = candidates(self._kernel, state.groups, state.rng)
-                if barred(self._grid, rows, {key: group}).mean() > self.options.doubted_share:
+                if beyond(self._grid, rows, group).mean() > self.options.doubted_share:
                     return key
         return None
 

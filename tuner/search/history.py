@@ -22,7 +22,8 @@ class Observation:
     """One launch as the search needs it; ``setting`` is ``None`` for an unknown baseline.
 
     Of a killed one, ``projection_s`` with ``projection_log_sd`` is where it was going; of a
-    failed one ``by_chance`` says that another launch may well work.
+    failed one ``by_chance`` says that another launch may well work, ``is_bound`` that more of
+    everything fails too.
     """
 
     setting: Key | None
@@ -35,6 +36,7 @@ class Observation:
     startup_s: float | None = None
     pace: Pace | None = None
     by_chance: bool = False
+    is_bound: bool = False
 
 
 @dataclass
@@ -47,6 +49,7 @@ class Group:
     failures: int = 0
     launches: int = 0
     by_chance: bool = False
+    is_bound: bool = False
 
     @property
     def only_failed(self) -> bool:
@@ -90,6 +93,7 @@ def grouped(history: Sequence[Observation]) -> Groups:
         else:
             group.failures += 1
             group.by_chance = seen.by_chance
+            group.is_bound |= seen.is_bound
     return groups
 
 

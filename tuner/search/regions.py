@@ -6,18 +6,26 @@ import math
 
 import numpy as np
 
-from tuner.search.history import Groups
+from tuner.search.history import Group, Groups
 from tuner.search.space import Flags, Floats, Grid, Rows
 
 
 def barred(grid: Grid, rows: Rows, groups: Groups) -> Flags:
-    """True for what exceeds a failed setting in nothing less: more of everything fails too."""
-    rising = [knob.ordered for knob in grid.space.knobs]
+    """True for what needs more, of nothing less, than a setting for which something ran out.
+
+    Other failures rule out their own setting only.
+    """
     out = np.zeros(len(rows), bool)
     for group in groups.values():
         if group.only_failed:
-            out |= grid.beyond(rows, grid.row(group.key), rising)
+            more = beyond(grid, rows, group) if group.is_bound else False
+            out |= more | (rows == grid.row(group.key)).all(1)
     return out
+
+
+def beyond(grid: Grid, rows: Rows, group: Group) -> Flags:
+    """True for what asks for no less of anything than the group's setting, and for that itself."""
+    return grid.beyond(rows, grid.row(group.key), [knob.ordered for knob in grid.space.knobs])
 
 
 def excessive(grid: Grid, rows: Rows) -> Flags:

@@ -15,12 +15,21 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
 
-from tuner.model import Choice, Env, Flag, IntRange, LauncherOption
+from tuner.model import (
+    Choice,
+    Env,
+    Failed,
+    Finished,
+    Flag,
+    IntRange,
+    LauncherOption,
+    Stopped,
+)
 
 T = TypeVar("T")
 
 #: Members of unions: what a JSON object is cannot be told from its place alone.
-TAGGED = (IntRange, Choice, Env, Flag, LauncherOption)
+TAGGED = (IntRange, Choice, Env, Flag, LauncherOption, Finished, Stopped, Failed)
 
 
 def dumps(value: Any) -> str:
@@ -34,7 +43,15 @@ def loads(kind: type[T], text: str) -> T:
     Raises:
         ValueError, KeyError, TypeError: The text is not such a value.
     """
-    return typing.cast(T, _decoder(typing.cast(Any, kind))(json.loads(text)))
+    try:
+        return from_json(kind, json.loads(text))
+    except (OverflowError, RecursionError) as error:
+        raise ValueError(f"no value of {kind}: {error}") from error
+
+
+def from_json(kind: type[T], data: Any) -> T:
+    """The inverse of :func:`to_json`; raises as :func:`loads`."""
+    return typing.cast(T, _decoder(typing.cast(Any, kind))(data))
 
 
 def to_json(value: Any) -> Any:

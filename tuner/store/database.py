@@ -67,18 +67,19 @@ def _engine(url: str, busy_s: float) -> Engine:
             f"--storage {display_url(url)}: the module {error.name} is not installed",
             "Install it: pip install 'psycopg[binary]'",
         ) from error
-    except (sa.exc.ArgumentError, ValueError) as error:
+    except (sa.exc.ArgumentError, ValueError):
         raise UsageError(
-            f"--storage {display_url(url)} is not a database URL: {error}",
+            f"--storage {display_url(url)} is not a database URL",
             "Write the path of an SQLite file, or postgresql://USER@HOST:PORT/NAME.",
-        ) from error
+        ) from None  # its words repeat the URL, which may hold a password
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _enforce_foreign_keys)
+        sa.event.listen(engine, "connect", _set_up)
     return engine
 
 
-def _enforce_foreign_keys(connection: Any, _: Any) -> None:
+def _set_up(connection: Any, _: Any) -> None:
     connection.execute("PRAGMA foreign_keys = ON")  # SQLite's default is off
+    connection.execute("PRAGMA synchronous = FULL")  # whatever it was built with: commits last
 
 
 def _prepare_file(path: Path, *, create: bool) -> None:

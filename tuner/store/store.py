@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from tuner.errors import UsageError
+from tuner.errors import TunerError, UsageError
 from tuner.model import LaunchRecord, Sample, StudySpec, StudyState
+from tuner.secrets import Hider, kept_spec
 from tuner.store import codec, database, rows, schema
 from tuner.store.failures import translated
 from tuner.store.identity import identity, merged
 from tuner.store.liveness import as_it_is
 from tuner.store.rows import StudyRow, StudySummary, Summary, now
 from tuner.store.urls import display_url
+from tuner.store.watch import Watch
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -35,6 +38,7 @@ class Store:
     def __init__(self, url: str, engine: Engine) -> None:
         self.url = url
         self._engine = engine
+        self._watch = Watch.of(url)
 
     @classmethod
     def open(cls, url: str, *, create: bool, busy_s: float = database.BUSY_S) -> Store:
@@ -102,7 +106,7 @@ class Store:
         return row
 
     def create(self, spec: StudySpec) -> StudyRow:
-        """Add a study without launches.
+        """Add a study without launches; of its commands all but the secrets is stored.
 
         Raises:
             UsageError: The name is taken.
@@ -112,7 +116,7 @@ class Store:
             "name": spec.name,
             "state": StudyState.RUNNING.value,
             "reason": "",
-            "spec": codec.dumps(spec),
+            "spec": codec.dumps(kept_spec(spec, os.environ)),
             "identity": codec.dumps(identity(spec)),
             "created_at": moment,
             "updated_at": moment,
@@ -131,12 +135,15 @@ class Store:
     def update_spec(self, spec: StudySpec) -> None:
         """Replace the spec of the study of that name, which still belongs to the same."""
         belongs = merged(self.load(spec.name).identity, identity(spec))
-        values = {"spec": codec.dumps(spec), "identity": codec.dumps(belongs)}
+        kept = kept_spec(spec, os.environ)
+        values = {"spec": codec.dumps(kept), "identity": codec.dumps(belongs)}
         self._update_study(spec.name, values)
 
     def set_state(self, name: str, state: StudyState, reason: str) -> None:
         """Say how far the study is, and why it is not running."""
-        self._update_study(name, {"state": state.value, "reason": reason})
+        self._update_study(
+            name, {"state": state.value, "reason": Hider.of(os.environ).text(reason)}
+        )
 
     def forgive(self, name: str, launch_number: int) -> None:
         """Forget the failures up to this launch: their settings may be tried again."""
@@ -208,6 +215,29 @@ class Store:
             query = sa.update(table).where(mine, table.c.number == launch_number)
             connection.execute(query.values(trial=trial_number))
 
+    def require_usable(self, name: str) -> None:
+        """Make sure that the next launch of a study could be added; cheap.
+
+        Raises:
+            UsageError: Read-only or corrupt, or the study is gone.
+            BusyError: Locked by another process.
+            TunerError: The file was moved, removed or replaced.
+        """
+        self._watch.require_same()
+        with self._connection() as connection:
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            self._study_id(connection, name)
+
+    def set_aside(self, name: str, why: str) -> int:
+        """Count none of the study's launches any more; returns how many are not that were."""
+        table = schema.launches
+        with self._connection() as connection:
+            study_id = self._study_id(connection, name)
+            mine = (table.c.study_id == study_id, table.c.disturbed.is_(None))
+            query = sa.update(table).where(*mine).values(disturbed=why)
+            return connection.execute(query).rowcount
+
     # --- inside ----------------------------------------------------------------------
 
     @staticmethod
@@ -268,12 +298,24 @@ class Store:
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
         """A transaction, committed at the end; errors come out as the user's."""
-        with translated(self.url, opened=True):
-            try:
-                with self._engine.begin() as connection:
-                    yield connection
-            except sa.exc.IntegrityError as error:
-                raise _TakenError from error
+        try:
+            with (
+                translated(self.url, opened=True),
+                _unique_names(),
+                self._engine.begin() as connection,
+            ):
+                yield connection
+        except TunerError:
+            self._watch.require_same()  # then that is what is wrong, whatever SQLite calls it
+            raise
+
+
+@contextmanager
+def _unique_names() -> Iterator[None]:
+    try:
+        yield
+    except sa.exc.IntegrityError as error:
+        raise _TakenError from error
 
 
 class _TakenError(Exception):

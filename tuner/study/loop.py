@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import SIGINT, Signals
 
-from tuner import lock, stats
+from tuner import lock, quiet, stats
 from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.model import Result, StudySpec, StudyState
 from tuner.secrets import kept_spec
@@ -21,9 +21,12 @@ from tuner.store.store import Store
 from tuner.store.urls import place, resolve_url
 from tuner.study import outputs as folders
 from tuner.study.course import Course, Stop, Tuning
+from tuner.study.disturbance import COUNT, REMEASURED, VARIABLE, Quietness
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
 from tuner.study.interruption import Interruption, StudyInterrupted
+from tuner.study.journal import Journal
+from tuner.study.keeping import Keeper, adopt
 from tuner.study.plan import Plan, changes
 from tuner.study.projection import Projection
 from tuner.study.session import Cancelled, Session, TrialRunner
@@ -39,6 +42,7 @@ class Visit:
     emit: Callable[[Event], None]
     stop: Interruption
     course: Course
+    remeasure: bool = False
 
 
 def tune(
@@ -47,6 +51,7 @@ def tune(
     storage: str | None = None,
     outputs: Path | None = None,
     fresh: bool = False,
+    remeasure: bool = False,
     wait: bool = False,
     on_event: Callable[[Event], None] | None = None,
     run: TrialRunner | None = None,
@@ -63,6 +68,7 @@ def tune(
             ``studies/tune.db``.
         outputs: The folder for what launches write. Default: beside the SQLite file.
         fresh: Delete what the study has and begin anew.
+        remeasure: Keep what the study has, but count none of its times any more.
         wait: Wait while another process measures on this host.
         on_event: Called with each :data:`tuner.study.events.Event`.
         run: Runs a launch; :func:`tuner.trial.run` where not given.
@@ -82,8 +88,9 @@ def tune(
     with ExitStack() as stack:
         stop = stack.enter_context(Interruption())
         store = stack.enter_context(Store.open(url, create=True))
-        visit = Visit(spec, store, folder, on_event or (lambda _: None), stop, course or Tuning())
-        if not fresh and (found := _finished(visit)) is not None:
+        emit = on_event or (lambda _: None)
+        visit = Visit(spec, store, folder, emit, stop, course or Tuning(), remeasure)
+        if not (fresh or remeasure) and (found := _finished(visit)) is not None:
             return found
         folders.prepare(folder)
         try:
@@ -95,7 +102,7 @@ def tune(
                 on_wait=lambda owner: visit.emit(Note(f"waiting for {owner}")),
                 cancelled=stop,
             ):
-                return _measure(visit, fresh, run or _default_runner())
+                return _measure(visit, fresh, run)
         except StudyInterrupted:
             raise
         except KeyboardInterrupt as error:  # before the first launch
@@ -126,7 +133,7 @@ def _finished(visit: Visit) -> Result | None:
     return found
 
 
-def _measure(visit: Visit, fresh: bool, run: TrialRunner) -> Result:
+def _measure(visit: Visit, fresh: bool, run: TrialRunner | None) -> Result:
     """Enter the study and work on it; the host is ours."""
     store, name = visit.store, visit.spec.name
     with closing(Projection(store, name)) as projection, _left_in_order(visit):
@@ -136,8 +143,19 @@ def _measure(visit: Visit, fresh: bool, run: TrialRunner) -> Result:
         died = before is not None and before.state is StudyState.RUNNING
         plan = _enter(visit, projection, before)
         plan = replace(plan, records=projection.reconcile(plan, thorough=died))
+        keeper = Keeper(store, projection, _journal(visit, store.load(name)), visit.emit)
+        quietness = _quietness(visit) if run is None else Quietness()
+        runner = run or _default_runner()
         session = Session(
-            plan, store, projection, visit.folder, run, visit.emit, visit.stop, visit.course
+            plan,
+            store,
+            keeper,
+            visit.folder,
+            runner,
+            visit.emit,
+            visit.stop,
+            visit.course,
+            quietness,
         )
         try:
             reason = session.measure()
@@ -194,6 +212,10 @@ def _enter(visit: Visit, projection: Projection, row: StudyRow | None) -> Plan:
 
 def _take_up(visit: Visit, row: StudyRow) -> Plan:
     spec, store = visit.spec, visit.store
+    adopt(store, _journal(visit, row), visit.emit)
+    if visit.remeasure:
+        number = store.set_aside(spec.name, REMEASURED)
+        visit.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
     records = tuple(store.launches(spec.name, detail=False))
     forgiven = row.forgiven_until
     if row.state is StudyState.FAILED:
@@ -208,6 +230,19 @@ def _take_up(visit: Visit, row: StudyRow) -> Plan:
     store.update_spec(spec)
     store.set_state(spec.name, StudyState.RUNNING, "")
     return plan
+
+
+def _quietness(visit: Visit) -> Quietness:
+    """Look at the machine before anything is launched, and say what is amiss."""
+    seen = quiet.before()
+    note = quiet.complaint(seen, visit.spec.machine)
+    if note:
+        visit.emit(Note(note))
+    return Quietness(seen.load, counts_all=os.environ.get(VARIABLE) == COUNT)
+
+
+def _journal(visit: Visit, row: StudyRow) -> Journal:
+    return Journal(visit.folder, row.name, row.created_at, row.identity)
 
 
 def _measured(plan: Plan) -> int:

@@ -7,9 +7,9 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from tuner import demand, space
-from tuner.crash import is_shortage
 from tuner.knobs import ROLES
 from tuner.model import (
+    SHORTAGES,
     Failed,
     FailureKind,
     Finished,
@@ -127,9 +127,6 @@ def _observation(plan: Plan, record: LaunchRecord) -> Observation:
         projection_log_sd=stopped.log_sd if stopped else 0.3,
         startup_s=_startup_s(progress),
         pace=_pace(progress),
-        by_chance=isinstance(ending, Failed) and _by_chance(ending),
+        by_chance=isinstance(ending, Failed) and ending.kind in _BY_CHANCE,
+        is_bound=isinstance(ending, Failed) and ending.kind in SHORTAGES,
     )
-
-
-def _by_chance(failed: Failed) -> bool:
-    return failed.kind in _BY_CHANCE and not is_shortage(failed.reason)

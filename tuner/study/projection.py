@@ -126,6 +126,10 @@ class Projection:
         with suppress(KeyError):
             study = optuna.load_study(study_name=self._name, storage=self._rdb)
         if study is not None and OURS not in study.user_attrs:
+            if self._store.has(self._name) and not study.get_trials(deepcopy=False):
+                # Begun by a process of ours that was killed before it could mark it.
+                optuna.delete_study(study_name=self._name, storage=self._rdb)
+                return None
             raise UsageError(
                 f"the database {display_url(self._store.url)} holds an Optuna study {self._name}"
                 " of another program",
@@ -140,11 +144,12 @@ def _agrees(plan: Plan) -> bool:
 
 
 def _contradicted(plan: Plan, told: dict[object, FrozenTrial]) -> bool:
-    """True where a launch that failed was told of as measured, or the other way round."""
+    """True where Optuna was told of a launch what it is not, or of one that is not there."""
+    states = {r.number: state_of(r) for r in plan.records if is_told(plan, r)}
     return any(
-        told[record.number].state is not state_of(record)
-        for record in plan.records
-        if record.number in told
+        states.get(launch) is not trial.state
+        for launch, trial in told.items()
+        if isinstance(launch, int)
     )
 
 

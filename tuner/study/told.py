@@ -40,7 +40,7 @@ def _distribution(knob: Knob) -> BaseDistribution:
 
 def is_told(plan: Plan, record: LaunchRecord) -> bool:
     """True where the launch tells of a setting in the present space."""
-    if record.purpose not in _TOLD or stats.was_interrupted(record):
+    if record.purpose not in _TOLD or stats.says_nothing(record):
         return False
     return plan.contains(plan.pooling.canonical(record.setting))
 

@@ -1,0 +1,140 @@
+"""What becomes of a launch that has ended: its own file, our tables, Optuna, in this order.
+
+Only then is it reported. Whatever fails on the way, what was written before it is enough to take
+the launch up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuner import stats
+from tuner.errors import TunerError
+from tuner.model import FROM_OUTSIDE, Failed, LaunchRecord
+from tuner.store.failures import from_os_error
+from tuner.study.events import Event, Note
+from tuner.study.journal import NAME, Journal, lacking
+
+if TYPE_CHECKING:
+    from tuner.store import Store, Summary
+    from tuner.study.plan import Plan
+    from tuner.study.projection import Projection
+
+#: So many launches in a row that were ended from outside end the study: it would go on so.
+LOST_IN_A_ROW = 3
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Keeps the launches of one study."""
+
+    store: Store
+    projection: Projection
+    journal: Journal
+    emit: Callable[[Event], None]
+
+    def make_room(self, launch: Path) -> None:
+        """Make sure, before a launch, that it can be kept.
+
+        Raises:
+            TunerError: The database is gone, locked, read-only or corrupt, or the disk is full.
+        """
+        self.store.require_usable(self.journal.study)
+        try:
+            self.journal.reserve(launch)
+        except OSError as error:
+            raise from_os_error(
+                error, f"the output folder {launch}", "Choose another place with --outputs FOLDER."
+            ) from error
+
+    def record(self, record: LaunchRecord) -> bool:
+        """Put the launch's own record on the disk; False where it cannot be written."""
+        try:
+            self.journal.write(record)
+        except OSError as error:
+            text = f"{Path(record.folder) / NAME} cannot be written: {error.strerror}"
+            self.emit(Note(f"{text}; launch {record.number} goes to the database alone"))
+            return False
+        return True
+
+    def add(self, record: LaunchRecord, summary: Summary, *, recorded: bool) -> None:
+        """Add the launch to our tables.
+
+        Raises:
+            TunerError: The database cannot be written; the hint says what became of the launch.
+        """
+        try:
+            self.store.add(self.journal.study, record, summary)
+        except TunerError as error:
+            error.hint += _kept_in(record) if recorded else _not_saved(record)
+            raise
+
+    def tell(self, before: Plan, plan: Plan) -> Plan:
+        """Tell Optuna of the plan's last launch; the plan with the numbers of its trials."""
+        if _is_longer(before, plan):
+            number = plan.records[-1].number
+            self.emit(Note(f"launch {number} is the longest: shorter ones stopped early"))
+            return replace(plan, records=self.projection.reconcile(plan))
+        told = self.projection.tell(plan, plan.records[-1])
+        return replace(plan, records=(*plan.records[:-1], told))
+
+
+def adopt(store: Store, journal: Journal, emit: Callable[[Event], None]) -> bool:
+    """Add the launches that ended, but did not come into the database; True if there were any."""
+    known = store.launches(journal.study, detail=False)
+    found, damaged = journal.found({record.folder for record in known})
+    for path in damaged:
+        emit(Note(f"{path} is no record of a launch: it is left as it is"))
+    missing = lacking(known, found)
+    for record in missing:
+        store.add(journal.study, record)
+        where = f"{Path(record.folder) / NAME}"
+        emit(Note(f"launch {record.number} was kept in {where}: the database has it now"))
+    return bool(missing)
+
+
+def require_hope(lost: Sequence[LaunchRecord]) -> None:
+    """End a study whose launches are ended from outside again and again.
+
+    Args:
+        lost: Those in a row that were, the latest last.
+
+    Raises:
+        TunerError: They are too many.
+    """
+    if len(lost) < LOST_IN_A_ROW:
+        return
+    ending = lost[-1].outcome.ending
+    assert isinstance(ending, Failed)
+    raise TunerError(
+        f"{len(lost)} launches in a row were ended from outside, the last one as"
+        f" {ending.kind}: {ending.reason}",
+        f"See {Path(lost[-1].folder) / 'output.log'}, mend the cause, then run the same command"
+        " again: what was measured is kept.",
+    )
+
+
+def is_lost(record: LaunchRecord) -> bool:
+    """True where the launch was ended from outside, and is to be made again."""
+    ending = record.outcome.ending
+    return isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
+
+
+def _kept_in(record: LaunchRecord) -> str:
+    return f" Launch {record.number} is kept in {Path(record.folder) / NAME}."
+
+
+def _not_saved(record: LaunchRecord) -> str:
+    value = stats.estimate_s(record.outcome.samples)
+    if value is None:
+        return ""
+    return f" Not saved: launch {record.number} ({record.setting}), {value:g} s."
+
+
+def _is_longer(before: Plan, after: Plan) -> bool:
+    """True where the last launch shows that the full length is not what it seemed to be."""
+    seemed = before.expected_iterations()
+    return seemed is not None and seemed != after.expected_iterations()
