@@ -6,7 +6,9 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
+from wsgiref.util import setup_testing_defaults
 
 import pytest
 
@@ -27,6 +29,8 @@ from tests.study_surface import CONFIRMED, FakeRunner
 from tuner import dashboard
 from tuner.cli import stored
 from tuner.dashboard import access, server
+from tuner.dashboard.access import Door
+from tuner.dashboard.guard import guarded
 from tuner.dashboard.notes import code, note
 from tuner.dashboard.plots import plot
 from tuner.dashboard.server import Server
@@ -283,6 +287,25 @@ def test_each_start_has_a_token_of_its_own() -> None:
     assert len(made) == 100
     assert min(map(len, made)) == 43  # 256 bits
     assert access.token_of("sixteen_letters.") == "sixteen_letters."
+
+
+def test_an_answer_is_opened_to_no_other_page() -> None:
+    """Artifacts, of an optuna-dashboard that keeps some, come with an open CORS header."""
+    sent: list[tuple[str, str]] = []
+
+    def app(_: object, start: Any) -> list[bytes]:
+        opening = [("Access-Control-Allow-Origin", "*"), ("access-control-allow-methods", "PUT")]
+        start("200 OK", [*opening, ("Cache-Control", "public"), ("X-Its-Own", "kept")])
+        return [b""]
+
+    environ = {"HTTP_HOST": "localhost:8080", "HTTP_AUTHORIZATION": "Bearer known-to-me-alone"}
+    setup_testing_defaults(environ)
+    opened = guarded(app, Door("known-to-me-alone"))
+    assert opened(environ, lambda _, headers, *__: sent.extend(headers)) == [b""]  # type: ignore[arg-type]
+    names = [name.lower() for name, _ in sent]
+    assert not [name for name in names if name.startswith("access-control-")]
+    assert ("X-Its-Own", "kept") in sent
+    assert [value for name, value in sent if name == "Cache-Control"] == ["no-store"]
 
 
 def test_what_a_program_wrote_is_no_markdown() -> None:
