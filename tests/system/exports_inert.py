@@ -1,0 +1,344 @@
+"""Exports of hostile studies are executed and read, and must have no effect beyond their own.
+
+``python -m tests.system.exports_inert --count 10000 --seed 1`` for a large round. Every
+study has a seed of its own, so ``--first N --count 1`` makes one of them again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import io
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.study_samples import SPEC, study
+from tuner import render
+from tuner.errors import UsageError
+from tuner.exporters import ExportInput, args, dotenv, shell, table
+from tuner.exporters import json as json_export
+from tuner.launchers import launcher_for
+from tuner.model import (
+    BASELINE,
+    Choice,
+    Env,
+    Flag,
+    Knob,
+    LauncherInfo,
+    LauncherOption,
+    Setting,
+    StudySpec,
+    Value,
+)
+from tuner.secrets import HIDDEN
+
+#: Those that there are, ``sh`` only where it is none of the others.
+SHELLS = tuple(
+    {
+        os.path.realpath(path): name
+        for name in ("sh", "dash", "bash")
+        if (path := shutil.which(name))
+    }.values()
+)
+
+#: So many go through one process of each shell.
+BATCH = 250
+
+#: What would do something, if anything took it for more than text.
+NASTY = (
+    "$(touch pwned)", "`touch pwned`", "${OUT}", "$OUT", "$((1+1))", "$'\\n'", "$", "'", '"', "\\",
+    "\n", "\r", "\t", "\ntouch pwned\n", "'\ntouch pwned #", '"\ntouch pwned #', ";touch pwned;",
+    "&touch pwned&", "|touch pwned", ">pwned", "<(touch pwned)", ">>pwned", "2>pwned", "&&", "||",
+    "*", "?", "[a-z]", "{a,b}", "~", "~root", "!!", "!x", "#", " # ", "-n", "--", "-e", "-", "=",
+    "%s", "%n", "a=b", ":", " ", "  ", "\x01", "\x1b[31m", "\x7f", "é", "日本", "\u2028", "\u202e",
+    "\udcff", "\ufeff", "{{", "}}", "{", "}", "*)", "esac", "EOF", "\\c", "\\0", "=1+1", "@A1", "|",
+    "<b>", "[x](http://h)", "![x](http://h)", "x" * 300, "word", "0", "",
+)  # fmt: skip
+
+#: The stub in the place of mpirun: what it was given, as it came.
+STUB = """#!/bin/sh
+printf '%s\\0' "$MPI4PY_LIBMPI" "$PWD" "$@" >>"$RESULT"
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A hostile study, how its script is called, and what mpirun must be given."""
+
+    data: ExportInput
+    out: str
+    secrets: tuple[str, ...]
+    expected: tuple[str, ...]
+
+
+@dataclasses.dataclass
+class Place:
+    """Folders with hostile names: of programs, and of work."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.cwd = self._folder("cwd")
+        self.home = self._folder("home")
+        self.scripts = self._folder("scripts")
+        names = (
+            "plain",
+            "a b",
+            "$(touch pwned)",
+            "'",
+            '"x"',
+            "a\nb",
+            "-n",
+            "*",
+            "é~",
+            "a=b",
+            "`x`",
+        )
+        self.folders = [self._folder(f"in/{name}") for name in names]
+        for folder in self.folders:
+            for program in ("mpirun", "program"):
+                (folder / program).write_text(STUB)
+                (folder / program).chmod(0o755)
+        self.before = self.seen()
+
+    def _folder(self, name: str) -> Path:
+        (self.root / name).mkdir(parents=True)
+        return self.root / name
+
+    def seen(self) -> set[str]:
+        """All that is there, but for our own scripts."""
+        return {
+            str(Path(folder) / name)
+            for top in (self.cwd, self.home, self.root / "in")
+            for folder, folders, files in os.walk(top)
+            for name in (*folders, *files)
+        }
+
+
+def text(rng: random.Random) -> str:
+    """A hostile text."""
+    return "".join(rng.choices(NASTY, k=rng.randint(1, 3)))
+
+
+def _escaped(word: str) -> str:
+    return word.replace("{", "{{").replace("}", "}}")
+
+
+def _knobs(rng: random.Random) -> tuple[Knob, ...]:
+    def domain() -> Choice:
+        values: list[Value] = [text(rng), "unset" if rng.random() < 0.1 else text(rng)]
+        return Choice((*values, rng.randint(-3, 99)) if rng.random() < 0.3 else tuple(values))
+
+    options = ("--flag", "--flag=", "-f")
+    return (
+        Knob("variable", domain(), Env(("T_ONE", "T_TWO"))),
+        Knob("placed", domain(), Flag()),
+        Knob("argument", domain(), Flag(rng.choice(options))),
+        Knob("bind_to", Choice(("none", "core")), LauncherOption("bind_to")),
+    )
+
+
+def _spec(rng: random.Random, place: Place) -> StudySpec:
+    mpi = rng.choice(place.folders)
+    kind, version = rng.choice((("openmpi", "5.0.11"), ("openmpi", "4.1.6"), ("mpich", "4.2.3")))
+    extra = tuple(text(rng) for _ in range(rng.randint(0, 2)))
+    info = LauncherInfo(kind, str(mpi / "mpirun"), version, str(mpi / "libmpi.so"), extra)
+    words = [_escaped(text(rng)) for _ in range(rng.randint(0, 3))]
+    words += [f"{_escaped(text(rng))}{{placed}}{_escaped(text(rng))}", "{out}", "--log={out}/log"]
+    words += rng.choice(([], ["--password", HIDDEN], [f"--u=a://b:{HIDDEN}@c", f"X={HIDDEN}"]))
+    rng.shuffle(words)
+    program = _escaped(str(rng.choice(place.folders) / "program"))
+    template = (program, *words)
+    return dataclasses.replace(
+        SPEC,
+        name=rng.choice(("study", text(rng)[:80])),
+        command=template,
+        job=rng.choice(((), (*template, "--whole"))),
+        launcher=info,
+        knobs=_knobs(rng),
+        folder=rng.choice(("", str(rng.choice(place.folders)))),
+    )
+
+
+def case(rng: random.Random, place: Place) -> Case:
+    """One hostile study; the same random numbers give the same."""
+    spec = _spec(rng, place)
+    values = {knob.name: rng.choice(_values(knob)) for knob in spec.knobs if rng.random() < 0.9}
+    best = Setting.of(values or {"argument": "x"})
+    data = study({BASELINE: 3.0, best: 1.0}, spec)
+    out = text(rng).replace("/", "_")[:100].lstrip(".").replace("\n", " ") or "out"
+    secrets = tuple(text(rng) or "x" for _ in range(8))
+    return Case(data, out, secrets, _expected(data, place, out, secrets))
+
+
+def _values(knob: Knob) -> tuple[Value, ...]:
+    assert isinstance(knob.domain, Choice)
+    return knob.domain.values
+
+
+def _expected(data: ExportInput, place: Place, out: str, secrets: Sequence[str]) -> tuple[str, ...]:
+    """What mpirun must be given: as the launch renders it, nothing quoted."""
+    spec, setting = data.spec, data.best_setting
+    template = spec.job or spec.command
+    unset, assigned = render.assignments(spec, setting, template)
+    words = [
+        *(w for name in unset for w in ("-u", name)),
+        *(f"{n}={v}" for n, v in assigned.items()),
+    ]
+    folder = str(place.cwd / out) if spec.folder else out
+    job = render.program_argv(spec, setting, out=folder, template=template)
+    if "=" in job[0]:
+        job = ("sh", "-c", 'exec "$@"', "sh", *job)
+    options = render.launcher_options(spec, setting)
+    program = (*(("env", *words) if words else ()), *job)
+    argv = launcher_for(spec.launcher).argv(spec.launcher, spec.layout.ranks, options, program)
+    left = iter(secrets)
+    with_secrets = (_filled(word, left) for word in argv[1:])
+    libmpi = launcher_for(spec.launcher).environment(spec.launcher).get("MPI4PY_LIBMPI", "")
+    return (libmpi, spec.folder or str(place.cwd), *with_secrets)
+
+
+def _filled(word: str, secrets: Iterator[str]) -> str:
+    first, *others = word.split(HIDDEN)
+    return first + "".join(next(secrets) + other for other in others)
+
+
+# --- what is read ------------------------------------------------------------------------
+
+
+def check_texts(data: ExportInput) -> None:
+    """The formats that are read, not run: what is in them is what was measured."""
+    document = json.loads(json_export.export(data).text)
+    assert document["best"]["arguments"] == list(render.arguments(data.spec, data.best_setting))
+    assert document["best"]["setting"] == data.best_setting.as_dict()
+    rows = list(csv.reader(io.StringIO(table.csv(data).text, newline="")))
+    assert len({len(row) for row in rows}) == 1
+    assert len(rows) == 1 + len(data.measurements)
+    for cell in (cell for row in rows for cell in row):
+        assert cell[:1] not in ("=", "@", "\t", "\r", "\n"), cell
+        assert cell[:1] not in ("+", "-") or cell.lstrip("+-").replace(".", "").isdigit(), cell
+    lines = table.markdown(data).text.split("\n")
+    assert len(lines) == 4 + 1 + 2 + len(data.measurements) + 1
+    for line in lines:
+        plain = line.replace("\\\\", "")
+        for mark in ("<", "`", "[", "*", "~"):
+            assert plain.count(mark) == plain.count(f"\\{mark}"), line
+        if line.startswith("| ") and "---" not in line:
+            assert plain.count("|") - plain.count("\\|") == len(data.spec.knobs) + 5, line
+
+
+# --- what is run -------------------------------------------------------------------------
+
+
+def scripts(number: int, it: Case, place: Place) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Per script of one case its text, and what it must write."""
+    found = {"sh": (shell.export(it.data).text, it.expected)}
+    arguments = render.arguments(it.data.spec, it.data.best_setting)
+    line = f'set -- {args.export(it.data).text}printf \'%s\\0\' "$@" >>"$RESULT"\n'
+    if arguments:
+        found["args"] = (line, arguments)
+    try:
+        sourced = dotenv.export(it.data).text
+    except UsageError:
+        return found
+    _, assigned = render.assignments(it.data.spec, it.data.best_setting)
+    assert _as_docker_reads(sourced) == assigned
+    path = place.scripts / f"{number}.file"
+    path.write_bytes(os.fsencode(sourced))
+    shown = "".join(f' "{name}=${name}"' for name in assigned)
+    said = f"set -a\n. {path}\nset +a\n"
+    said += f"printf '%s\\0'{shown} >>\"$RESULT\"\n" if shown else ""
+    found["env"] = (said, tuple(f"{name}={value}" for name, value in assigned.items()))
+    return found
+
+
+def _as_docker_reads(content: str) -> dict[str, str]:
+    """docker --env-file: whole lines, nothing unquoted."""
+    lines = (line for line in content.split("\n") if line and not line.startswith("#"))
+    return dict(line.split("=", 1) for line in lines)  # type: ignore[misc]
+
+
+def run_batch(cases: dict[int, Case], place: Place) -> int:
+    """Run the scripts of these cases in every shell; returns how many were run."""
+    ran = 0
+    for name in SHELLS:
+        driver: list[bytes] = []
+        expected: dict[Path, tuple[int, tuple[str, ...]]] = {}
+        for number, it in cases.items():
+            for kind, (content, wanted) in scripts(number, it, place).items():
+                path = place.scripts / f"{number}.{kind}"
+                path.write_bytes(os.fsencode(content))
+                result = place.scripts / f"{number}.{kind}.{name}"
+                expected[result] = (number, wanted)
+                driver.append(_call(name, path, result, it))
+        driver_path = place.scripts / f"driver.{name}"
+        driver_path.write_bytes(b"".join(driver))
+        env = {"PATH": os.environ["PATH"], "HOME": str(place.home), "LC_ALL": "C.UTF-8"}
+        done = subprocess.run(
+            ["sh", str(driver_path)], cwd=place.cwd, env=env, capture_output=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, b""), done.stderr[-2000:]
+        for result, (number, wanted) in expected.items():
+            got = result.read_bytes() if result.exists() else b""
+            want = b"".join(os.fsencode(word) + b"\0" for word in wanted)
+            assert got == want, f"case {number}, {result.name}: {got!r} is not {want!r}"
+            ran += 1
+    _check_effects(cases, place)
+    return ran
+
+
+def _call(name: str, path: Path, result: Path, it: Case) -> bytes:
+    """A line of the driver: one script in a shell of its own, its output folder by argument."""
+    secrets = [f"TUNE_SECRET_{n}={value}" for n, value in enumerate(it.secrets, start=1)]
+    words = ["env", f"RESULT={result}", *secrets, name, str(path), it.out]
+    # quoted here by hand, not by what is under test
+    quoted = [b"'" + os.fsencode(word).replace(b"'", b"'\"'\"'") + b"'" for word in words]
+    return b" ".join(quoted) + b"\n"
+
+
+def _check_effects(cases: dict[int, Case], place: Place) -> None:
+    """The output folders are there, and nothing else is."""
+    wanted = {str(place.cwd / it.out) for it in cases.values()}
+    new = place.seen() - place.before
+    assert new == wanted, f"cases {min(cases)}..{max(cases)}: {sorted(new ^ wanted)[:5]}"
+    for folder in wanted:
+        Path(folder).rmdir()
+    for path in place.scripts.iterdir():
+        path.unlink()
+
+
+def main(count: int, seed: int, first: int = 0) -> tuple[int, int]:
+    """Make and run so many exports; returns (studies, scripts that were run)."""
+    made, ran, number = 0, 0, first
+    with tempfile.TemporaryDirectory() as root:
+        place = Place(Path(root))
+        while made < count:
+            cases = {}
+            for _ in range(min(BATCH, count - made)):
+                it = case(random.Random(f"{seed}/{number}"), place)
+                check_texts(it.data)
+                cases[number] = it
+                number, made = number + 1, made + 1
+            ran += run_batch(cases, place)
+    return made, ran
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
+    given = parser.parse_args()
+    studies, run_scripts = main(given.count, given.seed, given.first)
+    sys.stdout.write(
+        f"{studies} studies: {studies * 6} exports, {run_scripts} executed in"
+        f" {', '.join(SHELLS)}: no effect beyond their own\n"
+    )

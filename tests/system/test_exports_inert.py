@@ -1,0 +1,16 @@
+"""A few of the hostile exports; the large round is ``python -m tests.system.exports_inert``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.system import exports_inert
+
+pytestmark = pytest.mark.system
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_hostile_exports_have_no_effect_beyond_their_own(seed: int) -> None:
+    made, ran = exports_inert.main(100, seed)
+    assert made == 100
+    assert ran > 100 * len(exports_inert.SHELLS)
