@@ -2,6 +2,7 @@
 # make tune ARGS="…"     the same with more options (a later option wins: ARGS="--trials 8")
 # make test              lint, types and tests
 # make benchmark         the tool measured against other ways to do the same
+# make fuzz              the parsers, with odd input: ARGS="--count 10000000 --seed 1"
 # make benchmark-article live, against the method it came from: about an hour
 
 # Every path below is relative, so that the checkout may lie in a folder with a space in its name.
@@ -14,7 +15,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Python's warnings here are about editable installs and concern nobody who reads them.
 INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
-.PHONY: tune test lint types unit docs benchmark benchmark-article clean
+.PHONY: tune test lint types unit docs benchmark benchmark-article fuzz clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -40,6 +41,9 @@ benchmark: .venv/.tune-installed
 
 benchmark-article: .venv/.tune-installed
 	.venv/bin/python -m benchmarks.vs_article
+
+fuzz: .venv/.test-installed
+	.venv/bin/python -m fuzz $(ARGS)
 
 clean:
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -65,6 +65,7 @@ FINDINGS = (
     ("environ", "many-digits", b"PMIX_RANK=" + LONG),
     ("environ", "other-digits", "PMI_RANK=²".encode()),
     ("probe_report", "deep", b'{"rank": 0, "pools": ' + DEEP),
+    ("probe_report", "nul", b'{"rank": 0, "pools": [{"library": "\\u0000", "threads": 3}]}'),
     ("stat", "short", b"\xc1"),
     ("stat", "no-numbers", b") " + b"Z " * 30),
     ("stat", "name", b") Z 1 ("),
@@ -83,6 +84,9 @@ FINDINGS = (
     ("setting", "deep", b'{"a": ' + DEEP),
     ("setting", "pairs", b"[[1, 1]]"),
     ("setting", "none", b'{"a": null}'),
+    ("surface", "no-time", b'{"name": "t", "ranks": 2, "iterations": 9, "machine": '
+     b'{"physical_cores": 8}, "knobs": {"a": [1]}, "default": {"a": 1}, "points": '
+     b'[{"setting": {"a": 1}, "truth_s": 0, "runs": [[0, 0, 1]]}]}'),
     ("surface", "many-digits", b'{"name": ' + LONG + b"}"),
     ("completion", "user", b"~nobody-x/tune.db\n"),
     ("completion", "long", b"/none" + b"x" * 300 + b"\n"),
@@ -91,6 +95,8 @@ FINDINGS = (
     ("url", "at", b"postgresql://me:x@s3cr3t-canary@db/tune"),
     ("url", "query", b"oracle://a%40b:x?@s3cr3t-canary?@@a b:5432:1/?%"),
     ("url", "query-in-it", b"oracle://me:x?@s3cr3t-canary?@@db:5432/?x"),
+    ("url", "nul", b"sqlite:///x%00"),
+    ("url", "sqlite-user", b"sqlite://a:x@////[:s3cr3t-canary@////[:@-:5432:1/a/b?%"),
     ("url", "port", b"postgresql://me:s3cr3t-canary@db:x/tune"),
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuner.model import Observation, RankView
+from tuner.wording import one_line
 
 #: Where the launchers of Open MPI, PMIx and Hydra say which rank a process is, and of how many.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
@@ -91,13 +92,17 @@ class Watcher:
         self._proc = str(proc)
         self._known: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._ranks: dict[int, _Rank] = {}
+        #: The processes of the last sample: the rank of each, ``None`` for the launcher's own.
+        self.members: dict[int, int | None] = {}
 
     def sample(self, pids: Iterable[int]) -> None:
         """Look at the live processes `pids` of the trial; those that are gone are passed over."""
         groups: dict[int, list[_Seen]] = {}
+        self.members = {}
         for pid in pids:
             stat = self._stat(pid)
             identity = None if stat is None else self._identity(pid, stat.started)
+            self.members[pid] = None if identity is None else identity[0]
             if stat is not None and identity is not None:
                 rank, world_size = identity
                 seen = _Seen(stat.started, pid, stat.threads, world_size)
@@ -196,7 +201,7 @@ def _view(
         opencv_threads=_count(report.get("opencv_threads")),
         opencv_loaded=opencv_loaded,
         world_size=next((size for size in sizes if size is not None), seen_size),
-        mpi_library=library if isinstance(library := mpi.get("library"), str) else None,
+        mpi_library=one_line(library) if isinstance(library := mpi.get("library"), str) else None,
         pools=tuple((name, threads) for name, threads, _ in pools),
         blas_limit=blas[0][2] if blas else None,
         reported=bool(report) and (bool(mpi or pools) or _is_of_the_rank_itself(report, seen)),
@@ -214,7 +219,7 @@ def _pools(found: Any) -> list[tuple[str, int, int | None]]:
     for pool in found if isinstance(found, list) else []:
         threads = _count(pool.get("threads")) if isinstance(pool, dict) else None
         if threads is not None:
-            name = "/".join(str(pool.get("library", "")).split("/")[-2:])
+            name = one_line("/".join(str(pool.get("library", "")).split("/")[-2:]))
             pools.append((name, threads, _count(pool.get("built_for"))))
     return pools
 

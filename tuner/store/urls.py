@@ -132,7 +132,8 @@ def _require_file(text: str) -> None:
 
     parsed = make_url(text)
     name = parsed.database or ""
-    if name in {"", ":memory:"} or name.startswith("file:") or parsed.query or parsed.host:
+    other = parsed.query or parsed.host or parsed.username is not None or "\0" in name
+    if name in {"", ":memory:"} or name.startswith("file:") or other:
         raise UsageError(
             f"--storage {display_url(text)}: not the path of an SQLite file",
             "Write sqlite:///FILE, sqlite:////ABSOLUTE/FILE, or only the path.",
