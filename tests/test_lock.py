@@ -113,7 +113,8 @@ def test_one_that_waits_does_not_measure(
     with lock.measuring("mine", environ=environ):
         pass
     inode = lock.lock_path(environ).stat().st_ino
-    monkeypatch.setattr(lock, "LOCKS", tmp_path / "locks")
+    locks = tmp_path / "locks"
+    monkeypatch.setattr("tuner.lock.owner.LOCKS", locks)
     assert lock.may_measure("mine", database="", environ=environ), "cannot be seen"
     for line, held in (
         (f"1: -> FLOCK  ADVISORY  WRITE 7 fe:00:{inode} 0 EOF", False),
@@ -121,7 +122,7 @@ def test_one_that_waits_does_not_measure(
         (f"1: FLOCK  ADVISORY  WRITE 7 fe:00:{inode}1 0 EOF", False),
         (f"1: FLOCK  ADVISORY  WRITE 7 fe:00:{inode} 0 EOF", True),
     ):
-        lock.LOCKS.write_text(line + "\n")
+        locks.write_text(line + "\n")
         assert lock.may_measure("mine", database="", environ=environ) is held
 
 
@@ -160,7 +161,7 @@ def test_a_link_is_refused(environ: dict[str, str], tmp_path: Path) -> None:
 def test_the_shared_folder_is_for_all_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "SHARED_FOLDER", tmp_path)
+    monkeypatch.setattr("tuner.lock.place.SHARED_FOLDER", tmp_path)
     with lock.measuring("mine", environ={}):
         path = lock.lock_path({})
     assert stat.S_IMODE(path.stat().st_mode) == 0o666
@@ -170,7 +171,7 @@ def test_the_shared_folder_is_for_all_users(
 def test_a_link_in_place_of_the_shared_folder_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "SHARED_FOLDER", tmp_path)
+    monkeypatch.setattr("tuner.lock.place.SHARED_FOLDER", tmp_path)
     folder = lock.lock_path({}).parent
     folder.symlink_to(tmp_path)
     with pytest.raises(UsageError), lock.measuring("mine", environ={}):
