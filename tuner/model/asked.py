@@ -47,6 +47,7 @@ class StudySpec:
     confirm: bool = True
     warm_ups: int = 1
     trial_limit_s: float | None = None
+    stall_limit_s: float | None = 120.0  # nothing happens for so long: it hangs
     seed: int = 0
     left_out: tuple[tuple[str, str], ...] = ()
     source: str = ""  # the study file, or how the spec came to be

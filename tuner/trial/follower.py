@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tuner import process
+from tuner import process, stacks
+from tuner.activity import Computing, activities
 from tuner.model import Failed, FailureKind, Launch, Progress, Stopped, StudySpec
 from tuner.objectives import Objective
 from tuner.observe import Watcher
 from tuner.pace import startup_s
 from tuner.racing import Judge
+from tuner.stall import Vigil
 
 #: How often the log, the limit and the wish to stop are looked at, s. The end itself is not
 #: waited for in steps: it wakes us.
@@ -23,6 +25,13 @@ SAMPLE_S = 0.5
 #: Where a look costs much (a host with thousands of processes) it is taken less often: the
 #: share of one core that all of them may take.
 SAMPLE_SHARE = 0.01
+
+#: The usual time between two looks at whether the job lives, s; with a low limit more often.
+VIGIL_S = 1.0
+VIGILS = 10  # so often at least within the limit
+
+#: No program prints as much on purpose, and the disk is not ours alone, bytes.
+MOST_OUTPUT = 1 << 30
 
 #: Of a longer log than this a part is judged, evenly spaced: it says the same.
 JUDGED_ENTRIES = 200
@@ -47,6 +56,12 @@ class Follower:
         self._started_s = self.clock()
         self._sampled_s = self._started_s
         self._look_s = 0.0
+        self._vigil = None
+        self._watched_s = self._started_s
+        limit_s = self.spec.stall_limit_s
+        if limit_s is not None:
+            self._vigil = Vigil(limit_s, self.spec.layout.ranks, Computing())
+            self._vigil_s = min(VIGIL_S, limit_s / VIGILS)
 
     def follow(self) -> tuple[process.Exit, Failed | Stopped | None]:
         """Wait for the end; the reason comes with it where we had to end the launch."""
@@ -57,12 +72,11 @@ class Follower:
             exit_ = self.running.wait(tick_s)
             if exit_ is not None:
                 return exit_, None
-            reason = self._reason_to_stop(limit_s)
+            reason = self._reason_to_stop(limit_s) or self._sample()
             if reason is not None:
                 exit_ = self.running.stop()
                 # It may have ended by itself just then: that is no failure.
                 return exit_, reason if exit_.stopped else None
-            self._sample()
 
     def _reason_to_stop(self, limit_s: float | None) -> Failed | Stopped | None:
         if self.cancelled():
@@ -90,15 +104,41 @@ class Follower:
         for step in self.progress[before:]:
             self.on_progress(step)
 
-    def _sample(self) -> None:
+    def _sample(self) -> Failed | None:
+        """Look at the processes, where it is time to; what is wrong, where something is."""
         now_s = self.clock()
         # A short program is seen early, a long one is seldom disturbed.
         due_s = min(SAMPLE_S, max(TICK_S, (now_s - self._started_s) / 4))
-        if now_s - self._sampled_s >= max(due_s, self._look_s / SAMPLE_SHARE):
-            self._sampled_s = now_s
-            before_s = time.thread_time()
-            self.watcher.sample(self.running.pids())
-            self._look_s = time.thread_time() - before_s
+        if now_s - self._sampled_s < max(due_s, self._look_s / SAMPLE_SHARE):
+            return None
+        self._sampled_s = now_s
+        before_s = time.thread_time()
+        self.watcher.sample(self.running.pids())
+        wrong = self._watch(now_s)
+        self._look_s = time.thread_time() - before_s
+        return wrong
+
+    def _watch(self, now_s: float) -> Failed | None:
+        """Whether the job still lives; where it hangs, its stacks are kept."""
+        size = self._output_bytes()
+        if size > MOST_OUTPUT:
+            return Failed(FailureKind.CRASHED, f"it printed more than {MOST_OUTPUT >> 30} GiB")
+        if self._vigil is None or now_s - self._watched_s < self._vigil_s:
+            return None
+        self._watched_s = now_s
+        last = self.progress[-1:]
+        output = (len(self.progress), last[0].elapsed_s if last else None, size)
+        wrong = self._vigil.look(now_s, output, activities(self.watcher.members))
+        if wrong is None or wrong.kind is not FailureKind.STALLED:
+            return wrong
+        where = stacks.keep(self.launch.folder / stacks.FOLDER, self.watcher.members)
+        return replace(wrong, reason=f"{wrong.reason}; {where}")
+
+    def _output_bytes(self) -> int:
+        try:
+            return (self.launch.folder / process.OUTPUT).stat().st_size
+        except OSError:
+            return 0
 
 
 def _noticed(

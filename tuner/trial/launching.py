@@ -19,6 +19,7 @@ from tuner.model import (
     Setting,
     StudySpec,
 )
+from tuner.neighbours import Neighbourhood
 from tuner.objectives import objective_for
 from tuner.observe import probe_folder
 from tuner.racing import Judge
@@ -66,6 +67,7 @@ def run(
     _make_folders(launch)
     objective.prepare(launch.out_dir)
     ending = Ending(launch, spec, objective, expected_iterations)
+    neighbourhood = Neighbourhood()
     try:
         running = start(launch)
     except OSError as error:
@@ -80,6 +82,7 @@ def run(
     finally:
         if not ended:
             running.stop()
+    load = neighbourhood.load()  # nothing of the launch is alive any more
     follower.report_progress()
     observation = follower.watcher.result()
     found = ending.of(exit_, stopped, observation.ranks)
@@ -92,6 +95,7 @@ def run(
         progress=follower.progress,
         observation=observation,
         effects=effects(setting, spec.knobs, observation, spec.machine),
+        load=load,
     )
 
 

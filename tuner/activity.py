@@ -1,0 +1,139 @@
+"""What the processes of a job do, from ``/proc``: CPU used, bytes moved, where a thread computes.
+
+A thread that waits in MPI burns a core like one that computes, and the kernel tells the two
+apart by nothing but the code that runs. So a thread is stopped for some microseconds and its
+program counter looked up in the map of its process (ptrace; where that is not allowed, a
+process that spends most of its time in the kernel, as ``sched_yield`` does, is taken to wait).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Collection, Mapping
+
+from tuner import tracing
+from tuner.stall import Activity
+
+#: Code in which a thread waits: MPIs and what they are made of, OpenMP's barriers.
+_WAITS = re.compile(
+    r"lib(mpi|open-|openpmix|pmix|prrte|mpich|fabric|uc[pstm]|psm|efa|event|hwloc|ibverbs|rdmacm"
+    r"|gomp|iomp|omp)[\w.+-]*\.so|mca_\w+\.so"
+)
+#: Code that belongs to whatever called it: says nothing by itself.
+_NEUTRAL = re.compile(r"(libc|libpthread|librt)[.-][\w.-]*|ld-(linux|musl)[\w.-]*|\[v\w+\]")
+
+#: A thread is asked so often, a moment apart, before it counts as not computing, times.
+LOOKS = 3
+
+
+def activities(ranks: Mapping[int, int | None], proc: str = "/proc") -> list[Activity]:
+    """One for each process that is still there.
+
+    Args:
+        ranks: The rank of each process; ``None`` for mpirun's own.
+        proc: The mounted procfs; another folder in tests.
+    """
+    found = (_activity(pid, rank, proc) for pid, rank in ranks.items())
+    return [each for each in found if each is not None]
+
+
+def _activity(pid: int, rank: int | None, proc: str) -> Activity | None:
+    fields = _stat(f"{proc}/{pid}")
+    if fields is None:
+        return None
+    name = _read(f"{proc}/{pid}/comm").decode("utf-8", "replace").strip()
+    io = re.findall(rb"(?:rchar|wchar|read_bytes|write_bytes): (\d+)", _read(f"{proc}/{pid}/io"))
+    return Activity(
+        pid=pid,
+        started=int(fields[19]),
+        rank=rank,
+        state=fields[0].decode("ascii", "replace"),
+        cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS,
+        transfers=sum(map(int, io)) + int(fields[9]),  # major faults: pages from a file
+        name=name,
+    )
+
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Computing:
+    """Tells who computes among processes that use a CPU."""
+
+    def __init__(self) -> None:
+        self._kernel: dict[int, tuple[int, int]] = {}
+
+    def __call__(self, pids: Collection[int]) -> bool:
+        """True where a thread of one of them was seen in code of its own."""
+        # ptrace belongs to a thread, and its end lets go of whatever it still holds.
+        answers: list[bool] = []
+        thread = threading.Thread(target=lambda: answers.append(self._any(pids)), daemon=True)
+        thread.start()
+        thread.join()
+        return any(answers)
+
+    def _any(self, pids: Collection[int]) -> bool:
+        return any(self._computes(pid) for pid in sorted(pids) for _ in range(LOOKS))
+
+    def _computes(self, pid: int) -> bool:
+        waits_in_kernel = self._mostly_in_kernel(pid)
+        for thread in _running(pid):
+            try:
+                address = tracing.program_counter(thread)
+            except OSError:
+                return not waits_in_kernel
+            if address is not None and is_own(_mapped(pid, address)):
+                return True
+        return False
+
+    def _mostly_in_kernel(self, pid: int) -> bool:
+        fields = _stat(f"/proc/{pid}")
+        if fields is None:
+            return True
+        now = int(fields[11]), int(fields[12])
+        before = self._kernel.get(pid, (0, 0))
+        self._kernel[pid] = now
+        return now[1] - before[1] > now[0] - before[0]
+
+
+def is_own(path: str) -> bool:
+    """True for code that is neither a way to wait nor called by one."""
+    name = path.rpartition("/")[2]
+    return not (_WAITS.match(name) or _NEUTRAL.match(name))
+
+
+def _running(pid: int) -> list[int]:
+    """The threads that are on a CPU or wait for one."""
+    try:
+        threads = [int(name) for name in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
+    except OSError:
+        return []
+    stats = ((thread, _stat(f"/proc/{pid}/task/{thread}")) for thread in threads)
+    return [thread for thread, fields in stats if fields is not None and fields[0] == b"R"]
+
+
+def _mapped(pid: int, address: int) -> str:
+    """The file that the address lies in; empty where it is none (made at run time)."""
+    for line in _read(f"/proc/{pid}/maps").splitlines():
+        span, _, rest = line.partition(b" ")
+        low, _, high = span.partition(b"-")
+        if int(low, 16) <= address < int(high, 16):
+            fields = rest.split(None, 4)
+            return os.fsdecode(fields[4]) if len(fields) == 5 else ""
+    return ""
+
+
+def _stat(folder: str) -> list[bytes] | None:
+    """The fields of ``stat`` from the state on; ``None`` where the process is gone."""
+    fields = _read(f"{folder}/stat").rpartition(b")")[2].split()
+    return fields if len(fields) > 19 and all(map(bytes.isdigit, fields[9:13])) else None
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as quick as it can be
+            return file.read()
+    except OSError:
+        return b""
