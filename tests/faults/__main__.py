@@ -1,0 +1,41 @@
+"""Some faults, in turn: ``python -m tests.faults [--mpirun PATH] [--json FILE] [WORDS]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from tests.faults import case
+from tests.faults.rows import FAULTS
+from tuner import launchers
+
+
+def main() -> int:
+    """Run them; 1 where one came out wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mpirun")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("words", nargs="*", default=[""])
+    args = parser.parse_args()
+    launcher = launchers.find(args.mpirun, environ=os.environ)
+    chosen = [fault for fault in FAULTS if any(word in fault.name for word in args.words)]
+    bad = 0
+    for fault in chosen:
+        report = case.run(fault, launcher)
+        bad += bool(report.problems)
+        verdict = "BAD" if report.problems else "ok"
+        line = f"{verdict:3} {fault.name}: {report.seen} ({report.reason}), {report.ended}"
+        print(f"{line}, {report.launches} launches, {report.wall_s:.1f} s", flush=True)
+        for problem in report.problems:
+            print(f"      {problem}", flush=True)
+        if args.json:
+            with args.json.open("a") as file:
+                file.write(report.line + "\n")
+    print(f"{len(chosen)} faults, {bad} bad")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,333 @@
+"""A study of two or three short launches in a folder of its own, one of them with a fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from tests.faults import left
+from tests.faults.diary import Diary
+from tests.faults.rows import Fault, Moment
+from tuner import process, stacks, trial
+from tuner.errors import TunerError
+from tuner.machine import this_machine
+from tuner.model import (
+    Failed,
+    Flag,
+    IntRange,
+    Knob,
+    Launch,
+    LauncherInfo,
+    LaunchRecord,
+    Layout,
+    Outcome,
+    Purpose,
+    Setting,
+    StudySpec,
+)
+from tuner.store import Store
+from tuner.study import StudyInterrupted, tune
+from tuner.study.course import Step, Stop
+from tuner.study.disturbance import Quietness
+from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
+from tuner.study.plan import Plan
+from tuner.study.projection import Projection
+
+INSIDE = Path(__file__).parent / "inside"
+RANKS = 4
+ITERATIONS = 4
+STALL_S = 3.0
+LIMIT_S = 30.0
+NAME = "faults"
+KNOBS = (Knob("step", IntRange(1, 3), Flag()),)
+#: Does not exec, so that the rank's program is its child.
+WRAPPER = '"$@"\nexit $?\n'
+
+Strike = Callable[["Bench"], None]
+
+
+def setting(step: int) -> Setting:
+    """A setting of the study; its launches report 0.04 s times ``step``."""
+    return Setting.of({"step": step})
+
+
+class InTurn:
+    """Settings 1, 2, …, each until a launch says something of it; see `tuner.study.course`."""
+
+    def __init__(self, settings: int) -> None:
+        self.settings = [setting(step) for step in range(1, settings + 1)]
+
+    def best(self, plan: Plan) -> Setting | None:
+        """The first that worked."""
+        worked = {record.setting for record in plan.valid if record.outcome.samples}
+        return next((each for each in self.settings if each in worked), None)
+
+    def next(self, plan: Plan) -> Step | Stop:
+        """The first that nothing is known of."""
+        known = {record.setting for record in plan.valid}
+        for each in self.settings:
+            if each not in known:
+                return Step(Purpose.SEARCH, each)
+        return Stop("all were launched")
+
+
+def _no_stacks(*_: object) -> str:
+    """Some seconds less."""
+    return "no stacks"
+
+
+@dataclass
+class Bench:
+    """What a fault happens to.
+
+    ``faulty`` is the number of the launch with the fault. The diary has ``start`` (marker, step)
+    of each launch, ``end`` (number, kind) of each that ``tune`` told its user of, ``problem``
+    for what was seen to be wrong on the way, ``cleanup`` for how long a launch took to be gone
+    once it had ended or was to end (s), and ``strike`` for the fault.
+    """
+
+    fault: Fault
+    launcher: LauncherInfo
+    folder: Path
+    strike: Strike | None = None
+    mend: Strike | None = None
+    running: process.RunningTrial | None = None
+    launch: Launch | None = None
+    checks: list[Callable[[], str]] = field(default_factory=list)
+    after_launch: list[Callable[[], object]] = field(default_factory=list)
+    struck_s: float = 0.0
+    _number: int = 0
+    _armed: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("noted", "tmp", "lock", "db", "outputs"):
+            (self.folder / name).mkdir(exist_ok=True)
+        (self.folder / "wrapper.sh").write_text(WRAPPER)
+        self.diary = Diary(self.folder / "diary")
+
+    @property
+    def struck(self) -> bool:
+        """Whether the fault happened."""
+        return bool(self.diary.read("strike"))
+
+    @property
+    def name(self) -> str:
+        """What all processes of this bench carry."""
+        return self.folder.name
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self.folder / "db" / "tune.db"
+
+    @property
+    def faulty(self) -> int:
+        """Which launch gets the fault."""
+        return 2 if self.fault.second else 1
+
+    @property
+    def settings(self) -> int:
+        """One with the fault, and a clean one after it."""
+        return self.faulty + 1
+
+    @property
+    def spec(self) -> StudySpec:
+        """The study."""
+        wrapper = ("sh", str(self.folder / "wrapper.sh")) if self.fault.wrapped else ()
+        program = (sys.executable, "-m", "mpi4py", str(INSIDE / "trainer.py"))
+        return StudySpec(
+            name=NAME,
+            command=(*wrapper, *program, "{out}", "--step", "{step}"),
+            launcher=self.launcher,
+            layout=Layout(RANKS),
+            machine=this_machine(),
+            knobs=KNOBS,
+            warm_ups=0,
+            confirm=False,
+            folder=str(self.folder),
+            trial_limit_s=self.fault.limit_s or LIMIT_S,
+            stall_limit_s=STALL_S,
+        )
+
+    # --- a run of the study ----------------------------------------------------------
+
+    def study(self, *, faulty: bool) -> str:
+        """Run it to its end: how that came, in words."""
+        self._armed = faulty
+        try:
+            with self._environment(), self._hooks():
+                found = tune(
+                    self.spec,
+                    storage=str(self.database),
+                    outputs=self.folder / "outputs",
+                    on_event=self._on_event,
+                    run=self._run,
+                    course=InTurn(self.settings),
+                )
+            return found.state.value
+        except StudyInterrupted as interrupted:
+            return str(interrupted)
+        except TunerError as error:
+            return f"{type(error).__name__}: {error.message} {error.hint}"
+        finally:
+            self._disarm()
+
+    @contextmanager
+    def _environment(self) -> Iterator[None]:
+        changes = {
+            left.VARIABLE: self.name,
+            "TUNE_LOCK_DIR": str(self.folder / "lock"),
+            "TMPDIR": str(self.folder / "tmp"),
+        }
+        before = tempfile.tempdir
+        with patch.dict(os.environ, changes):
+            tempfile.tempdir = None
+            try:
+                yield
+            finally:
+                tempfile.tempdir = before
+
+    @contextmanager
+    def _hooks(self) -> Iterator[None]:
+        """Strike before the launch is kept, and before Optuna is told.
+
+        What else runs on the machine sets no launch aside, but where the fault is just that, and
+        of one that hangs no stacks are kept, but once.
+        """
+        add, tell = Store.add, Projection.tell
+
+        def adding(store: Store, name: str, record: LaunchRecord, *rest: Any) -> int:
+            self._at("add", record.number)
+            return add(store, name, record, *rest)
+
+        def telling(projection: Projection, plan: Plan, record: LaunchRecord) -> LaunchRecord:
+            self._at("tell", record.number)
+            return tell(projection, plan, record)
+
+        keep = stacks.keep
+        quiet = Quietness(counts_all=not self.fault.noticed)
+        with (
+            patch.object(Store, "add", adding),
+            patch.object(Projection, "tell", telling),
+            patch("tuner.study.loop.Quietness", lambda *_, **__: quiet),
+            patch("tuner.stacks.keep", keep if self.fault.stacks else _no_stacks),
+        ):
+            yield
+
+    def _run(self, launch: Launch, **more: Any) -> Outcome:
+        outcome = trial.run(launch, start=self._start, **more)
+        self._at("result", self._number)
+        return outcome
+
+    def _start(self, launch: Launch) -> process.RunningTrial:
+        self.launch = launch
+        started_s = time.monotonic()
+        self.running = running = process.start(launch)
+        self.diary.note("start", running.marker, int(launch.argv[-1]))
+        stop, wait = running.stop, running.wait
+        gone = False
+
+        def timed(from_s: float) -> None:
+            nonlocal gone
+            if not gone:
+                gone = True
+                self.diary.note("cleanup", time.monotonic() - from_s)
+
+        def stopping() -> process.Exit:
+            from_s = time.monotonic()
+            ended = stop()
+            timed(from_s)
+            return ended
+
+        def waiting(timeout_s: float) -> process.Exit | None:
+            ended = wait(timeout_s)
+            if ended is not None:
+                timed(self.struck_s if ended.lost else started_s + ended.wall_s)
+            return ended
+
+        running.__dict__.update(stop=stopping, wait=waiting)
+        return running
+
+    # --- the fault -------------------------------------------------------------------
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, LaunchStarted):
+            self._number = event.number
+            if self._armed and event.number == self.faulty and not self.struck:
+                self._arm()
+            self._at("started", event.number)
+        elif isinstance(event, LaunchProgress):
+            if event.progress.iteration >= self.fault.at - 1:
+                self._at("progress", event.number)
+        elif isinstance(event, LaunchEnded):
+            self._ended(event.record)
+
+    def _arm(self) -> None:
+        (self.folder / "go").unlink(missing_ok=True)
+        if self.fault.act:
+            plan = {"act": self.fault.act, "rank": self.fault.rank, "at": self.fault.at}
+            (self.folder / "fault.json").write_text(json.dumps(plan))
+        if not self.fault.strike:
+            self.diary.note("strike", self.fault.act)
+
+    def _disarm(self) -> None:
+        (self.folder / "fault.json").unlink(missing_ok=True)
+        while self.after_launch:
+            self.after_launch.pop()()
+
+    def _at(self, moment: Moment, number: int) -> None:
+        due = self._armed and not self.struck and number == self.faulty
+        if self.strike is not None and due and moment == self.fault.moment:
+            self.diary.note("strike", self.fault.strike)
+            if moment == "progress":
+                self._wait_for_ranks()
+            self.struck_s = time.monotonic()
+            self.strike(self)
+
+    def _wait_for_ranks(self) -> None:
+        """Until all of them hold still."""
+        deadline = time.monotonic() + 30.0
+        while len(list((self.folder / "noted").glob("holding-*"))) < RANKS:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the ranks do not hold")
+            time.sleep(0.01)
+
+    def go(self) -> None:
+        """Let the ranks go on."""
+        (self.folder / "go").touch()
+
+    def _ended(self, record: LaunchRecord) -> None:
+        self._disarm()
+        ending = record.outcome.ending
+        kind = ending.kind.value if isinstance(ending, Failed) else "finished"
+        self.diary.note("end", record.number, kind)
+        for each in self.left():
+            self.diary.note("problem", f"after launch {record.number}: {each}")
+        self._at("reported", record.number)
+
+    # --- afterwards ------------------------------------------------------------------
+
+    def left(self) -> list[str]:
+        """What is left of all that was started."""
+        markers = [marker for marker, _ in self.diary.read("start")]
+        return left.everything(self.name, self.folder, markers)
+
+    def pids(self, role: str) -> list[int]:
+        """The processes that noted themselves so, the last one first."""
+        noted = left.notes(self.folder / "noted")
+        running = [n for n in noted if n["role"].startswith(role) and left.alive([n])]
+        return [n["pid"] for n in sorted(running, key=lambda n: -n["start"])]
+
+    def close(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
