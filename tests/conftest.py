@@ -8,6 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
+#: Tests run beside each other: how often a setting is launched must not depend on that.
+os.environ.setdefault("TUNE_DISTURBED", "count")
+
 
 @pytest.fixture(scope="session")
 def require_program() -> Callable[[str], str]:

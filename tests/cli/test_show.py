@@ -279,3 +279,19 @@ def test_a_very_long_value_is_shortened_in_tables_only(tune: Tune, tmp_path: Pat
         assert "x" * 59 + "…" in text
         assert "x" * 60 not in text
     assert value in tune("show", "--json", "--storage", path).out
+
+
+def test_launches_that_were_set_aside_are_listed(tune: Tune, tmp_path: Path) -> None:
+    data = study()
+    why = "other processes used 3.1 of 4 cores, above all pid 6263 (python)"
+    first = data.records[1]
+    aside = dataclasses.replace(first.outcome, disturbed=why)
+    records = (*data.records, dataclasses.replace(first, number=9, outcome=aside))
+    path = store_study(tmp_path / "tune.db", dataclasses.replace(data, records=records))
+    shown = tune("show", "--storage", str(path)).out
+    assert "Launches set aside\n  launch 9 (" in shown
+    assert f"): {why}" in " ".join(shown.split())
+    assert "1 launch was set aside, as this machine was not quiet (number 9: other" in shown
+    document = json.loads(tune("show", "--json", "--storage", str(path)).out)
+    (row,) = document["set_aside"]
+    assert (row["number"], row["disturbed"]) == (9, why)

@@ -85,6 +85,21 @@ def test_timed_lines() -> None:
     assert all(line.startswith("[0:") for line in lines)
 
 
+def test_a_launch_that_is_made_again_is_shown_and_not_counted() -> None:
+    lines: list[str] = []
+    view = PlainView(lambda: 0.0, lines.append)
+    view(StudyStarted(SPEC, False, 0))
+    view(LaunchStarted(1, Purpose.GUESS, FAST, 1, 8))
+    made = record(1, FAST, 3.6, purpose=Purpose.GUESS)
+    why = "other processes used 0.8 of 4 cores, above all pid 6263 (python)"
+    outcome = dataclasses.replace(made.outcome, disturbed=why)
+    view(ended(dataclasses.replace(made, outcome=outcome), None))
+    name = "omp_threads=1 iterator_workers=2 communicator=naive"
+    assert lines == [f"[0:00] 0/8 {name}: set aside: {why}"]
+    assert (view.tally.done, view.tally.best_s, view.tally.failures) == (0, None, 0)
+    assert [line for _, line in view.tally.last] == [f"{name}: set aside: {why}"]
+
+
 def test_the_tally_counts_settings_not_launches() -> None:
     tally = Tally(lambda: 0.0)
     for event in events():

@@ -148,7 +148,7 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
         if result.best is not None and result.best.elapsed_s is not None:
             best = f"{result.best.setting}, {wording.seconds(result.best.elapsed_s)}"
             line += f", best so far: {best}"
-        line += "; the same command continues (without --fresh)"
+        line += "; the same command continues (without --fresh, --remeasure)"
     write_error(harmless(f"\ntune: {line}\n"))
     return exits.by_signal(number)
 

@@ -161,6 +161,29 @@ def failures(data: ExportInput) -> list[JsonDict]:
     ]
 
 
+def set_aside(data: ExportInput) -> list[JsonDict]:
+    """The launches that do not count, with the reason, for people and for ``--json``."""
+    return [
+        {
+            "number": record.number,
+            "purpose": record.purpose.value,
+            "setting": record.setting.as_dict(),
+            "name": wording.assigned(record.setting, data.spec.knobs),
+            "disturbed": record.outcome.disturbed,
+        }
+        for record in data.records
+        if record.outcome.disturbed
+    ]
+
+
+def print_set_aside(data: ExportInput) -> None:
+    """Each launch that was set aside, with the reason."""
+    lines = [
+        f"launch {row['number']} ({row['name']}): {row['disturbed']}" for row in set_aside(data)
+    ]
+    _print_block("Launches set aside", lines)
+
+
 def best_effects(data: ExportInput) -> list[Effect]:
     """How each knob of the best setting took effect in its last run; none without a best."""
     effects: dict[str, Effect] = {}

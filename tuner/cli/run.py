@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from tuner.cli import asking, exits
-from tuner.cli.asking import LIMITS, OUTPUT, SPACE
+from tuner.cli.asking import LIMITS, OUTPUT, PLACE, SPACE
 from tuner.cli.base import EXAMPLES, TuneCommand, tail
 from tuner.cli.options import Percent, Seconds, json_option, option
 
@@ -60,6 +60,14 @@ _OVERSUBSCRIBE = option(
 )
 
 
+_REMEASURE = option(
+    "--remeasure",
+    is_flag=True,
+    heading=PLACE,
+    help="Keep the stored study, but count none of its times; measure anew.",
+)
+
+
 @click.command(
     "run",
     cls=TuneCommand,
@@ -78,6 +86,7 @@ _OVERSUBSCRIBE = option(
     *_ENDS,
     *asking.LAUNCH_OPTIONS,
     *asking.PLACE_OPTIONS,
+    _REMEASURE,
     option(
         "--dry-run", is_flag=True, heading=OUTPUT, help="Print the first launches; run nothing."
     ),
@@ -102,6 +111,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             storage=options["storage"],
             outputs=outputs,
             fresh=options["fresh"],
+            remeasure=options["remeasure"],
             wait=options["wait"],
             on_event=view,
         )

@@ -43,6 +43,7 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
             "core_budget": report.core_budget(data),
             "inherited": report.inherited(data),
             "failures": report.failures(data),
+            "set_aside": report.set_aside(data),
         }
         sys.stdout.write(dumps(document))
         return
@@ -50,3 +51,4 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
     report.print_settings(data)
     report.print_importance(weights)
     report.print_failures(data)
+    report.print_set_aside(data)

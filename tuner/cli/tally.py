@@ -99,6 +99,9 @@ class Tally:
         self.current = None
         if stats.was_interrupted(record):
             return
+        if stats.says_nothing(record):  # it is launched again
+            self.last.append((_time(ending), self._ended_as(event)))
+            return
         if record.purpose in stats.TRIALS:
             self.done = min(self.asked, self.done + 1)
         if isinstance(ending, Finished):
@@ -120,7 +123,9 @@ class Tally:
 
     def _ended_as(self, event: LaunchEnded) -> str:
         """A launch that ended without its time, which stands in a column of its own."""
-        ending = event.record.outcome.ending
+        ending, disturbed = event.record.outcome.ending, event.record.outcome.disturbed
+        if disturbed:
+            return f"{self._ended_name(event)}: set aside: {disturbed}"
         if isinstance(ending, Failed):
             return f"{self._ended_name(event)}: {wording.failure(ending)}"
         if isinstance(ending, Stopped):
@@ -129,8 +134,9 @@ class Tally:
 
     def ended_line(self, event: LaunchEnded) -> str:
         """One launch that ended, in one line."""
-        ending = event.record.outcome.ending
-        if not isinstance(ending, Finished):
+        outcome = event.record.outcome
+        ending = outcome.ending
+        if outcome.disturbed or not isinstance(ending, Finished):
             return self._ended_as(event)
         return f"{self._ended_name(event)}: {wording.seconds(ending.elapsed_s)}{self._mark}"
 

@@ -20,6 +20,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.store.urls import display_url
+from tuner.study import steadiness
 from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
 from tuner.study.plan import Plan
 
@@ -157,6 +158,7 @@ def _notes(plan: Plan) -> Sequence[str]:
         )
     notes += dropped_notes(plan)
     notes += plan.pooling.notes
+    notes += steadiness.notes(plan)
     return notes
 
 
