@@ -180,6 +180,13 @@ def test_what_the_environment_and_the_command_hold_is_known_anywhere() -> None:
     assert hider.words(("run", f"x{IT}y")) == ("run", "x***y")
 
 
+def test_what_looks_random_in_the_environment_is_hidden_in_texts_but_not_in_commands() -> None:
+    commit = "0123456789abcdef0123"
+    hider = Hider.of({"COMMIT": commit, "HOSTTYPE": "x86_64-pc-linux-gnu"})
+    assert hider.text(f"{commit} on x86_64-pc-linux-gnu") == "*** on x86_64-pc-linux-gnu"
+    assert hider.words(("--commit", commit)) == ("--commit", commit)
+
+
 def test_values_that_tell_nothing_are_no_secrets() -> None:
     hider = Hider.of({"USE_TOKEN": "true", "X_PASSWORD": "abc", "PWD": "/work/folder"})
     assert hider.text("true abc /work/folder") == "true abc /work/folder"

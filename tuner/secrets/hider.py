@@ -24,38 +24,60 @@ LINE = 16
 _EMPTY_WORDS = frozenset({"true", "false", "none", "null", "default", "enabled", "disabled"})
 
 
+#: Of letters and many figures: a key, though its variable's name does not say so.
+_RANDOM = re.compile(r"(?=(?:.*[0-9]){5})(?=.*[A-Za-z])[\w+=-]{16,}")
+
+
 @dataclass(frozen=True)
 class Hider:
-    """Knows ``secrets``, and hides them beside all that looks like one."""
+    """Knows ``secrets``, and hides them beside all that looks like one.
+
+    ``suspects`` are values that may be secrets: they are hidden in texts, but not in commands,
+    of which a study is made.
+    """
 
     secrets: frozenset[str] = frozenset()
+    suspects: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, environ: Mapping[str, str], *commands: Sequence[str]) -> Hider:
         """The secrets of an environment and of these commands, as they are run."""
         found: set[str] = set()
+        suspects = {value for value in environ.values() if _RANDOM.fullmatch(value)}
         for name, value in environ.items():
             if is_secret_variable(name):
                 found.add(value)
             hide_shapes(value, found.add)
         for command in commands:
             hide_words(command, lambda word: hide_shapes(word, found.add), found.add)
-        return cls(frozenset(secret for secret in found if _is_telling(secret)))
+        return cls(frozenset(filter(_is_telling, found)), frozenset(suspects))
 
     def text(self, text: str) -> str:
         """The text without secrets."""
-        if self.secrets:
-            text = self._known.sub(HIDDEN, text)
-        return hide_shapes(text)
+        return self._hide(text, self._suspected)
 
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
         """The command without secrets; as many words as before."""
-        return hide_words(argv, self.text, lambda _: None)
+        return hide_words(argv, lambda word: self._hide(word, self._known), lambda _: None)
+
+    @staticmethod
+    def _hide(text: str, known: re.Pattern[str] | None) -> str:
+        return hide_shapes(text if known is None else known.sub(HIDDEN, text))
 
     @cached_property
-    def _known(self) -> re.Pattern[str]:
-        forms = {form for secret in self.secrets for form in _forms(secret)}
-        return re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+    def _known(self) -> re.Pattern[str] | None:
+        return _any_of(self.secrets)
+
+    @cached_property
+    def _suspected(self) -> re.Pattern[str] | None:
+        return _any_of(self.secrets | self.suspects)
+
+
+def _any_of(secrets: frozenset[str]) -> re.Pattern[str] | None:
+    """A pattern of all their forms, the longest first."""
+    forms = {form for secret in secrets for form in _forms(secret)}
+    longest_first = sorted(forms, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
 
 def _is_telling(secret: str) -> bool:

@@ -1,0 +1,201 @@
+"""Fifty secrets go into a study, as they do into jobs; none of them may be found afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.light_trainer import MAIN, QUICK, TRAINER, environment
+
+pytestmark = pytest.mark.system
+
+#: Takes what it is given without a word; with CRASH set it tells all that it knows, and fails.
+TALKATIVE = (
+    TRAINER.replace("parser.parse_args()", "parser.parse_known_args()[0]")
+    + """
+if os.environ.get("CRASH"):
+    print(sys.argv, flush=True)
+    for item in os.environ.items():
+        print(*item, flush=True)
+    raise ValueError("cannot reach " + os.environ["DATABASE_URL"] + " with " + " ".join(sys.argv))
+"""
+)
+
+
+def canary(number: int) -> str:
+    """A secret that stands nowhere else."""
+    return f"c4n{number:02d}" + hashlib.sha256(b"canary %d" % number).hexdigest()[:15]
+
+
+#: Variables by name, by the shape of their value, and such as no list has.
+VARIABLES = (
+    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "WANDB_API_KEY", "HF_TOKEN", "OPENAI_API_KEY",
+    "GITHUB_TOKEN", "SLACK_TOKEN", "PGPASSWORD", "MYSQL_PWD", "SENDGRID_KEY", "COMET_API_KEY",
+    "NEPTUNE_API_TOKEN", "AZURE_CLIENT_SECRET", "DB_PASSWORD", "SSH_PASSPHRASE", "JWT",
+    "OMP_API_TOKEN", "OMPI_MCA_auth_secret", "UCX_OTHER", "NCCL_CREDENTIAL", "MKL_LICENSE",
+    "OMP_LICENSE", "CUPY_X", "CUDA_API_KEY", "MY_THING", "MLFLOW_TRACKING_PASSWORD", "WEBHOOK",
+    "DOCKER_AUTH", "I_MPI_HIDDEN", "SIGNING_KEY",
+)  # fmt: skip
+ENV = {name: canary(number) for number, name in enumerate(VARIABLES)}
+ENV["GITHUB_TOKEN"] = f"ghp_{ENV['GITHUB_TOKEN']}0123456789abcd"
+ENV["SLACK_TOKEN"] = f"xoxb-1-{ENV['SLACK_TOKEN']}"
+
+A = [canary(number) for number in range(30, 45)]
+#: What stands after ``--``, but for the last two.
+WORDS = (
+    "--password", A[0], f"--api-key={A[1]}", "--token", f"-{A[2]}", f"--wandb.api_key={A[3]}",
+    f"DB_PASSWORD={A[4]}", f"hf_{A[5]}", f"host=h password={A[6]} user=me", "--user", f"me:{A[7]}",
+    "--header", f"Authorization: Bearer {A[8]}", "--secret", f"a b\n{A[9]}", "--key", A[10],
+    f"sk-{A[11]}", "--client-secret", f"'{A[12]}\"",
+)  # fmt: skip
+MPIRUN = ("-x", f"HF_TOKEN={A[13]}", "-x", f"OTHER_SECRET={A[14]}")
+
+U = [canary(number) for number in range(45, 50)]
+URLS = (f"--data=https://me:{U[0]}@host/x", f"s3://b/k?X-Amz-Signature={U[1]}&a=1")
+STORAGE = f"postgresql://me:{U[2]}@127.0.0.1:1/x?sslpassword={U[3]}"
+ENV["DATABASE_URL"] = f"postgresql://me:{U[4]}@host/db"
+
+CANARIES = [canary(number) for number in range(50)]
+
+
+def tune(folder: Path, *args: str, **changes: str) -> subprocess.CompletedProcess[bytes]:
+    """``tune`` with all these secrets about it, and no umask."""
+    lock = folder.parent / "lock"
+    return subprocess.run(
+        [sys.executable, "-c", MAIN, *args],
+        cwd=folder,
+        env=environment(folder, **ENV, **changes) | {"TUNE_LOCK_DIR": str(lock)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=300,
+        check=False,
+        umask=0,
+    )
+
+
+def study(folder: Path, *changed: str, **changes: str) -> subprocess.CompletedProcess[bytes]:
+    args = (part for arg in MPIRUN for part in ("--mpirun-arg", arg))
+    command = (sys.executable, "train.py", "--out", "{out}", "-j", "{iterator_workers}")
+    options = (*QUICK, "--trials", "2", "--no-confirm", "--outputs", "outputs/deep", *args)
+    return tune(folder, *options, "--", *command, *(changed or WORDS), *URLS, **changes)
+
+
+def found_in(data: bytes) -> list[int]:
+    """The canaries in these bytes, also where they are cut at half."""
+    return [number for number, each in enumerate(CANARIES) if each[:12].encode() in data]
+
+
+def contents(folder: Path, *but: str) -> bytes:
+    """All that lies below a folder, the databases as text too."""
+    parts = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name not in ("train.py", *but):
+            parts += [str(path).encode(), path.read_bytes()]
+        if path.suffix == ".db":
+            with sqlite3.connect(path) as database:
+                parts += [line.encode() for line in database.iterdump()]
+    return b"\n".join(parts)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    """The folder of a study, and all that was said about it."""
+    folder = tmp_path_factory.mktemp("canaries") / "work"
+    folder.mkdir(mode=0o700)
+    (folder / "train.py").write_text(TALKATIVE)
+    said = []
+    commands = [("show",), ("show", "--json"), ("studies",)]
+    for name in ("sh", "env", "json", "args", "csv", "md"):
+        commands.append(("export", "-f", name, "-o", f"exports.{name}"))
+    for done in (study(folder), *(tune(folder, *command) for command in commands)):
+        assert done.returncode == 0, done.stderr
+        said += [done.stdout, done.stderr]
+    return folder, b"\n".join(said)
+
+
+def test_there_are_fifty() -> None:
+    given = "\n".join([*ENV.values(), *WORDS, *MPIRUN, *URLS, STORAGE]).encode()
+    assert found_in(given) == list(range(50))
+
+
+def test_none_is_in_the_database_the_folders_or_the_lock(made: tuple[Path, bytes]) -> None:
+    data = contents(made[0].parent)
+    assert b"tune_launches" in data
+    assert b"dashboard" in data, "the note of the dashboard is in it"
+    assert b"--password" in data
+    assert b"measuring.lock" in data
+    assert found_in(data) == []
+
+
+def test_none_is_in_what_was_said(made: tuple[Path, bytes]) -> None:
+    assert found_in(made[1]) == []
+
+
+def test_the_script_asks_for_what_it_was_not_told(made: tuple[Path, bytes]) -> None:
+    text = (made[0] / "exports.sh").read_text()
+    assert ': "${TUNE_SECRET_1:?' in text
+    assert '--password "$TUNE_SECRET_' in text
+
+
+def test_the_ranks_were_given_all_of_them_and_a_new_secret_is_no_new_study(
+    made: tuple[Path, bytes],
+) -> None:
+    folder = made[0]
+    before = contents(folder).count(b'INSERT INTO "tune_launches"')
+    words = [word.replace(A[0], "another-one") for word in WORDS]
+    done = study(folder, *words, HF_TOKEN_2="x")
+    assert done.returncode == 0, done.stderr
+    assert contents(folder).count(b'INSERT INTO "tune_launches"') == before
+    assert b"another-one" not in contents(folder)
+
+
+def test_everything_is_for_its_owner_only_though_there_is_no_umask(
+    made: tuple[Path, bytes],
+) -> None:
+    folder = made[0]
+    wide = [
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if stat.S_IMODE(path.stat().st_mode) & 0o077 and path.name not in ("train.py", "log", "got")
+    ]
+    assert wide == []
+    names = {path.name for path in folder.rglob("*")}
+    assert names >= {"tune.db", "output.log", "rank-0.json", "exports.sh", "out", "deep"}
+
+
+def test_what_a_failed_program_told_is_hidden_but_in_its_own_output(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "train.py").write_text(TALKATIVE)
+    done = study(folder, CRASH="1")
+    assert done.returncode != 0
+    assert b"ValueError: cannot reach postgresql://me:***@host/db" in done.stderr
+    assert found_in(done.stderr + done.stdout) == []
+    shown = tune(folder, "show")
+    assert b"ValueError" in shown.stdout
+    assert found_in(shown.stdout + shown.stderr) == []
+    own = b"\n".join(path.read_bytes() for path in folder.rglob("output.log"))
+    assert len(found_in(own)) > 40, "the ranks were given the real ones"
+    data = contents(tmp_path, "output.log")
+    assert b"ValueError" in data
+    assert found_in(data) == []
+
+
+@pytest.mark.parametrize("command", ["studies", "run"])
+def test_a_database_that_cannot_be_reached_is_named_without_its_password(
+    tmp_path: Path, command: str
+) -> None:
+    args = (command, "--storage", STORAGE)
+    done = (
+        tune(tmp_path, *args, TUNE_DEBUG="1")
+        if command == "studies"
+        else tune(tmp_path, *args, "--dry-run", "--", sys.executable, "-c", "{out}", *WORDS, *URLS)
+    )
+    assert found_in(done.stdout + done.stderr) == []
+    assert b"127.0.0.1" in done.stderr if command == "studies" else b"***" in done.stdout
