@@ -20,7 +20,13 @@ def test_only_what_bears_on_speed_is_recorded() -> None:
         "OMP_NUM_THREADS": "4",
         "OMP_PLACES": "{0:4}:2",
     }
-    dropped = ("HOME", "PATH", "AWS_SECRET_ACCESS_KEY", "OMP_TOKEN", "CHAINER_API_KEY")
+    dropped: tuple[str, ...] = (
+        "HOME",
+        "PATH",
+        "AWS_SECRET_ACCESS_KEY",
+        "OMP_TOKEN",
+        "CHAINER_API_KEY",
+    )
     dropped += ("OMP_API_TOKEN", "OMP_CANARY", "MPICH_PASSWORD", "NCCL_credential", "UCX_KEY")
     dropped += ("MY_OMP_NUM_THREADS", "OMP_NUM_THREADS_", "MKL_LICENSE", "omp_num_threads")
     assert recorded_environment({**kept, **dict.fromkeys(dropped, "x")}) == kept

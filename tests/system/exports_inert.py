@@ -263,7 +263,7 @@ def scripts(number: int, it: Case, place: Place) -> dict[str, tuple[str, tuple[s
 def _as_docker_reads(content: str) -> dict[str, str]:
     """docker --env-file: whole lines, nothing unquoted."""
     lines = (line for line in content.split("\n") if line and not line.startswith("#"))
-    return dict(line.split("=", 1) for line in lines)  # type: ignore[misc]
+    return dict(line.split("=", 1) for line in lines)
 
 
 def run_batch(cases: dict[int, Case], place: Place) -> int:
