@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -94,12 +95,18 @@ def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
     assert (spec.name, spec.layout.ranks, spec.trials, spec.warm_ups) == ("python-n2", 2, 50, 1)
     assert (spec.seed, spec.trial_limit_s, spec.fixed) == (0, None, BASELINE)
     assert (spec.budget_s, spec.until, spec.precision) == (None, 0.01, 0.02)
+    assert spec.stall_limit_s == 120.0
     assert (spec.oversubscription, spec.confirm) == (4.0, True)
     assert spec.objective == ObjectiveSpec()
     assert dict(spec.left_out) == {
         "iterator_workers": "the command has no {iterator_workers}",
         "communicator": "the command has no {communicator}",
     }
+
+
+def test_a_stall_limit_may_be_none() -> None:
+    assert build(*OWN, stall_limit_s=math.inf).stall_limit_s is None
+    assert build(*OWN, stall_limit_s=9.0).stall_limit_s == 9.0
 
 
 def test_a_placeholder_brings_its_knob() -> None:
@@ -150,6 +157,7 @@ def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
         ({"seed": 2**32}, "--seed 4294967296", ""),
         ({"trial_limit_s": 0.0}, "--trial-limit 0", ""),
         ({"trial_limit_s": float("nan")}, "--trial-limit nan", ""),
+        ({"stall_limit_s": 0.0}, "--stall-limit 0", ""),
         ({"budget_s": 0.0}, "--budget 0", "5m"),
         ({"budget_s": -1.0}, "--budget -1", ""),
         ({"budget_s": float("inf")}, "--budget inf", ""),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_a_folder_that_cannot_be_made_costs_only_the_stacks(tmp_path: Path) -> N
 def test_py_spy_that_is_not_there_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stacks.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OSError, match="not installed"):
         stacks.py_spy(os.getpid(), 1.0)

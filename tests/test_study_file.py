@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -74,6 +75,11 @@ flag = "--batchsize"
 [left_out]
 opencv_threads = "no OpenCV"
 """
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90.0), ('"2m"', 120.0), ('"none"', math.inf)])
+def test_the_stall_limit_may_be_none(tmp_path: Path, text: str, seconds: float) -> None:
+    assert load(write(tmp_path, f"stall_limit_s = {text}")).stall_limit_s == seconds
 
 
 def test_everything_a_file_can_say(tmp_path: Path) -> None:

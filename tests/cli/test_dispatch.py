@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import signal
 import subprocess
@@ -70,7 +71,12 @@ def test_a_limit_has_units(
     assert seen_by_run(monkeypatch, tune, "--trial-limit", text)[0]["trial_limit"] == limit_s
 
 
-@pytest.mark.parametrize("option", ["--trial-limit", "--budget"])
+def test_a_stall_limit_may_be_none(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    assert seen_by_run(monkeypatch, tune, "--stall-limit", "3m")[0]["stall_limit"] == 180
+    assert seen_by_run(monkeypatch, tune, "--stall-limit", "none")[0]["stall_limit"] == math.inf
+
+
+@pytest.mark.parametrize("option", ["--trial-limit", "--stall-limit", "--budget"])
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "2 weeks", "", "1e400"])
 def test_a_limit_that_is_no_time_is_refused(tune: Tune, option: str, text: str) -> None:
     done = tune(option, text)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tuner.cli.options import KnobDomain, Seconds, option, storage_option
+from tuner.cli.options import KnobDomain, Seconds, SecondsOrNone, option, storage_option
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -98,6 +98,13 @@ LAUNCH_OPTIONS = (
         help="Stop a launch after 90, 90s or 2m.",
     ),
     option(
+        "--stall-limit",
+        type=SecondsOrNone(),
+        metavar="TIME",
+        heading=LIMITS,
+        help="Stop one in which nothing happens for so long; none: never [2m].",
+    ),
+    option(
         "--warm-ups", type=int, metavar="N", heading=LIMITS, help="First launches thrown away [1]."
     ),
 )
@@ -155,6 +162,7 @@ def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
             mpirun_args=given["mpirun_args"],
             seed=given["seed"],
             trial_limit_s=given["trial_limit"],
+            stall_limit_s=given["stall_limit"],
             budget_s=given.get("budget"),
             until=given.get("until"),
             precision=given.get("precision"),

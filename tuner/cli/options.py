@@ -9,7 +9,7 @@ import click
 
 from tuner.cli.base import GroupedOption
 from tuner.errors import UsageError
-from tuner.units import parse_share, parse_time_s
+from tuner.units import parse_limit_s, parse_share, parse_time_s
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -51,6 +51,14 @@ class Seconds(_Measure):
     name = "time"
     meaning, examples = "positive time", "90, 90s, 1.5m, 2h"
     parse = staticmethod(parse_time_s)
+
+
+class SecondsOrNone(_Measure):
+    """A time, or ``none``: infinity."""
+
+    name = "time"
+    meaning, examples = "positive time", "90, 90s, 1.5m, 2h, none"
+    parse = staticmethod(parse_limit_s)
 
 
 class Percent(_Measure):

@@ -17,6 +17,7 @@ class ObjectiveSpec:
     kind: str = "logreport"
     key: str = "elapsed_time"
     filename: str = "log"  # below {out}
+    loss_key: str = ""  # empty: the first of the usual ones that the log has
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ class RunOptions:
     mpirun_args: tuple[str, ...] = ()
     seed: int | None = None
     trial_limit_s: float | None = None
+    stall_limit_s: float | None = None  # infinity: none
     budget_s: float | None = None
     until: float | None = None
     precision: float | None = None
@@ -145,6 +146,7 @@ def _objective(options: RunOptions, file: StudyFile) -> ObjectiveSpec:
         kind=first(options.objective, entry.kind, default.kind),
         key=first(None, entry.key, default.key),
         filename=first(options.log, entry.filename, default.filename),
+        loss_key=first(None, entry.loss_key, default.loss_key),
     )
     objective_for(spec)  # what it refuses is refused here, and not at the first launch
     return spec

@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 DEFAULT_TRIALS = 50
 DEFAULT_WARM_UPS = 1
+DEFAULT_STALL_LIMIT_S = 120.0
 DEFAULT_UNTIL = 0.01
 DEFAULT_PRECISION = 0.02
 #: More ranks, trials or warm-ups than anybody has.
@@ -37,6 +38,7 @@ class Limits(TypedDict):
     confirm: bool
     warm_ups: int
     trial_limit_s: float | None
+    stall_limit_s: float | None
     seed: int
 
 
@@ -66,6 +68,7 @@ def limits(options: RunOptions, file: StudyFile, own: AbstractSet[str]) -> Limit
         confirm=first(options.confirm, file.confirm, True),
         warm_ups=whole("--warm-ups", options.warm_ups, file.warm_ups, DEFAULT_WARM_UPS, low=0),
         trial_limit_s=_time_s("--trial-limit", options.trial_limit_s, file.trial_limit_s),
+        stall_limit_s=_stall_limit_s(options.stall_limit_s, file.stall_limit_s),
         seed=whole("--seed", options.seed, file.seed, 0, low=0, high=MAX_SEED),
     )
 
@@ -108,6 +111,12 @@ def _time_s(option: str, typed: float | None, filed: float | None) -> float | No
     if time_s is not None and not (time_s > 0 and math.isfinite(time_s)):
         raise UsageError(f"{option} {time_s:g}: must be above 0 s.", "Such as 90s or 5m.")
     return time_s
+
+
+def _stall_limit_s(typed: float | None, filed: float | None) -> float | None:
+    """The time without a sign of life; infinity stands for none."""
+    time_s = first(typed, filed, DEFAULT_STALL_LIMIT_S)
+    return None if time_s == math.inf else _time_s("--stall-limit", time_s, None)
 
 
 def _share(option: str, typed: float | None, filed: float | None, default: float) -> float:

@@ -58,7 +58,8 @@ def identity(spec: StudySpec) -> JsonDict:
         "mpirun": launcher.mpirun,
         "libmpi": launcher.libmpi,
         "mpirun_args": list(launcher.extra_args),
-        "objective": f"{objective.kind} {objective.key} in {objective.filename}",
+        "objective": f"{objective.kind} {objective.key} in {objective.filename}"
+        + (f", loss in {objective.loss_key}" if objective.loss_key else ""),
         "hostname": machine.hostname,
         "cpu_model": machine.cpu_model,
         "cores": machine.physical_cores,
@@ -105,19 +106,20 @@ def difference(old: JsonDict, new: JsonDict) -> list[str]:
         if was == now or (key == "baseline" and old.get("command") != new.get("command")):
             continue
         if key == ROUTES:
-            both = (was or {}).keys() & (now or {}).keys()
-            texts += _entries(was, now, "route of {}", both)
+            texts += _entries(was, now, "route of {}", _table(was).keys() & _table(now).keys())
         elif key == ENVIRONMENT:
-            texts += _entries(was, now, "{}", (was or {}).keys() | (now or {}).keys())
+            texts += _entries(was, now, "{}", _table(was).keys() | _table(now).keys())
         else:
             texts.append(f"{_LABELS.get(key, key)}: {_text(was)} -> {_text(now)}")
     return texts
 
 
-def _entries(
-    was: JsonDict | None, now: JsonDict | None, label: str, names: Iterable[str]
-) -> list[str]:
-    old, new = was or {}, now or {}
+def _table(value: Any) -> JsonDict:
+    return value if isinstance(value, dict) else {}
+
+
+def _entries(was: Any, now: Any, label: str, names: Iterable[str]) -> list[str]:
+    old, new = _table(was), _table(now)
     return [
         f"{label.format(name)}: {old.get(name, 'not set')} -> {new.get(name, 'not set')}"
         for name in sorted(names)
@@ -143,4 +145,4 @@ def require_same(name: str, old: JsonDict, new: JsonDict) -> None:
 def _text(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(str(item) for item in value) or "none"
-    return "none" if value in {None, ""} else str(value)
+    return "none" if value is None or value == "" else str(value)

@@ -204,6 +204,7 @@ def changes(old: StudySpec, new: StudySpec) -> list[str]:
     for label, was, now in (
         ("fixed", str(old.fixed), str(new.fixed)),
         ("time limit", old.trial_limit_s, new.trial_limit_s),
+        ("stall limit", old.stall_limit_s, new.stall_limit_s),
         ("seed", old.seed, new.seed),
         ("oversubscription", old.oversubscription, new.oversubscription),
     ):

@@ -6,6 +6,7 @@ What a value is (a word, a time, a list) is checked here; what it means for a kn
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from typing import Annotated, Any
@@ -72,6 +73,11 @@ def _seconds(value: object) -> float:
         raise PydanticCustomError("seconds", message) from error
 
 
+def _limit(value: object) -> float:
+    """A time, or ``"none"``: infinity."""
+    return math.inf if value == "none" else _seconds(value)
+
+
 def _share(value: object) -> float:
     """``"2%"`` as 0.02."""
     try:
@@ -93,6 +99,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 AnyValue = Annotated[Any, BeforeValidator(_value)]
 Values = Annotated[tuple[Any, ...], BeforeValidator(_values)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
+SecondsOrNone = Annotated[float, BeforeValidator(_limit)]
 Share = Annotated[float, BeforeValidator(_share)]
 Number = Annotated[float, BeforeValidator(_number)]
 
@@ -110,6 +117,7 @@ class ObjectiveEntry(_Table):
     kind: str | None = None
     key: str | None = None
     filename: str | None = None
+    loss_key: str | None = None
 
 
 class KnobEntry(_Table):
@@ -178,6 +186,7 @@ class StudyFile(_Table):
     confirm: bool | None = None
     warm_ups: int | None = Field(default=None, ge=0)
     trial_limit_s: Seconds | None = None
+    stall_limit_s: SecondsOrNone | None = None
     seed: int | None = Field(default=None, ge=0, lt=2**32)
     objective: ObjectiveEntry = ObjectiveEntry()
     knobs: dict[str, KnobEntry] = {}

@@ -31,6 +31,7 @@ trials = 50            # the most settings to try                --trials
 #oversubscription = 4  # the most cores asked for, in multiples  --oversubscribe
 #confirm = false       # the gain is then not proven             --no-confirm
 #trial_limit_s = "5m"  # a launch that takes longer has failed   --trial-limit
+#stall_limit_s = "2m"  # or in which nothing happens; "none"     --stall-limit
 #warm_ups = 1          # launches thrown away at the start       --warm-ups
 #seed = 0              # of the search                           --seed
 #mpirun = "/opt/openmpi/bin/mpirun"                            # --mpirun
@@ -42,6 +43,7 @@ trials = 50            # the most settings to try                --trials
 kind = "logreport"     # --objective
 key = "elapsed_time"
 filename = "log"       # --log
+#loss_key = "main/loss" # what tells that the training came to the same; else a usual one
 
 # Tuned are the knobs that stand here and those whose placeholder stands in the command.
 # Without range, values or fix a knob takes all that this machine can use.
