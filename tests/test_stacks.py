@@ -77,3 +77,14 @@ def test_py_spy_is_run_on_the_process(tmp_path: Path, monkeypatch: pytest.Monkey
     assert stacks.py_spy(3, 30.0) == "dump --nonblocking --pid 3\n"
     with pytest.raises(OSError, match="no"):
         stacks.py_spy(2, 30.0)
+
+
+def test_the_command_is_left_out_of_a_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "py-spy"
+    said = "Process 1: python x.py --password hunter2\nmore\nPython v3.11 (/p)\n\nThread 1 (idle)\n"
+    fake.write_text(f"#!/bin/sh\nprintf %s '{said}'\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(stacks, "_program", lambda: str(fake))
+    assert stacks.py_spy(1, 30.0) == "Process 1\nPython v3.11 (/p)\n\nThread 1 (idle)\n"

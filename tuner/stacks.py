@@ -7,6 +7,7 @@ what the kernel says.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -61,6 +62,10 @@ def keep(folder: Path, ranks: Mapping[int, int | None], dump: Dump | None = None
     return f"stacks in {folder}" if known else "no rank to take a stack of"
 
 
+#: py-spy's first line: it repeats the command, which may hold secrets (and line breaks).
+_COMMAND = re.compile(r"\A(Process [0-9]+):.*?\n(?=Python v)", re.DOTALL)
+
+
 def py_spy(pid: int, timeout_s: float) -> str:
     """The Python stack of a process.
 
@@ -75,7 +80,7 @@ def py_spy(pid: int, timeout_s: float) -> str:
         argv = [program, "dump", *way, "--pid", str(pid)]
         ran = run_tool(argv, timeout_s=max(0.1, deadline - time.monotonic()))
         if ran.returncode == 0:
-            return ran.stdout
+            return _COMMAND.sub(r"\1\n", ran.stdout)
     lines = ran.stderr.strip().splitlines() or ["py-spy failed"]
     raise OSError(lines[0])
 
