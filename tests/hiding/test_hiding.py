@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import SPEC, record, setting
-from tuner.model import Failed, FailureKind, LauncherInfo
+from tuner import crash
+from tuner.model import Failed, FailureKind, Launch, LauncherInfo
 from tuner.secrets import (
     HIDDEN,
     Hider,
@@ -22,6 +23,7 @@ from tuner.secrets import (
     kept_spec,
     make_folder,
 )
+from tuner.trial.ending import output_of
 
 #: Stands for the secret in the cases below.
 IT = "Zq7canary0Vw9x"
@@ -240,3 +242,10 @@ def test_folders_are_made_for_their_owner_only(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError):
         make_folder(tmp_path / "file")
+
+
+def test_the_end_of_an_output_is_hidden_before_its_lines_are_cut(tmp_path: Path) -> None:
+    (tmp_path / "output.log").write_text("x" * (crash.LINE_CHARACTERS - 8) + f" {IT}\n")
+    argv = ("mpirun", "--password", IT)
+    launch = Launch(argv, {}, tmp_path, out_dir=tmp_path, folder=tmp_path)
+    assert output_of(launch) == "x" * (crash.LINE_CHARACTERS - 8) + " ***\n"
