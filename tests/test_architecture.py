@@ -16,7 +16,7 @@ PACKAGE = ROOT / "tuner"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins"}),
     frozenset({"break_even", "confirm", "drift", "knobs", "machine", "pace", "racing", "stats"}),
-    frozenset({"plausible", "stall", "tracing"}),
+    frozenset({"plausible", "shortage", "stall", "tracing"}),
     frozenset(
         {"claims", "demand", "neighbours", "quiet", "secrets", "supervisor", "units", "wording"}
     ),

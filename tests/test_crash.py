@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.crash import LINE_CHARACTERS, TAIL_LINES, clean, ended, explain, is_shortage, tail
+from tuner.crash import LINE_CHARACTERS, TAIL_LINES, clean, ended, explain, tail
 from tuner.model import FailureKind
 
 RULE = "-" * 74
@@ -67,8 +67,8 @@ NO_THREADS = (
         (11, "epoch 1" + HYDRA, FailureKind.CRASHED, "EXIT STRING: Segmentation fault"),
         (183, NO_PROGRAM, FailureKind.LAUNCHER, "executable: Executable: /nonexistent Node: host"),
         (127, "sh: 1: exec: train: not found", FailureKind.LAUNCHER, "train: not found"),
-        (1, "MemoryError\n", FailureKind.CRASHED, "out of memory: MemoryError"),
-        (1, NO_THREADS + "\nbye\n", FailureKind.CRASHED, "could not start its threads"),
+        (1, "MemoryError\n", FailureKind.OUT_OF_MEMORY, "out of memory: MemoryError"),
+        (1, NO_THREADS + "\nbye\n", FailureKind.THREADS, "could not start its threads"),
         (1, "  File 'x'\nSyntaxError: invalid syntax\n", FailureKind.CRASHED, "1: SyntaxError: in"),
         (5, "", FailureKind.CRASHED, "exit code 5, and it printed nothing"),
         (None, "", FailureKind.CRASHED, "not known"),
@@ -116,7 +116,73 @@ def test_any_output_has_a_reason_of_one_line(code: int | None, text: str) -> Non
     assert not any(ord(character) < 32 and character != "\t" for character in reason)
 
 
-def test_a_shortage_is_told_from_an_accident() -> None:
-    for said in ("numpy.core._exceptions.MemoryError: Unable to allocate", "blas_thread_init: x"):
-        assert is_shortage(explain(1, said)[1])
-    assert not is_shortage(explain(1, "RuntimeError: the pipe broke")[1])
+def raised(line: str, code: str = "step()") -> str:
+    return f'Traceback (most recent call last):\n  File "train.py", line 2\n    {code}\n{line}\n'
+
+
+MEMORY, THREADS = FailureKind.OUT_OF_MEMORY, FailureKind.THREADS
+DISK, HOST, CRASHED = FailureKind.DISK_FULL, FailureKind.LOST_HOST, FailureKind.CRASHED
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (raised("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 9 TiB"), MEMORY),
+        (raised("OSError: [Errno 12] Cannot allocate memory"), MEMORY),
+        (raised("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried 2 GiB"), MEMORY),
+        (raised("RuntimeError: CUDA error: out of memory"), MEMORY),
+        (raised("cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 1 bytes"), MEMORY),
+        ("terminate called after throwing an instance of 'std::bad_alloc'\n", MEMORY),
+        ("libgomp: Out of memory allocating 8 bytes\n", MEMORY),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\nsrun: done\n", MEMORY),
+        ("/bin/sh: 1: Cannot fork\n", THREADS),
+        ("sh: fork: retry: Resource temporarily unavailable\n", THREADS),
+        (raised("RuntimeError: can't start new thread"), THREADS),
+        (
+            raised("BlockingIOError: [Errno 11] Resource temporarily unavailable", "os.fork()"),
+            THREADS,
+        ),
+        ("libgomp: Thread creation failed: Resource temporarily unavailable\n", THREADS),
+        (NO_THREADS + "\n" + 8 * raised("KeyboardInterrupt"), THREADS),
+        (raised("OSError: [Errno 28] No space left on device"), DISK),
+        (raised("OSError: [Errno 122] Disk quota exceeded: 'log'"), DISK),
+        ("cat: write error: No space left on device\n", DISK),
+        (raised("OSError: [Errno 28] No space left on device: '/dev/shm/psm'"), MEMORY),
+        ("ssh: connect to host h2 port 22: No route to host\n", HOST),
+        (f"{RULE}\nPRTE has lost communication with a remote daemon.\n{RULE}\n", HOST),
+        (f"{RULE}\nAn ORTE daemon has unexpectedly failed after launch\n{RULE}\n", HOST),
+        ("[mpiexec@h1] control_cb (mpiexec/cb.c:280): assert (!closed) failed\n", HOST),
+    ],
+)
+def test_failures_have_kinds(text: str, kind: FailureKind) -> None:
+    assert explain(1, text)[0] is kind
+    assert explain(1, "epoch 1\n" + text + ABNORMAL)[0] is kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "this trainer handles MemoryError gracefully\n" + TRACEBACK,
+        "MemoryError: caught, going on with less\n" + 10 * "step\n" + TRACEBACK,
+        "No space left on device? then use --tmp\n" + TRACEBACK,
+        raised("MemoryError")
+        + "\nDuring handling of the above exception, another …:\n"
+        + TRACEBACK,
+        raised("BlockingIOError: [Errno 11] Resource temporarily unavailable", "sock.recv(1)"),
+        "Out of memory is a film\n" + 10 * "step\n",
+        raised("RuntimeError: the pipe broke"),
+    ],
+)
+def test_a_word_alone_decides_nothing(text: str) -> None:
+    assert explain(1, text)[0] is CRASHED
+
+
+def test_a_kill_is_a_want_of_memory_where_the_kernel_counts_one() -> None:
+    killed = KILLED.replace("11 (Segmentation fault)", "9 (Killed)")
+    assert explain(137, killed)[0] is CRASHED
+    assert explain(137, killed, oom_kills=1)[0] is MEMORY
+    assert explain(1, killed, oom_kills=1)[0] is MEMORY
+    assert explain(139, KILLED, oom_kills=1)[0] is CRASHED
+    assert explain(1, TRACEBACK + ABNORMAL, oom_kills=1)[0] is CRASHED
+    reason = explain(137, killed, oom_kills=1)[1]
+    assert reason.startswith("exit code 137 (SIGKILL): ended by the kernel for want of memory: ")

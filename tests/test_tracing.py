@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -103,6 +104,6 @@ def test_what_is_gone_has_no_address(started: Callable[[str], subprocess.Popen[s
 
 
 def test_another_machine_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracing.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(OSError, match="riscv64"):
         tracing.program_counter(1)

@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterable, Sequence
 
+from tuner import shortage
 from tuner.model import FailureKind
 
 #: How much of the output is kept with a failed trial, lines, and of each line, characters.
@@ -16,20 +17,13 @@ LINE_CHARACTERS = 500
 NOTICE_CHARACTERS = 240
 
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)(?::\s.*)?")
+#: What Python says below an exception in whose place another one was raised.
+_HANDLED = ("During handling of the above", "The above exception was the direct cause")
+#: So many lines at the end may be its only ones (``python -S``, a program that prints the error).
+LAST_LINES = 3
 _RULE = re.compile(r"-{74}")  # Open MPI's, around each of its notices
 #: Terminal escapes and other control characters: a tail is shown on the user's terminal.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-#: What the system says when it runs short of something, and what that means.
-_SHORTAGES = (
-    ("blas_thread_init", "the BLAS could not start its threads (too many for this system)"),
-    ("can't start new thread", "too many threads for this system"),
-    ("MemoryError", "out of memory"),
-    ("Cannot allocate memory", "out of memory"),
-    ("No space left on device", "the disk is full"),
-    ("Disk quota exceeded", "the disk quota is used up"),
-    ("Resource temporarily unavailable", "too many processes or threads for this user"),
-)
 
 #: What mpirun and the wrapper say when no rank could be started at all.
 _NOT_LAUNCHED = (
@@ -45,6 +39,9 @@ _NOT_LAUNCHED = (
 )
 #: Exit codes of a shell for a program that cannot be run, and one that is not there (POSIX).
 _SHELL_CODES = (126, 127)
+#: SIGKILL, as an exit code and as the launchers say it.
+_KILLED_CODES = (-9, 137)
+_KILLED = re.compile(r"\bsignal:? 9\b|SIGKILL")
 
 #: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
 _SAYS_NOTHING = re.compile(
@@ -73,27 +70,50 @@ def tail(text: str, lines: int = TAIL_LINES) -> str:
     return "\n".join(text.rstrip().split("\n")[-lines:])
 
 
-def explain(code: int | None, text: str) -> tuple[FailureKind, str]:
+def explain(code: int | None, text: str, *, oom_kills: int = 0) -> tuple[FailureKind, str]:
     """What kind of failure an exit code other than 0 is, and the most telling line.
 
     Args:
         code: The exit code, negative for a signal, None where it is not known.
         text: The (end of the) output, as `clean` left it.
+        oom_kills: How many processes the kernel ended meanwhile for want of memory.
     """
-    lines = text.split("\n")
-    own, launcher = _split(lines)
-    exceptions = [line for line in lines if _EXCEPTION.fullmatch(line)]
-    line = _most_telling(own, launcher, exceptions)
-    kind = FailureKind.CRASHED
+    own, launcher = _split(text.split("\n"))
+    own = [line for line in own if line.strip()]
+    exceptions = _exceptions(own)
+    found = shortage.in_exceptions(exceptions) or shortage.in_lines(own, launcher)
+    if found is None and not exceptions:
+        found = shortage.in_last_words(own)
+    if found is not None:
+        kind, meaning, said = found
+        return kind, f"{ended(code)}: {meaning}: {said.strip()}"
+    line = _most_telling(own, launcher, [line for _, line in exceptions])
+    reason = f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
+    if oom_kills and (code in _KILLED_CODES or any(map(_KILLED.search, launcher))):
+        said = line or "it printed nothing"
+        reason = f"{ended(code)}: ended by the kernel for want of memory: {said}"
+        return FailureKind.OUT_OF_MEMORY, reason
     shell = code in _SHELL_CODES and not exceptions
     if shell or any(words in said for said in (*launcher, *own) for words in _NOT_LAUNCHED):
-        kind = FailureKind.LAUNCHER
-    return kind, f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
+        return FailureKind.LAUNCHER, reason
+    return FailureKind.CRASHED, reason
 
 
-def is_shortage(reason: str) -> bool:
-    """True where a reason says that the system ran short of something: it will again."""
-    return any(said in reason for shortage in _SHORTAGES for said in shortage)
+def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Python's last words, each with the line before it: those that ended something.
+
+    They stand below a line of code or at the very end; what else looks like one was printed.
+    One that was handled (another one was raised meanwhile) ended nothing.
+    """
+    found = []
+    for number, line in enumerate(lines):
+        if not _EXCEPTION.fullmatch(line):
+            continue
+        before = lines[number - 1] if number else ""
+        handled = number + 1 < len(lines) and lines[number + 1].startswith(_HANDLED)
+        if not handled and (before.startswith(" ") or number >= len(lines) - LAST_LINES):
+            found.append((before, line))
+    return found
 
 
 def ended(code: int | None) -> str:
@@ -110,13 +130,8 @@ def ended(code: int | None) -> str:
 
 
 def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[str]) -> str:
-    lines = [line for line in own if line.strip()]
-    for line in reversed([*launcher, *lines]):
-        for words, meaning in _SHORTAGES:
-            if words in line:
-                return f"{meaning}: {line.strip()}"
     complaints = [line for line in launcher if not _SAYS_NOTHING.match(line)]
-    for found in (exceptions[-1:], complaints[:1], lines[-1:], launcher[:1]):
+    for found in (exceptions[-1:], complaints[:1], own[-1:], launcher[:1]):
         if found:
             return found[0].strip()
     return ""

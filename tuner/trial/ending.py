@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+import signal
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuner import crash, process
@@ -21,6 +23,21 @@ from tuner.secrets import Hider
 #: So much of the end of the output is read for the reason of a failure, bytes.
 OUTPUT_BYTES = 1 << 16
 
+#: Where the kernel counts what it ended.
+VMSTAT = Path("/proc/vmstat")
+
+#: The signals that end an mpirun from outside; it takes a fault (SIGSEGV) upon itself.
+_SENT = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+
+
+def oom_kills() -> int:
+    """How often this host's kernel has ended a process for want of memory; 0: not known."""
+    try:
+        found = re.search(r"^oom_kill (\d+)$", VMSTAT.read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -30,6 +47,7 @@ class Ending:
     spec: StudySpec
     objective: Objective
     expected_iterations: int | None
+    oom_kills_before: int = field(default_factory=oom_kills)
 
     def of(
         self, exit_: process.Exit, stopped: Failed | Stopped | None, ranks: tuple[RankView, ...]
@@ -41,7 +59,10 @@ class Ending:
             stopped: Why we ended it, where we did.
             ranks: What was seen of the ranks.
         """
-        found = stopped or self._by_itself(exit_, ranks)
+        found = stopped or _from_outside(exit_) or self._by_itself(exit_, ranks)
+        if isinstance(found, Failed) and found.kind is FailureKind.STALLED and exit_.oom_kills:
+            reason = f"the kernel ended a process for want of memory, then {found.reason}"
+            return Failed(FailureKind.OUT_OF_MEMORY, reason)
         full = self.expected_iterations
         if isinstance(found, Finished) and full is not None and found.iterations < full:
             reason = f"its log ends at iteration {found.iterations} of {full}"
@@ -51,11 +72,24 @@ class Ending:
     def _by_itself(self, exit_: process.Exit, ranks: tuple[RankView, ...]) -> Finished | Failed:
         wrong = _wrong_world(self.spec, ranks)
         if exit_.code != 0:
-            kind, reason = crash.explain(exit_.code, output_of(self.launch))
+            kills = exit_.oom_kills or oom_kills() - self.oom_kills_before
+            kind, reason = crash.explain(exit_.code, output_of(self.launch), oom_kills=kills)
             return Failed(kind, f"{reason}; {wrong}" if wrong else reason)
         if wrong:
             return Failed(FailureKind.WRONG_WORLD, wrong)
         return self.objective.result(self.launch.out_dir)
+
+
+def _from_outside(exit_: process.Exit) -> Failed | None:
+    """Where somebody else has ended the launch: that says nothing of the setting."""
+    if exit_.lost:
+        return Failed(FailureKind.INTERRUPTED, "its supervisor was killed from outside")
+    number = -(exit_.code or 0)
+    if exit_.stopped or exit_.oom_kills or number not in _SENT:
+        return None
+    # A rank's end gives mpirun an exit code; a signal of its own was sent to itself.
+    name = signal.Signals(number).name
+    return Failed(FailureKind.INTERRUPTED, f"mpirun was ended by {name} from outside")
 
 
 def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
