@@ -133,7 +133,7 @@ def parse(text: bytes) -> Flight | None:
     texts = (flight.marker, flight.boot_id, flight.cgroup, flight.folder)
     if not all(isinstance(each, str) and "\0" not in each for each in texts):
         return None
-    if not isinstance(flight.since, int) or not flight.marker:
+    if type(flight.since) is not int or not flight.marker:
         return None
     for place in (flight.cgroup, flight.folder):
         if place and (Path(place).name != name_of(flight.marker) or not Path(place).is_absolute()):

@@ -26,18 +26,14 @@ LOOK_S = 0.5
 #: … and woken so many times before it is killed.
 WAKINGS = 4
 
-#: The supervisors of the trials that are ending now.
-_ending: set[subprocess.Popen[bytes]] = set()
+#: The commands that have not ended.
+_live: set[RunningTrial] = set()
 
 
 def hurry() -> None:
-    """End at once what is ending: the trials lose the time to end by themselves.
-
-    May be called by a signal handler.
-    """
-    for process in tuple(_ending):
-        if process.returncode is None:  # not reaped, so the id is still its own
-            os.kill(process.pid, signal.SIGTERM)
+    """From now on what is ended gets no time to end by itself; for a signal handler."""
+    for trial in tuple(_live):
+        trial.hurry()
 
 
 @dataclass(frozen=True)
@@ -106,6 +102,7 @@ class RunningTrial:
         self._received = b""
         self._seen: set[tuple[int, int]] = set()  # (id, start) of every process that was ours
         self._status_open = True
+        self._hurried = False
         self._started_s = time.monotonic()
         control, self._control = os.pipe()
         self._status, status = os.pipe()
@@ -127,6 +124,7 @@ class RunningTrial:
             os.close(status)
         try:
             self.pid = self._ask(request)
+            _live.add(self)
         except BaseException:
             self._close()  # the supervisor then ends whatever it has started
             self._reap_supervisor()
@@ -179,7 +177,8 @@ class RunningTrial:
         if self._control >= 0:
             os.close(self._control)
             self._control = -1
-        _ending.add(self._process)
+        if self._hurried:
+            self.hurry()
         try:
             for _ in range(2):
                 ended = self._wait_awake()
@@ -187,11 +186,15 @@ class RunningTrial:
                     return ended
                 self._process.kill()  # the supervisor itself hangs
         except KeyboardInterrupt:
-            hurry()
+            self.hurry()
             raise
-        finally:
-            _ending.discard(self._process)
         raise TunerError(f"the supervisor of a trial (process {self._process.pid}) does not end")
+
+    def hurry(self) -> None:
+        """Let :meth:`stop`, now or later, end the trial without giving it time."""
+        self._hurried = True
+        if self._control < 0 and self._process.returncode is None:  # so the id is still its own
+            os.kill(self._process.pid, signal.SIGTERM)
 
     def _wait_awake(self) -> Exit | None:
         """Wait for the end, and wake a supervisor that was stopped: it has its work to do."""
@@ -252,6 +255,7 @@ class RunningTrial:
                 answer.get("oom_kills", 0),
                 answer.get("lost", False),
             )
+        _live.discard(self)
         self._close()
         self._reap_supervisor()
         if self._problem is not None:

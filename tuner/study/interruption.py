@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from tuner import process
 from tuner.model import Result
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -30,13 +33,18 @@ class Interruption:
     """While entered, the first signal is noted and the second raises ``KeyboardInterrupt``.
 
     A note and no exception, so that no commit is torn: the running trial asks
-    (:meth:`__call__`) and ends itself. Signals that are ignored (``nohup``) stay ignored.
-    Off the main thread, where Python allows no handlers, nothing is installed.
+    (:meth:`__call__`) and ends itself. With the second it gets no time for that, and what is
+    :meth:`held` is still brought to its end; any later one only hurries. Signals that are
+    ignored (``nohup``) stay ignored. Off the main thread, where Python allows no handlers,
+    nothing is installed.
     """
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
         self._previous: dict[signal.Signals, Any] = {}
+        self._twice = False
+        self._due = False
+        self._holding = 0
 
     def __call__(self) -> bool:
         return self.signal_number is not None
@@ -53,7 +61,26 @@ class Interruption:
             signal.signal(number, handler)
         self._previous.clear()
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let the second signal raise only at the end: a finished launch is kept first."""
+        self._holding += 1
+        try:
+            yield
+        finally:
+            self._holding -= 1
+        if self._due and not self._holding:
+            self._due = False
+            raise KeyboardInterrupt
+
     def _note(self, number: int, _: FrameType | None) -> None:
-        if self.signal_number is not None:
+        if self.signal_number is None:
+            self.signal_number = number
+            return
+        process.hurry()
+        if self._twice:  # nothing may break what cleans up after the second
+            return
+        self._twice = True
+        if not self._holding:
             raise KeyboardInterrupt  # asked twice: do not wait for anything
-        self.signal_number = number
+        self._due = True

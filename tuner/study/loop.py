@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from signal import SIGINT, Signals
 
@@ -101,18 +102,18 @@ def tune(
                 wait=wait,
                 on_wait=lambda owner: visit.emit(Note(f"waiting for {owner}")),
                 cancelled=stop,
-            ):
-                return _measure(visit, fresh, run)
+            ) as note:
+                return _measure(visit, fresh, run, note)
         except StudyInterrupted:
             raise
         except KeyboardInterrupt as error:  # before the first launch
             raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
 
 
-def _default_runner() -> TrialRunner:
-    from tuner import trial
+def _default_runner(note: Path) -> TrialRunner:
+    from tuner import process, trial
 
-    return trial.run
+    return partial(trial.run, start=partial(process.start, note=note))
 
 
 def _finished(visit: Visit) -> Result | None:
@@ -133,8 +134,8 @@ def _finished(visit: Visit) -> Result | None:
     return found
 
 
-def _measure(visit: Visit, fresh: bool, run: TrialRunner | None) -> Result:
-    """Enter the study and work on it; the host is ours."""
+def _measure(visit: Visit, fresh: bool, run: TrialRunner | None, note: Path) -> Result:
+    """Enter the study and work on it; the host is ours, and ``note`` for the launch in flight."""
     store, name = visit.store, visit.spec.name
     with closing(Projection(store, name)) as projection, _left_in_order(visit):
         if fresh and store.has(name):
@@ -145,7 +146,7 @@ def _measure(visit: Visit, fresh: bool, run: TrialRunner | None) -> Result:
         plan = replace(plan, records=projection.reconcile(plan, thorough=died))
         keeper = Keeper(store, projection, _journal(visit, store.load(name)), visit.emit)
         quietness = _quietness(visit) if run is None else Quietness()
-        runner = run or _default_runner()
+        runner = run or _default_runner(note)
         session = Session(
             plan,
             store,
@@ -156,6 +157,7 @@ def _measure(visit: Visit, fresh: bool, run: TrialRunner | None) -> Result:
             visit.stop,
             visit.course,
             quietness,
+            held=visit.stop.held,
         )
         try:
             reason = session.measure()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
@@ -74,6 +75,8 @@ class Session:
     course: Course
     quietness: Quietness = field(default_factory=Quietness)
     clock: Callable[[], float] = time.monotonic
+    #: While entered, a launch is made and kept: nothing breaks it off in between.
+    held: Callable[[], AbstractContextManager[None]] = nullcontext
     _said: set[str] = field(default_factory=set)
     _asked: bool = False  # to end at once, by a second signal
 
@@ -140,7 +143,8 @@ class Session:
             require_hope(lost)
             if self.cancelled():
                 raise Cancelled
-            record = self._once(step)
+            with self.held():
+                record = self._once(step)
             if stats.was_interrupted(record) and (self._asked or self.cancelled()):
                 raise Cancelled
             _require_space(record)
