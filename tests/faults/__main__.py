@@ -23,13 +23,11 @@ def main() -> int:
     chosen = [fault for fault in FAULTS if any(word in fault.name for word in args.words)]
     bad = 0
     for fault in chosen:
-        report = case.run(fault, launcher)
+        (report,) = case.run([fault], launcher)
         bad += bool(report.problems)
         verdict = "BAD" if report.problems else "ok"
-        line = f"{verdict:3} {fault.name}: {report.seen} ({report.reason}), {report.ended}"
-        print(f"{line}, {report.launches} launches, {report.wall_s:.1f} s", flush=True)
-        for problem in report.problems:
-            print(f"      {problem}", flush=True)
+        line = f"{verdict:3} {report.told}"
+        print(f"{line}; {report.launches} launches, {report.wall_s:.1f} s", flush=True)
         if args.json:
             with args.json.open("a") as file:
                 file.write(report.line + "\n")

@@ -1,4 +1,4 @@
-"""A study of two or three short launches in a folder of its own, one of them with a fault."""
+"""A study of a few short launches in a folder of its own, some of them with a fault."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ RANKS = 4
 ITERATIONS = 4
 STALL_S = 3.0
 LIMIT_S = 30.0
+BUSY_S = 3.0  # so long a locked database is waited for
 NAME = "faults"
-KNOBS = (Knob("step", IntRange(1, 3), Flag()),)
+KNOBS = (Knob("step", IntRange(1, 8), Flag()),)
 #: Does not exec, so that the rank's program is its child.
 WRAPPER = '"$@"\nexit $?\n'
 
@@ -88,15 +89,15 @@ def _no_stacks(*_: object) -> str:
 
 @dataclass
 class Bench:
-    """What a fault happens to.
+    """A study whose launches have these faults, in turn; ``None`` is a clean one.
 
-    ``faulty`` is the number of the launch with the fault. The diary has ``start`` (marker, step)
-    of each launch, ``end`` (number, kind) of each that ``tune`` told its user of, ``problem``
-    for what was seen to be wrong on the way, ``cleanup`` for how long a launch took to be gone
-    once it had ended or was to end (s), and ``strike`` for the fault.
+    The diary has ``start`` (marker, step) of each launch, ``end`` (number, kind) of each that
+    ``tune`` told its user of, ``problem`` (step, text) for what was seen to be wrong on the way,
+    ``cleanup`` (step, s) for how long a launch took to be gone once it had ended or was to end,
+    and ``strike`` (step) for each fault that happened.
     """
 
-    fault: Fault
+    faults: tuple[Fault | None, ...]
     launcher: LauncherInfo
     folder: Path
     strike: Strike | None = None
@@ -106,8 +107,9 @@ class Bench:
     checks: list[Callable[[], str]] = field(default_factory=list)
     after_launch: list[Callable[[], object]] = field(default_factory=list)
     struck_s: float = 0.0
-    _number: int = 0
-    _armed: bool = False
+    _step: int = 0
+    _due: Fault | None = None
+    _faulty: bool = False
 
     def __post_init__(self) -> None:
         for name in ("noted", "tmp", "lock", "db", "outputs"):
@@ -116,9 +118,13 @@ class Bench:
         self.diary = Diary(self.folder / "diary")
 
     @property
-    def struck(self) -> bool:
-        """Whether the fault happened."""
-        return bool(self.diary.read("strike"))
+    def fault(self) -> Fault:
+        """The first, or only one."""
+        return next(fault for fault in self.faults if fault is not None)
+
+    def struck(self, step: int) -> bool:
+        """Whether the fault of that launch happened."""
+        return step in self.diary.read("strike")
 
     @property
     def name(self) -> str:
@@ -129,16 +135,6 @@ class Bench:
     def database(self) -> Path:
         """The SQLite file."""
         return self.folder / "db" / "tune.db"
-
-    @property
-    def faulty(self) -> int:
-        """Which launch gets the fault."""
-        return 2 if self.fault.second else 1
-
-    @property
-    def settings(self) -> int:
-        """One with the fault, and a clean one after it."""
-        return self.faulty + 1
 
     @property
     def spec(self) -> StudySpec:
@@ -163,7 +159,8 @@ class Bench:
 
     def study(self, *, faulty: bool) -> str:
         """Run it to its end: how that came, in words."""
-        self._armed = faulty
+        self._disarm()  # an earlier run may have been killed
+        self._faulty = faulty
         try:
             with self._environment(), self._hooks():
                 found = tune(
@@ -172,7 +169,7 @@ class Bench:
                     outputs=self.folder / "outputs",
                     on_event=self._on_event,
                     run=self._run,
-                    course=InTurn(self.settings),
+                    course=InTurn(len(self.faults)),
                 )
             return found.state.value
         except StudyInterrupted as interrupted:
@@ -207,33 +204,33 @@ class Bench:
         add, tell = Store.add, Projection.tell
 
         def adding(store: Store, name: str, record: LaunchRecord, *rest: Any) -> int:
-            self._at("add", record.number)
+            self._at("add")
             return add(store, name, record, *rest)
 
         def telling(projection: Projection, plan: Plan, record: LaunchRecord) -> LaunchRecord:
-            self._at("tell", record.number)
+            self._at("tell")
             return tell(projection, plan, record)
 
-        keep = stacks.keep
         quiet = Quietness(counts_all=not self.fault.noticed)
         with (
             patch.object(Store, "add", adding),
+            patch.dict(Store.open.__kwdefaults__, busy_s=BUSY_S),
             patch.object(Projection, "tell", telling),
             patch("tuner.study.loop.Quietness", lambda *_, **__: quiet),
-            patch("tuner.stacks.keep", keep if self.fault.stacks else _no_stacks),
+            patch("tuner.stacks.keep", stacks.keep if self.fault.stacks else _no_stacks),
         ):
             yield
 
     def _run(self, launch: Launch, **more: Any) -> Outcome:
         outcome = trial.run(launch, start=self._start, **more)
-        self._at("result", self._number)
+        self._at("result")
         return outcome
 
     def _start(self, launch: Launch) -> process.RunningTrial:
         self.launch = launch
         started_s = time.monotonic()
         self.running = running = process.start(launch)
-        self.diary.note("start", running.marker, int(launch.argv[-1]))
+        self.diary.note("start", running.marker, self._step)
         stop, wait = running.stop, running.wait
         gone = False
 
@@ -241,7 +238,7 @@ class Bench:
             nonlocal gone
             if not gone:
                 gone = True
-                self.diary.note("cleanup", time.monotonic() - from_s)
+                self.diary.note("cleanup", self._step, time.monotonic() - from_s)
 
         def stopping() -> process.Exit:
             from_s = time.monotonic()
@@ -262,37 +259,45 @@ class Bench:
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, LaunchStarted):
-            self._number = event.number
-            if self._armed and event.number == self.faulty and not self.struck:
-                self._arm()
-            self._at("started", event.number)
+            self._arm(event.setting)
+            self._at("started")
         elif isinstance(event, LaunchProgress):
-            if event.progress.iteration >= self.fault.at - 1:
-                self._at("progress", event.number)
+            if self._due is not None and event.progress.iteration >= self._due.at - 1:
+                self._at("progress")
         elif isinstance(event, LaunchEnded):
             self._ended(event.record)
 
-    def _arm(self) -> None:
+    def _arm(self, launched: Setting) -> None:
+        """A fault happens once: a launch that is made again is a clean one."""
+        (self._step,) = (value for _, value in launched.items if isinstance(value, int))
+        fault = self.faults[self._step - 1]
+        self._due = None
+        if fault is None or not self._faulty or self.struck(self._step):
+            return
         (self.folder / "go").unlink(missing_ok=True)
-        if self.fault.act:
-            plan = {"act": self.fault.act, "rank": self.fault.rank, "at": self.fault.at}
+        if fault.act:
+            plan = {"act": fault.act, "rank": fault.rank, "at": fault.at}
             (self.folder / "fault.json").write_text(json.dumps(plan))
-        if not self.fault.strike:
-            self.diary.note("strike", self.fault.act)
+        if fault.strike:
+            self._due = fault
+        else:
+            self.diary.note("strike", self._step)
 
     def _disarm(self) -> None:
         (self.folder / "fault.json").unlink(missing_ok=True)
         while self.after_launch:
             self.after_launch.pop()()
 
-    def _at(self, moment: Moment, number: int) -> None:
-        due = self._armed and not self.struck and number == self.faulty
-        if self.strike is not None and due and moment == self.fault.moment:
-            self.diary.note("strike", self.fault.strike)
-            if moment == "progress":
-                self._wait_for_ranks()
-            self.struck_s = time.monotonic()
-            self.strike(self)
+    def _at(self, moment: Moment) -> None:
+        fault = self._due
+        if fault is None or self.strike is None or moment != fault.moment:
+            return
+        self._due = None
+        self.diary.note("strike", self._step)
+        if moment == "progress":
+            self._wait_for_ranks()
+        self.struck_s = time.monotonic()
+        self.strike(self)
 
     def _wait_for_ranks(self) -> None:
         """Until all of them hold still."""
@@ -312,8 +317,8 @@ class Bench:
         kind = ending.kind.value if isinstance(ending, Failed) else "finished"
         self.diary.note("end", record.number, kind)
         for each in self.left():
-            self.diary.note("problem", f"after launch {record.number}: {each}")
-        self._at("reported", record.number)
+            self.diary.note("problem", self._step, f"after launch {record.number}: {each}")
+        self._at("reported")
 
     # --- afterwards ------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""One fault from its study to the verdict: what was seen, and whether that is as it must be."""
+"""Faults from their study to the verdict: what was seen, and whether that is as it must be."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import sqlite3
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -33,6 +34,15 @@ class Report:
     cleanups_s: list[float] = field(default_factory=list)
     launches: int = 0
     wall_s: float = 0.0
+    index: int = 0  # in a soak
+    memory_kib: int = 0
+    open_files: int = 0
+
+    @property
+    def told(self) -> str:
+        """What was seen, and what is wrong."""
+        seen = f"{self.fault}: {self.seen} ({self.reason}), {self.ended}"
+        return "\n    ".join([seen, *self.problems])
 
     @property
     def line(self) -> str:
@@ -40,61 +50,77 @@ class Report:
         return json.dumps(asdict(self))
 
 
-def run(fault: Fault, launcher: LauncherInfo) -> Report:
-    """Make the fault happen, in a folder of its own."""
+def run(faults: Sequence[Fault], launcher: LauncherInfo) -> list[Report]:
+    """Make the faults happen, each to a launch of one study in a folder of its own.
+
+    A clean launch comes after them, and where one needs that, before them.
+    """
     started_s = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="tf-", dir="/tmp"))
-    bench = Bench(fault, launcher, folder, STRIKES.get(fault.strike), STRIKES.get(fault.mend))
+    strike, mend = (STRIKES.get(word) for word in (faults[0].strike, faults[0].mend))
+    first = (None,) if any(fault.second for fault in faults) else ()
+    bench = Bench((*first, *faults, None), launcher, folder, strike, mend)
     try:
-        report = children.with_a_disk(bench, _run) if fault.disk else _run(bench)
+        disk = faults[0].disk
+        reports = children.with_a_disk(bench, _run) if disk else _run(bench)
     finally:
         bench.close()
-    report.wall_s = time.monotonic() - started_s
-    return report
+    for report in reports:
+        report.wall_s = (time.monotonic() - started_s) / len(reports)
+    return reports
 
 
-def _run(bench: Bench) -> Report:
-    fault, launcher = bench.fault, bench.launcher
-    expected = (*fault.expected, *fault.also.get(launcher.kind, ()))
-    report = Report(fault.name, f"{launcher.kind} {launcher.version}", expected)
-    if fault.child:
-        report.ended = children.study(bench)
-    else:
-        report.ended = bench.study(faulty=True)
-        report.problems += [f"after the run: {each}" for each in bench.left()]
-    report.problems += [problem for check in bench.checks if (problem := check())]
+def _run(bench: Bench) -> list[Report]:
+    name = f"{bench.launcher.kind} {bench.launcher.version}"
+    problems = []
+    ended = children.study(bench) if bench.fault.child else bench.study(faulty=True)
+    if not bench.fault.child:
+        problems += [f"after the run: {each}" for each in bench.left()]
+    problems += [problem for check in bench.checks if (problem := check())]
     if bench.mend is not None:
         bench.mend(bench)
-    last = report.ended
+    last = ended if ended == FINISHED else bench.study(faulty=False)
     if last != FINISHED:
-        last = bench.study(faulty=False)
-    if last != FINISHED:
-        report.problems.append(f"the study did not go on: {last}")
-    report.problems += bench.diary.read("problem")
-    report.cleanups_s = bench.diary.read("cleanup")
-    report.problems += [f"in the end: {each}" for each in bench.left()]
-    _judge(bench, report)
-    return report
+        problems.append(f"the study did not go on: {last}")
+    problems += [f"in the end: {each}" for each in bench.left()]
+    problems += _ended(bench, ended)
+    records = _records(bench, problems)
+    problems += [*_nothing_lost(bench, records), *_sound(bench.database)]
+    reports = []
+    for step, fault in enumerate(bench.faults, start=1):
+        wrong = _right(bench, step, records)
+        if fault is None:
+            problems += wrong
+            continue
+        expected = (*fault.expected, *fault.also.get(bench.launcher.kind, ()))
+        report = Report(fault.name, name, expected, ended=ended, problems=wrong)
+        _judge(bench, step, report, records)
+        reports.append(report)
+    reports[0].problems += problems  # those of the study as a whole
+    for word in ("problem", "cleanup"):
+        for step, what in bench.diary.read(word):
+            report = reports[max(0, min(step - len(bench.faults), -1) + len(reports))]
+            (report.problems if word == "problem" else report.cleanups_s).append(what)
+    return reports
 
 
-def _judge(bench: Bench, report: Report) -> None:
-    fault = bench.fault
-    if not bench.struck:
-        report.problems.append("the fault did not happen")
-    unexpected = report.ended != FINISHED and not (fault.ends or fault.child)
-    if fault.ends and not re.search(fault.ends, report.ended):
-        report.problems.append(f"the run with the fault ended as {report.ended}")
-    elif unexpected:
-        report.problems.append(f"the run with the fault ended: {report.ended}")
+def _ended(bench: Bench, ended: str) -> list[str]:
+    """Whether the run with the fault ended as it should."""
+    wanted = bench.fault.ends
+    if wanted and re.search(wanted, ended):
+        return []
+    if wanted or (ended != FINISHED and not bench.fault.child):
+        return [f"the run with the fault ended: {ended}"]
+    return []
+
+
+def _records(bench: Bench, problems: list[str]) -> tuple[LaunchRecord, ...]:
     try:
         with Store.open(f"sqlite:///{bench.database}", create=False) as store:
-            records = tuple(store.launches(NAME, detail=False))
+            return tuple(store.launches(NAME, detail=False))
     except TunerError as error:
-        report.problems.append(f"the database cannot be read: {error.message}")
-        return
-    report.launches = len(records)
-    report.problems += [*_of_kind(bench, report, records), *_right(bench, records)]
-    report.problems += [*_nothing_lost(bench, records), *_sound(bench.database)]
+        problems.append(f"the database cannot be read: {error.message}")
+        return ()
 
 
 def kind(record: LaunchRecord) -> str:
@@ -105,43 +131,50 @@ def kind(record: LaunchRecord) -> str:
     return DISTURBED if record.outcome.disturbed else FINISHED
 
 
-def _of_kind(bench: Bench, report: Report, records: tuple[LaunchRecord, ...]) -> list[str]:
+def _judge(bench: Bench, step: int, report: Report, records: tuple[LaunchRecord, ...]) -> None:
     """The launch is what it should be, and made again where the fault was from outside."""
-    mine = [each for each in records if each.setting == setting(bench.faulty)]
+    mine = [each for each in records if each.setting == setting(step)]
+    unkept = _unkept(bench, step, records)
     first = mine[0] if mine else None
+    report.launches = len(mine)
     report.seen = NOTHING if first is None else kind(first)
-    unkept = len(_starts(bench, bench.faulty)) - len(mine)
     if unkept and report.seen == FINISHED:
         report.seen = NOTHING
     if first is not None and isinstance(first.outcome.ending, Failed):
         report.reason = first.outcome.ending.reason
-    problems = [] if report.seen in report.expected else [f"it was seen as {report.seen}"]
+    if report.seen not in report.expected:
+        report.problems.append(f"it was seen as {report.seen}")
     again = report.seen in {kind.value for kind in FROM_OUTSIDE} | {NOTHING, DISTURBED}
     if again and not any(kind(each) == FINISHED for each in mine):
-        problems.append("it was not launched again")
+        report.problems.append("it was not launched again")
     if not again and len(mine) > 1:
-        problems.append(f"it was launched {len(mine)} times: {[kind(each) for each in mine]}")
-    return problems
+        report.problems.append(f"it was launched again: {[kind(each) for each in mine]}")
+    if unkept > (NOTHING in report.expected):
+        report.problems.append(f"{unkept} launches are not kept")
+    if not bench.struck(step):
+        report.problems.append("the fault did not happen")
 
 
-def _starts(bench: Bench, step: int) -> list[str]:
-    """The markers of the launches that were made of a setting."""
-    return [marker for marker, of in bench.diary.read("start") if of == step]
+def _unkept(bench: Bench, step: int, records: tuple[LaunchRecord, ...]) -> int:
+    """How many launches of a setting were made that the database does not know."""
+    made = [of for _, of in bench.diary.read("start")].count(step)
+    return made - sum(each.setting == setting(step) for each in records)
 
 
-def _right(bench: Bench, records: tuple[LaunchRecord, ...]) -> list[str]:
-    """Each launch that came to its end has the figures that the trainer reported."""
+def _right(bench: Bench, step: int, records: tuple[LaunchRecord, ...]) -> list[str]:
+    """What came to its end has the figures that the trainer reported; a clean launch did, once."""
+    mine = [each for each in records if each.setting == setting(step)]
+    times = [sample.elapsed_s for each in mine for sample in each.outcome.samples]
     problems = []
-    for step in range(1, bench.settings + 1):
-        mine = [each for each in records if each.setting == setting(step)]
-        times = [sample.elapsed_s for each in mine for sample in each.outcome.samples]
-        if any(abs(time_s - 0.01 * step * ITERATIONS) > 1e-9 for time_s in times):
-            problems.append(f"setting {step} has the wrong figures: {times}")
-        if step != bench.faulty and len(times) != 1 and not any(map(_was_disturbed, mine)):
-            problems.append(f"setting {step} was measured {len(times)} times: {mine}")
-        unkept = len(_starts(bench, step)) - len(mine)
-        if unkept > (step == bench.faulty and NOTHING in bench.fault.expected):
-            problems.append(f"{unkept} launches of setting {step} are not kept")
+    if any(abs(time_s - 0.01 * step * ITERATIONS) > 1e-9 for time_s in times):
+        problems.append(f"setting {step} has the wrong figures: {times}")
+    if bench.faults[step - 1] is not None:
+        return problems
+    if len(times) != 1 and not any(map(_was_disturbed, mine)):
+        said = [f"{kind(each)}: {each.outcome.ending}" for each in mine]
+        problems.append(f"setting {step} was measured {len(times)} times: {said}")
+    if _unkept(bench, step, records):
+        problems.append(f"launches of setting {step} are not kept")
     return problems
 
 

@@ -36,9 +36,9 @@ def study(bench: Bench) -> str:
     ended_s = time.monotonic()
     while not bench.fault.swept and _left(bench) and time.monotonic() < ended_s + PATIENCE_S:
         time.sleep(0.02)
-    bench.diary.note("cleanup", time.monotonic() - ended_s)
+    bench.diary.note("cleanup", 1, time.monotonic() - ended_s)
     for each in [] if bench.fault.swept else _left(bench):
-        bench.diary.note("problem", f"after the end of tune: {each}")
+        bench.diary.note("problem", 1, f"after the end of tune: {each}")
     if status < 0:
         return f"killed by {signal.Signals(-status).name}"
     return (bench.folder / "ended").read_text()
@@ -90,12 +90,12 @@ def _wait(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def with_a_disk(bench: Bench, work: Callable[[Bench], Report]) -> Report:
+def with_a_disk(bench: Bench, work: Callable[[Bench], list[Report]]) -> list[Report]:
     """Do the work in a child, one of whose folders is a small disk."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        found: Report | str = ""
+        found: list[Report] | str = ""
         try:
             os.close(read)
             disks.own_mounts()
@@ -111,7 +111,7 @@ def with_a_disk(bench: Bench, work: Callable[[Bench], Report]) -> Report:
     with os.fdopen(read, "rb") as pipe:
         data = pipe.read()
     os.waitpid(child, 0)
-    report: Report | str = pickle.loads(data)
-    if isinstance(report, str):
-        raise RuntimeError(report)
-    return report
+    reports: list[Report] | str = pickle.loads(data)
+    if isinstance(reports, str):
+        raise RuntimeError(reports)
+    return reports

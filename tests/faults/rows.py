@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -46,6 +46,12 @@ class Fault:
     swept: bool = False  # what is left is ended by the next start
     wrapped: bool = False  # the user has a wrapper of his own, which does not exec
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def plain(self) -> bool:
+        """True where other faults may happen to other launches of the same study."""
+        alone = (self.strike, self.ends, self.child, self.disk, self.limit_s, self.wrapped)
+        return not any((*alone, self.stacks, self.noticed))
 
 
 def _inside(name: str, act: str, *expected: str, **more: object) -> Fault:
@@ -117,7 +123,7 @@ SHORTAGES = (
     _inside("a rank is over its quota", "is over quota", Kind.DISK_FULL, ends="disk"),
     Fault(
         "a rank fills the disk of the outputs",
-        (Kind.DISK_FULL,),
+        (Kind.DISK_FULL, Kind.CRASHED),
         act="fills the disk",
         ends="disk",
         mend="free the disk",
@@ -149,7 +155,9 @@ LAUNCHER = (
     _outside("mpirun is killed", "kill mpirun", Kind.INTERRUPTED, Kind.CRASHED),
     _outside("mpirun is stopped", "stop mpirun", Kind.STALLED),
     _outside("mpirun gets SIGTERM", "terminate mpirun", Kind.INTERRUPTED, Kind.CRASHED),
-    _outside("the user's wrapper is killed", "kill a wrapper", Kind.CRASHED, wrapped=True),
+    _outside(
+        "the user's wrapper is killed", "kill a wrapper", Kind.CRASHED, Kind.STALLED, wrapped=True
+    ),
     _outside("the supervisor is killed", "kill the supervisor", Kind.INTERRUPTED),
     _outside(
         "the supervisor is stopped",
@@ -255,3 +263,10 @@ DATABASE = (
 
 FAULTS = (*RANKS, *LEFT_BEHIND, *SHORTAGES, *LOGS, *LAUNCHER, *BESIDE, *TUNE, *DATABASE)
 BY_NAME = {fault.name: fault for fault in FAULTS}
+
+
+def groups(faults: Sequence[Fault], most: int = 4) -> list[tuple[Fault, ...]]:
+    """Faults that one study can have, of launches that follow each other."""
+    plain = [fault for fault in faults if fault.plain]
+    alone = [(fault,) for fault in faults if not fault.plain]
+    return [*(tuple(plain[at : at + most]) for at in range(0, len(plain), most)), *alone]

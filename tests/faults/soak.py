@@ -1,0 +1,175 @@
+"""A soak: short trials, one after the other, each with a fault drawn by chance.
+
+``python -m tests.faults.soak --trials N --seed S [--mpirun PATH] [--jobs 3] [--json FILE]``;
+``--replay SEED:INDEX`` makes one trial again, with those of its study. The fault of a trial
+depends on the seed and its index only. It ends with 1 where anything was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import random
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.faults import case
+from tests.faults.case import Report
+from tests.faults.rows import FAULTS, RANKS, Fault
+from tests.faults.table import read
+from tuner import launchers
+from tuner.model import LauncherInfo
+
+#: These wait for tens of seconds by their nature.
+SLOW = ("the database is locked for good", "a rank loops for ever")
+
+#: So many trials are drawn together, and those that can share a study do.
+BLOCK = 4
+
+#: Clean-up: the median, and the worst, s.
+MEDIAN_S, WORST_S = 5.0, 15.0
+
+#: Memory and open files of the process that tunes may grow by so much in a soak.
+GROWTH, MORE_FILES = 1.15, 4
+
+#: Before it has seen each kind of fault once or twice the process still grows.
+WARM = 30
+
+
+def drawn(seed: int, index: int) -> Fault:
+    """The fault of a trial: of the catalogue; those inside a rank hit any rank at any time."""
+    source = random.Random(f"{seed}/{index}")
+    fault = source.choice([each for each in FAULTS if each.name not in SLOW])
+    if fault in RANKS and fault.rank != "all":
+        fault = replace(fault, rank=source.randrange(4), at=source.randint(1, 4))
+    return fault
+
+
+def usage() -> tuple[int, int]:
+    """Memory in use (KiB) and open files of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024, files
+
+
+def cases(seed: int, block: int, trials: int = BLOCK) -> list[tuple[tuple[int, Fault], ...]]:
+    """The trials of a block, those together that one study can have."""
+    indices = [block * BLOCK + number for number in range(trials)]
+    found = [(index, drawn(seed, index)) for index in indices]
+    plain = tuple(each for each in found if each[1].plain)
+    return [*([plain] if plain else []), *((each,) for each in found if not each[1].plain)]
+
+
+def one(seed: int, trials: Sequence[tuple[int, Fault]], launcher: LauncherInfo) -> list[Report]:
+    """The trials of one study."""
+    try:
+        reports = case.run([fault for _, fault in trials], launcher)
+    except Exception as error:
+        reports = [Report(fault.name, launcher.kind, ()) for _, fault in trials]
+        reports[0].problems.append(f"the test itself failed: {error!r}")
+    for (index, _), report in zip(trials, reports, strict=True):
+        report.index = index
+        if report.problems:
+            print(f"--replay {seed}:{index}  {report.told}", flush=True)
+    return reports
+
+
+def work(blocks: Sequence[int], args: argparse.Namespace, info: LauncherInfo, path: Path) -> None:
+    """The trials of one process, each with what the process then uses."""
+    for block in blocks:
+        for trials in cases(args.seed, block, min(BLOCK, args.trials - block * BLOCK)):
+            for report in one(args.seed, trials, info):
+                report.memory_kib, report.open_files = usage()
+                with path.open("a") as file:
+                    file.write(report.line + "\n")
+
+
+def replay(text: str, launcher: LauncherInfo) -> int:
+    """Make the trial SEED:INDEX again, with those of its study."""
+    seed, index = map(int, text.split(":"))
+    chosen = [each for each in cases(seed, index // BLOCK) if index in dict(each)]
+    return int(any(report.problems for each in chosen for report in one(seed, each, launcher)))
+
+
+def in_processes(args: argparse.Namespace, info: LauncherInfo, paths: Sequence[Path]) -> None:
+    """All trials, by so many processes at once."""
+    children = []
+    blocks = range(math.ceil(args.trials / BLOCK))
+    for job, path in enumerate(paths):
+        child = os.fork()
+        if child == 0:
+            try:
+                work(blocks[job :: len(paths)], args, info, path)
+            finally:
+                os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def flat(paths: Sequence[Path]) -> list[str]:
+    """What each process used on the way, in words; with ``!`` where that has grown."""
+    lines = []
+    for number, path in enumerate(paths):
+        found = [(each["memory_kib"], each["open_files"]) for each in read([path])]
+        first, last = found[min(WARM, len(found) - 1)], found[-1]
+        grown = last[0] > first[0] * GROWTH or last[1] > first[1] + MORE_FILES
+        points = [found[0], found[len(found) // 2], last]
+        text = ", ".join(f"{kib / 1024:.0f} MiB {files} files" for kib, files in points)
+        lines.append(f"{'! ' if grown else ''}process {number}: {text} (start, middle, end)")
+    return lines
+
+
+def summary(paths: Sequence[Path], trials: int) -> tuple[list[str], bool]:
+    """What came of it, and whether all is well."""
+    reports = read(paths)
+    wrong = [each for each in reports if each["problems"]]
+    cleanups_s = sorted(time_s for each in reports for time_s in each["cleanups_s"])
+    median_s = statistics.median(cleanups_s) if cleanups_s else 0.0
+    worst_s = max(cleanups_s, default=0.0)
+    lines = [
+        f"{len(reports)} of {trials} trials, {len({each['fault'] for each in reports})} faults,"
+        f" {sum(each['launches'] for each in reports)} launches, {len(wrong)} wrong",
+        f"clean-up: median {median_s:.2f} s, worst {worst_s:.2f} s of {len(cleanups_s)}",
+        *(use := flat(paths)),
+    ]
+    slow = median_s > MEDIAN_S or worst_s > WORST_S
+    grown = any(line.startswith("!") for line in use)
+    return lines, not (wrong or slow or grown or len(reports) < trials)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run it; 1 where something was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--mpirun")
+    parser.add_argument("--jobs", type=int, default=3)
+    parser.add_argument("--json", type=Path, default=Path("soak.json"))
+    parser.add_argument("--replay", metavar="SEED:INDEX")
+    args = parser.parse_args(argv)
+    launcher = launchers.find(args.mpirun, environ=os.environ)
+    if args.replay:
+        return replay(args.replay, launcher)
+    paths = [Path(f"{args.json}.{job}") for job in range(min(args.jobs, args.trials))]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    started_s = time.monotonic()
+    in_processes(args, launcher, paths)
+    lines, well = summary(paths, args.trials)
+    print(f"{launcher.kind} {launcher.version}, seed {args.seed}:")
+    print("\n".join(lines))
+    print(f"{time.monotonic() - started_s:.0f} s")
+    args.json.write_text("".join(path.read_text() for path in paths))
+    for path in paths:
+        path.unlink()
+    return not well
+
+
+if __name__ == "__main__":
+    sys.exit(main())

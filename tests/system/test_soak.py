@@ -1,0 +1,29 @@
+"""Some trials of the soak (`make soak` runs many)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults import soak
+
+pytestmark = pytest.mark.system
+
+#: Twenty in all, of two seeds, so that two processes can share them.
+SEEDS = (1, 2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_short_soak(seed: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("mpi4py")
+    arguments = ["--trials", "10", "--seed", str(seed), "--jobs", "1"]
+    code = soak.main([*arguments, "--json", str(tmp_path / "soak.json")])
+    assert code == 0, capfd.readouterr().out
+
+
+def test_a_trial_can_be_made_again() -> None:
+    assert [soak.drawn(7, index) for index in range(50)] == [
+        soak.drawn(7, index) for index in range(50)
+    ]
+    assert len({soak.drawn(7, index).name for index in range(200)}) > 40
