@@ -6,12 +6,15 @@ there. Where more is to be said, a test stands below.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from fuzz.targets import TARGETS
+from fuzz.targets.kept import ENTRY
 from tuner import lock, space
 from tuner.errors import UsageError, shown
 from tuner.launchers.openmpi import OpenMPI
@@ -20,12 +23,24 @@ from tuner.objectives.logreport import LogReport
 from tuner.observe import parse_report
 from tuner.replay import surface
 from tuner.store import codec, names, urls
+from tuner.study import journal
 from tuner.study_file import parse
 from tuner.wording import one_line
 
 DEEP = b"[" * 3000
 LONG = b"9" * 4400  # more digits than Python reads
 HEX = b"0x" + b"f" * 4000  # read without a limit, and then more digits than Python writes
+
+
+def _record(*place: str, **changes: Any) -> bytes:
+    """A launch's record with other values in one place."""
+    document = json.loads(journal.text(ENTRY))
+    table = document
+    for key in place:
+        table = table[key]
+    table.update(changes)
+    return json.dumps(document).encode()
+
 
 FINDINGS = (
     ("log_json", "huge-iteration", b'[{"iteration": %d, "elapsed_time": 1}]' % 2**63),
@@ -84,6 +99,17 @@ FINDINGS = (
     ("setting", "deep", b'{"a": ' + DEEP),
     ("setting", "pairs", b"[[1, 1]]"),
     ("setting", "none", b'{"a": null}'),
+    ("record", "identity", _record(identity="{out}")),
+    ("record", "no-identity", _record(identity=None)),
+    ("record", "identity-of-tables", _record(identity={"command": {"a": 1}, "knobs": [1]})),
+    ("record", "huge-float", _record("record", "outcome", wall_s=10**400)),
+    ("record", "nan", _record("record", "outcome", wall_s=float("nan"))),
+    ("record", "number", _record("record", number={"a": 1})),
+    ("record", "huge-number", _record("record", number=10**30)),
+    ("record", "time", _record("record", started_at=[1])),
+    ("record", "setting", _record("record", setting={"items": [[[[]], 2]]})),
+    ("flight", "true", b'{"marker": "a", "since": true, "boot_id": "", "cgroup": "", '
+     b'"folder": ""}'),
     ("surface", "no-time", b'{"name": "t", "ranks": 2, "iterations": 9, "machine": '
      b'{"physical_cores": 8}, "knobs": {"a": [1]}, "default": {"a": 1}, "points": '
      b'[{"setting": {"a": 1}, "truth_s": 0, "runs": [[0, 0, 1]]}]}'),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fuzz.target import Target
-from fuzz.targets import asked, host, launched, logs, shown, stored, typed
+from fuzz.targets import asked, host, kept, launched, logs, shown, stored, typed, web
 
 TARGETS: dict[str, Target] = {
     target.name: target
-    for module in (logs, asked, typed, launched, host, stored, shown)
+    for module in (logs, asked, typed, launched, host, stored, kept, shown, web)
     for target in module.TARGETS
 }

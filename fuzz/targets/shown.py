@@ -1,4 +1,4 @@
-"""What is made of results: sentences about any two times, exports of any value, pages' hosts."""
+"""What is made of results: sentences about any two times, exports of any value."""
 
 from __future__ import annotations
 

@@ -45,13 +45,16 @@ def loads(kind: type[T], text: str) -> T:
     """
     try:
         return from_json(kind, json.loads(text))
-    except (OverflowError, RecursionError) as error:
+    except RecursionError as error:
         raise ValueError(f"no value of {kind}: {error}") from error
 
 
 def from_json(kind: type[T], data: Any) -> T:
     """The inverse of :func:`to_json`; raises as :func:`loads`."""
-    return typing.cast(T, _decoder(typing.cast(Any, kind))(data))
+    try:
+        return typing.cast(T, _decoder(typing.cast(Any, kind))(data))
+    except OverflowError as error:  # a whole number that is no float
+        raise ValueError(f"no value of {kind}: {error}") from error
 
 
 def to_json(value: Any) -> Any:

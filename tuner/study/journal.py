@@ -19,6 +19,7 @@ from typing import Any
 from tuner.model import JsonDict, LaunchRecord
 from tuner.secrets import make_folder
 from tuner.store import codec
+from tuner.store.fitting import fits
 from tuner.store.identity import difference
 
 #: In a launch's folder once it has ended; complete or not there.
@@ -62,9 +63,12 @@ def parse(content: bytes) -> Entry:
         document = json.loads(content)
         if document["state"] != "ended":
             raise ValueError("no record of a launch that has ended")
-        return codec.from_json(Entry, document)
+        entry = codec.from_json(Entry, document)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"no record of a launch: {error!r}") from error
+    if not fits(Entry, entry):
+        raise ValueError("no record of a launch: a value is of another kind")
+    return entry
 
 
 @dataclass(frozen=True)
