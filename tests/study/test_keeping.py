@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from tests.study_surface import BEST, SPEC, FakeRunner, Killed, events_of, nearly_flat, surface
 from tuner.errors import TunerError
 from tuner.model import Failed, FailureKind, LaunchRecord, Result, Setting, StudyState
+from tuner.store.failures import disk_full
 from tuner.store.store import Store
 from tuner.study import tune
 from tuner.study.events import LaunchEnded, Note
@@ -181,6 +182,22 @@ def test_a_record_that_cannot_be_written_leaves_the_database(
     assert len([n for n in events_of(Note, events) if "database alone" in n.text]) == 8
 
 
+def test_what_could_be_kept_nowhere_is_told_to_the_user(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_record(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def no_row(*_: object) -> None:
+        raise disk_full(folder / "tune.db")
+
+    monkeypatch.setattr(Journal, "write", no_record)
+    monkeypatch.setattr(Store, "add", no_row)
+    with pytest.raises(TunerError, match="the disk is full") as caught:
+        run(folder, FakeRunner())
+    assert "Not saved: launch 1 (" in caught.value.hint and " s." in caught.value.hint
+
+
 def test_a_second_signal_while_it_is_kept_loses_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,7 +241,7 @@ def test_what_was_ended_from_outside_is_launched_again(
 
 def test_three_in_a_row_end_the_study(folder: Path) -> None:
     lost = Failed(FailureKind.LOST_HOST, "node2 is gone")
-    times = iter([2.0, lost, lost, 3.0, lost, lost, lost])
+    times: Iterator[float | Failed] = iter([2.0, lost, lost, 3.0, lost, lost, lost])
     with pytest.raises(TunerError, match="3 launches in a row were ended from outside") as caught:
         run(folder, FakeRunner(lambda _: next(times)))
     assert "node2 is gone" in caught.value.message and "same command" in caught.value.hint
@@ -234,7 +251,8 @@ def test_three_in_a_row_end_the_study(folder: Path) -> None:
 
 
 def test_a_full_disk_ends_the_study_at_once(folder: Path) -> None:
-    times = iter([2.0, 2.0, Failed(FailureKind.DISK_FULL, "No space left on device")])
+    full = Failed(FailureKind.DISK_FULL, "No space left on device")
+    times: Iterator[float | Failed] = iter([2.0, 2.0, full])
     runner = FakeRunner(lambda _: next(times))
     with pytest.raises(TunerError, match="the disk is full"):
         run(folder, runner)

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -164,13 +164,51 @@ def test_a_full_database_keeps_what_was_measured(
         monkeypatch.setattr(Store, "add", add)
         with pytest.raises(TunerError, match="disk is full") as caught:
             tune(SPEC, storage=str(path), run=FakeRunner(nearly_flat))
-        assert "Not saved: launch 5" in caught.value.hint
+        assert "Launch 5 is kept in " in caught.value.hint
         monkeypatch.undo()
         assert [record.number for record in store.launches(SPEC.name)] == [1, 2, 3, 4]
     monkeypatch.setenv("TUNE_LOCK_DIR", str(folder / "lock"))
-    assert tune(SPEC, storage=str(path), run=FakeRunner(nearly_flat)).trials == 6
+    runner = FakeRunner(nearly_flat)
+    assert tune(SPEC, storage=str(path), run=runner).trials == 6
+    with Store.open(f"sqlite:///{path}", create=False) as store:
+        made = store.launches(SPEC.name)
+    assert [record.number for record in made] == list(range(1, 6 + len(runner.settings)))
+    assert made[4].argv[0] == made[3].argv[0], "as it was launched"
 
 
 def _no_more_pages(connection: sqlite3.Connection, _: object) -> None:
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+@contextmanager
+def _read_only(path: Path) -> Iterator[None]:
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    yield
+    path.parent.chmod(0o777)
+    path.chmod(0o644)
+
+
+def test_a_database_that_turns_read_only_ends_the_study_before_the_next_launch(
+    studied: Path,
+) -> None:
+    """The launch that had just ended is kept in its own folder and taken up again."""
+    outputs = studied.parent / "outputs"
+    with ExitStack() as stack, as_ordinary_user():
+
+        def before(count: int) -> None:
+            if count == 3:
+                stack.enter_context(_read_only(studied))
+
+        runner = FakeRunner(nearly_flat, before=before)
+        with pytest.raises(UsageError, match=r"read-only|cannot be opened") as caught:
+            tune(SPEC, storage=str(studied), outputs=outputs, run=runner, fresh=True)
+        assert len(runner.settings) == 4
+        assert "Launch 4 is kept in " in caught.value.hint
+    with as_ordinary_user():
+        again = FakeRunner(nearly_flat)
+        tune(SPEC, storage=str(studied), outputs=outputs, run=again)
+        with Store.open(f"sqlite:///{studied}", create=False) as store:
+            numbers = [record.number for record in store.launches(SPEC.name)]
+    assert numbers == list(range(1, 5 + len(again.settings)))
