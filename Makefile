@@ -4,6 +4,7 @@
 # make benchmark         the tool measured against other ways to do the same
 # make fuzz              the parsers, with odd input: ARGS="--count 10000000 --seed 1"
 # make benchmark-article live, against the method it came from: about an hour
+# make every-k           a study with a fault at each commit, fsync, rename, write, lock: 2 hours
 
 # Every path below is relative, so that the checkout may lie in a folder with a space in its name.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -15,7 +16,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Python's warnings here are about editable installs and concern nobody who reads them.
 INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
-.PHONY: tune test lint types unit docs benchmark benchmark-article fuzz clean
+.PHONY: tune test lint types unit docs benchmark benchmark-article every-k fuzz clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -44,6 +45,9 @@ benchmark-article: .venv/.tune-installed
 
 fuzz: .venv/.test-installed
 	.venv/bin/python -m fuzz $(ARGS)
+
+every-k: .venv/.test-installed
+	.venv/bin/python -m tests.system.every_k $(ARGS)
 
 clean:
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
