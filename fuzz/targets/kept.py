@@ -12,6 +12,7 @@ from fuzz.texts import Texts, one
 from fuzz.trees import Trees
 from tuner.model import Finished, LaunchRecord, Outcome, Progress, Purpose, Setting
 from tuner.process import left_over
+from tuner.process.request import name_of
 from tuner.secrets import hide_shapes
 from tuner.secrets.words import hide_words
 from tuner.store import codec, identity, rows
@@ -76,7 +77,7 @@ def flight(data: bytes) -> None:
     assert found.marker, found
     assert type(found.since) is int, found
     for place in (found.cgroup, found.folder):
-        assert not place or place.endswith(left_over.name_of(found.marker)), found
+        assert not place or place.endswith(name_of(found.marker)), found
 
 
 # --- secrets -----------------------------------------------------------------------------

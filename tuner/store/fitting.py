@@ -44,7 +44,7 @@ def _is_plain(kind: Any, value: Any) -> bool:
         return type(value) in {int, float} and not math.isnan(value)
     return isinstance(value, kind) and (
         not dataclasses.is_dataclass(kind)
-        or all(fits(hint, getattr(value, name)) for name, hint in _hints(kind).items())
+        or all(fits(hint, getattr(value, name)) for name, hint in _hints(type(value)).items())
     )
 
 
