@@ -234,3 +234,18 @@ def test_without_the_secret_the_script_says_so_and_does_nothing(
     assert done.returncode != 0
     assert "TUNE_SECRET_2: set it to the secret after --url=https://me:" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["job.sh"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_names_a_missing_secret_is_never_interpreted(
+    machine: Path, tmp_path: Path, shell: str
+) -> None:
+    words = ('$(touch pwned)`touch pwned`"}; touch pwned; #\n', "***", "{out}")
+    data = study(spec=spec_for(machine, *(w.replace("}", "}}") for w in words[:1]), *words[1:]))
+    (tmp_path / "job.sh").write_text(export(data).text)
+    env = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [shell, "job.sh"], cwd=tmp_path, env=env, capture_output=True, check=False
+    )
+    assert b"TUNE_SECRET_1: set it to the secret after" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["job.sh"]
