@@ -42,9 +42,10 @@ def _is_plain(kind: Any, value: Any) -> bool:
         return type(value) is int and -_MOST <= value < _MOST
     if kind is float:
         return type(value) in {int, float} and not math.isnan(value)
+    key: Any = kind
     return isinstance(value, kind) and (
         not dataclasses.is_dataclass(kind)
-        or all(fits(hint, getattr(value, name)) for name, hint in _hints(type(value)).items())
+        or all(fits(hint, getattr(value, name)) for name, hint in _hints(key).items())
     )
 
 
