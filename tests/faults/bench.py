@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from unittest.mock import patch
 from tests.faults import left
 from tests.faults.diary import Diary
 from tests.faults.rows import Fault, Moment
-from tuner import process, stacks, trial
+from tuner import process, quiet, stacks, trial
 from tuner.errors import TunerError
 from tuner.machine import this_machine
 from tuner.model import (
@@ -38,7 +39,7 @@ from tuner.model import (
 from tuner.store import Store
 from tuner.study import StudyInterrupted, tune
 from tuner.study.course import Step, Stop
-from tuner.study.disturbance import Quietness
+from tuner.study.disturbance import COUNT, VARIABLE
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
 from tuner.study.plan import Plan
 from tuner.study.projection import Projection
@@ -168,7 +169,6 @@ class Bench:
                     storage=str(self.database),
                     outputs=self.folder / "outputs",
                     on_event=self._on_event,
-                    run=self._run,
                     course=InTurn(len(self.faults)),
                 )
             return found.state.value
@@ -211,25 +211,34 @@ class Bench:
             self._at("tell")
             return tell(projection, plan, record)
 
-        quiet = Quietness(counts_all=not self.fault.noticed)
+        run, begin = trial.run, process.start
+
+        def running(*args: Any, **more: Any) -> Outcome:
+            outcome = run(*args, **more)
+            self._at("result")
+            return outcome
+
+        def starting(launch: Launch, **more: Any) -> process.RunningTrial:
+            started_s = time.monotonic()
+            self.launch, self.running = launch, begin(launch, **more)
+            self._follow(self.running, started_s)
+            return self.running
+
+        noticed, changes = self.fault.noticed, {VARIABLE: "" if self.fault.noticed else COUNT}
         with (
-            patch.object(Store, "add", adding),
+            patch.dict(os.environ, changes),
             patch.dict(Store.open.__kwdefaults__, busy_s=BUSY_S),
+            patch.object(Store, "add", adding),
             patch.object(Projection, "tell", telling),
-            patch("tuner.study.loop.Quietness", lambda *_, **__: quiet),
-            patch("tuner.stacks.keep", stacks.keep if self.fault.stacks else _no_stacks),
+            patch.object(trial, "run", running),
+            patch.object(process, "start", starting),
+            patch.object(quiet, "LOOK_S", quiet.LOOK_S if noticed else 0.02),
+            patch.object(stacks, "keep", stacks.keep if self.fault.stacks else _no_stacks),
         ):
             yield
 
-    def _run(self, launch: Launch, **more: Any) -> Outcome:
-        outcome = trial.run(launch, start=self._start, **more)
-        self._at("result")
-        return outcome
-
-    def _start(self, launch: Launch) -> process.RunningTrial:
-        self.launch = launch
-        started_s = time.monotonic()
-        self.running = running = process.start(launch)
+    def _follow(self, running: process.RunningTrial, started_s: float) -> None:
+        """Take the time that it needs to be gone."""
         self.diary.note("start", running.marker, self._step)
         stop, wait = running.stop, running.wait
         gone = False
@@ -253,7 +262,6 @@ class Bench:
             return ended
 
         running.__dict__.update(stop=stopping, wait=waiting)
-        return running
 
     # --- the fault -------------------------------------------------------------------
 
@@ -334,5 +342,8 @@ class Bench:
         return [n["pid"] for n in sorted(running, key=lambda n: -n["start"])]
 
     def close(self) -> None:
-        """Remove the folder."""
+        """End what should have ended by itself, and remove the folder."""
+        for pid in left.processes(self.name, self.folder / "noted"):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
