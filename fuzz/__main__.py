@@ -18,6 +18,10 @@ from fuzz import engine, guided, pool
 from fuzz.targets import TARGETS
 
 
+#: After so many chunks it is said how far it is.
+_TOLD = 100
+
+
 @dataclass
 class _Row:
     """What is known of one target so far."""
@@ -42,11 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     counts = shares(names, given.count)
     run = pool.guided_chunks if given.guided else pool.seeded_chunks
     rows = {name: _Row() for name in names}
-    for chunk in run(counts, given.seed, given.jobs):
+    for number, chunk in enumerate(run(counts, given.seed, given.jobs), start=1):
         new = [f for f in chunk.findings if f.where not in rows[chunk.target].findings]
         rows[chunk.target].add(chunk)
         for finding in new:
             print(f"FOUND {finding.target}: {finding.where}: {finding.data[:200]!r}", flush=True)
+        if number % _TOLD == 0:
+            print(f"{_total(rows.values()).inputs:,} inputs", file=sys.stderr, flush=True)
     print(table(rows))
     found = [each for row in rows.values() for each in row.findings.values()]
     _write(Path(given.out), found)
