@@ -17,7 +17,6 @@ from pathlib import Path
 from fuzz import engine, guided, pool
 from fuzz.targets import TARGETS
 
-
 #: After so many chunks it is said how far it is.
 _TOLD = 100
 
