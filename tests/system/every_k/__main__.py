@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--share", type=float, default=1.0, help="of all cases")
     parser.add_argument("--part", default="1/1", help="2/4: the second of four parts")
+    parser.add_argument("--only", default="", help="families with this in their name")
     chosen = parser.parse_args()
     part, parts = map(int, chosen.part.split("/"))
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -29,6 +30,7 @@ def main() -> int:
     with started(folder) as bench:
         whole = clean(bench)
         cases = sample(every(whole.counts, chosen.seed), chosen.share, chosen.seed)
+        cases = [case for case in cases if chosen.only in case.family]
         print(f"a study without a fault does {whole.counts}")
         for verdict in verdicts(bench, cases[part - 1 :: parts], whole):
             count[verdict.case.family] += 1
