@@ -15,8 +15,8 @@ PACKAGE = ROOT / "tuner"
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins"}),
-    frozenset({"break_even", "confirm", "drift", "knobs", "machine", "pace", "racing", "stats"}),
     frozenset({"plausible", "shortage", "stall", "tracing"}),
+    frozenset({"break_even", "confirm", "drift", "knobs", "machine", "pace", "racing", "stats"}),
     frozenset(
         {"claims", "demand", "neighbours", "quiet", "secrets", "supervisor", "units", "wording"}
     ),

@@ -22,6 +22,7 @@ from tuner.model import (
     Setting,
     Stopped,
 )
+from tuner.plausible import DIVERGED
 
 A = Setting.of({"threads": 1})
 B = Setting.of({"threads": 2})
@@ -65,6 +66,51 @@ def test_a_launch_that_ended_early_fails_whenever_that_shows() -> None:
     assert isinstance(short.outcome.ending, Failed)
     assert short.outcome.ending.kind is FailureKind.WRONG_RESULT
     assert "iteration 60, another launch reached 100" in short.outcome.ending.reason
+
+
+def ended_at(loss: float | None, iterations: int = 100) -> Finished:
+    return Finished(1.0, iterations, None, loss)
+
+
+def test_a_loss_far_above_the_defaults_is_a_wrong_result() -> None:
+    launches = [
+        record(1, A, ended_at(2.5), Purpose.GUESS),  # before it could be known
+        record(2, BASELINE, ended_at(0.5), Purpose.BASELINE),
+        record(3, BASELINE, ended_at(0.6), Purpose.CONFIRM),
+        record(4, B, ended_at(0.7)),
+        record(5, B, ended_at(DIVERGED)),
+        record(6, B, ended_at(None)),
+    ]
+    assert stats.judged(launches[:1]) == (launches[0],)
+    first, *middle, fifth, sixth = stats.judged(launches)
+    assert [*middle, sixth] == [*launches[1:4], launches[5]]
+    reason = "its loss ends at 2.5, that of the defaults at 0.5 to 0.6"
+    assert first.outcome.ending == Failed(FailureKind.WRONG_RESULT, reason)
+    assert isinstance(fifth.outcome.ending, Failed)
+    assert "ends at no number, that" in fifth.outcome.ending.reason
+
+
+def test_a_loss_of_another_length_is_no_measure() -> None:
+    launches = [
+        record(1, BASELINE, ended_at(0.5, 60), Purpose.BASELINE),
+        record(2, A, ended_at(9.0, 100)),
+    ]
+    assert stats.judged(launches)[1] == launches[1]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.1, 0.4, 3.0, DIVERGED]))))
+def test_judging_losses_twice_changes_nothing(rows: list[tuple[bool, float]]) -> None:
+    launches = [
+        record(
+            n,
+            BASELINE if is_default else A,
+            ended_at(loss),
+            Purpose.BASELINE if is_default else Purpose.SEARCH,
+        )
+        for n, (is_default, loss) in enumerate(rows, 1)
+    ]
+    once = stats.judged(launches)
+    assert stats.judged(once) == once
 
 
 @given(st.lists(st.integers(1, 5), max_size=8))

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from tuner import plausible
 from tuner.model import (
     FROM_OUTSIDE,
     Failed,
@@ -37,24 +38,44 @@ def full_length(records: Iterable[LaunchRecord]) -> int | None:
 
 
 def judged(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
-    """The launches, those that ended before the full length as the failures they are.
+    """The launches, those with a wrong result as the failures they are.
 
-    How long a launch is may show only later: the first to finish may have stopped early.
+    How long a launch is may show only later: the first to finish may have stopped early. So
+    may what its loss should be: guesses are launched before the defaults.
     """
     launches = tuple(records)
     length = full_length(launches)
-    return tuple(_judged(record, length) for record in launches)
-
-
-def _judged(record: LaunchRecord, length: int | None) -> LaunchRecord:
-    ending = record.outcome.ending
-    if not isinstance(ending, Finished) or length is None or ending.iterations >= length:
-        return record
-    short = Failed(
-        FailureKind.WRONG_RESULT,
-        f"its log ends at iteration {ending.iterations}, another launch reached {length}",
+    defaults = {r.setting for r in launches if r.purpose is Purpose.BASELINE}
+    usual = [
+        sample.loss
+        for record in launches
+        if record.setting in defaults
+        for sample in record.outcome.samples
+        if sample.loss is not None and sample.iterations == length
+    ]
+    return tuple(
+        _judged(record, length, () if record.setting in defaults else usual) for record in launches
     )
-    return replace(record, outcome=replace(record.outcome, ending=short))
+
+
+def _judged(record: LaunchRecord, length: int | None, usual: Sequence[float]) -> LaunchRecord:
+    ending = record.outcome.ending
+    if not isinstance(ending, Finished) or length is None:
+        return record
+    if ending.iterations < length:
+        reason = f"its log ends at iteration {ending.iterations}, another launch reached {length}"
+    elif ending.loss is not None and plausible.is_worse(ending.loss, usual):
+        least, most = _loss(min(usual)), _loss(max(usual))
+        those = least if least == most else f"{least} to {most}"
+        reason = f"its loss ends at {_loss(ending.loss)}, that of the defaults at {those}"
+    else:
+        return record
+    wrong = Failed(FailureKind.WRONG_RESULT, reason)
+    return replace(record, outcome=replace(record.outcome, ending=wrong))
+
+
+def _loss(loss: float) -> str:
+    return "no number" if abs(loss) >= plausible.DIVERGED else f"{loss:.3g}"
 
 
 def was_interrupted(record: LaunchRecord) -> bool:

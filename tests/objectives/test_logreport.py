@@ -15,7 +15,8 @@ from tuner.errors import UsageError
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 from tuner.objectives import objective_for
 from tuner.objectives.formats import BadLogError, parse
-from tuner.objectives.logreport import READS, LogReport, check, epochs
+from tuner.objectives.logreport import MOST_BYTES, READS, LogReport, check, epochs
+from tuner.plausible import DIVERGED
 
 Entry = dict[str, Any]
 
@@ -75,7 +76,28 @@ def test_another_name_and_key(tmp_path: Path) -> None:
 
 def test_a_loss_of_nan_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(json.dumps([{**entries(2.0)[0], "main/loss": float("nan")}]))
-    assert report().result(tmp_path) == Finished(2.0, 1)
+    assert report().result(tmp_path) == Finished(2.0, 1, loss=DIVERGED)
+
+
+@pytest.mark.parametrize(
+    ("last", "key", "loss"),
+    [
+        ({}, "", None),
+        ({"main/loss": 0.5}, "", 0.5),
+        ({"loss": 3, "validation/main/loss": 0.25}, "", 0.25),
+        ({"main/loss": "low", "loss": 0.125}, "", 0.125),
+        ({"main/loss": 0.5, "mine": 2}, "mine", 2.0),
+        ({"main/loss": 0.5}, "mine", 7.0),
+        ({"main/loss": 0.5}, "nowhere", None),
+    ],
+)
+def test_the_last_loss_is_read(
+    tmp_path: Path, last: dict[str, object], key: str, loss: float | None
+) -> None:
+    log = entries(1.0, 2.0)
+    (tmp_path / "log").write_text(json.dumps([{**log[0], "mine": 7}, {**log[1], **last}]))
+    found = LogReport(ObjectiveSpec(loss_key=key)).result(tmp_path)
+    assert isinstance(found, Finished) and found.loss == loss
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -182,6 +204,36 @@ def test_a_log_that_is_no_file(tmp_path: Path) -> None:
     assert isinstance(ending, Failed)
     assert "not a regular file" in ending.reason
     assert report().progress(tmp_path) == ()
+
+
+def test_a_folder_or_a_device_in_its_place_is_a_bad_log(tmp_path: Path) -> None:
+    for name in ("folder", "device"):
+        folder = tmp_path / name
+        folder.mkdir()
+        if name == "folder":
+            (folder / "log").mkdir()
+        else:
+            (folder / "log").symlink_to("/dev/zero")
+        ending = report().result(folder)
+        assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
+        assert str(folder / "log") in ending.reason
+
+
+def test_what_has_taken_its_place_since_it_was_found_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("[]")
+    found = report()._find(tmp_path)
+    assert found is not None
+    (tmp_path / "log").unlink()
+    os.mkfifo(tmp_path / "log")
+    with pytest.raises(BadLogError, match="not a regular file"):
+        LogReport._read(found)
+
+
+def test_a_log_that_is_far_too_long_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)  # takes no room
+    ending = report().result(tmp_path)
+    assert isinstance(ending, Failed) and "too large" in ending.reason
 
 
 # --- a log that is being replaced --------------------------------------------------------

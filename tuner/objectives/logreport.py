@@ -8,17 +8,22 @@ Both replace the file at each report, and the latter removes the old one a momen
 from __future__ import annotations
 
 import math
+import os
 import stat
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuner import plausible
 from tuner.errors import UsageError, shown
 from tuner.model import Failed, FailureKind, Finished, JsonDict, ObjectiveSpec, Progress
 from tuner.objectives.formats import BadLogError, parse
 
 CLOCK = "elapsed_time"
+
+#: What losses are called, the most common first.
+LOSSES = ("main/loss", "validation/main/loss", "loss", "train/loss")
 
 #: The names under which the default log may be found: a format may have its own suffix.
 SUFFIXES = ("", ".json", ".jsonl", ".yaml", ".yml")
@@ -73,6 +78,16 @@ def epochs(entries: Sequence[JsonDict]) -> float | None:
         return detail
     counts = [entry.get("epoch") for entry in entries]
     return float(len(counts)) if counts == list(range(1, len(counts) + 1)) else None
+
+
+def final_loss(entries: Sequence[JsonDict], key: str = "") -> float | None:
+    """The last value of `key`; without one, of the first usual key that the last entry has."""
+    if key:
+        return next(
+            (plausible.finite(each[key]) for each in reversed(entries) if key in each), None
+        )
+    found = (plausible.finite(entries[-1].get(usual)) for usual in LOSSES)
+    return next((loss for loss in found if loss is not None), None)
 
 
 def _progress(entry: JsonDict, where: str) -> Progress:
@@ -185,7 +200,8 @@ class LogReport:
             return Failed(FailureKind.BAD_LOG, f"the log {path} {error}")
         except OSError as error:
             return Failed(FailureKind.BAD_LOG, f"the log {path} cannot be read: {error.strerror}")
-        return Finished(value, progress[-1].iteration, epochs(entries))
+        loss = final_loss(entries, self._spec.loss_key)
+        return Finished(value, progress[-1].iteration, epochs(entries), loss)
 
     def _find(self, out_dir: Path) -> _Version | None:
         for path in self.names(out_dir):
@@ -198,12 +214,15 @@ class LogReport:
 
     @staticmethod
     def _read(version: _Version) -> bytes:
-        # A pipe would block for ever, and a device has no end.
-        if not stat.S_ISREG(version.path.stat().st_mode):
-            raise BadLogError("is not a regular file")
-        if version.size > MOST_BYTES:
-            raise BadLogError(f"is not a LogReport: {version.size} bytes is too large")
-        return version.path.read_bytes()
+        # Whatever has taken its place meanwhile: a pipe would block for ever, a device has no end.
+        file = os.open(version.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(file, "rb") as stream:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode):
+                raise BadLogError("is not a regular file")
+            if found.st_size > MOST_BYTES:
+                raise BadLogError(f"is not a LogReport: {found.st_size} bytes is too large")
+            return stream.read(MOST_BYTES)
 
 
 def _sound(entries: Sequence[JsonDict]) -> tuple[Progress, ...]:

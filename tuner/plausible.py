@@ -1,0 +1,52 @@
+"""Whether a training came to what it comes to with the defaults, told by its loss (pure).
+
+A setting may change the order of sums and of the data, and so the loss by a little; where it
+comes out far above all that the defaults gave, the setting has broken the training.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+#: What stands for a loss that is no number any more, or is beyond it: the training diverged.
+DIVERGED = 1e30
+
+#: A loss up to this many times the greatest of the defaults' is none the worse.
+RATIO = 2.0
+#: Nor is one within so many standard deviations of the defaults' own.
+DEVIATIONS = 6.0
+#: Nor is a difference below this: near 0 ratios say nothing.
+DIFFERENCE = 1e-3
+
+
+def finite(value: object) -> float | None:
+    """A loss as a log has it, as a number: `DIVERGED` where it is none; ``None`` for no loss."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and math.isnan(value):
+        return DIVERGED
+    return float(max(-DIVERGED, min(value, DIVERGED)))  # an integer may be larger than any float
+
+
+def is_worse(loss: float, usual: Sequence[float]) -> bool:
+    """True where a loss lies outside of the usual ones' spread, on the bad side.
+
+    Args:
+        loss: What a launch came to.
+        usual: What the defaults came to; without any, nothing can be said.
+    """
+    if not usual or loss - max(usual) <= DIFFERENCE:
+        return False
+    if min(usual) > 0:
+        logs = [math.log(each) for each in usual]
+        allowed = max(math.log(RATIO), DEVIATIONS * _deviation(logs))
+        return math.log(loss) - max(logs) > allowed
+    # Log-likelihoods may be negative: then the size of the usual ones is the measure.
+    size = max(abs(each) for each in usual)
+    return loss - max(usual) > max((RATIO - 1) * size, DEVIATIONS * _deviation(usual))
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
