@@ -4,6 +4,7 @@ import os
 import socket
 import sqlite3
 import stat
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,10 +12,11 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import event
 
 from tests.study_surface import MACHINE, SPEC
 from tuner import lock
-from tuner.errors import UsageError
+from tuner.errors import TunerError, UsageError
 from tuner.model import (
     BASELINE,
     Conclusion,
@@ -193,6 +195,46 @@ def test_a_name_and_a_number_are_taken_once(store: Store) -> None:
     with pytest.raises(UsageError, match="is there already"):
         store.add(SPEC.name, FULL, Summary(trials=7))
     assert store.studies()[0].trials == 0, "all of a transaction or nothing"
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_launch_is_there_whole_or_not_at_all(store: Store, step: int, tmp_path: Path) -> None:
+    """Its row, its samples and the summary are one commit: killed at any step, none is there."""
+    store.create(SPEC)
+    steps = 0
+
+    def die(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+        if steps > step + 1:  # the first statement finds the study
+            raise RuntimeError
+
+    engine = store._engine
+    event.listen(engine, "before_cursor_execute", die)
+    with suppress(RuntimeError):
+        store.add(SPEC.name, FULL, Summary(launches=1))
+    event.remove(engine, "before_cursor_execute", die)
+    with Store.open(store.url, create=False) as other:
+        found, (line,) = other.launches(SPEC.name), other.studies()
+    assert (found, line.launches) == (([FULL], 1) if step == 3 else ([], 0))
+
+
+def test_commits_last(store: Store) -> None:
+    with store._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+
+
+def test_a_database_is_looked_at_before_each_launch(store: Store, tmp_path: Path) -> None:
+    store.create(SPEC)
+    store.require_usable(SPEC.name)
+    with pytest.raises(UsageError, match="no study other"):
+        store.require_usable("other")
+    path = tmp_path / "a folder" / "tune.db"
+    path.rename(path.with_name("elsewhere.db"))
+    with pytest.raises(TunerError, match="was moved or removed while the study ran"):
+        store.require_usable(SPEC.name)
+    with pytest.raises(TunerError, match="was moved or removed while the study ran"):
+        store.add(SPEC.name, FULL)
 
 
 def test_removal_takes_the_launches_along(store: Store, tmp_path: Path) -> None:

@@ -74,13 +74,14 @@ def _any(counts: Mapping[str, int], rng: random.Random) -> Fault:
     return Fault(kind, 1 + int(counts[kind] * rng.random() ** 2), error, lasts)
 
 
-def sample(cases: list[Case], share: float, seed: int) -> list[Case]:
-    """A share of the cases, of each family at least one."""
+def sample(cases: list[Case], share: float, seed: int, least: int = 1) -> list[Case]:
+    """A share of the cases, of each family at least so many."""
     rng = random.Random(seed)
     families: dict[str, list[Case]] = {}
     for case in cases:
         families.setdefault(case.family, []).append(case)
     chosen: list[Case] = []
     for members in families.values():
-        chosen += rng.sample(members, max(1, round(share * len(members))))
+        number = max(least, round(share * len(members)))
+        chosen += rng.sample(members, min(number, len(members)))
     return chosen
