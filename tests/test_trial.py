@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -293,6 +295,27 @@ def test_a_launch_that_cannot_start_is_a_failure(bench: Bench) -> None:
     ending = bench.fails(start=start)
     assert ending.kind is FailureKind.LAUNCHER
     assert "/mpi/bin/mpirun: No such file" in ending.reason
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (errno.EAGAIN, FailureKind.INTERRUPTED),
+        (errno.ENOMEM, FailureKind.INTERRUPTED),
+        (errno.EMFILE, FailureKind.INTERRUPTED),
+        (errno.ENOSPC, FailureKind.DISK_FULL),
+        (errno.EDQUOT, FailureKind.DISK_FULL),
+        (errno.EACCES, FailureKind.LAUNCHER),
+    ],
+)
+def test_what_the_machine_is_short_of_is_not_the_settings_fault(
+    bench: Bench, code: int, kind: FailureKind
+) -> None:
+    def start(_: Launch) -> FakeProcess:
+        raise OSError(code, os.strerror(code), "/mpi/bin/mpirun")
+
+    ending = bench.fails(start=start)
+    assert ending.kind is kind and os.strerror(code) in ending.reason
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(bench: Bench) -> None:

@@ -1,0 +1,81 @@
+"""What a launch came to, by how its command ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.study_surface import SPEC
+from tuner.model import Failed, FailureKind, Finished, Launch, Stopped
+from tuner.objectives import objective_for
+from tuner.process import OUTPUT, Exit
+from tuner.trial import ending as endings
+from tuner.trial.ending import Ending
+
+KILLED = (
+    "-" * 74 + "\nprterun noticed that process rank 1 exited on signal 9 (Killed).\n" + "-" * 74
+)
+STALLED = Failed(FailureKind.STALLED, "nothing happened for 9 s: rank 1 is idle")
+
+
+def exit_of(code: int | None, **more: object) -> Exit:
+    return Exit(code, **{"wall_s": 1.0, "stopped": False, "killed": 0, **more})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def ending(tmp_path: Path) -> Ending:
+    (tmp_path / "log").write_text('[{"iteration": 5, "elapsed_time": 1.5}]')
+    launch = Launch(("mpirun",), {}, tmp_path, tmp_path, tmp_path)
+    return Ending(launch, SPEC, objective_for(SPEC.objective), None)
+
+
+def failed(found: Finished | Stopped | Failed) -> Failed:
+    assert isinstance(found, Failed)
+    return found
+
+
+def test_a_supervisor_that_was_killed_says_nothing_of_the_setting(ending: Ending) -> None:
+    found = failed(ending.of(exit_of(None, stopped=True, lost=True), None, ()))
+    assert found.kind is FailureKind.INTERRUPTED and "supervisor" in found.reason
+
+
+@pytest.mark.parametrize(("code", "name"), [(-9, "SIGKILL"), (-15, "SIGTERM"), (-1, "SIGHUP")])
+def test_nor_does_an_mpirun_that_somebody_has_ended(ending: Ending, code: int, name: str) -> None:
+    found = failed(ending.of(exit_of(code), None, ()))
+    assert found == Failed(FailureKind.INTERRUPTED, f"mpirun was ended by {name} from outside")
+
+
+def test_an_mpirun_that_crashed_did_so_itself(ending: Ending) -> None:
+    assert failed(ending.of(exit_of(-11), None, ())).kind is FailureKind.CRASHED
+
+
+def test_a_kill_counted_in_its_own_cgroup_is_a_want_of_memory(ending: Ending) -> None:
+    (ending.launch.folder / OUTPUT).write_text(KILLED)
+    assert failed(ending.of(exit_of(137), None, ())).kind is FailureKind.CRASHED
+    assert failed(ending.of(exit_of(137, oom_kills=1), None, ())).kind is FailureKind.OUT_OF_MEMORY
+    assert failed(ending.of(exit_of(-9, oom_kills=1), None, ())).kind is FailureKind.OUT_OF_MEMORY
+
+
+def test_so_is_one_that_the_host_counted_meanwhile(
+    ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (ending.launch.folder / OUTPUT).write_text(KILLED)
+    vmstat = tmp_path / "vmstat"
+    monkeypatch.setattr(endings, "VMSTAT", vmstat)
+    assert endings.oom_kills() == 0
+    vmstat.write_text("nr_free_pages 5\noom_kill 4\n")
+    before = Ending(ending.launch, SPEC, ending.objective, None)
+    assert failed(before.of(exit_of(137), None, ())).kind is FailureKind.CRASHED
+    vmstat.write_text("nr_free_pages 5\noom_kill 5\n")
+    assert failed(before.of(exit_of(137), None, ())).kind is FailureKind.OUT_OF_MEMORY
+
+
+def test_a_hang_after_a_worker_was_killed_for_memory_is_that(ending: Ending) -> None:
+    assert ending.of(exit_of(-15, stopped=True), STALLED, ()) == STALLED
+    found = failed(ending.of(exit_of(-15, stopped=True, oom_kills=1), STALLED, ()))
+    assert found.kind is FailureKind.OUT_OF_MEMORY and STALLED.reason in found.reason
+
+
+def test_a_finished_launch_stays_finished_whatever_the_host_counts(ending: Ending) -> None:
+    assert ending.of(exit_of(0, oom_kills=1), None, ()) == Finished(1.5, 5)
