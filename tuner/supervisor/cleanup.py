@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection
 
 from tuner.supervisor.cgroup import Cgroup
-from tuner.supervisor.litter import Segments, remove, segments_of
+from tuner.supervisor.litter import Segments, abandoned, remove, segments_of
 from tuner.supervisor.table import Process, carriers, descendants, look_up, processes
 
 #: After this long, what SIGKILL has not ended (it sits in the kernel) is reported instead, s.
@@ -105,7 +105,7 @@ def sweep(
         children = reap()
         left = survivors(marker, root, since, seen, group)
         if not left and not children and not group.populated():
-            remove(segments)
+            remove(segments | abandoned(since))
             return len(killed), []
         if time.monotonic() > deadline:
             return len(killed), [process.pid for process in left]

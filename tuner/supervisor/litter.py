@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import time
 from collections.abc import Iterable
 
 from tuner.supervisor.table import Process, descendants, processes, read
@@ -13,6 +14,9 @@ from tuner.supervisor.table import Process, descendants, processes, read
 _SEGMENTS = (b"/dev/shm/sm_segment.", b"/dev/shm/vader_segment.", b"/dev/shm/mpich_shm_")
 
 Segments = set[tuple[bytes, int]]
+
+#: Between two looks at who uses them, s.
+LOOK_AGAIN_S = 0.02
 
 
 def shared_segments(root: int) -> Segments:
@@ -32,6 +36,34 @@ def segments_of(users: Iterable[Process]) -> Segments:
             fields = line.split(None, 5)  # address, permissions, offset, device, inode, path
             if len(fields) == 6 and fields[5].startswith(_SEGMENTS) and fields[5].count(b"/") == 3:
                 found.add((fields[5], int(fields[4])))
+    return found
+
+
+def abandoned(since: int) -> Segments:
+    """Those of ours that were made since then (clock ticks since boot) and that nobody uses.
+
+    Where the ranks died before anybody could look, nothing else tells whose they were. A file
+    that is just being made is not mapped yet: so the processes are looked at twice.
+    """
+    found = _made_since(since)
+    for look in range(2):
+        if found and look:
+            time.sleep(LOOK_AGAIN_S)
+        if found:
+            found -= segments_of(processes())
+    return found
+
+
+def _made_since(since: int) -> Segments:
+    booted_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    since_s = booted_s + since / os.sysconf("SC_CLK_TCK")
+    found = set()
+    with contextlib.suppress(OSError), os.scandir(b"/dev/shm") as entries:
+        for entry in entries:
+            if entry.path.startswith(_SEGMENTS) and entry.is_file(follow_symlinks=False):
+                made = entry.stat(follow_symlinks=False)
+                if made.st_uid == os.geteuid() and made.st_ctime >= since_s:
+                    found.add((entry.path, made.st_ino))
     return found
 
 

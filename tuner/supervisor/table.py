@@ -97,24 +97,23 @@ def descendants(table: Iterable[Process], roots: Iterable[int]) -> list[Process]
     return found
 
 
-def environment(pid: int) -> bytes | None:
+def environment(process: Process) -> bytes | None:
     """The environment that a process was started with; ``None`` where it is not ours to read."""
-    found = read(f"/proc/{pid}/environ")
-    if found == b"":  # its main thread may have ended before the others
-        try:
-            tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 (pathlib costs start-up time)
-        except OSError:
-            return None
-        others = (read(f"/proc/{pid}/task/{task}/environ") for task in tasks)
-        return next(filter(None, others), b"")
-    return found
+    if process.state not in "ZXx":
+        return read(f"/proc/{process.pid}/environ")
+    try:  # its main thread has ended before the others
+        tasks = os.listdir(f"/proc/{process.pid}/task")  # noqa: PTH208 (costs start-up time)
+    except OSError:
+        return None
+    found = (read(f"/proc/{process.pid}/task/{task}/environ") for task in tasks)
+    return next(filter(None, found), None)
 
 
 def carriers(
     candidates: Iterable[Process],
     marker: str,
     *,
-    environ: Callable[[int], bytes | None] = environment,
+    environ: Callable[[Process], bytes | None] = environment,
     wait_s: float = EXEC_WAIT_S,
 ) -> list[Process]:
     """Those that carry the marker of a trial, or supervise it.
@@ -128,7 +127,7 @@ def carriers(
     while True:
         unclear = []
         for process in candidates:
-            text = environ(process.pid)
+            text = environ(process)
             if text:
                 if not wanted.isdisjoint(text.split(b"\0")):
                     found.append(process)

@@ -1,0 +1,239 @@
+"""`tune` and its supervisor are killed together: the next owner of the lock ends what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tuner import lock, process, supervisor
+from tuner.process import left_over
+from tuner.process.left_over import Flight
+
+pytestmark = pytest.mark.system
+
+PATIENCE_S = 60.0
+
+#: A `tune` that holds the lock and has a launch in flight.
+MEASURING = """
+import os, sys, time
+from pathlib import Path
+from tuner import lock, process
+from tuner.model import Launch
+folder = Path(sys.argv[1])
+with lock.measuring("theirs", environ=os.environ) as note:
+    launch = Launch(("sh", "-c", sys.argv[2]), os.environ, folder, folder, folder)
+    running = process.start(launch, note=note)
+    print(running.marker, running._process.pid, running.pid, flush=True)
+    time.sleep(600)
+"""
+
+#: Ignores what a dying supervisor sends, has a daemon without the marker, and litter.
+STUBBORN = (
+    "trap '' TERM INT HUP; touch $TMPDIR/mine; setsid env -i /bin/sleep 600 & "
+    "echo ready; while :; do sleep 600; done"
+)
+
+
+def eventually(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    found = supervisor.look_up(pid)
+    return found is not None and not found.dead
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {lock.LOCK_DIR_VARIABLE: str(tmp_path / "lock")}
+
+
+@pytest.fixture
+def note(environ: dict[str, str]) -> Path:
+    path = left_over.note_path(lock.lock_path(environ).parent)
+    path.parent.mkdir()
+    return path
+
+
+@pytest.fixture
+def bystander() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Starts processes that must live on."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*argv: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(argv, env=env, start_new_session=True))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+        one.wait()
+
+
+def killed_together(
+    tmp_path: Path, environ: dict[str, str], *, stopped: bool = False
+) -> tuple[str, int, list[int]]:
+    """Start a launch; kill `tune` and its supervisor with SIGKILL: marker, supervisor, the rest."""
+    argv = [sys.executable, "-c", MEASURING, str(tmp_path), STUBBORN]
+    env = {**os.environ, **environ}
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as tune:
+        assert tune.stdout is not None
+        marker, keeper, command = tune.stdout.readline().split()
+        eventually(lambda: "ready" in (tmp_path / process.OUTPUT).read_text())
+        eventually(lambda: len(below(int(keeper))) == 3)
+        pids = below(int(keeper))
+        assert int(command) in pids
+        os.kill(int(keeper), signal.SIGSTOP)  # so that it does nothing in between
+        tune.kill()
+        tune.wait()
+        if not stopped:
+            os.kill(int(keeper), signal.SIGKILL)
+    return marker, int(keeper), pids
+
+
+def below(pid: int) -> list[int]:
+    return [each.pid for each in supervisor.descendants(supervisor.processes(), [pid])]
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["killed", "stopped"])
+def test_the_next_owner_of_the_lock_ends_it(
+    tmp_path: Path, environ: dict[str, str], stopped: bool
+) -> None:
+    marker, keeper, pids = killed_together(tmp_path, environ, stopped=stopped)
+    group = Path(supervisor.place_for(f"tune-{marker[:16]}") or "/nowhere")
+    folder = Path(f"/tmp/tune-{marker[:16]}")
+    assert (folder / "mine").exists()
+    has_group = group.exists()
+    note = left_over.note_path(lock.lock_path(environ).parent)
+    assert note.stat().st_mode & 0o777 == 0o600
+    with lock.measuring("another study", environ=environ):
+        assert not note.exists()
+        assert not folder.exists()
+        assert not group.exists()
+        assert not alive(keeper)
+        # Without a group nothing tells whose the daemon without the marker was.
+        left = [pid for pid in pids if alive(pid)]
+        assert left == [] or not has_group
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        assert len(left) <= 1
+
+
+def test_the_note_goes_with_the_launch(tmp_path: Path, environ: dict[str, str]) -> None:
+    from tuner.model import Launch
+
+    with lock.measuring("mine", environ=environ) as note:
+        launch = Launch(("sleep", "600"), os.environ, tmp_path, tmp_path, tmp_path)
+        running = process.start(launch, note=note)
+        flight = left_over.parse(note.read_bytes())
+        assert flight is not None
+        assert flight.marker == running.marker
+        running.stop()
+        assert not note.exists()
+        missing = Launch(("no-such-program",), os.environ, tmp_path, tmp_path, tmp_path)
+        with pytest.raises(FileNotFoundError):
+            process.start(missing, note=note)
+        assert not note.exists()
+
+
+def write(note: Path, **fields: object) -> None:
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    flight = {"marker": "m" * 32, "since": 0, "boot_id": boot_id, "cgroup": "", "folder": ""}
+    note.write_text(json.dumps({**flight, **fields}))
+
+
+def test_only_what_carries_the_marker_is_ended(
+    note: Path, environ: dict[str, str], bystander: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    plain = dict(os.environ)
+    ours = bystander("sleep", "600", env={**plain, process.MARKER: "m" * 32})
+    others = [
+        bystander("sleep", "600", env=plain),
+        bystander("sleep", "600", env={**plain, process.MARKER: "m" * 31}),
+        bystander("sleep", "600", env={**plain, process.MARKER: "n" * 32}),
+    ]
+    write(note)
+    with lock.measuring("mine", environ=environ):
+        assert ours.wait(PATIENCE_S) == -signal.SIGKILL
+        assert [other.poll() for other in others] == [None] * len(others)
+
+
+def test_a_process_older_than_the_launch_is_a_decoy(
+    note: Path, environ: dict[str, str], bystander: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    older = bystander("sleep", "600", env={**os.environ, process.MARKER: "m" * 32})
+    write(note, since=supervisor.now() + 100)
+    with lock.measuring("mine", environ=environ):
+        assert older.poll() is None
+
+
+def test_after_a_reboot_only_the_folder_is_removed(
+    note: Path,
+    environ: dict[str, str],
+    tmp_path: Path,
+    bystander: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    folder = tmp_path / f"tune-{'m' * 16}"
+    folder.mkdir()
+    same = bystander("sleep", "600", env={**os.environ, process.MARKER: "m" * 32})
+    write(note, boot_id="of an earlier boot", folder=str(folder))
+    with lock.measuring("mine", environ=environ):
+        assert same.poll() is None
+        assert not folder.exists()
+        assert not note.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"[]", b"\xff", b"null", b'{"marker": ""}', b"[" * 9000],
+    ids=["empty", "torn", "list", "bytes", "null", "other keys", "deep"],
+)
+def test_a_note_without_sense_ends_nothing(
+    note: Path, environ: dict[str, str], text: bytes
+) -> None:
+    note.write_bytes(text)
+    with lock.measuring("mine", environ=environ):
+        assert not note.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("folder", "/tmp"),
+        ("folder", "relative/tune-mmmmmmmmmmmmmmmm"),
+        ("cgroup", "/sys/fs/cgroup"),
+        ("marker", ""),
+        ("marker", 3),
+        ("since", "0"),
+        ("folder", "/tmp/tune-mmmmmmmmmmmmmmmm\0"),
+    ],
+    ids=str,
+)
+def test_a_note_that_names_anything_else_is_none(name: str, value: object) -> None:
+    flight = {"marker": "m" * 32, "since": 0, "boot_id": "", "cgroup": "", "folder": ""}
+    assert left_over.parse(json.dumps(flight).encode()) == Flight("m" * 32, 0, "", "", "")
+    assert left_over.parse(json.dumps({**flight, name: value}).encode()) is None
+
+
+def test_a_link_or_a_pipe_in_its_place_is_not_read(
+    note: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    write(target)
+    note.symlink_to(target)
+    with lock.measuring("mine", environ=environ):
+        assert target.exists()
+    os.mkfifo(note)
+    with lock.measuring("mine", environ=environ):
+        assert not note.exists()
