@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import signal
 import stat
@@ -246,6 +247,22 @@ def test_a_segment_is_removed_once(tmp_path: Path) -> None:
     assert not old.exists()
     assert new.exists()  # somebody else's of the same name
     supervisor.remove(segments)
+
+
+def test_a_segment_that_nobody_uses_any_more() -> None:
+    """As ranks leave them that were killed before anybody had looked at them."""
+    since = supervisor.now() - 1
+    path = Path(f"/dev/shm/mpich_shm_test_{os.getpid()}")
+    path.write_bytes(bytes(mmap.PAGESIZE))
+    try:
+        segment = (os.fsencode(path), path.stat().st_ino)
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0):
+            assert segment not in supervisor.abandoned(since)
+        assert segment not in supervisor.abandoned(since + 100_000)  # an earlier job's
+        found = supervisor.abandoned(since)
+        assert segment in found or not path.exists()  # a trial that ends just now removes it
+    finally:
+        path.unlink(missing_ok=True)
 
 
 @st.composite

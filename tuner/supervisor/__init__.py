@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from tuner.supervisor.cgroup import Cgroup, place_for
 from tuner.supervisor.cleanup import GIVE_UP_S, send, survivors, sweep
-from tuner.supervisor.litter import remove, remove_folder, shared_segments
+from tuner.supervisor.litter import abandoned, remove, remove_folder, shared_segments
 from tuner.supervisor.table import (
     MARKER,
     SUPERVISES,
@@ -36,6 +36,7 @@ __all__ = [
     "SUPERVISES",
     "Cgroup",
     "Process",
+    "abandoned",
     "descendants",
     "is_alive",
     "look_up",
