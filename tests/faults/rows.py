@@ -75,8 +75,8 @@ def _tune(name: str, strike: str, moment: Moment, *expected: str, **more: object
 RANKS = (
     _inside("a rank is killed", "killed", Kind.CRASHED),
     _inside(
-        "a rank is killed, its iterator worker holds the output",
-        "killed beside a worker that prints",
+        "a rank is killed, its iterator worker keeps its output open",
+        "killed beside a worker that keeps all",
         Kind.STALLED,
         Kind.CRASHED,
     ),
@@ -109,6 +109,11 @@ RANKS = (
 LEFT_BEHIND = (
     _inside("a rank forks a daemon", "forks a daemon", FINISHED),
     _inside("a rank forks a daemon without the marker", "forks a bare daemon", FINISHED),
+    _inside(
+        "a rank forks a daemon that keeps its output open",
+        "forks a daemon that keeps all",
+        *(FINISHED, Kind.STALLED, Kind.CRASHED),
+    ),
     _inside("every rank forks twenty daemons", "forks a crowd", FINISHED, rank="all"),
     _inside("a rank leaves temporary files", "litters", FINISHED),
 )

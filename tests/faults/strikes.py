@@ -96,6 +96,9 @@ def _beside(bench: Bench, argv: list[str], env: dict[str, str]) -> subprocess.Po
         except subprocess.TimeoutExpired:
             one.kill()
             one.wait()
+        for note in left.notes(folder / "noted"):  # an MPI that is ended leaves its memory
+            for segment in note["segments"]:
+                Path(segment).unlink(missing_ok=True)
         return ""
 
     bench.checks.append(check)

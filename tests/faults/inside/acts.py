@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -36,6 +37,14 @@ def segments() -> list[str]:
     """The shared memory that this process has mapped."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     return sorted({line.split()[5] for line in lines if "/dev/shm/" in line})
+
+
+def close_all_but(*kept: int) -> None:
+    """Close what the parent had open, output and all."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        if int(name) not in kept:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
 
 
 class Log:
@@ -164,8 +173,11 @@ def stubborn(_: Rank) -> None:
 # --- what it leaves behind -----------------------------------------------------------------
 
 
-def _daemon(live_s: float, *, bare: bool = False) -> None:
-    """A process in a session of its own, its parent gone; ``bare``: without our environment."""
+def _daemon(live_s: float, *, bare: bool = False, keeps: bool = False) -> None:
+    """A process in a session of its own, its parent gone.
+
+    ``bare``: without our environment; ``keeps``: with all that its parent had open.
+    """
     child = os.fork()
     if child:
         os.waitpid(child, 0)
@@ -175,8 +187,8 @@ def _daemon(live_s: float, *, bare: bool = False) -> None:
         os._exit(0)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     note("daemon")
-    for fd in range(3):
-        os.close(fd)
+    if not keeps:
+        close_all_but()
     if bare:
         os.execve("/bin/sleep", ["sleep", str(live_s)], {})
     time.sleep(live_s)
@@ -185,6 +197,10 @@ def _daemon(live_s: float, *, bare: bool = False) -> None:
 
 def forks_a_daemon(_: Rank) -> None:
     _daemon(600)
+
+
+def forks_a_daemon_that_keeps_all(_: Rank) -> None:
+    _daemon(600, keeps=True)
 
 
 def forks_a_bare_daemon(_: Rank) -> None:
@@ -356,7 +372,7 @@ def holds_and_is_killed(rank: Rank) -> None:
 
 ACTS: dict[str, Callable[[Rank], Any]] = {
     "killed": signalled(signal.SIGKILL),
-    "killed beside a worker that prints": signalled(signal.SIGKILL),
+    "killed beside a worker that keeps all": signalled(signal.SIGKILL),
     "stopped": signalled(signal.SIGSTOP),
     "terminated": signalled(signal.SIGTERM),
     "aborted": signalled(signal.SIGABRT),
@@ -377,6 +393,7 @@ ACTS: dict[str, Callable[[Rank], Any]] = {
     "loops": loops,
     "stubborn": stubborn,
     "forks a daemon": forks_a_daemon,
+    "forks a daemon that keeps all": forks_a_daemon_that_keeps_all,
     "forks a bare daemon": forks_a_bare_daemon,
     "forks a short daemon": forks_a_short_daemon,
     "forks a daemon and holds": forks_a_daemon_and_holds,

@@ -27,20 +27,19 @@ class Loader:
     """An iterator worker: a forked process that answers each request, over pipes.
 
     As with multiprocessing's queues its own ends stay open on this side: where it dies, the
-    rank waits for ever, and where the rank dies, it does. One that ``prints`` also keeps the
-    rank's output open, and Open MPI then waits for it.
+    rank waits for ever, and where the rank dies, it does. One that ``keeps`` what its rank has
+    open (the output; MPICH's line to the launcher) hides the rank's end from the launcher.
     """
 
-    def __init__(self, *, prints: bool) -> None:
+    def __init__(self, *, keeps: bool) -> None:
         self.asked, self.ask = os.pipe()
         self.answers, self.answer = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             acts.note("loader")
-            if not prints:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-                os.dup2(1, 2)
+            if not keeps:
+                acts.close_all_but(self.asked, self.answer)
             while os.read(self.asked, 1) != b"q":
                 os.write(self.answer, b"x")
             os._exit(0)
@@ -68,7 +67,7 @@ def planned() -> dict[str, Any]:
 def train(out: Path, step: float) -> None:
     """A few iterations, and what goes wrong in them."""
     fault = planned()
-    loader = Loader(prints=fault.get("act") == "killed beside a worker that prints")
+    loader = Loader(keeps=fault.get("act") == "killed beside a worker that keeps all")
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
