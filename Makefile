@@ -4,6 +4,7 @@
 # make benchmark         the tool measured against other ways to do the same
 # make fuzz              the parsers, with odd input: ARGS="--count 10000000 --seed 1"
 # make benchmark-article live, against the method it came from: about an hour
+# make soak              1,000 trials, each with a fault; ARGS="--mpirun PATH": another MPI
 # make every-k           a study with a fault at each commit, fsync, rename, write, lock: 2 hours
 
 # Every path below is relative, so that the checkout may lie in a folder with a space in its name.
@@ -16,7 +17,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Python's warnings here are about editable installs and concern nobody who reads them.
 INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
-.PHONY: tune test lint types unit docs benchmark benchmark-article every-k fuzz clean
+.PHONY: tune test lint types unit docs benchmark benchmark-article every-k soak fuzz clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -48,6 +49,9 @@ fuzz: .venv/.test-installed
 
 every-k: .venv/.test-installed
 	.venv/bin/python -m tests.system.every_k $(ARGS)
+
+soak: .venv/.test-installed
+	.venv/bin/python -m tests.faults.soak --trials 1000 $(ARGS)
 
 clean:
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
