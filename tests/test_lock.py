@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
@@ -135,6 +136,70 @@ def test_the_lock_does_not_leak_into_children(environ: dict[str, str]) -> None:
     finally:
         child.kill()
         child.wait()
+
+
+def test_a_lock_file_that_was_removed_meanwhile_is_none(environ: dict[str, str]) -> None:
+    """Who waits for it would own a file that nobody else can find."""
+    path = lock.lock_path(environ)
+    with holder(environ) as process:
+
+        def removed(_: lock.Owner) -> None:
+            path.unlink()
+            process.kill()
+
+        with lock.measuring("mine", environ=environ, wait=True, on_wait=removed):
+            assert path.exists()
+            assert lock.may_measure("mine", database="", environ=environ)
+            assert "FLOCK" in rows_of(path)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
+def test_its_owner_keeps_the_host_even_without_the_file(
+    environ: dict[str, str], again: bool
+) -> None:
+    path = lock.lock_path(environ)
+    with holder(environ) as process:
+        path.unlink()
+        if again:
+            path.touch()
+        with (
+            pytest.raises(BusyError, match=f"for process {process.pid} already"),
+            lock.measuring("mine", environ=environ),
+        ):
+            pass
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with lock.measuring("mine", environ=environ):
+            pass
+
+
+def test_the_file_is_locked_too(environ: dict[str, str]) -> None:
+    """By that others see who measures, also from another network namespace."""
+    with lock.measuring("mine", environ=environ):
+        assert "FLOCK" in rows_of(lock.lock_path(environ))
+    assert rows_of(lock.lock_path(environ)) == ""
+
+
+def rows_of(path: Path) -> str:
+    """The rows of /proc/locks that are about a file."""
+    inode = str(path.stat().st_ino)
+    rows = Path("/proc/locks").read_text().splitlines()
+    return "\n".join(row for row in rows if row.split()[5].rpartition(":")[2] == inode)
+
+
+def test_a_full_disk_leaves_an_owner_without_a_name(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with (
+        lock.measuring("mine", environ=environ),
+        pytest.raises(BusyError, match="another tune"),
+        lock.measuring("second", environ=environ),
+    ):
+        pass
 
 
 def test_a_foreign_text_in_the_file_is_an_unnamed_owner(environ: dict[str, str]) -> None:

@@ -346,6 +346,87 @@ def test_a_supervisor_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert marked(running.marker) == []
 
 
+def test_a_supervisor_that_was_stopped_is_woken(tmp_path: Path) -> None:
+    running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
+    os.kill(running._process.pid, signal.SIGSTOP)
+    ended = running.stop()
+    assert (ended.code, ended.stopped, ended.lost) == (-15, True, False)
+    assert marked(running.marker) == []
+
+
+def test_a_killed_supervisor_is_told_apart(tmp_path: Path) -> None:
+    running = process.start(launch(tmp_path, "sleep", "600"))
+    os.kill(running._process.pid, signal.SIGKILL)
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert ended.lost
+
+
+def test_hurry(tmp_path: Path) -> None:
+    """The second Ctrl-C: the command gets no time to end by itself."""
+    script = "trap 'sleep 1.5; echo tidied; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
+    running = process.start(launch(tmp_path, "sh", "-c", script))
+    eventually(says_ready(tmp_path))
+    process.hurry()
+    ended = running.stop()
+    assert (ended.code, ended.stopped) == (-9, True)
+    assert (tmp_path / process.OUTPUT).read_text() == "ready\n"
+    assert marked(running.marker) == []
+
+
+def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    """`nohup tune …`: the terminal goes, the study goes on."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        running = process.start(launch(tmp_path, "sh", "-c", "echo ready; sleep 600"))
+        eventually(says_ready(tmp_path))
+        for pid in (running._process.pid, running.pid):
+            os.kill(pid, signal.SIGHUP)
+            status = Path(f"/proc/{running._process.pid}/status").read_text()
+        ignored = int(status.split("SigIgn:")[1].split()[0], 16)
+        assert ignored & 1 << signal.SIGHUP - 1
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        running.stop()
+
+
+def test_its_temporary_files_go_with_the_trial(tmp_path: Path) -> None:
+    script = "touch $TMPDIR/left; mkdir $TMPDIR/ompi.1; echo $TMPDIR; sleep 600"
+    running = process.start(launch(tmp_path, "sh", "-c", script))
+    eventually(lambda: (tmp_path / process.OUTPUT).read_text().endswith("\n"))
+    folder = Path((tmp_path / process.OUTPUT).read_text().strip())
+    eventually((folder / "ompi.1").is_dir)
+    running.stop()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("how", ["ends", "is killed with its supervisor"])
+def test_no_control_group_is_left(tmp_path: Path, how: str) -> None:
+    running = process.start(launch(tmp_path, "sh", "-c", "echo ready; sleep 600"))
+    eventually(says_ready(tmp_path))
+    group = running._group.path
+    if not group or not Path(group).exists():
+        running.stop()
+        pytest.skip("no control group can be made here")
+    assert running.pid in supervisor.Cgroup(group).members()
+    if how != "ends":
+        os.kill(running._process.pid, signal.SIGKILL)
+    running.stop()
+    assert not Path(group).exists()
+
+
+def test_without_a_control_group_it_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "place_for", lambda _: "")
+    code = DAEMON.format(become="pass") + "print('ready', flush=True)\ntime.sleep(600)"
+    running = process.start(python(tmp_path, code))
+    eventually(says_ready(tmp_path))
+    pids = running.pids()
+    running.stop()
+    assert not any(alive(pid) for pid in pids)
+
+
 def test_an_ordinary_user(open_folder: Path) -> None:
     """Other users' processes cannot be read then, and need not be."""
     if os.geteuid() != 0:
