@@ -263,6 +263,16 @@ def test_what_ends_by_itself_at_the_limit_is_judged_as_ever(bench: Bench) -> Non
     assert outcome.ending == Finished(0.04, 10)
 
 
+def test_who_prints_without_end_is_ended(bench: Bench) -> None:
+    def prints(launch: Launch) -> None:
+        with (launch.folder / OUTPUT).open("wb") as file:
+            file.truncate((1 << 30) + 1)  # takes no room
+
+    ending = bench.fails(prints, code=None)
+    assert (ending.kind, ending.reason) == (FailureKind.CRASHED, "it printed more than 1 GiB")
+    assert stopped(bench)
+
+
 def test_a_request_ends_it(bench: Bench) -> None:
     ending = bench.fails(log(1.0), code=None, cancelled=lambda: len(bench.seen) == 1)
     assert ending.kind is FailureKind.INTERRUPTED
