@@ -12,6 +12,7 @@ from typing import Any
 VARIABLE = "TUNE_TEST_BENCH"
 
 CGROUPS = Path("/sys/fs/cgroup")
+DEPTH = 4
 
 
 def _start(pid: int) -> int | None:
@@ -65,12 +66,12 @@ def processes(name: str, noted: Path) -> list[int]:
 
 
 def _cgroups(markers: Iterable[str]) -> Iterator[Path]:
-    names = {marker[:16] for marker in markers}
-    for root in (CGROUPS, CGROUPS / "unified"):
-        for depth in ("tune-*", "*/tune-*", "*/*/tune-*"):
-            for path in root.glob(depth):
-                if path.name.removeprefix("tune-")[:16] in names:
-                    yield path
+    """Groups of that name, a few levels deep (groups of others come and go meanwhile)."""
+    names = {f"tune-{marker[:16]}" for marker in markers}
+    for top, folders, _ in os.walk(CGROUPS):
+        yield from (Path(top, name) for name in folders if name in names)
+        if top.count("/") - str(CGROUPS).count("/") >= DEPTH:
+            folders.clear()
 
 
 def everything(name: str, folder: Path, markers: Iterable[str]) -> list[str]:
