@@ -138,13 +138,18 @@ def test_the_lock_does_not_leak_into_children(environ: dict[str, str]) -> None:
         child.wait()
 
 
-def test_a_lock_file_that_was_removed_meanwhile_is_none(environ: dict[str, str]) -> None:
+@pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
+def test_a_lock_file_that_was_removed_meanwhile_is_none(
+    environ: dict[str, str], again: bool
+) -> None:
     """Who waits for it would own a file that nobody else can find."""
     path = lock.lock_path(environ)
     with holder(environ) as process:
 
         def removed(_: lock.Owner) -> None:
             path.unlink()
+            if again:
+                path.touch()
             process.kill()
 
         with lock.measuring("mine", environ=environ, wait=True, on_wait=removed):

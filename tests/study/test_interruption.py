@@ -23,6 +23,36 @@ def test_the_first_signal_is_noted_the_second_raises() -> None:
         signal.signal(signal.SIGINT, original)
 
 
+def test_once_it_has_raised_it_breaks_nothing_any_more() -> None:
+    original = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with Interruption():
+            os.kill(os.getpid(), signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(3):
+                os.kill(os.getpid(), signal.SIGINT)  # the clean-up goes on
+    finally:
+        signal.signal(signal.SIGINT, original)
+
+
+def test_what_is_held_is_brought_to_its_end_first() -> None:
+    original = signal.signal(signal.SIGINT, signal.default_int_handler)
+    done = []
+    try:
+        with Interruption() as stop:
+            with pytest.raises(KeyboardInterrupt), stop.held():
+                with stop.held():
+                    for _ in range(3):
+                        os.kill(os.getpid(), signal.SIGINT)
+                done.append("kept")
+            with stop.held():
+                done.append("raised once")
+    finally:
+        signal.signal(signal.SIGINT, original)
+    assert done == ["kept", "raised once"]
+
+
 def test_an_ignored_signal_stays_ignored() -> None:
     original = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

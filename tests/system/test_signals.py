@@ -1,0 +1,25 @@
+"""The first signal ends a study cleanly in every phase of a trial, the second at once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("mpi4py")
+pytestmark = pytest.mark.system
+
+PARTS = 4
+
+
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
+def test_signals_at_every_phase_of_a_trial(part: int) -> None:
+    """Each phase with one of the signals; ``python -m tests.system.phases --all`` has them all."""
+    argv = [sys.executable, "-m", "tests.system.phases", "--part", f"{part}/{PARTS}", "--seed", "1"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert results, done.stderr
+    assert {result["case"]: result["wrong"] for result in results if result["wrong"]} == {}
+    assert done.returncode == 0, done.stderr
