@@ -147,6 +147,8 @@ def test_a_supervisor_that_does_not_go_is_killed(
         assert running._process.returncode == -signal.SIGKILL
     finally:
         supervisor.sweep(running.marker, running._process.pid, running._since)
+        running._group.remove()
+        supervisor.remove_folder(running._folder)
 
 
 def test_wait_gives_none_while_it_runs(tmp_path: Path) -> None:
