@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from tuner.supervisor.table import read
 
 #: A group can be busy for a moment after its last process has ended, s.
-_BUSY_S = 0.5
+_BUSY_S = 2.0
 
 
 def _mounts() -> Iterator[tuple[str, str, str, str]]:
