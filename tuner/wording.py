@@ -80,6 +80,8 @@ def failure(failed: Failed | None) -> str:
     if failed is None:
         return "failed"
     first = failed.reason.strip().splitlines()[0] if failed.reason.strip() else ""
+    if first.startswith(failed.kind):  # `out of memory: MemoryError` needs no second heading
+        return first
     return f"{failed.kind}: {first}" if first else str(failed.kind)
 
 

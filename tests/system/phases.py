@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.light_trainer import command, environment, make_folder
-from tuner.model import Finished
+from tuner.model import Finished, Stopped
 from tuner.process import left_over
 
 PATIENCE_S = 60.0
@@ -217,15 +217,17 @@ def wait_for_nothing(folder: Path) -> list[str]:
     return found
 
 
-def finished(folder: Path) -> list[int]:
-    """The numbers of the launches that are kept as finished."""
+def measured(folder: Path) -> list[int]:
+    """The numbers of the launches that are kept with what they came to, raced ones too."""
     from tuner.store.store import Store
 
     if not (folder / "s.db").exists():
         return []
     with Store.open(f"sqlite:///{folder}/s.db", create=False) as store:
         records = store.launches("s", detail=False) if store.has("s") else ()
-        return [each.number for each in records if isinstance(each.outcome.ending, Finished)]
+        return [
+            each.number for each in records if isinstance(each.outcome.ending, Finished | Stopped)
+        ]
 
 
 def mistakes(case: Case, folder: Path) -> list[str]:
@@ -249,14 +251,14 @@ def mistakes(case: Case, folder: Path) -> list[str]:
         wrong += [f"left behind: {each}" for each in left(folder)]
         if left_over.note_path(folder).exists():
             wrong.append("the note of the launch in flight is left")
-    before = finished(folder)
+    before = measured(folder)
     if not killed and len(before) < said["finished"]:
         wrong.append(f"{said['finished']} launches finished, {len(before)} are kept")
     again = tune(folder, None)
     if again != 0:
         wrong.append(f"the next one ended with {again}: {(folder / 'said').read_text()[-500:]}")
     wrong += [f"left after the next: {each}" for each in wait_for_nothing(folder)]
-    after = finished(folder)
+    after = measured(folder)
     if len(set(after)) != len(after) or not set(before) <= set(after) or len(after) < 2:
         wrong.append(f"kept before: {before}, after: {after}")
     if (folder / "diary").read_text().split().count("recorded") < len(after):
