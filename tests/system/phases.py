@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.light_trainer import command, environment, make_folder
+from tuner import quiet
 from tuner.model import Finished, Stopped
 from tuner.process import left_over
 
@@ -64,6 +65,15 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "at the end": ("tuner.study.loop", "_close", "before", 1),
     "after the end": ("tuner.study.loop", "_close", "after", 1),
 }
+
+#: What a study imports on its way.
+LOADED = (
+    "alembic.command", "optuna.importance", "optuna.storages._rdb.models", "optuna_dashboard",
+    "tuner.cli.live", "tuner.cli.main", "tuner.cli.plain", "tuner.cli.report", "tuner.cli.run",
+    "tuner.cli.stored", "tuner.dashboard.plots", "tuner.exporters.json", "tuner.launchers.registry",
+    "tuner.launchers.openmpi", "tuner.objectives.logreport", "tuner.store.store", "tuner.study.loop",
+    "tuner.study.projection", "tuner.study_file.mistakes", "tuner.trial",
+)  # fmt: skip
 
 #: Here nobody is left to ask whether to go on: the study may well have ended.
 LATE = {"at the end", "after the end"}
@@ -289,11 +299,10 @@ def main() -> int:
 
 
 def _load() -> None:
-    """Import once what each of the forks needs."""
-    for module in ("tuner.cli.main", "tuner.cli.run", "tuner.cli.live", "tuner.cli.report"):
+    """Import once what each of the forks needs; the look at the machine can be short."""
+    for module in LOADED:
         importlib.import_module(module)
-    for module in ("tuner.study", "tuner.trial", "tuner.study.projection", "tuner.store.store"):
-        importlib.import_module(module)
+    quiet.LOOK_S = 0.02
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("mpi4py")
 pytestmark = pytest.mark.system
 
-PARTS = 4
+PARTS = 2
 
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
