@@ -71,8 +71,8 @@ LOADED = (
     "alembic.command", "optuna.importance", "optuna.storages._rdb.models", "optuna_dashboard",
     "tuner.cli.live", "tuner.cli.main", "tuner.cli.plain", "tuner.cli.report", "tuner.cli.run",
     "tuner.cli.stored", "tuner.dashboard.plots", "tuner.exporters.json", "tuner.launchers.registry",
-    "tuner.launchers.openmpi", "tuner.objectives.logreport", "tuner.store.store", "tuner.study.loop",
-    "tuner.study.projection", "tuner.study_file.mistakes", "tuner.trial",
+    "tuner.launchers.openmpi", "tuner.objectives.logreport", "tuner.store.store",
+    "tuner.study.loop", "tuner.study.projection", "tuner.study_file.mistakes", "tuner.trial",
 )  # fmt: skip
 
 #: Here nobody is left to ask whether to go on: the study may well have ended.
