@@ -32,8 +32,9 @@ lint: .venv/.test-installed
 types: .venv/.test-installed
 	.venv/bin/mypy
 
+# Three at a time on two cores: many of the tests wait for a process.
 unit: .venv/.test-installed
-	.venv/bin/pytest -n 2 $(ARGS)
+	.venv/bin/pytest -n 3 --dist worksteal $(ARGS)
 
 docs: .venv/.test-installed
 	.venv/bin/python docs/make_reference.py

@@ -48,7 +48,7 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "after the note": ("tuner.process.left_over", "write", "after", 1),
     "the supervisor is started": ("tuner.process.running", "RunningTrial._ask", "before", 2),
     "mpirun is started": ("tuner.process.running", "RunningTrial._ask", "after", 2),
-    "the first look at the ranks": ("tuner.process.running", "RunningTrial.pids", "after", 1),
+    "the first look at the ranks": ("tuner.trial.follower", "Follower._sample", "after", 1),
     "the first look at the log": ("tuner.trial.follower", "Follower.report_progress", "after", 1),
     "in the middle": ("tuner.trial.follower", "Follower.report_progress", "after", 4),
     "mpirun has ended": ("tuner.process.running", "RunningTrial._conclude", "before", 2),
@@ -202,7 +202,7 @@ def _be_tune(folder: Path, case: Case | None) -> int:
     keep_diary(folder / "diary")
     if case is not None:
         strike(case, folder / "diary")
-    return main([*ARGUMENTS, *command("--scale", "0.2")])
+    return main([*ARGUMENTS, *command("--scale", "1")])
 
 
 def left(folder: Path) -> list[str]:

@@ -97,8 +97,6 @@ class Tally:
     def _ended(self, event: LaunchEnded) -> None:
         record, ending = event.record, event.record.outcome.ending
         self.current = None
-        if stats.was_interrupted(record):
-            return
         if stats.says_nothing(record):  # it is launched again
             self.last.append((_time(ending), self._ended_as(event)))
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,9 @@ from tuner.model import Setting
 
 if TYPE_CHECKING:
     from tuner.exporters import ExportInput
+
+#: What is put on an axis by its size; all else is a name.
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
 
 
 def plot(data: ExportInput) -> Any:
@@ -95,6 +99,5 @@ def _titled(figure: Any, data: ExportInput, across: str, up: str) -> Any:
 
 def _ordered(values: set[str]) -> list[str]:
     """Numbers by size, then names."""
-    return sorted(
-        values, key=lambda text: (not text.isdigit(), int(text) if text.isdigit() else 0, text)
-    )
+    sizes = {text: int(text) for text in values if _WHOLE.fullmatch(text)}
+    return sorted(values, key=lambda text: (text not in sizes, sizes.get(text, 0), text))
