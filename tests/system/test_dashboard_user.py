@@ -100,8 +100,12 @@ def started(database: Path, tmp_path: Path) -> Iterator[Started]:
                 time.sleep(0.05)
             yield Started(process, line, noted.read_text())
         finally:
+            process.terminate()
+            process.wait()
             timer.cancel()
-            process.kill()
+    shown = re.search(r"'([^']+open\.html)'", noted.read_text())
+    assert shown is not None
+    assert not Path(shown[1]).parent.exists(), "the file with the token stays behind"
 
 
 def test_another_user_of_the_machine_gets_nothing(started: Started, site: Site) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -42,6 +43,7 @@ def command(port: int, host: str, open_browser: bool, storage: str | None) -> No
     from tuner.cli import console, stored
     from tuner.dashboard import access, annotate, server
 
+    _end_as_by_ctrl_c()
     token = access.token_of(os.environ.get(access.TOKEN_VARIABLE))
     store = stored.open_store(storage)
     stored.chosen(store, None)
@@ -57,6 +59,13 @@ def command(port: int, host: str, open_browser: bool, storage: str | None) -> No
                 console.warn("no browser could be started: open the URL above")
             pages.serve()
     console.err("dashboard ended")
+
+
+def _end_as_by_ctrl_c() -> None:
+    """Let SIGTERM and a closed terminal leave nothing behind either; `nohup` keeps them out."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def _shown(pages: Server) -> str:
