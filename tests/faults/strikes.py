@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from tests.faults import disks, left
@@ -143,8 +144,7 @@ def recycle_a_pid(bench: Bench) -> None:
 
     The only one to remember that id is then ``tune`` itself.
     """
-    noted = left.notes(bench.folder / "noted")
-    daemon = next(note for note in noted if note["role"] == "daemon")
+    daemon = _daemon(bench)
     _look(bench)
     while left.alive([daemon]):
         time.sleep(0.02)
@@ -154,6 +154,17 @@ def recycle_a_pid(bench: Bench) -> None:
         assert bench.running is not None
         bench.running._seen.add((decoy, daemon["start"]))
     os.kill(_supervisor(bench), signal.SIGKILL)
+
+
+def _daemon(bench: Bench) -> dict[str, Any]:
+    """What the daemon of the trial noted of itself, once it has."""
+    deadline = time.monotonic() + 30.0
+    while time.monotonic() < deadline:
+        for note in left.notes(bench.folder / "noted"):
+            if note["role"] == "daemon":
+                return note
+        time.sleep(0.02)
+    raise TimeoutError("no daemon was forked")
 
 
 def _with_pid(bench: Bench, pid: int) -> int | None:
