@@ -72,8 +72,8 @@ def _tune(name: str, strike: str, moment: Moment, *expected: str, **more: object
     return _outside(name, strike, *expected, moment=moment, child=True, **fields)
 
 
-#: MPICH's mpirun may end the other ranks and return 0: then their log is too short.
-_HYDRA_ENDS = {"mpich": (Kind.WRONG_RESULT,)}
+#: MPICH's mpirun may end the other ranks and return 0: their log is too short then, or not there.
+_HYDRA_ENDS = {"mpich": (Kind.WRONG_RESULT, Kind.NO_LOG)}
 
 RANKS = (
     _inside("a rank is killed", "killed", Kind.CRASHED),
