@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,8 +80,31 @@ def test_without_ptrace_a_share_of_kernel_time_tells(
     monkeypatch.setattr(tracing, "program_counter", refuse)
     computing = Computing()
     assert computing([busy.pid]) is True
-    monkeypatch.setattr(computing, "_mostly_in_kernel", lambda _: True)
-    assert computing([busy.pid]) is False
+    code = "import os\nprint(1, flush=True)\nwhile True: os.sched_yield()"
+    yields = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert yields.stdout is not None and yields.stdout.readline()
+    try:
+        computing([yields.pid])  # its start, which computes
+        answers = []
+        for _ in range(5):
+            spent(yields.pid, 0.3)
+            answers.append(computing([yields.pid]))
+    finally:
+        yields.kill()
+        yields.wait()
+    assert answers.count(False) >= 3, answers
+
+
+def spent(pid: int, least_s: float) -> None:
+    """Wait until a process has used so much CPU time more."""
+    start_s = cpu_s(pid)
+    while cpu_s(pid) < start_s + least_s:
+        time.sleep(0.02)
+
+
+def cpu_s(pid: int) -> float:
+    (found,) = activities({pid: None})
+    return found.cpu_s
 
 
 def test_a_foreign_procfs_gives_nothing(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.model import Failed, FailureKind
-from tuner.stall import GONE_S, KERNEL_TIMES, TRUSTED_SHARE, Activity, Vigil
+from tuner.stall import GONE_S, KERNEL_TIMES, TRUSTED_SHARE, Activity, Vigil, may_be_elsewhere
 
 LIMIT_S = 60.0
 MPIRUN = Activity(10, 1, None, "S", 0.0, 0, "mpirun")
@@ -167,6 +167,31 @@ def test_ranks_that_ended_without_mpirun_noticing() -> None:
 def test_ranks_on_other_hosts_are_not_judged() -> None:
     assert Job(ranks=4).run(idle, idle, most_s=5 * LIMIT_S) is None
     assert Job().run(launcher=lambda e, _: replace(e, name="ssh"), most_s=5 * LIMIT_S) is None
+
+
+def test_on_one_host_a_rank_that_was_never_seen_has_ended() -> None:
+    """It ended before the first look: what the others do tells all the same."""
+    job = Job(ranks=0)
+    assert job.run(idle, idle) is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "may_be"),
+    [
+        ((), ("PATH", "HOME", "OMPI_MCA_btl"), False),
+        (("--mca", "btl", "^ofi", "--bind-to", "none"), (), False),
+        (("--hostfile", "h"), (), True),
+        (("--host=a,b",), (), True),
+        (("-f", "hosts"), (), True),
+        ((), ("SLURM_JOB_ID",), True),
+        ((), ("PBS_NODEFILE",), True),
+        ((), ("OMPI_MCA_orte_default_hostfile",), True),
+    ],
+)
+def test_hosts_are_named_in_the_arguments_or_the_environment(
+    options: tuple[str, ...], variables: tuple[str, ...], may_be: bool
+) -> None:
+    assert may_be_elsewhere(options, variables) is may_be
 
 
 def test_who_did_not_look_has_seen_nothing() -> None:

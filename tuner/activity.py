@@ -75,18 +75,9 @@ class Computing:
         return any(answers)
 
     def _any(self, pids: Collection[int]) -> bool:
-        return any(self._computes(pid) for pid in sorted(pids) for _ in range(LOOKS))
-
-    def _computes(self, pid: int) -> bool:
-        waits_in_kernel = self._mostly_in_kernel(pid)
-        for thread in _running(pid):
-            try:
-                address = tracing.program_counter(thread)
-            except OSError:
-                return not waits_in_kernel
-            if address is not None and is_own(_mapped(pid, address)):
-                return True
-        return False
+        # Of each, also those behind one that computes: their times are compared with the next.
+        in_kernel = {pid: self._mostly_in_kernel(pid) for pid in sorted(pids)}
+        return any(_computes(pid, waits) for pid, waits in in_kernel.items())
 
     def _mostly_in_kernel(self, pid: int) -> bool:
         fields = _stat(f"/proc/{pid}")
@@ -96,6 +87,19 @@ class Computing:
         before = self._kernel.get(pid, (0, 0))
         self._kernel[pid] = now
         return now[1] - before[1] > now[0] - before[0]
+
+
+def _computes(pid: int, waits_in_kernel: bool) -> bool:
+    """True where one of some looks finds a thread in code of its own."""
+    for _ in range(LOOKS):
+        for thread in _running(pid):
+            try:
+                address = tracing.program_counter(thread)
+            except OSError:  # not allowed, or not known on this kind of machine
+                return not waits_in_kernel
+            if address is not None and is_own(_mapped(pid, address)):
+                return True
+    return False
 
 
 def is_own(path: str) -> bool:

@@ -7,7 +7,8 @@ of its processes does, or its log or its output grows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tuner.model import Failed, FailureKind
@@ -27,6 +28,12 @@ GONE_S = 10.0
 
 #: Programs by which mpirun starts ranks on other hosts, where nobody sees what they do.
 ELSEWHERE = frozenset({"ssh", "rsh", "srun", "qrsh", "blaunch", "aprun", "pbs_tmrsh"})
+
+#: What names hosts to an mpirun, in its arguments or environment; a scheduler names them itself.
+_HOSTS = re.compile(r"-{1,2}(host|hosts|hostfile|machinefile|rankfile|H|f|hostlist)(=.*)?")
+_HOSTS_VARIABLE = re.compile(
+    r"(SLURM|PBS|LSB|COBALT|PALS)_.*|SGE_ROOT|PE_HOSTFILE|HYDRA_(HOST_FILE|RMK).*|.*_MCA_.*host.*"
+)
 
 CPU_S = 0.01  # the kernel counts in ticks of this length
 
@@ -165,3 +172,8 @@ def _held(seen: Sequence[Activity]) -> str:
     ranks = sorted({rank for rank in stopped if rank is not None})
     whose = [f"rank {rank}" for rank in ranks] + (["mpirun"] if None in stopped else [])
     return f"; a process of {' and '.join(whose)} is stopped by a signal" if whose else ""
+
+
+def may_be_elsewhere(options: Iterable[str], variables: Iterable[str]) -> bool:
+    """True where ranks may run on other hosts, by mpirun's own arguments and its environment."""
+    return any(map(_HOSTS.fullmatch, options)) or any(map(_HOSTS_VARIABLE.fullmatch, variables))

@@ -206,6 +206,15 @@ def test_a_log_that_is_no_file(tmp_path: Path) -> None:
     assert report().progress(tmp_path) == ()
 
 
+def test_a_folder_in_its_place_leaves_no_file_open(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(20):
+        assert report().progress(tmp_path) == ()
+        assert isinstance(report().result(tmp_path), Failed)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
 def test_a_folder_or_a_device_in_its_place_is_a_bad_log(tmp_path: Path) -> None:
     for name in ("folder", "device"):
         folder = tmp_path / name

@@ -214,15 +214,18 @@ class LogReport:
 
     @staticmethod
     def _read(version: _Version) -> bytes:
-        # Whatever has taken its place meanwhile: a pipe would block for ever, a device has no end.
-        file = os.open(version.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(file, "rb") as stream:
-            found = os.fstat(file)
+        with open(version.path, "rb", opener=_without_waiting) as stream:
+            found = os.fstat(stream.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise BadLogError("is not a regular file")
             if found.st_size > MOST_BYTES:
                 raise BadLogError(f"is not a LogReport: {found.st_size} bytes is too large")
             return stream.read(MOST_BYTES)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Whatever has taken its place meanwhile: a pipe would block for ever, a device has no end."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _sound(entries: Sequence[JsonDict]) -> tuple[Progress, ...]:

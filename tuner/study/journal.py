@@ -193,12 +193,14 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def _plain(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
 def _content(path: Path) -> bytes:
     """The bytes of a plain file of ours; others are left alone (a link, a pipe, a huge one)."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    descriptor = os.open(path, flags)
-    with os.fdopen(descriptor, "rb") as file:
-        status: Any = os.fstat(descriptor)
+    with open(path, "rb", opener=_plain) as file:
+        status: Any = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise ValueError("not a file of this user")
         if status.st_size > MOST_BYTES:

@@ -13,7 +13,7 @@ from tuner.objectives import Objective
 from tuner.observe import Watcher
 from tuner.pace import startup_s
 from tuner.racing import Judge
-from tuner.stall import Vigil
+from tuner.stall import Vigil, may_be_elsewhere
 
 #: How often the log, the limit and the wish to stop are looked at, s. The end itself is not
 #: waited for in steps: it wakes us.
@@ -60,7 +60,10 @@ class Follower:
         self._watched_s = self._started_s
         limit_s = self.spec.stall_limit_s
         if limit_s is not None:
-            self._vigil = Vigil(limit_s, self.spec.layout.ranks, Computing())
+            # On one host, a rank that is not seen has ended: the others may wait for it.
+            known = not may_be_elsewhere(self.spec.launcher.extra_args, self.launch.env)
+            ranks = 0 if known else self.spec.layout.ranks
+            self._vigil = Vigil(limit_s, ranks, Computing())
             self._vigil_s = min(VIGIL_S, limit_s / VIGILS)
 
     def follow(self) -> tuple[process.Exit, Failed | Stopped | None]:
