@@ -61,7 +61,7 @@ class Vigil:
 
     Args:
         limit_s: So long nothing must have happened.
-        ranks: How many were asked for.
+        ranks: So many must have been seen before silence is judged; 0: however many they are.
         computes: Of processes that use a CPU, whether one is seen outside of MPI's waiting.
     """
 

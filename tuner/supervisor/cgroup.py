@@ -67,13 +67,7 @@ class Cgroup:
 
     def join(self) -> None:
         """Move this process in."""
-        if self.path:
-            with contextlib.suppress(OSError):
-                fd = os.open(f"{self.path}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
-                try:
-                    os.write(fd, b"0")
-                finally:
-                    os.close(fd)
+        self._write("cgroup.procs", b"0")
 
     def members(self) -> set[int]:
         """The ids of the live processes in it and in the groups below."""
@@ -85,11 +79,14 @@ class Cgroup:
 
     def kill(self) -> None:
         """Kill all of it at once (Linux 5.14; before, the caller's own SIGKILLs must do)."""
+        self._write("cgroup.kill", b"1")
+
+    def _write(self, name: str, text: bytes) -> None:
         if self.path:
             with contextlib.suppress(OSError):
-                fd = os.open(f"{self.path}/cgroup.kill", os.O_WRONLY | os.O_CLOEXEC)
+                fd = os.open(f"{self.path}/{name}", os.O_WRONLY | os.O_CLOEXEC)
                 try:
-                    os.write(fd, b"1")
+                    os.write(fd, text)
                 finally:
                     os.close(fd)
 
