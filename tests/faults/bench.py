@@ -198,7 +198,7 @@ class Bench:
 
     @contextmanager
     def _hooks(self) -> Iterator[None]:
-        """Strike before the launch is kept, and before Optuna is told.
+        """Strike before a supervisor is asked, a launch is kept, Optuna is told.
 
         What else runs on the machine sets no launch aside, but where the fault is just that, and
         of one that hangs no stacks are kept, but once.
@@ -226,6 +226,13 @@ class Bench:
             self._follow(self.running, started_s)
             return self.running
 
+        ask = process.RunningTrial._ask
+
+        def asking(started: process.RunningTrial, request: dict[str, Any]) -> int:
+            self.running = started
+            self._at("asked")
+            return ask(started, request)
+
         noticed, changes = self.fault.noticed, {VARIABLE: "" if self.fault.noticed else COUNT}
         with (
             patch.dict(os.environ, changes),
@@ -234,6 +241,7 @@ class Bench:
             patch.object(Projection, "tell", telling),
             patch.object(trial, "run", running),
             patch.object(process, "start", starting),
+            patch.object(process.RunningTrial, "_ask", asking),
             patch.object(quiet, "LOOK_S", quiet.LOOK_S if noticed else 0.02),
             patch.object(stacks, "keep", stacks.keep if self.fault.stacks else _no_stacks),
         ):

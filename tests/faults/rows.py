@@ -12,7 +12,7 @@ FINISHED = "finished"
 DISTURBED = "disturbed"
 NOTHING = "nothing"  # no row: tune ended before there was a result
 
-Moment = Literal["started", "progress", "result", "add", "tell", "reported"]
+Moment = Literal["started", "asked", "progress", "result", "add", "tell", "reported"]
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,13 @@ LAUNCHER = (
         "the user's wrapper is killed", "kill a wrapper", Kind.CRASHED, Kind.STALLED, wrapped=True
     ),
     _outside("the supervisor is killed", "kill the supervisor", Kind.INTERRUPTED),
+    _outside(
+        "the supervisor is killed before it was asked",
+        "kill the supervisor at once",
+        Kind.INTERRUPTED,
+        moment="asked",
+        act="",
+    ),
     _outside(
         "the supervisor is stopped",
         "stop the supervisor",

@@ -57,6 +57,12 @@ def to_supervisor(number: int) -> Strike:
     return strike
 
 
+def kill_the_supervisor_at_once(bench: Bench) -> None:
+    """It has started nothing yet, and nobody has told it what to start."""
+    assert bench.running is not None
+    os.kill(bench.running._process.pid, signal.SIGKILL)
+
+
 def stop_the_supervisor(bench: Bench) -> None:
     """Then the ranks go on to their end."""
     os.kill(_supervisor(bench), signal.SIGSTOP)
@@ -318,6 +324,7 @@ STRIKES: dict[str, Callable[[Bench], None]] = {
     "terminate mpirun": to_mpirun(signal.SIGTERM),
     "kill a wrapper": kill_a_wrapper,
     "kill the supervisor": to_supervisor(signal.SIGKILL),
+    "kill the supervisor at once": kill_the_supervisor_at_once,
     "stop the supervisor": stop_the_supervisor,
     "start the same command": start_the_same_command,
     "start decoys": start_decoys,

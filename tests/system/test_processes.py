@@ -362,6 +362,35 @@ def test_a_killed_supervisor_is_told_apart(tmp_path: Path) -> None:
     assert ended.lost
 
 
+@pytest.mark.parametrize("moment", ["before it was asked", "before it answered"])
+def test_a_supervisor_that_is_killed_at_once_is_told_apart_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Whether it could start the command or not: nothing is left, and nobody else is blamed."""
+    answers = moment == "before it answered"
+    wrapped = "_receive" if answers else "_ask"
+    original = getattr(process.RunningTrial, wrapped)
+    struck: list[int] = []
+
+    def striking(running: process.RunningTrial, *rest: object) -> object:
+        if not struck:
+            if answers:
+                eventually(says_ready(tmp_path))
+            struck.append(running._process.pid)
+            os.kill(running._process.pid, signal.SIGKILL)
+            os.waitid(os.P_PID, running._process.pid, os.WEXITED | os.WNOWAIT)
+            os.read(running._status, 1 << 16)  # the answer, were there one, is lost with it
+        return original(running, *rest)
+
+    monkeypatch.setattr(process.RunningTrial, wrapped, striking)
+    running = process.start(launch(tmp_path, "sh", "-c", "echo ready; sleep 600 & sleep 600"))
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert (ended.code, ended.stopped, ended.lost, running.pid) == (None, True, True, 0)
+    assert running.stop() == ended
+    assert marked(running.marker) == []
+
+
 def test_hurry(tmp_path: Path) -> None:
     """The second Ctrl-C: the command gets no time to end by itself."""
     script = "trap 'sleep 1.5; echo tidied; exit 3' TERM; echo ready; while :; do sleep 0.01; done"

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import stat
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -85,19 +84,18 @@ def remove(path: Path) -> None:
 
 
 def _end(flight: Flight) -> int:
-    killed = 0
-    if flight.boot_id == _boot_id():
-        group = supervisor.Cgroup(flight.cgroup)
-        deadline = time.monotonic() + _GRACE_S
-        ours = (flight.marker, None, flight.since)
-        while supervisor.survivors(*ours, group=group) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        killed, left = supervisor.sweep(*ours, group=group)
-        if left:
-            raise unkillable(left, "an earlier trial")
-        group.remove()
-    if flight.folder:
-        supervisor.remove_folder(flight.folder)
+    if flight.boot_id != _boot_id():
+        if flight.folder:
+            supervisor.remove_folder(flight.folder)
+        return 0
+    killed, left = supervisor.end_orphans(
+        *(flight.marker, None, flight.since),
+        group=supervisor.Cgroup(flight.cgroup),
+        folder=flight.folder,
+        grace_s=_GRACE_S,
+    )
+    if left:
+        raise unkillable(left, "an earlier trial")
     return killed
 
 

@@ -42,15 +42,15 @@ class Exit:
 
     ``code`` is its exit status, negative for a signal, ``None`` where it could not be had.
     ``stopped`` says that it was ended by us; ``killed`` counts what SIGKILL had to end.
-    ``oom_kills`` counts its processes that the kernel ended for want of memory, where that is
-    counted, and ``lost`` says that somebody else has killed its supervisor.
+    ``oom_kills`` counts its processes that the kernel ended for want of memory (``None``: nobody
+    counted them), and ``lost`` says that somebody else has killed its supervisor.
     """
 
     code: int | None
     wall_s: float
     stopped: bool
     killed: int
-    oom_kills: int = 0
+    oom_kills: int | None = None
     lost: bool = False
 
 
@@ -63,7 +63,7 @@ class Running(Protocol):
 
     @property
     def pid(self) -> int:
-        """The process id of the command (mpirun)."""
+        """The process id of the command (mpirun); 0 where its supervisor was killed at once."""
 
     def poll(self) -> Exit | None:
         """The end, or ``None`` while something of the trial is alive."""
@@ -131,13 +131,19 @@ class RunningTrial:
             raise
 
     def _ask(self, request: dict[str, Any]) -> int:
-        """Send the request; the id of the command's process, as the supervisor answers."""
+        """Send the request; the id of the command's process, as the supervisor answers.
+
+        0 where the supervisor was killed before it could: :meth:`wait` then tells of the end.
+        """
         born = supervisor.look_up(self._process.pid)
         self._since = born.start if born else 0
         text = json.dumps(request).encode() + b"\n"
-        while text:
-            text = text[os.write(self._control, text) :]
+        with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer either
+            while text:
+                text = text[os.write(self._control, text) :]
         answer = self._receive(ANSWER_S)
+        if answer is None and self._was_killed():
+            return 0
         if answer is None:
             raise TunerError(
                 "the supervisor of a trial ended before it could start the command",
@@ -147,6 +153,14 @@ class RunningTrial:
             code = int(answer["errno"])
             raise OSError(code, os.strerror(code), os.fsdecode(answer["name"].encode("latin-1")))
         return int(answer["pid"])
+
+    def _was_killed(self) -> bool:
+        """Whether a signal has ended the supervisor; it is not reaped, so its id stays its own."""
+        if self._status_open:
+            return False
+        flags = os.WEXITED | os.WNOWAIT
+        ended = os.waitid(os.P_PID, self._process.pid, flags)
+        return ended is not None and ended.si_code != os.CLD_EXITED
 
     def poll(self) -> Exit | None:
         """The end, or ``None`` while something of the trial is alive."""
@@ -252,7 +266,7 @@ class RunningTrial:
                 answer["wall_s"],
                 answer["stopped"],
                 answer["killed"],
-                answer.get("oom_kills", 0),
+                answer.get("oom_kills"),
                 answer.get("lost", False),
             )
         _live.discard(self)
@@ -265,15 +279,13 @@ class RunningTrial:
 
     def _end_without_supervisor(self) -> dict[str, Any]:
         """Clean up after a supervisor that was killed: its command then gets SIGTERM."""
-        root = self._process.pid  # not reaped yet, so the id is still its own
-        deadline = time.monotonic() + TERM_WAIT_S
-        ours = (self.marker, root, self._since)
-        while time.monotonic() < deadline and supervisor.survivors(*ours, self._seen, self._group):
-            time.sleep(0.01)
-        killed, left = supervisor.sweep(*ours, seen=self._seen, group=self._group)
-        self._group.remove()
-        if self._folder:
-            supervisor.remove_folder(self._folder)
+        killed, left = supervisor.end_orphans(
+            *(self.marker, self._process.pid, self._since),  # not reaped: the id is still its own
+            seen=self._seen,
+            group=self._group,
+            folder=self._folder,
+            grace_s=TERM_WAIT_S,
+        )
         wall_s = time.monotonic() - self._started_s
         return {
             "code": None,

@@ -17,7 +17,7 @@ tree), the members of the trial's control group, and processes that carry the tr
 from __future__ import annotations
 
 from tuner.supervisor.cgroup import Cgroup, place_for
-from tuner.supervisor.cleanup import GIVE_UP_S, send, survivors, sweep
+from tuner.supervisor.cleanup import GIVE_UP_S, end_orphans, send, survivors, sweep
 from tuner.supervisor.litter import abandoned, remove, remove_folder, shared_segments
 from tuner.supervisor.table import (
     MARKER,
@@ -38,6 +38,7 @@ __all__ = [
     "Process",
     "abandoned",
     "descendants",
+    "end_orphans",
     "is_alive",
     "look_up",
     "now",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection
 
 from tuner.supervisor.cgroup import Cgroup
-from tuner.supervisor.litter import Segments, abandoned, remove, segments_of
+from tuner.supervisor.litter import Segments, abandoned, remove, remove_folder, segments_of
 from tuner.supervisor.table import Process, carriers, descendants, look_up, processes
 
 #: After this long, what SIGKILL has not ended (it sits in the kernel) is reported instead, s.
@@ -114,3 +114,29 @@ def sweep(
         group.kill()  # with what was forked since the scan
         pause(delay_s)
         delay_s = min(2 * delay_s, 0.1)
+
+
+def end_orphans(
+    marker: str,
+    root: int | None,
+    since: int,
+    *,
+    seen: Collection[tuple[int, int]] = (),
+    group: Cgroup = _NO_GROUP,
+    folder: str,
+    grace_s: float,
+) -> tuple[int, list[int]]:
+    """End a trial whose supervisor was killed, and remove its control group and its folder.
+
+    What is left gets ``grace_s`` to end by itself: the kernel has sent SIGTERM to the command.
+    The other arguments and the result are those of :func:`sweep`; ``folder`` may be empty.
+    """
+    deadline = time.monotonic() + grace_s
+    while time.monotonic() < deadline and survivors(marker, root, since, seen, group):
+        time.sleep(0.01)
+    killed, left = sweep(marker, root, since, seen=seen, group=group)
+    if not left:
+        group.remove()
+        if folder:
+            remove_folder(folder)
+    return killed, left
