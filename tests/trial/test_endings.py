@@ -71,6 +71,19 @@ def test_so_is_one_that_the_host_counted_meanwhile(
     assert failed(before.of(exit_of(137), None, ())).kind is FailureKind.OUT_OF_MEMORY
 
 
+def test_what_the_host_counts_is_not_asked_where_its_own_cgroup_counts(
+    ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else's process was out of memory meanwhile."""
+    (ending.launch.folder / OUTPUT).write_text(KILLED)
+    vmstat = tmp_path / "vmstat"
+    monkeypatch.setattr(endings, "VMSTAT", vmstat)
+    vmstat.write_text("oom_kill 4\n")
+    before = Ending(ending.launch, SPEC, ending.objective, None)
+    vmstat.write_text("oom_kill 5\n")
+    assert failed(before.of(exit_of(137, oom_kills=0), None, ())).kind is FailureKind.CRASHED
+
+
 def test_a_hang_after_a_worker_was_killed_for_memory_is_that(ending: Ending) -> None:
     assert ending.of(exit_of(-15, stopped=True), STALLED, ()) == STALLED
     found = failed(ending.of(exit_of(-15, stopped=True, oom_kills=1), STALLED, ()))

@@ -124,7 +124,9 @@ def oom_counters(group: Cgroup) -> list[str]:
     return [file for file in files if read(file) is not None][:1]
 
 
-def oom_kills(files: list[str]) -> int:
-    """What they count now."""
+def oom_kills(files: list[str]) -> int | None:
+    """What they count now; ``None`` where there are none."""
+    if not files:
+        return None
     lines = [line.split() for file in files for line in (read(file) or b"").splitlines()]
     return sum(int(line[1]) for line in lines if len(line) == 2 and line[0] == b"oom_kill")

@@ -40,7 +40,7 @@ class Supervisor:
         self.hurry = False  # asked to end while it was ending
         self.group = Cgroup(request["cgroup"])
         self.counters: list[str] = []
-        self.oom_kills = 0
+        self.oom_kills: int | None = None
         self.wake, wake_end = os.pipe()
         for fd in (self.wake, wake_end):
             os.set_blocking(fd, False)
@@ -82,8 +82,13 @@ class Supervisor:
             "stopped": stopped,
             "killed": killed,
             "left": left,
-            "oom_kills": max(0, oom_kills(self.counters) - self.oom_kills),
+            "oom_kills": self._oom_kills_since(),
         }
+
+    def _oom_kills_since(self) -> int | None:
+        """What the kernel has ended for want of memory since the start; ``None``: not counted."""
+        now, before = oom_kills(self.counters), self.oom_kills
+        return None if now is None or before is None else max(0, now - before)
 
     def sweep(self) -> tuple[int, list[int]]:
         """Kill what is left; see :func:`tuner.supervisor.cleanup.sweep`."""

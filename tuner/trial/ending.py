@@ -72,7 +72,9 @@ class Ending:
     def _by_itself(self, exit_: process.Exit, ranks: tuple[RankView, ...]) -> Finished | Failed:
         wrong = _wrong_world(self.spec, ranks)
         if exit_.code != 0:
-            kills = exit_.oom_kills or oom_kills() - self.oom_kills_before
+            kills = exit_.oom_kills
+            if kills is None:  # the whole host's, which others may have caused
+                kills = oom_kills() - self.oom_kills_before
             kind, reason = crash.explain(exit_.code, output_of(self.launch), oom_kills=kills)
             return Failed(kind, f"{reason}; {wrong}" if wrong else reason)
         if wrong:
