@@ -25,7 +25,7 @@ from tuner.model import (
     Stopped,
     StudySpec,
 )
-from tuner.study.plan import Plan, all_over_the_limit, changes
+from tuner.study.plan import Plan, changes
 
 STOPPED = Stopped(1.0, 3.0, 2.5, 3.5, 0.12, "drift")
 POINTS = [
@@ -124,13 +124,6 @@ def test_failures_that_are_forgotten() -> None:
     assert again.fruitless() == () and again.trials == 0 and not again.tried
     mixed = (*failures, record(6, POINTS[7]))
     assert Plan(SPEC, mixed).fruitless() == ()
-
-
-def test_only_the_limit() -> None:
-    limit = Failed(FailureKind.LIMIT, "ran longer than 2 s")
-    assert all_over_the_limit([record(1, POINTS[0], ending=limit)])
-    both = [record(1, POINTS[0], ending=limit), record(2, POINTS[1], ending=CRASH)]
-    assert not all_over_the_limit(both)
 
 
 def test_a_capped_range_is_measured_in_one_go() -> None:

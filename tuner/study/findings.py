@@ -165,11 +165,3 @@ def _notes(plan: Plan) -> Sequence[str]:
 def dropped_notes(plan: Plan) -> list[str]:
     """Which knobs are not tuned any more, and why."""
     return [wording.not_tuned(name, reason) for name, reason in plan.pooling.dropped]
-
-
-def first_failure(records: Sequence[LaunchRecord]) -> tuple[LaunchRecord, Failed] | None:
-    """The first launch that failed of itself, with its failure."""
-    for record in stats.counted(records):
-        if isinstance(record.outcome.ending, Failed):
-            return record, record.outcome.ending
-    return None

@@ -6,14 +6,14 @@ the launch up again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuner import stats
 from tuner.errors import TunerError
-from tuner.model import FROM_OUTSIDE, Failed, LaunchRecord
+from tuner.model import LaunchRecord
 from tuner.store.failures import from_os_error
 from tuner.study.events import Event, Note
 from tuner.study.journal import NAME, Journal, lacking
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from tuner.store import Store, Summary
     from tuner.study.plan import Plan
     from tuner.study.projection import Projection
-
-#: So many launches in a row that were ended from outside end the study: it would go on so.
-LOST_IN_A_ROW = 3
 
 
 @dataclass(frozen=True)
@@ -94,33 +91,6 @@ def adopt(store: Store, journal: Journal, emit: Callable[[Event], None]) -> bool
         where = f"{Path(record.folder) / NAME}"
         emit(Note(f"launch {record.number} was kept in {where}: the database has it now"))
     return bool(missing)
-
-
-def require_hope(lost: Sequence[LaunchRecord]) -> None:
-    """End a study whose launches are ended from outside again and again.
-
-    Args:
-        lost: Those in a row that were, the latest last.
-
-    Raises:
-        TunerError: They are too many.
-    """
-    if len(lost) < LOST_IN_A_ROW:
-        return
-    ending = lost[-1].outcome.ending
-    assert isinstance(ending, Failed)
-    raise TunerError(
-        f"{len(lost)} launches in a row were ended from outside, the last one as"
-        f" {ending.kind}: {ending.reason}",
-        f"See {Path(lost[-1].folder) / 'output.log'}, mend the cause, then run the same command"
-        " again: what was measured is kept.",
-    )
-
-
-def is_lost(record: LaunchRecord) -> bool:
-    """True where the launch was ended from outside, and is to be made again."""
-    ending = record.outcome.ending
-    return isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
 
 
 def _kept_in(record: LaunchRecord) -> str:

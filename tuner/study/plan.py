@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
@@ -14,7 +14,6 @@ from tuner.model import (
     Choice,
     Domain,
     Failed,
-    FailureKind,
     Knob,
     LaunchRecord,
     Purpose,
@@ -182,12 +181,6 @@ class Plan:
         """The trials in the present space if none of them worked; empty where one has."""
         made = tuple(record for record in self._present if record.purpose in stats.TRIALS)
         return () if any(record.outcome.samples for record in made) else made
-
-
-def all_over_the_limit(failures: Sequence[LaunchRecord]) -> bool:
-    """True where a larger time limit may be all that is missing."""
-    kinds = {getattr(record.outcome.ending, "kind", None) for record in failures}
-    return kinds == {FailureKind.LIMIT}
 
 
 def changes(old: StudySpec, new: StudySpec) -> list[str]:

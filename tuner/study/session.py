@@ -8,10 +8,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tuner import render, stats
-from tuner.errors import LimitReachedError, NothingMeasuredError
 from tuner.model import (
     Failed,
     FailureKind,
@@ -27,15 +26,16 @@ from tuner.model import (
 )
 from tuner.racing import Judge
 from tuner.secrets import kept_record, recorded_environment
-from tuner.store.failures import disk_full, from_os_error
+from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.study import outputs
 from tuner.study.course import Course, Step, Stop
 from tuner.study.disturbance import Quietness
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
-from tuner.study.findings import build, dropped_notes, first_failure, inherited_note, summary
-from tuner.study.keeping import Keeper, is_lost, require_hope
-from tuner.study.plan import GIVE_UP_AFTER, Plan, all_over_the_limit
+from tuner.study.findings import build, dropped_notes, inherited_note, summary
+from tuner.study.hopeless import give_up, is_lost, require_hope, require_space
+from tuner.study.keeping import Keeper
+from tuner.study.plan import GIVE_UP_AFTER, Plan
 
 if TYPE_CHECKING:
     from tuner.store import Store
@@ -109,7 +109,7 @@ class Session:
             if len(self.plan.fruitless()) >= GIVE_UP_AFTER:
                 break
         if self.result(StudyState.RUNNING, "").best is None:
-            self._give_up()
+            give_up(self.plan.fruitless() or self.plan.fruitless_trials())
         assert isinstance(step, Stop)
         return step.reason
 
@@ -147,7 +147,7 @@ class Session:
                 record = self._once(step)
             if stats.was_interrupted(record) and (self._asked or self.cancelled()):
                 raise Cancelled
-            _require_space(record)
+            require_space(record)
             lost.append(record)
 
     def _once(self, step: Step) -> LaunchRecord:
@@ -235,38 +235,3 @@ class Session:
             and found.best.setting == measurement.setting
         )
         self.emit(LaunchEnded(record, measurement, is_best))
-
-    def _give_up(self) -> NoReturn:
-        """End a study in which nothing works, or nothing but the defaults that are not asked for.
-
-        Raises:
-            LimitReachedError: All were over the time limit.
-            NothingMeasuredError: Otherwise.
-        """
-        failures = self.plan.fruitless() or self.plan.fruitless_trials()
-        first = first_failure(failures)
-        assert first is not None
-        record, failed = first
-        log = Path(record.folder) / "output.log"
-        if all_over_the_limit(failures):
-            raise LimitReachedError(
-                f"nothing could be measured: each of {len(failures)} launches was over the"
-                f" time limit ({failed.reason})",
-                f"Give them more time with --trial-limit, or read {log}.",
-            )
-        raise NothingMeasuredError(
-            f"nothing could be measured: {len(failures)} launches in a row failed, the first with"
-            f" {failed.kind}: {failed.reason}",
-            f"Read {log}, mend the cause, then run the same command again.",
-        )
-
-
-def _require_space(record: LaunchRecord) -> None:
-    """End the study where a launch found the disk full: the next one would too.
-
-    Raises:
-        TunerError: It did.
-    """
-    ending = record.outcome.ending
-    if isinstance(ending, Failed) and ending.kind is FailureKind.DISK_FULL:
-        raise disk_full(record.folder)
