@@ -138,15 +138,15 @@ def test_a_supervisor_that_does_not_go_is_killed(
 ) -> None:
     """Nobody waits for ever: not even for one that was stopped after its last word."""
     running = process.start(launch(tmp_path, "sleep", "600"))
-    monkeypatch.setattr("tuner.process.running.ANSWER_S", 0.05)
-    os.kill(running._process.pid, signal.SIGSTOP)
+    monkeypatch.setattr("tuner.process.link.ANSWER_S", 0.05)
+    os.kill(running._link.pid, signal.SIGSTOP)
     answer = {"code": 0, "wall_s": 1.0, "stopped": False, "killed": 0, "left": []}
-    monkeypatch.setattr(running, "_receive", lambda _: answer)
+    monkeypatch.setattr(running._link, "receive", lambda _: answer)
     try:
         assert running.wait(1) is not None
-        assert running._process.returncode == -signal.SIGKILL
+        assert running._link._process.returncode == -signal.SIGKILL
     finally:
-        supervisor.sweep(running.marker, running._process.pid, running._since)
+        supervisor.sweep(running.marker, running._link.pid, running._link.since)
         running._group.remove()
         supervisor.remove_folder(running._folder)
 
@@ -167,7 +167,7 @@ def test_what_sigkill_cannot_end_is_an_error_each_time(
 ) -> None:
     running = process.start(launch(tmp_path, "true"))
     answer = {"code": 0, "wall_s": 1.0, "stopped": False, "killed": 3, "left": [4, 5]}
-    monkeypatch.setattr(running, "_receive", lambda _: answer)
+    monkeypatch.setattr(running._link, "receive", lambda _: answer)
     for end in (running.poll, running.stop, lambda: running.wait(1)):
         with pytest.raises(TunerError, match=r"do not end on SIGKILL: \[4, 5\]"):
             end()

@@ -228,10 +228,10 @@ class Bench:
 
         ask = process.RunningTrial._ask
 
-        def asking(started: process.RunningTrial, request: dict[str, Any]) -> int:
+        def asking(started: process.RunningTrial) -> int:
             self.running = started
             self._at("asked")
-            return ask(started, request)
+            return ask(started)
 
         noticed, changes = self.fault.noticed, {VARIABLE: "" if self.fault.noticed else COUNT}
         with (

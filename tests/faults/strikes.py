@@ -60,7 +60,7 @@ def to_supervisor(number: int) -> Strike:
 def kill_the_supervisor_at_once(bench: Bench) -> None:
     """It has started nothing yet, and nobody has told it what to start."""
     assert bench.running is not None
-    os.kill(bench.running._process.pid, signal.SIGKILL)
+    os.kill(bench.running._link.pid, signal.SIGKILL)
 
 
 def stop_the_supervisor(bench: Bench) -> None:

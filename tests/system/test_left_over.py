@@ -31,7 +31,7 @@ folder = Path(sys.argv[1])
 with lock.measuring("theirs", environ=os.environ) as note:
     launch = Launch(("sh", "-c", sys.argv[2]), os.environ, folder, folder, folder)
     running = process.start(launch, note=note)
-    print(running.marker, running._process.pid, running.pid, flush=True)
+    print(running.marker, running._link.pid, running.pid, flush=True)
     time.sleep(600)
 """
 

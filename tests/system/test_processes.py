@@ -18,6 +18,7 @@ import pytest
 
 from tuner import process, supervisor
 from tuner.model import Launch
+from tuner.process.link import Link
 
 pytestmark = pytest.mark.system
 
@@ -238,7 +239,7 @@ from tuner import process
 from tuner.model import Launch
 folder = Path(sys.argv[1])
 running = process.start(Launch(("sh", "-c", sys.argv[2]), os.environ, folder, folder, folder))
-print(running.marker, running._process.pid, flush=True)
+print(running.marker, running._link.pid, flush=True)
 {then}
 """
 
@@ -289,7 +290,7 @@ def test_tune_ends_without_a_word(tmp_path: Path, then: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_to_the_supervisor(tmp_path: Path, number: int) -> None:
     running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
-    os.kill(running._process.pid, number)
+    os.kill(running._link.pid, number)
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     assert (ended.code, ended.stopped) == (-15, True)
@@ -300,7 +301,7 @@ def test_a_signal_to_the_supervisor(tmp_path: Path, number: int) -> None:
 def test_kill_9_of_the_supervisor(tmp_path: Path, command: str) -> None:
     running = process.start(launch(tmp_path, "sh", "-c", command))
     eventually(says_ready(tmp_path))
-    os.kill(running._process.pid, signal.SIGKILL)
+    os.kill(running._link.pid, signal.SIGKILL)
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     assert (ended.code, ended.stopped) == (None, True)
@@ -322,7 +323,7 @@ def test_kill_9_of_the_supervisor_and_a_daemon_without_the_marker(
         # What was seen of the daemon is enough for what it started since.
         daemon = min(set(pids) - set(marked(running.marker)))
         monkeypatch.setattr(running, "_seen", {seen for seen in running._seen if seen[0] == daemon})
-    os.kill(running._process.pid, signal.SIGKILL)
+    os.kill(running._link.pid, signal.SIGKILL)
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     assert [pid for pid in pids if alive(pid)] == []
@@ -339,8 +340,8 @@ def open_folder() -> Iterator[Path]:
 
 def test_a_supervisor_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
-    monkeypatch.setattr("tuner.process.running.ANSWER_S", 0.1)
-    os.kill(running._process.pid, signal.SIGSTOP)
+    monkeypatch.setattr("tuner.process.link.ANSWER_S", 0.1)
+    os.kill(running._link.pid, signal.SIGSTOP)
     ended = running.stop()
     assert (ended.code, ended.stopped) == (None, True)
     assert marked(running.marker) == []
@@ -348,7 +349,7 @@ def test_a_supervisor_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_supervisor_that_was_stopped_is_woken(tmp_path: Path) -> None:
     running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
-    os.kill(running._process.pid, signal.SIGSTOP)
+    os.kill(running._link.pid, signal.SIGSTOP)
     ended = running.stop()
     assert (ended.code, ended.stopped, ended.lost) == (-15, True, False)
     assert marked(running.marker) == []
@@ -356,7 +357,7 @@ def test_a_supervisor_that_was_stopped_is_woken(tmp_path: Path) -> None:
 
 def test_a_killed_supervisor_is_told_apart(tmp_path: Path) -> None:
     running = process.start(launch(tmp_path, "sleep", "600"))
-    os.kill(running._process.pid, signal.SIGKILL)
+    os.kill(running._link.pid, signal.SIGKILL)
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     assert ended.lost
@@ -368,21 +369,21 @@ def test_a_supervisor_that_is_killed_at_once_is_told_apart_too(
 ) -> None:
     """Whether it could start the command or not: nothing is left, and nobody else is blamed."""
     answers = moment == "before it answered"
-    wrapped = "_receive" if answers else "_ask"
-    original = getattr(process.RunningTrial, wrapped)
+    wrapped = "receive" if answers else "ask"
+    original = getattr(Link, wrapped)
     struck: list[int] = []
 
-    def striking(running: process.RunningTrial, *rest: object) -> object:
+    def striking(link: Link, *rest: object) -> object:
         if not struck:
             if answers:
                 eventually(says_ready(tmp_path))
-            struck.append(running._process.pid)
-            os.kill(running._process.pid, signal.SIGKILL)
-            os.waitid(os.P_PID, running._process.pid, os.WEXITED | os.WNOWAIT)
-            os.read(running._status, 1 << 16)  # the answer, were there one, is lost with it
-        return original(running, *rest)
+            struck.append(link.pid)
+            os.kill(link.pid, signal.SIGKILL)
+            os.waitid(os.P_PID, link.pid, os.WEXITED | os.WNOWAIT)
+            os.read(link._status, 1 << 16)  # the answer, were there one, is lost with it
+        return original(link, *rest)
 
-    monkeypatch.setattr(process.RunningTrial, wrapped, striking)
+    monkeypatch.setattr(Link, wrapped, striking)
     running = process.start(launch(tmp_path, "sh", "-c", "echo ready; sleep 600 & sleep 600"))
     ended = running.wait(PATIENCE_S)
     assert ended is not None
@@ -409,9 +410,9 @@ def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     try:
         running = process.start(launch(tmp_path, "sh", "-c", "echo ready; sleep 600"))
         eventually(says_ready(tmp_path))
-        for pid in (running._process.pid, running.pid):
+        for pid in (running._link.pid, running.pid):
             os.kill(pid, signal.SIGHUP)
-            status = Path(f"/proc/{running._process.pid}/status").read_text()
+            status = Path(f"/proc/{running._link.pid}/status").read_text()
         ignored = int(status.split("SigIgn:")[1].split()[0], 16)
         assert ignored & 1 << signal.SIGHUP - 1
     finally:
@@ -439,7 +440,7 @@ def test_no_control_group_is_left(tmp_path: Path, how: str) -> None:
         pytest.skip("no control group can be made here")
     assert running.pid in supervisor.Cgroup(group).members()
     if how != "ends":
-        os.kill(running._process.pid, signal.SIGKILL)
+        os.kill(running._link.pid, signal.SIGKILL)
     running.stop()
     assert not Path(group).exists()
 

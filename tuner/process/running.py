@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import select
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +10,10 @@ from typing import Any, Protocol
 
 from tuner import supervisor
 from tuner.errors import TunerError
-from tuner.process import left_over
-from tuner.supervisor.serving import SETTLE_S, TERM_WAIT_S
+from tuner.process import left_over, link
+from tuner.process.link import Link
+from tuner.supervisor.serving import TERM_WAIT_S
 
-#: The supervisor answers sooner, unless it was stopped or killed itself, s.
-ANSWER_S = TERM_WAIT_S + SETTLE_S + supervisor.GIVE_UP_S + 5.0
 #: So often it is looked whether somebody has stopped the supervisor that shall end a trial, s …
 LOOK_S = 0.5
 #: … and woken so many times before it is killed.
@@ -99,50 +92,24 @@ class RunningTrial:
         self._group = supervisor.Cgroup(request["cgroup"])
         self._exit: Exit | None = None
         self._problem: TunerError | None = None
-        self._received = b""
         self._seen: set[tuple[int, int]] = set()  # (id, start) of every process that was ours
-        self._status_open = True
         self._hurried = False
         self._started_s = time.monotonic()
-        control, self._control = os.pipe()
-        self._status, status = os.pipe()
+        self._link = Link(request, output, error)
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", _program(), str(status), str(control)],
-                env={**os.environ, supervisor.SUPERVISES: self.marker},
-                stdin=None if request["foreground"] else subprocess.DEVNULL,
-                stdout=output,
-                stderr=error,
-                pass_fds=(status, control),
-                start_new_session=not request["foreground"],
-            )
-        except BaseException:
-            self._close()
-            raise
-        finally:
-            os.close(control)
-            os.close(status)
-        try:
-            self.pid = self._ask(request)
+            self.pid = self._ask()
             _live.add(self)
         except BaseException:
-            self._close()  # the supervisor then ends whatever it has started
-            self._reap_supervisor()
+            self._link.close()  # the supervisor then ends whatever it has started
             raise
 
-    def _ask(self, request: dict[str, Any]) -> int:
-        """Send the request; the id of the command's process, as the supervisor answers.
+    def _ask(self) -> int:
+        """Have the command started; the id of its process.
 
         0 where the supervisor was killed before it could: :meth:`wait` then tells of the end.
         """
-        born = supervisor.look_up(self._process.pid)
-        self._since = born.start if born else 0
-        text = json.dumps(request).encode() + b"\n"
-        with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer either
-            while text:
-                text = text[os.write(self._control, text) :]
-        answer = self._receive(ANSWER_S)
-        if answer is None and self._was_killed():
+        answer = self._link.ask()
+        if answer is None and self._link.was_killed():
             return 0
         if answer is None:
             raise TunerError(
@@ -153,14 +120,6 @@ class RunningTrial:
             code = int(answer["errno"])
             raise OSError(code, os.strerror(code), os.fsdecode(answer["name"].encode("latin-1")))
         return int(answer["pid"])
-
-    def _was_killed(self) -> bool:
-        """Whether a signal has ended the supervisor; it is not reaped, so its id stays its own."""
-        if self._status_open:
-            return False
-        flags = os.WEXITED | os.WNOWAIT
-        ended = os.waitid(os.P_PID, self._process.pid, flags)
-        return ended is not None and ended.si_code != os.CLD_EXITED
 
     def poll(self) -> Exit | None:
         """The end, or ``None`` while something of the trial is alive."""
@@ -175,10 +134,10 @@ class RunningTrial:
         if self._problem is not None:
             raise self._problem
         if self._exit is None:
-            answer = self._receive(timeout_s)
+            answer = self._link.receive(timeout_s)
             if answer is not None:
                 self._conclude(answer)
-            elif not self._status_open:
+            elif not self._link.open:
                 self._conclude(self._end_without_supervisor())
         return self._exit
 
@@ -188,9 +147,7 @@ class RunningTrial:
         Raises:
             TunerError: A process of the trial cannot be ended (it hangs in the kernel).
         """
-        if self._control >= 0:
-            os.close(self._control)
-            self._control = -1
+        self._link.order_the_end()
         if self._hurried:
             self.hurry()
         try:
@@ -198,63 +155,39 @@ class RunningTrial:
                 ended = self._wait_awake()
                 if ended is not None:
                     return ended
-                self._process.kill()  # the supervisor itself hangs
+                self._link.kill()  # the supervisor itself hangs
         except KeyboardInterrupt:
             self.hurry()
             raise
-        raise TunerError(f"the supervisor of a trial (process {self._process.pid}) does not end")
+        raise TunerError(f"the supervisor of a trial (process {self._link.pid}) does not end")
 
     def hurry(self) -> None:
         """Let :meth:`stop`, now or later, end the trial without giving it time."""
         self._hurried = True
-        if self._control < 0 and self._process.returncode is None:  # so the id is still its own
-            os.kill(self._process.pid, signal.SIGTERM)
+        self._link.hurry()
 
     def _wait_awake(self) -> Exit | None:
         """Wait for the end, and wake a supervisor that was stopped: it has its work to do."""
-        deadline = time.monotonic() + ANSWER_S
+        deadline = time.monotonic() + link.ANSWER_S
         wakings = 0
         while (left_s := deadline - time.monotonic()) > 0 and wakings < WAKINGS:
             ended = self.wait(min(LOOK_S, left_s))
             if ended is not None:
                 return ended
-            found = supervisor.look_up(self._process.pid)
-            if found is not None and found.state in "Tt":
-                os.kill(found.pid, signal.SIGCONT)
-                wakings += 1
+            wakings += self._link.wake()
         return None
 
     def pids(self) -> tuple[int, ...]:
         """The live processes of the trial, mpirun's own helpers included (some ms to find)."""
         if self._exit is not None:
             return ()
-        found = supervisor.descendants(supervisor.processes(), [self._process.pid])
+        found = supervisor.descendants(supervisor.processes(), [self._link.pid])
         self._seen.update((process.pid, process.start) for process in found)
         return tuple(sorted(process.pid for process in found))
 
     def forward(self, number: int) -> None:
         """Send a signal to the command."""
-        with contextlib.suppress(BrokenPipeError):  # it has ended meanwhile
-            os.write(self._control, bytes([number]))
-
-    def _receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next line of the supervisor; ``None`` at a timeout and where it has ended."""
-        deadline = time.monotonic() + timeout_s
-        poller = select.poll()
-        poller.register(self._status, select.POLLIN)
-        while b"\n" not in self._received and self._status_open:
-            left_s = max(0.0, deadline - time.monotonic())
-            if not poller.poll(left_s * 1e3):
-                return None
-            chunk = os.read(self._status, 1 << 16)
-            self._received += chunk
-            self._status_open = bool(chunk)
-        line, found, rest = self._received.partition(b"\n")
-        if not found:
-            return None
-        self._received = rest
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        self._link.forward(number)
 
     def _conclude(self, answer: dict[str, Any]) -> None:
         """Take the last answer for the end."""
@@ -270,8 +203,7 @@ class RunningTrial:
                 answer.get("lost", False),
             )
         _live.discard(self)
-        self._close()
-        self._reap_supervisor()
+        self._link.close()
         if self._problem is not None:
             raise self._problem
         if self._note is not None:
@@ -280,39 +212,17 @@ class RunningTrial:
     def _end_without_supervisor(self) -> dict[str, Any]:
         """Clean up after a supervisor that was killed: its command then gets SIGTERM."""
         killed, left = supervisor.end_orphans(
-            *(self.marker, self._process.pid, self._since),  # not reaped: the id is still its own
+            *(self.marker, self._link.pid, self._link.since),  # not reaped: the id is its own
             seen=self._seen,
             group=self._group,
             folder=self._folder,
             grace_s=TERM_WAIT_S,
         )
-        wall_s = time.monotonic() - self._started_s
         return {
             "code": None,
-            "wall_s": wall_s,
+            "wall_s": time.monotonic() - self._started_s,
             "stopped": True,
             "killed": killed,
             "left": left,
-            "lost": self._control >= 0,  # nobody here wanted its end
+            "lost": not self._link.ordered,  # nobody here wanted its end
         }
-
-    def _reap_supervisor(self) -> None:
-        """Wait for its end, which is due: killed where it does not come."""
-        try:
-            self._process.wait(ANSWER_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel
-                self._process.wait(ANSWER_S)
-
-    def _close(self) -> None:
-        for fd in (self._control, self._status):
-            if fd >= 0:
-                os.close(fd)
-        self._control = self._status = -1
-        self._status_open = False
-
-
-def _program() -> str:
-    """The folder that is the supervisor's program."""
-    return str(Path(supervisor.__file__).parent)
