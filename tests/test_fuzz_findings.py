@@ -22,6 +22,7 @@ from tuner.model import Choice, Failed, FailureKind, ObjectiveSpec, Setting
 from tuner.objectives.logreport import LogReport
 from tuner.observe import parse_report
 from tuner.replay import surface
+from tuner.secrets import hide_shapes
 from tuner.store import codec, names, urls
 from tuner.study import journal
 from tuner.study_file import parse
@@ -67,6 +68,7 @@ FINDINGS = (
     ("study_file", "deep", b"command = " + DEEP),
     ("study_file", "huge-factor", b'command = "a {out}"\noversubscription = 1' + b"0" * 400),
     ("study_file", "time", b"budget_s = 1979-05-27T07:32:00Z\n[knobs.omp_threads]\nfix = 07:32:00"),
+    ("study_file", "nul-twice", b'[knobs.e]\nvalues = ["\\u0000", "\\u0000"]\nflag = "--e"'),
     ("knob_options", "many-digits", b"k a=" + LONG),
     ("knob_options", "fix-many-digits", b"f a=" + LONG),
     ("knob_options", "long-range", b"k omp_threads=1.." + b"9" * 30),
@@ -103,6 +105,7 @@ FINDINGS = (
     ("record", "no-identity", _record(identity=None)),
     ("record", "identity-of-tables", _record(identity={"command": {"a": 1}, "knobs": [1]})),
     ("record", "huge-float", _record("record", "outcome", wall_s=10**400)),
+    ("record", "huge-loss", _record("record", "outcome", "ending", loss=10**400)),
     ("record", "nan", _record("record", "outcome", wall_s=float("nan"))),
     ("record", "number", _record("record", number={"a": 1})),
     ("record", "huge-number", _record("record", number=10**30)),
@@ -110,6 +113,7 @@ FINDINGS = (
     ("record", "setting", _record("record", setting={"items": [[[[]], 2]]})),
     ("flight", "true", b'{"marker": "a", "since": true, "boot_id": "", "cgroup": "", '
      b'"folder": ""}'),
+    ("secrets", "long", b"http:/" * 1200 + b"x:a@b"),
     ("surface", "no-time", b'{"name": "t", "ranks": 2, "iterations": 9, "machine": '
      b'{"physical_cores": 8}, "knobs": {"a": [1]}, "default": {"a": 1}, "points": '
      b'[{"setting": {"a": 1}, "truth_s": 0, "runs": [[0, 0, 1]]}]}'),
@@ -123,6 +127,7 @@ FINDINGS = (
     ("url", "query-in-it", b"oracle://me:x?@s3cr3t-canary?@@db:5432/?x"),
     ("url", "nul", b"sqlite:///x%00"),
     ("url", "sqlite-user", b"sqlite://a:x@////[:s3cr3t-canary@////[:@-:5432:1/a/b?%"),
+    ("url", "sqlite-empty-user", b"sqlite://:@/s3cr3t-canary@localhost:5432:1?sslmode=require"),
     ("url", "port", b"postgresql://me:s3cr3t-canary@db:x/tune"),
 )  # fmt: skip
 
@@ -222,3 +227,16 @@ def test_no_password_is_shown_of_thousands_of_urls() -> None:
     for _ in range(2_000):
         target.run(target.make(rng))
     assert "s3cr3t" not in urls.display_url("postgresql://me:a@s3cr3t@db/x")
+
+
+def test_a_mistake_is_named_once_however_often_it_was_made() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(b'[knobs.e]\nvalues = ["a", "\\u0000", "\\u0000"]\nflag = "--e"', "tune.toml")
+    lines = caught.value.message.split("\n")
+    assert len(lines) == len(set(lines)) and "knobs.e.values: '\\x00' stands twice" in lines[-1]
+
+
+def test_a_password_of_any_length_is_hidden() -> None:
+    for length in (6, 2_001, 70_000):
+        word = "x@" * (length // 2)
+        assert hide_shapes(f"a http://me:{word}@host b") == "a http://me:***@host b"

@@ -86,7 +86,7 @@ def check_domain(domain: Domain, *, where: str) -> Domain:
         seen: set[Value] = set()
         for value in domain.values:
             if value in seen:
-                raise UsageError(f"{where}: {value} stands twice.", "Name each value once.")
+                raise UsageError(f"{where}: {shown(value)} stands twice.", "Name each value once.")
             seen.add(value)
         return domain
     if isinstance(domain.high, int):

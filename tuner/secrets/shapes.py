@@ -13,8 +13,9 @@ HIDDEN = "***"
 #: Collects what was hidden.
 Found = Callable[[str], object]
 
-#: ``scheme://user:password@host``; up to the last @, as a password may hold others.
-_USERINFO = re.compile(r"(:/{1,3}[^\s:@/]{0,256}:)([^\s]{1,2000})(?=@)")
+#: ``scheme://user:password@host``: what stands before the password.
+_LOGIN = re.compile(r":/{1,3}[^\s:@/]{0,256}:")
+_WORD = re.compile(r"\S+")
 #: ``https://token@host``, as git takes it.
 _USER_ONLY = re.compile(r"(https?://)([^\s:@/?#]{6,512})(?=@)", re.IGNORECASE)
 _QUERY = re.compile(r"([?&;#]([A-Za-z][\w.-]{0,63})=)([^\s&;#\"'<>]+)")
@@ -70,8 +71,19 @@ def hide_shapes(text: str, found: Found = lambda _: None) -> str:
         quote = value[0] if value[0] in "\"'" else ""
         return f"{before}{quote}{HIDDEN}{quote}"
 
-    text = _TOKENS.sub(hide, text)
-    for pattern in (_USERINFO, _USER_ONLY, _HEADER, _BEARER):
+    def in_login(match: re.Match[str]) -> str:
+        """Up to the last @ of the word, as a password may hold others."""
+        word = match[0]
+        end = word.rfind("@")
+        start = _LOGIN.search(word, 0, max(end, 0))
+        if start is None or start.end() == end:
+            return word
+        if (value := word[start.end() : end].strip("\"'")) != HIDDEN:
+            found(value)
+        return word[: start.end()] + HIDDEN + word[end:]
+
+    text = _WORD.sub(in_login, _TOKENS.sub(hide, text))
+    for pattern in (_USER_ONLY, _HEADER, _BEARER):
         text = pattern.sub(hide, text)
     for pattern in (_QUERY, _PAIR):
         text = pattern.sub(by_name, text)

@@ -78,7 +78,7 @@ def display_url(url: str) -> str:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         return _without_guesses(url)
-    plain = parsed.drivername.startswith("sqlite") and not (parsed.host or parsed.username)
+    plain = parsed.drivername.startswith("sqlite") and not parsed.host and parsed.username is None
     if plain and parsed.database:
         return parsed.database
     misread = url.count("@") != (parsed.username is not None)  # one stands in the password

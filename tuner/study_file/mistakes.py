@@ -28,7 +28,7 @@ def _validate(kind: type[T], data: object) -> tuple[list[ErrorDetails], T | None
 
 
 def check(data: dict[str, Any]) -> tuple[list[str], StudyFile | None]:
-    """(mistakes, model): wrong keys and types first, then what the values mean.
+    """(mistakes, model): wrong keys and types first, then what the values mean, each once.
 
     What stands under a misspelt key is looked at as if the key were right, so that the next
     mistake does not wait for the repair of this one.
@@ -42,7 +42,7 @@ def check(data: dict[str, Any]) -> tuple[list[str], StudyFile | None]:
         if isinstance(raw, dict):
             mistakes += _knob_mistakes(name, _mended(raw, _KEYS["knobs"]), placed)
     mistakes += _objective_mistakes(meant) + _left_out_mistakes(meant)
-    return mistakes, model
+    return list(dict.fromkeys(mistakes)), model
 
 
 #: The keys that each table knows, by the table's name; the file itself has none.
