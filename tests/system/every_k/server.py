@@ -12,7 +12,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from alembic.util import pyfiles
 import tuner.study
 from tests.study_surface import log, surface
 from tuner.cli.main import main as tune_main
+from tuner.launchers import discovery
 from tuner.model import Finished, Launch, Outcome, Progress, Setting
 from tuner.study.events import Event, LaunchEnded
 
@@ -168,6 +169,19 @@ def _read_once() -> None:
     util.load_python_file = pyfiles.load_python_file
 
 
+def _ask_once() -> None:
+    """What mpirun says of its version; the faults strike nothing of that."""
+    said: dict[Path, str] = {}
+    ask = discovery._ask_version
+
+    def asked(path: Path, environ: Mapping[str, str]) -> str:
+        if path.resolve() not in said:
+            said[path.resolve()] = ask(path, environ)
+        return said[path.resolve()]
+
+    discovery._ask_version = asked
+
+
 def serve() -> None:
     """Answer until stdin ends; the first request is no case."""
     for number, line in enumerate(sys.stdin):
@@ -183,4 +197,5 @@ def serve() -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _read_once()
+    _ask_once()
     serve()
