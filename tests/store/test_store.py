@@ -209,7 +209,7 @@ def test_a_launch_is_there_whole_or_not_at_all(store: Store, step: int, tmp_path
         if steps > step + 1:  # the first statement finds the study
             raise RuntimeError
 
-    engine = store._engine
+    engine = store._transactions._engine
     event.listen(engine, "before_cursor_execute", die)
     with suppress(RuntimeError):
         store.add(SPEC.name, FULL, Summary(launches=1))
@@ -220,7 +220,7 @@ def test_a_launch_is_there_whole_or_not_at_all(store: Store, step: int, tmp_path
 
 
 def test_commits_last(store: Store) -> None:
-    with store._engine.connect() as connection:
+    with store._transactions._engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
 
 

@@ -41,7 +41,7 @@ ARGUMENTS = (
 PHASES: dict[str, tuple[str, str, str, int]] = {
     "before the lock": ("tuner.lock", "_Held.take", "before", 1),
     "with the lock": ("tuner.lock", "_Held.take", "after", 1),
-    "the study is new": ("tuner.study.loop", "_enter", "after", 1),
+    "the study is new": ("tuner.study.loop", "enter", "after", 1),
     "before a launch": ("tuner.study.session", "Session._launch", "before", 1),
     "its folders are made": ("tuner.study.keeping", "Keeper.make_room", "after", 1),
     "before the note": ("tuner.process.left_over", "write", "before", 1),

@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from tuner.errors import TunerError, UsageError
+from tuner.errors import UsageError
 from tuner.model import LaunchRecord, Sample, StudySpec, StudyState
 from tuner.secrets import Hider, kept_spec
 from tuner.store import codec, database, rows, schema
-from tuner.store.failures import translated
 from tuner.store.identity import identity, merged
 from tuner.store.liveness import as_it_is
 from tuner.store.rows import StudyRow, StudySummary, Summary, now
+from tuner.store.transactions import TakenError, Transactions
 from tuner.store.urls import display_url
-from tuner.store.watch import Watch
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -37,8 +34,7 @@ class Store:
 
     def __init__(self, url: str, engine: Engine) -> None:
         self.url = url
-        self._engine = engine
-        self._watch = Watch.of(url)
+        self._transactions = Transactions(url, engine)
 
     @classmethod
     def open(cls, url: str, *, create: bool, busy_s: float = database.BUSY_S) -> Store:
@@ -47,7 +43,7 @@ class Store:
 
     def close(self) -> None:
         """Close the connections."""
-        self._engine.dispose()
+        self._transactions.close()
 
     def __enter__(self) -> Store:
         return self
@@ -62,9 +58,9 @@ class Store:
         table = schema.studies
         columns = [c for c in table.c if c.name != "spec"]
         query = sa.select(*columns).order_by(table.c.updated_at.desc(), table.c.id.desc())
-        with self._connection() as connection:
+        with self._transactions.begin() as connection:
             found = connection.execute(query).all()
-        with self._readable():
+        with self._transactions.readable():
             return [
                 as_it_is(rows.study_summary(row), json.loads(row.identity), self.url)
                 for row in found
@@ -74,24 +70,24 @@ class Store:
         """The name of the study worked on last, ``None`` where there is none."""
         table = schema.studies
         query = sa.select(table.c.name).order_by(table.c.updated_at.desc(), table.c.id.desc())
-        with self._connection() as connection:
+        with self._transactions.begin() as connection:
             return connection.execute(query.limit(1)).scalar()
 
     def find(self, name: str) -> StudyRow | None:
         """The study of that name, ``None`` where there is none."""
         query = sa.select(schema.studies).where(schema.studies.c.name == name)
-        with self._connection() as connection:
+        with self._transactions.begin() as connection:
             row = connection.execute(query).one_or_none()
         if row is None:
             return None
-        with self._readable():
+        with self._transactions.readable():
             found = rows.study_row(row)
         return as_it_is(found, found.identity, self.url)
 
     def has(self, name: str) -> bool:
         """True where there is a study of that name, readable or not."""
         query = sa.select(schema.studies.c.id).where(schema.studies.c.name == name)
-        with self._connection() as connection:
+        with self._transactions.begin() as connection:
             return connection.execute(query).scalar() is not None
 
     def load(self, name: str) -> StudyRow:
@@ -124,9 +120,9 @@ class Store:
             **rows.summary_columns(Summary()),
         }
         try:
-            with self._connection() as connection:
+            with self._transactions.begin() as connection:
                 connection.execute(sa.insert(schema.studies).values(values))
-        except _TakenError as error:
+        except TakenError as error:
             raise UsageError(
                 f"the study {spec.name} exists already", "Choose another with --name NAME."
             ) from error
@@ -155,7 +151,7 @@ class Store:
 
     def remove(self, name: str) -> None:
         """Remove the study with its launches and samples; nothing where there is none."""
-        with self._connection() as connection:
+        with self._transactions.begin() as connection:
             connection.execute(sa.delete(schema.studies).where(schema.studies.c.name == name))
 
     # --- launches --------------------------------------------------------------------
@@ -168,7 +164,7 @@ class Store:
         """
         table = schema.launches
         columns = [c for c in table.c if detail or c.name not in rows.DETAIL]
-        with self._connection() as connection:
+        with self._transactions.begin() as connection:
             study_id = self._study_id(connection, name)
             mine = table.c.study_id == study_id
             by_launch: dict[int, list[Sample]] = defaultdict(list)
@@ -177,13 +173,13 @@ class Store:
                 by_launch[row.launch_id].append(rows.sample(row))
             query = sa.select(*columns).where(mine).order_by(table.c.number)
             found = connection.execute(query).all()
-        with self._readable():
+        with self._transactions.readable():
             return [rows.launch_record(row, by_launch[row.id]) for row in found]
 
     def folders(self, name: str) -> list[str]:
         """The folders of a study's launches, which need not be readable."""
         table = schema.launches
-        with self._connection() as connection:
+        with self._transactions.begin() as connection:
             mine = table.c.study_id == self._study_id(connection, name)
             query = sa.select(table.c.folder).where(mine).order_by(table.c.number)
             return list(connection.execute(query).scalars())
@@ -198,9 +194,9 @@ class Store:
             UsageError: The study has a launch of that number, or there is no such study.
         """
         try:
-            with self._connection() as connection:
+            with self._transactions.begin() as connection:
                 self._insert(connection, self._study_id(connection, name), record, summary)
-        except _TakenError as error:
+        except TakenError as error:
             raise UsageError(
                 f"launch {record.number} of {name} is there already",
                 "Another tune works on this study: end it, or use another --name.",
@@ -210,7 +206,7 @@ class Store:
     def set_trial(self, name: str, launch_number: int, trial_number: int | None) -> None:
         """Note which of Optuna's trials tells of the launch."""
         table = schema.launches
-        with self._connection() as connection:
+        with self._transactions.begin() as connection:
             mine = table.c.study_id == self._study_id(connection, name)
             query = sa.update(table).where(mine, table.c.number == launch_number)
             connection.execute(query.values(trial=trial_number))
@@ -223,8 +219,8 @@ class Store:
             BusyError: Locked by another process.
             TunerError: The file was moved, removed or replaced.
         """
-        self._watch.require_same()
-        with self._connection() as connection:
+        self._transactions.require_same()
+        with self._transactions.begin() as connection:
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             self._study_id(connection, name)
@@ -232,7 +228,7 @@ class Store:
     def set_aside(self, name: str, why: str) -> int:
         """Count none of the study's launches any more; returns how many are not that were."""
         table = schema.launches
-        with self._connection() as connection:
+        with self._transactions.begin() as connection:
             study_id = self._study_id(connection, name)
             mine = (table.c.study_id == study_id, table.c.disturbed.is_(None))
             query = sa.update(table).where(*mine).values(disturbed=why)
@@ -267,7 +263,7 @@ class Store:
 
     def _update_study(self, name: str, values: dict[str, Any]) -> None:
         query = sa.update(schema.studies).where(schema.studies.c.name == name)
-        with self._connection() as connection:
+        with self._transactions.begin() as connection:
             if not connection.execute(query.values(updated_at=now(), **values)).rowcount:
                 raise self._no_study(name)
 
@@ -283,40 +279,3 @@ class Store:
         near = get_close_matches(name, names, n=3) or names[:5]
         hint = f"There is {', '.join(near)}; tune studies lists all." if near else "There is none."
         return UsageError(f"no study {name} in {display_url(self.url)}", hint)
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        """Say of a row that is not what ``tune`` writes that it is not."""
-        try:
-            yield
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise UsageError(
-                f"the database {display_url(self.url)} holds a row that is not of tune: {error!r}",
-                "Another program or version wrote it: begin anew with --fresh or --storage FILE.",
-            ) from error
-
-    @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        """A transaction, committed at the end; errors come out as the user's."""
-        try:
-            with (
-                translated(self.url, opened=True),
-                _unique_names(),
-                self._engine.begin() as connection,
-            ):
-                yield connection
-        except TunerError:
-            self._watch.require_same()  # then that is what is wrong, whatever SQLite calls it
-            raise
-
-
-@contextmanager
-def _unique_names() -> Iterator[None]:
-    try:
-        yield
-    except sa.exc.IntegrityError as error:
-        raise _TakenError from error
-
-
-class _TakenError(Exception):
-    """A unique constraint said no; callers say what that means."""

@@ -6,44 +6,30 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from signal import SIGINT, Signals
 
-from tuner import lock, quiet, stats
+from tuner import lock, quiet
 from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.model import Result, StudySpec, StudyState
 from tuner.secrets import kept_spec
 from tuner.spec.naming import check_name
 from tuner.store.identity import difference, identity, require_same
-from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.store.urls import place, resolve_url
 from tuner.study import outputs as folders
 from tuner.study.course import Course, Stop, Tuning
-from tuner.study.disturbance import COUNT, REMEASURED, VARIABLE, Quietness
+from tuner.study.disturbance import COUNT, VARIABLE, Quietness
+from tuner.study.entering import Visit, enter, journal_of, measured, remove
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
 from tuner.study.interruption import Interruption, StudyInterrupted
-from tuner.study.journal import Journal
-from tuner.study.keeping import Keeper, adopt
+from tuner.study.keeping import Keeper
 from tuner.study.plan import Plan, changes
 from tuner.study.projection import Projection
 from tuner.study.session import Cancelled, Session, TrialRunner
-
-
-@dataclass(frozen=True)
-class Visit:
-    """One call of :func:`tune`: what for, where, and who listens."""
-
-    spec: StudySpec
-    store: Store
-    folder: Path
-    emit: Callable[[Event], None]
-    stop: Interruption
-    course: Course
-    remeasure: bool = False
 
 
 def tune(
@@ -129,7 +115,7 @@ def _finished(visit: Visit) -> Result | None:
     if row.spec != kept_spec(spec, os.environ):  # the job of an export, for one
         store.update_spec(spec)
     found = build(plan, store.url, row.state, row.reason, visit.course.best(plan))
-    visit.emit(StudyStarted(spec, True, _measured(plan)))
+    visit.emit(StudyStarted(spec, True, measured(plan)))
     visit.emit(StudyEnded(found))
     return found
 
@@ -139,12 +125,12 @@ def _measure(visit: Visit, fresh: bool, run: TrialRunner | None, note: Path) -> 
     store, name = visit.store, visit.spec.name
     with closing(Projection(store, name)) as projection, _left_in_order(visit):
         if fresh and store.has(name):
-            _remove(visit, projection)
+            remove(visit, projection)
         before = store.find(name)
         died = before is not None and before.state is StudyState.RUNNING
-        plan = _enter(visit, projection, before)
+        plan = enter(visit, projection, before)
         plan = replace(plan, records=projection.reconcile(plan, thorough=died))
-        keeper = Keeper(store, projection, _journal(visit, store.load(name)), visit.emit)
+        keeper = Keeper(store, projection, journal_of(visit, store.load(name)), visit.emit)
         quietness = _quietness(visit) if run is None else Quietness()
         runner = run or _default_runner(note)
         session = Session(
@@ -190,50 +176,6 @@ def _left_in_order(visit: Visit) -> Iterator[None]:
                 visit.store.set_state(row.name, StudyState.INTERRUPTED, reason)
 
 
-def _remove(visit: Visit, projection: Projection) -> None:
-    """Delete the study, readable or not, with the folders of its launches."""
-    launches = visit.store.folders(visit.spec.name)
-    projection.remove()  # first: what is ours must not outlive the proof that it is
-    visit.store.remove(visit.spec.name)
-    for left in folders.remove(launches, visit.folder):
-        visit.emit(Note(f"the folders of earlier launches in {left} are left as they are"))
-    folders.prepare(visit.folder)
-
-
-def _enter(visit: Visit, projection: Projection, row: StudyRow | None) -> Plan:
-    """Create the study, or take it up where it was left."""
-    spec, store = visit.spec, visit.store
-    if row is None:
-        projection.remove()
-        store.create(spec)
-        visit.emit(StudyStarted(spec, False, 0))
-        return Plan(spec, ())
-    require_same(spec.name, row.identity, identity(spec))
-    return _take_up(visit, row)
-
-
-def _take_up(visit: Visit, row: StudyRow) -> Plan:
-    spec, store = visit.spec, visit.store
-    adopt(store, _journal(visit, row), visit.emit)
-    if visit.remeasure:
-        number = store.set_aside(spec.name, REMEASURED)
-        visit.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
-    records = tuple(store.launches(spec.name, detail=False))
-    forgiven = row.forgiven_until
-    if row.state is StudyState.FAILED:
-        # Nothing had worked, so the fault was not the settings': they get another chance.
-        forgiven = max((record.number for record in records), default=0)
-        store.forgive(spec.name, forgiven)
-    plan = Plan(spec, records, forgiven)
-    so_far = build(plan, visit.store.url, row.state, row.reason, visit.course.best(plan))
-    visit.emit(StudyStarted(spec, True, _measured(plan), so_far))
-    for text in changes(row.spec, spec):
-        visit.emit(Note(text))
-    store.update_spec(spec)
-    store.set_state(spec.name, StudyState.RUNNING, "")
-    return plan
-
-
 def _quietness(visit: Visit) -> Quietness:
     """Look at the machine before anything is launched, and say what is amiss."""
     seen = quiet.before()
@@ -241,15 +183,6 @@ def _quietness(visit: Visit) -> Quietness:
     if note:
         visit.emit(Note(note))
     return Quietness(seen.load, counts_all=os.environ.get(VARIABLE) == COUNT)
-
-
-def _journal(visit: Visit, row: StudyRow) -> Journal:
-    return Journal(visit.folder, row.name, row.created_at, row.identity)
-
-
-def _measured(plan: Plan) -> int:
-    pooled = stats.measurements(plan.records, plan.pooling.canonical)
-    return sum(measurement.elapsed_s is not None for measurement in pooled)
 
 
 def _close(session: Session, state: StudyState, reason: str) -> Result:

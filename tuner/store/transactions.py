@@ -1,0 +1,76 @@
+"""Transactions on one database; what goes wrong in them comes out as the user's error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from tuner.errors import TunerError, UsageError
+from tuner.store.failures import translated
+from tuner.store.urls import display_url
+from tuner.store.watch import Watch
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection, Engine
+
+
+class TakenError(Exception):
+    """A unique constraint said no; callers say what that means."""
+
+
+class Transactions:
+    """Those of one database."""
+
+    def __init__(self, url: str, engine: Engine) -> None:
+        self._url = url
+        self._engine = engine
+        self._watch = Watch.of(url)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+    def require_same(self) -> None:
+        """Make sure that the file is the one that was opened; see :class:`Watch`."""
+        self._watch.require_same()
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """A transaction, committed at the end.
+
+        Raises:
+            TakenError: A unique constraint said no.
+            BusyError, UsageError, TunerError: See :class:`tuner.store.store.Store`.
+        """
+        try:
+            with (
+                translated(self._url, opened=True),
+                _unique_names(),
+                self._engine.begin() as connection,
+            ):
+                yield connection
+        except TunerError:
+            self._watch.require_same()  # then that is what is wrong, whatever SQLite calls it
+            raise
+
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """Say of a row that is not what ``tune`` writes that it is not."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise UsageError(
+                f"the database {display_url(self._url)} holds a row that is not of tune: {error!r}",
+                "Another program or version wrote it: begin anew with --fresh or --storage FILE.",
+            ) from error
+
+
+@contextmanager
+def _unique_names() -> Iterator[None]:
+    try:
+        yield
+    except sa.exc.IntegrityError as error:
+        raise TakenError from error
