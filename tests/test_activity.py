@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tuner import tracing
+from tuner import activity, tracing
 from tuner.activity import Computing, activities, is_own
 
 
@@ -93,6 +93,32 @@ def test_without_ptrace_a_share_of_kernel_time_tells(
         yields.kill()
         yields.wait()
     assert answers.count(False) >= 3, answers
+
+
+def test_a_look_ends_in_time_and_the_next_sees_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of forty threads that spin in MPI and get no CPU to stop on, one computes."""
+    now_s = 0.0
+    asked: list[int] = []
+
+    def slow(thread: int) -> int:
+        nonlocal now_s
+        now_s += 0.25
+        asked.append(thread)
+        return thread
+
+    monkeypatch.setattr(activity, "_running", lambda _: range(40))
+    monkeypatch.setattr(
+        activity, "_mapped", lambda _, address: "a" if address == 7 else "libmpi.so"
+    )
+    monkeypatch.setattr(tracing, "program_counter", slow)
+    computing = Computing(0.5, clock=lambda: now_s)
+    answers = []
+    for _ in range(400):
+        before_s = now_s
+        answers.append(computing([os.getpid()]))
+        assert now_s - before_s <= 0.75
+    assert True in answers and False in answers
+    assert set(asked) == set(range(40))
 
 
 def spent(pid: int, least_s: float) -> None:

@@ -9,9 +9,11 @@ process that spends most of its time in the kernel, as ``sched_yield`` does, is 
 from __future__ import annotations
 
 import os
+import random
 import re
 import threading
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from tuner import tracing
 from tuner.stall import Activity
@@ -24,8 +26,10 @@ _WAITS = re.compile(
 #: Code that belongs to whatever called it: says nothing by itself.
 _NEUTRAL = re.compile(r"(libc|libpthread|librt)[.-][\w.-]*|ld-(linux|musl)[\w.-]*|\[v\w+\]")
 
-#: A thread is asked so often, a moment apart, before it counts as not computing, times.
+#: A thread is asked so often, a moment apart, before it counts as not computing, times …
 LOOKS = 3
+#: … and all of them for so long: nothing else is noticed meanwhile, s.
+MOST_S = 0.5
 
 
 def activities(ranks: Mapping[int, int | None], proc: str = "/proc") -> list[Activity]:
@@ -60,9 +64,16 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Computing:
-    """Tells who computes among processes that use a CPU."""
+    """Tells who computes among processes that use a CPU.
 
-    def __init__(self) -> None:
+    Args:
+        most_s: A look takes no longer; what it has not come to may be seen by the next.
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(self, most_s: float = MOST_S, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most_s = most_s
+        self._clock = clock
         self._kernel: dict[int, tuple[int, int]] = {}
 
     def __call__(self, pids: Collection[int]) -> bool:
@@ -76,8 +87,15 @@ class Computing:
 
     def _any(self, pids: Collection[int]) -> bool:
         # Of each, also those behind one that computes: their times are compared with the next.
-        in_kernel = {pid: self._mostly_in_kernel(pid) for pid in sorted(pids)}
-        return any(_computes(pid, waits) for pid, waits in in_kernel.items())
+        waits = {pid: self._mostly_in_kernel(pid) for pid in sorted(pids)}
+        deadline_s = self._clock() + self._most_s
+        for _ in range(LOOKS):
+            for pid, thread in _shuffled(waits):
+                if self._clock() > deadline_s:
+                    return False
+                if _computes(pid, thread, waits[pid]):
+                    return True
+        return False
 
     def _mostly_in_kernel(self, pid: int) -> bool:
         fields = _stat(f"/proc/{pid}")
@@ -89,17 +107,20 @@ class Computing:
         return now[1] - before[1] > now[0] - before[0]
 
 
-def _computes(pid: int, waits_in_kernel: bool) -> bool:
-    """True where one of some looks finds a thread in code of its own."""
-    for _ in range(LOOKS):
-        for thread in _running(pid):
-            try:
-                address = tracing.program_counter(thread)
-            except OSError:  # not allowed, or not known on this kind of machine
-                return not waits_in_kernel
-            if address is not None and is_own(_mapped(pid, address)):
-                return True
-    return False
+def _shuffled(pids: Iterable[int]) -> list[tuple[int, int]]:
+    """Their running threads, each with its process: where time is short, others come next."""
+    found = [(pid, thread) for pid in pids for thread in _running(pid)]
+    random.shuffle(found)
+    return found
+
+
+def _computes(pid: int, thread: int, waits_in_kernel: bool) -> bool:
+    """True where the thread is in code of its own, or that cannot be seen and may well be."""
+    try:
+        address = tracing.program_counter(thread)
+    except OSError:  # not allowed, or not known on this kind of machine
+        return not waits_in_kernel
+    return address is not None and is_own(_mapped(pid, address))
 
 
 def is_own(path: str) -> bool:

@@ -19,7 +19,7 @@ _WALL = 0x40000000  # linux/wait.h: threads too
 _COUNTER = {"x86_64": 16, "aarch64": 32}
 
 #: So long a thread has to stop, s: it needs a CPU for it, and others may have them all.
-STOP_S = 1.0
+STOP_S = 0.25
 
 
 class _Span(ctypes.Structure):

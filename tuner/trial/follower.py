@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tuner import process, stacks
-from tuner.activity import Computing, activities
+from tuner.activity import MOST_S, Computing, activities
 from tuner.model import Failed, FailureKind, Launch, Progress, Stopped, StudySpec
 from tuner.objectives import Objective
 from tuner.observe import Watcher
@@ -63,8 +63,8 @@ class Follower:
             # On one host, a rank that is not seen has ended: the others may wait for it.
             known = not may_be_elsewhere(self.spec.launcher.extra_args, self.launch.env)
             ranks = 0 if known else self.spec.layout.ranks
-            self._vigil = Vigil(limit_s, ranks, Computing())
             self._vigil_s = min(VIGIL_S, limit_s / VIGILS)
+            self._vigil = Vigil(limit_s, ranks, Computing(min(MOST_S, self._vigil_s)))
 
     def follow(self) -> tuple[process.Exit, Failed | Stopped | None]:
         """Wait for the end; the reason comes with it where we had to end the launch."""
