@@ -293,7 +293,7 @@ def test_a_signal_to_the_supervisor(tmp_path: Path, number: int) -> None:
     os.kill(running._link.pid, number)
     ended = running.wait(PATIENCE_S)
     assert ended is not None
-    assert (ended.code, ended.stopped) == (-15, True)
+    assert (ended.code, ended.stopped, ended.lost) == (-15, True, True)
     assert marked(running.marker) == []
 
 

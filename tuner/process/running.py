@@ -36,7 +36,7 @@ class Exit:
     ``code`` is its exit status, negative for a signal, ``None`` where it could not be had.
     ``stopped`` says that it was ended by us; ``killed`` counts what SIGKILL had to end.
     ``oom_kills`` counts its processes that the kernel ended for want of memory (``None``: nobody
-    counted them), and ``lost`` says that somebody else has killed its supervisor.
+    counted them), and ``lost`` says that somebody else's signal to its supervisor has ended it.
     """
 
     code: int | None
@@ -200,7 +200,8 @@ class RunningTrial:
                 answer["stopped"],
                 answer["killed"],
                 answer.get("oom_kills"),
-                answer.get("lost", False),
+                # ended, and nobody here wanted its end
+                lost=answer["stopped"] and not self._link.ordered,
             )
         _live.discard(self)
         self._link.close()
@@ -224,5 +225,4 @@ class RunningTrial:
             "stopped": True,
             "killed": killed,
             "left": left,
-            "lost": not self._link.ordered,  # nobody here wanted its end
         }
