@@ -37,8 +37,9 @@ MEDIAN_S, WORST_S = 5.0, 15.0
 #: Memory and open files of the process that tunes may grow by so much in a soak.
 GROWTH, MORE_FILES = 1.15, 4
 
-#: Before it has seen each kind of fault once or twice the process still grows.
-WARM = 30
+#: Up to here the process still grows: SQLAlchemy keeps what it compiled for some 200 databases,
+#: and each study has one of its own.
+WARM = 400
 
 
 def drawn(seed: int, index: int) -> Fault:
