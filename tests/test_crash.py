@@ -159,6 +159,41 @@ def test_failures_have_kinds(text: str, kind: FailureKind) -> None:
     assert explain(1, "epoch 1\n" + text + ABNORMAL)[0] is kind
 
 
+NO_SPACE = "No space left on device (28)"
+SHM = "the shared memory (/dev/shm) is full"
+BUS_ERROR = "ERROR: Unexpected bus error encountered in worker. This might be caused by "
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        (raised(f"RuntimeError: unable to write to file </torch_4711_1>: {NO_SPACE}"), SHM),
+        (raised(f"RuntimeError: unable to open file </torch_1> in read-write: {NO_SPACE}"), SHM),
+        (raised(f"RuntimeError: unable to open shared memory object </a>: {NO_SPACE}"), SHM),
+        (raised("OSError: '/dev/shm/joblib/1.pkl': No space left on device"), SHM),
+        (
+            raised(
+                "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Bus error. It is"
+                " possible that dataloader's workers are out of shared memory."
+            ),
+            SHM,
+        ),
+        (BUS_ERROR + "insufficient shared memory (shm).\n" + 9 * "step\n", SHM),
+        (
+            raised(
+                "RuntimeError: unable to mmap 64 bytes from file </torch_4711_1>:"
+                " Cannot allocate memory (12)"
+            ),
+            ": out of memory: ",
+        ),
+    ],
+)
+def test_what_pytorch_says_of_shared_memory_is_no_full_disk(text: str, meaning: str) -> None:
+    for whole in (text, "epoch 1\n" + text + ABNORMAL):
+        kind, reason = explain(1, whole)
+        assert kind is MEMORY and meaning in reason
+
+
 @pytest.mark.parametrize(
     "text",
     [

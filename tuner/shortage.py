@@ -30,7 +30,9 @@ def _words(*rows: tuple[tuple[FailureKind, str], str]) -> Words:
 
 #: In an exception's own line.
 _EXCEPTION = _words(
-    (_SHARED, r"No space left on device.*/dev/shm|insufficient shared memory"),
+    (_SHARED, r"No space left on device.*/dev/shm|/dev/shm.*No space left on device"),
+    (_SHARED, r"(</?torch_|shared memory object ).*No space left on device"),  # PyTorch's tensors
+    (_SHARED, r"insufficient shared memory|dataloader's workers are out of shared memory"),
     (_MEMORY, r"^(\w+\.)*(\w*MemoryError|OutOfMemory\w*)\b"),
     (_MEMORY, r"\b[Oo]ut of memory\b|OUT_OF_MEMORY|Cannot allocate memory|\bbad_alloc\b"),
     (_MEMORY, r"Unable to allocate .* for an array"),
@@ -52,6 +54,7 @@ _FORMS = _words(
     (_MEMORY, r"^(slurmstepd|srun): error: .*(oom[-_ ]kill|out[- ]of[- ]memory)"),
     (_MEMORY, r"^forrtl: severe \(41\)|^Operating system error: Cannot allocate memory"),
     (_SHARED, r"^[\w./-]+: .*/dev/shm.*No space left on device$"),
+    (_SHARED, r"^ERROR: Unexpected bus error encountered in worker\..* insufficient shared memory"),
     (_DISK, r"^[\w./-]+: .*(No space left on device|Disk quota exceeded)$"),
     (_HOST, r"^ssh: (connect to host|Could not resolve hostname) "),
     (_HOST, r"^Host key verification failed|^Connection to \S+ closed by remote host"),
