@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import mmap
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tuner.supervisor import litter
+from tuner.supervisor import litter, now
 
 
 def test_all_that_is_ours_goes(tmp_path: Path) -> None:
@@ -68,3 +71,52 @@ def test_a_mount_below_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_gone_is_no_error(tmp_path: Path) -> None:
     litter.remove_folder(str(tmp_path / "none"))
     assert not litter.make_folder(str(tmp_path / "none" / "below"))
+
+
+@pytest.fixture
+def segment() -> Iterator[Path]:
+    """A new file of ours in the shared memory, called as MPICH's are."""
+    path = Path(f"/dev/shm/mpich_shm_litter_{os.getpid()}")
+    path.write_bytes(bytes(mmap.PAGESIZE))
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def _abandoned(segment: Path) -> bool:
+    """Whether it would be removed (or was, by a trial on this host that ends just now)."""
+    name = os.fsencode(segment)
+    found = {path for path, _ in litter.abandoned(now() - 100)}
+    return name in found or not segment.exists()
+
+
+@pytest.fixture
+def in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that shares /dev/shm, but not the process table: whoever maps a file is not seen."""
+    monkeypatch.setattr(litter, "processes", list)
+    monkeypatch.setattr(litter, "_FIRST_NAMESPACE", 0)
+
+
+@pytest.mark.usefixtures("in_a_container")
+@pytest.mark.parametrize(("mode", "access"), [("r+b", mmap.ACCESS_WRITE), ("rb", mmap.ACCESS_READ)])
+def test_another_containers_segment_is_left(segment: Path, mode: str, access: int) -> None:
+    with segment.open(mode) as file, mmap.mmap(file.fileno(), 0, access=access):
+        assert not _abandoned(segment)
+    assert _abandoned(segment)
+
+
+@pytest.mark.usefixtures("in_a_container")
+def test_a_segment_is_left_where_the_kernel_cannot_say(
+    segment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    assert not _abandoned(segment)
+
+
+def test_the_host_itself_sees_all_users(segment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Path("/proc/self/ns/pid").stat().st_ino
+    monkeypatch.setattr(litter, "_FIRST_NAMESPACE", here)
+    monkeypatch.setattr(litter, "_is_free", lambda _: False)
+    assert _abandoned(segment)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import stat
 import time
 from collections.abc import Iterable
@@ -12,6 +13,9 @@ from tuner.supervisor.table import Process, descendants, processes, read
 
 #: What Open MPI 5 and 4 and MPICH call their files; those of other programs may be for others.
 _SEGMENTS = (b"/dev/shm/sm_segment.", b"/dev/shm/vader_segment.", b"/dev/shm/mpich_shm_")
+
+#: What the kernel calls the process namespace of the host itself (PROC_PID_INIT_INO).
+_FIRST_NAMESPACE = 4026531836
 
 Segments = set[tuple[bytes, int]]
 
@@ -43,7 +47,9 @@ def abandoned(since: int) -> Segments:
     """Those of ours that were made since then (clock ticks since boot) and that nobody uses.
 
     Where the ranks died before anybody could look, nothing else tells whose they were. A file
-    that is just being made is not mapped yet: so the processes are looked at twice.
+    that is just being made is not mapped yet: so the processes are looked at twice. In a
+    container there may be users that cannot be seen: the kernel is asked as well, and what it
+    does not call free stays.
     """
     found = _made_since(since)
     for look in range(2):
@@ -51,7 +57,39 @@ def abandoned(since: int) -> Segments:
             time.sleep(LOOK_AGAIN_S)
         if found:
             found -= segments_of(processes())
+        if found and not _sees_all():
+            found = {each for each in found if _is_free(each[0])}
     return found
+
+
+def _sees_all() -> bool:
+    """True where no process of this host is hidden from us in a container beside ours."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino == _FIRST_NAMESPACE  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def _is_free(path: bytes) -> bool:
+    """True where no process in any container has this file open or mapped.
+
+    A write lease is given for no other: fcntl(2), F_SETLEASE. It is given back at once.
+    """
+    import fcntl
+
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        # Who opens it just now has us sent a signal: SIGIO, unless told, which would end us.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    except OSError:  # in use, or a file system without leases
+        return False
+    finally:
+        os.close(fd)
+    return True
 
 
 def _made_since(since: int) -> Segments:
