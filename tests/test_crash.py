@@ -221,3 +221,39 @@ def test_a_kill_is_a_want_of_memory_where_the_kernel_counts_one() -> None:
     assert explain(1, TRACEBACK + ABNORMAL, oom_kills=1)[0] is CRASHED
     reason = explain(137, killed, oom_kills=1)[1]
     assert reason.startswith("exit code 137 (SIGKILL): ended by the kernel for want of memory: ")
+
+
+WORKER = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."
+POOL = "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        WORKER,
+        "RuntimeError: DataLoader worker (pid(s) 4711) exited unexpectedly",
+        POOL + " abruptly while the future was running or pending.",
+        "joblib.externals.loky.process_executor.TerminatedWorkerError: A worker process managed",
+    ],
+)
+def test_so_is_a_killed_worker_that_the_program_tells_of(line: str) -> None:
+    assert explain(1, raised(line) + ABNORMAL)[0] is CRASHED
+    kind, reason = explain(1, raised(line) + ABNORMAL, oom_kills=1)
+    assert kind is MEMORY
+    assert reason == f"exit code 1: ended by the kernel for want of memory: {line}"
+    assert explain(139, raised(line) + KILLED, oom_kills=1)[0] is CRASHED
+
+
+def test_a_kill_of_its_own_decides_whatever_is_printed() -> None:
+    for text in ("", "epoch 1\n", TRACEBACK + ABNORMAL):
+        assert explain(1, text, oom_kills=1)[0] is CRASHED
+        assert explain(1, text, oom_kills=0, certain=True)[0] is CRASHED
+        assert explain(1, text, oom_kills=1, certain=True)[0] is MEMORY
+    found = explain(1, raised("RuntimeError: can't start new thread"), oom_kills=1, certain=True)
+    assert found[0] is THREADS, "it tells more"
+
+
+@pytest.mark.parametrize(("code", "text"), [(139, ""), (-11, ""), (139, KILLED), (11, HYDRA)])
+def test_but_a_fault_is_a_crash(code: int, text: str) -> None:
+    """The count may be that of a group that others are in too."""
+    assert explain(code, "epoch 1\n" + text, oom_kills=1, certain=True)[0] is CRASHED

@@ -16,7 +16,7 @@ LINE_CHARACTERS = 500
 #: Of mpirun's notices (some explain at length) so much is a reason.
 NOTICE_CHARACTERS = 240
 
-_EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)(?::\s.*)?")
+_EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|ProcessPool)(?::\s.*)?")
 #: What Python says below an exception in whose place another one was raised.
 _HANDLED = ("During handling of the above", "The above exception was the direct cause")
 #: So many lines at the end may be its only ones (``python -S``, a program that prints the error).
@@ -42,6 +42,14 @@ _SHELL_CODES = (126, 127)
 #: SIGKILL, as an exit code and as the launchers say it.
 _KILLED_CODES = (-9, 137)
 _KILLED = re.compile(r"\bsignal:? 9\b|SIGKILL")
+#: The same of SIGSEGV.
+_FAULT_CODES = (-11, 139)
+_FAULT = re.compile(r"\bsignal:? 11\b|SIGSEGV")
+#: What Python's libraries raise where one of their worker processes was killed.
+_WORKER_LOST = re.compile(
+    r"DataLoader worker .*(killed by signal: Killed|exited unexpectedly)"
+    r"|\b(BrokenProcessPool|TerminatedWorkerError)\b"
+)
 
 #: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
 _SAYS_NOTHING = re.compile(
@@ -70,13 +78,16 @@ def tail(text: str, lines: int = TAIL_LINES) -> str:
     return "\n".join(text.rstrip().split("\n")[-lines:])
 
 
-def explain(code: int | None, text: str, *, oom_kills: int = 0) -> tuple[FailureKind, str]:
+def explain(
+    code: int | None, text: str, *, oom_kills: int = 0, certain: bool = False
+) -> tuple[FailureKind, str]:
     """What kind of failure an exit code other than 0 is, and the most telling line.
 
     Args:
         code: The exit code, negative for a signal, None where it is not known.
         text: The (end of the) output, as `clean` left it.
         oom_kills: How many processes the kernel ended meanwhile for want of memory.
+        certain: They were the launch's own: the host's others were not counted.
     """
     own, launcher = _split(text.split("\n"))
     own = [line for line in own if line.strip()]
@@ -87,9 +98,10 @@ def explain(code: int | None, text: str, *, oom_kills: int = 0) -> tuple[Failure
     if found is not None:
         kind, meaning, said = found
         return kind, f"{ended(code)}: {meaning}: {said.strip()}"
-    line = _most_telling(own, launcher, [line for _, line in exceptions])
+    raised = [line for _, line in exceptions]
+    line = _most_telling(own, launcher, raised)
     reason = f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
-    if oom_kills and (code in _KILLED_CODES or any(map(_KILLED.search, launcher))):
+    if oom_kills and _was_killed(code, launcher, raised, certain=certain):
         said = line or "it printed nothing"
         reason = f"{ended(code)}: ended by the kernel for want of memory: {said}"
         return FailureKind.OUT_OF_MEMORY, reason
@@ -97,6 +109,16 @@ def explain(code: int | None, text: str, *, oom_kills: int = 0) -> tuple[Failure
     if shell or any(words in said for said in (*launcher, *own) for words in _NOT_LAUNCHED):
         return FailureKind.LAUNCHER, reason
     return FailureKind.CRASHED, reason
+
+
+def _was_killed(
+    code: int | None, launcher: Sequence[str], raised: Sequence[str], *, certain: bool
+) -> bool:
+    """Whether a kill that the kernel counted is what ended this launch."""
+    if code in _FAULT_CODES:
+        return False
+    told = any(map(_KILLED.search, launcher)) or any(map(_WORKER_LOST.search, raised))
+    return code in _KILLED_CODES or told or (certain and not any(map(_FAULT.search, launcher)))
 
 
 def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:

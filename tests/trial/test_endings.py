@@ -71,6 +71,21 @@ def test_so_is_one_that_the_host_counted_meanwhile(
     assert failed(before.of(exit_of(137), None, ())).kind is FailureKind.OUT_OF_MEMORY
 
 
+def test_its_own_cgroup_is_believed_whatever_the_program_prints(
+    ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host's count may be of others' processes."""
+    (ending.launch.folder / OUTPUT).write_text("ValueError: the pipe is closed\n")
+    assert failed(ending.of(exit_of(1, oom_kills=1), None, ())).kind is FailureKind.OUT_OF_MEMORY
+    assert failed(ending.of(exit_of(139, oom_kills=1), None, ())).kind is FailureKind.CRASHED
+    vmstat = tmp_path / "vmstat"
+    monkeypatch.setattr(endings, "VMSTAT", vmstat)
+    vmstat.write_text("oom_kill 4\n")
+    before = Ending(ending.launch, SPEC, ending.objective, None)
+    vmstat.write_text("oom_kill 5\n")
+    assert failed(before.of(exit_of(1), None, ())).kind is FailureKind.CRASHED
+
+
 def test_what_the_host_counts_is_not_asked_where_its_own_cgroup_counts(
     ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

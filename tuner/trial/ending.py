@@ -75,7 +75,12 @@ class Ending:
             kills = exit_.oom_kills
             if kills is None:  # the whole host's, which others may have caused
                 kills = oom_kills() - self.oom_kills_before
-            kind, reason = crash.explain(exit_.code, output_of(self.launch), oom_kills=kills)
+            kind, reason = crash.explain(
+                exit_.code,
+                output_of(self.launch),
+                oom_kills=kills,
+                certain=exit_.oom_kills is not None,
+            )
             return Failed(kind, f"{reason}; {wrong}" if wrong else reason)
         if wrong:
             return Failed(FailureKind.WRONG_WORLD, wrong)
