@@ -257,3 +257,28 @@ def test_a_kill_of_its_own_decides_whatever_is_printed() -> None:
 def test_but_a_fault_is_a_crash(code: int, text: str) -> None:
     """The count may be that of a group that others are in too."""
     assert explain(code, "epoch 1\n" + text, oom_kills=1, certain=True)[0] is CRASHED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "usage: t.py [-h]\nt.py: error: unrecognized arguments: -c 1\n",
+        "could not find an executable for ffmpeg\n" + TRACEBACK,
+        "t.py: unrecognized option '--colour'\n" + ABNORMAL,
+    ],
+)
+def test_only_the_launcher_tells_that_it_could_not_launch(text: str) -> None:
+    assert explain(2, text)[0] is CRASHED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{RULE}\nAn unrecognized option was included on the mpirun command line:\n{RULE}\n",
+        f"epoch 1\n{RULE}\nThere are not enough slots available in the system\n{RULE}\n",
+        "[proxy:0@h1] HYDU_create_process (lib/launch.c:73): execvp error on file x (No such\n",
+        "[mpiexec@h1] match_arg (lib/utils/args.c:166): unrecognized argument foo\n",
+    ],
+)
+def test_what_launchers_say_of_that(text: str) -> None:
+    assert explain(1, text)[0] is FailureKind.LAUNCHER

@@ -25,7 +25,7 @@ _RULE = re.compile(r"-{74}")  # Open MPI's, around each of its notices
 #: Terminal escapes and other control characters: a tail is shown on the user's terminal.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-#: What mpirun and the wrapper say when no rank could be started at all.
+#: What mpirun says when no rank could be started at all.
 _NOT_LAUNCHED = (
     "unable to launch",
     "not enough slots",
@@ -106,7 +106,7 @@ def explain(
         reason = f"{ended(code)}: ended by the kernel for want of memory: {said}"
         return FailureKind.OUT_OF_MEMORY, reason
     shell = code in _SHELL_CODES and not exceptions
-    if shell or any(words in said for said in (*launcher, *own) for words in _NOT_LAUNCHED):
+    if shell or any(words in said for said in launcher for words in _NOT_LAUNCHED):
         return FailureKind.LAUNCHER, reason
     return FailureKind.CRASHED, reason
 
