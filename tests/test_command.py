@@ -78,6 +78,13 @@ VALUES = {"out": "o", "n": "2"}
         (("p", "-a", "{gone}", "-b", "{lost}"), ("p",)),
         (("p", "{n}-{gone}"), ("p",)),
         (("p", "{{x}}"), ("p", "{x}")),
+        (("p", "--text=two {gone}", "x"), ("p", "x")),
+        (("bash", "run.sh", "-c", "{gone}"), ("bash", "run.sh")),
+        (("bash", "-x", "run.sh", "-c", "{gone}"), ("bash", "-x", "run.sh")),
+        (("bash", "-c", './p "$@"', "p", "-j", "{gone}"), ("bash", "-c", './p "$@"', "p")),
+        (("p", "-c", "{gone}"), ("p",)),
+        (("-c", "{gone}"), ()),
+        (("bash", "-c", "exec ./p {n} {out}"), ("bash", "-c", "exec ./p 2 o")),
     ],
 )
 def test_substitute_leaves_out_what_is_not_set(
@@ -104,6 +111,35 @@ def test_a_positional_placeholder_needs_a_default(template: tuple[str, ...]) -> 
         command.substitute(template, VALUES)
     assert "--default " in caught.value.hint
     assert "=VALUE" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        ("bash", "-c", "exec ./p {out} {gone}"),
+        ("bash", "-c", "JOBS={gone} exec ./p"),
+        ("/bin/sh", "-c", "{gone}"),
+        ("p", "bash", "-euxc", "./p{gone}"),
+        ("bash", "-eu", "-o", "pipefail", "-c", "./p{gone}"),
+        ("bash", "-c", "exec\t./p\n--jobs={gone}"),
+        ("p", "--flags", "-a -j{gone}"),
+    ],
+)
+def test_a_placeholder_in_a_script_needs_a_default(template: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as caught:
+        command.substitute(template, VALUES)
+    assert "{gone}" in caught.value.message
+    assert "--default gone=VALUE" in caught.value.hint
+    filled = command.substitute(template, {**VALUES, "gone": "1"})
+    assert len(filled) == len(template)
+
+
+def test_a_script_is_told_in_short_with_every_default_it_needs() -> None:
+    with pytest.raises(UsageError) as caught:
+        command.substitute(("sh", "-c", "p {gone} {lost} {gone}" + " x" * 100), VALUES)
+    assert "'p {gone}" in caught.value.message
+    assert len(caught.value.message) < 160
+    assert "--default gone=VALUE --default lost=VALUE" in caught.value.hint
 
 
 @pytest.mark.parametrize(

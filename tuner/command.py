@@ -10,9 +10,9 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from tuner.errors import UsageError, suggestion
+from tuner.errors import UsageError, shown, suggestion
 
 OUT = "out"
 RESERVED = (OUT, "python", "workloads")
@@ -20,6 +20,10 @@ RESERVED = (OUT, "python", "workloads")
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPTION = re.compile(r"--?[A-Za-z][^=]*")
+_OPTION_WITH_VALUE = re.compile(r"--?[A-Za-z][\w.-]*=")
+_SHELL = re.compile(r"(ba|da|z|k|mk|a|fi|c|tc)?sh")
+_SCRIPT_FOLLOWS = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
+_TAKES_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 
 
 def workloads_dir() -> Path:
@@ -97,22 +101,56 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
     the placeholder, the option right before it (``-j``, ``--workers``) goes as well.
 
     Raises:
-        UsageError: A placeholder without a value stands by itself, with no option before.
+        UsageError: A placeholder without a value stands by itself, with no option before, or
+            in a script.
     """
     result: list[str] = []
     for index, token in enumerate(template):
         missing = [name for name in names_in(token) if name not in values]
         if not missing:
             result.append(fill(token, values))
+        elif _is_script(template, index):
+            raise UsageError(
+                f"The command has {{{missing[0]}}} in {shown(token)}, which cannot be left out "
+                "for the baseline.",
+                f"Say what it is by default: {_defaults(missing)}.",
+            )
         elif token == f"{{{missing[0]}}}":
             if not option_before(template, index):
                 raise UsageError(
                     f"The command has {token} without an option before it, so it cannot be "
                     "left out for the baseline.",
-                    f"Say what it is by default: --default {missing[0]}=VALUE.",
+                    f"Say what it is by default: {_defaults(missing)}.",
                 )
             result.pop()
     return tuple(result)
+
+
+def _defaults(names: Iterable[str]) -> str:
+    return " ".join(f"--default {name}=VALUE" for name in dict.fromkeys(names))
+
+
+def _is_script(template: Sequence[str], index: int) -> bool:
+    """True for a token of several words, and for what a shell is given with ``-c``.
+
+    An option with its value (``--name=two words``) is one thing, whatever is in it.
+    """
+    token = template[index]
+    if len(token.split()) > 1:
+        return not _OPTION_WITH_VALUE.match(token)
+    before = template[:index]
+    return bool(before and _SCRIPT_FOLLOWS.fullmatch(before[-1]) and _ends_in_a_shell(before))
+
+
+def _ends_in_a_shell(words: Sequence[str]) -> bool:
+    """True where the last words are a shell and its own options: ``bash -o pipefail -c``."""
+    for index in reversed(range(len(words))):
+        if _SHELL.fullmatch(PurePath(words[index]).name):
+            return True
+        is_value = index > 0 and _TAKES_VALUE.fullmatch(words[index - 1])
+        if not is_value and not words[index].startswith(("-", "+")):
+            return False
+    return False
 
 
 def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
