@@ -282,3 +282,25 @@ def test_only_the_launcher_tells_that_it_could_not_launch(text: str) -> None:
 )
 def test_what_launchers_say_of_that(text: str) -> None:
     assert explain(1, text)[0] is FailureKind.LAUNCHER
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "[1,0]<stderr>:",  # Open MPI 4
+        "[prterun-host-1@1,0]<stderr>: ",  # Open MPI 5
+        "[prterun-host-1@1,0][host:32396]<stderr>: ",  # … --output tag-detailed
+        "[0] ",  # Hydra -prepend-rank
+    ],
+)
+def test_the_tags_of_ranks_are_not_their_words(tag: str) -> None:
+    tagged = "".join(tag + line + "\n" for line in raised("MemoryError").splitlines())
+    kind, reason = explain(1, tagged + ABNORMAL)
+    assert (kind, reason) == (MEMORY, "exit code 1: out of memory: MemoryError")
+    assert explain(1, tag + "no data\n" + ABNORMAL)[1] == "exit code 1: no data"
+
+
+def test_what_looks_like_a_tag_stays() -> None:
+    for line in ("[host:4711] *** Process received signal ***", "[info] no data", "[]<stderr>"):
+        assert explain(1, line)[1] == f"exit code 1: {line}"
+    assert explain(1, "[mpiexec@h1] cb (cb.c:280): assert (!closed) failed")[0] is HOST

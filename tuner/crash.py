@@ -21,6 +21,8 @@ _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Process
 _HANDLED = ("During handling of the above", "The above exception was the direct cause")
 #: So many lines at the end may be its only ones (``python -S``, a program that prints the error).
 LAST_LINES = 3
+#: What mpirun puts before the lines of each rank where it is asked to (``--tag-output``).
+_TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )")
 _RULE = re.compile(r"-{74}")  # Open MPI's, around each of its notices
 #: Terminal escapes and other control characters: a tail is shown on the user's terminal.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -89,7 +91,7 @@ def explain(
         oom_kills: How many processes the kernel ended meanwhile for want of memory.
         certain: They were the launch's own: the host's others were not counted.
     """
-    own, launcher = _split(text.split("\n"))
+    own, launcher = _split(_TAG.sub("", line, count=1) for line in text.split("\n"))
     own = [line for line in own if line.strip()]
     exceptions = _exceptions(own)
     found = shortage.in_exceptions(exceptions) or shortage.in_lines(own, launcher)
