@@ -127,7 +127,8 @@ SHORTAGES = (
     _inside("a rank cannot start threads", "runs out of threads", Kind.THREADS),
     _inside("a BLAS cannot start its threads", "has no BLAS threads", Kind.THREADS),
     _inside("a rank writes too large a file", "writes too large a file", Kind.CRASHED),
-    _inside("a rank finds a disk full", "has no space", Kind.DISK_FULL, ends="disk"),
+    _inside("a rank finds the shared memory full", "has no shared memory", Kind.OUT_OF_MEMORY),
+    _inside("a rank finds a disk full that is not", "has no space", Kind.CRASHED),
     _inside("a rank is over its quota", "is over quota", Kind.DISK_FULL, ends="disk"),
     Fault(
         "a rank fills the disk of the outputs",

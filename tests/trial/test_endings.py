@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -107,3 +111,85 @@ def test_a_hang_after_a_worker_was_killed_for_memory_is_that(ending: Ending) -> 
 
 def test_a_finished_launch_stays_finished_whatever_the_host_counts(ending: Ending) -> None:
     assert ending.of(exit_of(0, oom_kills=1), None, ()) == Finished(1.5, 5)
+
+
+NO_SPACE = "OSError: [Errno 28] No space left on device"
+ROOM = {"f_blocks": 1 << 20, "f_bavail": 1 << 19, "f_files": 9999, "f_favail": 9999, "f_flag": 0}
+Disks = Callable[..., None]
+
+
+@pytest.fixture
+def disks(monkeypatch: pytest.MonkeyPatch) -> Disks:
+    """Sets what the disks have: of all, and of one of them."""
+
+    def have(at: Path | None = None, **other: int) -> None:
+        def statvfs(path: Path) -> SimpleNamespace:
+            path.stat()
+            of = other if at is None or path == at else {}
+            return SimpleNamespace(**{"f_frsize": 4096, **ROOM, **of})
+
+        monkeypatch.setattr(os, "statvfs", statvfs)
+
+    return have
+
+
+def said(ending: Ending, text: str) -> Failed:
+    (ending.launch.folder / OUTPUT).write_text(text + "\n")
+    return failed(ending.of(exit_of(1), None, ()))
+
+
+@pytest.mark.parametrize("what", [{"f_bavail": 100}, {"f_favail": 0}])
+def test_a_full_disk_is_believed_where_one_is(
+    ending: Ending, disks: Disks, what: dict[str, int]
+) -> None:
+    disks(**what)
+    found = said(ending, NO_SPACE)
+    assert found == Failed(FailureKind.DISK_FULL, f"exit code 1: the disk is full: {NO_SPACE}")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        {},
+        {"f_files": 0, "f_favail": 0},  # Btrfs counts none
+        {"f_blocks": 0, "f_bavail": 0},  # it does not say
+        {"f_bavail": 0, "f_flag": os.ST_RDONLY},  # an image, which is always full
+    ],
+)
+def test_where_all_have_room_it_is_a_failure_of_the_setting(
+    ending: Ending, disks: Disks, what: dict[str, int]
+) -> None:
+    disks(**what)
+    found = said(ending, NO_SPACE)
+    assert found.kind is FailureKind.CRASHED
+    assert NO_SPACE in found.reason and "have room" in found.reason
+
+
+def test_each_of_its_disks_is_asked(ending: Ending, disks: Disks, tmp_path: Path) -> None:
+    outputs, temporary, data = tmp_path / "out", tmp_path / "tmp", tmp_path / "data"
+    for folder in (outputs, temporary, data):
+        folder.mkdir()
+    launch = replace(ending.launch, out_dir=outputs, env={"TMPDIR": str(temporary)})
+    ending = replace(ending, launch=launch)
+    for place in (outputs, temporary, data, Path("/tmp")):
+        disks(place, f_bavail=0)
+        text = f"{NO_SPACE}: '{data}/run/snapshot'"
+        assert said(ending, text).kind is FailureKind.DISK_FULL, place
+    disks(Path("/"), f_bavail=0)
+    assert said(ending, NO_SPACE).kind is FailureKind.CRASHED
+
+
+def test_a_quota_is_believed(ending: Ending, disks: Disks) -> None:
+    disks()
+    found = said(ending, "OSError: [Errno 122] Disk quota exceeded: 'snapshot'")
+    assert found.kind is FailureKind.DISK_FULL
+
+
+def test_a_place_that_cannot_be_asked_is_not_full(
+    ending: Ending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_: Path) -> None:
+        raise OSError
+
+    monkeypatch.setattr(os, "statvfs", gone)
+    assert said(ending, NO_SPACE).kind is FailureKind.CRASHED

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +27,13 @@ OUTPUT_BYTES = 1 << 16
 
 #: Where the kernel counts what it ended.
 VMSTAT = Path("/proc/vmstat")
+
+#: A disk with less is full, bytes.
+ROOM = 16 << 20
+#: Where temporary files go without a TMPDIR, or with one that is too long.
+_TEMPORARY = "/tmp"
+#: What an error says of the file.
+_NAMED = re.compile(r"'(/[^']+)'")
 
 #: The signals that end an mpirun from outside; it takes a fault (SIGSEGV) upon itself.
 _SENT = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
@@ -81,6 +90,8 @@ class Ending:
                 oom_kills=kills,
                 certain=exit_.oom_kills is not None,
             )
+            if kind is FailureKind.DISK_FULL and not _is_full(self.launch, reason):
+                kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"
             return Failed(kind, f"{reason}; {wrong}" if wrong else reason)
         if wrong:
             return Failed(FailureKind.WRONG_WORLD, wrong)
@@ -97,6 +108,31 @@ def _from_outside(exit_: process.Exit) -> Failed | None:
     # A rank's end gives mpirun an exit code; a signal of its own was sent to itself.
     name = signal.Signals(number).name
     return Failed(FailureKind.INTERRUPTED, f"mpirun was ended by {name} from outside")
+
+
+def _is_full(launch: Launch, reason: str) -> bool:
+    """Whether the disks are as full as the program says; of a quota only it can tell."""
+    return "quota exceeded" in reason or any(map(_has_no_room, _places(launch, reason)))
+
+
+def _places(launch: Launch, reason: str) -> Iterator[Path]:
+    """Where it writes, as far as that is known."""
+    yield from (launch.out_dir, launch.folder, launch.cwd, Path(_TEMPORARY))
+    named = [launch.env.get("TMPDIR", ""), *_NAMED.findall(reason)]
+    yield from map(Path, filter(os.path.isabs, named))
+
+
+def _has_no_room(path: Path) -> bool:
+    """False also where that cannot be told, and where nothing is ever written."""
+    try:
+        disk = os.statvfs(path)
+    except FileNotFoundError:
+        return path != path.parent and _has_no_room(path.parent)
+    except OSError:
+        return False
+    if not disk.f_blocks or disk.f_flag & os.ST_RDONLY:
+        return False
+    return disk.f_bavail * disk.f_frsize < ROOM or (disk.f_files > 0 and not disk.f_favail)
 
 
 def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:

@@ -268,7 +268,14 @@ def is_killed_for_memory(_: Rank) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def has_no_shared_memory(_: Rank) -> NoReturn:
+    """As PyTorch says it."""
+    name = f"/torch_{os.getpid()}_1"
+    raise RuntimeError(f"unable to write to file <{name}>: No space left on device (28)")
+
+
 def has_no_space(_: Rank) -> None:
+    """Though the disks have room."""
     with Path("/dev/full").open("wb", buffering=0) as file:
         file.write(b"x")
 
@@ -404,6 +411,7 @@ ACTS: dict[str, Callable[[Rank], Any]] = {
     "runs out of threads": runs_out_of_threads,
     "has no BLAS threads": has_no_blas_threads,
     "is killed for memory": is_killed_for_memory,
+    "has no shared memory": has_no_shared_memory,
     "has no space": has_no_space,
     "is over quota": is_over_quota,
     "fills the disk": fills_the_disk,
