@@ -11,7 +11,7 @@ from tests.study_surface import CRASH, ran
 from tests.study_surface import record as launch
 from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.model import Failed, FailureKind, LaunchRecord, Purpose, Setting
-from tuner.study.hopeless import all_over_the_limit, give_up, require_hope
+from tuner.study.hopeless import all_over_the_limit, give_up, require_hope, require_space
 
 LIMIT = Failed(FailureKind.LIMIT, "ran longer than 2 s")
 LOST = Failed(FailureKind.INTERRUPTED, "its supervisor was killed from outside")
@@ -62,3 +62,13 @@ def test_three_in_a_row_from_outside_are_too_many(tmp_path: Path) -> None:
     with pytest.raises(TunerError, match="3 launches in a row were ended from outside") as caught:
         require_hope(failing(tmp_path, LOST, LOST, LOST))
     assert "what was measured is kept" in caught.value.hint
+
+
+def test_a_full_disk_is_told_of_in_the_launchs_words(tmp_path: Path) -> None:
+    """Which of its disks that was is not known."""
+    full = Failed(FailureKind.DISK_FULL, "exit code 1: OSError: Disk quota exceeded: '/data/a'")
+    require_space(failing(tmp_path, CRASH)[0])
+    with pytest.raises(TunerError, match="the disk is full, or its quota") as caught:
+        require_space(failing(tmp_path, full)[0])
+    assert caught.value.message.endswith(f"launch 1 ended with {full.reason}")
+    assert str(tmp_path) not in caught.value.message

@@ -9,7 +9,6 @@ from typing import NoReturn
 from tuner import process, stacks, stats
 from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LaunchRecord
-from tuner.store.failures import disk_full
 
 #: So many launches in a row that were ended from outside end the study: it would go on so.
 LOST_IN_A_ROW = 3
@@ -81,7 +80,11 @@ def require_space(record: LaunchRecord) -> None:
     """
     ending = record.outcome.ending
     if isinstance(ending, Failed) and ending.kind is FailureKind.DISK_FULL:
-        raise disk_full(record.folder)
+        raise TunerError(
+            f"the disk is full, or its quota used up: launch {record.number} ended with"
+            f" {ending.reason}",
+            "Free some space, then run the same command again: what was measured is kept.",
+        )
 
 
 def _told_in(record: LaunchRecord) -> Path:
