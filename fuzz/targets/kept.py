@@ -87,6 +87,7 @@ _FORMS = (
     "postgresql://me:{}@db/x",
     "https://h/x?password={}&y=1",
     "--password {}",
+    "bash -lc 'cd x && job --token \"{}\" -v'",
     "--api-key={}",
     "WANDB_API_KEY={}",
     "AWS_SECRET_ACCESS_KEY='{}'",
@@ -123,7 +124,7 @@ def secrets(data: bytes) -> None:
     lines = text.split("\n")
     for form in _FORMS:
         line = form.replace("{}", SECRET)
-        if line in lines and form != "--password {}":
+        if line in lines:
             at = lines.index(line)
             assert SECRET not in hide_shapes("\n".join(lines[at : at + 1])), line
 

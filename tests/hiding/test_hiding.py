@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import stat
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from tuner.trial.ending import output_of
 
 #: Stands for the secret in the cases below.
 IT = "Zq7canary0Vw9x"
+QUOTED = shlex.quote(f"it's {IT}")
 
 
 @pytest.mark.parametrize(
@@ -94,6 +96,7 @@ def test_a_variable_that_ends_in_key_holds_a_secret() -> None:
         ((f"SENDGRID_KEY={IT}",), ("SENDGRID_KEY=***",)),
         (("-genv", "HF_TOKEN", IT), ("-genv", "HF_TOKEN", HIDDEN)),
         (("-u", f"me:{IT}"), ("-u", "me:***")),
+        ((f"--login=me:{IT}",), ("--login=me:***",)),
         (("--key", f"{IT}0123"), ("--key", HIDDEN)),
         (("--header", f"X-Api-Key: {IT}"), ("--header", "X-Api-Key: ***")),
         ((f"https://me:{IT}@host/x",), ("https://me:***@host/x",)),
@@ -127,6 +130,45 @@ def test_a_secret_among_words_is_hidden(argv: tuple[str, ...], kept: tuple[str, 
 )
 def test_other_words_stay_as_they_are(argv: tuple[str, ...]) -> None:
     assert Hider().words(argv) == argv
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (f"exec ./job {{out}} --password {IT} --token {IT}1", "--password *** --token ***"),
+        (f"job --password '{IT} x' --api-key \"{IT}\" -v", "--password '***' --api-key \"***\" -v"),
+        (f"job --password {QUOTED} -v", "--password '***' -v"),
+        (f"curl -u me:{IT} x; curl --user='me:{IT}' y", "-u me:*** x; curl --user='me:***' y"),
+        (f"(job --password {IT}); y", "(job --password ***); y"),
+        (f'"job --password {IT}", "y"', '"job --password ***", "y"'),
+        (f"job --password \\\n  {IT}\ny", "job --password \\\n  ***\ny"),
+        (f"job --out --password  {IT}, --token 4", "--password  ***, --token 4"),
+        (f"mpirun -genv HF_TOKEN {IT} job --key {IT}0123", "HF_TOKEN *** job --key ***"),
+    ],
+)
+def test_a_secret_in_a_line_of_a_shell_is_hidden(text: str, kept: str) -> None:
+    for shown in (hide_shapes(text), *Hider().words(("bash", "-lc", text))[2:]):
+        assert shown.endswith(kept)
+        assert IT not in shown
+        assert hide_shapes(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "exec job {out} 0.3 --token 4 --max-tokens 512 --password {knob} -u me:{knob}",
+        "x; PASSWORD={knob} job --api-key='{knob}' --key elapsed_time",
+        'job --password "$PGPASSWORD" --token $(cat t) --secret ${S} -u 1000:1000',
+        "job --password --verbose; job --password\nnext --credentials keys/me.json",
+    ],
+)
+def test_a_line_of_a_shell_without_a_secret_stays_as_it_is(line: str) -> None:
+    assert Hider().words(("bash", "-lc", line)) == ("bash", "-lc", line)
+
+
+def test_what_a_line_of_a_shell_holds_is_known_anywhere() -> None:
+    line = f"job --password {QUOTED} --token {IT}1, -u me:{IT}2"
+    assert Hider.of({}, ("sh", "-c", line)).secrets == {f"it's {IT}", f"{IT}1", f"{IT}2"}
 
 
 @pytest.mark.parametrize(
@@ -230,6 +272,12 @@ def test_a_long_text_takes_no_time_that_grows_with_its_square() -> None:
         "a=" * 9000,
         "token:" * 9000,
         "-" * 30000,
+        "--password " * 9000,
+        "--env " * 9000,
+        "--password" + " " * 30000,
+        "--token '\\" * 6000,
+        '--token "\\' * 6000,
+        "--token a'b\"c" * 6000,
     ):
         hide_shapes(text)  # the suite's own limit would end it
 

@@ -1,4 +1,4 @@
-"""Fifty secrets go into a study, as they do into jobs; none of them may be found afterwards."""
+"""Many secrets go into a study, as they do into jobs; none of them may be found afterwards."""
 
 from __future__ import annotations
 
@@ -47,12 +47,15 @@ ENV["GITHUB_TOKEN"] = f"ghp_{ENV['GITHUB_TOKEN']}0123456789abcd"
 ENV["SLACK_TOKEN"] = f"xoxb-1-{ENV['SLACK_TOKEN']}"
 
 A = [canary(number) for number in range(30, 45)]
+#: In the line of a shell.
+L = [canary(number) for number in range(50, 53)]
 #: What stands after ``--``, but for the last two.
 WORDS = (
     "--password", A[0], f"--api-key={A[1]}", "--token", f"-{A[2]}", f"--wandb.api_key={A[3]}",
     f"DB_PASSWORD={A[4]}", f"hf_{A[5]}", f"host=h password={A[6]} user=me", "--user", f"me:{A[7]}",
     "--header", f"Authorization: Bearer {A[8]}", "--secret", f"a b\n{A[9]}", "--key", A[10],
     f"sk-{A[11]}", "--client-secret", f"'{A[12]}\"",
+    "bash", "-lc", f"cd x; exec job {{out}} --password {L[0]} --token '{L[1]} x' -u me:{L[2]} -v",
 )  # fmt: skip
 MPIRUN = ("-x", f"HF_TOKEN={A[13]}", "-x", f"OTHER_SECRET={A[14]}")
 
@@ -61,7 +64,7 @@ URLS = (f"--data=https://me:{U[0]}@host/x", f"s3://b/k?X-Amz-Signature={U[1]}&a=
 STORAGE = f"postgresql://me:{U[2]}@127.0.0.1:1/x?sslpassword={U[3]}"
 ENV["DATABASE_URL"] = f"postgresql://me:{U[4]}@host/db"
 
-CANARIES = [canary(number) for number in range(50)]
+CANARIES = [canary(number) for number in range(53)]
 
 
 def tune(folder: Path, *args: str, **changes: str) -> subprocess.CompletedProcess[bytes]:
@@ -119,9 +122,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     return folder, b"\n".join(said)
 
 
-def test_there_are_fifty() -> None:
+def test_all_are_given() -> None:
     given = "\n".join([*ENV.values(), *WORDS, *MPIRUN, *URLS, STORAGE]).encode()
-    assert found_in(given) == list(range(50))
+    assert found_in(given) == list(range(53))
 
 
 def test_none_is_in_the_database_the_folders_or_the_lock(made: tuple[Path, bytes]) -> None:

@@ -6,9 +6,10 @@ this environment. Programs get the real values; what is stored, exported or said
 
 from tuner.secrets.environment import recorded_environment
 from tuner.secrets.files import make_folder
+from tuner.secrets.hidden import HIDDEN
 from tuner.secrets.hider import Hider, kept_record, kept_spec
 from tuner.secrets.names import is_secret, is_secret_variable
-from tuner.secrets.shapes import HIDDEN, hide_shapes
+from tuner.secrets.shapes import hide_shapes
 
 __all__ = [
     "HIDDEN",

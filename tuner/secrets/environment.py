@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tuner.secrets.hidden import HIDDEN
 from tuner.secrets.names import is_secret_variable
-from tuner.secrets.shapes import HIDDEN, hide_shapes
+from tuner.secrets.shapes import hide_shapes
 
 #: What bears on speed, by name (OpenMP 5.2 chapter 21; the manuals of the libraries).
 NAMES = frozenset(

@@ -10,8 +10,9 @@ from functools import cached_property
 from urllib.parse import quote, unquote
 
 from tuner.model import Failed, LaunchRecord, StudySpec
+from tuner.secrets.hidden import HIDDEN
 from tuner.secrets.names import is_secret_variable
-from tuner.secrets.shapes import HIDDEN, hide_shapes
+from tuner.secrets.shapes import hide_shapes
 from tuner.secrets.words import hide_words
 
 #: Shorter values stand in too many words that are no secrets, characters.

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
+from tuner.secrets.hidden import HIDDEN, Found
 from tuner.secrets.names import is_secret
-
-#: Stands where a secret was. A text that had it from the start is taken for one that hides one.
-HIDDEN = "***"
-
-#: Collects what was hidden.
-Found = Callable[[str], object]
+from tuner.secrets.options import PLACEHOLDER, hide_options
 
 #: ``scheme://user:password@host``: what stands before the password.
 _LOGIN = re.compile(r":/{1,3}[^\s:@/]{0,256}:")
@@ -32,6 +27,9 @@ _PAIR = re.compile(
     r"(?<![\w.-])((?:--?)?([A-Za-z_][\w.-]{0,63})[\"']?\s{0,3}(?:=|:(?!/))\s{0,3})"
     r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s\"'&,;)}\]]+)"
 )
+
+#: A knob's place, and no more, for a value.
+_PLACE = re.compile(rf"[\"']?{PLACEHOLDER.pattern}(?![^\s\"'&,;)}}\]])")
 
 #: Prefixes and forms that the services give their tokens, so that scanners find them.
 _TOKENS = re.compile(
@@ -67,6 +65,8 @@ def hide_shapes(text: str, found: Found = lambda _: None) -> str:
         bare = value.strip("\"'")
         if not _is_named(name, in_query=match.re is _QUERY) or bare in ("", HIDDEN):
             return match[0]
+        if _PLACE.match(match.string, match.start(3)):
+            return match[0]
         found(bare)
         quote = value[0] if value[0] in "\"'" else ""
         return f"{before}{quote}{HIDDEN}{quote}"
@@ -87,7 +87,7 @@ def hide_shapes(text: str, found: Found = lambda _: None) -> str:
         text = pattern.sub(hide, text)
     for pattern in (_QUERY, _PAIR):
         text = pattern.sub(by_name, text)
-    return text
+    return hide_options(text, found)
 
 
 def _is_named(name: str, *, in_query: bool) -> bool:
