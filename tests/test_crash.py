@@ -304,3 +304,15 @@ def test_what_looks_like_a_tag_stays() -> None:
     for line in ("[host:4711] *** Process received signal ***", "[info] no data", "[]<stderr>"):
         assert explain(1, line)[1] == f"exit code 1: {line}"
     assert explain(1, "[mpiexec@h1] cb (cb.c:280): assert (!closed) failed")[0] is HOST
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "kind"),
+    [
+        ("BlockingIOError: [Errno 11] Resource temporarily unavailable", "os.fork()", THREADS),
+        ("OSError: [Errno 28] No space left on device", "SharedMemory(create=True)", MEMORY),
+    ],
+)
+def test_the_marks_below_the_code_are_passed_over(line: str, code: str, kind: FailureKind) -> None:
+    """Python 3.11 and later draw them."""
+    assert explain(1, raised(line, f"self.x = {code}\n             ~~~~~^^^^"))[0] is kind

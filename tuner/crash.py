@@ -17,6 +17,8 @@ LINE_CHARACTERS = 500
 NOTICE_CHARACTERS = 240
 
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|ProcessPool)(?::\s.*)?")
+#: What Python draws below the code that raised it; a line of nothing else says nothing.
+_MARKS = "~^ "
 #: What Python says below an exception in whose place another one was raised.
 _HANDLED = ("During handling of the above", "The above exception was the direct cause")
 #: So many lines at the end may be its only ones (``python -S``, a program that prints the error).
@@ -92,7 +94,7 @@ def explain(
         certain: They were the launch's own: the host's others were not counted.
     """
     own, launcher = _split(_TAG.sub("", line, count=1) for line in text.split("\n"))
-    own = [line for line in own if line.strip()]
+    own = [line for line in own if line.strip().strip(_MARKS)]
     exceptions = _exceptions(own)
     found = shortage.in_exceptions(exceptions) or shortage.in_lines(own, launcher)
     if found is None and not exceptions:
