@@ -143,6 +143,7 @@ def test_other_words_stay_as_they_are(argv: tuple[str, ...]) -> None:
         (f'"job --password {IT}", "y"', '"job --password ***", "y"'),
         (f"job --password \\\n  {IT}\ny", "job --password \\\n  ***\ny"),
         (f"job --out --password  {IT}, --token 4", "--password  ***, --token 4"),
+        (f"job --password a\\ {IT}\\\n -v", "--password ***\\\n -v"),
         (f"mpirun -genv HF_TOKEN {IT} job --key {IT}0123", "HF_TOKEN *** job --key ***"),
     ],
 )
@@ -278,6 +279,10 @@ def test_a_long_text_takes_no_time_that_grows_with_its_square() -> None:
         "--token '\\" * 6000,
         '--token "\\' * 6000,
         "--token a'b\"c" * 6000,
+        "--lr=-" * 10000,
+        "--user=," * 9000,
+        "-u a\\ " * 9000,
+        "-u\\\n," * 9000,
     ):
         hide_shapes(text)  # the suite's own limit would end it
 

@@ -21,13 +21,14 @@ _LOGIN = frozenset({"-u", "-U", "--user", "--proxy-user", "--login"})
 #: In a text: an option, or one that sets a variable, and the way to its value.
 _BEFORE = re.compile(
     r"(?<![\w.-])(?:(--?g?env)\s+([A-Za-z_]\w{0,63})|(--?[A-Za-z][\w.-]{0,63}))"
-    r"(=|(?:[^\S\r\n]|\\\r?\n)+)"
+    r"(=(?=[\"']?[^\s:]{0,256}:)|(?:[^\S\r\n]|\\\r?\n)+)"
 )
 _SINGLE = r"'(?:[^'\\]|\\.)*'"
-#: A word as a shell reads it, also as ``shlex.quote`` writes one with a quote in it.
+#: A word as a shell reads it, also as ``shlex.quote`` writes one with a quote in it. Unquoted
+#: it holds no further option with a value, or reading them all would take the square of its time.
 _VALUE = re.compile(
     rf"(?!=|:(?!/))(?:(\"(?:[^\"\\]|\\.)*\"|{_SINGLE}(?:(?:\"'\"|\\'){_SINGLE})*)"
-    r"|(?:\\.|\"\w[^\s\"']*\"|'\w[^\s\"']*'|[^\s\"'`;&|<>()])+)",
+    r"|(?:\\(?!\s-|\r?\n).|\"\w[^\s\"']*\"|'\w[^\s\"']*'|[^\s\"'`;&|<>()\\])+)",
     re.DOTALL,
 )
 _QUOTE_IN_QUOTES = re.compile(r"'(?:\"'\"|\\')'")
@@ -64,8 +65,9 @@ def hide_options(text: str, found: Found) -> str:
     """The text with ``***`` for what options in it take, as ``sh -c`` is given them."""
     parts, done = [], 0
     for option in _BEFORE.finditer(text):
-        value = _VALUE.match(text, option.end())
-        if value is None or option.start() < done:
+        if option.start() < done or (option[4] == "=" and option[3] not in _LOGIN):
+            continue
+        if (value := _VALUE.match(text, option.end())) is None:
             continue
         if (hidden := _hidden(option, value, found)) is not None:
             parts += [text[done : value.start()], hidden]
