@@ -8,8 +8,8 @@ from tuner.secrets.hidden import HIDDEN, Found
 from tuner.secrets.names import is_secret
 from tuner.secrets.options import PLACEHOLDER, hide_options
 
-#: ``scheme://user:password@host``: what stands before the password.
-_LOGIN = re.compile(r":/{1,3}[^\s:@/]{0,256}:")
+#: ``scheme://user:password@host``: what stands before the password. Figures and a slash are a port.
+_LOGIN = re.compile(r":/{1,3}(?::|[^\s:@/]{1,256}:(?![0-9]{1,5}/))")
 _WORD = re.compile(r"\S+")
 #: ``https://token@host``, as git takes it.
 _USER_ONLY = re.compile(r"(https?://)([^\s:@/?#]{6,512})(?=@)", re.IGNORECASE)
