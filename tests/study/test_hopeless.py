@@ -14,7 +14,7 @@ from tuner.model import Failed, FailureKind, LaunchRecord, Purpose, Setting
 from tuner.study.hopeless import all_over_the_limit, give_up, require_hope, require_space
 
 LIMIT = Failed(FailureKind.LIMIT, "ran longer than 2 s")
-LOST = Failed(FailureKind.INTERRUPTED, "its supervisor was killed from outside")
+LOST = Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")
 STALLED = Failed(FailureKind.STALLED, "nothing happened for 9 s: rank 1 is idle")
 
 

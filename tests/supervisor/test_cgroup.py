@@ -53,10 +53,13 @@ def test_out_of_memory_is_counted_where_it_can_be(monkeypatch: pytest.MonkeyPatc
     files(monkeypatch, {**texts, control: "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"})
     assert cgroup.oom_counters(Cgroup("/x")) == [control]
     assert cgroup.oom_kills([control]) == 3
+    assert not cgroup.is_of(Cgroup("/x"), [control]), "others are counted with it"
+    assert not cgroup.is_of(Cgroup(""), ["/memory.events"])
     files(
         monkeypatch, {**texts, "/x/memory.events": "low 0\noom 2\noom_kill 2\noom_group_kill 0\n"}
     )
-    assert cgroup.oom_kills(cgroup.oom_counters(Cgroup("/x"))) == 2
+    assert cgroup.oom_kills(found := cgroup.oom_counters(Cgroup("/x"))) == 2
+    assert cgroup.is_of(Cgroup("/x"), found)
     files(monkeypatch, texts)
     assert cgroup.oom_kills(cgroup.oom_counters(Cgroup("/x"))) is None, "nobody counts"
 

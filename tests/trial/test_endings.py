@@ -80,8 +80,15 @@ def test_its_own_cgroup_is_believed_whatever_the_program_prints(
 ) -> None:
     """The host's count may be of others' processes."""
     (ending.launch.folder / OUTPUT).write_text("ValueError: the pipe is closed\n")
-    assert failed(ending.of(exit_of(1, oom_kills=1), None, ())).kind is FailureKind.OUT_OF_MEMORY
-    assert failed(ending.of(exit_of(139, oom_kills=1), None, ())).kind is FailureKind.CRASHED
+    assert (
+        failed(ending.of(exit_of(1, oom_kills=1, oom_kills_own=True), None, ())).kind
+        is FailureKind.OUT_OF_MEMORY
+    )
+    assert failed(ending.of(exit_of(1, oom_kills=1), None, ())).kind is FailureKind.CRASHED
+    assert (
+        failed(ending.of(exit_of(139, oom_kills=1, oom_kills_own=True), None, ())).kind
+        is FailureKind.CRASHED
+    )
     vmstat = tmp_path / "vmstat"
     monkeypatch.setattr(endings, "VMSTAT", vmstat)
     vmstat.write_text("oom_kill 4\n")

@@ -35,8 +35,9 @@ class Exit:
 
     ``code`` is its exit status, negative for a signal, ``None`` where it could not be had.
     ``stopped`` says that it was ended by us; ``killed`` counts what SIGKILL had to end.
-    ``oom_kills`` counts its processes that the kernel ended for want of memory (``None``: nobody
-    counted them), and ``lost`` says that somebody else's signal to its supervisor has ended it.
+    ``oom_kills`` counts the processes that the kernel ended for want of memory (``None``: nobody
+    counted them), with ``oom_kills_own`` only those of the command. ``lost`` says that somebody
+    else's signal to its supervisor has ended it.
     """
 
     code: int | None
@@ -44,6 +45,7 @@ class Exit:
     stopped: bool
     killed: int
     oom_kills: int | None = None
+    oom_kills_own: bool = False
     lost: bool = False
 
 
@@ -200,6 +202,7 @@ class RunningTrial:
                 answer["stopped"],
                 answer["killed"],
                 answer.get("oom_kills"),
+                answer.get("oom_kills_own", False),
                 # ended, and nobody here wanted its end
                 lost=answer["stopped"] and not self._link.ordered,
             )

@@ -124,6 +124,11 @@ def oom_counters(group: Cgroup) -> list[str]:
     return [file for file in files if read(file) is not None][:1]
 
 
+def is_of(group: Cgroup, files: list[str]) -> bool:
+    """Whether these counters are the group's own; else others are counted with it."""
+    return bool(group.path and files) and all(file.startswith(f"{group.path}/") for file in files)
+
+
 def oom_kills(files: list[str]) -> int | None:
     """What they count now; ``None`` where there are none."""
     if not files:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tuner.supervisor import command, litter
-from tuner.supervisor.cgroup import Cgroup, oom_counters, oom_kills
+from tuner.supervisor.cgroup import Cgroup, is_of, oom_counters, oom_kills
 from tuner.supervisor.cleanup import sweep
 from tuner.supervisor.table import look_up
 
@@ -83,6 +83,7 @@ class Supervisor:
             "killed": killed,
             "left": left,
             "oom_kills": self._oom_kills_since(),
+            "oom_kills_own": is_of(self.group, self.counters),
         }
 
     def _oom_kills_since(self) -> int | None:

@@ -88,7 +88,7 @@ class Ending:
                 exit_.code,
                 output_of(self.launch),
                 oom_kills=kills,
-                certain=exit_.oom_kills is not None,
+                certain=exit_.oom_kills_own,
             )
             if kind is FailureKind.DISK_FULL and not _is_full(self.launch, reason):
                 kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"
@@ -101,7 +101,7 @@ class Ending:
 def _from_outside(exit_: process.Exit) -> Failed | None:
     """Where somebody else has ended the launch: that says nothing of the setting."""
     if exit_.lost:
-        return Failed(FailureKind.INTERRUPTED, "its supervisor was killed from outside")
+        return Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")
     number = -(exit_.code or 0)
     if exit_.stopped or exit_.oom_kills or number not in _SENT:
         return None
