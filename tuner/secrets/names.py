@@ -12,7 +12,8 @@ _ANYWHERE = ("password", "passwd", "passphrase", "passcode", "secret", "apikey",
 #: At the end of a word: ``authtoken``, but neither ``tokens`` nor ``tokenizer``.
 _AT_ITS_END = ("token", "accesskey", "privatekey")
 _WHOLE = frozenset(
-    {"pass", "pwd", "auth", "authorization", "cookie", "jwt", "bearer", "psk", "webhook"}
+    {"pass", "pwd", "pw", "pat", "auth", "authorization", "cookie", "creds", "jwt", "bearer"}
+    | {"psk", "webhook"}
 )
 #: What a key is called that is none of a table or a list.
 _KEYS = frozenset(

@@ -17,6 +17,8 @@ _RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[\w+=~-]{16,}")
 _SETS_VARIABLE = frozenset({"-env", "-genv", "--env", "--genv"})
 #: curl's and others' ``NAME:PASSWORD``.
 _LOGIN = frozenset({"-u", "-U", "--user", "--proxy-user", "--login"})
+#: Such an option takes a secret, or the file that it is in.
+_MAY_BE_FILE = re.compile(r"credential|creds", re.IGNORECASE)
 
 #: In a text: an option, or one that sets a variable, and the way to its value.
 _BEFORE = re.compile(
@@ -56,9 +58,9 @@ def may_be_secret(name: str, value: str) -> bool:
     """False for a knob's place, and for what such a name also takes: a small number, a path."""
     if PLACEHOLDER.fullmatch(value):
         return False
-    if not is_certain(name):
-        return _SHORT_NUMBER.fullmatch(value) is None
-    return "credential" not in name.lower() or not ("/" in value or value.endswith(".json"))
+    if _MAY_BE_FILE.search(name) and ("/" in value or value.endswith(".json")):
+        return False
+    return is_certain(name) or _SHORT_NUMBER.fullmatch(value) is None
 
 
 def hide_options(text: str, found: Found) -> str:

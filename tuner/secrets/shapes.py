@@ -15,7 +15,9 @@ _WORD = re.compile(r"\S+")
 _USER_ONLY = re.compile(r"(https?://)([^\s:@/?#]{6,512})(?=@)", re.IGNORECASE)
 _QUERY = re.compile(r"([?&;#]([A-Za-z][\w.-]{0,63})=)([^\s&;#\"'<>]+)")
 #: Only in a query: elsewhere they are too common for names of something else.
-_IN_QUERIES = frozenset({"sig", "signature", "key", "code", "x-amz-credential", "sslkey"})
+_IN_QUERIES = frozenset(
+    {"sig", "signature", "key", "code", "x-amz-credential", "sslkey", "jsessionid", "phpsessid"}
+)
 _SIGNED = ("-signature", "-token")
 
 _HEADER = re.compile(
@@ -26,6 +28,13 @@ _BEARER = re.compile(r"(\bbearer\s+)([A-Za-z0-9._~+/=-]{6,})", re.IGNORECASE)
 _PAIR = re.compile(
     r"(?<![\w.-])((?:--?)?([A-Za-z_][\w.-]{0,63})[\"']?\s{0,3}(?:=|:(?!/))\s{0,3})"
     r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s\"'&,;)}\]]+)"
+)
+
+#: Who knows such an address may write there.
+_WEBHOOK = re.compile(
+    r"(\bhooks\.slack\.com/[a-z]{1,16}/|\bdiscord(?:app)?\.com/api/(?:v[0-9]{1,3}/)?webhooks/)"
+    r"([\w/-]{6,})",
+    re.IGNORECASE,
 )
 
 #: A knob's place, and no more, for a value.
@@ -83,7 +92,7 @@ def hide_shapes(text: str, found: Found = lambda _: None) -> str:
         return word[: start.end()] + HIDDEN + word[end:]
 
     text = _WORD.sub(in_login, _TOKENS.sub(hide, text))
-    for pattern in (_USER_ONLY, _HEADER, _BEARER):
+    for pattern in (_USER_ONLY, _HEADER, _BEARER, _WEBHOOK):
         text = pattern.sub(hide, text)
     for pattern in (_QUERY, _PAIR):
         text = pattern.sub(by_name, text)
