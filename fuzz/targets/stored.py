@@ -93,7 +93,12 @@ def _url(rng: Random) -> bytes:
     odd = "".join(one(rng, _ODD) for _ in range(int(rng.expovariate(0.8))))
     password = one(rng, (f"{odd}{SECRET}", f"{SECRET}{odd}", f"x{odd}{SECRET}{odd}", SECRET))
     scheme, host = one(rng, _SCHEMES), one(rng, _HOSTS) + one(rng, _PORTS) + one(rng, _NAMES)
-    if rng.random() < 0.7:
+    if rng.random() < 0.2:
+        text = f"host={host} password{one(rng, ('=', ' = '))}'{password}' dbname=x"
+    elif rng.random() < 0.3:
+        start = one(rng, ("mysql:", "postgres//", "http:/", "x"))
+        text = f"{start}me:x{password}@{host}"
+    elif rng.random() < 0.7:
         text = f"{scheme}://{one(rng, _USERS)}:{password}@{host}{one(rng, _QUERIES)}"
     else:
         text = f"{scheme}://{one(rng, _USERS)}@{host}?{one(rng, _SECRET_QUERIES)}={SECRET}"

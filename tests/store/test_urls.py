@@ -106,6 +106,14 @@ FIRST, SECOND = "hunter2", "swordfish"
         "postgres:/me:hunter2swordfish@host/db",
         "POSTGRES:///me:hunter2swordfish@host/db",
         "postgres:me:hunter2@swordfish@host/db",
+        "host=db user=me password=hunter2swordfish dbname=tune",
+        "host=/run/db passwd = 'hunter2 @swordfish' dbname=tune",
+        "host=db password=hunter2://swordfish",
+        "me:hunter2swordfish@host/db",
+        "me:hunter2/swordfish@host/db",
+        "postgres//me:hunter2@swordfish@host/d",
+        "mysql:me:hunter2swordfish@h/d",
+        "http:/me:hunter2swordfish@h/d",
         "mysql://me:hunter2@swordfish@host/db",
         "redis://:hunter2swordfish@host:1/0",
         "sqlite://me:hunter2swordfish@host/x",
@@ -143,5 +151,33 @@ def test_whatever_stands_around_it(scheme: str, before: str, after: str) -> None
 
 
 def test_paths_with_odd_names_are_no_urls() -> None:
-    for path in ("a:b@c.db", "sqlite.db", "postgres/me@x.db", "folder/postgres:me@x.db"):
+    for path in (
+        "sqlite.db",
+        "postgres/me@x.db",
+        "folder/postgres:me@x.db",
+        "studies/a@b.db",
+        "/data/x@2024/tune.db",
+        "/data/x:1@2024/tune.db",
+        "a=b.db",
+        "10:30.db",
+        "../a:b@password=c.db",
+    ):
         assert display_url(resolve_url(path, {})) == path
+    assert display_url(resolve_url("./a:b@c.db", {})) == "a:b@c.db"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "host=db user=me password=hunter2 dbname=tune",
+        "me:hunter2@host/db",
+        "postgres//me:hunter2@h/d",
+        "mysql:me:hunter2@h/d",
+        "http:/me:hunter2@h/d",
+    ],
+)
+def test_a_login_that_is_no_url_is_not_a_path(text: str) -> None:
+    with pytest.raises(UsageError, match="not a database URL") as caught:
+        resolve_url(text, {})
+    assert "hunter2" not in caught.value.message
+    assert "postgresql://USER" in caught.value.hint

@@ -23,8 +23,16 @@ SCHEMES = {
     "postgresql+psycopg": "postgresql+psycopg",
 }
 
-#: A URL with a slash too few or too many, which would be taken for the path of a file.
-_SLIP = re.compile(rf"(?:{'|'.join(map(re.escape, SCHEMES))}):(?!//).*@", re.I | re.S)
+_URL = re.compile(r"[A-Za-z][\w+.-]*://")
+
+#: What libpq takes, with a password in it: ``host=db password=X``.
+_SETTINGS = re.compile(r"passw(?:or)?d\s*=", re.I)
+
+#: ``USER:PASSWORD@HOST``, or a URL with a colon or a slash too few or too many.
+_SLIP = re.compile(r"(?:\w[\w+.-]*//)?[^/]*:.*@", re.S)
+
+#: What starts like this is a path, whatever follows.
+_PATH = re.compile(r"[/~]|\.{1,2}/")
 
 #: What may be shown of a query; all else (password, sslpassword, options …) may hold a secret.
 _OPEN = frozenset(
@@ -36,13 +44,14 @@ _OPEN = frozenset(
 def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
     """The database URL: the option, else ``TUNE_STORAGE``, else ``studies/tune.db``.
 
-    A text without ``://`` is the path of an SQLite file.
+    A text without ``://`` is the path of an SQLite file, unless it looks like a login: a file
+    of such a name would tell the password.
 
     Raises:
         UsageError: Not a database this tool can use.
     """
     text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
-    if _SLIP.match(text):
+    if _is_login(text):
         raise _no_url(text)
     if "://" not in text:
         return _sqlite_url(Path(text).expanduser())
@@ -57,6 +66,13 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
     if driver == "sqlite":
         _require_file(text)
     return f"{driver}://{rest}"
+
+
+def _is_login(text: str) -> bool:
+    """True for what connects to a database elsewhere, but is not a URL."""
+    if _URL.match(text) or _PATH.match(text):
+        return False
+    return bool(_SETTINGS.search(text) or _SLIP.match(text))
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -90,6 +106,8 @@ def display_url(url: str) -> str:
 
 def _without_guesses(url: str) -> str:
     """Of what is no URL: anything before the host, or behind the name, may be a password."""
+    if _SETTINGS.search(url) and not _URL.match(url):
+        return HIDDEN
     _, _, rest = url.rpartition("@")[2].rpartition("://")
     return rest.partition("?")[0].partition("#")[0]
 
@@ -123,7 +141,7 @@ def _no_url(text: str) -> UsageError:
     return UsageError(
         f"--storage {display_url(text)}: not a database URL",
         "Write postgresql://USER:PASSWORD@HOST:PORT/NAME, the port a number; @ : / ? and #"
-        " in a password as %40 %3A %2F %3F %23.",
+        " in a password as %40 %3A %2F %3F %23; ./NAME is a file, whatever its name.",
     )
 
 
