@@ -140,8 +140,9 @@ def _require_readable(text: str) -> None:
 def _no_url(text: str) -> UsageError:
     return UsageError(
         f"--storage {display_url(text)}: not a database URL",
-        "Write postgresql://USER:PASSWORD@HOST:PORT/NAME, the port a number; @ : / ? and #"
-        " in a password as %40 %3A %2F %3F %23; ./NAME is a file, whatever its name.",
+        "Write postgresql://USER@HOST:PORT/NAME, the port a number, the password in PGPASSWORD or"
+        " ~/.pgpass. One that stands before the @ has %40 %3A %2F %3F %23 for its own @ : / ? #."
+        " ./NAME is a file, whatever its name.",
     )
 
 
