@@ -13,7 +13,7 @@ USAGE = 2
 MEANINGS = (
     ("0", "a result"),
     ("2", "a mistake in what was typed or in a file"),
-    ("3", "nothing could be measured"),
+    ("3", "nothing (more) could be measured; what was is kept"),
     ("4", "every launch was stopped by the time limit"),
     ("5", "another process holds this machine or the database"),
     ("128+n", "ended by signal n (130: Ctrl-C); the same command continues"),
