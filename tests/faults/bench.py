@@ -209,9 +209,9 @@ class Bench:
             self._at("add")
             return add(store, name, record, *rest)
 
-        def telling(projection: Projection, plan: Plan, record: LaunchRecord) -> LaunchRecord:
+        def telling(projection: Projection, plan: Plan) -> tuple[LaunchRecord, ...]:
             self._at("tell")
-            return tell(projection, plan, record)
+            return tell(projection, plan)
 
         run, begin = trial.run, process.start
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import optuna
 import pytest
+from optuna.storages import RDBStorage
 
 from tests.study_surface import (
     BEST,
@@ -757,10 +758,10 @@ def test_a_crash_between_the_commits_of_any_launch(
 
     original = Projection.tell
 
-    def tell(self: Projection, plan: Plan, record: LaunchRecord) -> LaunchRecord:
-        if record.number == at:
+    def tell(self: Projection, plan: Plan) -> tuple[LaunchRecord, ...]:
+        if plan.records[-1].number == at:
             raise Killed
-        return original(self, plan, record)
+        return original(self, plan)
 
     with monkeypatch.context() as patched:
         patched.setattr(Projection, "tell", tell)
@@ -776,6 +777,28 @@ def test_a_crash_between_the_commits_of_any_launch(
     for record in whole:
         assert by_launch[record.number].number == record.trial
         assert by_launch[record.number].state is state_of(record)
+
+
+@pytest.mark.parametrize("at", [1, 3, 6])
+def test_a_trial_that_optuna_makes_twice_is_there_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Its commit failed, so Optuna tried again; the first was there all the same."""
+    original = RDBStorage.create_new_trial
+    made = 0
+
+    def twice(self: RDBStorage, study_id: int, template_trial: Any = None) -> int:
+        nonlocal made
+        made += 1
+        if made == at:
+            original(self, study_id, template_trial)
+        return original(self, study_id, template_trial)
+
+    monkeypatch.setattr(RDBStorage, "create_new_trial", twice)
+    run(tmp_path, FakeRunner())
+    told = {record.trial: record.number for record in records(tmp_path) if record.trial is not None}
+    assert {t.number: t.user_attrs["launch"] for t in optuna_trials(tmp_path)} == told
+    assert sorted(told.values()) == list(told.values()) and len(told) >= 6
 
 
 def test_leftovers_of_a_dead_process_are_not_touched(tmp_path: Path) -> None:

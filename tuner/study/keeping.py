@@ -75,8 +75,7 @@ class Keeper:
             number = plan.records[-1].number
             self.emit(Note(f"launch {number} is the longest: shorter ones stopped early"))
             return replace(plan, records=self.projection.reconcile(plan))
-        told = self.projection.tell(plan, plan.records[-1])
-        return replace(plan, records=(*plan.records[:-1], told))
+        return replace(plan, records=self.projection.tell(plan))
 
 
 def adopt(store: Store, journal: Journal, emit: Callable[[Event], None]) -> bool:

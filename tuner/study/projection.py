@@ -6,6 +6,7 @@ It is there for Optuna's own tools, the dashboard first; proposals do not read i
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -90,17 +91,28 @@ class Projection:
                 study, thorough = self._create(space), True
             if not thorough and _agrees(plan):
                 return plan.records
-            told = {trial.user_attrs.get(LAUNCH): trial for trial in _ended(study)}
+            told = _ended(study)
             if _contradicted(plan, told):
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
                 self._create(space)
-                told = {}
-            known = {launch: trial.number for launch, trial in told.items()}
+                told = []
+            known = {trial.user_attrs.get(LAUNCH): trial.number for trial in told}
             return tuple(self._retold(plan, record, known) for record in plan.records)
 
-    def tell(self, plan: Plan, record: LaunchRecord) -> LaunchRecord:
-        """Tell of a launch that our tables hold; returned with the number of its trial."""
-        return self._retold(plan, record, {})
+    def tell(self, plan: Plan) -> tuple[LaunchRecord, ...]:
+        """Tell of the plan's last launch, which our tables hold.
+
+        Where a commit fails, Optuna makes the trial once more, though the first may be there (a
+        network file system, a connection that broke): then all is looked through.
+
+        Returns:
+            The launches, with the numbers of their trials.
+        """
+        before = plan.records[:-1]
+        last = self._retold(plan, plan.records[-1], {})
+        if last.trial not in {None, sum(record.trial is not None for record in before)}:
+            return self.reconcile(plan)
+        return (*before, last)
 
     def _retold(self, plan: Plan, record: LaunchRecord, known: dict[object, int]) -> LaunchRecord:
         number = None
@@ -143,14 +155,16 @@ def _agrees(plan: Plan) -> bool:
     return all((record.trial is not None) == is_told(plan, record) for record in plan.records)
 
 
-def _contradicted(plan: Plan, told: dict[object, FrozenTrial]) -> bool:
-    """True where Optuna was told of a launch what it is not, or of one that is not there."""
+def _contradicted(plan: Plan, told: Sequence[FrozenTrial]) -> bool:
+    """True where Optuna has a launch twice, or as what it is not, or one that is not there."""
     states = {r.number: state_of(r) for r in plan.records if is_told(plan, r)}
-    return any(
-        states.get(launch) is not trial.state
-        for launch, trial in told.items()
-        if isinstance(launch, int)
-    )
+    ours = [
+        (launch, trial.state)
+        for trial in told
+        if isinstance(launch := trial.user_attrs.get(LAUNCH), int)
+    ]
+    twice = len({launch for launch, _ in ours}) < len(ours)
+    return twice or any(states.get(launch) is not state for launch, state in ours)
 
 
 def _space(plan: Plan) -> str:
