@@ -168,6 +168,7 @@ LAUNCHER = (
         "the user's wrapper is killed", "kill a wrapper", Kind.CRASHED, Kind.STALLED, wrapped=True
     ),
     _outside("the supervisor is killed", "kill the supervisor", Kind.INTERRUPTED),
+    _outside("the supervisor gets SIGTERM", "terminate the supervisor", Kind.INTERRUPTED),
     _outside(
         "the supervisor is killed before it was asked",
         "kill the supervisor at once",

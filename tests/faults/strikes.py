@@ -324,6 +324,7 @@ STRIKES: dict[str, Callable[[Bench], None]] = {
     "terminate mpirun": to_mpirun(signal.SIGTERM),
     "kill a wrapper": kill_a_wrapper,
     "kill the supervisor": to_supervisor(signal.SIGKILL),
+    "terminate the supervisor": to_supervisor(signal.SIGTERM),
     "kill the supervisor at once": kill_the_supervisor_at_once,
     "stop the supervisor": stop_the_supervisor,
     "start the same command": start_the_same_command,
