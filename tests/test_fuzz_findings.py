@@ -16,7 +16,7 @@ import pytest
 from fuzz.targets import TARGETS
 from fuzz.targets.kept import ENTRY
 from tuner import lock, space
-from tuner.errors import UsageError, shown
+from tuner.errors import TunerError, UsageError, shown
 from tuner.launchers.openmpi import OpenMPI
 from tuner.model import Choice, Failed, FailureKind, ObjectiveSpec, Setting
 from tuner.objectives.logreport import LogReport
@@ -69,6 +69,7 @@ FINDINGS = (
     ("study_file", "huge-factor", b'command = "a {out}"\noversubscription = 1' + b"0" * 400),
     ("study_file", "time", b"budget_s = 1979-05-27T07:32:00Z\n[knobs.omp_threads]\nfix = 07:32:00"),
     ("study_file", "nul-twice", b'[knobs.e]\nvalues = ["\\u0000", "\\u0000"]\nflag = "--e"'),
+    ("study_file", "nul-kind", b'command = "a {out}"\n[objective]\nkind = "\\u0000"'),
     ("knob_options", "many-digits", b"k a=" + LONG),
     ("knob_options", "fix-many-digits", b"f a=" + LONG),
     ("knob_options", "long-range", b"k omp_threads=1.." + b"9" * 30),
@@ -240,3 +241,9 @@ def test_a_password_of_any_length_is_hidden() -> None:
     for length in (6, 2_001, 70_000):
         word = "x@" * (length // 2)
         assert hide_shapes(f"a http://me:{word}@host b") == "a http://me:***@host b"
+
+
+def test_an_error_moves_no_cursor() -> None:
+    error = TunerError("a\x1b[2Jb\r\x9bc\u202ed\0", "x\x7fy\tz\nw")
+    assert error.message == str(error) == r"a\x1b[2Jb\r\x9bc\u202ed\x00"
+    assert error.hint == "x\\x7fy\tz\nw"

@@ -7,9 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+#: What moves a terminal's cursor or turns its text around, as Python writes it.
+_VISIBLE = {
+    code: repr(chr(code))[1:-1]
+    for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F))
+}
+
 
 class TunerError(Exception):
     """A failure that is explained to the user in one message.
+
+    Whatever foreign text is in it, it can be printed: control characters come escaped.
 
     Args:
         message: What was wrong: the value and where it stands.
@@ -22,9 +30,9 @@ class TunerError(Exception):
     exit_code = 3
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = message.translate(_VISIBLE)
+        self.hint = hint.translate(_VISIBLE)
+        super().__init__(self.message)
 
 
 class UsageError(TunerError):
