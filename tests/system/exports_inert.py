@@ -138,9 +138,10 @@ def _knobs(rng: random.Random) -> tuple[Knob, ...]:
         return Choice((*values, rng.randint(-3, 99)) if rng.random() < 0.3 else tuple(values))
 
     options = ("--flag", "--flag=", "-f")
+    placed = domain()
     return (
         Knob("variable", domain(), Env(("T_ONE", "T_TWO"))),
-        Knob("placed", domain(), Flag()),
+        Knob("placed", placed, Flag(), default=placed.values[0]),  # blanks beside it need one
         Knob("argument", domain(), Flag(rng.choice(options))),
         Knob("bind_to", Choice(("none", "core")), LauncherOption("bind_to")),
     )
