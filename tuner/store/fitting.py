@@ -38,10 +38,10 @@ def _is_plain(kind: Any, value: Any) -> bool:
     """The same of an annotation without parts: a class, or ``Any``."""
     if kind is Any:
         return True
-    if kind in {int, float} and type(value) is int:
-        return -_MOST <= value < _MOST
+    if kind is float and type(value) is float:
+        return not math.isnan(value)
     if kind in {int, float}:
-        return kind is float and type(value) is float and not math.isnan(value)
+        return type(value) is int and -_MOST <= value < _MOST
     key: Any = kind
     return isinstance(value, kind) and (
         not dataclasses.is_dataclass(kind)
