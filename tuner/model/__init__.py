@@ -56,10 +56,21 @@ from tuner.model.study import (
     Result,
     StudyState,
 )
+from tuner.model.telemetry import (
+    HOST_COLUMNS,
+    PHASES,
+    RANK_COLUMNS,
+    PhaseShare,
+    Telemetry,
+    Track,
+)
 
 __all__ = [
     "BASELINE",
     "FROM_OUTSIDE",
+    "HOST_COLUMNS",
+    "PHASES",
+    "RANK_COLUMNS",
     "SHORTAGES",
     "UNSET",
     "Cap",
@@ -89,6 +100,7 @@ __all__ = [
     "ObjectiveSpec",
     "Observation",
     "Outcome",
+    "PhaseShare",
     "Progress",
     "Purpose",
     "RankView",
@@ -99,6 +111,8 @@ __all__ = [
     "Stopped",
     "StudySpec",
     "StudyState",
+    "Telemetry",
+    "Track",
     "Value",
     "Verdict",
 ]

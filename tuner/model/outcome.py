@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from tuner.model.host import Machine
 from tuner.model.knobs import Setting, Value
+from tuner.model.telemetry import Telemetry
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,7 @@ class Outcome:
     effects: tuple[Effect, ...] = ()
     load: Load | None = None
     disturbed: str = ""
+    telemetry: Telemetry | None = None
 
     @property
     def samples(self) -> tuple[Sample, ...]:
