@@ -26,6 +26,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"render"}),
     frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),
     frozenset({"study"}),
+    frozenset({"report"}),
     frozenset({"dashboard", "replay"}),
     frozenset({"cli"}),
 )

@@ -11,9 +11,10 @@ import pytest
 from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
 from tests.study_samples import OMP, SPEC, capped_study, launched, searched, setting, stopped, study
-from tuner.cli import report
+from tuner.cli import printed
 from tuner.exporters import ExportInput
 from tuner.model import BASELINE, Choice, Effect, Flag, Knob, Setting, Verdict
+from tuner.report import facts
 from tuner.store import Store
 
 
@@ -67,7 +68,7 @@ def test_a_setting_that_failed_was_not_measured(
         setting(omp_threads=n, iterator_workers=1, communicator="naive"): time
         for n, time in enumerate(times, start=1)
     }
-    report.print_result(study({BASELINE: None, **chosen}), summary=True)
+    printed.print_result(study({BASELINE: None, **chosen}), summary=True)
     assert f"finished, {words} (" in capsys.readouterr().out
 
 
@@ -92,7 +93,7 @@ def test_a_knob_without_a_choice_is_told_of_only_where_it_matters(
     seen = (*best.outcome.effects[1:], Effect("communicator", "naive", None, verdict, "why"))
     outcome = dataclasses.replace(best.outcome, effects=seen)
     records = (*data.records[:-1], dataclasses.replace(best, outcome=outcome))
-    lines = report.effect_lines(dataclasses.replace(data, records=records))
+    lines = facts.effect_lines(dataclasses.replace(data, records=records))
     assert any("communicator" in line for line in lines) is told
     assert any("omp_threads=1" in line for line in lines)
 
@@ -173,8 +174,8 @@ def test_the_list_as_json_has_what_is_proven(tune: Tune, tmp_path: Path) -> None
 
 
 def test_the_end_of_a_run_names_the_next_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    report.print_result(study(), summary=True)
-    report.print_next(study(), "my db")
+    printed.print_result(study(), summary=True)
+    printed.print_next(study(), "my db")
     out = capsys.readouterr().out
     assert "1 launch: crashed: rank 1 ended with status 1" in out
     for line in (
@@ -187,14 +188,14 @@ def test_the_end_of_a_run_names_the_next_commands(capsys: pytest.CaptureFixture[
 
 
 def test_no_password_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    report.print_next(study(), "postgresql://me:s3cret@host/tune")
+    printed.print_next(study(), "postgresql://me:s3cret@host/tune")
     out = capsys.readouterr().out
     assert "s3cret" not in out
     assert "--storage 'postgresql://me:***@host/tune'" in out
 
 
 def test_a_baseline_that_stays_best_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    report.print_result(study({BASELINE: 1.0, setting(omp_threads=1): 2.0}), summary=True)
+    printed.print_result(study({BASELINE: 1.0, setting(omp_threads=1): 2.0}), summary=True)
     out = capsys.readouterr().out
     assert "best:      defaults" in out
     assert "the one other setting was not faster" in out
@@ -202,8 +203,8 @@ def test_a_baseline_that_stays_best_is_said(capsys: pytest.CaptureFixture[str]) 
 
 def test_nothing_measured_offers_no_export(capsys: pytest.CaptureFixture[str]) -> None:
     data = study({BASELINE: None})
-    report.print_result(data, summary=True)
-    report.print_next(data, None)
+    printed.print_result(data, summary=True)
+    printed.print_next(data, None)
     out = capsys.readouterr().out
     assert "tune export" not in out
     assert "tune show" in out
@@ -223,7 +224,7 @@ CAPPED = "omp_threads: 3 and more come to 2 here (capped: the library runs no mo
 
 
 def test_a_cap_is_told_at_the_end_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    report.print_result(capped_study(), summary=True)
+    printed.print_result(capped_study(), summary=True)
     assert CAPPED in capsys.readouterr().out
 
 
@@ -245,7 +246,7 @@ def test_a_knob_that_is_not_tuned_is_told_once(capsys: pytest.CaptureFixture[str
     )
     result = dataclasses.replace(data.result, notes=(line, "omp_threads was odd", "another"))
     shown = dataclasses.replace(data, pooling=pooling, result=result)
-    report.print_result(shown, summary=True)
+    printed.print_result(shown, summary=True)
     out = capsys.readouterr().out
     assert out.count(line) == out.count("omp_threads was odd") == 1
     assert out.index(line) < out.index("\nNotes\n  another\n")
@@ -257,14 +258,14 @@ def test_why_the_defaults_failed_is_told_once(
 ) -> None:
     data = study({BASELINE: None})
     result = dataclasses.replace(data.result, reason=reason)
-    report.print_result(dataclasses.replace(data, result=result), summary=False)
+    printed.print_result(dataclasses.replace(data, result=result), summary=False)
     assert capsys.readouterr().out.count("rank 1 ended with status 1") == 1
 
 
 def test_a_full_disk_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     data = study({})
     result = dataclasses.replace(data.result, reason="the disk is full")
-    report.print_result(dataclasses.replace(data, result=result), summary=False)
+    printed.print_result(dataclasses.replace(data, result=result), summary=False)
     assert capsys.readouterr().out.count("the disk is full") == 1
 
 

@@ -21,9 +21,10 @@ from tuner.cli.options import json_option, storage_option, study_argument
 @json_option()
 def command(study: str | None, storage: str | None, as_json: bool) -> None:
     """Show one study."""
-    from tuner.cli import report, stored
+    from tuner.cli import printed, stored
     from tuner.exporters import table
     from tuner.exporters.json import dumps, effect_json, measurement_json, result_json
+    from tuner.report import facts
     from tuner.study.importance import importance
     from tuner.study.plan import Plan
 
@@ -38,17 +39,17 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
                 for found in data.measurements
             ],
             "importance": weights,
-            "effects": [effect_json(effect) for effect in report.best_effects(data)],
-            "left_out": dict(report.left_out(data)),
-            "core_budget": report.core_budget(data),
-            "inherited": report.inherited(data),
-            "failures": report.failures(data),
-            "set_aside": report.set_aside(data),
+            "effects": [effect_json(effect) for effect in facts.best_effects(data)],
+            "left_out": dict(facts.left_out(data)),
+            "core_budget": facts.core_budget(data),
+            "inherited": facts.inherited(data),
+            "failures": facts.failures(data),
+            "set_aside": facts.set_aside(data),
         }
         sys.stdout.write(dumps(document))
         return
-    report.print_result(data, summary=False)
-    report.print_settings(data)
-    report.print_importance(weights)
-    report.print_failures(data)
-    report.print_set_aside(data)
+    printed.print_result(data, summary=False)
+    printed.print_settings(data)
+    printed.print_importance(weights)
+    printed.print_failures(data)
+    printed.print_set_aside(data)

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
 
-from tuner import claims, demand, render, space, stats, wording
+from tuner import claims, wording
 from tuner.break_even import break_even
 from tuner.cli import console
 from tuner.exporters import ExportInput, table
-from tuner.model import Effect, Failed, Finished, JsonDict, Measurement, Verdict
+from tuner.model import Measurement
+from tuner.report import facts
 from tuner.store.urls import display_url
-
-#: How each verdict is told.
-_VERDICTS = {
-    Verdict.HONOURED: "took effect",
-    Verdict.CAPPED: "capped",
-    Verdict.OVERRIDDEN: "overridden by the program",
-    Verdict.NOT_OBSERVABLE: "could not be observed",
-}
 
 
 def print_result(data: ExportInput, *, summary: bool) -> None:
@@ -42,13 +34,13 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     paid = break_even(result)
     if paid is not None:
         console.out(_below_best(claims.break_even(paid)))
-    told = knob_lines(data)
-    _print_block("Knobs in the best run", effect_lines(data))
+    told = facts.knob_lines(data)
+    _print_block("Knobs in the best run", facts.effect_lines(data))
     _print_block("Knobs over all launches", told)
     _print_block("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out])
-    _print_block("Core budget", core_budget(data))
+    _print_block("Core budget", facts.core_budget(data))
     if summary:
-        _print_block("Failed launches (`tune show` has the logs)", failure_lines(data))
+        _print_block("Failed launches (`tune show` has the logs)", facts.failure_lines(data))
     _print_block("Notes", [note for note in result.notes if note not in told])
 
 
@@ -137,123 +129,19 @@ def print_importance(weights: dict[str, float]) -> None:
 def print_failures(data: ExportInput) -> None:
     """Each failed launch with its reason and where its log lies."""
     lines = []
-    for failed in failures(data):
+    for failed in facts.failures(data):
         lines.append(f"launch {failed['number']} ({failed['name']}): {failed['failure']}")
         lines.append(f"    {failed['folder']}/output.log")
     _print_block("Failed launches", lines)
 
 
-def failures(data: ExportInput) -> list[JsonDict]:
-    """The failed launches, for people and for ``--json``."""
-    return [
-        {
-            "number": record.number,
-            "purpose": record.purpose.value,
-            "setting": record.setting.as_dict(),
-            "name": wording.assigned(record.setting, data.spec.knobs),
-            "failure": wording.failure(record.outcome.ending),
-            "log_tail": record.outcome.ending.log_tail,
-            "exit_code": record.outcome.exit_code,
-            "folder": record.folder,
-        }
-        for record in data.records
-        if isinstance(record.outcome.ending, Failed) and not stats.was_interrupted(record)
-    ]
-
-
-def set_aside(data: ExportInput) -> list[JsonDict]:
-    """The launches that do not count, with the reason, for people and for ``--json``."""
-    return [
-        {
-            "number": record.number,
-            "purpose": record.purpose.value,
-            "setting": record.setting.as_dict(),
-            "name": wording.assigned(record.setting, data.spec.knobs),
-            "disturbed": record.outcome.disturbed,
-        }
-        for record in data.records
-        if record.outcome.disturbed
-    ]
-
-
 def print_set_aside(data: ExportInput) -> None:
     """Each launch that was set aside, with the reason."""
-    lines = [
-        f"launch {row['number']} ({row['name']}): {row['disturbed']}" for row in set_aside(data)
+    rows = [
+        f"launch {row['number']} ({row['name']}): {row['disturbed']}"
+        for row in facts.set_aside(data)
     ]
-    _print_block("Launches set aside", lines)
-
-
-def best_effects(data: ExportInput) -> list[Effect]:
-    """How each knob of the best setting took effect in its last run; none without a best."""
-    effects: dict[str, Effect] = {}
-    for record in data.records if data.result.best else ():
-        same = data.pooling.canonical(record.setting) == data.best_setting
-        if same and isinstance(record.outcome.ending, Finished):
-            effects |= {effect.knob: effect for effect in record.outcome.effects}
-    return list(effects.values())
-
-
-def effect_lines(data: ExportInput) -> list[str]:
-    """The same in words, knobs of the same fate together, without what nobody chose."""
-    fates: dict[str, list[str]] = {}
-    dropped = dict(data.pooling.dropped)  # told of over all launches
-    for effect in best_effects(data):
-        if effect.knob in dropped or _goes_without_saying(data, effect):
-            continue
-        seen = ""
-        if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN) and effect.observed is not None:
-            seen = f", came to {effect.observed}"
-        why = f" ({effect.reason})" if effect.reason else ""
-        fate = f"{_VERDICTS[effect.verdict]}{seen}{why}"
-        fates.setdefault(fate, []).append(f"{effect.knob}={effect.asked}")
-    return [f"{', '.join(names)}: {fate}" for fate, names in fates.items()]
-
-
-def knob_lines(data: ExportInput) -> list[str]:
-    """What all launches together say of the knobs, whichever setting is the best."""
-    return [
-        *(wording.capped(cap) for cap in data.result.caps),
-        *(wording.not_tuned(name, why) for name, why in data.pooling.dropped),
-        *data.pooling.notes,
-    ]
-
-
-def _goes_without_saying(data: ExportInput, effect: Effect) -> bool:
-    """True for a knob that had one possible value, where nobody fixed it and nothing is wrong."""
-    if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN):
-        return False
-    domains = {knob.name: knob.domain for knob in data.spec.knobs}
-    domain = domains.get(effect.knob)
-    single = domain is not None and len(space.values(domain)) == 1
-    return single and effect.knob not in data.spec.fixed.as_dict()
-
-
-def left_out(data: ExportInput) -> list[tuple[str, str]]:
-    """The knobs that are not tuned, each with the reason: before the study, and found in it."""
-    return [*data.spec.left_out, *data.pooling.dropped]
-
-
-def core_budget(data: ExportInput) -> list[str]:
-    """What the space asks of the cores, and what is left out for asking too much."""
-    return [line for line in (demand.summary(data.spec), demand.left_out(data.spec)) if line]
-
-
-def inherited(data: ExportInput) -> dict[str, str]:
-    """Variables of the knobs that the user's own environment set for the baseline."""
-    for record in data.records:
-        if record.setting.is_baseline:
-            return render.inherited(record.env, data.spec.knobs)
-    return {}
-
-
-def failure_lines(data: ExportInput) -> list[str]:
-    """The reasons of failed launches, each once, with how often it came."""
-    reasons = Counter(failed["failure"] for failed in failures(data))
-    return [
-        f"{wording.count(number, 'launch', 'launches')}: {why}"
-        for why, number in reasons.most_common()
-    ]
+    _print_block("Launches set aside", rows)
 
 
 def _print_block(title: str, lines: list[str], *, wrap: bool = True) -> None:

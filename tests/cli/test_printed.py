@@ -12,14 +12,14 @@ import pytest
 from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
 from tests.study_samples import COMMUNICATOR, SPEC, launched, searched, setting, study
-from tuner.cli import report
+from tuner.cli import printed
 from tuner.exporters import ExportInput
 from tuner.model import BASELINE
 
 
 def shown(data: ExportInput, capsys: pytest.CaptureFixture[str]) -> str:
-    report.print_result(data, summary=False)
-    report.print_settings(data)
+    printed.print_result(data, summary=False)
+    printed.print_settings(data)
     return capsys.readouterr().out
 
 
@@ -111,7 +111,7 @@ def test_no_number_is_parted_from_its_unit(
     for width in range(40, 120):
         monkeypatch.setenv("COLUMNS", str(width))
         for data in (samples.faster(), samples.at_least(), samples.no_gain()):
-            report.print_result(data, summary=False)
+            printed.print_result(data, summary=False)
             best = capsys.readouterr().out.partition("  best: ")[2].partition("\n\n")[0]
             assert not re.search(r"\d\n *(%|s|min|pairs?|runs?)(?!\w)", best)
             assert max(map(len, best.splitlines())) <= max(width, 60)

@@ -1,0 +1,122 @@
+"""What there is to say of a study, line by line: for the terminal and for the report. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tuner import demand, render, space, stats, wording
+from tuner.exporters import ExportInput
+from tuner.model import Effect, Failed, Finished, JsonDict, Verdict
+
+#: How each verdict is told.
+_VERDICTS = {
+    Verdict.HONOURED: "took effect",
+    Verdict.CAPPED: "capped",
+    Verdict.OVERRIDDEN: "overridden by the program",
+    Verdict.NOT_OBSERVABLE: "could not be observed",
+}
+
+
+def failures(data: ExportInput) -> list[JsonDict]:
+    """The failed launches, for people and for ``--json``."""
+    return [
+        {
+            "number": record.number,
+            "purpose": record.purpose.value,
+            "setting": record.setting.as_dict(),
+            "name": wording.assigned(record.setting, data.spec.knobs),
+            "failure": wording.failure(record.outcome.ending),
+            "log_tail": record.outcome.ending.log_tail,
+            "exit_code": record.outcome.exit_code,
+            "folder": record.folder,
+        }
+        for record in data.records
+        if isinstance(record.outcome.ending, Failed) and not stats.was_interrupted(record)
+    ]
+
+
+def set_aside(data: ExportInput) -> list[JsonDict]:
+    """The launches that do not count, with the reason, for people and for ``--json``."""
+    return [
+        {
+            "number": record.number,
+            "purpose": record.purpose.value,
+            "setting": record.setting.as_dict(),
+            "name": wording.assigned(record.setting, data.spec.knobs),
+            "disturbed": record.outcome.disturbed,
+        }
+        for record in data.records
+        if record.outcome.disturbed
+    ]
+
+
+def best_effects(data: ExportInput) -> list[Effect]:
+    """How each knob of the best setting took effect in its last run; none without a best."""
+    effects: dict[str, Effect] = {}
+    for record in data.records if data.result.best else ():
+        same = data.pooling.canonical(record.setting) == data.best_setting
+        if same and isinstance(record.outcome.ending, Finished):
+            effects |= {effect.knob: effect for effect in record.outcome.effects}
+    return list(effects.values())
+
+
+def effect_lines(data: ExportInput) -> list[str]:
+    """The same in words, knobs of the same fate together, without what nobody chose."""
+    fates: dict[str, list[str]] = {}
+    dropped = dict(data.pooling.dropped)  # told of over all launches
+    for effect in best_effects(data):
+        if effect.knob in dropped or _goes_without_saying(data, effect):
+            continue
+        seen = ""
+        if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN) and effect.observed is not None:
+            seen = f", came to {effect.observed}"
+        why = f" ({effect.reason})" if effect.reason else ""
+        fate = f"{_VERDICTS[effect.verdict]}{seen}{why}"
+        fates.setdefault(fate, []).append(f"{effect.knob}={effect.asked}")
+    return [f"{', '.join(names)}: {fate}" for fate, names in fates.items()]
+
+
+def knob_lines(data: ExportInput) -> list[str]:
+    """What all launches together say of the knobs, whichever setting is the best."""
+    return [
+        *(wording.capped(cap) for cap in data.result.caps),
+        *(wording.not_tuned(name, why) for name, why in data.pooling.dropped),
+        *data.pooling.notes,
+    ]
+
+
+def _goes_without_saying(data: ExportInput, effect: Effect) -> bool:
+    """True for a knob that had one possible value, where nobody fixed it and nothing is wrong."""
+    if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN):
+        return False
+    domains = {knob.name: knob.domain for knob in data.spec.knobs}
+    domain = domains.get(effect.knob)
+    single = domain is not None and len(space.values(domain)) == 1
+    return single and effect.knob not in data.spec.fixed.as_dict()
+
+
+def left_out(data: ExportInput) -> list[tuple[str, str]]:
+    """The knobs that are not tuned, each with the reason: before the study, and found in it."""
+    return [*data.spec.left_out, *data.pooling.dropped]
+
+
+def core_budget(data: ExportInput) -> list[str]:
+    """What the space asks of the cores, and what is left out for asking too much."""
+    return [line for line in (demand.summary(data.spec), demand.left_out(data.spec)) if line]
+
+
+def inherited(data: ExportInput) -> dict[str, str]:
+    """Variables of the knobs that the user's own environment set for the baseline."""
+    for record in data.records:
+        if record.setting.is_baseline:
+            return render.inherited(record.env, data.spec.knobs)
+    return {}
+
+
+def failure_lines(data: ExportInput) -> list[str]:
+    """The reasons of failed launches, each once, with how often it came."""
+    reasons = Counter(failed["failure"] for failed in failures(data))
+    return [
+        f"{wording.count(number, 'launch', 'launches')}: {why}"
+        for why, number in reasons.most_common()
+    ]
