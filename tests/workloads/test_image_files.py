@@ -1,0 +1,111 @@
+"""Which image files a folder or a list stands for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workloads.image_files import Files, ImagesError, load
+
+
+def touch(root: Path, *names: str) -> Path:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    return root
+
+
+def names_of(source: object) -> tuple[str, ...]:
+    assert isinstance(source, Files)
+    return source.names
+
+
+def refusal(data: Path, validation: Path | None = None) -> str:
+    with pytest.raises(ImagesError) as caught:
+        load(data, validation)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_subfolders_are_classes_and_other_files_are_left_out(tmp_path: Path) -> None:
+    touch(tmp_path, "b/2.JPG", "b/1.png", "b/notes.txt", "a/3.jpeg", "loose.jpg", "empty/x.txt")
+    data = load(tmp_path, touch(tmp_path / "val", "b/9.jpg"))
+    assert names_of(data.train) == ("a/3.jpeg", "b/1.png", "b/2.JPG")
+    assert data.train.labels.tolist() == [0, 1, 1]
+    assert (names_of(data.test), data.test.labels.tolist()) == (("b/9.jpg",), [1])
+    assert data.classes == 2
+    assert data.train.read(0) == b"x" and data.train.name(0) == str(tmp_path / "a/3.jpeg")
+
+
+def test_without_a_validation_set_every_twentieth_image_is_held_out(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"a/{number:02}.jpg" for number in range(45)))
+    data = load(tmp_path, None)
+    assert names_of(data.test) == ("a/19.jpg", "a/39.jpg")
+    assert len(data.train.labels) == 43 and "a/19.jpg" not in names_of(data.train)
+
+
+def test_of_few_images_the_last_is_held_out(tmp_path: Path) -> None:
+    data = load(touch(tmp_path, "a/1.jpg", "b/2.jpg"), None)
+    assert (names_of(data.train), names_of(data.test)) == (("a/1.jpg",), ("b/2.jpg",))
+
+
+def test_a_list_names_paths_from_its_own_folder(tmp_path: Path) -> None:
+    listing = tmp_path / "train.txt"
+    listing.write_text("a/with space.jpg 3\n\n/abs/b.jpg 0\n")
+    touch(tmp_path, "a/with space.jpg")
+    data = load(listing, listing)
+    assert names_of(data.train) == ("a/with space.jpg", "/abs/b.jpg")
+    assert data.train.labels.dtype == np.int32 and data.train.labels.tolist() == [3, 0]
+    assert data.classes == 4
+    assert data.train.read(0) == b"x" and data.train.name(1) == "/abs/b.jpg"
+
+
+def test_an_odd_name_stays_on_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / os.fsdecode(b"a/\xff\n.jpg")).write_bytes(b"x")
+    name = load(touch(tmp_path, "b/1.jpg"), None).train.name(0)
+    assert name.isprintable() and "\\udcff\\n.jpg" in name
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ([], "there are no images in it (CLASS/NAME.jpg)"),
+        (["a/notes.txt"], "there are no images in it (CLASS/NAME.jpg)"),
+        (["1.jpg", "2.jpg"], "its images lie in no folder of a class"),
+        (["a/1.jpg"], "holds one image; training needs two or more"),
+    ],
+)
+def test_a_folder_without_images_is_named(tmp_path: Path, names: list[str], words: str) -> None:
+    root = tmp_path / "my images"
+    root.mkdir()
+    text = refusal(touch(root, *names))
+    assert text.startswith(f"--data {root}: ") and words in text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "lists no images"),
+        (b"a.jpg 0\nb.jpg\n", "line 2: 'b.jpg' is not PATH LABEL"),
+        (b"a.jpg -1\n", "line 1: 'a.jpg -1' is not PATH LABEL"),
+        (b"a.jpg 99999999\n", "line 1: 'a.jpg 99999999' is not PATH LABEL"),
+        (b"\xff\xd8\xff\xe0", "is neither a folder nor a list in UTF-8"),
+    ],
+)
+def test_a_list_that_cannot_be_is_named(tmp_path: Path, content: bytes, words: str) -> None:
+    listing = tmp_path / "list.txt"
+    listing.write_bytes(content)
+    text = refusal(listing)
+    assert str(listing) in text and words in text
+
+
+def test_what_is_not_there_or_a_class_that_only_validation_has_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    assert refusal(missing) == f"--data {missing}: cannot be read: No such file or directory"
+    data, validation = touch(tmp_path / "data", "a/1.jpg"), touch(tmp_path / "val", "c/1.jpg")
+    assert refusal(data, validation) == f"--val {validation}: the class 'c' is not one of --data"

@@ -1,0 +1,179 @@
+"""The image data: what is decoded and augmented, and what broken files do to it."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import zlib
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workloads import images, made_up_images, skipped_images
+from workloads.image_files import Files, ImagesError
+from workloads.images import Images, rank_order
+from workloads.skipped_images import Skipped
+
+MADE_UP = made_up_images.make(0)
+
+
+def jpeg(height: int = 40, width: int = 50, value: int = 100) -> bytes:
+    _, encoded = cv2.imencode(".jpg", np.full((height, width, 3), value, np.uint8))
+    return encoded.tobytes()
+
+
+def folder_of(tmp_path: Path, contents: list[bytes]) -> Files:
+    names = tuple(f"{number}.jpg" for number in range(len(contents)))
+    for name, content in zip(names, contents, strict=True):
+        (tmp_path / name).write_bytes(content)
+    return Files(tmp_path, names, np.arange(len(contents), dtype=np.int32))
+
+
+def test_made_up_images_are_a_seeds_own_and_each_is_a_real_jpeg() -> None:
+    again, other = made_up_images.make(0), made_up_images.make(1)
+    assert again.train.read(70) == MADE_UP.train.read(70) == MADE_UP.train.read(70 - 64)
+    assert other.train.read(70) != again.train.read(70)
+    assert images.decoded(again.train.read(9)).shape == (400, 500, 3)
+    assert again.train.labels.max() + 1 == again.classes == 10
+    assert (len(again.train.labels), len(again.test.labels)) == (5000, 200)
+
+
+def test_the_made_up_classes_can_be_told_apart() -> None:
+    dataset = Images(MADE_UP.test, 16, augment=False)
+    examples = [dataset[index] for index in range(60)]
+    first = {int(label): pixels for pixels, label in reversed(examples)}
+    for pixels, label in examples:
+        distances = {key: float(((pixels - mean) ** 2).sum()) for key, mean in first.items()}
+        assert min(distances, key=distances.__getitem__) == label
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    number=st.integers(0, 20_000), seed=st.integers(0, 2**31 - 1), crop=st.sampled_from([1, 32, 97])
+)
+def test_an_example_depends_on_seed_index_and_epoch_alone(
+    number: int, seed: int, crop: int
+) -> None:
+    one, other = (Images(MADE_UP.train, crop, seed=seed) for _ in range(2))
+    other[number + 1]  # what was made before plays no part
+    pixels, label = one[number]
+    again, _ = pickle.loads(pickle.dumps(other))[number]
+    assert np.array_equal(pixels, again)
+    assert (pixels.shape, pixels.dtype) == ((3, crop, crop), np.dtype("float32"))
+    assert pixels.nbytes == one.example_bytes
+    assert label == MADE_UP.train.labels[number % 5000] and label.dtype == np.dtype("int32")
+
+
+def test_another_epoch_and_another_seed_are_other_pixels_of_the_same_image() -> None:
+    dataset, other = Images(MADE_UP.train, 32), Images(MADE_UP.train, 32, seed=1)
+    pixels, label = dataset[7]
+    for again, same_label in (dataset[7 + 5000], other[7]):
+        assert same_label == label and not np.array_equal(pixels, again)
+
+
+def test_a_validation_image_is_the_same_in_every_epoch() -> None:
+    dataset = Images(MADE_UP.test, 32, augment=False)
+    assert np.array_equal(dataset[3][0], dataset[3 + 200][0])
+
+
+@settings(max_examples=50, deadline=None)
+@given(height=st.integers(1, 60), width=st.integers(1, 60), seed=st.integers(0, 99))
+def test_images_of_any_size_become_examples(height: int, width: int, seed: int) -> None:
+    image = np.full((height, width, 3), 100, np.uint8)
+    generator = np.random.default_rng(seed)
+    top, left, box_height, box_width = images.random_box(height, width, generator)
+    assert 0 <= top <= top + box_height <= height and box_height >= 1
+    assert 0 <= left <= left + box_width <= width and box_width >= 1
+    for made in (images.augmented(image, 24, generator), images.centre(image, 24)):
+        assert made.shape == (24, 24, 3)
+        assert np.all(made == 100)  # reflected at its borders, not filled with black
+
+
+def test_red_comes_first_and_black_is_what_imagenets_mean_makes_of_it() -> None:
+    red = np.zeros((2, 2, 3), np.uint8)
+    red[:, :, 2] = 255
+    pixels = images.normalized(red)
+    assert pixels[:, 0, 0].tolist() == pytest.approx([2.2489, -2.0357, -1.8044], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it is empty"),
+        (b"no image", "it cannot be decoded"),
+        (jpeg()[:300], "it cannot be decoded"),
+        (None, "No such file or directory"),
+    ],
+)
+def test_a_broken_file_is_noted_once_and_the_next_good_one_stands_for_it(
+    tmp_path: Path, content: bytes | None, why: str
+) -> None:
+    source = folder_of(tmp_path, [jpeg(value=value) for value in (10, 20, 30)])
+    note = Skipped(tmp_path / "new" / "skipped")
+    note.clear()
+    dataset = Images(source, 8, augment=False, skipped=note)
+    before = dataset[2]
+    for name in ("1.jpg", "2.jpg"):
+        (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
+    zero = dataset[0]
+    for number in (1, 2, 1 + 3):
+        pixels, label = dataset[number]
+        assert np.array_equal(pixels, zero[0]) and label == 0
+    assert not np.array_equal(before[0], zero[0])
+    found = note.read()
+    assert found == {str(tmp_path / name): why for name in ("1.jpg", "2.jpg")}
+    assert len(note.path.read_text().splitlines()) == 2
+    note.clear()
+    assert note.read() == {}
+
+
+def test_an_image_that_claims_too_many_pixels_is_a_broken_one(tmp_path: Path) -> None:
+    header = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    bomb = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header
+    bomb += struct.pack(">I", zlib.crc32(header)) + struct.pack(">I", 0) + b"IDAT"
+    source = folder_of(tmp_path, [bomb + b"\x35\xaf\x06\x1e", jpeg()])
+    note = Skipped(tmp_path / "skipped")
+    assert Images(source, 8, skipped=note)[0][1] == 1
+    assert "OpenCV refuses it" in note.read()[str(tmp_path / "0.jpg")]
+
+
+def test_where_no_image_is_left_that_is_said_with_a_name(tmp_path: Path) -> None:
+    source = folder_of(tmp_path, [b"", b"x"])
+    with pytest.raises(ImagesError, match=r"none of the 2 images can be read: .*0\.jpg"):
+        images.check(source)
+    images.check(folder_of(tmp_path, [b"", jpeg()]))
+
+
+def test_what_was_skipped_is_counted_once_and_the_first_few_are_named() -> None:
+    one = {f"c/{number}.jpg": "it is empty" for number in range(4)}
+    other = {f"c/{number}.jpg": "it is empty" for number in range(2, 8)}
+    text = skipped_images.summary([one, other])
+    assert text is not None and text.startswith("skipped: 8 broken images (c/0.jpg: it is empty;")
+    assert text.endswith("c/4.jpg: it is empty; and 3 more)")
+    assert skipped_images.summary([{}, {"a": "b"}]) == "skipped: 1 broken image (a: b)"
+    assert skipped_images.summary([{}, {}]) is None
+
+
+def test_a_note_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    Skipped(tmp_path / "no folder" / "skipped").add("a", "b")
+
+
+@given(length=st.integers(1, 50), ranks=st.integers(1, 9), epoch=st.integers(0, 3))
+def test_the_ranks_shares_are_equal_and_cover_all(length: int, ranks: int, epoch: int) -> None:
+    shares = [
+        rank_order(length, rank=rank, ranks=ranks, epoch=epoch, seed=5) for rank in range(ranks)
+    ]
+    assert len({len(share) for share in shares}) == 1
+    assert {int(number) for share in shares for number in share} == {
+        number + epoch * length for number in range(length)
+    }
+
+
+def test_each_epoch_has_another_order_and_no_seed_none() -> None:
+    first, second = (rank_order(50, rank=0, ranks=1, epoch=e, seed=5) - 50 * e for e in (0, 1))
+    assert not np.array_equal(first, second)
+    assert rank_order(5, rank=1, ranks=2).tolist() == [1, 3, 0]
