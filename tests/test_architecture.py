@@ -16,7 +16,19 @@ PACKAGE = ROOT / "tuner"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins"}),
     frozenset({"plausible", "shortage", "stall", "tracing"}),
-    frozenset({"break_even", "confirm", "drift", "knobs", "machine", "pace", "racing", "stats"}),
+    frozenset(
+        {
+            "break_even",
+            "confirm",
+            "drift",
+            "knobs",
+            "machine",
+            "pace",
+            "profiles",
+            "racing",
+            "stats",
+        }
+    ),
     frozenset(
         {"claims", "demand", "neighbours", "quiet", "secrets", "supervisor", "units", "wording"}
     ),

@@ -14,7 +14,7 @@ from tests.cli.conftest import Tune, store_study
 from tests.study_samples import COMMUNICATOR, SPEC, launched, searched, setting, study
 from tuner.cli import printed
 from tuner.exporters import ExportInput
-from tuner.model import BASELINE
+from tuner.model import BASELINE, Measurement
 
 
 def shown(data: ExportInput, capsys: pytest.CaptureFixture[str]) -> str:
@@ -115,3 +115,29 @@ def test_no_number_is_parted_from_its_unit(
             best = capsys.readouterr().out.partition("  best: ")[2].partition("\n\n")[0]
             assert not re.search(r"\d\n *(%|s|min|pairs?|runs?)(?!\w)", best)
             assert max(map(len, best.splitlines())) <= max(width, 60)
+
+
+def losing(best: float | None, defaults: float | None) -> ExportInput:
+    """A study whose runs say what the training came to."""
+    data = samples.faster()
+
+    def with_loss(found: Measurement | None, loss: float | None) -> Measurement | None:
+        if found is None:
+            return None
+        runs = tuple(dataclasses.replace(sample, loss=loss) for sample in found.samples)
+        return dataclasses.replace(found, samples=runs)
+
+    result = dataclasses.replace(
+        data.result,
+        best=with_loss(data.result.best, best),
+        baseline=with_loss(data.result.baseline, defaults),
+    )
+    return dataclasses.replace(data, result=result)
+
+
+def test_the_final_loss_of_both_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "  final loss 0.1235, with your defaults 0.13\n" in shown(losing(0.12345, 0.13), capsys)
+    told = shown(losing(0.5, None), capsys)
+    assert "final loss 0.5; your defaults never ran to their end (`tune profile`)" in told
+    assert "final loss" not in shown(losing(None, 0.13), capsys)
+    assert "final loss" not in shown(samples.no_gain(), capsys)

@@ -27,6 +27,7 @@ COMMANDS = {
     "exec": "Run any command with the best setting.",
     "dashboard": "Open the studies in the browser, behind a token.",
     "init": "Write a study file with comments, to be edited.",
+    "profile": "Profile best and defaults: the functions whose share of the time changed.",
     "record": "Measure every setting of a small space: a surface file.",
     "replay": "Search a recorded surface: the search's own code, without a cluster.",
     "completion": "Print the completion script for bash, zsh or fish.",

@@ -31,6 +31,9 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
         console.out(console.heading(f"  best:      {wording.assigned(best, spec.knobs)}"))
     if not _is_said(data):
         console.out(_below_best(claims.comparison(result)))
+    losses = facts.final_losses(data)
+    if losses:
+        console.out(_below_best(losses))
     paid = break_even(result)
     if paid is not None:
         console.out(_below_best(claims.break_even(paid)))

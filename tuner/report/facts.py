@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 
 from tuner import demand, render, space, stats, wording
 from tuner.exporters import ExportInput
-from tuner.model import Effect, Failed, Finished, JsonDict, Verdict
+from tuner.model import Effect, Failed, Finished, JsonDict, Measurement, Verdict
 
 #: How each verdict is told.
 _VERDICTS = {
@@ -120,3 +121,20 @@ def failure_lines(data: ExportInput) -> list[str]:
         f"{wording.count(number, 'launch', 'launches')}: {why}"
         for why, number in reasons.most_common()
     ]
+
+
+def final_losses(data: ExportInput) -> str:
+    """What the training came to with the best setting and with the defaults, where that is told."""
+    best, baseline = data.result.best, data.result.baseline
+    if best is None or best.setting.is_baseline or (loss := _loss(best)) is None:
+        return ""
+    against = _loss(baseline) if baseline is not None else None
+    if against is None:
+        return f"final loss {loss:.4g}; your defaults never ran to their end (`tune profile`)"
+    return f"final loss {loss:.4g}, with your defaults {against:.4g}"
+
+
+def _loss(found: Measurement) -> float | None:
+    """The median of its runs."""
+    losses = [sample.loss for sample in found.samples if sample.loss is not None]
+    return statistics.median(losses) if losses else None

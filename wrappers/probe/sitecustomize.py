@@ -26,16 +26,22 @@ def _rank():
     return None
 
 
+def _load(name):
+    """A module beside this file, under a name that no program has."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("tune_" + name, f"{_HERE}/{name}.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def _at_exit(folder, rank, pid):
     # A forked child inherits this handler: only the process that registered it reports.
     if os.getpid() != pid:
         return
     try:
-        from importlib.util import module_from_spec, spec_from_file_location
-
-        spec = spec_from_file_location("tune_rank_report", _HERE + "/rank_report.py")
-        report = module_from_spec(spec)
-        spec.loader.exec_module(report)
+        report = _load("rank_report")
         if not report.is_worker():
             report.write(folder, rank)
     except Exception:  # the report is lost; the program's own exit must not show it
@@ -72,9 +78,20 @@ def _give_way():
             sys.modules["sitecustomize"] = ours
 
 
+def _start_profile(folder, rank):
+    try:
+        if not _load("rank_report").is_worker():
+            _load("rank_profile").start(folder, rank)
+    except Exception:  # the program must not notice
+        pass
+
+
 def _start():
     folder = os.environ.get("TUNE_PROBE_DIR")
+    profiles = os.environ.get("TUNE_PROFILE_DIR")
     rank = _rank()
+    if profiles and rank is not None:
+        _start_profile(profiles, rank)
     if folder and rank is not None:
         atexit.register(_at_exit, folder, rank, os.getpid())
         sys.meta_path.insert(0, _Witness(os.path.join(folder, f"rank-{rank}.cv2")))  # noqa: PTH118

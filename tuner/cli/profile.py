@@ -1,0 +1,152 @@
+"""``tune profile``: best and defaults under cProfile, side by side."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tuner.cli.base import TuneCommand, tail
+from tuner.cli.options import json_option, option, storage_option, study_argument
+
+if TYPE_CHECKING:
+    from tuner.exporters import ExportInput
+    from tuner.model import JsonDict, Setting
+    from tuner.profiles import Change
+    from tuner.study.profiling import Side
+
+#: A function whose share moves by less than this did not change.
+LEAST_POINTS = 0.002
+
+
+@click.command(
+    "profile",
+    cls=TuneCommand,
+    takes_tail=True,
+    help=(
+        "Launch your defaults and the best setting once more, each Python rank under cProfile,"
+        " both to their end, and list the functions whose share of the time changed most."
+        " Nothing of it counts in the study. A command with secrets, which are never kept, is"
+        " typed again."
+    ),
+    examples=(
+        ("tune profile", "the latest study"),
+        ("tune profile NAME --top 30 --json", "more of it, for a program"),
+        ("tune profile NAME -- python train.py --password …", "a command with secrets"),
+    ),
+)
+@study_argument()
+@option("--top", type=click.IntRange(1), default=12, metavar="N", help="So many functions [12].")
+@option("--wait", is_flag=True, help="Wait while another study runs here.")
+@storage_option()
+@json_option()
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """Profile both and compare."""
+    from tuner import profiles, wording
+    from tuner.cli import console, stored
+    from tuner.exporters.json import dumps
+    from tuner.study.again import with_command
+    from tuner.study.profiling import profiled
+
+    storage = options["storage"]
+    data = stored.load(stored.open_store(storage), options["study"], detail=False)
+    settings = compared(data)
+
+    def say(name: str) -> None:
+        what = wording.assigned(settings[name], data.spec.knobs)
+        console.err(f"profiling {what}{_expected(data, settings[name])}")
+
+    spec = with_command(data.spec, tail(ctx))
+    sides = profiled(spec, settings, storage=storage, wait=options["wait"], on_launch=say)
+    changed = profiles.changes(sides[0].profile, sides[-1].profile)[: options["top"]]
+    if options["as_json"]:
+        sys.stdout.write(dumps(_document(data, sides, changed)))
+    else:
+        _print(data, sides, changed)
+
+
+def compared(data: ExportInput) -> dict[str, Setting]:
+    """The defaults and the fastest other setting, by the names they go by here.
+
+    Raises:
+        UsageError: Nothing was measured but the defaults.
+    """
+    from tuner.errors import UsageError
+    from tuner.model import BASELINE
+
+    for found in data.measurements:
+        if found.elapsed_s is not None and not found.setting.is_baseline:
+            return {"baseline": BASELINE, "best": found.setting}
+    raise UsageError(
+        f"study {data.spec.name} has measured no setting but the defaults",
+        f"`tune show {data.spec.name}` lists what it has",
+    )
+
+
+def _expected(data: ExportInput, setting: Setting) -> str:
+    """How long that should take, where it is known."""
+    from tuner import wording
+
+    for found in data.measurements:
+        if found.setting == setting and found.typical_s is not None:
+            return f": about {wording.duration(found.typical_s)}, and what the profile adds"
+    return ""
+
+
+def _document(data: ExportInput, sides: list[Side], changed: list[Change]) -> JsonDict:
+    from tuner.exporters.json import plain
+
+    return {
+        "schema": "tuner.profile/1",
+        "study": data.spec.name,
+        "runs": [
+            {
+                "name": side.name,
+                "setting": side.setting.as_dict(),
+                "folder": str(side.folder),
+                "elapsed_s": side.elapsed_s,
+                "final_loss": side.loss,
+                "ranks": side.profile.ranks,
+                "profiled_s": side.profile.total_s,
+            }
+            for side in sides
+        ],
+        "functions": [plain(change) | {"points": change.points} for change in changed],
+    }
+
+
+def _print(data: ExportInput, sides: list[Side], changed: list[Change]) -> None:
+    from tuner import wording
+    from tuner.cli import console
+
+    console.out(console.heading(f"Profile of {data.spec.name}"))
+    for side in sides:
+        what = wording.assigned(side.setting, data.spec.knobs)
+        loss = "" if side.loss is None else f", final loss {side.loss:.4g}"
+        console.out(
+            f"  {side.name + ':':<10} {wording.seconds(side.elapsed_s)} under the profile{loss}"
+            f" ({wording.count(side.profile.ranks, 'rank')}; {what})"
+        )
+    console.out()
+    rows = [
+        [
+            wording.one_line(change.function, 90),
+            f"{change.before_share:.1%}",
+            f"{change.after_share:.1%}",
+            f"{100 * change.points:+.1f}",
+            wording.seconds(change.before_s),
+            wording.seconds(change.after_s),
+        ]
+        for change in changed
+        if abs(change.points) >= LEAST_POINTS
+    ]
+    titles = ["function itself", "defaults", "best", "points", "defaults", "best"]
+    console.print_table(titles, rows, right={1, 2, 3, 4, 5})
+    console.out(
+        "  shares of a rank's main thread, waiting included; seconds are a rank's, on average"
+    )
+    console.out(
+        f"  the profiles lie in {sides[0].folder} and {sides[-1].folder} (pstats, snakeviz)"
+    )

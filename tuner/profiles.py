@@ -1,0 +1,133 @@
+"""What the ranks' own profiles say: where the time went, and what changed between two runs.
+
+A profile is what ``cProfile`` keeps of a rank's main thread: seconds in each function, without
+those that it called. A function that waits has its waiting time, so a starved loader shows.
+"""
+
+from __future__ import annotations
+
+import marshal
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+#: Where the ranks leave their profiles (the variable that the probe reads).
+VARIABLE = "TUNE_PROFILE_DIR"
+
+#: No profile of a rank comes near this size, bytes.
+MOST_BYTES = 256 << 20
+
+_NAME = re.compile(r"rank-([0-9]{1,9})\.[0-9]{1,10}\.prof")
+
+#: Below this folder lie installed packages: what is above it says nothing.
+_PACKAGES = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The mean of all ranks: seconds in each function itself, and in all.
+
+    A function is named ``chainer/iterators/multiprocess_iterator.py:258 get``.
+    """
+
+    ranks: int
+    own_s: Mapping[str, float]
+
+    @property
+    def total_s(self) -> float:
+        """Seconds of a rank in all its functions."""
+        return sum(self.own_s.values())
+
+    def share(self, function: str) -> float:
+        """The part of all time that was spent in a function itself, between 0 and 1."""
+        return self.own_s.get(function, 0.0) / self.total_s if self.total_s else 0.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """One function in two profiles: its share of the time, and its seconds a rank."""
+
+    function: str
+    before_share: float
+    after_share: float
+    before_s: float
+    after_s: float
+
+    @property
+    def points(self) -> float:
+        """By how much its share rose (negative: fell), as a share."""
+        return self.after_share - self.before_share
+
+
+def read(folder: Path) -> Profile | None:
+    """The profiles that the ranks of one launch left; ``None`` where there is none.
+
+    Of several Pythons in a rank the one with most seconds counts. What is no profile is passed
+    over.
+    """
+    ranks: dict[int, dict[str, float]] = {}
+    for path in sorted(folder.glob("rank-*.prof")):
+        found = _NAME.fullmatch(path.name)
+        own_s = _own_s(path) if found else {}
+        if not found or not own_s:
+            continue
+        rank = int(found[1])
+        if sum(own_s.values()) > sum(ranks.get(rank, {}).values()):
+            ranks[rank] = own_s
+    if not ranks:
+        return None
+    names = {name for own_s in ranks.values() for name in own_s}
+    mean = {name: sum(o.get(name, 0.0) for o in ranks.values()) / len(ranks) for name in names}
+    return Profile(len(ranks), mean)
+
+
+def changes(before: Profile, after: Profile) -> list[Change]:
+    """Every function of either profile, the one whose share changed most first."""
+    found = [
+        Change(
+            name,
+            before.share(name),
+            after.share(name),
+            before.own_s.get(name, 0.0),
+            after.own_s.get(name, 0.0),
+        )
+        for name in {*before.own_s, *after.own_s}
+    ]
+    return sorted(found, key=lambda change: (-abs(change.points), change.function))
+
+
+def _own_s(path: Path) -> dict[str, float]:
+    """Seconds in each function itself, as ``Profile.dump_stats`` wrote them."""
+    try:
+        with path.open("rb") as file:
+            entries = marshal.loads(file.read(MOST_BYTES))
+    except (OSError, EOFError, ValueError, TypeError, MemoryError):
+        return {}
+    own_s: dict[str, float] = {}
+    for name, seconds in _entries(entries):
+        own_s[name] = own_s.get(name, 0.0) + seconds
+    return own_s
+
+
+def _entries(entries: Any) -> Iterable[tuple[str, float]]:
+    """(function, own seconds): an entry is ``(file, line, name): (calls, …, own_s, …)``."""
+    for key, value in entries.items() if isinstance(entries, dict) else ():
+        try:
+            file, line, name = key
+            seconds = float(value[2])
+        except (TypeError, ValueError, LookupError):
+            continue
+        if seconds > 0:
+            yield label(str(file), line, str(name)), seconds
+
+
+def label(file: str, line: Any, name: str) -> str:
+    """A function as it is shown: built-in ones by their name, others by file, line and name."""
+    if file in {"~", ""}:
+        return name.strip("<>").removeprefix("built-in method ")
+    parts = PurePath(file).parts
+    package = next((i for i, part in enumerate(parts) if part in _PACKAGES), None)
+    shown = parts[-2:] if package is None else parts[package + 1 :]
+    return f"{'/'.join(shown)}:{line} {name}"
