@@ -444,16 +444,20 @@ def test_an_unknown_workload_names_the_nearest() -> None:
     assert "'chainer_mnist.py'" in error.hint
 
 
+@pytest.mark.parametrize(
+    ("trainer", "module", "extra"),
+    [("chainer_mnist.py", "chainer", "chainer"), ("mpi_stencil.py", "mpi4py", "mpi")],
+)
 def test_the_shipped_trainer_says_how_to_install_what_it_needs(
-    monkeypatch: pytest.MonkeyPatch,
+    trainer: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def without_chainer(name: str) -> object:
-        return None if name == "chainer" else find_spec(name)
+    def without(name: str) -> object:
+        return None if name == module else object()
 
-    monkeypatch.setattr("tuner.spec.program.find_spec", without_chainer)
-    error = refused("{python}", "{workloads}/chainer_mnist.py", "{out}")
-    assert "needs chainer, which is not installed" in error.message
-    assert "pip install --build-constraint constraints-build.txt '.[chainer]'" in error.hint
+    monkeypatch.setattr("tuner.spec.program.find_spec", without)
+    error = refused("{python}", f"{{workloads}}/{trainer}", "{out}")
+    assert f"needs {module}, which is not installed" in error.message
+    assert f"pip install --build-constraint constraints-build.txt '.[{extra}]'" in error.hint
 
 
 # --- with a study file ---------------------------------------------------------------------

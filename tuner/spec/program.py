@@ -14,9 +14,9 @@ from tuner import command as templates
 from tuner.errors import UsageError, suggestion
 from tuner.spec.naming import as_name
 
-#: What the shipped trainers import, by the first word of their name.
-_NEEDS = {"chainer": ("chainer", "mpi4py")}
-_INSTALL = "pip install --build-constraint constraints-build.txt '.[chainer]'"
+#: What the shipped trainers import, by the first word of their name, which is an extra's too.
+_NEEDS = {"chainer": ("chainer", "mpi4py"), "mpi": ("mpi4py",)}
+_INSTALL = "pip install --build-constraint constraints-build.txt"
 
 _SUFFIX = re.compile(r".*\.[A-Za-z]\w*", re.DOTALL)
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
@@ -128,13 +128,14 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
             path.name for path in folder.glob("*_*.py") if "__main__" in path.read_text()
         )
         raise UsageError(f"There is no workload {name!r}.", suggestion(name, trainers))
-    needs = _NEEDS.get(name.partition("_")[0], ())
+    extra = name.partition("_")[0]
+    needs = _NEEDS.get(extra, ())
     missing = [module for module in needs if find_spec(module) is None]
     if own_python and missing:
         raise UsageError(
             f"The workload {name} needs {' and '.join(missing)}, which "
             f"{'is' if len(missing) == 1 else 'are'} not installed.",
-            f"In a checkout: {_INSTALL}\nOr tune your own trainer: "
+            f"In a checkout: {_INSTALL} '.[{extra}]'\nOr tune your own trainer: "
             "tune --mpi-procs 8 -- python train.py --out {out}",
         )
 
