@@ -57,9 +57,9 @@ def main() -> None:
 def benchmark_iterations() -> int:
     """The length of the trainer's own benchmark mode."""
     sys.path.insert(0, str(ROOT))
-    from workloads.trainer_options import BENCHMARK_ITERATIONS
+    from workloads.chainer_options import MNIST
 
-    return BENCHMARK_ITERATIONS
+    return MNIST.iterations
 
 
 def measured(pairs: int, ranks: int) -> list[tuple[float, float]]:

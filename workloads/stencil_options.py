@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or __package__:
-    from .trainer_options import WorkloadError, _Parser, _positive
+    from .trainer_options import Parser, WorkloadError, positive
 else:
-    from trainer_options import WorkloadError, _Parser, _positive
+    from trainer_options import Parser, WorkloadError, positive
 
 #: Steps of a benchmark run: 2 ranks on 2 cores take about 4 s for them.
 BENCHMARK_STEPS = 100
@@ -46,22 +46,22 @@ def parse(prog: str, description: str, argv: Sequence[str], ranks: int = 1) -> S
     return StencilOptions(given.rows, given.columns, given.sweeps, steps, given.cprofile)
 
 
-def _parser(prog: str, description: str) -> _Parser:
-    parser = _Parser(prog=prog, description=description, allow_abbrev=False)
+def _parser(prog: str, description: str) -> Parser:
+    parser = Parser(prog=prog, description=description, allow_abbrev=False)
     add = parser.add_argument
     add(
         "--rows",
-        type=_positive,
+        type=positive,
         default=1024,
         metavar="N",
         help="rows of the grid, over all ranks [1024]",
     )
-    add("--columns", type=_positive, default=768, metavar="N", help="columns of the grid [768]")
-    add("--sweeps", type=_positive, default=2, metavar="N", help="stencil sweeps a step [2]")
+    add("--columns", type=positive, default=768, metavar="N", help="columns of the grid [768]")
+    add("--sweeps", type=positive, default=2, metavar="N", help="stencil sweeps a step [2]")
     add(
         "-i",
         "--steps",
-        type=_positive,
+        type=positive,
         metavar="N",
         help=f"steps to make [{JOB_STEPS}; with --benchmark: {BENCHMARK_STEPS}]",
     )

@@ -1,4 +1,4 @@
-"""The flags that all shipped trainers understand."""
+"""The flags that all shipped trainers understand; each adds its own to this parser."""
 
 from __future__ import annotations
 
@@ -6,15 +6,8 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-#: Iterations of a benchmark run: with 8 ranks on 2 cores a well-set launch takes about 5 s.
-BENCHMARK_ITERATIONS = 25
-
-#: Sweeps over the training data of a whole job, as in ChainerMN's own example.
-JOB_EPOCHS = 20
-
-COMMUNICATORS = ("naive", "flat", "non_cuda_aware", "pure_nccl", "dummy")
 START_METHODS = ("fork", "forkserver", "spawn")
 
 
@@ -34,20 +27,31 @@ class Length:
 
 
 @dataclass(frozen=True)
+class Defaults:
+    """What a trainer does where nothing else is asked for.
+
+    Attributes:
+        batchsize: Examples per rank and iteration.
+        iterations: Length of a benchmark run.
+        epochs: Length of a whole job.
+    """
+
+    batchsize: int
+    iterations: int
+    epochs: int
+
+
+@dataclass(frozen=True)
 class TrainerOptions:
     """What was asked for; ``loaderjob`` and ``start_method`` of ``None`` are the library's."""
 
     batchsize: int
-    unit: int
     length: Length
     loaderjob: int | None
     prefetch: int
-    communicator: str
     start_method: str | None
     seed: int
     gpu: bool
-    fp16_gradients: bool
-    double_buffering: bool
     out: Path
     cprofile: Path | None
     benchmark: bool
@@ -57,33 +61,49 @@ class TrainerOptions:
 _LENGTHS = ("iterations", "epochs")
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A parser that raises where the one it is made of would end the process."""
+
     def error(self, message: str) -> NoReturn:
         """Say so to the caller: the ranks of a job have to agree before any of them ends."""
         raise WorkloadError(f"{message} (see --help)")
 
 
-def parse(prog: str, description: str, argv: Sequence[str]) -> TrainerOptions:
-    """Read a command line.
+def parser(prog: str, description: str, defaults: Defaults) -> Parser:
+    """A parser of the common flags, to which a trainer adds its own."""
+    made = Parser(
+        prog=prog,
+        description=description,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_training(made, defaults)
+    _add_loading(made)
+    _add_output(made)
+    return made
+
+
+def read(parser: Parser, argv: Sequence[str], defaults: Defaults) -> dict[str, Any]:
+    """Read a command line: a value for each field of the trainer's options.
 
     Raises:
         WorkloadError: An unknown flag, or a value that cannot be.
     """
-    given = _parser(prog, description).parse_args(argv)
+    given = parser.parse_args(argv)
     if given.iterations is not None:
         length = Length(given.iterations, "iteration")
     elif given.epochs is not None:
         length = Length(given.epochs, "epoch")
     elif given.benchmark:
-        length = Length(BENCHMARK_ITERATIONS, "iteration")
+        length = Length(defaults.iterations, "iteration")
     else:
-        length = Length(JOB_EPOCHS, "epoch")
+        length = Length(defaults.epochs, "epoch")
     values = {name: value for name, value in vars(given).items() if name not in _LENGTHS}
-    values["communicator"] = given.communicator or ("pure_nccl" if given.gpu else "naive")
-    return TrainerOptions(length=length, **values)
+    return {"length": length, **values}
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """The type of a flag that counts something."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
@@ -99,69 +119,50 @@ def _seed(text: str) -> int:
 
 
 # argparse names the type in "invalid ... value".
-_positive.__name__ = _seed.__name__ = "integer"
+positive.__name__ = _seed.__name__ = "integer"
 
 
-def _parser(prog: str, description: str) -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog=prog,
-        description=description,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _add_training(parser: Parser, defaults: Defaults) -> None:
     add = parser.add_argument
     add(
-        "-b",
-        "--batchsize",
-        type=_positive,
-        default=100,
+        *("-b", "--batchsize"),
+        type=positive,
+        default=defaults.batchsize,
         metavar="N",
-        help="examples per rank and iteration [100]",
-    )
-    add(
-        "-u",
-        "--unit",
-        type=_positive,
-        default=1000,
-        metavar="N",
-        help="units of each hidden layer [1000]",
+        help=f"examples per rank and iteration [{defaults.batchsize}]",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
-        "-i",
-        "--iterations",
-        "--iteration",
-        type=_positive,
+        *("-i", "--iterations", "--iteration"),
+        type=positive,
         metavar="N",
-        help=f"updates to make [with --benchmark: {BENCHMARK_ITERATIONS}]",
+        help=f"updates to make [with --benchmark: {defaults.iterations}]",
     )
     length.add_argument(
-        "-e",
-        "--epochs",
-        "--epoch",
-        type=_positive,
+        *("-e", "--epochs", "--epoch"),
+        type=positive,
         metavar="N",
-        help=f"sweeps over the training data [{JOB_EPOCHS}]",
+        help=f"sweeps over the training data [{defaults.epochs}]",
     )
+    seed_help = "of the weights, the data and their order [0]"
+    add("--seed", type=_seed, default=0, metavar="N", help=seed_help)
+    add("-g", "--gpu", action="store_true", help="train on GPUs, one per rank")
+
+
+def _add_loading(parser: Parser) -> None:
+    add = parser.add_argument
     add(
-        "-j",
-        "--loaderjob",
-        type=_positive,
+        *("-j", "--loaderjob"),
+        type=positive,
         metavar="N",
         help="worker processes of each iterator [the library's default: one per CPU]",
     )
     add(
         "--prefetch",
-        type=_positive,
+        type=positive,
         default=1,
         metavar="N",
         help="batches each iterator prepares ahead [1]",
-    )
-    add(
-        "--communicator",
-        choices=COMMUNICATORS,
-        metavar="NAME",
-        help=f"{', '.join(COMMUNICATORS)} [naive; with --gpu pure_nccl]",
     )
     add(
         "--start-method",
@@ -169,27 +170,12 @@ def _parser(prog: str, description: str) -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"how iterators start workers: {', '.join(START_METHODS)} [Python's default]",
     )
+
+
+def _add_output(parser: Parser) -> None:
+    add = parser.add_argument
     add(
-        "--seed",
-        type=_seed,
-        default=0,
-        metavar="N",
-        help="of the weights, the data and their order [0]",
-    )
-    add("-g", "--gpu", action="store_true", help="train on GPUs, one per rank")
-    add(
-        "--fp16-gradients",
-        action="store_true",
-        help="exchange gradients in half precision (pure_nccl)",
-    )
-    add(
-        "--double-buffering",
-        action="store_true",
-        help="exchange gradients while the next ones are computed (pure_nccl)",
-    )
-    add(
-        "-o",
-        "--out",
+        *("-o", "--out"),
         type=Path,
         default=Path("result"),
         metavar="DIR",
@@ -203,9 +189,8 @@ def _parser(prog: str, description: str) -> argparse.ArgumentParser:
     )
     add(
         "--log-writes",
-        type=_positive,
+        type=positive,
         default=20,
         metavar="N",
         help="how often a run writes its log, the end included [20]",
     )
-    return parser

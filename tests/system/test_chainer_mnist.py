@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from workloads.chainer_options import MNIST
 from workloads.mnist_data import CACHE
-from workloads.trainer_options import BENCHMARK_ITERATIONS
 
 pytestmark = pytest.mark.system
 
@@ -147,7 +147,7 @@ def test_the_log_is_written_twenty_times_the_last_at_the_end(run: Run) -> None:
 
 def test_benchmark_mode_has_a_length_of_its_own_and_writes_the_log_alone(run: Run) -> None:
     done = run("--benchmark", *SMALL)
-    assert done.log[-1]["iteration"] == BENCHMARK_ITERATIONS
+    assert done.log[-1]["iteration"] == MNIST.iterations
     assert [path.name for path in done.out.iterdir()] == ["log"]
     data, summary, end = done.stdout.splitlines()
     assert data.startswith("data: MNIST from ") and "600 + 100 examples" in data

@@ -9,15 +9,15 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from workloads import host
+from workloads.chainer_options import parse_mnist
 from workloads.host import Gpus
-from workloads.trainer_options import parse
 
 NONE = Gpus(missing="CuPy is not installed")
 TWO = Gpus(2, nccl=True)
 
 
 def refusal(flags: str, *, ranks: int = 1, gpus: Gpus = NONE) -> str | None:
-    return host.refusal(parse("trainer.py", "", flags.split()), ranks, gpus)
+    return host.refusal(parse_mnist("trainer.py", "", flags.split()), ranks, gpus)
 
 
 @pytest.mark.parametrize("flags", ["", "--communicator naive", "--benchmark --loaderjob 3"])

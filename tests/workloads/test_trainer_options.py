@@ -6,25 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from workloads.trainer_options import (
-    BENCHMARK_ITERATIONS,
-    JOB_EPOCHS,
-    Length,
-    TrainerOptions,
-    WorkloadError,
-    parse,
+from workloads.chainer_options import (
+    MNIST,
+    ImagenetOptions,
+    MnistOptions,
+    parse_imagenet,
+    parse_mnist,
 )
+from workloads.image_options import DEFAULTS, ImageOptions
+from workloads.trainer_options import Length, WorkloadError
 
 
-def options(*argv: str) -> TrainerOptions:
-    return parse("trainer.py", "A trainer.", argv)
+def options(*argv: str) -> MnistOptions:
+    return parse_mnist("trainer.py", "A trainer.", argv)
+
+
+def imagenet(*argv: str) -> ImagenetOptions:
+    return parse_imagenet("trainer.py", "A trainer.", argv)
 
 
 def test_the_defaults_are_the_whole_job_with_the_librarys_own_settings() -> None:
-    assert options() == TrainerOptions(
+    assert options() == MnistOptions(
         batchsize=100,
         unit=1000,
-        length=Length(JOB_EPOCHS, "epoch"),
+        length=Length(MNIST.epochs, "epoch"),
         loaderjob=None,
         prefetch=1,
         communicator="naive",
@@ -43,7 +48,7 @@ def test_the_defaults_are_the_whole_job_with_the_librarys_own_settings() -> None
 @pytest.mark.parametrize(
     ("argv", "length"),
     [
-        (["--benchmark"], Length(BENCHMARK_ITERATIONS, "iteration")),
+        (["--benchmark"], Length(MNIST.iterations, "iteration")),
         (["--benchmark", "--iterations", "7"], Length(7, "iteration")),
         (["--iteration", "7"], Length(7, "iteration")),
         (["--epoch", "3", "--benchmark"], Length(3, "epoch")),
@@ -106,5 +111,50 @@ def test_every_flag_arrives() -> None:
 def test_a_mistake_is_one_line_that_names_the_value(argv: list[str], named: str) -> None:
     with pytest.raises(WorkloadError) as caught:
         options(*argv)
+    assert named in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_image_trainer_has_the_same_flags_and_its_own() -> None:
+    got = imagenet(
+        *[
+            "--benchmark",
+            "-j",
+            "2",
+            "--prefetch",
+            "3",
+            "--communicator",
+            "naive",
+            "--data",
+            "a",
+            "--val",
+            "b",
+        ]
+    )
+    assert (got.length, got.loaderjob) == (Length(DEFAULTS.iterations, "iteration"), 2)
+    assert (got.prefetch, got.batchsize) == (3, DEFAULTS.batchsize)
+    assert got.images == ImageOptions("small", 96, 16, Path("a"), Path("b"))
+    assert imagenet().length == Length(DEFAULTS.epochs, "epoch")
+
+
+def test_the_network_follows_the_gpu_and_the_crop_the_network() -> None:
+    assert imagenet("--gpu").images == ImageOptions("resnet50", 224, 16, None, None)
+    flags = ("--gpu", "--arch", "small", "--crop", "64", "--val-batchsize", "5")
+    assert imagenet(*flags).images == ImageOptions("small", 64, 5, None, None)
+    assert imagenet("--batchsize", "7").images.val_batchsize == 7
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        (["--arch", "vgg"], "invalid choice: 'vgg'"),
+        (["--crop", "0"], "--crop: 0 is not 1 or more"),
+        (["--val", "b"], "--val: needs --data as well"),
+        (["--unit", "5"], "unrecognized arguments: --unit"),
+    ],
+)
+def test_a_mistake_in_the_image_trainers_flags_is_one_line(argv: list[str], named: str) -> None:
+    with pytest.raises(WorkloadError) as caught:
+        imagenet(*argv)
     assert named in str(caught.value)
     assert "\n" not in str(caught.value)
