@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tuner import activity, tracing
-from tuner.activity import Computing, activities, is_own
+from tuner.activity import Activities, Computing, is_own
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def busy() -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_process_of_ones_own_is_read() -> None:
-    (found,) = activities({os.getpid(): 3, 2**22 + 1: None})
+    (found,) = Activities()({os.getpid(): 3, 2**22 + 1: None})
     assert (found.pid, found.rank, found.state) == (os.getpid(), 3, "R")
     assert found.cpu_s > 0 and found.started > 0 and found.transfers > 0
     assert found.name == Path("/proc/self/comm").read_text().strip()
@@ -129,7 +129,7 @@ def spent(pid: int, least_s: float) -> None:
 
 
 def cpu_s(pid: int) -> float:
-    (found,) = activities({pid: None})
+    (found,) = Activities()({pid: None})
     return found.cpu_s
 
 
@@ -138,9 +138,9 @@ def test_a_foreign_procfs_gives_nothing(tmp_path: Path) -> None:
     folder.mkdir()
     for text in (b"", b"7 (a b) S", b"7 (x) S 1 2 3 4 5 6 7 a b c d 1 1 1 1 1 1 1 1"):
         (folder / "stat").write_bytes(text)
-        assert activities({7: 0}, str(tmp_path)) == []
+        assert Activities(str(tmp_path))({7: 0}) == []
     line = b"7 (a ) b) D " + b" ".join(str(n).encode() for n in range(4, 40))
     (folder / "stat").write_bytes(line)
     (folder / "io").write_bytes(b"rchar: 5\nwchar: 7\nsyscr: 9\nread_bytes: 1\nwrite_bytes: 0\n")
-    (found,) = activities({7: None}, str(tmp_path))
+    (found,) = Activities(str(tmp_path))({7: None})
     assert (found.state, found.transfers) == ("D", 13 + 12)

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tuner"
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins"}),
-    frozenset({"plausible", "shortage", "stall", "tracing"}),
+    frozenset({"plausible", "probe_thread", "shortage", "stall", "tracing"}),
     frozenset(
         {
             "break_even",
@@ -33,7 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
         {"claims", "demand", "neighbours", "quiet", "secrets", "supervisor", "units", "wording"}
     ),
     frozenset({"command", "space", "pooling", "search"}),
-    frozenset({"process", "launchers", "objectives", "observe", "effects", "crash"}),
+    frozenset({"process", "launchers", "objectives", "observe", "effects", "crash", "phases"}),
     frozenset({"activity", "stacks"}),
     frozenset({"render"}),
     frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from tuner import tracing
+from tuner.probe_thread import ProbeThreads, is_probe, transferred
 from tuner.stall import Activity
 
 #: Code in which a thread waits: MPIs and what they are made of, OpenMP's barriers.
@@ -32,32 +33,53 @@ LOOKS = 3
 MOST_S = 0.5
 
 
-def activities(ranks: Mapping[int, int | None], proc: str = "/proc") -> list[Activity]:
-    """One for each process that is still there.
+class Activities:
+    """Looks at the processes of one job again and again.
 
     Args:
-        ranks: The rank of each process; ``None`` for mpirun's own.
         proc: The mounted procfs; another folder in tests.
     """
-    found = (_activity(pid, rank, proc) for pid, rank in ranks.items())
-    return [each for each in found if each is not None]
+
+    def __init__(self, proc: str = "/proc") -> None:
+        self._proc = proc
+        self._probes = ProbeThreads(proc)
+
+    def __call__(self, ranks: Mapping[int, int | None]) -> list[Activity]:
+        """One for each process that is still there.
+
+        Args:
+            ranks: The rank of each process; ``None`` for mpirun's own.
+        """
+        found = (_activity(pid, rank, self._proc, self._probes) for pid, rank in ranks.items())
+        return [each for each in found if each is not None]
 
 
-def _activity(pid: int, rank: int | None, proc: str) -> Activity | None:
+def _activity(pid: int, rank: int | None, proc: str, probes: ProbeThreads) -> Activity | None:
     fields = _stat(f"{proc}/{pid}")
     if fields is None:
         return None
     name = _read(f"{proc}/{pid}/comm").decode("utf-8", "replace").strip()
-    io = re.findall(rb"(?:rchar|wchar|read_bytes|write_bytes): (\d+)", _read(f"{proc}/{pid}/io"))
+    moved = transferred(_read(f"{proc}/{pid}/io")) if rank is None else _moved(pid, proc, probes)
     return Activity(
         pid=pid,
         started=int(fields[19]),
         rank=rank,
         state=fields[0].decode("ascii", "replace"),
         cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS,
-        transfers=sum(map(int, io)) + int(fields[9]),  # major faults: pages from a file
+        transfers=moved + int(fields[9]),  # major faults: pages from a file
         name=name,
     )
+
+
+def _moved(pid: int, proc: str, probes: ProbeThreads) -> int:
+    """Bytes that a rank has read and written without our own thread."""
+    ours = probes.transfers(pid)
+    for _ in range(LOOKS):
+        moved, before = transferred(_read(f"{proc}/{pid}/io")), ours
+        ours = probes.transfers(pid)
+        if ours == before:  # it has done nothing in between
+            break
+    return moved - ours
 
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -136,7 +158,8 @@ def _running(pid: int) -> list[int]:
     except OSError:
         return []
     stats = ((thread, _stat(f"/proc/{pid}/task/{thread}")) for thread in threads)
-    return [thread for thread, fields in stats if fields is not None and fields[0] == b"R"]
+    running = [thread for thread, fields in stats if fields is not None and fields[0] == b"R"]
+    return [thread for thread in running if not is_probe(f"/proc/{pid}/task/{thread}")]
 
 
 def _mapped(pid: int, address: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -16,6 +17,7 @@ from tuner.launchers.discovery import _last_line
 from tuner.launchers.mpich import MPICH
 from tuner.launchers.openmpi import OpenMPI
 from tuner.model import FailureKind, Observation, Setting
+from tuner.phases import parse_phases
 from tuner.store import codec
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -125,9 +127,28 @@ _ENVIRON = Texts(
     (b"\0", b"=", b"PMI_RANK=", b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=", "²".encode()),
 )
 
+
+def phases(data: bytes) -> None:
+    """What the probe saw a rank do: shares that make a whole, or nothing."""
+    shares, busy_s = parse_phases(data, 0)
+    assert 0 <= busy_s < math.inf
+    if shares:
+        assert abs(sum(each.share for each in shares) - 1) < 1e-6
+        assert all(each.where.isprintable() for each in shares), "an escape that is shown"
+
+
+_PHASES = Texts(
+    [
+        b"loader\t0.03\t0.02\t0.99\ttrain.py:7 next\nexchange\t0.5\t0.0\t0.1\ttrain.py:9 bcast\n"
+        b"compute\t1.7\t1.3\t1.0\ttrain.py:5 work\n",
+    ],
+    (b"\t", b"\n", b"loader\t", b"nan", b"1e308", b"-1", b"\x1b["),
+)
+
 TARGETS = (
     Target("mpirun_version", versions, _VERSIONS, share=1.5),
     Target("output", output, _OUTPUTS, share=1.5),
     Target("probe_report", report, _REPORTS, share=0.7),
+    Target("probe_phases", phases, _PHASES, share=1.5),
     Target("environ", environ, _ENVIRON, share=1.5),
 )

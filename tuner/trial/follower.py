@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tuner import process, stacks
-from tuner.activity import MOST_S, Computing, activities
+from tuner.activity import MOST_S, Activities, Computing
 from tuner.model import Failed, FailureKind, Launch, Progress, Stopped, StudySpec
 from tuner.objectives import Objective
 from tuner.observe import Watcher
@@ -57,6 +57,7 @@ class Follower:
         self._sampled_s = self._started_s
         self._look_s = 0.0
         self._vigil = None
+        self._activities = Activities()
         self._watched_s = self._started_s
         limit_s = self.spec.stall_limit_s
         if limit_s is not None:
@@ -131,7 +132,7 @@ class Follower:
         self._watched_s = now_s
         last = self.progress[-1:]
         output = (len(self.progress), last[0].elapsed_s if last else None, size)
-        wrong = self._vigil.look(now_s, output, activities(self.watcher.members))
+        wrong = self._vigil.look(now_s, output, self._activities(self.watcher.members))
         if wrong is None or wrong.kind is not FailureKind.STALLED:
             return wrong
         where = stacks.keep(self.launch.folder / stacks.FOLDER, self.watcher.members)

@@ -2,10 +2,12 @@
 
 Python imports a module of this name when it starts. Ours does nothing unless it runs in a rank
 of a trial (``TUNE_PROBE_DIR`` and a rank variable are set); there it registers one exit handler,
-notes whether OpenCV is imported (by the rank or by a loader worker: those do not report)
+notes whether OpenCV is imported (by the rank or by a loader worker: those do not report),
+starts the thread of ``rank_phases.py``, which looks at what the main thread does,
 and gives way to the ``sitecustomize`` that Python would have found without it. All that costs
 time is in ``rank_report.py``, which the handler loads after the program's own last line. A
-program that is killed or leaves through ``os._exit`` does not get that far and is not seen.
+program that is killed or leaves through ``os._exit`` does not get that far: of it only the
+phases are seen.
 
 It must run in the oldest Python a user may have: no annotations, nothing newer than 3.6.
 """
@@ -62,6 +64,17 @@ class _Witness:
                 pass
 
 
+def _look(folder, rank):
+    """Have the main thread looked at; where that cannot be, the program runs without."""
+    try:
+        import rank_phases
+
+        del sys.modules["rank_phases"]
+        atexit.register(rank_phases.start(folder, rank))
+    except Exception:
+        pass
+
+
 def _give_way():
     """Import the ``sitecustomize`` that comes after ours, as if ours were not there.
 
@@ -95,6 +108,7 @@ def _start():
     if folder and rank is not None:
         atexit.register(_at_exit, folder, rank, os.getpid())
         sys.meta_path.insert(0, _Witness(os.path.join(folder, f"rank-{rank}.cv2")))  # noqa: PTH118
+        _look(folder, rank)
 
 
 _start()
