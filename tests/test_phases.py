@@ -93,8 +93,8 @@ library("chainermn/communicators/x.py")()
 """
     run(code)
     found = seen(tmp_path)
-    assert found["loader"].where == "train.py:14 __next__"
-    assert found["exchange"].where == "train.py:15 __next__"
+    assert found["loader"].where == "train.py:13 __next__"
+    assert found["exchange"].where == "train.py:14 __next__"
 
 
 def test_a_method_without_a_frame_is_read_in_the_source(run: Run, tmp_path: Path) -> None:
