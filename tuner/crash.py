@@ -6,7 +6,7 @@ import re
 import signal
 from collections.abc import Iterable, Sequence
 
-from tuner import shortage
+from tuner import elastic, shortage
 from tuner.model import FailureKind
 
 #: How much of the output is kept with a failed trial, lines, and of each line, characters.
@@ -59,6 +59,7 @@ _WORKER_LOST = re.compile(
 _SAYS_NOTHING = re.compile(
     r"\w+ detected that one or more processes exited|=|Please see the FAQ page"
     r"|This typically refers|MPI_ABORT was invoked|.* has exited due to process rank"
+    r"|rank \d+ was the first to end"
 )
 #: How the lines of MPICH's Hydra begin, which has no rules around them.
 _HYDRA = (
@@ -93,7 +94,14 @@ def explain(
         oom_kills: How many processes the kernel ended meanwhile for want of memory.
         certain: They were the launch's own: the host's others were not counted.
     """
-    own, launcher = _split(_TAG.sub("", line, count=1) for line in text.split("\n"))
+    told = elastic.read([_TAG.sub("", line, count=1) for line in text.split("\n")])
+    if told.signal is not None:
+        reason = f"torchrun was ended by {_signal_name(told.signal)} from outside"
+        return FailureKind.INTERRUPTED, reason
+    own, launcher = _split(told.own)
+    if told.root is not None:
+        code = told.root.code
+        launcher.append(_first_to_end(told.root))
     own = [line for line in own if line.strip().strip(_MARKS)]
     exceptions = _exceptions(own)
     found = shortage.in_exceptions(exceptions) or shortage.in_lines(own, launcher)
@@ -103,7 +111,8 @@ def explain(
         kind, meaning, said = found
         return kind, f"{ended(code)}: {meaning}: {said.strip()}"
     raised = [line for _, line in exceptions]
-    line = _most_telling(own, launcher, raised)
+    # The other ranks only say that a killed one is gone.
+    line = _most_telling(own, launcher, [] if told.root and told.root.code < 0 else raised)
     reason = f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
     if oom_kills and _was_killed(code, launcher, raised, certain=certain):
         said = line or "it printed nothing"
@@ -147,12 +156,23 @@ def ended(code: int | None) -> str:
     if code is None:
         return "ended in a way that is not known"
     # Shells and launchers pass a signal on as 128 + its number.
-    number = -code if code < 0 else code - 128
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
+    name = _signal_name(-code if code < 0 else code - 128)
+    if not name:
         return f"exit code {code}"
     return f"killed by {name}" if code < 0 else f"exit code {code} ({name})"
+
+
+def _signal_name(number: int) -> str:
+    """``SIGTERM``; empty for no signal of this system."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+def _first_to_end(root: elastic.Root) -> str:
+    """Torchrun's finding as a line: of a signal it says all, of an exit code nothing."""
+    return f"rank {root.rank} was {'killed' if root.code < 0 else 'the first to end'}"
 
 
 def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[str]) -> str:
