@@ -85,6 +85,18 @@ def test_ranks_are_known_by_their_variable(variable: str, proc: Proc, watcher: W
     assert ranks(watcher.result()) == [(0, 3, 0), (1, 2, 0)]
 
 
+def test_torchruns_variables_count_in_what_it_has_started(proc: Proc, watcher: Watcher) -> None:
+    """Clusters set them for every process of a job."""
+    one: dict[str, Any] = {"RANK": 1, "WORLD_SIZE": 2, "TORCHELASTIC_RUN_ID": "a"}
+    both: dict[str, Any] = {**one, "PMI_RANK": 0, "PMI_SIZE": 3}
+    proc.add(FAR + 10, RANK=0, WORLD_SIZE=4)
+    proc.add(FAR + 11, **one)
+    proc.add(FAR + 12, **both)
+    watcher.sample([FAR + 10, FAR + 11, FAR + 12])
+    seen = watcher.result().ranks
+    assert [(rank.rank, rank.world_size) for rank in seen] == [(0, 3), (1, 2)]
+
+
 def test_processes_with_the_same_rank_are_its_children(proc: Proc, watcher: Watcher) -> None:
     proc.add(
         FAR + 20, started=5, OMPI_COMM_WORLD_RANK=0

@@ -141,6 +141,17 @@ def test_it_knows_the_same_ranks_as_we_do(variable: str, run: Run, reports: Path
     assert report(reports)["rank"] == 3
 
 
+@pytest.mark.parametrize(("mark", "reported"), [({"TORCHELASTIC_RUN_ID": "a"}, 1), ({}, 0)])
+def test_torchruns_variables_count_in_what_it_has_started(
+    mark: dict[str, str], reported: int, run: Run, reports: Path
+) -> None:
+    names = (observe.TORCHRUN_RANK, observe.TORCHRUN_SIZE)
+    run("pass", **{"OMPI_COMM_WORLD_RANK": "", "OMPI_COMM_WORLD_SIZE": "", **mark},
+        **dict(zip(names, "35", strict=True)))  # fmt: skip
+    found = [json.loads(path.read_text()) for path in reports.glob("rank-3.json")]
+    assert [each["launcher_size"] for each in found] == [5] * reported
+
+
 def test_forked_children_do_not_report(run: Run, reports: Path) -> None:
     code = "import os, sys\nif os.fork() == 0: sys.exit()\nos.wait()"
     run(code + "; os._exit(0)")

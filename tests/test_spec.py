@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,7 +30,7 @@ from tuner.model import (
     Setting,
     StudySpec,
 )
-from tuner.spec import RunOptions, build_spec, program
+from tuner.spec import RunOptions, WantedLauncher, build_spec, program
 from tuner.study_file import StudyFile, find_study_file, load
 
 MACHINE = Machine("host", "cpu", 4, 4, 4, None, 1, 2**30)
@@ -43,10 +43,10 @@ needs_chainer = pytest.mark.skipif(
 )
 
 
-def find(
-    mpirun: str | None, args: Sequence[str], program_path: str, environ: Mapping[str, str]
-) -> LauncherInfo:
-    return replace(OPENMPI, mpirun=mpirun or OPENMPI.mpirun, extra_args=tuple(args))
+def find(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) -> LauncherInfo:
+    return LauncherInfo(
+        wanted.kind or OPENMPI.kind, wanted.mpirun or OPENMPI.mpirun, "5.0.11", None, wanted.args
+    )
 
 
 def build(
@@ -402,9 +402,7 @@ def test_the_environment_is_kept_by_the_allowlist() -> None:
 def test_the_path_of_the_program_finds_mpirun(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    def spy(
-        mpirun: str | None, args: Sequence[str], program_path: str, environ: Mapping[str, str]
-    ) -> LauncherInfo:
+    def spy(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) -> LauncherInfo:
         seen.append(program_path)
         return OPENMPI
 

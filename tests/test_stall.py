@@ -147,7 +147,7 @@ def test_a_process_that_is_stopped_is_named() -> None:
     found = stalled(Job().run(spins, state("T")))
     assert found == "rank 1 is idle, the others wait; a process of rank 1 is stopped by a signal"
     found = stalled(Job().run(idle, idle, launcher=state("T")))
-    assert found == "all ranks are idle; a process of mpirun is stopped by a signal"
+    assert found == "all ranks are idle; a process of the launcher is stopped by a signal"
 
 
 def test_mpirun_alone_that_does_nothing() -> None:
@@ -160,7 +160,7 @@ def test_ranks_that_ended_without_mpirun_noticing() -> None:
     job = Job()
     assert job.run(spins, spins, most_s=5.0) is None
     found = job.run()
-    assert found == Failed(FailureKind.CRASHED, "all ranks ended, mpirun did not")
+    assert found == Failed(FailureKind.CRASHED, "all ranks ended, their launcher did not")
     assert 5.0 + GONE_S <= job.now_s <= 7.0 + GONE_S
 
 

@@ -38,6 +38,7 @@ name = "mnist"
 command = "{python} train.py --out {out} 'a b'"
 job = ["{python}", "train.py", "--out", "{out}"]
 mpirun = "/opt/mpi/bin/mpirun"
+launcher = "openmpi"
 mpirun_args = ["--mca", "pml", "ob1"]
 mpi_procs = 8
 trials = 20

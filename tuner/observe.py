@@ -21,6 +21,9 @@ from tuner.wording import one_line
 #: Where the launchers of Open MPI, PMIx and Hydra say which rank a process is, and of how many.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+#: Where torchrun says so. Clusters set the two for every process of a job: they count only in
+#: one that torchrun has started, which has the third.
+TORCHRUN_RANK, TORCHRUN_SIZE, TORCHRUN = "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"
 
 #: Library names (prefixes) whose pool is a BLAS: the other pools are OpenMP runtimes.
 BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libblas", "libmkl_rt", "libblis")
@@ -138,10 +141,12 @@ class Watcher:
         known = self._known.get((pid, started))
         if known is None:
             environ = _variables(_read(f"{self._proc}/{pid}/environ"))
-            rank = _first_number(environ, RANK_VARIABLES)
+            torchrun = TORCHRUN in environ
+            rank = _first_number(environ, (*RANK_VARIABLES, *((TORCHRUN_RANK,) * torchrun)))
             if rank is None:
                 return None
-            known = self._known[pid, started] = (rank, _first_number(environ, SIZE_VARIABLES))
+            size = _first_number(environ, (*SIZE_VARIABLES, *((TORCHRUN_SIZE,) * torchrun)))
+            known = self._known[pid, started] = (rank, size)
         return known
 
     def result(self) -> Observation:

@@ -110,7 +110,7 @@ class Vigil:
             return None
         idle_s = now_s - self._alive_s
         if self._ranks_s not in {None, now_s} and idle_s >= min(GONE_S, self._limit_s):
-            reason = f"all ranks ended, mpirun did not{_held(seen)}"
+            reason = f"all ranks ended, their launcher did not{_held(seen)}"
             return Failed(FailureKind.CRASHED, reason)
         if idle_s < self._limit_s:
             return None
@@ -170,7 +170,7 @@ def _held(seen: Sequence[Activity]) -> str:
     """Which processes a signal has stopped; empty where none is."""
     stopped = [each.rank for each in seen if each.state == "T"]
     ranks = sorted({rank for rank in stopped if rank is not None})
-    whose = [f"rank {rank}" for rank in ranks] + (["mpirun"] if None in stopped else [])
+    whose = [f"rank {rank}" for rank in ranks] + (["the launcher"] if None in stopped else [])
     return f"; a process of {' and '.join(whose)} is stopped by a signal" if whose else ""
 
 

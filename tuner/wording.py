@@ -21,7 +21,7 @@ from tuner.model import (
 )
 
 #: The names people know each launcher by.
-LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "torchrun": "torchrun"}
 
 #: The letters of a value that a table still shows in full.
 LONGEST_VALUE = 60
@@ -73,6 +73,11 @@ def count(number: int, noun: str, plural: str = "") -> str:
 def launcher(info: LauncherInfo) -> str:
     """``Open MPI 5.0.11``."""
     return f"{LAUNCHER_NAMES.get(info.kind, info.kind)} {info.version}"
+
+
+def starter(info: LauncherInfo) -> str:
+    """What the user knows the program as that starts the ranks."""
+    return "torchrun" if info.kind == "torchrun" else "mpirun"
 
 
 def failure(failed: Failed | None) -> str:

@@ -37,6 +37,7 @@ _STUDIES: list[dict[str, Any]] = [
         "trial_limit_s": 90,
         "warm_ups": 1,
         "seed": 0,
+        "launcher": "torchrun",
         "mpirun_args": ["--mca", "pml", "ob1"],
         "objective": {"kind": "logreport", "key": "elapsed_time", "filename": "log"},
         "knobs": {"omp_threads": {"range": "1..8"}, "iterator_workers": {"fix": 2, "default": 4}},

@@ -16,6 +16,7 @@ from tuner.knobs import KNOBS
 from tuner.launchers.discovery import _last_line
 from tuner.launchers.mpich import MPICH
 from tuner.launchers.openmpi import OpenMPI
+from tuner.launchers.torchrun import Torchrun
 from tuner.model import FailureKind, Observation, Setting
 from tuner.phases import parse_phases
 from tuner.store import codec
@@ -26,7 +27,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def versions(data: bytes) -> None:
     """What ``mpirun --version`` printed: a version in one printable word, or none."""
     text = data.decode("utf-8", "replace")
-    for launcher in (OpenMPI(), MPICH()):
+    for launcher in (OpenMPI(), MPICH(), Torchrun()):
         found = launcher.version(text)
         if found is not None:
             assert found, "an empty version"
@@ -43,9 +44,17 @@ _VERSIONS = Texts(
         b"mpirun (Open MPI) 5.0.11\n\nReport bugs to https://www.open-mpi.org/community/help/\n",
         b"mpirun.openmpi (OpenRTE) 4.1.4\n",
         b"HYDRA build details:\n    Version:                                 4.2.1\n    CC: gcc\n",
+        b"torchrun of torch 2.13.0+cpu\n",
         b"Intel(R) MPI Library for Linux* OS, Version 2021.13 Build 20240701 (id: 179630a)\n",
     ],
-    (b"(Open MPI) ", b"(OpenRTE) ", b"HYDRA build details:", b"Version: ", b"Intel(R) MPI Library"),
+    (
+        b"torchrun of torch ",
+        b"(Open MPI) ",
+        b"(OpenRTE) ",
+        b"HYDRA build details:",
+        b"Version: ",
+        b"Intel(R) MPI Library",
+    ),
 )
 
 
@@ -71,9 +80,25 @@ _OUTPUTS = Texts(
         b"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n",
         b"[proxy:0@node1] HYDU_create_process (lib/utils/launch.c:73): execvp error on file x\n",
         b"OpenBLAS blas_thread_init: pthread_create failed for thread 3 of 8\nMemoryError\n",
+        b"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+        + b"=" * 60
+        + b"\nRoot Cause (first observed failure):\n  rank      : 1 (local_rank: 1)\n"
+        b"  exitcode  : -9 (pid: 7)  (SIGKILL)\n" + b"=" * 60 + b"\n[rank1]: ValueError: x\n",
         b"\x1b[31merror\x1b[0m\rprogress 10 %\rprogress 20 %\r\n",
     ],
-    (b"-" * 74, b"MemoryError", b"a.b.Error: ", b"\x1b[", b"\x9b", b"\r", b"mpirun detected that "),
+    (
+        b"-" * 74,
+        b"MemoryError",
+        b"a.b.Error: ",
+        b"\x1b[",
+        b"\x9b",
+        b"\r",
+        b"mpirun detected that ",
+        b"[rank0]: ",
+        b"  rank      : ",
+        b"  exitcode  : ",
+        b"=" * 60,
+    ),
 )
 
 _REPORT: dict[str, Any] = {
@@ -113,7 +138,8 @@ _REPORTS = Trees([_REPORT], (*_REPORT, "library", "threads", "built_for", "world
 def environ(data: bytes) -> None:
     """``/proc/PID/environ`` of a rank, and its ``stat``, whatever the program calls itself."""
     variables = observe._variables(data)
-    for names in (observe.RANK_VARIABLES, observe.SIZE_VARIABLES):
+    torchrun = (observe.TORCHRUN_RANK, observe.TORCHRUN_SIZE)
+    for names in (observe.RANK_VARIABLES, observe.SIZE_VARIABLES, torchrun):
         number = observe._first_number(variables, names)
         assert number is None or number >= 0
 
@@ -123,6 +149,7 @@ _ENVIRON = Texts(
         b"PATH=/bin\0OMPI_COMM_WORLD_RANK=3\0OMPI_COMM_WORLD_SIZE=8\0TUNE_TRIAL=abc\0",
         b"PMI_RANK=0\0PMI_SIZE=2\0",
         b"PMIX_RANK=1\0",
+        b"RANK=1\0WORLD_SIZE=2\0TORCHELASTIC_RUN_ID=a\0",
     ],
     (b"\0", b"=", b"PMI_RANK=", b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=", "²".encode()),
 )

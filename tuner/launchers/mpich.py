@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from tuner.launchers.words import binding, mpi4py_environment
+from tuner.launchers.words import binding, mpi4py_environment, version_question
 from tuner.model import LauncherInfo, Value
 from tuner.wording import one_line
 
@@ -16,6 +17,11 @@ class MPICH:
     """mpirun of MPICH: Hydra's mpiexec."""
 
     kind = "mpich"
+    programs = ("mpirun", "mpirun.mpich", "mpiexec.hydra")
+
+    def question(self, program: Path) -> tuple[str, ...]:
+        """``mpirun --version``."""
+        return version_question(program)
 
     def version(self, text: str) -> str | None:
         """From ``HYDRA build details:`` and its line ``Version: 5.0.2``, or Intel's banner."""

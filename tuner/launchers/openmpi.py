@@ -6,8 +6,9 @@ import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from tuner.launchers.words import binding, mpi4py_environment
+from tuner.launchers.words import binding, mpi4py_environment, version_question
 from tuner.model import LauncherInfo, Value
 from tuner.wording import one_line
 
@@ -27,6 +28,11 @@ class OpenMPI:
     """mpirun of Open MPI."""
 
     kind = "openmpi"
+    programs = ("mpirun", "mpirun.openmpi")
+
+    def question(self, program: Path) -> tuple[str, ...]:
+        """``mpirun --version``."""
+        return version_question(program)
 
     def version(self, text: str) -> str | None:
         """From ``mpirun (Open MPI) 5.0.11``; Debian's says ``mpirun.openmpi (OpenRTE) 4.1.4``."""

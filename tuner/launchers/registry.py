@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from tuner import plugins
@@ -13,6 +14,7 @@ GROUP = "tuner.launchers"
 _SHIPPED = {
     "openmpi": "tuner.launchers.openmpi:OpenMPI",
     "mpich": "tuner.launchers.mpich:MPICH",
+    "torchrun": "tuner.launchers.torchrun:Torchrun",
 }
 
 
@@ -20,9 +22,14 @@ class Launcher(Protocol):
     """What one MPI wants to hear."""
 
     kind: str
+    #: The names of the program that starts its ranks, best first, without a version behind them.
+    programs: tuple[str, ...]
+
+    def question(self, program: Path) -> tuple[str, ...]:
+        """The command that says which version ``program`` is; empty where that is not known."""
 
     def version(self, text: str) -> str | None:
-        """The version in what ``mpirun --version`` printed; ``None`` for another MPI."""
+        """The version in what the question's command printed; ``None`` for another MPI."""
 
     def inherited(self, environ: Mapping[str, str]) -> tuple[str, ...]:
         """Arguments that keep what the user's environment chose over our own flags."""
@@ -65,5 +72,14 @@ def launcher_for(info: LauncherInfo) -> Launcher:
     Raises:
         UsageError: The package that brought this kind is not installed here, or is broken.
     """
-    launcher: Launcher = plugins.find(GROUP, _SHIPPED, info.kind, what="kind of launcher")()
+    return launcher_of(info.kind)
+
+
+def launcher_of(kind: str) -> Launcher:
+    """The launcher called ``kind``.
+
+    Raises:
+        UsageError: There is none of this name, or its package is broken.
+    """
+    launcher: Launcher = plugins.find(GROUP, _SHIPPED, kind, what="kind of launcher")()
     return launcher

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from tuner.errors import UsageError, suggestion
 from tuner.model import LauncherInfo, Value
+
+
+def version_question(program: Path) -> tuple[str, ...]:
+    """How an mpirun is asked which it is."""
+    return (str(program), "--version")
 
 
 def binding(

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tuner import command as templates
 from tuner import space
@@ -25,8 +25,17 @@ if TYPE_CHECKING:
 #: Ranks where nothing says how many and there is no GPU: the fewest that exchange anything.
 DEFAULT_RANKS = 2
 
-#: (mpirun asked for, its extra arguments, path of the program, environment) -> the mpirun.
-FindLauncher = Callable[[str | None, Sequence[str], str, Mapping[str, str]], LauncherInfo]
+
+class WantedLauncher(NamedTuple):
+    """What is asked for of what starts the ranks; ``None``: nothing."""
+
+    mpirun: str | None = None
+    kind: str | None = None
+    args: tuple[str, ...] = ()
+
+
+#: (what is asked for, path of the program, environment) -> the mpirun.
+FindLauncher = Callable[[WantedLauncher, str, Mapping[str, str]], LauncherInfo]
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,7 @@ class RunOptions:
     defaults: tuple[str, ...] = ()
     name: str | None = None
     mpirun: str | None = None
+    launcher: str | None = None
     mpirun_args: tuple[str, ...] = ()
     seed: int | None = None
     trial_limit_s: float | None = None
@@ -55,12 +65,14 @@ class RunOptions:
 
 
 def find_launcher(
-    mpirun: str | None, args: Sequence[str], program_path: str, environ: Mapping[str, str]
+    wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]
 ) -> LauncherInfo:
     """The mpirun of this host (:func:`tuner.launchers.find`)."""
     from tuner import launchers
 
-    return launchers.find(mpirun, args, program=program_path, environ=environ)
+    return launchers.find(
+        wanted.mpirun, wanted.args, kind=wanted.kind, program=program_path, environ=environ
+    )
 
 
 def build_spec(
@@ -103,9 +115,7 @@ def build_spec(
     checks.has_out(template, source)
     program_path = program.check(template, environ=environ, cwd=cwd)
     used = templates.placeholders((*template, *job))
-    mpirun = first(options.mpirun, file.mpirun, None)
-    mpirun_args = options.mpirun_args or file.mpirun_args
-    launcher = find(mpirun, mpirun_args, program_path, environ)
+    launcher = find(_wanted(options, file), program_path, environ)
     knobs = space.resolve(chosen.knobs, machine, layout, own=chosen.own)
     checks.launcher_options(launcher, layout, knobs)
     return StudySpec(
@@ -130,6 +140,14 @@ def build_spec(
 def _ranks(machine: Machine) -> int:
     """One rank a GPU; two where there is none."""
     return len(machine.gpus) or DEFAULT_RANKS
+
+
+def _wanted(options: RunOptions, file: StudyFile) -> WantedLauncher:
+    """A path that is typed wins over a kind in the file, and a kind over a path."""
+    typed = options.mpirun is not None or options.launcher is not None
+    chosen = options if typed else file
+    args = options.mpirun_args or file.mpirun_args
+    return WantedLauncher(chosen.mpirun, chosen.launcher, args)
 
 
 def _template(command: Sequence[str] | None, file: StudyFile, source: str) -> tuple[str, ...]:

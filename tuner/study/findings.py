@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from tuner.pooling import Pooling
     from tuner.store import Store, Summary
 
+#: What torchrun sets for its ranks (torch.distributed.run, config_from_args).
+OMP = "OMP_NUM_THREADS"
+
 
 def result(store: Store, name: str) -> Result:
     """What a study found so far.
@@ -123,12 +126,14 @@ def summary(found: Result) -> Summary:
 
 
 def inherited_note(spec: StudySpec, environ: dict[str, str]) -> str | None:
-    """What the user's environment sets of our knobs: the baseline keeps it."""
+    """What the user's environment, or else torchrun, sets of our knobs: the baseline keeps it."""
     names = render.inherited(environ, spec.knobs)
-    if not names:
-        return None
-    texts = " ".join(f"{name}={value}" for name, value in names.items())
-    return f"your environment sets {texts}: the baseline runs with it"
+    if names:
+        texts = " ".join(f"{name}={value}" for name, value in names.items())
+        return f"your environment sets {texts}: the baseline runs with it"
+    if spec.launcher.kind == "torchrun" and spec.layout.ranks > 1 and OMP not in environ:
+        return f"torchrun sets {OMP}=1 where nothing else does: the baseline runs with it"
+    return None
 
 
 def caps(pooling: Pooling, records: Sequence[LaunchRecord]) -> tuple[Cap, ...]:

@@ -176,6 +176,7 @@ class StudyFile(_Table):
     command: Words | None = None
     job: Words | None = None
     mpirun: str | None = Field(default=None, min_length=1)
+    launcher: str | None = Field(default=None, min_length=1)
     mpirun_args: Words = ()
     mpi_procs: int | None = Field(default=None, ge=1)
     trials: int | None = Field(default=None, ge=1)

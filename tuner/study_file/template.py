@@ -35,6 +35,7 @@ trials = 50            # the most settings to try                --trials
 #warm_ups = 1          # launches thrown away at the start       --warm-ups
 #seed = 0              # of the search                           --seed
 #mpirun = "/opt/openmpi/bin/mpirun"                            # --mpirun
+#launcher = "torchrun" # openmpi, mpich or torchrun               --launcher
 #mpirun_args = ["--mca", "pml", "ob1"]                         # --mpirun-arg
 
 # The program's log below {out}: of Chainer's LogReport or pytorch-pfn-extras' (a JSON

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuner import crash, process
+from tuner import crash, process, wording
 from tuner.model import (
     Failed,
     FailureKind,
@@ -68,7 +68,7 @@ class Ending:
             stopped: Why we ended it, where we did.
             ranks: What was seen of the ranks.
         """
-        found = stopped or _from_outside(exit_) or self._by_itself(exit_, ranks)
+        found = stopped or _from_outside(exit_, self.spec) or self._by_itself(exit_, ranks)
         if isinstance(found, Failed) and found.kind is FailureKind.STALLED and exit_.oom_kills:
             reason = f"the kernel ended a process for want of memory, then {found.reason}"
             return Failed(FailureKind.OUT_OF_MEMORY, reason)
@@ -98,7 +98,7 @@ class Ending:
         return self.objective.result(self.launch.out_dir)
 
 
-def _from_outside(exit_: process.Exit) -> Failed | None:
+def _from_outside(exit_: process.Exit, spec: StudySpec) -> Failed | None:
     """Where somebody else has ended the launch: that says nothing of the setting."""
     if exit_.lost:
         return Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")
@@ -107,7 +107,8 @@ def _from_outside(exit_: process.Exit) -> Failed | None:
         return None
     # A rank's end gives mpirun an exit code; a signal of its own was sent to itself.
     name = signal.Signals(number).name
-    return Failed(FailureKind.INTERRUPTED, f"mpirun was ended by {name} from outside")
+    who = wording.starter(spec.launcher)
+    return Failed(FailureKind.INTERRUPTED, f"{who} was ended by {name} from outside")
 
 
 def _is_full(launch: Launch, reason: str) -> bool:
@@ -141,6 +142,11 @@ def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
     launcher = f"{spec.launcher.kind} {spec.launcher.version} ({spec.launcher.mpirun})"
     for rank in ranks:
         if rank.world_size not in {None, asked}:
+            if spec.launcher.kind == "torchrun" and rank.mpi_library is not None:
+                return (
+                    f"a rank saw a world of {rank.world_size} instead of {asked}: the program runs"
+                    f" under {rank.mpi_library}, which torchrun does not start"
+                )
             library = rank.mpi_library or "a library that was not seen"
             return (
                 f"a rank saw a world of {rank.world_size} instead of {asked}: the program's MPI "

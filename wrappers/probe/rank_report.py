@@ -30,6 +30,8 @@ _POOLS = (
 )
 
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+# Others set WORLD_SIZE too: it counts in what torchrun has started.
+TORCHRUN_SIZE, TORCHRUN = "WORLD_SIZE", "TORCHELASTIC_RUN_ID"
 
 
 def _mapped_libraries():
@@ -95,7 +97,8 @@ def _mpi():
 
 def _launcher_size():
     """How many ranks the launcher says there are."""
-    for name in SIZE_VARIABLES:
+    torchrun = (TORCHRUN_SIZE,) if TORCHRUN in os.environ else ()
+    for name in SIZE_VARIABLES + torchrun:
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
     return None

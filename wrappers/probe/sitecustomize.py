@@ -18,10 +18,13 @@ import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+# Others set RANK too: it counts in what torchrun has started.
+TORCHRUN_RANK, TORCHRUN = "RANK", "TORCHELASTIC_RUN_ID"
 
 
 def _rank():
-    for name in RANK_VARIABLES:
+    torchrun = (TORCHRUN_RANK,) if TORCHRUN in os.environ else ()
+    for name in RANK_VARIABLES + torchrun:
         value = os.environ.get(name, "")
         if value.isdigit():
             return int(value)

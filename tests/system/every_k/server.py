@@ -12,7 +12,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -172,14 +172,14 @@ def _read_once() -> None:
 def _ask_once() -> None:
     """What mpirun says of its version; the faults strike nothing of that."""
     said: dict[Path, str] = {}
-    ask = discovery._ask_version
+    ask = discovery._ask
 
-    def asked(path: Path, environ: Mapping[str, str]) -> str:
+    def asked(path: Path, question: Sequence[str], environ: Mapping[str, str]) -> str:
         if path.resolve() not in said:
-            said[path.resolve()] = ask(path, environ)
+            said[path.resolve()] = ask(path, question, environ)
         return said[path.resolve()]
 
-    discovery._ask_version = asked
+    discovery._ask = asked
 
 
 def serve() -> None:
