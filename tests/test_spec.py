@@ -444,7 +444,11 @@ def test_an_unknown_workload_names_the_nearest() -> None:
 
 @pytest.mark.parametrize(
     ("trainer", "module", "extra"),
-    [("chainer_mnist.py", "chainer", "chainer"), ("mpi_stencil.py", "mpi4py", "mpi")],
+    [
+        ("chainer_mnist.py", "chainer", "chainer"),
+        ("chainer_imagenet.py", "cv2", "chainer"),
+        ("mpi_stencil.py", "mpi4py", "mpi"),
+    ],
 )
 def test_the_shipped_trainer_says_how_to_install_what_it_needs(
     trainer: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch

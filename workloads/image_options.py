@@ -18,7 +18,7 @@ ARCHITECTURES = ("small", "resnet50")
 DEFAULTS = flags.Defaults(batchsize=16, iterations=20, epochs=90)
 
 #: Height and width of an example in pixels.
-CROPS = {"small": 96, "resnet50": 224}
+CROPS = {"small": 64, "resnet50": 224}
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class Images:
         self._seed = seed
         self._augment = augment
         self._skipped = skipped
-        self._broken: set[int] = set()
+        self._broken: dict[int, str] = {}  # the reason, by index
 
     def __len__(self) -> int:
         """How many images there are."""
@@ -93,7 +93,10 @@ class Images:
                 pixels = self._made(index, epoch)
                 if pixels is not None:
                     return normalized(pixels), self._source.labels[index]
-        raise ImagesError(f"none of the {len(self)} images can be read: {self._source.name(first)}")
+        raise ImagesError(
+            f"no image can be read ({len(self)} tried): "
+            f"{self._source.name(first)}: {self._broken[first]}"
+        )
 
     def _made(self, index: int, epoch: int) -> Image | None:
         """The pixels of one example, or ``None`` where its image is broken."""
@@ -112,7 +115,7 @@ class Images:
         return None
 
     def _note(self, index: int, why: str) -> None:
-        self._broken.add(index)
+        self._broken[index] = why
         if self._skipped is not None:
             self._skipped.add(self._source.name(index), why)
 

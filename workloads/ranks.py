@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,14 @@ class World(Protocol):
 
     def Barrier(self) -> None:  # noqa: N802 -- MPI's name
         """Wait for all."""
+        ...
+
+
+class Aborting(Protocol):
+    """The same, where a job is ended."""
+
+    def Abort(self, errorcode: int) -> object:  # noqa: N802 -- MPI's name
+        """End every rank of the job."""
         ...
 
 
@@ -59,6 +68,27 @@ def together(
         world.Barrier()  # the first rank to exit ends the job: rank 0 speaks before
         raise RefusedError
     return result
+
+
+def end_with_threads(world: Aborting, *, refusals: tuple[type[Exception], ...], prog: str) -> None:
+    """From now on an error that ends a thread of this rank ends the job.
+
+    Chainer loads data in a thread; without it the rank would wait for a batch for ever.
+
+    Args:
+        world: All ranks of the job.
+        refusals: The errors whose text is for the user; others have a traceback.
+        prog: The program's name, for the message.
+    """
+
+    def end(failed: threading.ExceptHookArgs) -> None:
+        if isinstance(failed.exc_value, refusals):
+            print(f"{prog}: error: {failed.exc_value}", file=sys.stderr, flush=True)
+        else:
+            threading.__excepthook__(failed)
+        world.Abort(1)
+
+    threading.excepthook = end
 
 
 @contextmanager

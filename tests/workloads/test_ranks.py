@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pstats
+import threading
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from workloads.ranks import RefusedError, profiled, together
+from workloads.ranks import RefusedError, end_with_threads, profiled, together
 
 
 class World:
@@ -84,3 +86,28 @@ def test_no_folder_no_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with profiled(None, 0):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_thread_that_fails_ends_the_job(capsys: pytest.CaptureFixture[str]) -> None:
+    class Job:
+        aborted: ClassVar[list[int]] = []
+
+        def Abort(self, errorcode: int) -> None:
+            self.aborted.append(errorcode)
+
+    def fail(error: Exception) -> None:
+        raise error
+
+    before = threading.excepthook
+    try:
+        end_with_threads(Job(), refusals=(ValueError,), prog="p.py")
+        for error in (ValueError("no images"), RuntimeError("a defect")):
+            thread = threading.Thread(target=fail, args=(error,))
+            thread.start()
+            thread.join()
+    finally:
+        threading.excepthook = before
+    said = capsys.readouterr().err
+    assert said.startswith("p.py: error: no images\n")
+    assert said.count("Traceback") == 1 and "RuntimeError: a defect" in said
+    assert Job.aborted == [1, 1]

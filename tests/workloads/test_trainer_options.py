@@ -133,14 +133,14 @@ def test_the_image_trainer_has_the_same_flags_and_its_own() -> None:
     )
     assert (got.length, got.loaderjob) == (Length(DEFAULTS.iterations, "iteration"), 2)
     assert (got.prefetch, got.batchsize) == (3, DEFAULTS.batchsize)
-    assert got.images == ImageOptions("small", 96, 16, Path("a"), Path("b"))
+    assert got.images == ImageOptions("small", 64, 16, Path("a"), Path("b"))
     assert imagenet().length == Length(DEFAULTS.epochs, "epoch")
 
 
 def test_the_network_follows_the_gpu_and_the_crop_the_network() -> None:
     assert imagenet("--gpu").images == ImageOptions("resnet50", 224, 16, None, None)
-    flags = ("--gpu", "--arch", "small", "--crop", "64", "--val-batchsize", "5")
-    assert imagenet(*flags).images == ImageOptions("small", 64, 5, None, None)
+    flags = ("--gpu", "--arch", "small", "--crop", "32", "--val-batchsize", "5")
+    assert imagenet(*flags).images == ImageOptions("small", 32, 5, None, None)
     assert imagenet("--batchsize", "7").images.val_batchsize == 7
 
 

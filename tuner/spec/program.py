@@ -14,8 +14,12 @@ from tuner import command as templates
 from tuner.errors import UsageError, suggestion
 from tuner.spec.naming import as_name
 
-#: What the shipped trainers import, by the first word of their name, which is an extra's too.
-_NEEDS = {"chainer": ("chainer", "mpi4py"), "mpi": ("mpi4py",)}
+#: What the shipped trainers import. The first word of their name is that of an extra, too.
+_NEEDS = {
+    "chainer_mnist": ("chainer", "mpi4py"),
+    "chainer_imagenet": ("chainer", "mpi4py", "cv2"),
+    "mpi_stencil": ("mpi4py",),
+}
 _INSTALL = "pip install --build-constraint constraints-build.txt"
 
 _SUFFIX = re.compile(r".*\.[A-Za-z]\w*", re.DOTALL)
@@ -129,7 +133,7 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
         )
         raise UsageError(f"There is no workload {name!r}.", suggestion(name, trainers))
     extra = name.partition("_")[0]
-    needs = _NEEDS.get(extra, ())
+    needs = _NEEDS.get(name.removesuffix(".py"), ())
     missing = [module for module in needs if find_spec(module) is None]
     if own_python and missing:
         raise UsageError(

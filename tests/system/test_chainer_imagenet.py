@@ -1,0 +1,75 @@
+"""The image trainer under a real mpirun."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.trainer_runs import Done, launch
+from workloads import made_up_images
+
+pytestmark = pytest.mark.system
+
+TRAINER = Path(__file__).parents[2] / "workloads" / "chainer_imagenet.py"
+SMALL = ("--benchmark", "--batchsize", "4", "--crop", "16", "--loaderjob", "1")
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Starts the trainer with two ranks in a folder of its own."""
+
+    def start(*flags: str) -> Done:
+        return launch(TRAINER, (*SMALL, *flags), ranks=2, cwd=tmp_path, variables={})
+
+    return start
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Twenty-three good images and two broken ones, in two classes."""
+    root = tmp_path / "my images"
+    source = made_up_images.make(0).train
+    for number in range(25):
+        path = root / f"class{number % 2}" / f"{number:02}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(source.read(number) if number not in {3, 8} else b"broken"[: number - 3])
+    return root
+
+
+def test_two_epochs_of_a_folder_with_broken_files(run: Run, folder: Path) -> None:
+    done = run("--data", str(folder), "--epoch", "2", "--start-method", "forkserver")
+    assert done.clean, done.stderr
+    assert f"data: {folder}, 24 + 1 images" in done.stdout
+    assert "2 epochs, 2 ranks, batch 4, small, crop 16, CPU, naive" in done.stdout
+    broken = (folder / "class1" / "03.jpg", folder / "class0" / "08.jpg")
+    named = f"{broken[1]}: it cannot be decoded; {broken[0]}: it is empty"
+    assert f"skipped: 2 broken images ({named})" in done.stdout
+    last = done.log[-1]
+    assert (last["epoch"], last["iteration"], last["epoch_detail"]) == (2, 6, 2.0)
+    assert math.isfinite(last["main/loss"]) and math.isfinite(last["validation/main/loss"])
+
+
+def test_a_seed_gives_one_run_whatever_the_workers_and_how_they_start(run: Run) -> None:
+    def losses(*flags: str) -> list[float]:
+        done = run("--iterations", "3", *flags)
+        assert done.clean, done.stderr
+        assert [path.name for path in done.out.iterdir()] == ["log"]
+        return [entry["main/loss"] for entry in done.log]
+
+    first = losses("--start-method", "spawn")
+    assert losses("--loaderjob", "2", "--prefetch", "3", "--start-method", "fork") == first
+
+
+def test_a_folder_with_no_good_image_is_one_line_from_one_rank(run: Run, folder: Path) -> None:
+    for path in folder.rglob("*.jpg"):
+        path.write_bytes(b"")
+    done = run("--data", str(folder))
+    assert done.code == 2
+    assert len(done.errors) == 1
+    assert f"no image can be read (24 tried): {folder}/class0/00.jpg: it is empty" in done.errors[0]
+    assert "Traceback" not in done.stderr and done.stdout == ""

