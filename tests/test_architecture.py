@@ -19,6 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset(
         {
             "break_even",
+            "clocks",
             "confirm",
             "drift",
             "knobs",
@@ -30,7 +31,17 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset(
-        {"claims", "demand", "neighbours", "quiet", "secrets", "supervisor", "units", "wording"}
+        {
+            "claims",
+            "demand",
+            "figures",
+            "neighbours",
+            "quiet",
+            "secrets",
+            "supervisor",
+            "units",
+            "wording",
+        }
     ),
     frozenset({"command", "space", "pooling", "search"}),
     frozenset({"process", "launchers", "objectives", "observe", "effects", "crash", "phases"}),

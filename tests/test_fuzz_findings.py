@@ -19,6 +19,7 @@ from tuner import lock, space
 from tuner.errors import TunerError, UsageError, shown
 from tuner.launchers.openmpi import OpenMPI
 from tuner.model import Choice, Failed, FailureKind, ObjectiveSpec, Setting
+from tuner.objectives import EndedLaunch
 from tuner.objectives.logreport import LogReport
 from tuner.observe import parse_report
 from tuner.replay import surface
@@ -145,7 +146,9 @@ def test_it_stays_mended(target: str, data: bytes) -> None:
 def test_a_log_with_a_figure_that_is_none_is_bad(tmp_path: Path, times: str) -> None:
     """Their ratios are 0 or infinite, and what is worked out of them breaks."""
     (tmp_path / "log").write_text(f'[{{"iteration": 1, "elapsed_time": {times}}}]')
-    found = LogReport(ObjectiveSpec(), sleep=lambda _: None).result(tmp_path)
+    found = LogReport(ObjectiveSpec(), sleep=lambda _: None).result(
+        EndedLaunch(tmp_path, tmp_path / "output.log", 1.0)
+    )
     assert isinstance(found, Failed)
     assert found.kind is FailureKind.BAD_LOG
 
@@ -156,7 +159,9 @@ def test_a_bomb_of_aliases_is_not_written_out(tmp_path: Path) -> None:
     lists += [f"&a{n} [" + ", ".join([f"*a{n - 1}"] * 9) + "]" for n in range(1, 9)]
     bomb = "\n".join(f"  k{n}: {text}" for n, text in enumerate(lists))
     (tmp_path / "log.yaml").write_text(f"-\n{bomb}\n  iteration: *a8\n  elapsed_time: 1\n")
-    found = LogReport(ObjectiveSpec(), sleep=lambda _: None).result(tmp_path)
+    found = LogReport(ObjectiveSpec(), sleep=lambda _: None).result(
+        EndedLaunch(tmp_path, tmp_path / "output.log", 1.0)
+    )
     assert isinstance(found, Failed)
     assert len(found.reason) < 500
 

@@ -246,7 +246,7 @@ def test_an_unknown_objective_is_among_them(tmp_path: Path) -> None:
         tmp_path, '[objective]\nkind = "logrep"\n[knobs.x]\nvalues = [1]\nenv = "A B"\n'
     )
     assert len(found) == 2
-    assert any("objective.kind: unknown objective: logrep. Did you mean" in line for line in found)
+    assert any("objective: unknown objective: logrep. Did you mean" in line for line in found)
     (variable,) = (line for line in found if "A B" in line)
     assert variable.count("A B") == 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.study_samples import SPEC, setting, stopped
+from tests.study_samples import SPEC, setting
 from tuner import wording
 from tuner.model import (
     BASELINE,
@@ -49,18 +49,6 @@ def test_settings_follow_the_order_of_the_knobs() -> None:
         == "omp_threads=1 iterator_workers=2 communicator=naive"
     )
     assert wording.assigned(BASELINE, SPEC.knobs) == "defaults"
-
-
-@pytest.mark.parametrize(
-    ("projection_s", "said", "in_a_table"),
-    [
-        (9.8, "stopped after 4.10 s (projected 9.80 s)", "~9.80 s"),
-        (None, "stopped after 4.10 s", ">4.10 s"),
-    ],
-)
-def test_a_stopped_launch(projection_s: float | None, said: str, in_a_table: str) -> None:
-    found = stopped(4.1, projection_s)
-    assert (wording.stopped(found), wording.projected(found)) == (said, in_a_table)
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.02, "2 %"), (0.005, "0.5 %"), (0.29, "29 %")])

@@ -26,16 +26,19 @@ class BreakEven:
 def break_even(result: Result) -> BreakEven | None:
     """The break-even of a study that found something faster; ``None`` for any other.
 
-    The saving is the best's median times the proven ratio minus 1 (the estimate, or the lower
-    end where only that is claimed).
+    The saving is the best's median time of a run (of a steady state: of all its iterations)
+    times the proven ratio minus 1 (the estimate, or the lower end where only that is claimed).
+    A figure that is no time of the run tells of no saving, a time that is read by a pattern
+    neither: nobody knows what it is the time of.
     """
-    finding, best = result.finding, result.best
+    finding, best, clock = result.finding, result.best, result.objective.clock
     if result.conclusion is not Conclusion.FASTER or finding is None or best is None:
         return None
-    if best.elapsed_s is None:
+    if best.elapsed_s is None or clock == "none":
         return None
     ratio = finding.low if finding.at_least else finding.ratio
-    saved_s, unit = best.elapsed_s * (ratio - 1), "run"
+    run_s = best.elapsed_s * (best.samples[-1].iterations if clock == "steady" else 1)
+    saved_s, unit = run_s * (ratio - 1), "run"
     epochs = best.samples[-1].epochs
     if epochs:
         saved_s, unit = saved_s / epochs, "epoch"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tuner.break_even import BreakEven
+from tuner.figures import shown, stopped
 from tuner.model import Conclusion, Finding, Measurement, Result
-from tuner.wording import count, duration, failure, seconds, stopped, times
+from tuner.wording import count, duration, failure, seconds, times
 
 
 def runs(best: Measurement, other: Measurement) -> str:
@@ -26,14 +27,15 @@ def comparison(result: Result) -> str:
         return f"your defaults failed ({failure(failed)})" if failed else result.reason
     if result.conclusion is not None:
         return _concluded(result)
-    time = seconds(best.elapsed_s)
+    objective = result.objective
+    time = shown(objective, best.elapsed_s)
     if reference is None or reference.elapsed_s is None or result.ratio is None:
         return f"{time}; {_not_compared(result)}"
     if best.setting == reference.setting:
         return f"{time}; {_nothing_faster(result)}"
     return (
         f"{_how_fast(result.ratio)} {_reference_name(result)} ({time} against"
-        f" {seconds(reference.elapsed_s)}, {runs(best, reference)}; not confirmed)"
+        f" {shown(objective, reference.elapsed_s)}, {runs(best, reference)}; not confirmed)"
     )
 
 
@@ -42,7 +44,7 @@ def _not_compared(result: Result) -> str:
     reference = result.reference or result.baseline
     if reference is None or reference.stopped is None:
         return "there is nothing to compare it with"
-    return f"your defaults were {stopped(reference.stopped)}; not confirmed"
+    return f"your defaults were {stopped(result.objective, reference.stopped)}; not confirmed"
 
 
 def _concluded(result: Result) -> str:

@@ -9,6 +9,10 @@ from itertools import groupby, pairwise
 
 from tuner.model import Progress
 
+#: Of its iterations a program warms up in this share (the first passes over its data and its
+#: code): the steady state begins with the first entry of the log behind it.
+WARM_UP_SHARE = 0.2
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -40,6 +44,25 @@ class Pace:
         ]
         cv = statistics.stdev(steps) if len(steps) >= 3 else None
         return cls(interval, max(0.0, first.elapsed_s / pace - first.iteration), cv)
+
+
+def warmed_up(log: Sequence[tuple[int, float]], iterations: int) -> int | None:
+    """The place of the entry that the steady state begins with; ``None``: it is not there yet.
+
+    Args:
+        log: (iteration, elapsed_s), the oldest first.
+        iterations: How many the run does.
+    """
+    places = range(len(log))
+    return next((n for n in places if log[n][0] >= WARM_UP_SHARE * iterations), None)
+
+
+def steady_s(log: Sequence[tuple[int, float]]) -> float | None:
+    """Seconds an iteration from the end of the warm-up to the last entry; ``None``: none there."""
+    place = warmed_up(log, log[-1][0]) if log else None
+    if place is None or log[-1][0] == log[place][0] or log[-1][1] == log[place][1]:
+        return None
+    return (log[-1][1] - log[place][1]) / (log[-1][0] - log[place][0])
 
 
 def _seen(entry: Progress) -> float:

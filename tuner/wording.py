@@ -15,7 +15,6 @@ from tuner.model import (
     LauncherInfo,
     Load,
     Setting,
-    Stopped,
     Value,
     Verdict,
 )
@@ -88,26 +87,6 @@ def failure(failed: Failed | None) -> str:
     if first.startswith(failed.kind):  # `out of memory: MemoryError` needs no second heading
         return first
     return f"{failed.kind}: {first}" if first else str(failed.kind)
-
-
-def stopped(found: Stopped) -> str:
-    """``stopped after 4.10 s (projected 9.80 s)``: all that is known of a launch without an end."""
-    if found.bound_s <= 0:
-        return "stopped before its log told anything"
-    said = f"stopped after {seconds(found.bound_s)}"
-    return f"{said} (projected {seconds(found.projection_s)})" if _is_projected(found) else said
-
-
-def projected(found: Stopped) -> str:
-    """The same in a table: ``~9.80 s``; ``>4.10 s`` where nothing more is known."""
-    if _is_projected(found):
-        return f"~{seconds(found.projection_s)}"
-    return f">{seconds(found.bound_s)}"
-
-
-def _is_projected(found: Stopped) -> bool:
-    """False for a launch that was cut at a limit: where it was going was not asked."""
-    return found.projection_s > found.bound_s
 
 
 def times(ratio: float | None) -> str:

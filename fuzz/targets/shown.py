@@ -32,7 +32,7 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.objectives.logreport import MOST
+from tuner.objectives.asked import MOST
 from tuner.pooling import Pooling
 
 # --- times of any size -------------------------------------------------------------------

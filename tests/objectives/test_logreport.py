@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tuner.errors import UsageError
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
-from tuner.objectives import objective_for
+from tuner.objectives import EndedLaunch, objective_for
 from tuner.objectives.formats import BadLogError, parse
 from tuner.objectives.logreport import MOST_BYTES, READS, LogReport, check, epochs
 from tuner.plausible import DIVERGED
@@ -37,6 +37,10 @@ FORMATS: dict[str, Callable[[Sequence[Entry]], str]] = {
 }
 
 
+def ended(folder: Path) -> EndedLaunch:
+    return EndedLaunch(folder, folder / "output.log", 1.0)
+
+
 def report(spec: ObjectiveSpec | None = None) -> LogReport:
     return LogReport(spec or ObjectiveSpec(), sleep=lambda _: None)
 
@@ -44,7 +48,7 @@ def report(spec: ObjectiveSpec | None = None) -> LogReport:
 def failed(folder: Path, content: bytes | str, name: str = "log") -> Failed:
     data = content if isinstance(content, bytes) else content.encode()
     (folder / name).write_bytes(data)
-    ending = report().result(folder)
+    ending = report().result(ended(folder))
     assert isinstance(ending, Failed)
     return ending
 
@@ -55,14 +59,14 @@ def failed(folder: Path, content: bytes | str, name: str = "log") -> Failed:
 @pytest.mark.parametrize("name", FORMATS)
 def test_each_format_is_read(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(FORMATS[name](entries(1.5, 3.25)))
-    assert report().result(tmp_path) == Finished(3.25, 2)
+    assert report().result(ended(tmp_path)) == Finished(3.25, 2)
     assert report().progress(tmp_path) == (Progress(1, 1.5), Progress(2, 3.25))
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.yaml"])
 def test_each_format_is_known_by_its_content(name: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(FORMATS[name](entries(1.5, 3.25)))
-    assert report().result(tmp_path) == Finished(3.25, 2)
+    assert report().result(ended(tmp_path)) == Finished(3.25, 2)
 
 
 def test_another_name_and_key(tmp_path: Path) -> None:
@@ -71,12 +75,12 @@ def test_another_name_and_key(tmp_path: Path) -> None:
     del log[1]["val"]  # reported less often than the clock
     (tmp_path / "train/report.jsonl").write_text(as_lines(log))
     spec = ObjectiveSpec(key="val", filename="train/report.jsonl")
-    assert report(spec).result(tmp_path) == Finished(6.0, 2)
+    assert report(spec).result(ended(tmp_path)) == Finished(6.0, 2)
 
 
 def test_a_loss_of_nan_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(json.dumps([{**entries(2.0)[0], "main/loss": float("nan")}]))
-    assert report().result(tmp_path) == Finished(2.0, 1, loss=DIVERGED)
+    assert report().result(ended(tmp_path)) == Finished(2.0, 1, loss=DIVERGED)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +100,7 @@ def test_the_last_loss_is_read(
 ) -> None:
     log = entries(1.0, 2.0)
     (tmp_path / "log").write_text(json.dumps([{**log[0], "mine": 7}, {**log[1], **last}]))
-    found = LogReport(ObjectiveSpec(loss_key=key)).result(tmp_path)
+    found = LogReport(ObjectiveSpec(loss_key=key)).result(ended(tmp_path))
     assert isinstance(found, Finished) and found.loss == loss
 
 
@@ -104,7 +108,7 @@ def test_the_last_loss_is_read(
 def test_how_many_epochs_were_done_is_read(name: str, tmp_path: Path) -> None:
     log = [{**entry, "epoch_detail": 0.25 * entry["iteration"]} for entry in entries(1.5, 3.25)]
     (tmp_path / name).write_text(FORMATS[name](log))
-    assert report().result(tmp_path) == Finished(3.25, 2, 0.5)
+    assert report().result(ended(tmp_path)) == Finished(3.25, 2, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -134,14 +138,14 @@ def test_epochs_are_told_exactly_or_not_at_all(told: list[Entry], found: float |
 
 def test_a_log_without_epochs_is_no_worse_for_it(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(json.dumps([{**entries(2.0)[0], "epoch_detail": "many"}]))
-    assert report().result(tmp_path) == Finished(2.0, 1, None)
+    assert report().result(ended(tmp_path)) == Finished(2.0, 1, None)
 
 
 # --- what it should not write ------------------------------------------------------------
 
 
 def test_no_log_names_the_file(tmp_path: Path) -> None:
-    ending = report().result(tmp_path)
+    ending = report().result(ended(tmp_path))
     assert isinstance(ending, Failed)
     assert ending.kind is FailureKind.NO_LOG
     assert str(tmp_path / "log") in ending.reason
@@ -193,14 +197,14 @@ def test_a_log_that_is_no_use_says_what_was_found(
 
 def test_a_key_that_is_nowhere(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(json.dumps(entries(1.0)))
-    ending = report(ObjectiveSpec(key="val")).result(tmp_path)
+    ending = report(ObjectiveSpec(key="val")).result(ended(tmp_path))
     assert isinstance(ending, Failed)
     assert "has no val in any entry" in ending.reason
 
 
 def test_a_log_that_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "log")  # reading it would block
-    ending = report().result(tmp_path)
+    ending = report().result(ended(tmp_path))
     assert isinstance(ending, Failed)
     assert "not a regular file" in ending.reason
     assert report().progress(tmp_path) == ()
@@ -211,7 +215,7 @@ def test_a_folder_in_its_place_leaves_no_file_open(tmp_path: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(20):
         assert report().progress(tmp_path) == ()
-        assert isinstance(report().result(tmp_path), Failed)
+        assert isinstance(report().result(ended(tmp_path)), Failed)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
@@ -223,7 +227,7 @@ def test_a_folder_or_a_device_in_its_place_is_a_bad_log(tmp_path: Path) -> None:
             (folder / "log").mkdir()
         else:
             (folder / "log").symlink_to("/dev/zero")
-        ending = report().result(folder)
+        ending = report().result(ended(folder))
         assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
         assert str(folder / "log") in ending.reason
 
@@ -241,7 +245,7 @@ def test_what_has_taken_its_place_since_it_was_found_is_not_waited_for(tmp_path:
 def test_a_log_that_is_far_too_long_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as file:
         file.truncate(MOST_BYTES + 1)  # takes no room
-    ending = report().result(tmp_path)
+    ending = report().result(ended(tmp_path))
     assert isinstance(ending, Failed) and "too large" in ending.reason
 
 
@@ -259,13 +263,15 @@ def test_a_file_in_mid_replacement_is_read_again(before: str | None, tmp_path: P
         pauses.append(pause_s)
         path.write_text(json.dumps(entries(4.0)))
 
-    assert LogReport(ObjectiveSpec(), sleep=replace).result(tmp_path) == Finished(4.0, 1)
+    assert LogReport(ObjectiveSpec(), sleep=replace).result(ended(tmp_path)) == Finished(4.0, 1)
     assert len(pauses) == 1
 
 
 def test_the_reading_again_has_an_end(tmp_path: Path) -> None:
     pauses: list[float] = []
-    assert isinstance(LogReport(ObjectiveSpec(), sleep=pauses.append).result(tmp_path), Failed)
+    assert isinstance(
+        LogReport(ObjectiveSpec(), sleep=pauses.append).result(ended(tmp_path)), Failed
+    )
     assert len(pauses) == READS - 1
 
 

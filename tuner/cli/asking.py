@@ -58,8 +58,26 @@ RUN_OPTIONS = (
         heading=WHAT,
         help="One more argument for mpirun; repeat it.",
     ),
-    option("--objective", metavar="KIND", heading=WHAT, help="How the time is read [logreport]."),
+    option(
+        "--objective",
+        metavar="KIND",
+        heading=WHAT,
+        help="How the figure is read: logreport[:KEY|:steady], pattern:REGEX, wall [logreport].",
+    ),
     option("--log", metavar="FILE", heading=WHAT, help="The log below {out} [log]."),
+    option(
+        "--unit",
+        metavar="UNIT",
+        heading=WHAT,
+        help="Of a key or a pattern: us, ms, s, min, h are times; any other is shown as it is.",
+    ),
+    option(
+        "--maximize",
+        is_flag=True,
+        default=None,
+        heading=WHAT,
+        help="A larger figure is better (a rate).",
+    ),
 )
 
 #: What is tried.
@@ -178,6 +196,8 @@ def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
             warm_ups=given["warm_ups"],
             objective=given["objective"],
             log=given["log"],
+            unit=given["unit"],
+            maximize=given["maximize"],
         ),
         environ=os.environ,
         cwd=Path.cwd(),

@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tuner import wording
+from tuner import figures, wording
 from tuner.cli import console
 from tuner.cli.tally import Tally
 from tuner.study.events import Event, Note
@@ -91,11 +91,14 @@ class LiveView:
                 ratio = f"   {tally.ratio:.2f} times the defaults' speed"
             name = wording.assigned(tally.best, tally.spec.knobs if tally.spec else ())
             line = Text(name, style="bold green").append(ratio, style="not bold")
-            grid.add_row("best", Text(wording.seconds(tally.best_s), style="bold green"), line)
+            grid.add_row(
+                "best", Text(figures.shown(tally.objective, tally.best_s), style="bold green"), line
+            )
         if tally.baseline_s is not None:
-            grid.add_row("defaults", wording.seconds(tally.baseline_s), "your environment as it is")
+            time = figures.shown(tally.objective, tally.baseline_s)
+            grid.add_row("defaults", time, "your environment as it is")
         elif tally.baseline_stopped is not None:
-            time = wording.projected(tally.baseline_stopped)
+            time = figures.projected(tally.objective, tally.baseline_stopped)
             grid.add_row("defaults", time, "your environment as it is; stopped early")
         elif tally.baseline_failed:
             grid.add_row("defaults", "failed", "compared with the first guess that works")

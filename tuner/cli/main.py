@@ -136,7 +136,7 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
     """Say in one line what is kept and how to go on; gives the signal's code."""
     import signal
 
-    from tuner import wording
+    from tuner import figures, wording
 
     number = getattr(interrupt, "signal_number", signal.SIGINT)
     result: Result | None = getattr(interrupt, "result", None)
@@ -146,7 +146,8 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
         kept = f"{wording.count(measured, 'measured launch', 'measured launches')} kept"
         line += f"; {kept if measured else 'nothing was measured yet'}"
         if result.best is not None and result.best.elapsed_s is not None:
-            best = f"{result.best.setting}, {wording.seconds(result.best.elapsed_s)}"
+            shown = figures.shown(result.objective, result.best.elapsed_s)
+            best = f"{result.best.setting}, {shown}"
             line += f", best so far: {best}"
         line += "; the same command continues (without --fresh, --remeasure)"
     write_error(harmless(f"\ntune: {line}\n"))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 
-from tuner import claims, wording
+from tuner import claims, figures, wording
 from tuner.break_even import break_even
 from tuner.cli import console
 from tuner.exporters import ExportInput, table
-from tuner.model import Measurement
 from tuner.report import facts
 from tuner.store.urls import display_url
 
@@ -91,13 +90,14 @@ def print_next(data: ExportInput, storage: str | None) -> None:
 def print_settings(data: ExportInput) -> None:
     """A table of every setting, the fastest first."""
     names = [knob.name for knob in data.spec.knobs]
+    objective = data.spec.objective
     rows = []
     for found in data.measurements:
         values = found.setting.as_dict()
         what = "your defaults" if found.setting.is_baseline else ""
         rows.append(
             [
-                _time(found),
+                figures.typical(objective, found),
                 wording.times(table.speed_up(data, found)),
                 str(len(found.samples)),
                 *(wording.shortened(values.get(name, "-")) for name in names),
@@ -106,17 +106,10 @@ def print_settings(data: ExportInput) -> None:
         )
     console.out()
     console.out(console.heading("Settings"))
-    titles = ["time", "faster", "runs", *names, ""]
+    titles = [figures.title(objective), "faster", "runs", *names, ""]
     console.print_table(titles, rows, right=set(range(3 + len(names))))
     if any(found.stopped for found in data.measurements):
         console.out("  ~ projected, > at least: stopped early, as it could not win")
-
-
-def _time(found: Measurement) -> str:
-    """The median; of a setting that never came to its end, the projection."""
-    if found.elapsed_s is not None:
-        return wording.seconds(found.elapsed_s)
-    return wording.projected(found.stopped) if found.stopped else "failed"
 
 
 def print_importance(weights: dict[str, float]) -> None:

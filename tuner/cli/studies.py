@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @json_option()
 def command(storage: str | None, as_json: bool) -> None:
     """List the studies."""
-    from tuner import claims, wording
+    from tuner import claims
     from tuner.cli import console, stored
     from tuner.exporters.json import dumps, plain
     from tuner.store import display_url
@@ -44,8 +44,8 @@ def command(storage: str | None, as_json: bool) -> None:
             [
                 study.name,
                 str(study.state),
-                "" if study.best_s is None else wording.seconds(study.best_s),
-                "" if study.baseline_s is None else wording.seconds(study.baseline_s),
+                _shown(study, study.best_s),
+                _shown(study, study.baseline_s),
                 claims.gain(study.conclusion, study.finding, ratio),
                 str(study.trials),
                 _handed_over(study),
@@ -57,6 +57,12 @@ def command(storage: str | None, as_json: bool) -> None:
         right={2, 3, 4, 5},
     )
     console.err(f"in {display_url(store.url)}")
+
+
+def _shown(study: StudySummary, cost: float | None) -> str:
+    from tuner import figures
+
+    return "" if cost is None else figures.shown(study.objective, cost)
 
 
 def _handed_over(study: StudySummary) -> str:

@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tuner import stats, wording
+from tuner import figures, stats, wording
 from tuner.model import (
     Effect,
     Ending,
     Failed,
     Finished,
+    ObjectiveSpec,
     Progress,
     Purpose,
     Result,
@@ -98,7 +99,7 @@ class Tally:
         record, ending = event.record, event.record.outcome.ending
         self.current = None
         if stats.says_nothing(record):  # it is launched again
-            self.last.append((_time(ending), self._ended_as(event)))
+            self.last.append((self._time(ending), self._ended_as(event)))
             return
         if record.purpose in stats.TRIALS:
             self.done = min(self.asked, self.done + 1)
@@ -117,7 +118,7 @@ class Tally:
             self.new_best = event.is_best and measurement.setting != self.best and not in_turn
             if event.is_best:
                 self.best_s, self.best = measurement.elapsed_s, measurement.setting
-        self.last.append((_time(ending), self._ended_as(event)))
+        self.last.append((self._time(ending), self._ended_as(event)))
 
     def _ended_as(self, event: LaunchEnded) -> str:
         """A launch that ended without its time, which stands in a column of its own."""
@@ -127,7 +128,7 @@ class Tally:
         if isinstance(ending, Failed):
             return f"{self._ended_name(event)}: {wording.failure(ending)}"
         if isinstance(ending, Stopped):
-            return f"{self._ended_name(event)}: {wording.stopped(ending)}"
+            return f"{self._ended_name(event)}: {figures.stopped(self.objective, ending)}"
         return self._ended_name(event) + self._mark
 
     def ended_line(self, event: LaunchEnded) -> str:
@@ -136,7 +137,7 @@ class Tally:
         ending = outcome.ending
         if outcome.disturbed or not isinstance(ending, Finished):
             return self._ended_as(event)
-        return f"{self._ended_name(event)}: {wording.seconds(ending.elapsed_s)}{self._mark}"
+        return f"{self._ended_name(event)}: {self._time(ending)}{self._mark}"
 
     def _ended_name(self, event: LaunchEnded) -> str:
         record = event.record
@@ -151,6 +152,11 @@ class Tally:
         if setting.is_baseline:
             return "your defaults"
         return wording.assigned(setting, self.spec.knobs if self.spec else (), effects)
+
+    @property
+    def objective(self) -> ObjectiveSpec:
+        """What the figures are."""
+        return self.spec.objective if self.spec else ObjectiveSpec()
 
     @property
     def _mark(self) -> str:
@@ -179,9 +185,8 @@ class Tally:
             return None
         return self.baseline_s / self.best_s
 
-
-def _time(ending: Ending) -> str:
-    """What came of a launch, for a narrow column."""
-    if isinstance(ending, Finished):
-        return wording.seconds(ending.elapsed_s)
-    return "stopped" if isinstance(ending, Stopped) else "failed"
+    def _time(self, ending: Ending) -> str:
+        """What came of a launch, for a narrow column."""
+        if isinstance(ending, Finished):
+            return figures.shown(self.objective, ending.elapsed_s)
+        return "stopped" if isinstance(ending, Stopped) else "failed"

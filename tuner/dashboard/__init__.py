@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tuner import figures
 from tuner.dashboard.notes import note
 from tuner.dashboard.plots import plot
 
@@ -38,6 +39,6 @@ def annotate(url: str, data: ExportInput) -> None:
             return
         if get_note(study) != text:  # saving makes a new version each time
             save_note(study, text)
-        attach.name_metric(study, "seconds")
+        attach.name_metric(study, figures.axis(data.spec.objective))
         if figure is not None:
             save_plotly_graph_object(study, figure, graph_object_id=PLOT_ID)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tuner import claims, wording
+from tuner import claims, figures, wording
 
 if TYPE_CHECKING:
     from tuner.exporters import ExportInput
@@ -31,15 +31,15 @@ def note(data: ExportInput) -> str:
     if result.best is not None and result.best.elapsed_s is not None:
         setting = wording.assigned(data.best_setting, spec.knobs)
         same = data.best_setting == result.best.setting
-        time = f", {wording.seconds(result.best.elapsed_s)}" if same else ""
+        time = f", {figures.shown(spec.objective, result.best.elapsed_s)}" if same else ""
         lines.append(f"- best: {code(setting)}{time}")
     baseline = result.baseline
     if baseline is not None and baseline.elapsed_s is not None:
-        lines.append(f"- your defaults: {wording.seconds(baseline.elapsed_s)}")
+        lines.append(f"- your defaults: {figures.shown(spec.objective, baseline.elapsed_s)}")
     elif baseline is not None and baseline.failure is not None:
         lines.append(f"- your defaults failed: {plain(wording.failure(baseline.failure))}")
     elif baseline is not None and baseline.stopped is not None:
-        lines.append(f"- your defaults: {wording.stopped(baseline.stopped)}")
+        lines.append(f"- your defaults: {figures.stopped(spec.objective, baseline.stopped)}")
     lines += [
         f"- {wording.count(spec.layout.ranks, 'rank')}, {plain(wording.launcher(spec.launcher))},"
         f" {wording.count(spec.machine.cores, 'core')} of {plain(spec.machine.cpu_model)}",

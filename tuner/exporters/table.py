@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Sequence
 
-from tuner import wording
+from tuner import figures, wording
 from tuner.exporters import Export, ExportInput, header
 from tuner.model import Measurement, Value
 
@@ -49,7 +49,7 @@ def markdown(data: ExportInput) -> Export:
     """A table for a report or an issue, under two lines that say what it is."""
     names = [knob.name for knob in data.spec.knobs]
     text = "".join(f"- {_cell(line)}\n" for line in header.lines(data))
-    titles = [*names, "time", "runs", _against(data), ""]
+    titles = [*names, figures.title(data.spec.objective), "runs", _against(data), ""]
     text += "\n| " + " | ".join(_cell(title) for title in titles) + " |\n"
     text += "|" + " --- |" * len(titles) + "\n"
     for measurement in data.measurements:
@@ -66,15 +66,15 @@ def _against(data: ExportInput) -> str:
 
 
 def _row(data: ExportInput, measurement: Measurement) -> list[str]:
-    values = measurement.setting.as_dict()
+    values, objective = measurement.setting.as_dict(), data.spec.objective
     note = wording.failure(measurement.failure) if measurement.failure else ""
     if measurement.stopped is not None:
-        note = wording.stopped(measurement.stopped)
+        note = figures.stopped(objective, measurement.stopped)
     if measurement.setting.is_baseline:
         note = ("your defaults " + note).strip()
     return [
         *(str(values.get(knob.name, "")) for knob in data.spec.knobs),
-        "" if measurement.elapsed_s is None else wording.seconds(measurement.elapsed_s),
+        "" if measurement.elapsed_s is None else figures.shown(objective, measurement.elapsed_s),
         str(len(measurement.samples)),
         wording.times(speed_up(data, measurement)),
         note,

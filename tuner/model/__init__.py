@@ -5,7 +5,6 @@ Nothing here has an effect or imports anything but the standard library.
 
 from tuner.model.asked import (
     Launch,
-    ObjectiveSpec,
     StudySpec,
 )
 from tuner.model.host import (
@@ -26,6 +25,13 @@ from tuner.model.knobs import (
     Route,
     Setting,
     Value,
+)
+from tuner.model.objective import (
+    CLOCK,
+    LOGGED_TIME,
+    TIME_UNITS_S,
+    Clock,
+    ObjectiveSpec,
 )
 from tuner.model.outcome import (
     FROM_OUTSIDE,
@@ -67,15 +73,19 @@ from tuner.model.telemetry import (
 
 __all__ = [
     "BASELINE",
+    "CLOCK",
     "FROM_OUTSIDE",
     "HOST_COLUMNS",
+    "LOGGED_TIME",
     "PHASES",
     "RANK_COLUMNS",
     "SHORTAGES",
+    "TIME_UNITS_S",
     "UNSET",
     "Cap",
     "Choice",
     "Claim",
+    "Clock",
     "Conclusion",
     "Domain",
     "Effect",

@@ -8,16 +8,7 @@ from pathlib import Path
 
 from tuner.model.host import LauncherInfo, Layout, Machine
 from tuner.model.knobs import BASELINE, Knob, Setting
-
-
-@dataclass(frozen=True)
-class ObjectiveSpec:
-    """How a launch's figure of merit is read; smaller is better."""
-
-    kind: str = "logreport"
-    key: str = "elapsed_time"
-    filename: str = "log"  # below {out}
-    loss_key: str = ""  # empty: the first of the usual ones that the log has
+from tuner.model.objective import LOGGED_TIME, ObjectiveSpec
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,7 @@ class StudySpec:
     knobs: tuple[Knob, ...]
     fixed: Setting = BASELINE
     job: tuple[str, ...] = ()
-    objective: ObjectiveSpec = ObjectiveSpec()
+    objective: ObjectiveSpec = LOGGED_TIME
     trials: int = 50
     budget_s: float | None = None  # of launches before the confirmation
     until: float = 0.01  # the search ends once going on is expected to gain less than this share

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from tuner.model.knobs import Setting
+from tuner.model.objective import LOGGED_TIME, ObjectiveSpec
 from tuner.model.outcome import Failed, Sample, Stopped
 
 
@@ -114,6 +115,7 @@ class Result:
     export: Setting | None = None
     search_s: float = 0.0  # wall time of the launches, those of the confirmation apart
     confirm_s: float = 0.0
+    objective: ObjectiveSpec = LOGGED_TIME
 
     @property
     def ratio(self) -> float | None:

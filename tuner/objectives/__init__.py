@@ -1,6 +1,6 @@
 """How a launch's figure of merit is read: one module an objective.
 
-An objective reads files below the trial's ``{out}`` folder and nothing else; other packages add
+An objective reads what a launch left behind (`EndedLaunch`) and nothing else; other packages add
 theirs through the entry point group ``tuner.objectives`` (name -> a callable that takes the
 `ObjectiveSpec`).
 """
@@ -8,19 +8,26 @@ theirs through the entry point group ``tuner.objectives`` (name -> a callable th
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Protocol
 
 from tuner import plugins
-from tuner.errors import UsageError
 from tuner.model import Failed, Finished, ObjectiveSpec, Progress
+from tuner.objectives.asked import EndedLaunch, check, with_argument
+
+__all__ = ["GROUP", "EndedLaunch", "Objective", "objective_for", "with_argument"]
 
 #: The entry point group of objectives from other packages.
 GROUP = "tuner.objectives"
 
 
 class Objective(Protocol):
-    """Reads the log of one launch; one object serves one launch."""
+    """Reads the figure of one launch; one object serves one launch.
+
+    ``needs_out`` says that the command must have ``{out}``: the figure is read from there.
+    """
+
+    needs_out: bool
 
     def prepare(self, out_dir: Path) -> None:
         """Remove what an earlier launch left in `out_dir`.
@@ -32,27 +39,26 @@ class Objective(Protocol):
     def progress(self, out_dir: Path) -> tuple[Progress, ...]:
         """What the program has logged so far; empty while there is nothing. Never raises."""
 
-    def result(self, out_dir: Path) -> Finished | Failed:
-        """The value of a launch that has ended by itself, or why its log gives none."""
+    def result(self, ended: EndedLaunch) -> Finished | Failed:
+        """The value of a launch that has ended by itself, or why nothing gives one."""
 
 
-_SHIPPED = {"logreport": "tuner.objectives.logreport:LogReport"}
+_SHIPPED = {
+    "logreport": "tuner.objectives.logreport:LogReport",
+    "pattern": "tuner.objectives.pattern:Pattern",
+    "wall": "tuner.objectives.wall:Wall",
+}
 
 
 def objective_for(spec: ObjectiveSpec) -> Objective:
     """The objective that `spec` names.
 
     Raises:
-        UsageError: No such objective, one whose package is broken, or a file name that leads
-            out of the output folder.
+        UsageError: No such objective, one whose package is broken, or wishes that it cannot
+            fulfil, alone or together.
     """
-    path = PurePosixPath(spec.filename)
-    if not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.filename:
-        raise UsageError(
-            f"The log {spec.filename!r} is no name of a file below the output folder.",
-            "Give it as the program writes it below {out}: --log log.jsonl.",
-        )
     make: Callable[[ObjectiveSpec], Objective] = plugins.find(
         GROUP, _SHIPPED, spec.kind, what="objective"
     )
+    check(spec)
     return make(spec)

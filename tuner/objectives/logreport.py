@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuner import plausible
+from tuner import pace, plausible
 from tuner.errors import UsageError, shown
-from tuner.model import Failed, FailureKind, Finished, JsonDict, ObjectiveSpec, Progress
+from tuner.model import CLOCK, Failed, FailureKind, Finished, JsonDict, ObjectiveSpec, Progress
+from tuner.objectives.asked import MOST, EndedLaunch
 from tuner.objectives.formats import BadLogError, parse
-
-CLOCK = "elapsed_time"
+from tuner.wording import one_line
 
 #: What losses are called, the most common first.
 LOSSES = ("main/loss", "validation/main/loss", "loss", "train/loss")
@@ -38,8 +38,9 @@ MOST_BYTES = 64 << 20
 #: Iterations that a database holds and a float tells apart.
 MOST_ITERATIONS = 2**53
 
-#: The largest figure, and one over it the smallest above 0: their ratios and squares are numbers.
-MOST = 1e30
+#: So many of a log's keys are listed where the one asked for is not among them.
+MOST_KEYS = 20
+LONGEST_KEY = 60
 
 
 def check(entries: Sequence[JsonDict], key: str = CLOCK) -> tuple[list[Progress], float]:
@@ -58,10 +59,31 @@ def check(entries: Sequence[JsonDict], key: str = CLOCK) -> tuple[list[Progress]
         if key in entry:
             value = _number(entry, key, f"entry {number}")
     if value is None:
-        raise BadLogError(f"has no {key} in any entry")
+        raise BadLogError(f"has no {key} in any entry; its keys are {_keys(entries)}")
     if value == 0:
         raise BadLogError(f"ends with {key} = 0: nothing was measured")
     return progress, value
+
+
+def _keys(entries: Sequence[JsonDict]) -> str:
+    keys = list(dict.fromkeys(key for entry in entries for key in entry))
+    more = " …" if len(keys) > MOST_KEYS else ""
+    return ", ".join(one_line(str(key), LONGEST_KEY) for key in keys[:MOST_KEYS]) + more
+
+
+def steady_s(progress: Sequence[Progress]) -> float:
+    """Seconds an iteration once the program has warmed up (:func:`tuner.pace.steady_s`).
+
+    Raises:
+        BadLogError: The log does not tell.
+    """
+    found = pace.steady_s([(step.iteration, step.elapsed_s) for step in progress])
+    if found is None:
+        share = f"the first {pace.WARM_UP_SHARE:.0%} of its {progress[-1].iteration} iterations"
+        raise BadLogError(
+            f"has no steady state: no two entries with time between them behind {share}"
+        )
+    return found
 
 
 def epochs(entries: Sequence[JsonDict]) -> float | None:
@@ -133,12 +155,14 @@ class _Version:
 
 
 class LogReport:
-    """Reads the last ``elapsed_time`` (or another key) of one launch.
+    """Reads the last ``elapsed_time`` (or another key), or the steady state, of one launch.
 
     Args:
         spec: The file's name below ``{out}`` and the key.
         sleep: Waits between two attempts at a file that is being replaced.
     """
+
+    needs_out = True
 
     def __init__(self, spec: ObjectiveSpec, sleep: Callable[[float], None] = time.sleep) -> None:
         self._spec = spec
@@ -176,12 +200,12 @@ class LogReport:
             self._version, self._progress = version, _sound(entries)
         return self._progress
 
-    def result(self, out_dir: Path) -> Finished | Failed:
-        """The last value in the log; see `Objective`."""
+    def result(self, ended: EndedLaunch) -> Finished | Failed:
+        """What the log says in the end; see `Objective`."""
         for attempt in range(READS):
             if attempt:
                 self._sleep(PAUSE_S)
-            ending = self._attempt(out_dir)
+            ending = self._attempt(ended.out_dir)
             if isinstance(ending, Finished):
                 break
         return ending
@@ -196,12 +220,14 @@ class LogReport:
             path = version.path
             entries = parse(self._read(version), path.suffix)
             progress, value = check(entries, self._spec.key)
+            if self._spec.statistic == "steady":
+                value = steady_s(progress)
         except BadLogError as error:
             return Failed(FailureKind.BAD_LOG, f"the log {path} {error}")
         except OSError as error:
             return Failed(FailureKind.BAD_LOG, f"the log {path} cannot be read: {error.strerror}")
         loss = final_loss(entries, self._spec.loss_key)
-        return Finished(value, progress[-1].iteration, epochs(entries), loss)
+        return Finished(self._spec.cost(value), progress[-1].iteration, epochs(entries), loss)
 
     def _find(self, out_dir: Path) -> _Version | None:
         for path in self.names(out_dir):

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from tuner import command as templates
 from tuner import space
 from tuner.machine import this_machine
-from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec
+from tuner.model import LauncherInfo, Layout, Machine, StudySpec
 from tuner.secrets import recorded_environment
 from tuner.spec import checks, naming, program, selection
-from tuner.spec.limits import first, limits, whole
+from tuner.spec.limits import limits, whole
+from tuner.spec.objective import objective
 
 if TYPE_CHECKING:
     from tuner.study_file import StudyFile
@@ -60,8 +61,10 @@ class RunOptions:
     oversubscribe: float | None = None
     confirm: bool | None = None
     warm_ups: int | None = None
-    objective: str | None = None
+    objective: str | None = None  # KIND[:ARG]
     log: str | None = None
+    unit: str | None = None
+    maximize: bool | None = None
 
 
 def find_launcher(
@@ -112,7 +115,9 @@ def build_spec(
     chosen = selection.select(file, options, template, typed=typed)
     figures = limits(options, file, chosen.own - chosen.fixed.as_dict().keys())
     selection.check_job(job, chosen, source)
-    checks.has_out(template, source)
+    spec, reader = objective(options, file)
+    if reader.needs_out:
+        checks.has_out(template, source)
     program_path = program.check(template, environ=environ, cwd=cwd)
     used = templates.placeholders((*template, *job))
     launcher = find(_wanted(options, file), program_path, environ)
@@ -127,7 +132,7 @@ def build_spec(
         knobs=knobs,
         fixed=chosen.fixed,
         job=program.resolved(job, template[0], program_path),
-        objective=_objective(options, file),
+        objective=spec,
         left_out=chosen.left_out,
         source=source,
         folder=program.folder_of(template, job, cwd),
@@ -154,20 +159,6 @@ def _template(command: Sequence[str] | None, file: StudyFile, source: str) -> tu
     words = tuple(command) if command is not None else file.command or ()
     checks.is_command(words, "after --" if command is not None else f"in {source}")
     return words
-
-
-def _objective(options: RunOptions, file: StudyFile) -> ObjectiveSpec:
-    from tuner.objectives import objective_for
-
-    entry, default = file.objective, ObjectiveSpec()
-    spec = ObjectiveSpec(
-        kind=first(options.objective, entry.kind, default.kind),
-        key=first(None, entry.key, default.key),
-        filename=first(options.log, entry.filename, default.filename),
-        loss_key=first(None, entry.loss_key, default.loss_key),
-    )
-    objective_for(spec)  # what it refuses is refused here, and not at the first launch
-    return spec
 
 
 def _name(options: RunOptions, filed: str | None, template: Sequence[str], layout: Layout) -> str:

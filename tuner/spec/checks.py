@@ -29,7 +29,8 @@ def has_out(template: Sequence[str], source: str) -> None:
     if templates.OUT not in templates.placeholders(template):
         raise UsageError(
             f"The command ({source}) has no {{out}}, so its log could not be found.",
-            "Put {out} where the program takes the folder for its log: … --out {out}",
+            "Put {out} where the program takes the folder for its log: … --out {out}\n"
+            "A program without a log: --objective wall, or --objective 'pattern:REGEX'.",
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tuner import command
 from tuner.errors import UsageError
-from tuner.model import Env, Flag, JsonDict, Knob, StudySpec
+from tuner.model import Env, Flag, JsonDict, Knob, ObjectiveSpec, StudySpec
 from tuner.secrets import kept_spec
 
 GIB = 1 << 30
@@ -45,7 +45,7 @@ def identity(spec: StudySpec) -> JsonDict:
     are left out: a new password does not make another study.
     """
     spec = kept_spec(spec, os.environ)
-    machine, objective, launcher = spec.machine, spec.objective, spec.launcher
+    machine, launcher = spec.machine, spec.launcher
     return {
         "command": list(spec.command),
         "baseline": _baseline(spec),
@@ -58,8 +58,7 @@ def identity(spec: StudySpec) -> JsonDict:
         "mpirun": launcher.mpirun,
         "libmpi": launcher.libmpi,
         "mpirun_args": list(launcher.extra_args),
-        "objective": f"{objective.kind} {objective.key} in {objective.filename}"
-        + (f", loss in {objective.loss_key}" if objective.loss_key else ""),
+        "objective": _objective(spec.objective),
         "hostname": machine.hostname,
         "cpu_model": machine.cpu_model,
         "cores": machine.physical_cores,
@@ -69,6 +68,20 @@ def identity(spec: StudySpec) -> JsonDict:
         "gpus": list(machine.gpus),
         ENVIRONMENT: dict(spec.environment),
     }
+
+
+def _objective(spec: ObjectiveSpec) -> str:
+    """All of it that bears on the figure, in words; of a log as it always was."""
+    texts = [spec.kind]
+    if spec.kind == "pattern":
+        texts.append(spec.pattern)
+    elif spec.kind != "wall":
+        texts.append(f"{spec.key} in {spec.filename}")
+    said = " ".join(texts)
+    said += ", steady state" if spec.statistic == "steady" else ""
+    said += f", loss in {spec.loss_key}" if spec.loss_key else ""
+    said += f", in {spec.unit}" if spec.unit else ""
+    return said + (", more is better" if spec.maximize else "")
 
 
 def _baseline(spec: StudySpec) -> list[str]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tuner.model import (
+    LOGGED_TIME,
     Conclusion,
     Effect,
     Ending,
@@ -19,6 +20,7 @@ from tuner.model import (
     LaunchRecord,
     Load,
     Machine,
+    ObjectiveSpec,
     Observation,
     Outcome,
     Progress,
@@ -86,6 +88,7 @@ class StudySummary:
     updated_at: str
     conclusion: Conclusion | None = None
     finding: Finding | None = None
+    objective: ObjectiveSpec = LOGGED_TIME
 
 
 def summary_columns(summary: Summary) -> dict[str, Any]:
@@ -104,8 +107,8 @@ def summary_columns(summary: Summary) -> dict[str, Any]:
 
 
 def study_summary(row: Any) -> StudySummary:
-    """A row of ``tune_studies``, without its spec."""
-    best = row.best_setting
+    """A row of ``tune_studies``; of its spec what the figures are."""
+    best, objective = row.best_setting, json.loads(row.spec).get("objective", {})
     return StudySummary(
         name=row.name,
         state=StudyState(row.state),
@@ -120,6 +123,7 @@ def study_summary(row: Any) -> StudySummary:
         updated_at=row.updated_at,
         conclusion=None if row.conclusion is None else Conclusion(row.conclusion),
         finding=None if row.finding is None else codec.loads(Finding, row.finding),
+        objective=codec.from_json(ObjectiveSpec, objective),
     )
 
 

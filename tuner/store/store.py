@@ -56,8 +56,7 @@ class Store:
     def studies(self) -> list[StudySummary]:
         """All studies, the one worked on last first."""
         table = schema.studies
-        columns = [c for c in table.c if c.name != "spec"]
-        query = sa.select(*columns).order_by(table.c.updated_at.desc(), table.c.id.desc())
+        query = sa.select(table).order_by(table.c.updated_at.desc(), table.c.id.desc())
         with self._transactions.begin() as connection:
             found = connection.execute(query).all()
         with self._transactions.readable():

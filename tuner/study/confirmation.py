@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuner import confirm
 from tuner.confirm import Next, Run, Seen, Side
@@ -95,7 +95,7 @@ def confirmation(plan: Plan, best: Setting) -> Confirmation:
         return Confirmation(best, reference, failure)
     step = confirm.judge(
         _runs(plan, best, reference),
-        limit_s=None if seen is None else confirm.cut(seen),
+        limit_s=None if seen is None else _cut(plan, seen),
         may_go_on=_NEXT_LOOK * _wall_s(plan.confirming) < _budget_s(plan),
     )
     if isinstance(step, Finding):
@@ -159,6 +159,20 @@ def _runs(plan: Plan, best: Setting, reference: Setting) -> list[Run]:
         elif side is not None and isinstance(ending, Stopped):
             runs.append(Run(side, ending.bound_s))
     return runs
+
+
+def _cut(plan: Plan, seen: Seen) -> float | None:
+    """Where the reference is cut, as a figure; ``None``: it runs to its end.
+
+    What the launches may cost is in seconds of the host: of a steady state its figure times the
+    iterations of a launch.
+    """
+    clock, iterations = plan.spec.objective.clock, plan.expected_iterations()
+    if clock == "none" or (clock == "steady" and not iterations):
+        return None
+    run = iterations if clock == "steady" and iterations else 1
+    found = confirm.cut(replace(seen, best_s=seen.best_s * run, reference_s=seen.reference_s * run))
+    return None if found is None else found / run
 
 
 def _seen(plan: Plan, best: Setting, reference: Setting) -> Seen | None:

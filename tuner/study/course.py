@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tuner import wording
+from tuner.clocks import judge_by
 from tuner.model import Purpose, Setting, StudySpec
 from tuner.racing import Cut, Judge, Race
 from tuner.search import Done, Launch, Options, Search
@@ -80,8 +81,10 @@ class Tuning:
         state = confirmation(plan, best)
         if state.next is None:
             return found
-        limit_s = state.next.limit_s
-        judge = None if limit_s is None else Cut(limit_s, plan.expected_iterations())
+        limit_s, iterations = state.next.limit_s, plan.expected_iterations()
+        judge = None
+        if limit_s is not None:
+            judge = judge_by(plan.spec.objective.clock, Cut(limit_s, iterations), iterations)
         return Step(Purpose.CONFIRM, state.next_setting, judge)
 
     def _search_step(self, plan: Plan) -> Step | Stop:
@@ -116,9 +119,10 @@ def _step(launch: Launch, plan: Plan) -> Step:
     if setting is None:
         assert launch.setting is not None
         setting = as_setting(plan, launch.setting)
-    judge = None
+    judge, iterations = None, plan.expected_iterations()
     if launch.limit is not None:
-        judge = Race(launch.limit, launch.noise, plan.expected_iterations())
+        race = Race(launch.limit, launch.noise, iterations)
+        judge = judge_by(plan.spec.objective.clock, race, iterations)
     return Step(_PURPOSES[launch.purpose], setting, judge)
 
 

@@ -92,6 +92,7 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
         export=proof.export(plan) if proof and done else None,
         search_s=search_s(plan),
         confirm_s=confirm_s(plan),
+        objective=plan.spec.objective,
     )
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuner import stats
+from tuner import figures, stats
 from tuner.errors import TunerError
-from tuner.model import LaunchRecord
+from tuner.model import LOGGED_TIME, LaunchRecord, ObjectiveSpec
 from tuner.store.failures import from_os_error
 from tuner.study.events import Event, Note
 from tuner.study.journal import NAME, Journal, lacking
@@ -32,6 +32,7 @@ class Keeper:
     projection: Projection
     journal: Journal
     emit: Callable[[Event], None]
+    objective: ObjectiveSpec = LOGGED_TIME
 
     def make_room(self, launch: Path) -> None:
         """Make sure, before a launch, that it can be kept.
@@ -66,7 +67,7 @@ class Keeper:
         try:
             self.store.add(self.journal.study, record, summary)
         except TunerError as error:
-            error.hint += _kept_in(record) if recorded else _not_saved(record)
+            error.hint += _kept_in(record) if recorded else self._not_saved(record)
             raise
 
     def tell(self, before: Plan, plan: Plan) -> Plan:
@@ -76,6 +77,13 @@ class Keeper:
             self.emit(Note(f"launch {number} is the longest: shorter ones stopped early"))
             return replace(plan, records=self.projection.reconcile(plan))
         return replace(plan, records=self.projection.tell(plan))
+
+    def _not_saved(self, record: LaunchRecord) -> str:
+        value = stats.estimate_s(record.outcome.samples)
+        if value is None:
+            return ""
+        shown = figures.shown(self.objective, value)
+        return f" Not saved: launch {record.number} ({record.setting}), {shown}."
 
 
 def adopt(store: Store, journal: Journal, emit: Callable[[Event], None]) -> bool:
@@ -94,13 +102,6 @@ def adopt(store: Store, journal: Journal, emit: Callable[[Event], None]) -> bool
 
 def _kept_in(record: LaunchRecord) -> str:
     return f" Launch {record.number} is kept in {Path(record.folder) / NAME}."
-
-
-def _not_saved(record: LaunchRecord) -> str:
-    value = stats.estimate_s(record.outcome.samples)
-    if value is None:
-        return ""
-    return f" Not saved: launch {record.number} ({record.setting}), {value:g} s."
 
 
 def _is_longer(before: Plan, after: Plan) -> bool:

@@ -130,7 +130,8 @@ def _measure(visit: Visit, fresh: bool, run: TrialRunner | None, note: Path) -> 
         died = before is not None and before.state is StudyState.RUNNING
         plan = enter(visit, projection, before)
         plan = replace(plan, records=projection.reconcile(plan, thorough=died))
-        keeper = Keeper(store, projection, journal_of(visit, store.load(name)), visit.emit)
+        journal = journal_of(visit, store.load(name))
+        keeper = Keeper(store, projection, journal, visit.emit, visit.spec.objective)
         quietness = _quietness(visit) if run is None else Quietness()
         runner = run or _default_runner(note)
         session = Session(

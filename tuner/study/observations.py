@@ -117,6 +117,8 @@ def _observation(plan: Plan, record: LaunchRecord) -> Observation:
     ending = outcome.ending
     progress: tuple[Progress, ...] = outcome.progress
     stopped = ending if isinstance(ending, Stopped) else None
+    # A start-up is compared with figures: only where these are the same clock's.
+    counts_start = plan.spec.objective.clock == "elapsed"
     return Observation(
         setting=_key(plan, plan.pooling.canonical(record.setting)),
         ending=("finished" if isinstance(ending, Finished) else "killed" if stopped else "failed"),
@@ -125,7 +127,7 @@ def _observation(plan: Plan, record: LaunchRecord) -> Observation:
         elapsed_s=ending.elapsed_s if isinstance(ending, Finished) else None,
         projection_s=stopped.projection_s if stopped else None,
         projection_log_sd=stopped.log_sd if stopped else 0.3,
-        startup_s=_startup_s(progress),
+        startup_s=_startup_s(progress) if counts_start else None,
         pace=_pace(progress),
         by_chance=isinstance(ending, Failed) and ending.kind in _BY_CHANCE,
         is_bound=isinstance(ending, Failed) and ending.kind in SHORTAGES,

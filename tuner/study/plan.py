@@ -170,8 +170,11 @@ class Plan:
         return f"{which} settings of the space were {done}"
 
     def expected_iterations(self) -> int | None:
-        """How far a full launch gets: as far as the longest one so far."""
-        return stats.full_length(self.records)
+        """How far a full launch gets: as far as the longest one so far; ``None``: not known.
+
+        An objective that counts none says 0.
+        """
+        return stats.full_length(self.records) or None
 
     def fruitless(self) -> tuple[LaunchRecord, ...]:
         """The launches of a study in which nothing has worked; empty where something has."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import optuna
 from optuna.distributions import distribution_to_json
 from optuna.exceptions import OptunaError
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from tuner.errors import UsageError
@@ -88,13 +89,13 @@ class Projection:
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
                 study = None
             if study is None:
-                study, thorough = self._create(space), True
+                study, thorough = self._create(plan), True
             if not thorough and _agrees(plan):
                 return plan.records
             told = _ended(study)
             if _contradicted(plan, told):
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
-                self._create(space)
+                self._create(plan)
                 told = []
             known = {trial.user_attrs.get(LAUNCH): trial.number for trial in told}
             return tuple(self._retold(plan, record, known) for record in plan.records)
@@ -128,9 +129,11 @@ class Projection:
             key = self._rdb.get_study_id_from_name(self._name)
             return self._rdb.get_trial_number_from_id(self._rdb.create_new_trial(key, trial))
 
-    def _create(self, space: str) -> optuna.Study:
-        study = optuna.create_study(study_name=self._name, storage=self._rdb)
-        study.set_user_attr(OURS, space)
+    def _create(self, plan: Plan) -> optuna.Study:
+        maximize = plan.spec.objective.maximize
+        towards = StudyDirection.MAXIMIZE if maximize else StudyDirection.MINIMIZE
+        study = optuna.create_study(study_name=self._name, storage=self._rdb, direction=towards)
+        study.set_user_attr(OURS, _space(plan))
         return study
 
     def _existing(self) -> optuna.Study | None:

@@ -12,7 +12,7 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from tuner import stats
+from tuner import figures, stats
 from tuner.model import Failed, IntRange, Knob, LaunchRecord, Purpose, Stopped
 from tuner.study.plan import Plan
 
@@ -54,7 +54,7 @@ def state_of(record: LaunchRecord) -> TrialState:
 
 
 def as_trial(plan: Plan, record: LaunchRecord) -> FrozenTrial:
-    """The launch as Optuna's trial.
+    """The launch as Optuna's trial: its figure, in the user's unit.
 
     Optuna knows no bounds: a stopped launch is pruned, its projection an intermediate value at
     the last iteration that it logged. A failure is a constraint that does not hold.
@@ -71,7 +71,7 @@ def as_trial(plan: Plan, record: LaunchRecord) -> FrozenTrial:
         notes |= {"bound_s": ending.bound_s, "rule": ending.rule}
     trial = create_trial(
         state=state_of(record),
-        value=stats.estimate_s(record.outcome.samples),
+        value=figures.figure(plan.spec.objective, stats.estimate_s(record.outcome.samples)),
         params=plan.pooling.canonical(record.setting).as_dict(),
         distributions=distributions(plan.knobs),
         user_attrs=notes,

@@ -13,7 +13,7 @@ from tuner import knobs as table
 from tuner import space
 from tuner.command import RESERVED, knobs_in
 from tuner.errors import UsageError, nearest, shown, suggestion
-from tuner.model import Choice, ObjectiveSpec
+from tuner.model import Choice
 from tuner.objectives import objective_for
 from tuner.study_file.schema import KnobEntry, ObjectiveEntry, StudyFile, words
 
@@ -90,13 +90,18 @@ def _mended(table: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:
 
 def _objective_mistakes(meant: dict[str, Any]) -> list[str]:
     entry = meant.get("objective")
-    kind = _mended(entry, _KEYS["objective"]).get("kind") if isinstance(entry, dict) else None
-    if not isinstance(kind, str):
+    if not isinstance(entry, dict):
         return []  # not given, or of a wrong type, which was said
+    mended = _mended(entry, _KEYS["objective"])
+    errors, model = _validate(ObjectiveEntry, mended)
+    if model is None:
+        model = ObjectiveEntry.model_validate(
+            _without(mended, {str(error["loc"][0]) for error in errors})
+        )
     try:
-        objective_for(ObjectiveSpec(kind=kind))
+        objective_for(model.spec())
     except UsageError as error:
-        return [f"objective.kind: {error.message}. {error.hint}"]
+        return [f"objective: {error.message.rstrip('.')}. {error.hint}"]
     return []
 
 

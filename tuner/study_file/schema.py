@@ -17,7 +17,16 @@ from pydantic_core import PydanticCustomError
 from tuner import knobs as table
 from tuner import space
 from tuner.errors import UsageError
-from tuner.model import Choice, Domain, Env, Flag, Knob, LauncherOption, Value
+from tuner.model import (
+    Choice,
+    Domain,
+    Env,
+    Flag,
+    Knob,
+    LauncherOption,
+    ObjectiveSpec,
+    Value,
+)
 from tuner.units import parse_share, parse_time_s
 
 #: More than any figure that is asked for; a longer integer may be no float.
@@ -112,12 +121,20 @@ class _Table(BaseModel):
 
 
 class ObjectiveEntry(_Table):
-    """``[objective]``: how a launch's time is read."""
+    """``[objective]``: how a launch's figure is read."""
 
     kind: str | None = None
     key: str | None = None
+    statistic: str | None = None
+    pattern: str | None = None
+    unit: str | None = None
+    maximize: bool | None = None
     filename: str | None = None
     loss_key: str | None = None
+
+    def spec(self) -> ObjectiveSpec:
+        """The objective, what is not said as it is by default."""
+        return ObjectiveSpec(**self.model_dump(exclude_none=True))
 
 
 class KnobEntry(_Table):

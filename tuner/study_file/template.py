@@ -14,7 +14,7 @@ _TEXT = """\
 
 # What is measured: short (5 to 60 s), but like the whole job in all that matters.
 # mpirun is added by tune. Placeholders:
-#   {out}              the folder that the program's log must go to (needed)
+#   {out}              the folder that the program's log must go to (needed for a log)
 #   {iterator_workers} and other knobs: the value; in the baseline the option is left out
 #   {python}           the interpreter of tune; {workloads}: the trainers that come with it
 # A literal brace is doubled: {{ and }}. A string is split into words as in a shell.
@@ -42,9 +42,16 @@ trials = 50            # the most settings to try                --trials
 # list, .jsonl or .yaml). The last value of the key is the launch's time.
 [objective]
 kind = "logreport"     # --objective
-key = "elapsed_time"
+key = "elapsed_time"   # any key of the log                 --objective logreport:KEY
 filename = "log"       # --log
 #loss_key = "main/loss" # what tells that the training came to the same; else a usual one
+#statistic = "steady"  # seconds an iteration after the warm-up --objective logreport:steady
+# A program without a log needs no {out}: kind = "wall" is how long a launch takes, or
+#   kind = "pattern"                      what it prints: the last match of
+#   pattern = 'Performance: +([0-9.]+)'   this, whose group is the figure
+# And of a pattern or another key:
+#   unit = "ns/day"                       shown as it is; us, ms, s, min, h are times  --unit
+#   maximize = true                       more of it is better                     --maximize
 
 # Tuned are the knobs that stand here and those whose placeholder stands in the command.
 # Without range, values or fix a knob takes all that this machine can use.

@@ -19,7 +19,7 @@ from tuner.model import (
     Stopped,
     StudySpec,
 )
-from tuner.objectives import Objective
+from tuner.objectives import EndedLaunch, Objective
 from tuner.secrets import Hider
 
 #: So much of the end of the output is read for the reason of a failure, bytes.
@@ -95,7 +95,8 @@ class Ending:
             return Failed(kind, f"{reason}; {wrong}" if wrong else reason)
         if wrong:
             return Failed(FailureKind.WRONG_WORLD, wrong)
-        return self.objective.result(self.launch.out_dir)
+        output = self.launch.folder / process.OUTPUT
+        return self.objective.result(EndedLaunch(self.launch.out_dir, output, exit_.wall_s))
 
 
 def _from_outside(exit_: process.Exit, spec: StudySpec) -> Failed | None:

@@ -1,0 +1,139 @@
+"""A figure in what the program prints: the last match of a regular expression."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import warnings
+from pathlib import Path
+
+from tuner import process
+from tuner.errors import UsageError, shown
+from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
+from tuner.objectives import output
+from tuner.objectives.asked import MOST, EndedLaunch
+from tuner.wording import one_line
+
+#: Longer patterns are no patterns.
+LONGEST = 1000
+
+#: One search may take so long in all, s: reading may have to wait for a file system.
+LIMIT_S = 60.0
+
+#: A number as C, Python and Fortran (``1.5D+02``) print it.
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][+-]?\d+)?", re.ASCII)
+
+_EXAMPLE = "For example: --objective 'pattern:Performance: ([0-9.]+)'"
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern, if a figure can be read with it.
+
+    Raises:
+        UsageError: It is empty, no regular expression, or has no group.
+    """
+    if not pattern:
+        raise UsageError("The objective pattern has no regular expression.", _EXAMPLE)
+    if len(pattern) > LONGEST or "\0" in pattern:
+        raise UsageError(f"The pattern {shown(pattern)} is too long or has a NUL.", _EXAMPLE)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a later Python may read otherwise
+            found = re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(
+            f"The pattern {shown(pattern)} is no regular expression: {error}.",
+            r"What is meant literally needs a backslash: \( \. \+",
+        ) from error
+    if not found.groups:
+        raise UsageError(
+            f"The pattern {shown(pattern)} has no group for the figure.",
+            f"Put the figure in parentheses. {_EXAMPLE}",
+        )
+    return found
+
+
+class Pattern:
+    """Reads a figure from the output of the launch.
+
+    Raises:
+        UsageError: The pattern cannot be used.
+    """
+
+    needs_out = False
+
+    def __init__(self, spec: ObjectiveSpec) -> None:
+        self._spec = spec
+        self._compiled = compiled(spec.pattern)
+
+    def prepare(self, out_dir: Path) -> None:
+        """Nothing is there: each launch has an output of its own."""
+
+    def progress(self, out_dir: Path) -> tuple[Progress, ...]:  # noqa: ARG002
+        """Nothing: a figure tells nothing of how far the program is."""
+        return ()
+
+    def result(self, ended: EndedLaunch) -> Finished | Failed:
+        """The figure of the last match; see `Objective`."""
+        if not ended.output.is_file():
+            return Failed(FailureKind.NO_LOG, f"there is no output {ended.output}")
+        named = f"the pattern {shown(self._spec.pattern)}"
+        script = (sys.executable, "-I", "-S", str(Path(output.__file__)))
+        argv = (*script, str(ended.output), self._spec.pattern)
+        try:
+            done = process.run_tool(argv, timeout_s=LIMIT_S)
+        except (OSError, TimeoutError) as error:
+            return Failed(FailureKind.BAD_LOG, f"{ended.output} could not be searched: {error}")
+        if done.returncode != 0:
+            why = _why(done.returncode, done.stderr)
+            return Failed(FailureKind.BAD_LOG, f"{named} on {ended.output}: {why}")
+        found = json.loads(done.stdout)
+        if found is None:
+            reason = f"{named} matches nothing in the output {ended.output}"
+            return Failed(FailureKind.NO_LOG, reason)
+        text = found["text"]
+        wrong = _fault(text)
+        if wrong:
+            line = shown(one_line(found["line"].strip()))
+            where = f"the last match of {named} in {ended.output} ({line})"
+            return Failed(FailureKind.BAD_LOG, f"{where} {wrong}")
+        return Finished(self._spec.cost(number(text)), 0)
+
+
+def number(text: str) -> float:
+    """The number that a text is, Fortran's exponents too.
+
+    Raises:
+        ValueError: It is none.
+    """
+    bare = text.strip()
+    if not _NUMBER.fullmatch(bare):
+        raise ValueError(f"{bare!r} is no number")
+    return float(bare.lower().replace("d", "e"))
+
+
+def _fault(text: str | None) -> str:
+    """What is wrong with a figure; empty where it can be used."""
+    if text is None:
+        return "has nothing in its group"
+    try:
+        value = number(text)
+    except ValueError:
+        return f"has {shown(text)} in its group, which is not a number"
+    if value <= 0:
+        return f"is {text.strip()}: a figure must be above 0"
+    return "" if 1 / MOST <= value <= MOST else f"is {text.strip()}, beyond what is compared"
+
+
+def _why(code: int, said: str) -> str:
+    """Why the search came to nothing."""
+    if code in {-signal.SIGXCPU, -signal.SIGKILL}:
+        return (
+            f"took more than {output.CPU_S} s of CPU time: the output is too long, or the pattern"
+            " tries too many ways (nested repeats such as (a+)+)"
+        )
+    if "MemoryError" in said:
+        return "took too much memory"
+    return f"failed: {one_line((said.strip().splitlines() or ['no reason'])[-1])}"

@@ -1,0 +1,38 @@
+"""How a study's figure is read: the command line's objective, else the study file's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tuner.model import ObjectiveSpec
+from tuner.objectives import Objective, objective_for, with_argument
+
+if TYPE_CHECKING:
+    from tuner.spec import RunOptions
+    from tuner.study_file import StudyFile
+
+
+def objective(options: RunOptions, file: StudyFile) -> tuple[ObjectiveSpec, Objective]:
+    """What is asked for, and what reads it.
+
+    An objective that was typed takes the place of the file's, with its key, pattern and unit;
+    the file's kind without an argument stays as the file has it.
+
+    Raises:
+        UsageError: There is no such objective, or it cannot do what is asked for: that is said
+            here, and not at the first launch.
+    """
+    filed = file.objective.spec()
+    spec = filed
+    typed = options.objective
+    if typed is not None and typed != filed.kind:
+        bare = ObjectiveSpec(filename=filed.filename, loss_key=filed.loss_key)
+        spec = with_argument(bare, typed)
+    spec = replace(
+        spec,
+        filename=spec.filename if options.log is None else options.log,
+        unit=spec.unit if options.unit is None else options.unit,
+        maximize=spec.maximize or bool(options.maximize),
+    )
+    return spec, objective_for(spec)
