@@ -44,7 +44,9 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"command", "space", "pooling", "search"}),
-    frozenset({"process", "launchers", "objectives", "observe", "effects", "crash", "phases"}),
+    frozenset(
+        {"process", "launchers", "objectives", "observe", "effects", "crash", "phases", "explain"}
+    ),
     frozenset({"activity", "stacks"}),
     frozenset({"render"}),
     frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),

@@ -1,0 +1,80 @@
+"""Launches as they would have been recorded, for the tests of what explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tests.study_samples import SPEC
+from tuner.explain import Explanation, explain
+from tuner.model import (
+    BASELINE,
+    Finished,
+    Load,
+    Machine,
+    Observation,
+    Outcome,
+    PhaseShare,
+    RankView,
+    Setting,
+    StudySpec,
+    Telemetry,
+    Track,
+)
+
+MACHINE = replace(SPEC.machine, logical_cpus=4, physical_cores=4, affinity_cpus=4)
+
+Parts = Mapping[str, tuple[float, float, float]]  # phase: running, queued, blocked
+
+
+def track(rank: int | None, **columns: float | None) -> Track:
+    """The same values at two moments."""
+    times_s = (0.5, 1.0)
+    return Track("node1", rank, times_s, {name: (value,) * 2 for name, value in columns.items()})
+
+
+def rank(number: int, own: float = 1.0, queue: float = 0.0, **columns: float | None) -> Track:
+    """A rank that used ``own`` cores."""
+    return track(
+        number,
+        **{"own_user_cores": own, "own_system_cores": 0.0, "own_queue_threads": queue, **columns},
+    )
+
+
+def host(busy: float = 2.0, **columns: float | None) -> Track:
+    """The host with ``busy`` cores used."""
+    return track(None, **{"user_cores": busy, "system_cores": 0.0, "others_cores": 0.0, **columns})
+
+
+def phases(
+    number: int, where: str = "train.py:5 step", **parts: tuple[float, float, float]
+) -> list[PhaseShare]:
+    """The phases of a rank: (running, queued, blocked) of each."""
+    return [PhaseShare(number, phase, sum(each), *each, where) for phase, each in parts.items()]
+
+
+def verdict(
+    tracks: Sequence[Track] = (),
+    shares: Sequence[PhaseShare] = (),
+    *,
+    load: Load | None = None,
+    views: Sequence[RankView] = (),
+    setting: Setting = BASELINE,
+    spec: StudySpec = SPEC,
+    machine: Machine = MACHINE,
+    gaps: tuple[str, ...] = (),
+) -> Explanation:
+    """What is said of a launch with this record."""
+    outcome = Outcome(
+        Finished(1.0, 10), 1.5, 0, load=load, observation=Observation(tuple(views)),
+        telemetry=Telemetry(tuple(tracks), tuple(shares), gaps),
+    )  # fmt: skip
+    return explain(outcome, setting, spec, machine)
+
+
+def view(number: int, children: int = 0, *, opencv: bool = False) -> RankView:
+    """A rank that was seen with so many child processes."""
+    return RankView(number, 1, children, (), opencv_loaded=opencv)
+
+
+WORK = (1.0, 0.0, 0.0)

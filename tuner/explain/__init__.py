@@ -1,0 +1,75 @@
+"""Names the one thing that held a launch back, from what was recorded of it (pure).
+
+Every rule says how large a share of the ranks' time its cause explains; the largest is the
+verdict. docs/explain.md has the rules and their thresholds.
+"""
+
+from __future__ import annotations
+
+from tuner.explain import cpu, waits
+from tuner.explain.bound import bound
+from tuner.explain.case import Case
+from tuner.explain.cause import Cause, Certainty, Explanation, Remedy, Suspect
+from tuner.explain.figures import Figures, figures
+from tuner.explain.remedies import remedy
+from tuner.model import Machine, Outcome, Setting, StudySpec, Telemetry
+from tuner.pace import startup_s
+
+__all__ = ["Cause", "Certainty", "Explanation", "Figures", "Remedy", "Suspect", "explain"]
+
+#: What explains less of the ranks' time does not hold a run back: a knob would win no more.
+LEAST_SHARE = 0.1
+
+#: A verdict is clear where it explains so much, and so many times what the next one does.
+CLEAR_SHARE = 0.2
+CLEAR_TIMES = 1.5
+
+
+def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machine) -> Explanation:
+    """The verdict on a launch.
+
+    Args:
+        outcome: What came of it, with what was recorded.
+        setting: What it ran with.
+        spec: The study, for its knobs.
+        machine: Where it ran.
+    """
+    telemetry = outcome.telemetry or Telemetry(gaps=("Nothing was recorded of this launch.",))
+    seen = figures(telemetry, startup_s(outcome.progress) or 0.0)
+    case = Case(seen, machine.cores, outcome.load, outcome.observation.ranks)
+    suspects = [*cpu.suspects(case), *waits.suspects(case)]
+    ranked = sorted(
+        (each for each in suspects if each.share >= LEAST_SHARE),
+        key=lambda each: -each.share,
+    )
+    found = ranked[0] if ranked else bound(case)
+    idle = case.idle_cores >= cpu.IDLE * case.cores
+    return Explanation(
+        found,
+        _certainty(found, ranked, case),
+        remedy(found.cause, setting, spec.knobs, idle=idle),
+        tuple(ranked[1:]),
+        telemetry.gaps + _unseen(seen),
+    )
+
+
+def _certainty(found: Suspect, ranked: list[Suspect], case: Case) -> Certainty:
+    if found.cause is Cause.UNKNOWN:
+        return Certainty.GUESS
+    seen = case.figures
+    complete = found.inside and bool(seen.host) and any(rank.columns for rank in seen.ranks)
+    next_ = ranked[1].share if len(ranked) > 1 else 0.0
+    ahead = found.share >= CLEAR_TIMES * next_
+    if complete and ahead and found.share >= CLEAR_SHARE:
+        return Certainty.CLEAR
+    return Certainty.LIKELY if complete or ahead else Certainty.GUESS
+
+
+def _unseen(seen: Figures) -> tuple[str, ...]:
+    """What could not be told apart for want of a view from inside."""
+    if seen.inside:
+        return ()
+    return (
+        "The ranks were not seen from inside (no Python, or too short): data loading, exchange"
+        " and computing are told apart from outside only.",
+    )

@@ -1,0 +1,103 @@
+"""All that the rules look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from tuner.explain.figures import Figures
+from tuner.model import Load, RankView
+
+
+@dataclass(frozen=True)
+class Case:
+    """A launch, as the rules see it.
+
+    ``cores`` are the CPUs that may be used; ``views`` what was seen of the ranks besides.
+    """
+
+    figures: Figures
+    cores: int
+    load: Load | None = None
+    views: tuple[RankView, ...] = ()
+
+    @cached_property
+    def own_wanted(self) -> float:
+        """Threads of the ranks themselves that ran or waited for a CPU, on average."""
+        return sum(rank.own_wanted for rank in self.figures.ranks)
+
+    @cached_property
+    def children_wanted(self) -> float:
+        """The same of their child processes."""
+        return sum(rank.children_wanted for rank in self.figures.ranks)
+
+    @property
+    def wanted(self) -> float:
+        """Both."""
+        return self.own_wanted + self.children_wanted
+
+    @cached_property
+    def queue_share(self) -> float:
+        """Of the time in which threads of the trial could have run, that without a CPU."""
+        waited = self.figures.total("own_queue_threads") + self.children_waited
+        return min(1.0, waited / self.wanted) if self.wanted > 0 else 0.0
+
+    @property
+    def children_waited(self) -> float:
+        """Threads of the child processes that waited for a CPU."""
+        return self.figures.total("children_queue_threads")
+
+    @property
+    def children_queue_share(self) -> float:
+        """The share without a CPU, of the child processes alone."""
+        return min(1.0, self.children_waited / self.children_wanted) if self.children_wanted else 0
+
+    @property
+    def busy_cores(self) -> float:
+        """CPUs of the host that were busy, whoever used them."""
+        return self.figures.get("user_cores") + self.figures.get("system_cores")
+
+    @property
+    def idle_cores(self) -> float:
+        """CPUs that nobody used; 0 where that was not seen."""
+        if "user_cores" not in self.figures.host:
+            return 0.0
+        return max(0.0, self.cores - self.busy_cores)
+
+    @property
+    def others_wanted(self) -> float:
+        """Threads of other processes that ran or waited for a CPU."""
+        told = self.figures.host.get("others_cores")
+        used = told if told is not None else (self.load.others_cores if self.load else 0.0)
+        # What competes for the same CPUs gets less than it wants.
+        runnable = self.figures.host.get("runnable_threads")
+        wants = runnable - self.wanted if runnable is not None and used >= 0.1 else 0.0
+        return max(used, wants)
+
+    @property
+    def workers(self) -> int:
+        """Child processes of all ranks, as many as were seen at once."""
+        return sum(view.children for view in self.views)
+
+    @property
+    def shortage(self) -> float:
+        """Of a rank's time, what went by because threads waited for a CPU, on average.
+
+        A main thread's own waiting was measured from inside. Where it waits for others (its
+        workers, the other ranks, threads of a parallel loop), these waited for a CPU in turn
+        for as large a part of their time.
+        """
+        seen = self.figures
+        outside = [
+            rank.get("own_queue_threads") / rank.own_wanted * min(1.0, rank.own_wanted)
+            for rank in seen.ranks
+            if rank.own_wanted > 0
+        ]
+        from_outside = sum(outside) / len(seen.ranks) if outside else 0.0
+        queued = sum(seen.phase(phase, "queued") for phase in ("loader", "exchange", "compute"))
+        waits = (
+            seen.phase("loader", "blocked") * self.children_queue_share
+            + (seen.phase("exchange") - seen.phase("exchange", "queued")) * self.queue_share
+            + seen.phase("compute", "blocked") * self.queue_share
+        )
+        return min(1.0, max(from_outside, queued + waits))

@@ -1,0 +1,246 @@
+"""Ranks that wait: for data, for the disk, for each other, for the network."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from tuner.explain.case import Case
+from tuner.explain.cause import Cause, Suspect
+from tuner.explain.figures import RankFigures
+
+#: A rank of which the others' waiting is this much of their time longer is waited for.
+LATE = 0.1
+#: … and its own is at the most this part of theirs.
+LATE_PART = 0.6
+
+#: A rank that waits in MPI burns a core: one that uses so little beside such others sleeps.
+ASLEEP_PART = 0.6
+SPINS = 0.7
+
+#: Of the time, from which waiting for a disk is what the ranks wait for.
+DISK = 0.1
+
+#: A link at its limit moves, in the milliseconds with traffic, as many bytes as in its best ones.
+FLAT = 0.5
+#: Less is no load for any network, bytes/s.
+LEAST_BYTES_PER_S = 1e6
+
+
+def suspects(case: Case) -> Iterator[Suspect]:
+    """What the ranks wait for, other than a CPU."""
+    disk = _disk(case)
+    if disk:
+        yield disk
+    loader = _loader(case, disk.share if disk else 0.0)
+    if loader:
+        yield loader
+    late = straggler(case.figures.ranks)
+    if late:
+        yield late
+    exchange = _exchange(case, late.share if late else 0.0)
+    if exchange:
+        yield exchange
+    memory = case.figures.get("memory_pressure_share")
+    swapped = case.load.swapped_bytes if case.load else 0
+    if memory > 0:
+        said = [f"some task waited for memory {memory:.0%} of the time"]
+        said += [f"{swapped / 1e6:.0f} MB went to or came from the swap"] if swapped else []
+        yield Suspect(Cause.MEMORY, memory, tuple(said))
+    waiting = _waiting(case)
+    if waiting:
+        yield waiting
+
+
+def _disk(case: Case) -> Suspect | None:
+    seen = case.figures
+    pressure = max(
+        seen.get("io_pressure_share"), min(1.0, seen.get("iowait_cores") / max(1, case.cores))
+    )
+    if seen.inside:
+        blocked = seen.phase("loader", "blocked") + seen.phase("compute", "blocked")
+    else:
+        blocked = _asleep(case)
+    share = min(pressure, blocked)
+    if share < DISK:
+        return None
+    said = f"some task waited for a disk {pressure:.0%} of the time"
+    return Suspect(Cause.DISK, share, (said, *_loading(case)), inside=bool(seen.inside))
+
+
+def _loader(case: Case, disk: float) -> Suspect | None:
+    seen = case.figures
+    blocked = seen.phase("loader", "blocked") * (1 - case.children_queue_share)
+    share = seen.phase("loader", "running") + blocked - disk
+    if share <= 0:
+        return None
+    said = [*_loading(case)]
+    if seen.phase("loader", "running") > blocked:
+        said.append("the ranks load in their own main threads")
+    else:
+        busy = seen.total("children_cores")
+        said.append(
+            f"{case.workers or 'no'} child processes used {busy:.2g} cores;"
+            f" {case.idle_cores:.1f} of {case.cores} were idle"
+        )
+    return Suspect(Cause.LOADER, share, tuple(said), seen.where("loader"))
+
+
+def _loading(case: Case) -> Iterator[str]:
+    share = case.figures.phase("loader")
+    if share > 0:
+        yield f"the ranks waited for data or loaded it {share:.0%} of the time" + _at(
+            case, "loader"
+        )
+
+
+def _at(case: Case, phase: str) -> str:
+    where = case.figures.where(phase)
+    return f" ({where})" if where else ""
+
+
+def straggler(ranks: Sequence[RankFigures]) -> Suspect | None:
+    """A rank, or fewer than half of them, that the others wait for."""
+    inside = [rank for rank in ranks if rank.phases]
+    if len(inside) > 1:
+        return _late_inside(inside)
+    seen = [rank for rank in ranks if rank.columns]
+    return _late_outside(seen) if len(seen) > 1 and not inside else None
+
+
+def _late_inside(ranks: Sequence[RankFigures]) -> Suspect | None:
+    def own(rank: RankFigures) -> float:
+        """Of its time, that with something else than the exchange; waiting for a CPU apart."""
+        return sum(each.running + each.blocked for each in rank.phases.values()) - (
+            rank.phases["exchange"].running + rank.phases["exchange"].blocked
+            if "exchange" in rank.phases
+            else 0.0
+        )
+
+    late, others = _apart({rank.rank: own(rank) for rank in ranks}, highest=True)
+    by_rank = {rank.rank: rank for rank in ranks}
+    theirs = statistics.median(by_rank[rank].share("exchange") for rank in others)
+    its = max(by_rank[rank].share("exchange") for rank in late)
+    more = min(own(by_rank[rank]) for rank in late) - statistics.median(
+        own(by_rank[rank]) for rank in others
+    )
+    share = min(theirs - its, more)
+    if share < LATE or its > LATE_PART * theirs:
+        return None
+    said = f"the others waited for it {theirs:.0%} of the time, it for them {its:.0%}"
+    return Suspect(
+        Cause.STRAGGLER, share, (said, _doing(by_rank[late[0]])), _names(late), inside=True
+    )
+
+
+def _doing(rank: RankFigures) -> str:
+    """What a rank mostly did apart from the exchange."""
+    parts = [
+        (getattr(each, part), words, each)
+        for each in rank.phases.values()
+        if each.phase != "exchange"
+        for part, words in (
+            ("running", "ran"),
+            ("queued", "waited for a CPU"),
+            ("blocked", "slept"),
+        )
+    ]
+    if not parts:
+        return f"rank {rank.rank} was not seen at work"
+    share, words, each = max(parts, key=lambda part: part[0])
+    what = "loading data" if each.phase == "loader" else "in its own work"
+    return f"rank {rank.rank} {words} {what} {share:.0%} of its time ({each.where})"
+
+
+def _late_outside(ranks: Sequence[RankFigures]) -> Suspect | None:
+    wanted = {rank.rank: rank.own_wanted for rank in ranks}
+    late, others = _apart(wanted, highest=False)
+    its, theirs = (
+        max(wanted[rank] for rank in late),
+        statistics.median(wanted[rank] for rank in others),
+    )
+    if theirs < SPINS or its > ASLEEP_PART * theirs:
+        return None
+    said = f"{_names(late)} kept {its:.2g} cores busy, the others {theirs:.2g} each"
+    why = "a rank that waits in MPI keeps a core busy: one that does not sleeps elsewhere"
+    return Suspect(Cause.STRAGGLER, theirs - its, (said, why), _names(late), inside=False)
+
+
+def _apart(values: dict[int, float], *, highest: bool) -> tuple[list[int], list[int]]:
+    """The ranks beyond the middle between both ends, at most half of all, and the rest."""
+    order = sorted(values, key=lambda rank: values[rank], reverse=highest)
+    middle = (values[order[0]] + values[order[-1]]) / 2
+    beyond = [
+        rank for rank in order if (values[rank] > middle if highest else values[rank] < middle)
+    ]
+    late = beyond[: max(1, len(order) // 2)] or order[:1]
+    return sorted(late), sorted(set(order) - set(late))
+
+
+def _names(ranks: Sequence[int]) -> str:
+    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))
+
+
+def _exchange(case: Case, late: float) -> Suspect | None:
+    seen = case.figures
+    ranks = max(1, len(seen.inside))
+    waited = seen.phase("exchange", "running") + seen.phase("exchange", "blocked")
+    # Those who wait for one rank do not wait for the network.
+    share = waited * (1 - case.queue_share) - late * (ranks - 1) / ranks
+    if not seen.inside:
+        return _link_outside(case)
+    if share <= 0:
+        return None
+    said = [f"the ranks exchanged {seen.phase('exchange'):.0%} of the time{_at(case, 'exchange')}"]
+    said += _traffic(case)
+    cause = Cause.LINK if _is_flat(case) else Cause.EXCHANGE
+    return Suspect(cause, share, tuple(said), seen.where("exchange"))
+
+
+def _is_flat(case: Case) -> bool:
+    """Whether the network moved as much as it ever did whenever it moved anything."""
+    rate, busy, most = _rates(case)
+    return rate >= LEAST_BYTES_PER_S and busy > 0 and most > 0 and rate / busy >= FLAT * most
+
+
+def _rates(case: Case) -> tuple[float, float, float]:
+    names = ("network_bytes_per_s", "network_busy_share", "network_burst_bytes_per_s")
+    rate, busy, most = (case.figures.get(name) for name in names)
+    return rate, busy, most
+
+
+def _traffic(case: Case) -> Iterator[str]:
+    rate, busy, most = _rates(case)
+    if rate > 0:
+        yield (
+            f"{rate / 1e6:.3g} MB/s over the network, {most / 1e6:.3g} MB/s at the most,"
+            f" traffic in {busy:.0%} of the milliseconds"
+        )
+
+
+def _link_outside(case: Case) -> Suspect | None:
+    rate, _, most = _rates(case)
+    if not _is_flat(case):
+        return None
+    share = min(1.0, rate / most)
+    return Suspect(Cause.LINK, share, tuple(_traffic(case)), inside=False)
+
+
+def _asleep(case: Case) -> float:
+    """Of a rank's time, that in which no thread of it ran or wanted to, on average."""
+    ranks = [rank for rank in case.figures.ranks if rank.columns]
+    return sum(max(0.0, 1 - rank.own_wanted) for rank in ranks) / len(ranks) if ranks else 0.0
+
+
+def _waiting(case: Case) -> Suspect | None:
+    """Sleep in the ranks' own code, for no reason that was seen."""
+    seen = case.figures
+    if seen.get("gpu_share") >= 0.5:  # they wait for the GPU
+        return None
+    share = _asleep(case)
+    if seen.inside:
+        share = min(share, seen.phase("compute", "blocked")) if share else 0.0
+    if share <= 0:
+        return None
+    said = f"no thread of the ranks ran or wanted to {share:.0%} of the time{_at(case, 'compute')}"
+    return Suspect(Cause.WAITING, share, (said,), seen.where("compute"), bool(seen.inside))
