@@ -23,7 +23,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from benchmarks import made_up
+from benchmarks import made_up, pictures
 from benchmarks.search import SURFACES, cost_to, middle, quantile
 from tuner import replay
 from tuner.model import Choice, Ending, Finished, Purpose, Setting, Stopped
@@ -234,9 +234,8 @@ def table(results: Sequence[Replayed]) -> None:
 
 
 def plot(results: Sequence[Replayed], path: Path) -> None:
-    """Draw mean regret against cost, with a browser: plotly itself makes no pictures."""
+    """Draw mean regret against cost."""
     import plotly.graph_objects as go
-    from playwright.sync_api import sync_playwright
 
     figure = go.Figure()
     for way in reversed(dict.fromkeys(result.way for result in results)):  # ours on top
@@ -250,26 +249,10 @@ def plot(results: Sequence[Replayed], path: Path) -> None:
         yaxis_title="regret of what is called best, %, mean",
         yaxis_type="log",
         yaxis_tickvals=[1, 2, 5, 10, 20, 50],
-        width=900,
-        height=520,
         margin={"t": 20, "r": 20},
         legend={"traceorder": "reversed", "x": 0.99, "xanchor": "right", "y": 0.99},
     )
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
-        page_file = Path(folder) / "plot.html"
-        figure.write_html(page_file)
-        browser = driver.chromium.launch(executable_path=_chromium())
-        page = browser.new_page(viewport={"width": 920, "height": 540})
-        page.goto(page_file.as_uri())
-        page.wait_for_selector(".legend")
-        page.screenshot(path=path)
-        browser.close()
-
-
-def _chromium() -> str | None:
-    import shutil
-
-    return shutil.which("chromium")
+    pictures.write(figure, path, width=900, height=520)
 
 
 def main() -> None:
