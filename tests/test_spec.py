@@ -660,3 +660,27 @@ def test_the_gpu_study_has_a_rank_and_every_communicator_for_each_gpu(tmp_path: 
     spec = build(file=file, machine=replace(MACHINE, gpus=("H200", "H200")))
     assert (spec.name, spec.layout.ranks) == ("chainer_mnist_gpu-n2", 2)
     assert domains(spec)["communicator"] == Choice(("naive", "flat", "non_cuda_aware", "pure_nccl"))
+
+
+@needs_chainer
+@pytest.mark.parametrize(
+    ("study", "gpus", "communicators"),
+    [
+        ("chainer_imagenet", (), ("naive",)),
+        ("chainer_imagenet_gpu", ("H200",) * 4, ("naive", "flat", "non_cuda_aware", "pure_nccl")),
+    ],
+)
+def test_the_image_studies_vary_what_feeds_the_ranks(
+    study: str, gpus: tuple[str, ...], communicators: tuple[str, ...], tmp_path: Path
+) -> None:
+    file, _ = find_study_file(study, cwd=tmp_path)
+    spec = build(file=file, machine=replace(MACHINE, gpus=gpus))
+    assert (spec.name, spec.layout.ranks) == (f"{study}-n4", 4)
+    assert domains(spec) == {
+        "omp_threads": IntRange(1, 4),
+        "opencv_threads": IntRange(1, 4),
+        "iterator_workers": IntRange(1, 4),
+        "prefetch": Choice((1, 2, 4)),
+        "communicator": Choice(communicators),
+    }
+    assert "--benchmark" in spec.command and "--benchmark" not in spec.job
