@@ -61,9 +61,11 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HOMES = {
     "click": {"cli"},
     "rich": {"cli"},
+    "jinja2": {"report"},
     "optuna": {"study"},
     "optuna_dashboard": {"dashboard"},
     "numpy": {"search"},
+    "plotly": {"dashboard", "report"},
     "sqlalchemy": {"store", "study"},
     "subprocess": {"process", "supervisor"},
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator
@@ -13,16 +12,13 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 
 from tests import study_samples as samples
+from tests.report_samples import large, watched
 from tests.serving import Answer, ask, serving
 from tests.study_samples import (
     HOSTILE,
-    OMP,
-    SPEC,
-    WORKERS,
     launched,
     searched,
     setting,
-    stopped,
     study,
 )
 from tests.study_surface import CONFIRMED, FakeRunner
@@ -32,10 +28,10 @@ from tuner.dashboard import access, server
 from tuner.dashboard.access import Door
 from tuner.dashboard.guard import guarded
 from tuner.dashboard.notes import code, note
-from tuner.dashboard.plots import plot
+from tuner.dashboard.plots import plots
 from tuner.dashboard.server import Server
 from tuner.errors import BusyError, UsageError
-from tuner.model import BASELINE, Failed, FailureKind, Purpose
+from tuner.model import BASELINE, Failed, FailureKind
 from tuner.store import Store
 from tuner.study import attach, tune
 
@@ -68,52 +64,20 @@ def test_the_note_of_stopped_defaults_says_how_far_they_came() -> None:
     assert "- your defaults: stopped after 9.00 s" in note(samples.at_least()).splitlines()
 
 
-def grid(count: int) -> dict[object, float]:
-    return {
-        setting(omp_threads=threads, iterator_workers=workers): 1.0 * threads + workers
-        for threads in range(1, count + 1)
-        for workers in range(1, 4)
-    }
+def test_the_plots_are_the_figures_of_the_report_that_are_shown_at_once() -> None:
+    data = watched(samples.faster())
+    found = plots(data, {})
+    assert {"tune-versus", "tune-history", "tune-knob-0", "tune-pair-0", "tune-cpu"} <= set(found)
+    assert "tune-importance" not in found  # too few settings: words, and nothing to draw
+    assert found["tune-pair-0"].layout.title.text == "omp_threads and iterator_workers"
+    assert found["tune-pair-0"].data[0].type == "heatmap"
+    large_one = plots(large(count=60), {})
+    assert "tune-knob-3" in large_one
+    assert "tune-knob-4" not in large_one
 
 
-def test_two_varied_knobs_make_a_heat_map() -> None:
-    spec = dataclasses.replace(SPEC, knobs=(OMP, WORKERS))
-    data = study({BASELINE: 9.0, **grid(2)}, spec)  # type: ignore[dict-item]
-    (trace,) = plot(data).data
-    assert trace.type == "heatmap"
-    assert (list(trace.x), list(trace.y)) == (["1", "2", "3"], ["1", "2"])
-    assert [list(row) for row in trace.z] == [[2.0, 3.0, 4.0], [3.0, 4.0, 5.0]]
-
-
-def test_of_three_knobs_the_two_most_varied_are_shown_with_the_fastest_of_the_third() -> None:
-    times = {
-        setting(omp_threads=threads, iterator_workers=workers, communicator=name): cost
-        for threads in (1, 2, 3)
-        for workers in (1, 2, 3)
-        for name, cost in (("flat", 2.0), ("naive", 1.0 + threads))
-    }
-    (trace,) = plot(study({BASELINE: 9.0, **times})).data
-    assert len(trace.x) == len(trace.y) == 3
-    assert {value for row in trace.z for value in row} == {2.0}
-
-
-def test_one_varied_knob_makes_a_line_in_order() -> None:
-    times = {setting(omp_threads=n): float(n) for n in (10, 2, 1)}
-    (trace,) = plot(study({BASELINE: 9.0, **times})).data
-    assert (trace.type, list(trace.x), list(trace.y)) == ("scatter", ["1", "2", "10"], [1, 2, 10])
-
-
-def test_nothing_varied_makes_no_plot() -> None:
-    assert plot(study({BASELINE: 9.0, setting(omp_threads=1): 1.0})) is None
-    assert plot(study({BASELINE: None})) is None
-
-
-def test_what_was_stopped_is_shown_where_it_was_going() -> None:
-    times = [(setting(omp_threads=n), float(n)) for n in (1, 2)]
-    made = [(Purpose.SEARCH, chosen, elapsed_s) for chosen, elapsed_s in times]
-    slow = (Purpose.SEARCH, setting(omp_threads=4), stopped(2.0, 8.0))
-    (trace,) = plot(launched([*made, slow], best=setting(omp_threads=1))).data
-    assert (list(trace.x), list(trace.y)) == (["1", "2", "4"], [1.0, 2.0, 8.0])
+def test_a_study_without_a_time_has_no_plot_of_knobs() -> None:
+    assert not [name for name in plots(study({BASELINE: None}), {}) if "knob" in name]
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +101,7 @@ def test_note_and_plot_are_saved_again_and_again_the_same(url: str) -> None:
         dashboard.annotate(url, data)
         after = found._storage.get_study_system_attrs(found._study_id)
     assert before == after
-    assert [key for key in before if key.startswith("dashboard:plot_data:tune-times:")]
+    assert [key for key in before if key.startswith("dashboard:plot_data:tune-history:")]
     assert "times faster than your defaults (95 % sure" in str(before["dashboard:note_str:0"])
 
 

@@ -5,6 +5,7 @@ Pure: no printing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tuner.model import (
@@ -24,6 +25,10 @@ LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "torchrun": "torchrun
 
 #: The letters of a value that a table still shows in full.
 LONGEST_VALUE = 60
+
+
+#: Between a number and what it counts.
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(%|s|min|h|pairs?|runs?)(?!\w))")
 
 
 def one_line(text: str, most: int = 200) -> str:
@@ -57,6 +62,16 @@ def clock(value_s: float) -> str:
     minutes, second = divmod(int(value_s), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{second:02d}" if hours else f"{minutes}:{second:02d}"
+
+
+def unparted(text: str) -> str:
+    """The same with a no-break space between each number and its unit."""
+    return _BEFORE_UNIT.sub("\xa0", text)
+
+
+def capital(text: str) -> str:
+    """The same as the begin of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
 def percent(share: float) -> str:

@@ -95,10 +95,10 @@ def test_the_study_shows_its_note(page: Any, server: Server) -> None:
 
 def test_the_study_shows_its_heat_map(page: Any, server: Server) -> None:
     page.goto(f"{server.page}studies/1")
-    heat_map = page.locator(f"[id='user-defined-plot:{dashboard.PLOT_ID}']")
+    heat_map = page.locator("[id='user-defined-plot:tune-pair-0']")
     heat_map.locator(".hm image").first.wait_for(state="attached")
     heat_map.scroll_into_view_if_needed()
-    assert "Time of a run" in heat_map.inner_text()
+    assert "omp_threads and iterator_workers" in heat_map.inner_text()
     shot(page, "heat_map.png")
 
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "studies": "List the studies in the database.",
     "export": "Hand over the best setting: sh, env, json, args, csv or md.",
     "exec": "Run any command with the best setting.",
+    "report": "Write a study as one HTML page with its figures.",
     "dashboard": "Open the studies in the browser, behind a token.",
     "init": "Write a study file with comments, to be edited.",
     "profile": "Profile best and defaults: the functions whose share of the time changed.",

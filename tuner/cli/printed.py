@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from tuner import claims, figures, wording
@@ -48,8 +47,7 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
 
 def _below_best(text: str) -> str:
     """Text below the best setting, wrapped, but never between a number and its unit."""
-    bound = re.sub(r"(?<=\d) (?=(%|s|min|h|pairs?|runs?)(?!\w))", "\xa0", text)
-    return console.wrapped(bound, " " * 13).replace("\xa0", " ")
+    return console.wrapped(wording.unparted(text), " " * 13).replace("\xa0", " ")
 
 
 def _is_said(data: ExportInput) -> bool:

@@ -54,7 +54,7 @@ def note(data: ExportInput) -> str:
         f"tune show {spec.name}                           # every setting, importance, failures",
         "```",
         "",
-        "The plot of the times stands on the study's first page.",
+        "The figures stand on the study's first page; `tune report` has all of them in one file.",
     ]
     return "\n".join(lines)
 

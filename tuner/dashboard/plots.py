@@ -1,103 +1,42 @@
-"""The plot on a study's page: the times over the knobs that were varied most."""
+"""The plots on a study's page: the report's figures, as many as it can bear."""
 
 from __future__ import annotations
 
-import re
-import statistics
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tuner import wording
-from tuner.model import Setting
+from tuner.report.pictures import FAMILIES, Figure
+from tuner.report.pictures.style import THEMES, inert
 
 if TYPE_CHECKING:
     from tuner.exporters import ExportInput
 
-#: What is put on an axis by its size; all else is a name.
-_WHOLE = re.compile(r"-?[0-9]{1,15}")
+#: In front of the figure's key: its id in the study.
+PREFIX = "tune-"
 
 
-def plot(data: ExportInput) -> Any:
-    """Time over the two knobs that were varied most: a heat map; over one knob a line.
+def plots(data: ExportInput, weights: Mapping[str, float]) -> dict[str, Any]:
+    """Plotly's figures by their id: those that the report shows at once, each with its summary.
 
-    Where other knobs were varied too, a cell is the fastest of its settings; of one that was
-    only ever stopped it is where that was going. ``None`` with fewer than two settings.
+    Args:
+        data: The study.
+        weights: The importance of its knobs.
     """
-    measured = [
-        (found.setting, time_s)
-        for found in data.measurements
-        if (time_s := found.typical_s) is not None and not found.setting.is_baseline
-    ]
-    names = varied(data, [setting for setting, _ in measured])
-    if not names or len(measured) < 2:
-        return None
-    return _line(data, names[0], measured) if len(names) == 1 else _map(data, names, measured)
+    found = [figure for family in FAMILIES for figure in family.build(data, weights)]
+    return {
+        f"{PREFIX}{figure.key}": _plot(figure)
+        for figure in found
+        if figure.drawing is not None and not figure.is_extra
+    }
 
 
-def varied(data: ExportInput, settings: list[Setting]) -> list[str]:
-    """The knobs with more than one value among ``settings``, the most varied two first."""
-    values: dict[str, set[int | str]] = {}
-    for setting in settings:
-        for name, value in setting.items:
-            values.setdefault(name, set()).add(value)
-    order = [knob.name for knob in data.spec.knobs]
-    names = [name for name in values if len(values[name]) > 1]
-    chosen = sorted(names, key=lambda name: (-len(values[name]), order.index(name)))[:2]
-    return sorted(chosen, key=order.index)
-
-
-def _map(data: ExportInput, names: list[str], measured: list[tuple[Setting, float]]) -> Any:
+def _plot(figure: Figure) -> Any:
+    """The drawing under its title; the page that it stands on is light."""
     import plotly.graph_objects as go
 
-    across, up = names[1], names[0]
-    cells: dict[tuple[str, str], float] = {}
-    for setting, elapsed_s in measured:
-        values = setting.as_dict()
-        if across in values and up in values:
-            key = (str(values[across]), str(values[up]))
-            cells[key] = min(elapsed_s, cells.get(key, elapsed_s))
-    columns, rows = (_ordered({key[place] for key in cells}) for place in (0, 1))
-    times = [[cells.get((column, row)) for column in columns] for row in rows]
-    figure = go.Figure(
-        go.Heatmap(
-            x=columns,
-            y=rows,
-            z=times,
-            colorscale="Viridis_r",
-            text=[["" if t is None else wording.seconds(t) for t in row] for row in times],
-            texttemplate="%{text}",
-            colorbar={"title": {"text": "seconds"}},
-            hovertemplate=f"{across}=%{{x}}<br>{up}=%{{y}}<br>%{{z:.3f}} s<extra></extra>",
-        )
-    )
-    figure.update_layout(xaxis_type="category", yaxis_type="category")
-    return _titled(figure, data, across, up)
-
-
-def _line(data: ExportInput, name: str, measured: list[tuple[Setting, float]]) -> Any:
-    import plotly.graph_objects as go
-
-    times: dict[str, list[float]] = {}
-    for setting, elapsed_s in measured:
-        if name in setting.as_dict():
-            times.setdefault(str(setting.as_dict()[name]), []).append(elapsed_s)
-    values = _ordered(set(times))
-    medians = [statistics.median(times[value]) for value in values]
-    figure = go.Figure(go.Scatter(x=values, y=medians, mode="lines+markers", name="measured"))
-    figure.update_layout(xaxis_type="category", yaxis_rangemode="tozero")
-    return _titled(figure, data, name, "seconds")
-
-
-def _titled(figure: Any, data: ExportInput, across: str, up: str) -> Any:
-    baseline = data.result.baseline
-    against = ""
-    if baseline is not None and baseline.elapsed_s is not None:
-        against = f" (your defaults: {wording.seconds(baseline.elapsed_s)})"
-    title = f"Time of a run, projected where it was stopped{against}"
-    figure.update_layout(title=title, xaxis_title=across, yaxis_title=up, template="plotly_white")
-    return figure
-
-
-def _ordered(values: set[str]) -> list[str]:
-    """Numbers by size, then names."""
-    sizes = {text: int(text) for text in values if _WHOLE.fullmatch(text)}
-    return sorted(values, key=lambda text: (text not in sizes, sizes.get(text, 0), text))
+    assert figure.drawing is not None
+    made = go.Figure(figure.drawing)
+    top = {"t": 88} if figure.drawing["layout"].get("showlegend") else {"t": 56}
+    title = {"text": inert(figure.title, 120), "x": 0.01, "y": 0.99, "yanchor": "top"}
+    made.update_layout(template=THEMES["light"], title=title, margin=top)
+    return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ class ExportInput:
     records: tuple[LaunchRecord, ...]
     pooling: Pooling
 
-    @property
+    @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
         """Every setting that was launched: the fastest first, then stopped ones, then failures."""
         from tuner.stats import measurements

@@ -1,0 +1,167 @@
+"""Studies for the report: with what a sampler saw, with many knobs, with hostile texts."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import random
+
+from tests import study_samples as samples
+from tests.study_samples import FAST, HOSTILE, MACHINE, SPEC, launched, setting
+from tuner.exporters import ExportInput
+from tuner.model import (
+    BASELINE,
+    Choice,
+    Ending,
+    Env,
+    Failed,
+    FailureKind,
+    Finished,
+    IntRange,
+    Knob,
+    LaunchRecord,
+    Progress,
+    Purpose,
+    Setting,
+    Stopped,
+    Telemetry,
+    Track,
+    Value,
+)
+
+GPU_GAP = "no GPU was seen: NVML is not installed"
+
+
+def track(busy: float, length_s: float, *, gpu: bool = True) -> Track:
+    """Five samples a second; some at the start were not seen."""
+    times = tuple(round(0.2 * number, 3) for number in range(1, int(5 * length_s)))
+
+    def column(low: float, high: float, turn: float) -> tuple[float | None, ...]:
+        wave = (low + (high - low) * (0.5 + 0.5 * math.sin(turn * at)) for at in times)
+        return tuple(None if n < 2 else value for n, value in enumerate(wave))
+
+    columns = {
+        "user_cores": column(0.4 * busy, 0.9 * busy, 2.0),
+        "system_cores": column(0.1, 0.6, 1.3),
+        "steal_cores": column(0.0, 0.2, 0.7),
+        "runnable_threads": column(2 * busy, 6 * busy, 3.1),
+        "network_bytes_per_s": column(1e6, 4e6, 1.7),
+        "network_burst_bytes_per_s": column(2e7, 9e7, 5.0),
+    }
+    if gpu:
+        columns |= {"gpu_share": column(0.2, 1.0, 1.1), "gpu_power_w": column(60.0, 300.0, 1.1)}
+    return Track("node1", None, times, columns)
+
+
+def log(ending: Ending) -> tuple[Progress, ...]:
+    """What the program wrote until then."""
+    if isinstance(ending, Finished):
+        length_s, share = ending.elapsed_s, 1.0
+    elif isinstance(ending, Stopped):
+        length_s, share = ending.bound_s, ending.bound_s / ending.projection_s
+    else:
+        return ()
+    return tuple(
+        Progress(round(20 * share * part / 5), length_s * part / 5) for part in range(1, 6)
+    )
+
+
+def watched(data: ExportInput, *, gpu: bool = True) -> ExportInput:
+    """The same study, each launch with its log and with what a sampler saw."""
+    return dataclasses.replace(data, records=tuple(_watched(r, gpu) for r in data.records))
+
+
+def _watched(record: LaunchRecord, gpu: bool) -> LaunchRecord:
+    outcome = record.outcome
+    busy = 3.6 if record.setting.is_baseline else 2.0
+    seen = Telemetry((track(busy, outcome.wall_s, gpu=gpu),), gaps=() if gpu else (GPU_GAP,))
+    outcome = dataclasses.replace(outcome, telemetry=seen, progress=log(outcome.ending))
+    return dataclasses.replace(record, outcome=outcome)
+
+
+def large(count: int = 2000, knobs: int = 10) -> ExportInput:
+    """A long search over many knobs, with stopped and failed launches, and its confirmation."""
+    rng = random.Random(5)
+    domains = [
+        Knob(
+            f"knob_{n}",
+            IntRange(1, 4 + n) if n % 3 else Choice(("none", "core", "socket")),
+            Env((f"K{n}",)),
+        )
+        for n in range(knobs)
+    ]
+    spec = dataclasses.replace(SPEC, name="large", knobs=tuple(domains), trials=count)
+    made: list[samples.Made] = [(Purpose.BASELINE, BASELINE, 9.0)]
+    fast, fast_s = BASELINE, 9.0
+    for _ in range(count):
+        chosen = Setting.of(
+            {
+                k.name: rng.choice(k.domain.values)
+                if isinstance(k.domain, Choice)
+                else rng.randint(1, int(k.domain.high))
+                for k in domains
+            }
+        )
+        numbers = [v for _, v in chosen.items if isinstance(v, int)]
+        time_s = 2.0 + 0.4 * abs(numbers[0] - 3) + 0.1 * sum(numbers[1:]) * rng.uniform(0.95, 1.05)
+        made.append((Purpose.SEARCH, chosen, _came(rng, time_s)))
+        if time_s < fast_s and isinstance(made[-1][2], float):
+            fast, fast_s = chosen, time_s
+    for number in range(6):
+        made += [(Purpose.CONFIRM, BASELINE, 9.0 + 0.01 * number), (Purpose.CONFIRM, fast, fast_s)]
+    return launched(made, best=fast, spec=spec)
+
+
+def _came(rng: random.Random, time_s: float) -> float | Ending | None:
+    drawn = rng.random()
+    if drawn < 0.04:
+        return Failed(rng.choice(list(FailureKind)[:5]), "rank 1 ended with status 1")
+    if drawn < 0.5:
+        return samples.stopped(0.4 * time_s, 1.5 * time_s if drawn < 0.4 else None)
+    return time_s
+
+
+def hostile() -> ExportInput:
+    """Every text that a study may bring is hostile."""
+    values = (HOSTILE, "</script><script>alert(2)</script>", "<b>x</b>", "%{x}", "$x$")
+    bad = "</title>\"'><img src=x onerror=alert(3)> {{ 7*7 }} {% raw %} <!-- \x00\x07\udcff"
+    knobs = (
+        Knob(f"k{bad}", Choice(values), Env(("A",))),
+        Knob("other", IntRange(1, 3), Env(("B",))),
+    )
+    spec = dataclasses.replace(
+        SPEC,
+        name=bad,
+        knobs=knobs,
+        command=("python", bad, "{out}"),
+        machine=dataclasses.replace(MACHINE, hostname=bad, cpu_model=HOSTILE, gpus=(bad,)),
+        left_out=((bad, HOSTILE),),
+        folder=bad,
+    )
+    made: list[samples.Made] = [(Purpose.BASELINE, BASELINE, Failed(FailureKind.CRASHED, HOSTILE))]
+    for n, (value, other) in enumerate(itertools.product(values, (1, 2))):
+        pairs: list[tuple[str, Value]] = [(f"k{bad}", value), ("other", other)]
+        made.append((Purpose.SEARCH, Setting.of(pairs), 1.0 + n))
+    made.append((Purpose.SEARCH, setting(other=3), Failed(FailureKind.CRASHED, bad, HOSTILE)))
+    best = made[1][1]
+    data = watched(launched(made, best=best, spec=spec))
+    return dataclasses.replace(data, result=dataclasses.replace(data.result, notes=(HOSTILE, bad)))
+
+
+def everything() -> dict[str, ExportInput]:
+    """One study of each kind."""
+    return {
+        "faster": watched(samples.faster()),
+        "at_least": watched(samples.at_least(), gpu=False),
+        "no_gain": samples.no_gain(),
+        "not_pursued": samples.not_pursued(),
+        "failing": samples.failing(),
+        "one": launched([(Purpose.GUESS, FAST, 3.6)]),
+        "only_failures": launched(
+            [(Purpose.BASELINE, BASELINE, None), (Purpose.GUESS, FAST, None)]
+        ),
+        "no_baseline": launched([(Purpose.GUESS, FAST, 3.6), (Purpose.SEARCH, samples.NEXT, 4.0)]),
+        "nothing": launched([], best=None),
+        "hostile": hostile(),
+    }

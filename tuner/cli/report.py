@@ -1,0 +1,58 @@
+"""``tune report``: a study as one page that works without a network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from tuner.cli.base import TuneCommand
+from tuner.cli.options import option, storage_option, study_argument
+
+
+@click.command(
+    "report",
+    cls=TuneCommand,
+    help="Write a study as one HTML page with its figures (the latest study by default). The page"
+    " needs no network and asks nobody for anything.",
+    examples=(
+        ("tune report -o report.html", "the latest study"),
+        ("tune report NAME -o - | ssh HOST 'cat > report.html'", "to stdout"),
+    ),
+)
+@study_argument()
+@option(
+    "-o",
+    "--output",
+    "filename",
+    metavar="FILE",
+    type=click.Path(),
+    default="report.html",
+    show_default=True,
+    help="Write here; -: to stdout.",
+)
+@option("--open", "open_browser", is_flag=True, help="Open the browser as well.")
+@storage_option()
+def command(study: str | None, filename: str, open_browser: bool, storage: str | None) -> None:
+    """Write the page of one study."""
+    from tuner.cli import console, outfile, stored
+    from tuner.errors import UsageError
+    from tuner.exporters import Export
+    from tuner.report import report
+
+    to_stdout = filename in ("-", "/dev/stdout")
+    if to_stdout and open_browser:
+        raise UsageError("--open needs a file", "name one with -o FILE")
+    data = stored.load(stored.open_store(storage), study)
+    text = report(data)
+    if to_stdout:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
+        return
+    path = Path(filename)
+    outfile.write(path, Export(text=text))
+    size_mb = len(text.encode()) / 1e6
+    console.err(f"wrote {filename} ({size_mb:.1f} MB, study {data.spec.name})")
+    if open_browser and click.launch(path.absolute().as_uri()):
+        console.warn(f"no browser could be started: open {filename}")
