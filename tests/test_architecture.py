@@ -36,6 +36,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "demand",
             "figures",
             "neighbours",
+            "price",
             "quiet",
             "secrets",
             "supervisor",

@@ -78,6 +78,20 @@ RUN_OPTIONS = (
         heading=WHAT,
         help="A larger figure is better (a rate).",
     ),
+    option(
+        "--items",
+        type=float,
+        metavar="N",
+        heading=WHAT,
+        help="Items in what is timed (a run, an iteration): shows items a second.",
+    ),
+    option(
+        "--price-per-hour",
+        type=float,
+        metavar="X",
+        heading=WHAT,
+        help="Of all the hardware, in any currency: shows what a run costs.",
+    ),
 )
 
 #: What is tried.
@@ -198,6 +212,8 @@ def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
             log=given["log"],
             unit=given["unit"],
             maximize=given["maximize"],
+            items=given["items"],
+            price_per_hour=given["price_per_hour"],
         ),
         environ=os.environ,
         cwd=Path.cwd(),

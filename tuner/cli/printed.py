@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from tuner import claims, figures, wording
+from tuner import claims, figures, price, wording
 from tuner.break_even import break_even
 from tuner.cli import console
 from tuner.exporters import ExportInput, table
@@ -32,6 +32,8 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     losses = facts.final_losses(data)
     if losses:
         console.out(_below_best(losses))
+    for line in price.lines(spec, result):
+        console.out(_below_best(line))
     paid = break_even(result)
     if paid is not None:
         console.out(_below_best(claims.break_even(paid)))
@@ -98,14 +100,22 @@ def print_settings(data: ExportInput) -> None:
                 figures.typical(objective, found),
                 wording.times(table.speed_up(data, found)),
                 str(len(found.samples)),
+                *table.extra_cells(data.spec, found),
                 *(wording.shortened(values.get(name, "-")) for name in names),
                 what,
             ]
         )
     console.out()
     console.out(console.heading("Settings"))
-    titles = [figures.title(objective), "faster", "runs", *names, ""]
-    console.print_table(titles, rows, right=set(range(3 + len(names))))
+    titles = [
+        figures.title(objective),
+        "faster",
+        "runs",
+        *table.extra_titles(data.spec),
+        *names,
+        "",
+    ]
+    console.print_table(titles, rows, right=set(range(len(titles) - 1)))
     if any(found.stopped for found in data.measurements):
         console.out("  ~ projected, > at least: stopped early, as it could not win")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -87,17 +88,19 @@ def compared(data: ExportInput) -> dict[str, Setting]:
 
 def _expected(data: ExportInput, setting: Setting) -> str:
     """How long that should take, where it is known."""
-    from tuner import wording
+    from tuner import stats, wording
 
-    for found in data.measurements:
-        if found.setting == setting and found.typical_s is not None:
-            return f": about {wording.duration(found.typical_s)}, and what the profile adds"
-    return ""
+    same = [r for r in stats.counted(data.records) if data.pooling.canonical(r.setting) == setting]
+    if not same:
+        return ""
+    took_s = statistics.median(record.outcome.wall_s for record in same)
+    return f": about {wording.duration(took_s)}, and what the profile adds"
 
 
 def _document(data: ExportInput, sides: list[Side], changed: list[Change]) -> JsonDict:
     from tuner.exporters.json import plain
 
+    objective = data.spec.objective
     return {
         "schema": "tuner.profile/1",
         "study": data.spec.name,
@@ -106,7 +109,8 @@ def _document(data: ExportInput, sides: list[Side], changed: list[Change]) -> Js
                 "name": side.name,
                 "setting": side.setting.as_dict(),
                 "folder": str(side.folder),
-                "elapsed_s": side.elapsed_s,
+                "elapsed_s": side.elapsed_s if objective.is_time else None,
+                "figure": objective.figure(side.elapsed_s),
                 "final_loss": side.loss,
                 "ranks": side.profile.ranks,
                 "profiled_s": side.profile.total_s,
@@ -118,15 +122,17 @@ def _document(data: ExportInput, sides: list[Side], changed: list[Change]) -> Js
 
 
 def _print(data: ExportInput, sides: list[Side], changed: list[Change]) -> None:
-    from tuner import wording
+    from tuner import figures, wording
     from tuner.cli import console
 
+    objective = data.spec.objective
     console.out(console.heading(f"Profile of {data.spec.name}"))
     for side in sides:
         what = wording.assigned(side.setting, data.spec.knobs)
         loss = "" if side.loss is None else f", final loss {side.loss:.4g}"
+        shown = figures.shown(objective, side.elapsed_s)
         console.out(
-            f"  {side.name + ':':<10} {wording.seconds(side.elapsed_s)} under the profile{loss}"
+            f"  {side.name + ':':<10} {shown} under the profile{loss}"
             f" ({wording.count(side.profile.ranks, 'rank')}; {what})"
         )
     console.out()

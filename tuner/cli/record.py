@@ -78,6 +78,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     spec = asking.spec_of(options, tail(ctx))
     if options["name"] is None:
         spec = replace(spec, name=f"{spec.name}-surface")
+    if spec.objective.clock not in {"elapsed", "wall"}:
+        raise UsageError(
+            "a surface holds how long runs take; this objective is something else",
+            "Record with --objective logreport or --objective wall.",
+        )
     size = space.size(spec.knobs)
     if size > MOST_SETTINGS:
         raise UsageError(

@@ -136,7 +136,7 @@ def _finish(result: Result, options: dict[str, Any], *, shown: str | None) -> in
     store = stored.open_store(options["storage"])
     data = stored.load(store, result.study)
     if options["as_json"]:
-        sys.stdout.write(dumps({"schema": "tuner.result/1", **result_json(result)}))
+        sys.stdout.write(dumps({"schema": "tuner.result/1", **result_json(result, data.spec)}))
     else:
         printed.print_result(data, summary=True)
         printed.print_next(data, shown)

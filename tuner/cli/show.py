@@ -33,9 +33,9 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
     if as_json:
         document = {
             "schema": "tuner.show/1",
-            "result": result_json(data.result),
+            "result": result_json(data.result, data.spec),
             "measurements": [
-                measurement_json(found) | {"ratio": table.speed_up(data, found)}
+                measurement_json(found, data.spec) | {"ratio": table.speed_up(data, found)}
                 for found in data.measurements
             ],
             "importance": weights,

@@ -9,7 +9,7 @@ import click
 
 from tuner.cli.base import TuneCommand
 from tuner.cli.options import json_option, storage_option
-from tuner.model import Conclusion
+from tuner.model import Conclusion, JsonDict
 
 if TYPE_CHECKING:
     from tuner.store import StudySummary
@@ -27,13 +27,15 @@ def command(storage: str | None, as_json: bool) -> None:
     """List the studies."""
     from tuner import claims
     from tuner.cli import console, stored
-    from tuner.exporters.json import dumps, plain
+    from tuner.exporters.json import dumps
     from tuner.store import display_url
 
     store = stored.open_store(storage)
     found = store.studies()
     if as_json:
-        sys.stdout.write(dumps({"schema": "tuner.studies/1", "studies": plain(found)}))
+        sys.stdout.write(
+            dumps({"schema": "tuner.studies/1", "studies": [_json(each) for each in found]})
+        )
         return
     if not found:
         stored.chosen(store, None)
@@ -57,6 +59,27 @@ def command(storage: str | None, as_json: bool) -> None:
         right={2, 3, 4, 5},
     )
     console.err(f"in {display_url(store.url)}")
+
+
+def _json(study: StudySummary) -> JsonDict:
+    """A study as a document; times are none where its figures are none."""
+    from tuner import figures
+    from tuner.exporters.json import plain
+
+    objective = study.objective
+    document: JsonDict = plain(study)
+    del document["objective"]
+    times = {} if objective.is_time else {"best_s": None, "baseline_s": None}
+    return (
+        document
+        | times
+        | {
+            "best_figure": figures.figure(objective, study.best_s),
+            "baseline_figure": figures.figure(objective, study.baseline_s),
+            "unit": figures.unit(objective),
+            "direction": "maximize" if objective.maximize else "minimize",
+        }
+    )
 
 
 def _shown(study: StudySummary, cost: float | None) -> str:

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from tuner import render
+from tuner import figures, price, render
 from tuner.exporters import Export, ExportInput
 from tuner.model import (
     Choice,
@@ -18,6 +18,7 @@ from tuner.model import (
     Effect,
     Ending,
     Env,
+    Finished,
     Flag,
     JsonDict,
     LaunchRecord,
@@ -37,7 +38,7 @@ def export(data: ExportInput) -> Export:
     unset, assignments = render.assignments(data.spec, setting)
     document = {
         "schema": SCHEMA,
-        "result": result_json(data.result),
+        "result": result_json(data.result, data.spec),
         "best": {
             "setting": setting.as_dict(),
             "is_baseline": setting.is_baseline,
@@ -46,8 +47,8 @@ def export(data: ExportInput) -> Export:
             "arguments": list(render.arguments(data.spec, setting)),
         },
         "study": spec_json(data.spec),
-        "measurements": [measurement_json(found) for found in data.measurements],
-        "launches": [record_json(record) for record in data.records],
+        "measurements": [measurement_json(found, data.spec) for found in data.measurements],
+        "launches": [record_json(record, data.spec) for record in data.records],
     }
     return Export(text=dumps(document))
 
@@ -79,16 +80,19 @@ def _plain_scalar(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def result_json(result: Result) -> JsonDict:
+def result_json(result: Result, spec: StudySpec) -> JsonDict:
     """A study's result, as ``tune --json`` prints it too."""
+    sides = {"best": result.best, "baseline": result.baseline, "reference": result.reference}
+    timed = price.timed(spec.objective)
     return {
         "study": result.study,
         "storage": result.storage,
         "state": result.state.value,
         "reason": result.reason,
-        "best": None if result.best is None else measurement_json(result.best),
-        "baseline": None if result.baseline is None else measurement_json(result.baseline),
-        "reference": None if result.reference is None else measurement_json(result.reference),
+        **{
+            name: None if side is None else measurement_json(side, spec)
+            for name, side in sides.items()
+        },
         "ratio": plain(result.ratio),
         "trials": result.trials,
         "launches": result.launches,
@@ -103,25 +107,40 @@ def result_json(result: Result) -> JsonDict:
         "export": plain(result.export),
         "search_s": plain(result.search_s),
         "confirm_s": plain(result.confirm_s),
+        "unit": figures.unit(spec.objective),
+        "direction": "maximize" if spec.objective.maximize else "minimize",
+        "priced": None if spec.price_per_hour is None or timed is None else timed.what,
+        "saves": plain(price.saved(spec, result)),
     }
 
 
-def measurement_json(measurement: Measurement) -> JsonDict:
+def measurement_json(measurement: Measurement, spec: StudySpec) -> JsonDict:
     """A setting with every raw sample of it."""
-    document: JsonDict = plain(measurement)
-    return document
+    document = _with_figure(plain(measurement), spec)
+    return document | {
+        "samples": [_with_figure(plain(sample), spec) for sample in measurement.samples],
+        "items_per_s": plain(price.items_per_s(spec, measurement.elapsed_s)),
+        "price": plain(price.price(spec, measurement.elapsed_s)),
+    }
 
 
-def record_json(record: LaunchRecord) -> JsonDict:
+def _with_figure(document: JsonDict, spec: StudySpec) -> JsonDict:
+    """What has an ``elapsed_s`` with its figure; the first is ``None`` where that is no time."""
+    cost = document["elapsed_s"]
+    kept = cost if spec.objective.is_time else None
+    return document | {"elapsed_s": kept, "figure": figures.figure(spec.objective, cost)}
+
+
+def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
     """A launch with its setting, samples, exit code, and what took effect."""
     outcome = record.outcome
     document: JsonDict = plain(record)
     del document["outcome"]
     return document | {
-        "ending": _ending_json(outcome.ending),
+        "ending": _ending_json(outcome.ending, spec),
         "exit_code": outcome.exit_code,
         "wall_s": plain(outcome.wall_s),
-        "samples": plain(outcome.samples),
+        "samples": [_with_figure(plain(sample), spec) for sample in outcome.samples],
         "progress": plain(outcome.progress),
         "effects": [effect_json(effect) for effect in outcome.effects],
         "observation": plain(outcome.observation),
@@ -130,8 +149,10 @@ def record_json(record: LaunchRecord) -> JsonDict:
     }
 
 
-def _ending_json(ending: Ending) -> JsonDict:
+def _ending_json(ending: Ending, spec: StudySpec) -> JsonDict:
     document: JsonDict = plain(ending)
+    if isinstance(ending, Finished):
+        document = _with_figure(document, spec)
     return {"state": type(ending).__name__.lower(), **document}
 
 

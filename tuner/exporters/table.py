@@ -7,11 +7,11 @@ import io
 import re
 from collections.abc import Sequence
 
-from tuner import figures, wording
+from tuner import figures, price, wording
 from tuner.exporters import Export, ExportInput, header
-from tuner.model import Measurement, Value
+from tuner.model import Measurement, StudySpec, Value
 
-_FIGURES = ("elapsed_s", "runs", "launches", "ratio", "bound_s", "failure")
+_FIGURES = ("elapsed_s", "runs", "launches", "ratio", "bound_s", "failure", "figure", "unit")
 
 #: What begins a formula; a line break or tab in front is passed over by some programs.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -21,12 +21,13 @@ _MARKS = re.compile(r"[\\|`*\[\]~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=:)(?=/
 
 
 def csv(data: ExportInput) -> Export:
-    """Comma-separated values: one row a setting, times in seconds.
+    """Comma-separated values: one row a setting, times in seconds, figures in their unit.
 
     Text that a spreadsheet would take for a formula gets a ``'`` in front.
     """
     names = [knob.name for knob in data.spec.knobs]
-    text = _line(["kind", *map(_inert, names), *_FIGURES])
+    spec = data.spec
+    text = _line(["kind", *map(_inert, names), *_FIGURES, *extra_titles(spec)])
     for measurement in data.measurements:
         values = measurement.setting.as_dict()
         ratio = speed_up(data, measurement)
@@ -34,22 +35,54 @@ def csv(data: ExportInput) -> Export:
             [
                 "baseline" if measurement.setting.is_baseline else "setting",
                 *(_inert(values.get(name, "")) for name in names),
-                "" if measurement.elapsed_s is None else measurement.elapsed_s,
+                _number(measurement.elapsed_s if spec.objective.is_time else None),
                 len(measurement.samples),
                 measurement.launches,
                 "" if ratio is None else f"{ratio:.4f}",
-                "" if measurement.stopped is None else measurement.stopped.bound_s,
+                _number(None if measurement.stopped is None else measurement.stopped.bound_s),
                 _inert(wording.failure(measurement.failure) if measurement.failure else ""),
+                _number(figures.figure(spec.objective, measurement.elapsed_s)),
+                _inert(figures.unit(spec.objective)),
+                *map(_number, _extra(spec, measurement)),
             ]
         )
     return Export(text=text)
+
+
+def _number(value: float | None) -> float | str:
+    return "" if value is None else value
+
+
+def extra_titles(spec: StudySpec) -> list[str]:
+    """What is asked for beside the figure: items a second, what a run (or the like) costs."""
+    timed = price.timed(spec.objective)
+    titles = [] if spec.items is None else ["items/s"]
+    if spec.price_per_hour is not None and timed is not None:
+        titles.append(f"cost a {timed.what}")
+    return titles
+
+
+def extra_cells(spec: StudySpec, measurement: Measurement) -> list[str]:
+    """The same of a setting; empty cells where it has no figure."""
+    found = _extra(spec, measurement)
+    return ["" if value is None else figures.number(value) for value in found]
+
+
+def _extra(spec: StudySpec, measurement: Measurement) -> list[float | None]:
+    cost, found = measurement.elapsed_s, []
+    if spec.items is not None:
+        found.append(price.items_per_s(spec, cost))
+    if spec.price_per_hour is not None and price.timed(spec.objective) is not None:
+        found.append(price.price(spec, cost))
+    return found
 
 
 def markdown(data: ExportInput) -> Export:
     """A table for a report or an issue, under two lines that say what it is."""
     names = [knob.name for knob in data.spec.knobs]
     text = "".join(f"- {_cell(line)}\n" for line in header.lines(data))
-    titles = [*names, figures.title(data.spec.objective), "runs", _against(data), ""]
+    titles = [*names, figures.title(data.spec.objective), "runs", _against(data)]
+    titles += [*extra_titles(data.spec), ""]
     text += "\n| " + " | ".join(_cell(title) for title in titles) + " |\n"
     text += "|" + " --- |" * len(titles) + "\n"
     for measurement in data.measurements:
@@ -77,6 +110,7 @@ def _row(data: ExportInput, measurement: Measurement) -> list[str]:
         "" if measurement.elapsed_s is None else figures.shown(objective, measurement.elapsed_s),
         str(len(measurement.samples)),
         wording.times(speed_up(data, measurement)),
+        *extra_cells(data.spec, measurement),
         note,
     ]
 

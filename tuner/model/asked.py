@@ -46,6 +46,8 @@ class StudySpec:
     folder: str = ""  # where the program runs; empty: it does not matter (a shipped trainer)
     interpreter: str = ""  # what {python} stands for, where the command has it
     environment: tuple[tuple[str, str], ...] = ()  # the user's, allowlisted names only
+    items: float | None = None  # that what is timed works through: a run, an iteration
+    price_per_hour: float | None = None  # of all the hardware, in any currency
 
 
 @dataclass(frozen=True)

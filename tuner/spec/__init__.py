@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tuner import command as templates
-from tuner import space
+from tuner import price, space
 from tuner.machine import this_machine
 from tuner.model import LauncherInfo, Layout, Machine, StudySpec
 from tuner.secrets import recorded_environment
@@ -65,6 +65,8 @@ class RunOptions:
     log: str | None = None
     unit: str | None = None
     maximize: bool | None = None
+    items: float | None = None
+    price_per_hour: float | None = None
 
 
 def find_launcher(
@@ -116,6 +118,7 @@ def build_spec(
     figures = limits(options, file, chosen.own - chosen.fixed.as_dict().keys())
     selection.check_job(job, chosen, source)
     spec, reader = objective(options, file)
+    price.check(spec, figures["items"], figures["price_per_hour"])
     if reader.needs_out:
         checks.has_out(template, source)
     program_path = program.check(template, environ=environ, cwd=cwd)

@@ -23,6 +23,8 @@ DEFAULT_UNTIL = 0.01
 DEFAULT_PRECISION = 0.02
 #: More ranks, trials or warm-ups than anybody has.
 MOST_WHOLE = 10**9
+#: More items or money than anybody has; one over it is less.
+MOST_AMOUNT = 1e15
 #: The largest seed that NumPy's generators take.
 MAX_SEED = 2**32 - 1
 
@@ -40,6 +42,8 @@ class Limits(TypedDict):
     trial_limit_s: float | None
     stall_limit_s: float | None
     seed: int
+    items: float | None
+    price_per_hour: float | None
 
 
 def limits(options: RunOptions, file: StudyFile, own: AbstractSet[str]) -> Limits:
@@ -70,6 +74,8 @@ def limits(options: RunOptions, file: StudyFile, own: AbstractSet[str]) -> Limit
         trial_limit_s=_time_s("--trial-limit", options.trial_limit_s, file.trial_limit_s),
         stall_limit_s=_stall_limit_s(options.stall_limit_s, file.stall_limit_s),
         seed=whole("--seed", options.seed, file.seed, 0, low=0, high=MAX_SEED),
+        items=_amount("--items", options.items, file.items),
+        price_per_hour=_amount("--price-per-hour", options.price_per_hour, file.price_per_hour),
     )
 
 
@@ -111,6 +117,13 @@ def _time_s(option: str, typed: float | None, filed: float | None) -> float | No
     if time_s is not None and not (time_s > 0 and math.isfinite(time_s)):
         raise UsageError(f"{option} {time_s:g}: must be above 0 s.", "Such as 90s or 5m.")
     return time_s
+
+
+def _amount(option: str, typed: float | None, filed: float | None) -> float | None:
+    value = first(typed, filed, None)
+    if value is not None and not 1 / MOST_AMOUNT <= value <= MOST_AMOUNT:
+        raise UsageError(f"{option} {value:g}: must be above 0.", f"For example {option} 100.")
+    return value
 
 
 def _stall_limit_s(typed: float | None, filed: float | None) -> float | None:

@@ -103,6 +103,13 @@ def _number(value: object) -> float:
     raise PydanticCustomError("number", "must be a number of at least 1")
 
 
+def _amount(value: object) -> float:
+    """A finite number above 0."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST:
+        return float(value)
+    raise PydanticCustomError("amount", "must be a number above 0")
+
+
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 AnyValue = Annotated[Any, BeforeValidator(_value)]
@@ -110,6 +117,7 @@ Values = Annotated[tuple[Any, ...], BeforeValidator(_values)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 SecondsOrNone = Annotated[float, BeforeValidator(_limit)]
 Share = Annotated[float, BeforeValidator(_share)]
+Amount = Annotated[float, BeforeValidator(_amount)]
 Number = Annotated[float, BeforeValidator(_number)]
 
 
@@ -206,6 +214,8 @@ class StudyFile(_Table):
     trial_limit_s: Seconds | None = None
     stall_limit_s: SecondsOrNone | None = None
     seed: int | None = Field(default=None, ge=0, lt=2**32)
+    items: Amount | None = None
+    price_per_hour: Amount | None = None
     objective: ObjectiveEntry = ObjectiveEntry()
     knobs: dict[str, KnobEntry] = {}
     left_out: dict[str, str] = {}
