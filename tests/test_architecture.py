@@ -14,7 +14,7 @@ PACKAGE = ROOT / "tuner"
 
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "model", "plugins"}),
+    frozenset({"errors", "model", "plugins", "procfs"}),
     frozenset({"elastic", "plausible", "probe_thread", "shortage", "stall", "tracing"}),
     frozenset(
         {
@@ -48,7 +48,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset(
         {"process", "launchers", "objectives", "observe", "effects", "crash", "phases", "explain"}
     ),
-    frozenset({"activity", "stacks"}),
+    frozenset({"activity", "stacks", "telemetry"}),
     frozenset({"render"}),
     frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),
     frozenset({"study"}),

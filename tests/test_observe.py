@@ -42,7 +42,7 @@ class Proc:
     ) -> None:
         folder = self.root / str(pid)
         folder.mkdir(parents=True, exist_ok=True)
-        fields = ["S", "1", *["0"] * 15, str(threads), "0", str(started or pid), "0"]
+        fields = ["S", "1", *["0"] * 15, str(threads), "0", str(started or pid), "0", "0"]
         (folder / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}\n")
         text = "".join(f"{key}={value}\0" for key, value in environ.items())
         (folder / "environ").write_text(text)

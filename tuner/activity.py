@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from tuner import tracing
+from tuner import procfs, tracing
 from tuner.probe_thread import ProbeThreads, is_probe, transferred
 from tuner.stall import Activity
 
@@ -55,18 +55,21 @@ class Activities:
 
 
 def _activity(pid: int, rank: int | None, proc: str, probes: ProbeThreads) -> Activity | None:
-    fields = _stat(f"{proc}/{pid}")
-    if fields is None:
+    stat = procfs.stat(pid, proc)
+    if stat is None:
         return None
-    name = _read(f"{proc}/{pid}/comm").decode("utf-8", "replace").strip()
-    moved = transferred(_read(f"{proc}/{pid}/io")) if rank is None else _moved(pid, proc, probes)
+    name = procfs.read(f"{proc}/{pid}/comm").decode("utf-8", "replace").strip()
+    if rank is None:
+        moved = transferred(procfs.read(f"{proc}/{pid}/io"))
+    else:
+        moved = _moved(pid, proc, probes)
     return Activity(
         pid=pid,
-        started=int(fields[19]),
+        started=stat.started,
         rank=rank,
-        state=fields[0].decode("ascii", "replace"),
-        cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS,
-        transfers=moved + int(fields[9]),  # major faults: pages from a file
+        state=stat.state,
+        cpu_s=stat.cpu_s,
+        transfers=moved + stat.major_faults,  # those are pages from a file
         name=name,
     )
 
@@ -75,14 +78,11 @@ def _moved(pid: int, proc: str, probes: ProbeThreads) -> int:
     """Bytes that a rank has read and written without our own thread."""
     ours = probes.transfers(pid)
     for _ in range(LOOKS):
-        moved, before = transferred(_read(f"{proc}/{pid}/io")), ours
+        moved, before = transferred(procfs.read(f"{proc}/{pid}/io")), ours
         ours = probes.transfers(pid)
         if ours == before:  # it has done nothing in between
             break
     return moved - ours
-
-
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Computing:
@@ -96,7 +96,7 @@ class Computing:
     def __init__(self, most_s: float = MOST_S, clock: Callable[[], float] = time.monotonic) -> None:
         self._most_s = most_s
         self._clock = clock
-        self._kernel: dict[int, tuple[int, int]] = {}
+        self._kernel: dict[int, tuple[float, float]] = {}
 
     def __call__(self, pids: Collection[int]) -> bool:
         """True where a thread of one of them was seen in code of its own."""
@@ -120,11 +120,11 @@ class Computing:
         return False
 
     def _mostly_in_kernel(self, pid: int) -> bool:
-        fields = _stat(f"/proc/{pid}")
-        if fields is None:
+        stat = procfs.stat(pid)
+        if stat is None:
             return True
-        now = int(fields[11]), int(fields[12])
-        before = self._kernel.get(pid, (0, 0))
+        now = stat.user_s, stat.system_s
+        before = self._kernel.get(pid, (0.0, 0.0))
         self._kernel[pid] = now
         return now[1] - before[1] > now[0] - before[0]
 
@@ -157,31 +157,17 @@ def _running(pid: int) -> list[int]:
         threads = [int(name) for name in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
     except OSError:
         return []
-    stats = ((thread, _stat(f"/proc/{pid}/task/{thread}")) for thread in threads)
-    running = [thread for thread, fields in stats if fields is not None and fields[0] == b"R"]
+    stats = ((thread, procfs.stat(thread, f"/proc/{pid}/task")) for thread in threads)
+    running = [thread for thread, stat in stats if stat is not None and stat.state == "R"]
     return [thread for thread in running if not is_probe(f"/proc/{pid}/task/{thread}")]
 
 
 def _mapped(pid: int, address: int) -> str:
     """The file that the address lies in; empty where it is none (made at run time)."""
-    for line in _read(f"/proc/{pid}/maps").splitlines():
+    for line in procfs.read(f"/proc/{pid}/maps").splitlines():
         span, _, rest = line.partition(b" ")
         low, _, high = span.partition(b"-")
         if int(low, 16) <= address < int(high, 16):
             fields = rest.split(None, 4)
             return os.fsdecode(fields[4]) if len(fields) == 5 else ""
     return ""
-
-
-def _stat(folder: str) -> list[bytes] | None:
-    """The fields of ``stat`` from the state on; ``None`` where the process is gone."""
-    fields = _read(f"{folder}/stat").rpartition(b")")[2].split()
-    return fields if len(fields) > 19 and all(map(bytes.isdigit, fields[9:13])) else None
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - as quick as it can be
-            return file.read()
-    except OSError:
-        return b""

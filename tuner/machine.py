@@ -131,14 +131,14 @@ def _memory_limits(root: Path) -> Iterator[int]:
                 yield int(text)
 
 
-def cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
-    """This process's cgroup and all above it; ``controller`` is empty for v2.
+def cgroup_folders(root: Path, controller: str, process: str = "self") -> Iterator[Path]:
+    """A process's cgroup (this one's) and all above it; ``controller`` is empty for v2.
 
     In a container the path may be the host's, of which only the mount's root is to be seen:
     the walk upwards ends there, at the container's own limits.
     """
     mounts = root / "sys/fs/cgroup"
-    for line in _read(root / "proc/self/cgroup").splitlines():
+    for line in _read(root / "proc" / process / "cgroup").splitlines():
         _, _, rest = line.partition(":")
         names, _, path = rest.partition(":")
         if controller not in names.split(","):

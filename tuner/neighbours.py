@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuner import procfs
 from tuner.machine import cgroup_folders
 from tuner.model import Load
 
@@ -30,8 +31,6 @@ NAMED_CORES = 0.05
 HYPERVISOR = "other virtual machines on this hardware"
 
 _ROOT = Path("/")
-_CPU = re.compile(r"cpu\d+")
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,13 @@ def look(
         ours_s: CPU time of this process and its children; ``None`` asks the kernel.
         at_s: The moment; ``None``: now.
     """
-    told = _cpu_times(root, os.sched_getaffinity(0) if cpus is None else cpus)
+    counted = os.sched_getaffinity(0) if cpus is None else cpus
+    told = procfs.parse_cpus(procfs.read(str(root / "proc/stat")), counted)
     return Look(
         at_s=time.monotonic() if at_s is None else at_s,
-        busy_s=sum(busy_s for busy_s, _, _ in told),
-        stolen_s=sum(stolen_s for _, stolen_s, _ in told),
-        all_s=sum(all_s for _, _, all_s in told),
+        busy_s=sum(cpu.busy for cpu in told),
+        stolen_s=sum(cpu.steal for cpu in told),
+        all_s=sum(cpu.all for cpu in told),
         cpus=len(told),
         ours_s=_own_s() if ours_s is None else ours_s,
         throttled_s=max((_throttled_s(folder, name) for folder, name in _groups(root)), default=0),
@@ -101,7 +101,7 @@ def between(before: Look, after: Look, *, me: int | None = None) -> Load:
         return Load(0.0)
     stolen = max(0.0, after.stolen_s - before.stolen_s) / wall_s
     others = stolen
-    if _is_the_hosts(before, after, wall_s):
+    if is_the_hosts(after.all_s - before.all_s, wall_s, after.cpus):
         busy_s = after.busy_s - before.busy_s
         others += max(0.0, busy_s - (after.ours_s - before.ours_s)) / wall_s
     else:
@@ -126,10 +126,10 @@ class Neighbourhood:
         return between(self._before, look())
 
 
-def _is_the_hosts(before: Look, after: Look, wall_s: float) -> bool:
-    """Whether the CPU times are the host's: all states together are what the clock gives."""
-    clock_s = after.cpus * wall_s
-    return after.cpus > 0 and abs(after.all_s - before.all_s - clock_s) <= OFF * clock_s
+def is_the_hosts(grown_s: float, wall_s: float, cpus: int) -> bool:
+    """Whether CPU times are the host's: all states together have grown as the clock has."""
+    clock_s = cpus * wall_s
+    return cpus > 0 and abs(grown_s - clock_s) <= OFF * clock_s
 
 
 def _busiest(before: Look, after: Look, wall_s: float, stolen: float, me: int) -> str:
@@ -177,40 +177,15 @@ def _own_s() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def _cpu_times(root: Path, cpus: Collection[int]) -> list[tuple[float, float, float]]:
-    """(busy, stolen, all) CPU time of each of these CPUs since boot, s; see proc(5)."""
-    found = []
-    for line in _read(root / "proc/stat").splitlines():
-        name, *texts = line.split() or [""]
-        if not _CPU.fullmatch(name) or int(name[3:]) not in cpus:
-            continue
-        # user nice system idle iowait irq softirq steal; guests are in user and nice already
-        ticks = [int(text) for text in texts[:8] if text.isdecimal()]
-        ticks += [0] * (8 - len(ticks))
-        busy = sum(ticks[:3]) + ticks[5] + ticks[6]
-        found.append((busy / _TICKS, ticks[7] / _TICKS, sum(ticks) / _TICKS))
-    return found
-
-
 def _processes(root: Path) -> Iterator[Row]:
     try:
         names = os.listdir(root / "proc")  # noqa: PTH208 - names are enough, and cheaper
     except OSError:
         return
     for name in names:
-        row = _row(_read(root / "proc" / name / "stat")) if name.isdecimal() else None
-        if row is not None:
-            yield row
-
-
-def _row(stat: str) -> Row | None:
-    """One line of ``/proc/PID/stat``; the name before may hold blanks and brackets."""
-    head, _, tail = stat.rpartition(")")
-    fields = tail.split()
-    pid, _, name = head.partition(" (")
-    if len(fields) < 20 or not pid.isdecimal():
-        return None
-    return Row(int(pid), int(fields[19]), name, (int(fields[11]) + int(fields[12])) / _TICKS)
+        stat = procfs.stat(int(name), str(root / "proc")) if name.isdecimal() else None
+        if stat is not None:
+            yield Row(stat.pid, stat.started, stat.name, stat.cpu_s)
 
 
 def _groups(root: Path) -> Iterator[tuple[Path, str]]:

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tuner import procfs
 from tuner.model import Observation, RankView
 from tuner.wording import one_line
 
@@ -56,11 +57,12 @@ def probe_folder(folder: Path) -> Path:
     return folder.absolute() / "probe"
 
 
-class _Stat(NamedTuple):
-    """The fields of ``/proc/PID/stat`` that are used here."""
+class Member(NamedTuple):
+    """A process of a trial: ``started`` (clock ticks since boot) tells it from a later one."""
 
-    started: int  # in clock ticks since boot: tells a reused pid from the old process
-    threads: int
+    pid: int
+    started: int
+    rank: int | None  # None: the launcher's own
 
 
 class _Seen(NamedTuple):
@@ -95,21 +97,24 @@ class Watcher:
         self._proc = str(proc)
         self._known: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._ranks: dict[int, _Rank] = {}
-        #: The processes of the last sample: the rank of each, ``None`` for the launcher's own.
-        self.members: dict[int, int | None] = {}
+        #: The processes of the last sample; another thread may read them at any time.
+        self.members: tuple[Member, ...] = ()
 
     def sample(self, pids: Iterable[int]) -> None:
         """Look at the live processes `pids` of the trial; those that are gone are passed over."""
         groups: dict[int, list[_Seen]] = {}
-        self.members = {}
+        members = []
         for pid in pids:
-            stat = self._stat(pid)
-            identity = None if stat is None else self._identity(pid, stat.started)
-            self.members[pid] = None if identity is None else identity[0]
-            if stat is not None and identity is not None:
+            stat = procfs.stat(pid, self._proc)
+            if stat is None:
+                continue
+            identity = self._identity(pid, stat.started)
+            members.append(Member(pid, stat.started, identity[0] if identity else None))
+            if identity is not None:
                 rank, world_size = identity
                 seen = _Seen(stat.started, pid, stat.threads, world_size)
                 groups.setdefault(rank, []).append(seen)
+        self.members = tuple(members)
         for rank, group in groups.items():
             self._note(rank, group)
 
@@ -124,14 +129,9 @@ class Watcher:
         if is_root:
             noted.affinity = _affinity(root.pid) or noted.affinity
 
-    def _stat(self, pid: int) -> _Stat | None:
-        data = _read(f"{self._proc}/{pid}/stat")
-        # The command's name stands in parentheses and may itself hold spaces and parentheses.
-        fields = data.rpartition(b")")[2].split()
-        try:
-            return _Stat(started=int(fields[19]), threads=int(fields[17]))
-        except (IndexError, ValueError):  # gone, or no line of this form
-            return None
+    def ranks(self) -> dict[int, int | None]:
+        """The rank of each process of the last sample."""
+        return {member.pid: member.rank for member in self.members}
 
     def _identity(self, pid: int, started: int) -> tuple[int, int | None] | None:
         """The rank and world size in a process's environment; None for the launcher's own.
@@ -140,7 +140,7 @@ class Watcher:
         """
         known = self._known.get((pid, started))
         if known is None:
-            environ = _variables(_read(f"{self._proc}/{pid}/environ"))
+            environ = _variables(procfs.read(f"{self._proc}/{pid}/environ"))
             torchrun = TORCHRUN in environ
             rank = _first_number(environ, (*RANK_VARIABLES, *((TORCHRUN_RANK,) * torchrun)))
             if rank is None:
@@ -170,7 +170,7 @@ def read_reports(folder: Path) -> dict[int, dict[str, Any]]:
     """The probe's reports by rank; what is missing or is not such a report is passed over."""
     reports: dict[int, dict[str, Any]] = {}
     for path in sorted(folder.glob("rank-*.json")):
-        report = parse_report(_read(str(path)))
+        report = parse_report(procfs.read(str(path)))
         if report is not None:
             reports[report["rank"]] = report
     return reports
@@ -236,15 +236,6 @@ def _is_blas(name: str) -> bool:
 def _numpy_first(pools: list[tuple[str, int, int | None]]) -> list[tuple[str, int, int | None]]:
     """NumPy's own BLAS before those that came with other packages (OpenCV brings one too)."""
     return sorted(pools, key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")))
-
-
-def _read(path: str) -> bytes:
-    """A file's content; nothing where the process or the file is gone or not ours to read."""
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - this is called for each process and sample
-            return file.read()
-    except OSError:
-        return b""
 
 
 def _affinity(pid: int) -> tuple[int, ...]:

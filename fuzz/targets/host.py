@@ -12,7 +12,7 @@ from typing import Any
 
 from fuzz.target import Target
 from fuzz.texts import Texts
-from tuner import lock, machine, observe
+from tuner import lock, machine, procfs
 from tuner.store import codec, filesystem
 from tuner.supervisor import litter, table
 
@@ -34,18 +34,18 @@ def _instead(module: ModuleType, **functions: Any) -> Iterator[None]:
 
 def stat(data: bytes) -> None:
     """``/proc/PID/stat``: a program may have any name; any other line is no process."""
-    with _instead(table, read=lambda _: data), _instead(observe, _read=lambda _: data):
+    procfs.parse_stat(data)
+    with _instead(table, read=lambda _: data):
         table.look_up(1)
-        observe.Watcher(Path("/none"), Path("/none"))._stat(1)
     name = data[:15].replace(b"\0", b"")
     line = b"4711 (" + name + b")" + _STAT
-    with _instead(table, read=lambda _: line), _instead(observe, _read=lambda _: line):
+    seen = procfs.parse_stat(line)
+    assert seen is not None
+    assert (seen.pid, seen.started, seen.threads) == (4711, 123456, 7), line
+    with _instead(table, read=lambda _: line):
         found = table.look_up(4711)
-        assert found is not None
-        assert (found.parent, found.start, found.dead) == (1, 123456, False), line
-        seen = observe.Watcher(Path("/none"), Path("/none"))._stat(4711)
-        assert seen is not None
-        assert (seen.started, seen.threads) == (123456, 7), line
+    assert found is not None
+    assert (found.parent, found.start, found.dead) == (1, 123456, False), line
 
 
 _STATS = Texts(

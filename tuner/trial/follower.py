@@ -132,10 +132,10 @@ class Follower:
         self._watched_s = now_s
         last = self.progress[-1:]
         output = (len(self.progress), last[0].elapsed_s if last else None, size)
-        wrong = self._vigil.look(now_s, output, self._activities(self.watcher.members))
+        wrong = self._vigil.look(now_s, output, self._activities(self.watcher.ranks()))
         if wrong is None or wrong.kind is not FailureKind.STALLED:
             return wrong
-        where = stacks.keep(self.launch.folder / stacks.FOLDER, self.watcher.members)
+        where = stacks.keep(self.launch.folder / stacks.FOLDER, self.watcher.ranks())
         return replace(wrong, reason=f"{wrong.reason}; {where}")
 
     def _output_bytes(self) -> int:
