@@ -13,14 +13,14 @@ HOST_COLUMNS: Mapping[str, str] = {
     "iowait_cores": "CPUs idle while a disk was waited for",
     "others_cores": "CPUs used by processes outside of the trial",
     "runnable_threads": "threads that run or wait for a CPU",
-    "throttled_share": "time in which a control group's quota held the trial back",
+    "throttled_share": "of the CPU time used or held back by a cgroup's quota, that held back",
     "cpu_pressure_share": "time in which some task waited for a CPU (PSI)",
     "io_pressure_share": "time in which some task waited for a disk (PSI)",
     "memory_pressure_share": "time in which some task waited for memory (PSI)",
-    "network_bytes_per_s": "sent and received on the busiest interface",
+    "network_bytes_per_s": "sent and received on the busiest interface (on lo counted once)",
     "network_burst_bytes_per_s": "the most within one of the milliseconds that were looked at",
     "network_busy_share": "of the milliseconds that were looked at, those with traffic",
-    "memory_bytes": "used by all processes of the trial",
+    "memory_bytes": "resident memory of the trial's processes, what they share counted for each",
     "gpu_share": "GPUs' utilisation as NVML says, mean over GPUs",
     "gpu_power_w": "GPUs' power, sum",
     "gpu_memory_bytes": "GPUs' memory in use, sum",
@@ -37,7 +37,7 @@ RANK_COLUMNS: Mapping[str, str] = {
     "threads": "threads of it and its children",
     "voluntary_per_s": "switches away by waiting for something",
     "involuntary_per_s": "switches away though it had work",
-    "memory_bytes": "resident memory of it and its children",
+    "memory_bytes": "resident memory of it and its children, what they share counted for each",
 }
 
 #: What a rank's main thread was seen doing (the probe inside Python ranks looks).
@@ -49,7 +49,8 @@ class Track:
     """What was seen over time of one host (``rank`` is ``None``) or one rank on it.
 
     ``columns`` holds as many values a name as there are ``times_s`` (seconds since the launch,
-    the end of each interval); ``None`` where one was not seen.
+    the end of each interval; the first begins with the launch); ``None`` where one was not seen.
+    Values are means over the interval, but the greatest of memory, threads and bursts.
     """
 
     host: str
@@ -80,10 +81,12 @@ class Telemetry:
     """All that the sampler saw of a launch.
 
     ``gaps`` says in a sentence each what could not be seen, and why. ``cost_cores`` is what the
-    sampler itself used, in cores.
+    sampler itself used, in cores. ``interface`` moved the most bytes; it is the one whose bursts
+    were looked at, empty where there was no traffic.
     """
 
     tracks: tuple[Track, ...] = ()
     phases: tuple[PhaseShare, ...] = ()
     gaps: tuple[str, ...] = field(default=())
     cost_cores: float = 0.0
+    interface: str = ""

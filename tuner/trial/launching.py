@@ -22,8 +22,10 @@ from tuner.model import (
 from tuner.neighbours import Neighbourhood
 from tuner.objectives import objective_for
 from tuner.observe import probe_folder
+from tuner.phases import read_phases
 from tuner.racing import Judge
 from tuner.secrets import make_folder
+from tuner.telemetry import Sampler
 from tuner.trial.ending import Ending, output_of
 from tuner.trial.follower import Follower
 
@@ -75,13 +77,14 @@ def run(
     follower = Follower(
         launch, spec, running, objective, clock, on_progress or _ignore, cancelled, judge
     )
-    ended = False
-    try:
-        exit_, stopped = follower.follow()
-        ended = True
-    finally:
-        if not ended:
-            running.stop()
+    with _sampler(follower) as sampler:
+        ended = False
+        try:
+            exit_, stopped = follower.follow()
+            ended = True
+        finally:
+            if not ended:
+                running.stop()
     load = neighbourhood.load()  # nothing of the launch is alive any more
     follower.report_progress()
     observation = follower.watcher.result()
@@ -96,6 +99,18 @@ def run(
         observation=observation,
         effects=effects(setting, spec.knobs, observation, spec.machine),
         load=load,
+        telemetry=replace(sampler.telemetry, phases=read_phases(launch.folder)),
+    )
+
+
+def _sampler(follower: Follower) -> Sampler:
+    """What records the launch while it is followed."""
+    spec = follower.spec
+    return Sampler(
+        lambda: follower.watcher.members,
+        ranks=spec.layout.ranks,
+        gpus=bool(spec.machine.gpus),
+        environ=follower.launch.env,
     )
 
 
