@@ -64,6 +64,7 @@ LATER = {
     "tune_studies": {"conclusion", "finding"},
     "tune_launches": {"stopped", "load", "disturbed"},
     "tune_samples": {"epochs", "loss"},
+    "tune_telemetry": {"launch_id", "track", "host", "rank", "content"},
 }
 
 #: Fields of a spec that the first version did not know.

@@ -119,17 +119,22 @@ def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
                 "Run tune first, or name another database with --storage FILE.",
             )
         if version < schema.SCHEMA_VERSION:
+            _add_tables(engine)
             _add_columns(engine)
             _write_version(engine)
         return
+    _add_tables(engine)
+    if version is not None and version < schema.SCHEMA_VERSION:
+        _add_columns(engine)
+    _write_version(engine)
+
+
+def _add_tables(engine: Engine) -> None:
     with engine.begin() as connection:
         for table in schema.metadata.sorted_tables:
             connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
             for index in table.indexes:
                 connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
-    if version is not None and version < schema.SCHEMA_VERSION:
-        _add_columns(engine)
-    _write_version(engine)
 
 
 def _add_columns(engine: Engine) -> None:

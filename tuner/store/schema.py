@@ -98,3 +98,14 @@ samples = sa.Table(
     sa.Column("epochs", sa.Float),  # since version 2
     sa.Column("loss", sa.Float),  # since version 3
 )
+
+#: What the sampler saw. An older ``tune`` leaves it alone, and older databases may lack it.
+telemetry = sa.Table(
+    "tune_telemetry",
+    metadata,
+    sa.Column("launch_id", sa.ForeignKey("tune_launches.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("track", sa.Integer, primary_key=True),  # 0: all that is no track; then 1, 2, …
+    sa.Column("host", SafeText),
+    sa.Column("rank", sa.Integer),  # null: the host's own track
+    sa.Column("content", SafeText, nullable=False),  # JSON: a Telemetry without tracks, a Track
+)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from tuner.errors import UsageError
-from tuner.model import LaunchRecord, Sample, StudySpec, StudyState
+from tuner.model import LaunchRecord, Sample, StudySpec, StudyState, Telemetry
 from tuner.secrets import Hider, kept_spec
-from tuner.store import codec, database, rows, schema
+from tuner.store import codec, database, rows, schema, telemetry
 from tuner.store.identity import identity, merged
 from tuner.store.liveness import as_it_is
 from tuner.store.rows import StudyRow, StudySummary, Summary, now
@@ -149,7 +149,7 @@ class Store:
         self._update_study(name, rows.summary_columns(summary))
 
     def remove(self, name: str) -> None:
-        """Remove the study with its launches and samples; nothing where there is none."""
+        """Remove the study with all that is kept of its launches; nothing where there is none."""
         with self._transactions.begin() as connection:
             connection.execute(sa.delete(schema.studies).where(schema.studies.c.name == name))
 
@@ -175,6 +175,16 @@ class Store:
         with self._transactions.readable():
             return [rows.launch_record(row, by_launch[row.id]) for row in found]
 
+    def telemetry(self, name: str, launch_number: int) -> Telemetry | None:
+        """What the sampler saw of a launch, which :meth:`launches` leaves out.
+
+        ``None`` where nothing was recorded, or there is no such launch.
+        """
+        with self._transactions.begin() as connection:
+            found = telemetry.select(connection, self._study_id(connection, name), launch_number)
+        with self._transactions.readable():
+            return telemetry.telemetry(found)
+
     def folders(self, name: str) -> list[str]:
         """The folders of a study's launches, which need not be readable."""
         table = schema.launches
@@ -184,7 +194,7 @@ class Store:
             return list(connection.execute(query).scalars())
 
     def add(self, name: str, record: LaunchRecord, summary: Summary | None = None) -> int:
-        """Add a launch with its samples, and the new summary, in one transaction.
+        """Add a launch with its samples and telemetry, and the new summary, in one transaction.
 
         Returns:
             The number of the launch.
@@ -255,6 +265,7 @@ class Store:
         ]
         if windows:
             connection.execute(sa.insert(schema.samples), windows)
+        telemetry.insert(connection, key[0], record.outcome.telemetry)
         values = {"updated_at": now(), **(rows.summary_columns(summary) if summary else {})}
         connection.execute(
             sa.update(schema.studies).where(schema.studies.c.id == study_id).values(values)

@@ -49,7 +49,9 @@ class Entry:
 
 
 def text(entry: Entry) -> str:
-    """The content of the file."""
+    """The content of the file: all but the telemetry, which would not fit into the room."""
+    outcome = replace(entry.record.outcome, telemetry=None)
+    entry = replace(entry, record=replace(entry.record, outcome=outcome))
     return json.dumps({"state": "ended", **codec.to_json(entry)}, indent=1) + "\n"
 
 

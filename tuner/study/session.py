@@ -212,7 +212,9 @@ class Session:
     def _keep(self, record: LaunchRecord) -> LaunchRecord:
         """Keep the launch; only then does anybody hear of it."""
         recorded = self.keeper.record(record)
-        before, plan = self.plan, replace(self.plan, records=(*self.plan.records, record))
+        # Thousands of launches are planned with: what the sampler saw is for the database alone.
+        light = replace(record, outcome=replace(record.outcome, telemetry=None))
+        before, plan = self.plan, replace(self.plan, records=(*self.plan.records, light))
         best = self.course.best(plan)
         found = build(plan, self.store.url, StudyState.RUNNING, "", best)
         self.keeper.add(record, summary(found), recorded=recorded)
