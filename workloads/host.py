@@ -11,7 +11,7 @@ _NEEDS_NCCL = ("pure_nccl", "non_cuda_aware")
 
 @dataclass(frozen=True)
 class Gpus:
-    """What CuPy finds; ``missing`` says why there is no GPU, where there is none."""
+    """What CuPy or PyTorch finds; ``missing`` says why there is no GPU, where there is none."""
 
     count: int = 0
     nccl: bool = False
@@ -59,17 +59,12 @@ def find_gpus() -> Gpus:
 def refusal(options: ExchangeOptions, ranks_here: int, gpus: Gpus) -> str | None:
     """Why a host with ``gpus`` and ``ranks_here`` ranks cannot run this; ``None``: it can."""
     name = options.communicator
-    if options.gpu and gpus.count == 0:
-        return f"--gpu: no usable GPU ({gpus.missing}); leave it out to train on the CPU"
+    if options.gpu and (reason := gpu_refusal(ranks_here, gpus)):
+        return reason
     if not options.gpu and name != "naive":
         return (
             f"--communicator {name}: it exchanges GPU memory and needs CuPy and --gpu; "
             "on the CPU only naive works"
-        )
-    if options.gpu and ranks_here > gpus.count:
-        return (
-            f"--gpu: {ranks_here} ranks on a host with {gpus.count} GPUs, and each rank needs "
-            f"one of its own; start at most {gpus.count} there"
         )
     if name in _NEEDS_NCCL and not gpus.nccl:
         return f"--communicator {name}: this CuPy has no NCCL 2; use --communicator flat"
@@ -79,6 +74,18 @@ def refusal(options: ExchangeOptions, ranks_here: int, gpus: Gpus) -> str | None
     ):
         if is_set and name != "pure_nccl":
             return f"{flag}: needs --communicator pure_nccl and --gpu, not {name}"
+    return None
+
+
+def gpu_refusal(ranks_here: int, gpus: Gpus) -> str | None:
+    """Why ``ranks_here`` ranks cannot train on these GPUs, one each; ``None``: they can."""
+    if gpus.count == 0:
+        return f"--gpu: no usable GPU ({gpus.missing}); leave it out to train on the CPU"
+    if ranks_here > gpus.count:
+        return (
+            f"--gpu: {ranks_here} ranks on a host with {gpus.count} GPUs, and each rank needs "
+            f"one of its own; start at most {gpus.count} there"
+        )
     return None
 
 

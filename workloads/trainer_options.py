@@ -34,11 +34,15 @@ class Defaults:
         batchsize: Examples per rank and iteration.
         iterations: Length of a benchmark run.
         epochs: Length of a whole job.
+        prefetch: Batches that are prepared ahead.
+        workers: The library's own number of worker processes, in words.
     """
 
     batchsize: int
     iterations: int
     epochs: int
+    prefetch: int = 1
+    workers: str = "one per CPU"
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def parser(prog: str, description: str, defaults: Defaults) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_training(made, defaults)
-    _add_loading(made)
+    _add_loading(made, defaults)
     _add_output(made)
     return made
 
@@ -149,20 +153,20 @@ def _add_training(parser: Parser, defaults: Defaults) -> None:
     add("-g", "--gpu", action="store_true", help="train on GPUs, one per rank")
 
 
-def _add_loading(parser: Parser) -> None:
+def _add_loading(parser: Parser, defaults: Defaults) -> None:
     add = parser.add_argument
     add(
         *("-j", "--loaderjob"),
         type=positive,
         metavar="N",
-        help="worker processes of each iterator [the library's default: one per CPU]",
+        help=f"worker processes of each iterator [the library's default: {defaults.workers}]",
     )
     add(
         "--prefetch",
         type=positive,
-        default=1,
+        default=defaults.prefetch,
         metavar="N",
-        help="batches each iterator prepares ahead [1]",
+        help=f"batches each iterator prepares ahead [{defaults.prefetch}]",
     )
     add(
         "--start-method",

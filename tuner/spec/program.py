@@ -19,6 +19,7 @@ _NEEDS = {
     "chainer_mnist": ("chainer", "mpi4py"),
     "chainer_imagenet": ("chainer", "mpi4py", "cv2"),
     "mpi_stencil": ("mpi4py",),
+    "torch_ddp": ("torch", "pytorch_pfn_extras", "cv2"),
 }
 _INSTALL = "pip install --build-constraint constraints-build.txt"
 
