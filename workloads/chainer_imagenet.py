@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING or __package__:
-    from . import chainer_networks, chainer_training, compat, image_data, ranks
+    from . import chainer_networks, chainer_training, compat, image_data
     from .chainer_options import ImagenetOptions, parse_imagenet
     from .image_files import Data, ImagesError
     from .images import Images, rank_order
@@ -30,7 +30,6 @@ else:  # run by its path: this folder is on sys.path
     import chainer_training
     import compat
     import image_data
-    import ranks
     from chainer_options import ImagenetOptions, parse_imagenet
     from image_files import Data, ImagesError
     from images import Images, rank_order
@@ -78,7 +77,6 @@ def train(world: MPI.Intracomm, options: ImagenetOptions, data: Data | None) -> 
     skipped = Skipped(options.out / "skipped" / f"rank-{world.rank}")
     skipped.clear()
     network = partial(chainer_networks.make, options.images.arch, given.classes)
-    ranks.end_with_threads(world, refusals=(ImagesError,), prog=NAME)
     chainer_training.run(
         comm,
         options,

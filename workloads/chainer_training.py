@@ -72,6 +72,7 @@ def main(program: Program[O, D], argv: Sequence[str]) -> int:
     # Each rank draws its own order; the weights are rank 0's, from the first update on.
     random.seed(options.seed + world.rank)
     np.random.seed(options.seed + world.rank)
+    ranks.end_with_threads(world, refusals=program.refusals, prog=program.name)
     with ranks.profiled(options.cprofile, world.rank):
         program.train(world, options, data)
     return 0

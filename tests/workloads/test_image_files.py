@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -102,6 +103,21 @@ def test_a_list_that_cannot_be_is_named(tmp_path: Path, content: bytes, words: s
     listing.write_bytes(content)
     text = refusal(listing)
     assert str(listing) in text and words in text
+
+
+def test_a_folder_that_may_not_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    touch(tmp_path, "a/1.jpg", "b/2.jpg")
+    scandir = os.scandir
+
+    def refuse(folder: Path) -> object:
+        if folder.name == "b":  # root, too, may run the tests
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert refusal(tmp_path) == f"--data {tmp_path / 'b'}: cannot be read: Permission denied"
 
 
 def test_what_is_not_there_or_a_class_that_only_validation_has_is_named(tmp_path: Path) -> None:
