@@ -207,7 +207,7 @@ def test_what_was_not_seen_is_said_once_with_its_reason() -> None:
 def test_importance_is_said_to_be_unknown_with_few_settings() -> None:
     assert "nothing is estimated" in figures(study())["importance"].summary
     found = figures(study(), {"a": 0.25, "b": 0.75})["importance"]
-    assert found.summary.startswith("b matters most: 75%")
+    assert found.summary.startswith("b matters most: 75 %")
     assert drawing(found)["data"][0]["x"] == [0.75, 0.25]
 
 

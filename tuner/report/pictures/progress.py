@@ -26,6 +26,7 @@ class _Course:
     number: int
     log: tuple[Progress, ...]
     result: str
+    is_whole: bool
     going_s: float | None
 
 
@@ -62,6 +63,7 @@ def _course(data: ExportInput, side: Side, record: LaunchRecord) -> _Course:
         record.number,
         record.outcome.progress,
         runs.said(objective, run),
+        run.cost is not None,
         run.going if is_projected else None,
     )
 
@@ -82,9 +84,10 @@ def _one_a_side(courses: list[_Course]) -> list[_Course]:
 def _sentence(course: _Course) -> str:
     last = course.log[-1]
     pace = last.iteration / last.elapsed_s if last.elapsed_s > 0 else 0.0
+    cut = "" if course.is_whole else f"; {course.result}"
     return (
         f"{wording.capital(course.side)}: {wording.count(last.iteration, 'iteration')} in"
-        f" {wording.seconds(last.elapsed_s)} ({pace:.3g} a second; {course.result})."
+        f" {wording.seconds(last.elapsed_s)} ({pace:.3g} a second{cut})."
     )
 
 

@@ -19,7 +19,7 @@ def build(weights: Mapping[str, float]) -> list[Figure]:
     ranked = sorted(weights.items(), key=lambda item: -item[1])
     name, share = ranked[0]
     summary = (
-        f"{name} matters most: {share:.0%} of what tells fast settings from slow ones,"
+        f"{name} matters most: {100 * share:.0f} % of what tells fast settings from slow ones,"
         " estimated by PED-ANOVA."
     )
     table = Table.of(("knob", "share"), [(knob, f"{part:.1%}") for knob, part in ranked])

@@ -33,7 +33,7 @@
   dark.addEventListener("change", redraw);
   addEventListener("beforeprint", () => {
     printing = true;
-    places.filter((place) => place.offsetParent).forEach(draw);
+    places.filter((place) => place.checkVisibility()).forEach(draw);
   });
   addEventListener("afterprint", () => {
     printing = false;

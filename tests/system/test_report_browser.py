@@ -1,0 +1,180 @@
+"""The report in a real browser: without a network, on a phone and a desk, by day and by night."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import study_samples as samples
+from tests.report_samples import hostile, large, watched
+from tests.system.test_dashboard_browser import FLAGS
+from tuner.report import report
+
+pytestmark = pytest.mark.system
+
+#: Where the pictures go, to be looked at.
+SHOTS = Path(os.environ.get("TUNE_SHOTS") or "build/shots")
+
+#: Where every figure stands within what can be seen, and what it says.
+LOOK = """() => [...document.querySelectorAll("figure")].map(figure => {
+  const plot = figure.querySelector("[role=img]");
+  return {
+    key: figure.id,
+    drawn: !plot || plot.querySelectorAll("svg").length > 0,
+    label: plot ? plot.getAttribute("aria-label") : "",
+    caption: figure.querySelector("figcaption").textContent,
+    cells: figure.querySelectorAll("details td").length,
+    seen: figure.checkVisibility(),
+  };
+})"""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A report of each kind."""
+    folder = tmp_path_factory.mktemp("report")
+    made = {
+        "faster": watched(samples.faster()),
+        "large": watched(large(count=300), gpu=False),
+        "hostile": hostile(),
+    }
+    for name, data in made.items():
+        (folder / f"{name}.html").write_text(report(data))
+    return {name: folder / f"{name}.html" for name in made}
+
+
+@pytest.fixture(scope="module")
+def browser(require_program: Callable[[str], str]) -> Iterator[Any]:
+    """A headless Chromium."""
+    api = pytest.importorskip("playwright.sync_api")
+    path = require_program("chromium")
+    with api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield found
+        found.close()
+
+
+def opened(browser: Any, path: Path, width: int = 1280, scheme: str = "light") -> Any:
+    """The page, offline, scrolled through once, so that every figure is drawn."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+    )
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.said, page.asked = [], []
+    page.on("console", lambda message: page.said.append(message.text))
+    page.on("pageerror", lambda error: page.said.append(str(error)))
+    page.on("dialog", lambda dialog: (page.said.append("a dialog"), dialog.dismiss()))
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.goto(path.as_uri())
+    for plot in page.locator("[role=img]:visible").all():
+        plot.scroll_into_view_if_needed()
+        plot.locator("svg").first.wait_for(state="attached")
+    return page
+
+
+def assert_sound(page: Any, path: Path) -> None:
+    """It asked for itself alone, said nothing, and has nothing that is wider than it."""
+    assert [url for url in page.asked if not url.startswith("data:")] == [path.as_uri()]
+    assert page.said == []
+    width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert width[0] <= width[1]
+
+
+def shot(page: Any, name: str) -> None:
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.evaluate("scrollTo(0, 0)")
+    page.screenshot(path=str(SHOTS / f"report_{name}.png"), full_page=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [("faster", 390, "dark"), ("large", 1280, "light"), ("hostile", 320, "light")],
+)
+def test_it_can_be_read_anywhere(
+    browser: Any, pages: dict[str, Path], name: str, width: int, scheme: str
+) -> None:
+    page = opened(browser, pages[name], width, scheme)
+    for figure in page.evaluate(LOOK):
+        assert figure["caption"]
+        if figure["seen"] and figure["label"]:
+            assert figure["drawn"], figure["key"]
+            assert figure["caption"].split()[0] in figure["label"]
+            assert figure["cells"] > 0
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(21, 24, 29)"}[scheme]
+    paper = page.locator(".plot .main-svg").first.evaluate("e => getComputedStyle(e).background")
+    assert background in paper
+    shot(page, f"{name}_{width}_{scheme}")
+    assert_sound(page, pages[name])
+    page.context.close()
+
+
+@pytest.fixture(scope="module")
+def desk(browser: Any, pages: dict[str, Path]) -> Any:
+    """One page for what is done to it, one thing after the other."""
+    return opened(browser, pages["large"])
+
+
+def until(page: Any, script: str) -> None:
+    """Wait for what comes true; the page's policy allows no predicate of Playwright's in it."""
+    for _ in range(300):
+        if page.evaluate(script):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"never: {script}")
+
+
+def test_what_is_asked_for_is_drawn_then(desk: Any, pages: dict[str, Path]) -> None:
+    """By the keyboard alone: the tables and the further knobs open."""
+    more = desk.locator("details.more > summary").first
+    assert more.inner_text() == "6 more knobs"
+    assert desk.locator("details.more svg").count() == 0
+    more.focus()
+    desk.keyboard.press("Enter")
+    desk.locator("details.more figure").first.locator("svg").first.wait_for(state="attached")
+    desk.keyboard.press("Tab")
+    desk.keyboard.press("Enter")
+    assert desk.locator("details.more details[open] table").is_visible()
+    assert_sound(desk, pages["large"])
+
+
+def test_no_finger_is_caught_by_a_figure(desk: Any) -> None:
+    """A swipe over a figure scrolls the page: nothing is dragged in it."""
+    ask = "document.querySelector('#history .plot').layout.xaxis.range"
+    before = desk.evaluate(ask)
+    desk.locator("#history .plot").scroll_into_view_if_needed()
+    box = desk.locator("#history .plot").bounding_box()
+    desk.mouse.move(box["x"] + 200, box["y"] + 200)
+    desk.mouse.down()
+    desk.mouse.move(box["x"] + 100, box["y"] + 100, steps=4)
+    desk.mouse.up()
+    assert desk.evaluate(ask) == before
+
+
+def test_figures_follow_the_colours_and_the_width(desk: Any, pages: dict[str, Path]) -> None:
+    desk.emulate_media(color_scheme="dark")
+    until(desk, "!!document.querySelector(\".main-svg[style*='rgb(21, 24, 29)']\")")
+    desk.set_viewport_size({"width": 390, "height": 800})
+    until(desk, "document.querySelector('.main-svg').getBoundingClientRect().width < 390")
+    assert_sound(desk, pages["large"])
+
+
+def test_paper_is_light(desk: Any) -> None:
+    made = desk.pdf(format="A4")
+    assert made.startswith(b"%PDF")
+    (SHOTS / "report.pdf").write_bytes(made)
+    assert desk.said == []
+
+
+def test_without_scripts_the_numbers_are_there(browser: Any, pages: dict[str, Path]) -> None:
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(pages["faster"].as_uri())
+    page.locator("#versus summary").click()
+    assert page.locator("#versus table").is_visible()
+    context.close()
