@@ -151,7 +151,8 @@ def test_a_pair_that_was_not_crossed_has_no_map() -> None:
 
 def test_the_history_has_bounds_failures_and_the_confirmation() -> None:
     found = figures(samples.at_least())["history"]
-    assert trace(found, "stopped: no better than this")["y"] == [10.8, 4.1, 9.0, 9.0, 9.0]
+    assert trace(found, "stopped: no better than this")["y"] == [4.1]
+    assert trace(found, "defaults, stopped")["y"] == [10.8, 9.0, 9.0, 9.0]
     assert trace(found, "crashed")["y"] == [0.0]
     (shade,) = [s for s in drawing(found)["layout"]["shapes"] if s["type"] == "rect"]
     assert (shade["x0"], shade["x1"]) == (7.5, 14.5)

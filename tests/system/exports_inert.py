@@ -17,11 +17,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
 from pathlib import Path
 
+from plotly.offline import get_plotlyjs
+
 from tests.study_samples import SPEC, study
-from tuner import render
+from tuner import render, report
 from tuner.errors import UsageError
 from tuner.exporters import ExportInput, args, dotenv, shell, table
 from tuner.exporters import json as json_export
@@ -51,6 +55,9 @@ SHELLS = tuple(
 
 #: So many go through one process of each shell.
 BATCH = 250
+
+#: Of so many studies one has its report looked at, which takes longer than all the rest.
+PAGES = 5
 
 #: What would do something, if anything took it for more than text.
 NASTY = (
@@ -236,6 +243,36 @@ def check_texts(data: ExportInput) -> None:
             assert plain.count("|") - plain.count("\\|") == len(data.spec.knobs) + 5, line
 
 
+def check_page(data: ExportInput) -> None:
+    """The report: whatever is in it, it has the elements of its template and no others."""
+    text = report.report(data).replace(get_plotlyjs(), "")  # which is no part of the study
+    assert not set(text) & set("\x00\x01\x1b\x7f\u2028\u202e\udcff"), "a control character"
+    elements = Elements(text)
+    assert elements.tags["script"] == 3
+    assert not elements.tags.keys() & {"img", "iframe", "object", "embed", "link", "base", "form"}
+    assert elements.tags["a"] == 1
+    assert not elements.handlers, elements.handlers
+    assert elements.headings[0] == "h1"
+    assert elements.headings.count("h1") == 1
+
+
+class Elements(HTMLParser):
+    """The elements of a page as a browser would find them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.headings: list[str] = []
+        self.handlers: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.headings += [tag] if tag in ("h1", "h2", "h3") else []
+        self.handlers += [name for name, _ in attrs if name.startswith("on") or name == "src"]
+
+
 # --- what is run -------------------------------------------------------------------------
 
 
@@ -326,6 +363,8 @@ def main(count: int, seed: int, first: int = 0) -> tuple[int, int]:
             for _ in range(min(BATCH, count - made)):
                 it = case(random.Random(f"{seed}/{number}"), place)
                 check_texts(it.data)
+                if number % PAGES == 0:
+                    check_page(it.data)
                 cases[number] = it
                 number, made = number + 1, made + 1
             ran += run_batch(cases, place)

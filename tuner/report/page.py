@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def _extra(found: list[Figure]) -> list[Figure]:
     return [figure for figure in found if figure.is_extra]
 
 
+@cache
 def _environment() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -111,12 +113,14 @@ def _own(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
+@cache
 def _plotly() -> str:
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs())
 
 
+@cache
 def _hash(text: str) -> str:
     """What a policy knows a script by (w3.org/TR/CSP3, hash-source)."""
     digest = hashlib.sha256(text.encode()).digest()

@@ -66,11 +66,14 @@ def _drawing(objective: ObjectiveSpec, shown: list[Run]) -> JsonDict:
     ended = [run for run in shown if run.cost]
     settings = [run for run in ended if not run.setting.is_baseline]
     defaults = [run for run in ended if run.setting.is_baseline]
-    cut = [run for run in shown if run.stopped is not None and run.known]
+    stopped = [run for run in shown if run.stopped is not None and run.known]
+    cut = [run for run in stopped if not run.setting.is_baseline]
+    cut_defaults = [run for run in stopped if run.setting.is_baseline]
     traces = [
         _known(objective, settings, "a setting", style.OTHER, "circle"),
         _known(objective, defaults, "defaults", style.BASELINE, "circle"),
         _known(objective, cut, "stopped: no better than this", style.OTHER, bound),
+        _known(objective, cut_defaults, "defaults, stopped", style.BASELINE, bound),
         _incumbent(objective, shown),
         *_failures(objective, shown, floor),
     ]
