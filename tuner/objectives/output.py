@@ -16,27 +16,27 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-#: A longer line is looked at in pieces of this length, bytes.
+#: A longer line is looked at in pieces of this length.
 LONGEST_LINE = 1 << 16
 
 #: So much is read at a time, from the end on, bytes.
 BLOCK = 1 << 20
 
 #: What one search may take: CPU time, s, and memory, bytes.
-CPU_S, MEMORY_BYTES = 10, 1 << 30
+CPU_S, MEMORY_BYTES = 20, 1 << 30
 
-#: Of the line that is quoted so many letters are kept.
-LONGEST_QUOTE = 200
+#: Of what a group holds so many letters are handed on.
+LONGEST_TEXT = 200
 
-_BREAKS = re.compile(rb"[\r\n]+")
+_BREAK = re.compile(rb"[\r\n]")
+_BREAKS = re.compile(r"[\r\n]+")
 
 
 @dataclass(frozen=True)
 class Match:
-    """The last match: what stands in its group (``None``: it took no part), and its line."""
+    """The last match: what stands in its group; ``None``: the group took no part."""
 
     text: str | None
-    line: str
 
 
 def group_of(pattern: re.Pattern[str]) -> int:
@@ -50,34 +50,41 @@ def last_match(file: BinaryIO, pattern: re.Pattern[str]) -> Match | None:
     A line ends at a newline or at a carriage return (progress bars), and what is not UTF-8 is
     replaced.
     """
-    for raw in lines_from_the_end(file):
-        line = raw.decode("utf-8", "replace")
-        found = [match[group_of(pattern)] for match in pattern.finditer(line)]
-        if found:
-            text = found[-1]
-            return Match(text and text[:LONGEST_QUOTE], line[:LONGEST_QUOTE])
+    for line in lines_from_the_end(file):
+        if pattern.search(line):
+            *_, last = pattern.finditer(line)
+            text = last[group_of(pattern)]
+            return Match(text and text[:LONGEST_TEXT])
     return None
 
 
-def lines_from_the_end(file: BinaryIO) -> Iterator[bytes]:
+def lines_from_the_end(file: BinaryIO) -> Iterator[str]:
     """The lines that are not empty, the last one first; the file is never held as a whole."""
     place, rest = file.seek(0, os.SEEK_END), b""
     while place > 0:
         start = max(0, place - BLOCK)
         file.seek(start)
-        lines = _BREAKS.split(file.read(place - start) + rest)
+        block = file.read(place - start) + rest
         place = start
-        # The first line may go on in the block before; a very long one is not waited for.
-        rest = lines.pop(0) if start and len(lines[0]) < LONGEST_LINE else b""
-        for line in reversed(lines):
-            yield from _pieces(line)
-    if rest:
-        yield from _pieces(rest)
+        # What stands before its first break may go on in the block before.
+        found = _BREAK.search(block) if start else None
+        end = found.start() if found else len(block) if start else 0
+        rest = block[:end]
+        yield from _lines(block[end:])
+        if len(rest) > LONGEST_LINE:  # it is not waited for
+            yield from _lines(rest)
+            rest = b""
 
 
-def _pieces(line: bytes) -> Iterator[bytes]:
-    for start in reversed(range(0, len(line), LONGEST_LINE)):
-        yield line[start : start + LONGEST_LINE]
+def _lines(block: bytes) -> Iterator[str]:
+    """The lines of whole ones, the last one first; of a very long one its pieces."""
+    for line in reversed(_BREAKS.split(block.decode("utf-8", "replace"))):
+        if len(line) <= LONGEST_LINE:
+            if line:
+                yield line
+            continue
+        for start in reversed(range(0, len(line), LONGEST_LINE)):
+            yield line[start : start + LONGEST_LINE]
 
 
 def main() -> None:

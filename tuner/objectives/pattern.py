@@ -90,16 +90,18 @@ class Pattern:
             why = _why(done.returncode, done.stderr)
             return Failed(FailureKind.BAD_LOG, f"{named} on {ended.output}: {why}")
         found = json.loads(done.stdout)
-        if found is None:
-            reason = f"{named} matches nothing in the output {ended.output}"
-            return Failed(FailureKind.NO_LOG, reason)
-        text = found["text"]
-        wrong = _fault(text)
-        if wrong:
-            line = shown(one_line(found["line"].strip()))
-            where = f"the last match of {named} in {ended.output} ({line})"
-            return Failed(FailureKind.BAD_LOG, f"{where} {wrong}")
-        return Finished(self._spec.cost(number(text)), 0)
+        return judged(self._spec, None if found is None else output.Match(**found), ended.output)
+
+
+def judged(spec: ObjectiveSpec, found: output.Match | None, place: Path) -> Finished | Failed:
+    """What a match in the output at `place` comes to."""
+    named = f"the pattern {shown(spec.pattern)}"
+    if found is None:
+        return Failed(FailureKind.NO_LOG, f"{named} matches nothing in the output {place}")
+    wrong = _fault(found.text)
+    if wrong or found.text is None:
+        return Failed(FailureKind.BAD_LOG, f"the last match of {named} in {place} {wrong}")
+    return Finished(spec.cost(number(found.text)), 0)
 
 
 def number(text: str) -> float:
@@ -123,8 +125,8 @@ def _fault(text: str | None) -> str:
     except ValueError:
         return f"has {shown(text)} in its group, which is not a number"
     if value <= 0:
-        return f"is {text.strip()}: a figure must be above 0"
-    return "" if 1 / MOST <= value <= MOST else f"is {text.strip()}, beyond what is compared"
+        return f"is {shown(value)}: a figure must be above 0"
+    return "" if 1 / MOST <= value <= MOST else f"is {shown(value)}, beyond what is compared"
 
 
 def _why(code: int, said: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tuner.errors import UsageError
 from tuner.model import ObjectiveSpec
 from tuner.objectives import Objective, objective_for, with_argument
 
@@ -29,6 +30,10 @@ def objective(options: RunOptions, file: StudyFile) -> tuple[ObjectiveSpec, Obje
     if typed is not None and typed != filed.kind:
         bare = ObjectiveSpec(filename=filed.filename, loss_key=filed.loss_key)
         spec = with_argument(bare, typed)
+    if options.log is not None and spec.kind in {"pattern", "wall"}:
+        raise UsageError(
+            f"--log {options.log}: the objective {spec.kind} reads no log.", "Leave it out."
+        )
     spec = replace(
         spec,
         filename=spec.filename if options.log is None else options.log,
