@@ -16,6 +16,7 @@ PACKAGE = ROOT / "tuner"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model", "plugins", "procfs"}),
     frozenset({"elastic", "plausible", "probe_thread", "shortage", "stall", "tracing"}),
+    frozenset({"conditions", "found"}),
     frozenset(
         {
             "break_even",
@@ -50,6 +51,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     ),
     frozenset({"activity", "stacks", "telemetry"}),
     frozenset({"render"}),
+    frozenset({"applies"}),
     frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),
     frozenset({"study"}),
     frozenset({"report"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Mapping
@@ -16,8 +17,10 @@ from hypothesis import strategies as st
 
 from tuner import demand, space
 from tuner.errors import UsageError
+from tuner.found import Found
 from tuner.model import (
     BASELINE,
+    UNSET,
     Choice,
     Env,
     Flag,
@@ -49,6 +52,9 @@ def find(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) 
     )
 
 
+FOUND = Found({"jemalloc": "/usr/lib/libjemalloc.so.2"}, huge_pages="never", glibc=(2, 36))
+
+
 def build(
     *command: str,
     file: StudyFile | None = None,
@@ -65,6 +71,7 @@ def build(
         environ=environ or {"PATH": "/usr/bin:/bin"},
         cwd=cwd,
         machine=machine,
+        found=FOUND,
         find=find,
     )
 
@@ -101,6 +108,7 @@ def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
     assert dict(spec.left_out) == {
         "iterator_workers": "the command has no {iterator_workers}",
         "communicator": "the command has no {communicator}",
+        "bind_to": "with one socket and one NUMA node a rank can only be confined to one core",
     }
 
 
@@ -112,7 +120,65 @@ def test_a_stall_limit_may_be_none() -> None:
 def test_a_placeholder_brings_its_knob() -> None:
     spec = build(*OWN, "-j", "{iterator_workers}", ranks=8)
     assert list(domains(spec)) == ["omp_threads", "opencv_threads", "iterator_workers"]
-    assert [name for name, _ in spec.left_out] == ["communicator"]
+    assert [name for name, _ in spec.left_out] == ["communicator", "bind_to"]
+
+
+def test_a_knob_without_values_has_those_of_the_table_that_apply_here() -> None:
+    spec = build(*OWN, knobs=("bind_to", "allocator", "omp_wait_policy"))
+    got = domains(spec)
+    assert got["bind_to"] == Choice(("none", "core"))
+    assert got["allocator"] == Choice(("glibc", "jemalloc"))
+    assert got["omp_wait_policy"] == Choice((UNSET, "active", "passive"))
+
+
+def test_all_knobs_are_those_that_apply_and_keep_the_numerics() -> None:
+    spec = build(*OWN, "-b", "{batch_size}", all_knobs=True)
+    got = set(domains(spec))
+    assert {"omp_threads", "omp_proc_bind", "omp_places", "allocator", "ompi_allreduce"} <= got
+    assert not got & {"bind_to", "map_by", "huge_pages", "nccl_algo", "mpich_allreduce", "prefetch"}
+    assert "batch_size" not in got
+    reasons = dict(spec.left_out)
+    assert reasons["batch_size"] == "it changes the numerics: --knob batch_size asks for it"
+    assert reasons["map_by"] == "with one socket and one NUMA node every order is the same"
+    assert reasons["nccl_algo"] == "no GPU was found here"
+    for setting in (*space.guesses(spec), *itertools.islice(space.points(spec.knobs), 100)):
+        assert space.contains(spec.knobs, spec.fixed, setting)
+
+
+def test_what_changes_the_numerics_is_held_unless_it_is_named() -> None:
+    words = (*OWN, "{batch_size}")
+    held = build(*words, defaults=("batch_size=32",))
+    assert held.fixed == Setting.of({"batch_size": 32})
+    asked = build(*words, defaults=("batch_size=32",), knobs=("batch_size",))
+    assert domains(asked)["batch_size"] == Choice((16, 32, 64, 128, 256))
+
+
+def test_a_knob_of_the_file_may_exist_in_some_settings_only(tmp_path: Path) -> None:
+    text = """
+[knobs.bind_to]
+values = ["none", "core"]
+[knobs.amp]
+switch = "--amp"
+when = {bind_to = ["core"]}
+"""
+    spec = build(*OWN, file=toml(tmp_path, text))
+    assert space.size(spec.knobs) == 3
+    (amp,) = (knob for knob in spec.knobs if knob.name == "amp")
+    assert amp.domain == Choice(("off", "on"))
+    assert amp.route == Flag("--amp", switch=True)
+
+
+@pytest.mark.parametrize(
+    ("entry", "word"),
+    [
+        ('when = {bind = ["core"]}', "there is no knob 'bind'"),
+        ('when = {a = ["x"]}', "it depends on itself"),
+        ('when = {bind_to = ["board"]}', "it exists only where bind_to is board"),
+    ],
+)
+def test_a_condition_that_cannot_hold(tmp_path: Path, entry: str, word: str) -> None:
+    text = f'[knobs.bind_to]\nvalues = ["none", "core"]\n[knobs.a]\nswitch = "--a"\n{entry}'
+    assert word in refused(*OWN, file=toml(tmp_path, text)).message
 
 
 def test_one_rank_a_gpu_unless_told() -> None:
@@ -176,7 +242,26 @@ def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
         ({"log": "../log"}, "log '../log'", ""),
         ({"log": ""}, "log ''", ""),
         ({"objective": "magic"}, "magic", ""),
-        ({"knobs": ("omp_threads",)}, "'omp_threads'", "--knob omp_threads=1..16"),
+        ({"knobs": ("omp_thread",)}, "--knob omp_thread:", "'omp_threads'"),
+        ({"knobs": ("omp_threads", "omp_threads=1")}, "twice", ""),
+        ({"knobs": (" ",)}, "--knob is empty", ""),
+        ({"knobs": ("prefetch",)}, "prefetch: nothing carries it", "{prefetch}"),
+        ({"knobs": ("nccl_algo",)}, "nccl_algo: no GPU was found here", "GPU"),
+        ({"knobs": ("mpich_allreduce",)}, "only MPICH reads it, and this is Open MPI", ""),
+        ({"knobs": ("allocator=tcmalloc",)}, "tcmalloc is not installed here", "apt-get"),
+        ({"knobs": ("huge_pages",)}, "the kernel gives them to none", "madvise"),
+        ({"knobs": ("map_by",)}, "map_by: it exists only where bind_to is", "--knob bind_to"),
+        ({"knobs": ("omp_places",)}, "omp_proc_bind is close or spread", "--knob omp_proc_bind"),
+        (
+            {"knobs": ("omp_places",), "fixes": ("omp_proc_bind=false",)},
+            "omp_proc_bind is close or spread",
+            "",
+        ),
+        (
+            {"knobs": ("ompi_btl",), "mpirun_args": ("--mca", "btl", "self,tcp")},
+            "choose it: self,tcp",
+            "",
+        ),
         ({"knobs": ("omp_threads=",)}, "empty", ""),
         ({"knobs": ("omp_threads=4..1",)}, "reversed", "1..4"),
         ({"knobs": ("omp_threads=a..b",)}, "not whole numbers", ""),
@@ -544,7 +629,7 @@ def test_the_launcher_is_asked_before_anything_runs(
 def test_a_binding_of_the_users_own_is_not_tuned_as_well(tmp_path: Path) -> None:
     text = '[knobs.bind]\nvalues = ["none", "core"]\nlauncher_option = "bind_to"'
     error = refused(*OWN, file=toml(tmp_path, text), mpirun_args=("--bind-to", "core"))
-    assert "bind too" in error.message
+    assert "say it too" in error.message
 
 
 def test_the_command_line_wins(tmp_path: Path) -> None:

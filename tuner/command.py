@@ -17,6 +17,9 @@ from tuner.errors import UsageError, shown, suggestion
 OUT = "out"
 RESERVED = (OUT, "python", "workloads")
 
+#: Stands for a placeholder's value where its option takes none: only the option is left.
+BARE = "\0"
+
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPTION = re.compile(r"--?[A-Za-z][^=]*")
@@ -108,7 +111,7 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
     for index, token in enumerate(template):
         missing = [name for name in names_in(token) if name not in values]
         if not missing:
-            result.append(fill(token, values))
+            result += _filled(template, index, values)
         elif _is_script(template, index):
             raise UsageError(
                 f"The command has {{{missing[0]}}} in {shown(token)}, which cannot be left out "
@@ -124,6 +127,24 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
                 )
             result.pop()
     return tuple(result)
+
+
+def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> tuple[str, ...]:
+    """A token with its values; of an option without a value nothing, or what is before its =."""
+    token = template[index]
+    bare = [name for name in names_in(token) if values[name] == BARE]
+    if not bare:
+        return (fill(token, values),)
+    place = f"{{{bare[0]}}}"
+    if token == place and option_before(template, index):
+        return ()
+    option = token.removesuffix(f"={place}")
+    if option == token or not _OPTION.fullmatch(option):
+        raise UsageError(
+            f"The command has {place} in {shown(token)}: it is an option without a value.",
+            f"Write it behind the option that is left out or not: --option {place}.",
+        )
+    return (option,)
 
 
 def _defaults(names: Iterable[str]) -> str:
@@ -162,7 +183,7 @@ def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, .
             continue
         if token == f"{{{names[0]}}}" and option_before(template, index):
             result.append(template[index - 1])
-        result.append(fill(token, values))
+        result += _filled(template, index, values)
     return tuple(result)
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from tuner.conditions import worlds
 from tuner.knobs import ROLES, Role
-from tuner.model import Choice, IntRange, Knob, Layout, Machine, StudySpec
+from tuner.model import Choice, IntRange, Knob, Layout, Machine, StudySpec, Value, When
 
 #: Where nothing else is asked for, settings are tried that want up to this many times the cores.
 OVERSUBSCRIPTION = 4.0
@@ -40,39 +42,55 @@ def most_demand(spec: StudySpec) -> float | None:
     """
     if spec.oversubscription is None or not any(knob.name in ROLES for knob in spec.knobs):
         return None
-    return spec.oversubscription * max(1.0, _least(spec.knobs, spec.layout, spec.machine))
+    least = _asked(spec.knobs, spec.layout, min) / usable_cores(spec.machine)
+    return spec.oversubscription * max(1.0, least)
 
 
-def _least(knobs: Sequence[Knob], layout: Layout, machine: Machine) -> float:
-    return _asked(knobs, layout, min) / usable_cores(machine)
-
-
-def _asked(knobs: Sequence[Knob], layout: Layout, pick: Callable[[Sequence[int]], int]) -> int:
+def _asked(knobs: Sequence[Knob], layout: Layout, pick: Callable[[Iterable[int]], int]) -> int:
     """The cores that a host is asked for with the number picked of each role."""
-    chosen = {role: pick(numbers) for role, numbers in counts(knobs).items()}
-    per_rank: int = asked_per_rank(**chosen)
+    per_rank: int = pick(
+        asked_per_rank(**{role: pick(numbers) for role, numbers in counts(world).items()})
+        for world in _worlds(knobs)
+    )
     return layout.ranks_per_host * per_rank
 
 
-def counts(knobs: Sequence[Knob]) -> Mapping[Role, tuple[int, ...]]:
-    """The numbers that each role can take; a role without a knob has what is not asked for."""
-    found: dict[Role, tuple[int, ...]] = {role: (n,) for role, n in UNASKED.items()}
-    for knob in knobs:
-        role = ROLES.get(knob.name)
-        if role:
-            least = 0 if role == "workers" else 1
-            found[role] = tuple(max(number, least) for number in _numbers(knob))
-    return found
+_World = Mapping[str, Sequence[Value]]
 
 
-def _numbers(knob: Knob) -> tuple[int, ...]:
-    """The number that each value counts as: 1 where it is none, such as ``unset``."""
+def _worlds(knobs: Sequence[Knob]) -> Iterator[_World]:
+    return worlds([_Listed(knob.name, _values(knob), knob.when) for knob in knobs])
+
+
+@dataclass(frozen=True)
+class _Listed:
+    name: str
+    values: tuple[Value, ...]
+    when: When
+
+
+def _values(knob: Knob) -> tuple[Value, ...]:
     domain = knob.domain
     if isinstance(domain, Choice):
-        return tuple(value if isinstance(value, int) else 1 for value in domain.values)
+        return domain.values
     assert isinstance(domain, IntRange)
     assert isinstance(domain.high, int), f"{knob.name} is not resolved"
     return tuple(range(domain.low, domain.high + 1))
+
+
+def counts(world: _World) -> Mapping[Role, tuple[int, ...]]:
+    """The numbers that each role can take; a role without a knob has what is not asked for.
+
+    A value that is no number, such as ``unset``, counts as 1.
+    """
+    found: dict[Role, tuple[int, ...]] = {role: (n,) for role, n in UNASKED.items()}
+    for name, values in world.items():
+        role = ROLES.get(name)
+        if role:
+            least = 0 if role == "workers" else 1
+            numbers = (value if isinstance(value, int) else 1 for value in values)
+            found[role] = tuple(max(number, least) for number in numbers)
+    return found
 
 
 def beyond(spec: StudySpec) -> int:
@@ -81,15 +99,18 @@ def beyond(spec: StudySpec) -> int:
     if most is None:
         return 0
     per_rank = most * usable_cores(spec.machine) / spec.layout.ranks_per_host + 1e-9
-    numbers = counts(spec.knobs)
+    return sum(_beyond(world, per_rank) for world in _worlds(spec.knobs))
+
+
+def _beyond(world: _World, per_rank: float) -> int:
+    numbers = counts(world)
     workers = sorted(numbers["workers"])
     out = sum(
         len(workers) - bisect_right(workers, (per_rank - threads) / each)
         for threads in numbers["threads"]
         for each in numbers["worker_threads"]
     )
-    others = [knob for knob in spec.knobs if knob.name not in ROLES]
-    return out * math.prod(len(_numbers(knob)) for knob in others)
+    return out * math.prod(len(values) for name, values in world.items() if name not in ROLES)
 
 
 def summary(spec: StudySpec) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tuner.conditions import active
 from tuner.model import (
     Effect,
     Finished,
@@ -23,6 +24,7 @@ from tuner.model import (
     StudySpec,
     Value,
     Verdict,
+    When,
 )
 from tuner.space import values
 
@@ -82,20 +84,32 @@ class Pooling:
             if cap is not None:
                 caps[name] = cap
             notes += [text for text in (note, cap_note) if text]
+        dropped += _dependent(spec.knobs, dict(dropped))
         return cls(tuple(spec.knobs), fixed, caps, tuple(dropped), tuple(notes))
 
     def canonical(self, setting: Setting) -> Setting:
         """The one form of all settings that come to the same; idempotent.
 
         A dropped knob is left out; a value at or above the cap becomes the smallest value
-        of the knob's domain that is (so what stands here can always be asked for).
+        of the knob's domain that is (so what stands here can always be asked for). A knob that
+        does not exist with what another one came to is left out as well.
         """
         gone = {name for name, _ in self.dropped}
-        return Setting.of(
-            (name, self._capped(name, value)) for name, value in setting.items if name not in gone
-        )
+        came = {name: self.capped(name, value) for name, value in setting.items if name not in gone}
+        # A knob that the setting never had says nothing: it may not have been tuned then.
+        conditions = {
+            name: tuple((p, values) for p, values in self._when.get(name, ()) if p in came)
+            for name in came
+        }
+        names = active(conditions, came)
+        return Setting.of((name, value) for name, value in came.items() if name in names)
 
-    def _capped(self, name: str, value: Value) -> Value:
+    @cached_property
+    def _when(self) -> Mapping[str, When]:
+        return {knob.name: knob.when for knob in self.knobs if knob.when}
+
+    def capped(self, name: str, value: Value) -> Value:
+        """What a value of a knob that is not dropped comes to."""
         cap = self.caps.get(name)
         if cap is None or name in self.fixed or not isinstance(value, int) or value < cap:
             return value
@@ -113,6 +127,19 @@ class Pooling:
             if alike:
                 found[knob.name] = min(alike)
         return found
+
+
+def _dependent(knobs: Sequence[Knob], dropped: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The knobs that exist for certain values only of one that is dropped, with the reason."""
+    gone = dict(dropped)
+    while more := {
+        knob.name: f"it depends on {parent}, which has no effect"
+        for knob in knobs
+        for parent, _ in knob.when
+        if parent in gone and knob.name not in gone
+    }:
+        gone |= more
+    return [(name, why) for name, why in gone.items() if name not in dropped]
 
 
 def _got_going(outcome: Outcome) -> bool:

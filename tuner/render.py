@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tuner import command
-from tuner.model import UNSET, Env, Flag, Knob, Launch, LauncherOption, Setting, StudySpec, Value
+from tuner.model import ON, Env, Flag, Knob, Launch, LauncherOption, Setting, StudySpec, Value
 from tuner.supervisor import MARKER
 
 #: A launch is not bound to cores unless binding is tuned: Open MPI's default would pin a
@@ -88,8 +88,7 @@ def program_argv(
         command.OUT: out,
         "python": sys.executable,
         "workloads": str(command.workloads_dir()),
-        **{knob.name: str(knob.default) for knob in spec.knobs if knob.default is not None},
-        **_texts(setting),
+        **_texts(spec, _defaults(spec) | setting.as_dict()),
     }
     return (*command.substitute(template, texts), *_appended(spec, setting, template))
 
@@ -107,10 +106,9 @@ def assignments(
     for knob, value in _unplaced(spec, setting, template):
         if not isinstance(knob.route, Env):
             continue
-        if value == UNSET:
-            unset.extend(knob.route.names)
-        else:
-            values |= {name: str(value) for name in knob.route.names}
+        assigned = knob.route.assigned(value)
+        values |= assigned
+        unset += () if assigned else knob.route.names
     return tuple(unset), values
 
 
@@ -119,7 +117,7 @@ def arguments(
 ) -> tuple[str, ...]:
     """The argument part of a setting: ``("-j", "2", "--communicator", "naive")``."""
     template = spec.command if template is None else template
-    placed = command.carriers(template, _texts(setting))
+    placed = command.carriers(template, _texts(spec, setting.as_dict()))
     return (*placed, *_appended(spec, setting, template))
 
 
@@ -128,6 +126,9 @@ def _appended(spec: StudySpec, setting: Setting, template: Sequence[str]) -> tup
     for knob, value in _unplaced(spec, setting, template):
         if isinstance(knob.route, Flag) and knob.route.option is not None:
             option = knob.route.option
+            if knob.route.switch:
+                parts += [option] if value == ON else []
+                continue
             parts += [f"{option}{value}"] if option.endswith("=") else [option, str(value)]
     return tuple(parts)
 
@@ -145,8 +146,18 @@ def _unplaced(
     ]
 
 
-def _texts(setting: Setting) -> dict[str, str]:
-    return {name: str(value) for name, value in setting.items}
+def _defaults(spec: StudySpec) -> dict[str, Value]:
+    return {knob.name: knob.default for knob in spec.knobs if knob.default is not None}
+
+
+def _texts(spec: StudySpec, chosen: Mapping[str, Value]) -> dict[str, str]:
+    """What stands for the placeholders; a switch that is off has none."""
+    switches = {k.name for k in spec.knobs if isinstance(k.route, Flag) and k.route.switch}
+    return {
+        name: command.BARE if name in switches else str(value)
+        for name, value in chosen.items()
+        if name not in switches or value == ON
+    }
 
 
 def inherited(environ: Mapping[str, str], knobs: Sequence[Knob]) -> dict[str, str]:

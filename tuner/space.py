@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from tuner.conditions import active, worlds
 from tuner.demand import usable_cores
 from tuner.errors import UsageError, shown, suggestion
 from tuner.knobs import ROLES
@@ -23,6 +24,7 @@ from tuner.model import (
     Setting,
     StudySpec,
     Value,
+    When,
 )
 
 #: More values than any study could try: a slip of the pen (``1..1000000``).
@@ -180,24 +182,41 @@ def values(domain: Domain, machine: Machine | None = None) -> tuple[Value, ...]:
 
 def size(knobs: Sequence[Knob]) -> int:
     """How many settings there are (resolved knobs)."""
-    return math.prod(len(values(knob.domain)) for knob in knobs)
+    return sum(math.prod(map(len, world.values())) for world in worlds(_axes(knobs)))
 
 
 def points(knobs: Sequence[Knob]) -> Iterator[Setting]:
-    """Every setting, the last knob's value changing fastest (resolved knobs)."""
-    names = [knob.name for knob in knobs]
-    for combination in itertools.product(*(values(knob.domain) for knob in knobs)):
-        yield Setting.of(zip(names, combination, strict=True))
+    """Every setting once, the last knob's value changing fastest (resolved knobs)."""
+    for world in worlds(_axes(knobs)):
+        for combination in itertools.product(*world.values()):
+            yield Setting.of(zip(world, combination, strict=True))
+
+
+@dataclass(frozen=True)
+class _Axis:
+    name: str
+    values: tuple[Value, ...]
+    when: When
+
+
+def _axes(knobs: Sequence[Knob]) -> list[_Axis]:
+    return [_Axis(knob.name, values(knob.domain), knob.when) for knob in knobs]
 
 
 def contains(knobs: Sequence[Knob], fixed: Setting, setting: Setting) -> bool:
-    """True where the setting gives each knob a value of its domain, the fixed as fixed."""
+    """True where the setting gives each knob that it has a value of its domain, fixed as fixed."""
     chosen = setting.as_dict()
-    if set(chosen) != {knob.name for knob in knobs}:
+    if set(chosen) != active({knob.name: knob.when for knob in knobs}, chosen):
         return False
-    if any(chosen[name] != value for name, value in fixed.items):
+    if any(chosen.get(name, value) != value for name, value in fixed.items):
         return False
-    return all(_holds(knob.domain, chosen[knob.name]) for knob in knobs)
+    return all(_holds(knob.domain, chosen[knob.name]) for knob in knobs if knob.name in chosen)
+
+
+def there(knobs: Sequence[Knob], chosen: Mapping[str, Value]) -> Setting:
+    """The setting of a value for each knob: those that do not exist with it are left out."""
+    names = active({knob.name: knob.when for knob in knobs}, chosen)
+    return Setting.of((name, value) for name, value in chosen.items() if name in names)
 
 
 def _holds(domain: Domain, value: Value) -> bool:
@@ -212,11 +231,11 @@ def guesses(spec: StudySpec) -> tuple[Setting, ...]:
 
     Counts of threads and workers are ``cores // ranks`` (at least 1), then 1, each put at
     the nearest value below that the domain has, threads of a worker are 1; other knobs take
-    their default, else the first of their domain.
+    their default, else what changes nothing, else the first of their domain.
     """
     per_rank = max(1, usable_cores(spec.machine) // spec.layout.ranks_per_host)
     settings = [
-        Setting.of({knob.name: _guess(knob, count) for knob in spec.knobs})
+        there(spec.knobs, {knob.name: _guess(knob, count) for knob in spec.knobs})
         for count in (per_rank, 1)
     ]
     return tuple(dict.fromkeys(setting for setting in settings if not setting.is_baseline))
@@ -228,6 +247,5 @@ def _guess(knob: Knob, count: int) -> Value:
     if role and counts:
         wanted = 1 if role == "worker_threads" else count
         return max((value for value in counts if 1 <= value <= wanted), default=min(counts))
-    if knob.default is not None and knob.default in values(knob.domain):
-        return knob.default
-    return values(knob.domain)[0]
+    usual = (value for value in (knob.default, knob.neutral) if value in values(knob.domain))
+    return next((value for value in usual if value is not None), values(knob.domain)[0])

@@ -12,15 +12,19 @@ from fuzz.target import Target
 from fuzz.texts import Texts
 from fuzz.trees import Trees
 from tuner import demand, render, space, study_file
+from tuner.applies import Host
 from tuner.command import shipped_dir
 from tuner.errors import UsageError
+from tuner.found import Found
 from tuner.model import BASELINE, LauncherInfo, Layout, Machine, StudySpec
 from tuner.spec import RunOptions, checks, naming, selection
+from tuner.spec.applying import applying
 from tuner.spec.limits import limits, whole
 from tuner.study_file.schema import StudyFile
 
 MACHINE = Machine("node1", "Some CPU", 8, 4, 8, None, 1, 8 << 30)
 LAUNCHER = LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11")
+FOUND = Found({"jemalloc": "/usr/lib/libjemalloc.so.2"}, huge_pages="madvise", glibc=(2, 36))
 
 _STUDIES: list[dict[str, Any]] = [
     {
@@ -138,8 +142,7 @@ def plan(
     assert all(math.isfinite(each) for each in figures.values() if isinstance(each, float))
     selection.check_job(file.job or (), chosen, "here")
     layout = Layout(whole("--mpi-procs", options.ranks, file.mpi_procs, 2))
-    knobs = space.resolve(chosen.knobs, MACHINE, layout, own=chosen.own)
-    checks.launcher_options(LAUNCHER, layout, knobs)
+    knobs, _ = applying(chosen, Host(MACHINE, layout, LAUNCHER, FOUND))
     spec = StudySpec(
         "s",
         template,

@@ -31,7 +31,7 @@ def test_the_users_own_arguments() -> None:
         "/mpi/bin/mpirun",
         *("-bind-to", "core", "-l", "-n", "2", "python", "train.py"),
     )
-    with pytest.raises(UsageError, match="bind too"):
+    with pytest.raises(UsageError, match="say it too"):
         MPICH().argv(info, 2, {"bind_to": "numa"}, PROGRAM)
 
 

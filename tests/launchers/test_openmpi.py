@@ -9,7 +9,7 @@ import pytest
 from tuner.errors import UsageError
 from tuner.launchers import launcher_for
 from tuner.launchers.openmpi import OpenMPI
-from tuner.model import LauncherInfo
+from tuner.model import LauncherInfo, Value
 
 INFO = LauncherInfo("openmpi", "/mpi/bin/mpirun", "5.0.11", "/mpi/lib/libmpi.so.40")
 PROGRAM = ("python", "-m", "mpi4py", "train.py")
@@ -65,7 +65,7 @@ def test_an_unknown_binding() -> None:
 def test_the_users_own_binding_replaces_ours(flag: str) -> None:
     argv = OpenMPI().argv(info(flag, "core"), 1, {"bind_to": "none"}, PROGRAM)
     assert [word for word in argv if word.endswith("bind-to")] == [flag]
-    with pytest.raises(UsageError, match="bind too"):
+    with pytest.raises(UsageError, match="say it too"):
         OpenMPI().argv(info(flag, "core"), 1, {"bind_to": "socket"}, PROGRAM)
 
 
@@ -77,7 +77,8 @@ def test_the_users_own_components_replace_ours(flag: str) -> None:
 
 
 def test_other_arguments_of_the_user_are_added() -> None:
-    argv = OpenMPI().argv(info("--mca", "btl_tcp_if_include", "lo"), 2, {}, PROGRAM)
+    options: dict[str, Value] = {"bind_to": "none"}
+    argv = OpenMPI().argv(info("--mca", "btl_tcp_if_include", "lo"), 2, options, PROGRAM)
     assert argv[5:13] == ("btl", "^ofi", "--mca", "btl_tcp_if_include", "lo", "-n", "2", "python")
 
 

@@ -6,11 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tuner.launchers.words import binding, mpi4py_environment, version_question
+from tuner.launchers.words import Words, mpi4py_environment, options_argv, version_question
 from tuner.model import LauncherInfo, Value
 from tuner.wording import one_line
 
-_BINDINGS = {"none": "none", "core": "core", "socket": "socket", "numa": "numa"}
+_PLACES = {"core": "core", "socket": "socket", "numa": "numa"}
+_WORDS: Words = {
+    "bind_to": ("-bind-to", {"none": "none", **_PLACES}),
+    # Hydra's slots are not in the order of anything: by core is what others call by slot.
+    "map_by": ("-map-by", {"slot": "core", "socket": "socket", "numa": "numa"}),
+}
 
 
 class MPICH:
@@ -51,7 +56,7 @@ class MPICH:
         """
         return (
             info.mpirun,
-            *binding("-bind-to", _BINDINGS, info, options),
+            *options_argv(_WORDS, info, options),
             *info.extra_args,
             "-n",
             str(ranks),

@@ -8,16 +8,22 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tuner.launchers.words import binding, mpi4py_environment, version_question
+from tuner.launchers.words import Words, mpi4py_environment, options_argv, version_question
 from tuner.model import LauncherInfo, Value
 from tuner.wording import one_line
 
 #: Ranks share cores here more often than not; Open MPI refuses that unless told.
-_BINDINGS = {
-    "none": "none",
-    "core": "core:overload-allowed",
-    "socket": "socket:overload-allowed",
-    "numa": "numa:overload-allowed",
+_WORDS: Words = {
+    "bind_to": (
+        "--bind-to",
+        {
+            "none": "none",
+            "core": "core:overload-allowed",
+            "socket": "socket:overload-allowed",
+            "numa": "numa:overload-allowed",
+        },
+    ),
+    "map_by": ("--map-by", {"slot": "slot", "socket": "socket", "numa": "numa"}),
 }
 #: The component costs 1.0 s of MPI_Init in the wheels and serves one-sided calls over a
 #: fabric only; naming it where it does not exist is harmless.
@@ -65,7 +71,7 @@ class OpenMPI:
             info.mpirun,
             *root,
             "--oversubscribe",
-            *binding("--bind-to", _BINDINGS, info, options),
+            *options_argv(_WORDS, info, options),
             *(() if _chooses_btl(info.extra_args) else _NO_OFI),
             *info.extra_args,
             "-n",

@@ -44,7 +44,10 @@ class Launcher(Protocol):
         options: Mapping[str, Value],
         program: Sequence[str],
     ) -> tuple[str, ...]:
-        """The whole command. ``options``: ``{"bind_to": "none" | "core" | "socket" | "numa"}``.
+        """The whole command.
+
+        ``options``: ``{"bind_to": "none" | "core" | "socket" | "numa"}``, and where ranks are
+        bound perhaps ``"map_by": "slot" | "socket" | "numa"``.
 
         Raises:
             UsageError: An option or a value of one that this MPI does not have. Every value

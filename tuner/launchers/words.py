@@ -9,38 +9,50 @@ from pathlib import Path
 from tuner.errors import UsageError, suggestion
 from tuner.model import LauncherInfo, Value
 
+#: Per option the flag and this MPI's word for each value that it can have.
+Words = Mapping[str, tuple[str, Mapping[str, str]]]
+
 
 def version_question(program: Path) -> tuple[str, ...]:
     """How an mpirun is asked which it is."""
     return (str(program), "--version")
 
 
-def binding(
-    flag: str, words: Mapping[str, str], info: LauncherInfo, options: Mapping[str, Value]
-) -> tuple[str, ...]:
-    """The flag that binds ranks to cores, or does not; the user's own arguments win over none.
+def options_argv(words: Words, info: LauncherInfo, options: Mapping[str, Value]) -> tuple[str, ...]:
+    """The flags that bind ranks to cores, or do not; the user's own arguments win over none.
 
     Raises:
-        UsageError: An option besides ``bind_to``, an unknown value of it, or it is set by the
-            user's own arguments as well.
+        UsageError: An unknown option or value, one that is set by the user's own arguments as
+            well, or an order of ranks that are bound to nothing.
     """
-    for option in options:
-        if option != "bind_to":
-            raise UsageError(
-                f"launcher_option {option!r}: {info.kind} knows no such option.",
-                suggestion(option, ["bind_to"]),
-            )
-    wanted = str(options.get("bind_to", "none"))
-    if wanted not in words:
+    unknown = [option for option in options if option not in words]
+    if unknown:
         raise UsageError(
-            f"bind_to={wanted}: {info.kind} knows {', '.join(words)}", suggestion(wanted, words)
+            f"launcher_option {unknown[0]!r}: {info.kind} knows no such option.",
+            suggestion(unknown[0], list(words)),
         )
-    if not sets_option(info.extra_args, "bind-to"):
-        return (flag, words[wanted])
+    return tuple(
+        word
+        for option, (flag, known) in words.items()
+        if option in options
+        for word in _one(option, str(options[option]), flag, known, info)
+    )
+
+
+def _one(
+    option: str, wanted: str, flag: str, known: Mapping[str, str], info: LauncherInfo
+) -> tuple[str, ...]:
+    if wanted not in known:
+        raise UsageError(
+            f"{option}={wanted}: {info.kind} knows {', '.join(known)}", suggestion(wanted, known)
+        )
+    if not sets_option(info.extra_args, flag.lstrip("-")):
+        return (flag, known[wanted])
     if wanted != "none":
         raise UsageError(
-            f"bind_to={wanted}, but the arguments for mpirun bind too: {' '.join(info.extra_args)}",
-            "leave the binding out of --mpirun-arg, or do not tune bind_to",
+            f"{option}={wanted}, but the arguments for mpirun say it too:"
+            f" {' '.join(info.extra_args)}",
+            f"leave {flag.lstrip('-')} out of --mpirun-arg, or do not tune {option}",
         )
     return ()
 

@@ -14,6 +14,8 @@ from tuner.model.host import (
 )
 from tuner.model.knobs import (
     BASELINE,
+    OFF,
+    ON,
     UNSET,
     Choice,
     Domain,
@@ -25,6 +27,7 @@ from tuner.model.knobs import (
     Route,
     Setting,
     Value,
+    When,
 )
 from tuner.model.objective import (
     CLOCK,
@@ -77,6 +80,8 @@ __all__ = [
     "FROM_OUTSIDE",
     "HOST_COLUMNS",
     "LOGGED_TIME",
+    "OFF",
+    "ON",
     "PHASES",
     "RANK_COLUMNS",
     "SHORTAGES",
@@ -125,4 +130,5 @@ __all__ = [
     "Track",
     "Value",
     "Verdict",
+    "When",
 ]

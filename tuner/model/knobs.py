@@ -11,6 +11,12 @@ Value = int | str
 #: The value of an environment knob that removes its variables instead of setting them.
 UNSET = "unset"
 
+#: The values of a switch: an option that is there or is not.
+ON, OFF = "on", "off"
+
+#: Where a knob exists: each of these other knobs, if it is tuned too, has one of these values.
+When = tuple[tuple[str, tuple[Value, ...]], ...]
+
 
 @dataclass(frozen=True)
 class IntRange:
@@ -32,9 +38,23 @@ Domain = IntRange | Choice
 
 @dataclass(frozen=True)
 class Env:
-    """The value goes into each of these environment variables of every rank."""
+    """The value goes into each of these environment variables of every rank.
+
+    ``also`` are variables that are set along with it, always to the same text. ``texts`` say
+    what stands for a value in the variables where that is not the value itself; an empty text
+    removes them, as :data:`UNSET` does.
+    """
 
     names: tuple[str, ...]
+    also: tuple[tuple[str, str], ...] = ()
+    texts: tuple[tuple[Value, str], ...] = ()
+
+    def assigned(self, value: Value) -> dict[str, str]:
+        """The variables of a value; empty where they are removed."""
+        texts = {UNSET: "", **dict(self.texts)}
+        if texts.get(value) == "":
+            return {}
+        return {**dict.fromkeys(self.names, texts.get(value, str(value))), **dict(self.also)}
 
 
 @dataclass(frozen=True)
@@ -43,9 +63,12 @@ class Flag:
 
     ``option`` (``--loaderjob``) is appended with the value where the command has no
     ``{knob}`` placeholder; with ``option=None`` the command must have the placeholder.
+    A ``switch`` takes no value: for :data:`ON` the option stands alone, for :data:`OFF` it is
+    left out, be it appended or the one before the placeholder.
     """
 
     option: str | None = None
+    switch: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,6 +88,12 @@ class Knob:
     ``default`` is used for the baseline where the command cannot do without a value
     (a positional placeholder); ``None`` leaves the knob out of the baseline.
     ``gpu_values`` are the values that work only with a GPU for each rank.
+
+    ``why`` is the reason why it can matter, ``source`` where that, or its meaning, is documented.
+    ``neutral`` is the value that changes nothing, where there is one. ``when`` says in which
+    settings it exists at all. ``launchers`` are the kinds it works with (empty: every one);
+    ``needs`` are names of :mod:`tuner.applies` for what else a host must have. A ``usual``
+    knob joins each study that names none.
     """
 
     name: str
@@ -75,6 +104,13 @@ class Knob:
     changes_numerics: bool = False
     live: bool = False
     gpu_values: tuple[Value, ...] = ()
+    why: str = ""
+    source: str = ""
+    neutral: Value | None = None
+    when: When = ()
+    launchers: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    usual: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tuner.search.space import Floats
+from tuner.search.arrays import Floats
 
 
 def gradient(ahead: Floats, sd: Floats, noise_sd: Floats) -> Floats:

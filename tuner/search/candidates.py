@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tuner.search.arrays import Flags, Rows
 from tuner.search.history import Groups
 from tuner.search.kernel import Kernel
-from tuner.search.space import Flags, Grid, Rows
+from tuner.search.space import Grid
 
 #: In a space that is too large to be looked at whole: random rows, how many of them are kept
 #: by the prior mean, the known best whose surroundings are added, and random steps about each.
@@ -18,14 +19,15 @@ def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows
     grid = kernel.grid
     if grid.all is not None:
         return grid.all
-    drawn = (rng.random((_RANDOM, len(grid.sizes))) * grid.sizes).astype(np.int64)
+    canonical = grid.existence.canonical
+    drawn = canonical((rng.random((_RANDOM, len(grid.sizes))) * grid.sizes).astype(np.int64))
     parts = [drawn[np.argsort(kernel.mean(grid.demand(drawn)))[:_KEPT]]]
     known = [(e[0], g.key) for g in groups.values() if (e := g.estimate(0.05)) is not None]
     for _, key in sorted(known, key=lambda each: each[0])[:_CENTRES]:
         parts += _surroundings(grid, grid.row(key), rng)
     if groups:
         parts.append(grid.rows(list(groups)))
-    return np.asarray(np.unique(np.concatenate(parts), axis=0))
+    return np.asarray(np.unique(canonical(np.concatenate(parts)), axis=0))
 
 
 def _surroundings(grid: Grid, centre: Rows, rng: np.random.Generator) -> list[Rows]:
@@ -54,9 +56,11 @@ def _nearby(size: int, index: int) -> list[int]:
 
 def beside(grid: Grid, rows: Rows, centre: Rows) -> Flags:
     """Which rows lie one step of one knob away."""
-    moved = rows != centre[None]
+    # What ceases to exist with the step did not move; what comes to exist starts at its first.
+    moved = (rows != centre[None]) & grid.existence.of(rows)
     near = moved.sum(1) == 1
     for j, knob in enumerate(grid.space.knobs):
         if knob.ordered:
-            near &= np.abs(grid.places[j][rows[:, j]] - grid.places[j][centre[j]]) <= 1
+            away = np.abs(grid.places[j][rows[:, j]] - grid.places[j][centre[j]])
+            near &= (away <= 1) | ~moved[:, j]
     return np.asarray(near)

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from tuner.racing import Limit, Noise
+from tuner.search.arrays import Rows
 from tuner.search.candidates import candidates
 from tuner.search.estimate import Fit, Incumbent, fit, incumbent
 from tuner.search.history import Groups, Observation, Purpose, grouped, noise
@@ -21,7 +22,7 @@ from tuner.search.kernel import Kernel
 from tuner.search.options import Options
 from tuner.search.pool import Pool, State, pool
 from tuner.search.regions import barred, beyond, excessive
-from tuner.search.space import Grid, Key, Rows, Space
+from tuner.search.space import Grid, Key, Space
 
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05

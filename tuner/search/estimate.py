@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tuner.search.arrays import Flags, Floats
 from tuner.search.gaussian import Data, Effort, Gaussian
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
-from tuner.search.space import Flags, Floats, Grid, Key
+from tuner.search.space import Grid, Key
 
 #: Five times slower than the best or fifty: it is not there. A logarithm.
 _CEILING = 1.6

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.search.space import Floats, Grid, Rows
+from tuner.search.arrays import Floats, Rows
+from tuner.search.space import Grid
 
 #: Variance of the level of all times, in squared logarithms: it is hardly known before.
 _LEVEL_VAR = 1.0
@@ -56,10 +57,20 @@ class Kernel:
     def __init__(self, grid: Grid, prior: Prior) -> None:
         self.grid, self.prior = grid, prior
         self._close = [
+            _with_absence(close, 0.5 if octaves is None else 0.0) if knob.when else close
+            for knob, octaves, close in zip(
+                grid.space.knobs, grid.octaves, self._closeness(), strict=True
+            )
+        ]
+
+    def _closeness(self) -> list[Floats]:
+        """For each knob how far its values share a kink."""
+        length = self.prior.rough_length
+        return [
             0.5 + 0.5 * np.eye(int(size))
             if octaves is None
-            else np.exp(-np.abs(octaves[:, None] - octaves[None]) / prior.rough_length)
-            for size, octaves in zip(grid.sizes, grid.octaves, strict=True)
+            else np.exp(-np.abs(octaves[:, None] - octaves[None]) / length)
+            for size, octaves in zip(self.grid.sizes, self.grid.octaves, strict=True)
         ]
 
     def hyperprior(self) -> tuple[Floats, Floats]:
@@ -92,17 +103,24 @@ class Kernel:
         tables: list[Floats] = []
         for j, octaves in enumerate(self.grid.octaves):
             length = np.exp(theta[:, knobs + 2 + j])[:, None, None]
+            shared = np.exp(-2.0 / length)  # what alternatives share, usually a third
             if octaves is None:
-                shared = np.exp(-2.0 / length)  # what alternatives share, usually a third
-                tables.append(shared + (1 - shared) * np.eye(int(self.grid.sizes[j]))[None])
-            else:
-                away = np.abs(octaves[:, None] - octaves[None, :])[None]
-                tables.append(_matern52(away / length))
+                size = int(self.grid.sizes[j]) + bool(self.grid.space.knobs[j].when)
+                tables.append(shared + (1 - shared) * np.eye(size)[None])
+                continue
+            away = np.abs(octaves[:, None] - octaves[None, :])[None]
+            smooth = _matern52(away / length)
+            if self.grid.space.knobs[j].when:
+                # Not to exist is an alternative to every number.
+                smooth = shared + (1 - shared) * _with_absence(smooth, 0.0)
+            tables.append(smooth)
         return tables
 
     def covariance(self, theta: Floats, tables: list[Floats], a: Rows, b: Rows) -> Floats:
         """Prior covariance of ``f`` at two lists of rows: (draws, a, b)."""
         knobs = len(self.grid.sizes)
+        demands = self.grid.demand(a), self.grid.demand(b)
+        a, b = self.grid.existence.levels(a), self.grid.existence.levels(b)
         total = np.full((len(theta), len(a), len(b)), _LEVEL_VAR)
         product = np.ones_like(total)
         near = np.ones((len(a), len(b)))
@@ -114,7 +132,7 @@ class Kernel:
         total += np.exp(2 * theta[:, knobs + 1])[:, None, None] * product
         total += np.exp(2 * theta[:, _ROUGH])[:, None, None] * near[None]
         if self.grid.has_roles:
-            total += self._demand_covariance(theta, self.grid.demand(a), self.grid.demand(b))
+            total += self._demand_covariance(theta, *demands)
         return total
 
     def _demand_covariance(self, theta: Floats, a: Floats, b: Floats) -> Floats:
@@ -138,6 +156,15 @@ class Kernel:
             out += (self.prior.over_slope[1] * np.maximum(demand, 0))[None] ** 2
             out += (self.prior.under_slope[1] * np.minimum(demand, 0))[None] ** 2
         return out
+
+
+def _with_absence(table: Floats, alike: float) -> Floats:
+    """One more row and column: for a knob that does not exist, and is ``alike`` its values."""
+    size = table.shape[-1] + 1
+    wider = np.full((*table.shape[:-2], size, size), alike)
+    wider[..., :-1, :-1] = table
+    wider[..., -1, -1] = 1.0
+    return wider
 
 
 def _matern52(distance: Floats) -> Floats:

@@ -9,13 +9,14 @@ import numpy as np
 
 from tuner.racing import Limit, Noise
 from tuner.search.acquisition import cost_s, gradient, normal_cdf
+from tuner.search.arrays import Flags, Floats, Rows
 from tuner.search.candidates import beside, candidates
 from tuner.search.estimate import Fit, Incumbent
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
 from tuner.search.options import Options
 from tuner.search.regions import barred, chance_of_failure, excessive, overdone
-from tuner.search.space import Flags, Floats, Grid, Key, Rows
+from tuner.search.space import Grid, Key
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from tuner.search.arrays import Flags, Floats, Rows
 from tuner.search.history import Group, Groups
-from tuner.search.space import Flags, Floats, Grid, Rows
+from tuner.search.space import Grid
 
 
 def barred(grid: Grid, rows: Rows, groups: Groups) -> Flags:
@@ -47,7 +48,7 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     ran = [grid.row(g.key) for g in groups.values() if g.finished or g.projected]
 
     def near(row: Rows) -> Floats:
-        away = sum(grid.steps(j, rows[:, j], row[j]) for j in range(len(row)))
+        away = sum(grid.steps(j, rows, row) for j in range(len(row)))
         return np.asarray(np.exp(-np.asarray(away) / 1.5))
 
     bad = sum((near(row) for row in failed), np.zeros(len(rows)))

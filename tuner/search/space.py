@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from tuner.conditions import worlds
 from tuner.demand import UNASKED, asked_per_rank
 from tuner.knobs import Role
-from tuner.model import Value
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from tuner.model import Value, When
+from tuner.search.arrays import Flags, Floats, Rows
+from tuner.search.existence import Existence
 
 #: One value a knob, in the space's order.
 Key = tuple[Value, ...]
@@ -33,6 +31,7 @@ class KnobAxis:
     values: tuple[Value, ...]
     role: Role | None = None
     default: Value | None = None
+    when: When = ()
 
     @property
     def ordered(self) -> bool:
@@ -80,11 +79,11 @@ class Space:
     @property
     def size(self) -> int:
         """How many points it has."""
-        return math.prod(len(knob.values) for knob in self.knobs)
+        return sum(math.prod(map(len, world.values())) for world in worlds(self.knobs))
 
 
 class Grid:
-    """The space as arrays: a row holds one value index a knob."""
+    """The space as arrays: a row holds one value index a knob, 0 where it does not exist."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -97,9 +96,19 @@ class Grid:
             np.array([v if isinstance(v, int) else 1 for v in knob.values], float)
             for knob in space.knobs
         ]
+        self.existence = Existence(space.knobs)
         self.all: Rows | None = None
         if space.size <= ENUMERATED:
-            self.all = np.array(list(itertools.product(*map(range, self.sizes))), np.int64)
+            self.all = np.array(list(self._every()), np.int64)
+
+    def _every(self) -> Iterator[tuple[int, ...]]:
+        for world in worlds(self.space.knobs):
+            yield from itertools.product(
+                *(
+                    [index[value] for value in world[knob.name]] if knob.name in world else (0,)
+                    for knob, index in zip(self.space.knobs, self._index, strict=True)
+                )
+            )
 
     def row(self, key: Key) -> Rows:
         """The value indices of a setting."""
@@ -127,6 +136,9 @@ class Grid:
             if knob.role:
                 numbers = self._numbers[j][rows[:, j]]
                 asked[knob.role] = np.maximum(numbers, 0 if knob.role == "workers" else 1)
+                if knob.when:
+                    there = self.existence.of(rows)[:, j]
+                    asked[knob.role][~there] = UNASKED[knob.role]
         per_rank = asked_per_rank(**asked)
         asked_for = np.maximum(self.space.ranks_per_host * per_rank, 1)
         return np.asarray(np.log2(asked_for / self.space.cores))
@@ -143,6 +155,8 @@ class Grid:
             below: At most as much instead.
         """
         out = np.ones(len(rows), bool)
+        if self.existence:
+            out = (self.existence.of(rows) == self.existence.of(row[None])).all(1)
         for j, free in enumerate(rising):
             if free:
                 gap = self.places[j][rows[:, j]] - self.places[j][row[j]]
@@ -151,9 +165,17 @@ class Grid:
                 out &= rows[:, j] == row[j]
         return out
 
-    def steps(self, j: int, column: Rows, i: int) -> Floats:
-        """How far values of knob ``j`` lie from value ``i``: octaves, or 1 where they differ."""
-        octaves = self.octaves[j]
+    def steps(self, j: int, rows: Rows, row: Rows) -> Floats:
+        """How far the rows' values of knob ``j`` lie from the row's.
+
+        In octaves; 1 where alternatives differ, or where the knob exists in one of them only.
+        """
+        octaves, column, i = self.octaves[j], rows[:, j], row[j]
         if octaves is None:
-            return np.asarray(column != i, float)
-        return np.asarray(np.abs(octaves[column] - octaves[i]))
+            away = np.asarray(column != i, float)
+        else:
+            away = np.asarray(np.abs(octaves[column] - octaves[i]))
+        if self.space.knobs[j].when:
+            unlike = self.existence.of(rows)[:, j] != self.existence.of(row[None])[0, j]
+            away = np.where(unlike, 1.0, away)
+        return away

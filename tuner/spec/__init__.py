@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tuner import command as templates
-from tuner import price, space
+from tuner import price
+from tuner.applies import Host
+from tuner.found import Found, look
 from tuner.machine import this_machine
 from tuner.model import LauncherInfo, Layout, Machine, StudySpec
 from tuner.secrets import recorded_environment
 from tuner.spec import checks, naming, program, selection
+from tuner.spec.applying import applying
 from tuner.spec.limits import limits, whole
 from tuner.spec.objective import objective
 
@@ -41,11 +44,12 @@ FindLauncher = Callable[[WantedLauncher, str, Mapping[str, str]], LauncherInfo]
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What was typed; ``None`` or empty where it was not. Knobs as ``NAME=DOMAIN``."""
+    """What was typed; ``None`` or empty where it was not. Knobs as ``NAME=DOMAIN`` or ``NAME``."""
 
     ranks: int | None = None
     trials: int | None = None
     knobs: tuple[str, ...] = ()
+    all_knobs: bool = False
     fixes: tuple[str, ...] = ()
     defaults: tuple[str, ...] = ()
     name: str | None = None
@@ -89,6 +93,7 @@ def build_spec(
     environ: Mapping[str, str],
     cwd: Path,
     machine: Machine | None = None,
+    found: Found | None = None,
     find: FindLauncher = find_launcher,
 ) -> StudySpec:
     """Merge and check everything that is asked for.
@@ -101,6 +106,7 @@ def build_spec(
         environ: Where programs and mpirun are looked up.
         cwd: What relative paths count from.
         machine: This host; ``None`` looks.
+        found: What it has besides; ``None`` looks.
         find: How mpirun is found.
 
     Raises:
@@ -124,8 +130,8 @@ def build_spec(
     program_path = program.check(template, environ=environ, cwd=cwd)
     used = templates.placeholders((*template, *job))
     launcher = find(_wanted(options, file), program_path, environ)
-    knobs = space.resolve(chosen.knobs, machine, layout, own=chosen.own)
-    checks.launcher_options(launcher, layout, knobs)
+    host = Host(machine, layout, launcher, found or look(environ))
+    knobs, left_out = applying(chosen, host)
     return StudySpec(
         name=_name(options, None if typed else file.name, template, layout),
         command=program.resolved(template, template[0], program_path),
@@ -136,7 +142,7 @@ def build_spec(
         fixed=chosen.fixed,
         job=program.resolved(job, template[0], program_path),
         objective=spec,
-        left_out=chosen.left_out,
+        left_out=left_out,
         source=source,
         folder=program.folder_of(template, job, cwd),
         interpreter=sys.executable if "python" in used else "",

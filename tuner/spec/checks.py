@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tuner import command as templates
-from tuner import render, space
 from tuner.errors import UsageError
-from tuner.model import Knob, LauncherInfo, LauncherOption, Layout
 
 
 def is_command(words: Sequence[str], place: str) -> None:
@@ -32,18 +30,3 @@ def has_out(template: Sequence[str], source: str) -> None:
             "Put {out} where the program takes the folder for its log: … --out {out}\n"
             "A program without a log: --objective wall, or --objective 'pattern:REGEX'.",
         )
-
-
-def launcher_options(launcher: LauncherInfo, layout: Layout, knobs: Sequence[Knob]) -> None:
-    """Have the launcher refuse an option or a value now, and not after some launches."""
-    from tuner.launchers import launcher_for
-
-    for knob in knobs:
-        if not isinstance(knob.route, LauncherOption):
-            continue
-        for value in space.values(knob.domain):
-            options = {**render.LAUNCHER_DEFAULTS, knob.route.option: value}
-            try:
-                launcher_for(launcher).argv(launcher, layout.ranks, options, ())
-            except UsageError as error:
-                raise UsageError(f"{knob.name}: {error.message}", error.hint) from error

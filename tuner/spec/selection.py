@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from tuner import command as templates
 from tuner import knobs as table
 from tuner import space
 from tuner.errors import UsageError, suggestion
-from tuner.model import BASELINE, Choice, Env, Flag, IntRange, Knob, Setting, Value
+from tuner.model import BASELINE, OFF, ON, Choice, Flag, IntRange, Knob, Setting, Value
 
 if TYPE_CHECKING:
     from tuner.spec import RunOptions
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 class Selection:
     """The knobs of a study, not yet cut to the machine.
 
-    ``own`` are those whose values the user named; ``left_out`` says why a known knob is
-    not among them.
+    ``asked`` are those that the user named, ``own`` those whose values too; the others are
+    there by themselves, as far as they apply. ``left_out`` says why a known knob is not among
+    them.
     """
 
     knobs: tuple[Knob, ...]
+    asked: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
     fixed: Setting = BASELINE
     left_out: tuple[tuple[str, str], ...] = ()
@@ -36,12 +39,13 @@ def select(
 ) -> Selection:
     """Choose the knobs.
 
-    In the study are those that the file lists (without a list: every knob that goes by
-    environment), whose placeholder stands in the command, or that an option names.
+    In the study are those that the file lists (without a list: the usual ones), whose
+    placeholder stands in the command, or that an option names; ``--all-knobs`` names every one
+    that can reach the program. What changes the numerics is there only where it is named.
 
     Args:
         file: The study file; an empty one where there is none.
-        options: The command line: ``--knob``, ``--fix``, ``--default``.
+        options: The command line: ``--knob``, ``--all-knobs``, ``--fix``, ``--default``.
         template: The command.
         typed: The command was typed, so that a knob the file lists may not reach it.
 
@@ -50,15 +54,18 @@ def select(
             nothing carries to the program, or nothing to tune.
     """
     domains, fixes = _asked(options)
+    named = {*file.knobs, *domains, *fixes}
     placed = templates.knobs_in(template)
-    rows = _rows(file, placed, {**domains, **fixes})
+    rows = _rows(file, placed, named)
     templates.check(template, rows)
     for option, given in (("--knob", domains), ("--fix", fixes)):
         for name in given:
             _check_known(option, name, rows)
     fixed = _typed(rows, domains, fixes, _file_fixes(file, domains))
     _set_defaults(rows, options, fixed, placed)
-    used = _used(file, placed, [*domains, *fixes], rows)
+    fixed |= _kept_numerics(rows, placed, named)
+    used = _used(file, [*placed, *domains, *fixes], rows, every=options.all_knobs)
+    used = [name for name in used if name in {*named, *fixed} or not rows[name].changes_numerics]
     forgiven = set(rows) - {*domains, *fixes} if typed else set()
     knobs, lost = _reachable(used, rows, placed, forgiven)
     if not knobs:
@@ -67,12 +74,27 @@ def select(
             "Add one, such as --knob omp_threads=1..4.",
         )
     names = {knob.name for knob in knobs}
+    valued = {name for name, text in domains.items() if text is not None}
     return Selection(
         tuple(knobs),
-        frozenset((_file_domains(file) | set(domains) | set(fixes)) & names),
+        frozenset(named & names),
+        frozenset((_file_domains(file) | valued | set(fixes)) & names),
         Setting.of({name: value for name, value in fixed.items() if name in names}),
-        _left_out(file, names, lost),
+        _left_out(file, names, lost, placed),
     )
+
+
+def _kept_numerics(
+    rows: dict[str, Knob], placed: Sequence[str], named: AbstractSet[str]
+) -> dict[str, Value]:
+    """What changes the numerics and is not asked for stays at its default, where it has one."""
+    kept: dict[str, Value] = {}
+    for name in placed:
+        default = rows[name].default
+        if rows[name].changes_numerics and name not in named and default is not None:
+            kept[name] = default
+            rows[name] = replace(rows[name], domain=Choice((default,)))
+    return kept
 
 
 def check_job(job: Sequence[str], chosen: Selection, source: str) -> None:
@@ -80,7 +102,7 @@ def check_job(job: Sequence[str], chosen: Selection, source: str) -> None:
     templates.check(job, [knob.name for knob in chosen.knobs])
     placed = templates.knobs_in(job)
     for knob in chosen.knobs:
-        if job and knob.route == Flag() and knob.name not in placed:
+        if job and needs_placeholder(knob) and knob.name not in placed:
             raise UsageError(
                 f"{source}: job has no {{{knob.name}}}, so the whole job could not be given "
                 "the best value.",
@@ -88,9 +110,21 @@ def check_job(job: Sequence[str], chosen: Selection, source: str) -> None:
             )
 
 
-def _asked(options: RunOptions) -> tuple[dict[str, str], dict[str, str]]:
-    """(``--knob``, ``--fix``) by name."""
-    domains = _pairs("--knob", options.knobs)
+def needs_placeholder(knob: Knob) -> bool:
+    """True for a knob that reaches the program by a placeholder only."""
+    return isinstance(knob.route, Flag) and knob.route.option is None
+
+
+def _asked(options: RunOptions) -> tuple[dict[str, str | None], dict[str, str]]:
+    """(``--knob``, ``--fix``) by name; a knob without values takes those of the tables."""
+    plain = [text.strip() for text in options.knobs if "=" not in text]
+    domains: dict[str, str | None] = dict.fromkeys(plain)
+    if "" in domains:
+        raise UsageError("--knob is empty.", "--knob omp_threads=1..16")
+    pairs = _pairs("--knob", [text for text in options.knobs if "=" in text])
+    for name in {*pairs.keys() & domains, *(n for n in plain if plain.count(n) > 1)}:
+        raise UsageError(f"--knob {name} is given twice.", "Keep one of them.")
+    domains |= pairs
     fixes = _pairs("--fix", options.fixes)
     for name in fixes:
         if name in domains:
@@ -114,7 +148,7 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _rows(file: StudyFile, placed: Sequence[str], asked: Mapping[str, str]) -> dict[str, Knob]:
+def _rows(file: StudyFile, placed: Sequence[str], asked: AbstractSet[str]) -> dict[str, Knob]:
     """Every knob there is: the tool's table, changed and extended by the study file.
 
     A placeholder whose values were typed is a knob as well; its domain is set later.
@@ -130,12 +164,15 @@ def _rows(file: StudyFile, placed: Sequence[str], asked: Mapping[str, str]) -> d
 
 def _typed(
     rows: dict[str, Knob],
-    domains: Mapping[str, str],
+    domains: Mapping[str, str | None],
     fixes: Mapping[str, str],
     fixed: dict[str, Value],
 ) -> dict[str, Value]:
     """Put the typed domains and every fixed value into ``rows``; returns what is fixed."""
     for name, text in domains.items():
+        if text is None:
+            _check_has_values(rows[name])
+            continue
         domain = space.parse_domain(text, where=f"--knob {name}")
         where = f"--knob {name}={text}"
         rows[name] = replace(rows[name], domain=_sensible(rows[name], domain, where))
@@ -143,6 +180,13 @@ def _typed(
     for name, value in fixed.items():
         rows[name] = replace(rows[name], domain=Choice((value,)))
     return fixed
+
+
+def _check_has_values(row: Knob) -> None:
+    if row.domain == Choice(()):
+        raise UsageError(
+            f"--knob {row.name}: which values?", f"Name them, such as --knob {row.name}=1..8."
+        )
 
 
 def _check_known(option: str, name: str, rows: Mapping[str, Knob]) -> None:
@@ -162,7 +206,7 @@ def _file_domains(file: StudyFile) -> set[str]:
     }
 
 
-def _file_fixes(file: StudyFile, domains: Mapping[str, str]) -> dict[str, Value]:
+def _file_fixes(file: StudyFile, domains: Mapping[str, str | None]) -> dict[str, Value]:
     return {
         name: entry.fix
         for name, entry in file.knobs.items()
@@ -172,6 +216,8 @@ def _file_fixes(file: StudyFile, domains: Mapping[str, str]) -> dict[str, Value]
 
 def _sensible(row: Knob, domain: Choice | IntRange, where: str) -> Choice | IntRange:
     """The typed domain, checked against what the tool, and the file's list, allow the knob."""
+    if isinstance(row.route, Flag) and row.route.switch and not table.is_known(row.name):
+        return space.check_against(replace(row, domain=Choice((OFF, ON))), domain, where=where)
     if not table.is_known(row.name):
         return domain
     allowed = table.knob(row.name).domain
@@ -210,18 +256,14 @@ def _set_defaults(
 
 
 def _used(
-    file: StudyFile, placed: Sequence[str], asked: Sequence[str], rows: Mapping[str, Knob]
+    file: StudyFile, asked: Sequence[str], rows: Mapping[str, Knob], *, every: bool
 ) -> list[str]:
     """The names of the knobs that take part, the tool's own first, in the table's order."""
-    if file.knobs:
-        listed = list(file.knobs)
-    else:
-        listed = [
-            knob.name
-            for knob in table.KNOBS
-            if isinstance(knob.route, Env) and knob.name not in file.left_out
-        ]
-    wanted = {*listed, *placed, *asked}
+    wanted = {*file.knobs, *asked}
+    for row in table.KNOBS:
+        joins = every if file.knobs else every or row.usual
+        if joins and row.name not in file.left_out and not needs_placeholder(row):
+            wanted.add(row.name)
     return [name for name in rows if name in wanted]
 
 
@@ -231,7 +273,7 @@ def _reachable(
     """(knobs that reach the program, names of the forgiven ones that do not)."""
     knobs, lost = [], []
     for name in used:
-        if rows[name].route != Flag() or name in placed:
+        if not needs_placeholder(rows[name]) or name in placed:
             knobs.append(rows[name])
         elif name in forgiven:
             lost.append(name)
@@ -244,10 +286,20 @@ def _reachable(
     return knobs, lost
 
 
-def _left_out(file: StudyFile, used: set[str], lost: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _left_out(
+    file: StudyFile, used: AbstractSet[str], lost: Sequence[str], placed: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """Why known knobs are not tuned; those that nobody expects to be are not spoken of."""
     reasons = dict(file.left_out)
-    for name in (*lost, *table.names()):
-        by_flag = name in lost or isinstance(table.knob(name).route, Flag)
-        default = f"the command has no {{{name}}}" if by_flag else "the study file does not list it"
-        reasons.setdefault(name, default)
+    for row in table.KNOBS:
+        if row.changes_numerics and row.name in placed:
+            reasons.setdefault(row.name, f"it changes the numerics: --knob {row.name} asks for it")
+        elif row.name in lost or (row.name in _EXPECTED and needs_placeholder(row)):
+            reasons.setdefault(row.name, f"the command has no {{{row.name}}}")
+        elif row.usual and row.name in table.ROLES:
+            reasons.setdefault(row.name, "the study file does not list it")
     return tuple((name, reason) for name, reason in reasons.items() if name not in used)
+
+
+#: Knobs without which a study of a trainer may look incomplete.
+_EXPECTED = frozenset({"iterator_workers", "communicator"})

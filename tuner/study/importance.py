@@ -24,7 +24,8 @@ MOST = 500
 def importance(plan: Plan) -> dict[str, float]:
     """The share of each tuned knob in what makes a setting fast, the largest first.
 
-    PED-ANOVA (Watanabe et al., IJCAI 2023; arXiv 2304.10255), on what our tables hold: of a
+    PED-ANOVA (Watanabe et al., IJCAI 2023; arXiv 2304.10255), of knobs that exist in some
+    settings only by its conditional form (arXiv 2601.20800), on what our tables hold: of a
     setting that was stopped, where it was going. The shares add up to 1. Empty below six
     settings with a time, or where no knob varies.
     """
@@ -34,7 +35,9 @@ def importance(plan: Plan) -> dict[str, float]:
         if m.typical_s is not None and plan.contains(m.setting)
     ]
     varied = [
-        k.name for k in plan.knobs if len({m.setting.as_dict()[k.name] for m in measured}) > 1
+        k.name
+        for k in plan.knobs
+        if len({m.setting.as_dict().get(k.name) for m in measured} - {None}) > 1
     ]
     if len(measured) < FEWEST or not varied:
         return {}
@@ -55,8 +58,8 @@ def _evaluate(plan: Plan, measured: list[Measurement], varied: list[str]) -> dic
     study.add_trials(
         optuna.trial.create_trial(
             value=m.typical_s,
-            params={name: m.setting.as_dict()[name] for name in varied},
-            distributions=space,
+            params=(params := {k: v for k, v in m.setting.items if k in space}),
+            distributions={name: space[name] for name in params},
         )
         for m in measured
     )

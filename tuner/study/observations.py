@@ -64,6 +64,7 @@ def search_space(plan: Plan) -> Space:
             distinct[knob.name],
             ROLES.get(knob.name),
             defaults.get(knob.name, knob.default),
+            knob.when,
         )
         for knob in plan.knobs
     )
@@ -90,7 +91,8 @@ def _on_a_scale(values: tuple[Value, ...], kept: AbstractSet[Value | None]) -> t
     low, high = max(1, min(numbers)), max(numbers)
     ratio = (high / low) ** (1 / (MOST_VALUES - 1))
     scale = {round(low * ratio**step) for step in range(MOST_VALUES)}
-    chosen = scale | kept | {min(numbers), high}
+    # A knob that does not exist in a setting stands at the first.
+    chosen = scale | kept | {min(numbers), high, numbers[0]}
     return tuple(value for value in numbers if value in chosen)
 
 
@@ -98,13 +100,13 @@ def _key(plan: Plan, setting: Setting) -> Key | None:
     """The setting's values in the space's order; ``None`` outside of the present space."""
     if not plan.contains(setting):
         return None
-    values = setting.as_dict()
-    return tuple(values[knob.name] for knob in plan.knobs)
+    chosen = setting.as_dict()
+    return tuple(chosen.get(name, values[0]) for name, values in plan.distinct)
 
 
 def as_setting(plan: Plan, key: Key) -> Setting:
-    """The inverse."""
-    return Setting.of(zip((knob.name for knob in plan.knobs), key, strict=True))
+    """The inverse: without the knobs that do not exist in it."""
+    return space.there(plan.knobs, dict(zip((k.name for k in plan.knobs), key, strict=True)))
 
 
 def observations(plan: Plan, records: Sequence[LaunchRecord]) -> list[Observation]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -94,23 +93,25 @@ class Plan:
     @cached_property
     def distinct(self) -> tuple[tuple[str, tuple[Value, ...]], ...]:
         """Per knob the values that differ on this machine, as far as it was seen."""
-        canonical = self.pooling.canonical
+        capped = self.pooling.capped
         return tuple(
             (
                 knob.name,
-                tuple(
-                    value
-                    for value in space.values(knob.domain)
-                    if canonical(Setting.of({knob.name: value})).as_dict()[knob.name] == value
-                ),
+                tuple(v for v in space.values(knob.domain) if capped(knob.name, v) == v),
             )
             for knob in self.knobs
         )
 
+    @cached_property
+    def distinct_knobs(self) -> tuple[Knob, ...]:
+        """The knobs with only the values that differ."""
+        pairs = zip(self.knobs, self.distinct, strict=True)
+        return tuple(replace(knob, domain=Choice(values)) for knob, (_, values) in pairs)
+
     @property
     def size(self) -> int:
         """How many settings differ on this machine; 0 where no knob is left."""
-        return math.prod(len(values) for _, values in self.distinct) if self.distinct else 0
+        return space.size(self.distinct_knobs) if self.distinct else 0
 
     @cached_property
     def _present(self) -> tuple[LaunchRecord, ...]:

@@ -172,7 +172,9 @@ def _contradicted(plan: Plan, told: Sequence[FrozenTrial]) -> bool:
 
 def _space(plan: Plan) -> str:
     space = distributions(plan.knobs)
-    return json.dumps({name: distribution_to_json(d) for name, d in space.items()})
+    texts: dict[str, object] = {name: distribution_to_json(d) for name, d in space.items()}
+    conditions = {knob.name: knob.when for knob in plan.knobs if knob.when}
+    return json.dumps(texts | ({"{when}": conditions} if conditions else {}))
 
 
 def _ended(study: optuna.Study) -> list[FrozenTrial]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tuner import space, stats
-from tuner.model import BASELINE, Choice, Failed, LaunchRecord, Purpose, Setting
+from tuner.model import BASELINE, Failed, LaunchRecord, Purpose, Setting
 from tuner.study.course import Step, Stop
 from tuner.study.plan import Plan
 
@@ -65,5 +65,4 @@ def launches(plan: Plan) -> list[LaunchRecord]:
 
 def settings(plan: Plan) -> Iterator[Setting]:
     """Every setting that differs on this machine, as far as it was seen."""
-    pairs = zip(plan.knobs, plan.distinct, strict=True)
-    return space.points([replace(knob, domain=Choice(values)) for knob, (_, values) in pairs])
+    return space.points(plan.distinct_knobs)

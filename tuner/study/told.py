@@ -69,11 +69,12 @@ def as_trial(plan: Plan, record: LaunchRecord) -> FrozenTrial:
         progress = record.outcome.progress
         seen[progress[-1].iteration if progress else 0] = ending.projection_s
         notes |= {"bound_s": ending.bound_s, "rule": ending.rule}
+    params = plan.pooling.canonical(record.setting).as_dict()
     trial = create_trial(
         state=state_of(record),
         value=figures.figure(plan.spec.objective, stats.estimate_s(record.outcome.samples)),
-        params=plan.pooling.canonical(record.setting).as_dict(),
-        distributions=distributions(plan.knobs),
+        params=params,
+        distributions=distributions(tuple(k for k in plan.knobs if k.name in params)),
         user_attrs=notes,
         system_attrs={_CONSTRAINTS: (1.0 if failed else 0.0,)},
         intermediate_values=seen,

@@ -13,7 +13,7 @@ from tuner import knobs as table
 from tuner import space
 from tuner.command import RESERVED, knobs_in
 from tuner.errors import UsageError, nearest, shown, suggestion
-from tuner.model import Choice
+from tuner.model import OFF, ON, Choice
 from tuner.objectives import objective_for
 from tuner.study_file.schema import KnobEntry, ObjectiveEntry, StudyFile, words
 
@@ -125,7 +125,7 @@ def _placeholders_of(raw: object) -> tuple[str, ...] | None:
 
 
 _DOMAIN_KEYS = ("range", "values", "fix")
-_ROUTE_KEYS = ("env", "flag", "launcher_option")
+_ROUTE_KEYS = ("env", "flag", "switch", "launcher_option")
 
 
 def _usable(raw: dict[str, Any]) -> tuple[KnobEntry, set[str]]:
@@ -157,12 +157,19 @@ def _knob_mistakes(name: str, raw: dict[str, Any], placed: tuple[str, ...] | Non
         mistakes.append(
             f"{where}: nothing carries it to the program: "
             f"{suggestion(name, table.names())} A knob of your own needs env, flag, "
-            f"launcher_option, or {{{name}}} in the command."
+            f"switch, launcher_option, or {{{name}}} in the command."
         )
+    if entry.switch is not None and not _is_switch(entry):
+        mistakes.append(f"{where}: a switch has the values on and off.")
     empty = all(getattr(entry, key) is None for key in _DOMAIN_KEYS)
     if empty and (mistakes or not wrong.isdisjoint(_DOMAIN_KEYS)):
         return mistakes
     return mistakes + _domain_mistakes(name, entry, where)
+
+
+def _is_switch(entry: KnobEntry) -> bool:
+    values = (entry.fix,) if entry.fix is not None else entry.values or ()
+    return entry.range is None and set(values) <= {ON, OFF}
 
 
 def _domain_mistakes(name: str, entry: KnobEntry, where: str) -> list[str]:

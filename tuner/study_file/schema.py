@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -18,6 +19,8 @@ from tuner import knobs as table
 from tuner import space
 from tuner.errors import UsageError
 from tuner.model import (
+    OFF,
+    ON,
     Choice,
     Domain,
     Env,
@@ -73,6 +76,16 @@ def _values(value: object) -> tuple[Value, ...]:
     raise PydanticCustomError("values", "must be a list of whole numbers or strings")
 
 
+def _conditions(value: object) -> dict[str, tuple[Value, ...]]:
+    """Per knob the values with which the entry's own exists."""
+    if isinstance(value, dict):
+        return {
+            str(name): _values(listed if isinstance(listed, list) else [listed])
+            for name, listed in value.items()
+        }
+    raise PydanticCustomError("when", "must be a table of knobs, each with its values")
+
+
 def _seconds(value: object) -> float:
     """``90``, ``1.5`` or ``"90s"``, ``"2m"``, ``"1h"``, in seconds."""
     try:
@@ -113,6 +126,7 @@ def _amount(value: object) -> float:
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 AnyValue = Annotated[Any, BeforeValidator(_value)]
+When = Annotated[dict[str, Any], BeforeValidator(_conditions)]
 Values = Annotated[tuple[Any, ...], BeforeValidator(_values)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 SecondsOrNone = Annotated[float, BeforeValidator(_limit)]
@@ -154,7 +168,9 @@ class KnobEntry(_Table):
     default: AnyValue | None = None
     env: Names | None = None
     flag: str | None = Field(default=None, min_length=1)
+    switch: str | None = Field(default=None, min_length=1)
     launcher_option: str | None = Field(default=None, min_length=1)
+    when: When = {}
     help: str | None = None
 
     def domain(self, where: str) -> Domain | None:
@@ -169,6 +185,8 @@ class KnobEntry(_Table):
         """How the value reaches the program; ``None`` where the file does not say."""
         if self.env is not None:
             return Env(self.env)
+        if self.switch is not None:
+            return Flag(self.switch, switch=True)
         if self.launcher_option is not None:
             return LauncherOption(self.launcher_option)
         return Flag(self.flag) if self.flag is not None else None
@@ -180,17 +198,19 @@ class KnobEntry(_Table):
         if self.fix is not None:
             domain = Choice((self.fix,))
         if domain is None:
-            if known is None:
+            if known is None and self.switch is None:
                 raise UsageError(f"{where}: needs range, values or fix.")
-            domain = known.domain
-        return Knob(
-            name,
-            domain,
-            self.route() or (known.route if known else Flag()),
-            help=self.help or (known.help if known else ""),
+            domain = known.domain if known else Choice((OFF, ON))
+        row = known or Knob(name, domain, Flag())
+        route = self.route()
+        if route is not None:  # its own way is not the table's: it has other needs
+            row = replace(row, route=route, launchers=(), needs=())
+        return replace(
+            row,
+            domain=domain,
+            help=self.help or row.help,
             default=self.default,
-            live=known.live if known else False,
-            gpu_values=known.gpu_values if known else (),
+            when=tuple(self.when.items()) or row.when,
         )
 
 

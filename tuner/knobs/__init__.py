@@ -1,0 +1,47 @@
+"""The knobs that ``tune`` knows by itself: one row a knob, a table a family.
+
+A study file can give each another domain or route, and define knobs of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tuner.errors import UsageError, suggestion
+from tuner.knobs.binding import BINDING
+from tuner.knobs.loading import LOADING
+from tuner.knobs.memory import MEMORY
+from tuner.knobs.mpi import MPI
+from tuner.knobs.nccl import NCCL
+from tuner.knobs.numerics import NUMERICS
+from tuner.knobs.threads import THREADS
+from tuner.model import Knob
+
+Role = Literal["threads", "workers", "worker_threads"]
+
+KNOBS: tuple[Knob, ...] = (*THREADS, *BINDING, *LOADING, *MEMORY, *MPI, *NCCL, *NUMERICS)
+
+#: What a knob's number costs in cores on each rank: threads + workers x worker threads.
+ROLES: dict[str, Role] = {
+    "omp_threads": "threads",
+    "iterator_workers": "workers",
+    "opencv_threads": "worker_threads",
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names of the known knobs, in the order of the table."""
+    return tuple(knob.name for knob in KNOBS)
+
+
+def is_known(name: str) -> bool:
+    """True for a knob of the table."""
+    return name in names()
+
+
+def knob(name: str) -> Knob:
+    """The row of one knob; ``UsageError`` with the nearest name where there is none."""
+    for row in KNOBS:
+        if row.name == name:
+            return row
+    raise UsageError(f"There is no knob {name!r}.", suggestion(name, names()))
