@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from tuner import command as templates
@@ -22,6 +23,9 @@ _NEEDS = {
     "torch_ddp": ("torch", "pytorch_pfn_extras", "cv2"),
 }
 _INSTALL = "pip install --build-constraint constraints-build.txt"
+
+#: Their options that name a file or folder to read: a bare word there is a relative path.
+_READ = ("--data", "--val")
 
 _SUFFIX = re.compile(r".*\.[A-Za-z]\w*", re.DOTALL)
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
@@ -72,21 +76,24 @@ def folder_of(template: Sequence[str], job: Sequence[str], cwd: Path) -> str:
     exists plays no part: the same command must belong to the same folder on every day.
     """
     shipped = (script_of(template) or "").startswith("{workloads}/")
-    if shipped and not any(_is_relative(word) for word in (*template[1:], *job[1:])):
+    words = (pair for words in (template, job) for pair in pairwise(words))
+    if shipped and not any(_is_relative(word, before) for before, word in words):
         return ""
     return str(cwd)
 
 
-def _is_relative(word: str) -> bool:
+def _is_relative(word: str, before: str) -> bool:
     """A relative path by its looks, as the word is or behind the first ``=`` in it.
 
     That is: a slash that is not the first character, a dot before a suffix (``data.npz``,
-    but not ``0.5``), ``.`` or ``..``; and not below a folder that a placeholder stands for.
+    but not ``0.5``), ``.`` or ``..``, any word for an option that names what is read; and not
+    below a folder that a placeholder stands for.
     """
-    value = word.partition("=")[2] if word.startswith("-") else word
-    if value.startswith(("/", "{out}", "{workloads}")):
+    option, _, value = word.partition("=") if word.startswith("-") else (before, "", word)
+    if not value or value.startswith(("/", "{out}", "{workloads}")):
         return False
-    return "/" in value or value in (".", "..") or _SUFFIX.fullmatch(value) is not None
+    looks = "/" in value or value in (".", "..") or _SUFFIX.fullmatch(value) is not None
+    return looks or option in _READ
 
 
 def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
