@@ -8,7 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.cli.conftest import Tune
+from tests import study_samples as samples
+from tests.cli.conftest import Tune, store_study
+from tests.report_samples import watched
 
 
 def test_the_page_is_written_whole_for_its_owner_only(
@@ -56,3 +58,11 @@ def test_what_cannot_be_done_is_one_error(
     code, out, err = tune("report", "--storage", str(database), *args)
     assert (code, out) == (2, "")
     assert said in err
+
+
+def test_what_was_recorded_of_best_and_defaults_is_drawn(tune: Tune, tmp_path: Path) -> None:
+    path = store_study(tmp_path / "x.db", watched(samples.faster()))
+    page = tune("report", "--storage", str(path), "-o", "-").out
+    assert '<figure id="cpu">' in page
+    assert "Your defaults (launch 19), cores: user" in page
+    assert "Best (launch 18), cores: user" in page

@@ -49,7 +49,7 @@ def command(port: int, host: str, open_browser: bool, storage: str | None) -> No
     stored.chosen(store, None)
     with server.bind(store.url, host, port, token) as pages:
         for summary in store.studies():
-            annotate(store.url, stored.load(store, summary.name))
+            annotate(store.url, stored.watched(store, stored.load(store, summary.name)))
         if pages.is_wide:
             console.warn(_wide(pages))
         console.out(f"dashboard at {_shown(pages)} (Ctrl-C ends it)")

@@ -44,7 +44,8 @@ def command(study: str | None, filename: str, open_browser: bool, storage: str |
     to_stdout = filename in ("-", "/dev/stdout")
     if to_stdout and open_browser:
         raise UsageError("--open needs a file", "name one with -o FILE")
-    data = stored.load(stored.open_store(storage), study)
+    store = stored.open_store(storage)
+    data = stored.watched(store, stored.load(store, study))
     text = report(data)
     if to_stdout:
         sys.stdout.flush()

@@ -141,7 +141,7 @@ def _finish(result: Result, options: dict[str, Any], *, shown: str | None) -> in
         printed.print_result(data, summary=True)
         printed.print_next(data, shown)
     try:
-        dashboard.annotate(store.url, data)
+        dashboard.annotate(store.url, stored.watched(store, data))
     except TunerError as error:  # the result stands; only its note in the dashboard is missing
         console.warn(f"no note for the dashboard: {error.message}")
     if result.best is None:

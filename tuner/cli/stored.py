@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuner.errors import UsageError
 from tuner.exporters import ExportInput
 
 if TYPE_CHECKING:
+    from tuner.model import LaunchRecord, Telemetry
     from tuner.store import Store
+
+#: Launches of a setting that are looked at for one of which something was recorded.
+MOST_LOOKED_AT = 3
 
 
 def open_store(storage: str | None) -> Store:
@@ -34,6 +39,27 @@ def chosen(store: Store, study: str | None) -> str:
             "`tune --mpi-procs 8 --trials 50` makes one",
         )
     return name
+
+
+def watched(store: Store, data: ExportInput) -> ExportInput:
+    """The same study with what was recorded of a launch of the best and one of the defaults.
+
+    :func:`load` leaves that out: there is much of it, and it is of no use to the others.
+    """
+    from tuner.report.pictures import runs
+
+    found: dict[int, Telemetry] = {}
+    for side in runs.sides(data):
+        for record in runs.standing(data, side.setting)[:MOST_LOOKED_AT]:
+            seen = store.telemetry(data.spec.name, record.number)
+            if seen is not None:
+                found[record.number] = seen
+                break
+    return replace(data, records=tuple(_with(r, found.get(r.number)) for r in data.records))
+
+
+def _with(record: LaunchRecord, seen: Telemetry | None) -> LaunchRecord:
+    return replace(record, outcome=replace(record.outcome, telemetry=seen)) if seen else record
 
 
 def load(store: Store, study: str | None, *, detail: bool = True) -> ExportInput:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from tuner import claims, figures, wording
+from tuner import claims, figures, price, wording
 from tuner.break_even import break_even
 from tuner.exporters import ExportInput, table
 from tuner.model import Measurement, StudyState
@@ -42,6 +42,7 @@ def summary(data: ExportInput) -> list[Row]:
     rows += [(wording.capital(side.name), _times(data, side)) for side in runs.sides(data)]
     losses = facts.final_losses(data)
     rows += [("Final loss", wording.capital(losses.removeprefix("final loss ")))] if losses else []
+    rows += [("Rate and price", wording.capital(line)) for line in price.lines(spec, result)]
     paid = break_even(result)
     if paid is not None:
         rows.append(("Break-even", wording.capital(claims.break_even(paid))))
@@ -94,22 +95,17 @@ def blocks(data: ExportInput) -> list[tuple[str, list[str]]]:
 
 def settings(data: ExportInput) -> Table:
     """Every setting, the fastest first."""
-    names = [knob.name for knob in data.spec.knobs]
+    spec = data.spec
+    names = [knob.name for knob in spec.knobs]
     rows = []
     for found in data.measurements:
         values = found.setting.as_dict()
         cells = [wording.shortened(values.get(name, "-")) for name in names]
         faster = wording.times(table.speed_up(data, found))
-        rows.append(
-            (
-                figures.typical(data.spec.objective, found),
-                faster,
-                str(len(found.samples)),
-                *cells,
-                _note(found),
-            )
-        )
-    return Table.of((figures.title(data.spec.objective), "faster", "runs", *names, ""), rows)
+        first = (figures.typical(spec.objective, found), faster, str(len(found.samples)))
+        rows.append((*first, *table.extra_cells(spec, found), *cells, _note(found)))
+    heads = (figures.title(spec.objective), "faster", "runs", *table.extra_titles(spec))
+    return Table.of((*heads, *names, ""), rows)
 
 
 def _note(found: Measurement) -> str:

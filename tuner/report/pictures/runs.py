@@ -114,6 +114,16 @@ def sides(data: ExportInput) -> list[Side]:
     ]
 
 
+def standing(data: ExportInput, setting: Setting) -> list[LaunchRecord]:
+    """The launches that may stand for a setting: those that ended first, the latest first."""
+    made = [
+        record
+        for record in reversed(stats.counted(data.records))
+        if data.pooling.canonical(record.setting) == setting
+    ]
+    return sorted(made, key=lambda record: not record.outcome.samples)
+
+
 def _colour(name: str) -> str:
     if name == "your defaults":
         return style.BASELINE

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuner import stats, wording
+from tuner import wording
 from tuner.exporters import ExportInput
-from tuner.model import Finished, JsonDict, LaunchRecord, Telemetry, Track
+from tuner.model import JsonDict, LaunchRecord, Telemetry, Track
 from tuner.report.pictures import runs, style
 from tuner.report.pictures.figure import Figure, Table
 from tuner.report.pictures.runs import Side
@@ -115,16 +115,9 @@ def _gaps(data: ExportInput) -> tuple[str, ...]:
 
 
 def _watched(data: ExportInput, side: Side) -> _Watched | None:
-    """The latest launch of a side that was watched, one that came to its end where there is one."""
-    seen = [
-        (record, record.outcome.telemetry)
-        for record in stats.counted(data.records)
-        if record.outcome.telemetry is not None
-        and data.pooling.canonical(record.setting) == side.setting
-    ]
-    ended = [pair for pair in seen if isinstance(pair[0].outcome.ending, Finished)]
-    for record, telemetry in reversed(ended or seen):
-        hosts = _hosts(telemetry)
+    """The launch of a side that was watched, with its first host."""
+    for record in runs.standing(data, side.setting):
+        hosts = _hosts(record.outcome.telemetry or Telemetry())
         if hosts:
             return _Watched(side, record, hosts[0], len(hosts))
     return None
