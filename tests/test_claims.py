@@ -154,7 +154,7 @@ def test_a_best_that_fails_when_launched_again_is_no_gain() -> None:
     again = [(Purpose.CONFIRM, FAST, None)] * 2
     assert claims.comparison(launched([*searched(), *again]).result) == (
         "no significant gain: keep your defaults;"
-        " the fastest setting failed when it was launched again"
+        " the best setting failed when it was launched again"
     )
 
 
@@ -162,7 +162,7 @@ def test_defaults_that_leave_out_what_is_fixed_cannot_be_kept() -> None:
     spec = dataclasses.replace(SPEC, fixed=setting(communicator="naive"))
     made = [each for each in searched(3.0) if each[1] != samples.BROKEN]
     assert claims.comparison(launched(made, spec=spec).result) == (
-        "no significant gain over your defaults; the fastest setting is 1.20 times slower"
+        "no significant gain over your defaults; the best setting is 1.20 times slower"
     )
 
 

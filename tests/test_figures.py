@@ -69,7 +69,24 @@ def test_a_stopped_launch(projection_s: float | None, said: str, in_a_table: str
 
 def test_a_pace_is_no_time_after_which_it_was_stopped() -> None:
     found = stopped(0.041, 0.098)
-    assert figures.stopped(STEADY, found) == "stopped at 41.0 ms/it (projected 98.0 ms/it)"
+    assert (
+        figures.stopped(STEADY, found) == "stopped with at least 41.0 ms/it (projected 98.0 ms/it)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("objective", "better"),
+    [
+        (TIME, "faster"),
+        (STEADY, "faster"),
+        (RATE, "faster"),
+        (KEY, "better"),
+        (ObjectiveSpec(key="main/accuracy", maximize=True), "better"),
+        (ObjectiveSpec(kind="pattern", unit="J"), "better"),
+    ],
+)
+def test_only_a_speed_is_faster(objective: ObjectiveSpec, better: str) -> None:
+    assert figures.words(objective).better == better
 
 
 @given(st.sampled_from(sorted(TIME_UNITS_S)), positive)

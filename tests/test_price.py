@@ -33,7 +33,7 @@ def test_items_and_money_of_best_and_defaults() -> None:
     data = study(items=900.0, price_per_hour=4.0)
     items, money = price.lines(data.spec, data.result)
     assert items == "251 items/s, 108 with your defaults"
-    assert money == "costs 0.00399 a run, 0.00926 with your defaults: saves 0.00530"
+    assert money == "costs 0.00399 per run, 0.00926 with your defaults: saves 0.00530"
     assert price.lines(SPEC, study().result) == []
 
 
@@ -43,7 +43,7 @@ def test_what_is_saved_is_what_is_proven() -> None:
         spec=replace(SPEC, price_per_hour=1000.0),
     )
     (money,) = price.lines(data.spec, data.result)
-    assert money == "costs 1.00 a run: saves at least 1.50", "the defaults have no time"
+    assert money == "costs 1.00 per run: saves at least 1.50", "the defaults have no time"
     assert price.saved(data.spec, samples.no_gain().result) is None
 
 
@@ -81,11 +81,11 @@ def test_what_a_figure_does_not_tell_is_refused() -> None:
 def test_tables_have_them_only_where_they_are_asked_for() -> None:
     data = study(items=900.0, price_per_hour=4.0)
     header, first, *_ = table.csv(data).text.splitlines()
-    assert header.endswith(",figure,unit,items/s,cost a run")
+    assert header.endswith(",figure,unit,items/s,cost per run")
     assert first.split(",")[-3] == "s" and float(first.split(",")[-2]) == pytest.approx(
         900 / 3.586, 0.01
     )
-    assert "| items/s | cost a run |" in table.markdown(data).text
+    assert "| items/s | cost per run |" in table.markdown(data).text
     assert table.csv(study()).text.splitlines()[0].endswith(",figure,unit")
 
 
@@ -95,7 +95,7 @@ def test_a_rate_is_shown_as_a_rate_and_never_as_seconds(capsys: pytest.CaptureFi
     printed.print_settings(data)
     text = capsys.readouterr().out + table.markdown(data).text
     assert "0.279 ns/day" in text
-    assert "costs 345 a ns" in text, text
+    assert "costs 345 per ns" in text, text
     assert not re.search(r"\d s\b", text), "no figure in seconds"
     assert "break-even" not in text
     rows = [line.split(",") for line in table.csv(data).text.splitlines()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tuner.break_even import BreakEven
-from tuner.figures import shown, stopped
+from tuner.figures import Words, shown, stopped, words
 from tuner.model import Conclusion, Finding, Measurement, Result
 from tuner.wording import count, duration, failure, seconds, times
 
@@ -34,7 +34,7 @@ def comparison(result: Result) -> str:
     if best.setting == reference.setting:
         return f"{time}; {_nothing_faster(result)}"
     return (
-        f"{_how_fast(result.ratio)} {_reference_name(result)} ({time} against"
+        f"{_how_good(result.ratio, words(objective))} {_reference_name(result)} ({time} against"
         f" {shown(objective, reference.elapsed_s)}, {runs(best, reference)}; not confirmed)"
     )
 
@@ -49,22 +49,22 @@ def _not_compared(result: Result) -> str:
 
 def _concluded(result: Result) -> str:
     """What the launches in turn prove."""
-    finding = result.finding
+    finding, said = result.finding, words(result.objective)
     if result.conclusion is Conclusion.BASELINE_FAILS:
         why = _defaults_fail(result)
         if finding is None or result.reference is None:
             return f"{why}; {_not_pursued(result)}"
         guess = f"the first guess that worked, {result.reference.setting}"
         if finding.claim == "faster":
-            return f"{why}; {_faster(finding, guess)}"
-        return f"{why}; no significant gain over {guess} ({_interval(finding)})"
+            return f"{why}; {_faster(finding, guess, said)}"
+        return f"{why}; no significant gain over {guess} ({_interval(finding, said)})"
     if finding is not None and result.conclusion is Conclusion.FASTER:
-        return _faster(finding, "your defaults")
+        return _faster(finding, "your defaults", said)
     kept = result.baseline is None or result.export in (None, result.baseline.setting)
-    said = "no significant gain: keep" if kept else "no significant gain over"
+    verdict = "no significant gain: keep" if kept else "no significant gain over"
     if finding is None:
-        return f"{said} your defaults; {_not_pursued(result)}"
-    return f"{said} your defaults ({_interval(finding)})"
+        return f"{verdict} your defaults; {_not_pursued(result)}"
+    return f"{verdict} your defaults ({_interval(finding, said)})"
 
 
 def _defaults_fail(result: Result) -> str:
@@ -76,33 +76,35 @@ def _defaults_fail(result: Result) -> str:
 
 def _not_pursued(result: Result) -> str:
     """Why the launches in turn came to nothing, or were not made."""
-    best, reference = result.best, result.reference
+    best, reference, said = result.best, result.reference, words(result.objective)
     if reference is None:
         return "they were not launched"
     if best is not None and best.setting != reference.setting:
         if result.ratio is not None and result.ratio < 1:
-            return f"the fastest setting is {1 / result.ratio:.2f} times slower"
-        return "the fastest setting failed when it was launched again"
+            return f"the best setting is {1 / result.ratio:.2f} times {said.worse}"
+        return "the best setting failed when it was launched again"
     others = result.trials - (not _is_baseline(result))
     if others < 1 and not _is_baseline(result):
         return "there is nothing to compare with"
-    return _others_not_faster(others, result.settings_failed)
+    return _others_not_better(others, result.settings_failed, said)
 
 
-def _faster(finding: Finding, than: str) -> str:
+def _faster(finding: Finding, than: str, said: Words) -> str:
     """A proven gain: never more than the interval says."""
     if finding.high is None:
-        gain = f"at least {_floor(finding.low)} times faster than {than}"
+        gain = f"at least {_floor(finding.low)} times {said.better} than {than}"
         return f"{gain} (95 % sure, {_launched(finding)})"
-    gain = f"{finding.ratio:.2f} times faster than {than}"
+    gain = f"{finding.ratio:.2f} times {said.better} than {than}"
     return f"{gain} (95 % interval {_span(finding)}, {_launched(finding)})"
 
 
-def _interval(finding: Finding) -> str:
+def _interval(finding: Finding, said: Words) -> str:
     """A ratio that proves no gain."""
     if finding.high is None:
-        return f"at least {_floor(finding.low)} times as fast, 95 % sure, {_launched(finding)}"
-    ratio = f"{finding.ratio:.2f} times as fast"
+        return (
+            f"at least {_floor(finding.low)} times as {said.good}, 95 % sure, {_launched(finding)}"
+        )
+    ratio = f"{finding.ratio:.2f} times as {said.good}"
     return f"{ratio}, 95 % interval {_span(finding)}, {_launched(finding)}"
 
 
@@ -167,12 +169,14 @@ def measured(result: Result) -> str:
 def _nothing_faster(result: Result) -> str:
     """Said where the best setting is what the others are compared with."""
     of_settings = result.reference is not None and not _is_baseline(result)
-    said = _others_not_faster(result.trials - of_settings, result.settings_failed)
+    said = _others_not_better(
+        result.trials - of_settings, result.settings_failed, words(result.objective)
+    )
     failed = result.baseline.failure if result.baseline else None
     return f"{said}; your defaults failed ({failure(failed)})" if failed and of_settings else said
 
 
-def _others_not_faster(others: int, failed: int) -> str:
+def _others_not_better(others: int, failed: int, said: Words) -> str:
     """A setting that failed is not called slow: it has no time."""
     measured = others - failed
     if others < 1:
@@ -181,17 +185,19 @@ def _others_not_faster(others: int, failed: int) -> str:
         return f"no other setting could be measured ({failed} failed)"
     if failed:
         number = count(measured, "measured other setting")
-        return f"none of {number} was faster ({count(failed, 'other')} failed)"
+        return f"none of {number} was {said.better} ({count(failed, 'other')} failed)"
     if others == 1:
-        return "the one other setting was not faster"
-    return f"none of {others} other settings was faster"
+        return f"the one other setting was not {said.better}"
+    return f"none of {others} other settings was {said.better}"
 
 
-def _how_fast(ratio: float) -> str:
+def _how_good(ratio: float, said: Words) -> str:
     """A ratio in words; no difference is claimed where two decimals show none."""
     if f"{ratio:.2f}" == "1.00" or f"{1 / ratio:.2f}" == "1.00":
-        return "as fast as"
-    return f"{ratio:.2f} times faster than" if ratio > 1 else f"{1 / ratio:.2f} times slower than"
+        return f"as {said.good} as"
+    if ratio > 1:
+        return f"{ratio:.2f} times {said.better} than"
+    return f"{1 / ratio:.2f} times {said.worse} than"
 
 
 def _is_baseline(result: Result) -> bool:

@@ -7,6 +7,7 @@ figure in the user's own unit.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from tuner import wording
 from tuner.model import TIME_UNITS_S, Measurement, ObjectiveSpec, Stopped
@@ -63,11 +64,26 @@ def axis(objective: ObjectiveSpec) -> str:
     )
 
 
+@dataclass(frozen=True)
+class Words:
+    """How two settings compare: ``2.3 times`` what; half the joules are not faster."""
+
+    better: str = "faster"
+    worse: str = "slower"
+    good: str = "fast"
+
+
+def words(objective: ObjectiveSpec) -> Words:
+    """The words for a time or a rate with a unit, or for whatever else is compared."""
+    is_speed = objective.is_time or (objective.maximize and objective.unit)
+    return Words() if is_speed else Words("better", "worse", "good")
+
+
 def stopped(objective: ObjectiveSpec, found: Stopped) -> str:
     """``stopped after 4.10 s (projected 9.80 s)``: all that is known of a launch without an end."""
     if found.bound_s <= 0:
         return "stopped before its log told anything"
-    word = "at" if objective.clock == "steady" else "after"
+    word = "with at least" if objective.clock == "steady" else "after"
     said = f"stopped {word} {shown(objective, found.bound_s)}"
     if not _is_projected(found):
         return said

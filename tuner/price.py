@@ -90,7 +90,7 @@ def lines(spec: StudySpec, result: Result) -> list[str]:
     items = _side_by_side(result, lambda cost: items_per_s(spec, cost), " items/s")
     if items:
         said.append(items)
-    what = "" if found is None else f" a {found.what}"
+    what = "" if found is None else f" per {found.what}"
     money = _side_by_side(result, lambda cost: price(spec, cost), what)
     if money:
         less, finding = saved(spec, result), result.finding

@@ -154,7 +154,7 @@ def test_a_pattern_that_takes_for_ever_is_broken_off(
     copy.write_text(
         Path(output.__file__)
         .read_text()
-        .replace("CPU_S, MEMORY_BYTES = 10", "CPU_S, MEMORY_BYTES = 1")
+        .replace("CPU_S, MEMORY_BYTES = 20,", "CPU_S, MEMORY_BYTES = 1,")
     )
     monkeypatch.setattr(output, "__file__", str(copy))
     ending = result(tmp_path, b"a" * 60 + b"!\n", pattern=r"(a+)+$")

@@ -42,7 +42,7 @@ def test_the_largest_figure_that_is_printed(folder: Path) -> None:
     other = tune(folder, *QUICK, *asked[:2], "--unit", "min", "--", "sh", "program.sh")
     assert other.returncode == 2 and "in ns/day, more is better -> pattern" in other.stderr
     shown = tune(folder, "show").stdout
-    assert "80.5 ns/day" in shown and "costs 0.596 a ns, 2.34 with your defaults" in shown
+    assert "80.5 ns/day" in shown and "costs 0.596 per ns, 2.34 with your defaults" in shown
 
 
 def test_the_shortest_wall_time(folder: Path) -> None:

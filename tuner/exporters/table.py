@@ -58,7 +58,7 @@ def extra_titles(spec: StudySpec) -> list[str]:
     timed = price.timed(spec.objective)
     titles = [] if spec.items is None else ["items/s"]
     if spec.price_per_hour is not None and timed is not None:
-        titles.append(f"cost a {timed.what}")
+        titles.append(f"cost per {timed.what}")
     return titles
 
 

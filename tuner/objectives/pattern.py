@@ -37,22 +37,27 @@ def compiled(pattern: str) -> re.Pattern[str]:
     if not pattern:
         raise UsageError("The objective pattern has no regular expression.", _EXAMPLE)
     if len(pattern) > LONGEST or "\0" in pattern:
-        raise UsageError(f"The pattern {shown(pattern)} is too long or has a NUL.", _EXAMPLE)
+        raise UsageError(f"The pattern {_quoted(pattern)} is too long or has a NUL.", _EXAMPLE)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what a later Python may read otherwise
             found = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(
-            f"The pattern {shown(pattern)} is no regular expression: {error}.",
+            f"The pattern {_quoted(pattern)} is no regular expression: {error}.",
             r"What is meant literally needs a backslash: \( \. \+",
         ) from error
     if not found.groups:
         raise UsageError(
-            f"The pattern {shown(pattern)} has no group for the figure.",
+            f"The pattern {_quoted(pattern)} has no group for the figure.",
             f"Put the figure in parentheses. {_EXAMPLE}",
         )
     return found
+
+
+def _quoted(pattern: str) -> str:
+    """A pattern as it was typed: Python would double its backslashes."""
+    return f"'{one_line(pattern)}'"
 
 
 class Pattern:
@@ -79,13 +84,15 @@ class Pattern:
         """The figure of the last match; see `Objective`."""
         if not ended.output.is_file():
             return Failed(FailureKind.NO_LOG, f"there is no output {ended.output}")
-        named = f"the pattern {shown(self._spec.pattern)}"
+        named = f"the pattern {_quoted(self._spec.pattern)}"
         script = (sys.executable, "-I", "-S", str(Path(output.__file__)))
         argv = (*script, str(ended.output), self._spec.pattern)
         try:
             done = process.run_tool(argv, timeout_s=LIMIT_S)
         except (OSError, TimeoutError) as error:
-            return Failed(FailureKind.BAD_LOG, f"{ended.output} could not be searched: {error}")
+            late = isinstance(error, TimeoutError)  # which is an OSError as well
+            why = f"took more than {LIMIT_S:g} s" if late else f"cannot be looked for: {error}"
+            return Failed(FailureKind.BAD_LOG, f"{named} on {ended.output}: {why}")
         if done.returncode != 0:
             why = _why(done.returncode, done.stderr)
             return Failed(FailureKind.BAD_LOG, f"{named} on {ended.output}: {why}")
@@ -95,7 +102,7 @@ class Pattern:
 
 def judged(spec: ObjectiveSpec, found: output.Match | None, place: Path) -> Finished | Failed:
     """What a match in the output at `place` comes to."""
-    named = f"the pattern {shown(spec.pattern)}"
+    named = f"the pattern {_quoted(spec.pattern)}"
     if found is None:
         return Failed(FailureKind.NO_LOG, f"{named} matches nothing in the output {place}")
     wrong = _fault(found.text)
