@@ -79,10 +79,19 @@ def test_the_blas_inside_opencv_proves_nothing() -> None:
 
 
 def test_another_library_that_differs_is_named() -> None:
-    view = rank(0, blas_threads=1, pools=((NUMPY, 1), ("torch", 4)))
+    view = rank(0, blas_threads=1, pools=((NUMPY, 1), ("libgomp.so.1", 4)))
     effect = judge("omp_threads", 1, view)
     assert effect.verdict is Verdict.HONOURED
-    assert effect.reason == "torch runs 4"
+    assert effect.reason == "libgomp.so.1 runs 4"
+
+
+def test_of_a_program_with_torch_its_own_number_counts() -> None:
+    """``torch.set_num_threads(1)``, and beside it a NumPy that does as it was told."""
+    view = rank(0, blas_threads=2, pools=((NUMPY, 2), ("torch.libs/libgomp.so.1", 1), ("torch", 1)))
+    effect = judge("omp_threads", 2, view)
+    assert (effect.verdict, effect.observed) == (Verdict.OVERRIDDEN, 1)
+    view = rank(0, blas_threads=1, pools=((NUMPY, 1), ("torch", 2)))
+    assert judge("omp_threads", 2, view).verdict is Verdict.HONOURED
 
 
 def test_without_a_report_nothing_is_claimed() -> None:

@@ -71,7 +71,7 @@ def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     for rank in seen:
         counts = [threads for _, threads in _own_pools(rank)]
         if asked not in counts:
-            main = rank.blas_threads if rank.blas_threads is not None else max(counts)
+            main = rank.blas_threads if rank.blas_threads in counts else max(counts)
             return _differs(asked, main, rank, machine)
     others = sorted({pool for rank in seen for pool in rank.pools if pool[1] != asked})
     reason = ", ".join(f"{library} runs {threads}" for library, threads in others)
@@ -79,9 +79,12 @@ def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
 
 
 def _own_pools(rank: RankView) -> Sequence[tuple[str, int]]:
-    """OpenCV's wheel brings a BLAS of its own, which says nothing of the program's."""
-    own = [pool for pool in rank.pools if "opencv" not in pool[0]]
-    return own or rank.pools
+    """The pools that count: of a program with torch it is torch's, whatever NumPy has beside it.
+
+    OpenCV's wheel brings a BLAS of its own, which says nothing of the program's.
+    """
+    torch = [pool for pool in rank.pools if pool[0] == "torch"]
+    return torch or [pool for pool in rank.pools if "opencv" not in pool[0]] or rank.pools
 
 
 def _opencv(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
