@@ -30,6 +30,15 @@ STOPPED = f"""W1122 05:11:53.381000 30287 {API}:1028] Sending process 30298 clos
 {TRACEBACK}{MODULE}.api.SignalException: Process 7856 got signal: 15
 """
 
+NO_PORT = """Traceback (most recent call last):
+  File "lib/python3.11/site-packages/torch/distributed/run.py", line 1028, in main
+    run(args)
+  File "lib/python3.11/site-packages/torch/distributed/elastic/rendezvous/static.py", line 67
+    self._store = TCPStore(
+torch.distributed.DistNetworkError: The server socket has failed to listen on any local network \
+address. port: 29577, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use
+"""
+
 
 def failed(code: int, name: str = "") -> str:
     """Torchrun's end after rank 1 ended with ``code``."""
@@ -94,6 +103,12 @@ def tagged(rank: int, text: str) -> str:
         (tagged(0, GONE), FailureKind.CRASHED, "exit code 1: RuntimeError: Connection closed"),
         ("sh: 1: exec: train: not found\n" + failed(127), FailureKind.LAUNCHER, "code 127: sh: 1"),
         ("MemoryError\n" + failed(1), FailureKind.OUT_OF_MEMORY, "out of memory: MemoryError"),
+        (NO_PORT, FailureKind.LAUNCHER, "DistNetworkError: The server socket has failed to listen"),
+        (
+            "usage: torchrun\ntorchrun: error: no such option",
+            FailureKind.LAUNCHER,
+            "no such option",
+        ),
         (STOPPED, FailureKind.INTERRUPTED, "torchrun was ended by SIGTERM from outside"),
     ],
 )

@@ -119,7 +119,11 @@ def explain(
         reason = f"{ended(code)}: ended by the kernel for want of memory: {said}"
         return FailureKind.OUT_OF_MEMORY, reason
     shell = code in _SHELL_CODES and not exceptions
-    if shell or any(words in said for said in launcher for words in _NOT_LAUNCHED):
+    if (
+        shell
+        or told.unstarted
+        or any(words in said for said in launcher for words in _NOT_LAUNCHED)
+    ):
         return FailureKind.LAUNCHER, reason
     return FailureKind.CRASHED, reason
 

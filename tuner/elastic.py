@@ -13,6 +13,10 @@ from typing import NamedTuple
 _PACKAGE = r"torch\.distributed\.elastic\.multiprocessing"
 _FAILED = re.compile(rf"{_PACKAGE}\.errors\.ChildFailedError:\s*")
 _SIGNALLED = re.compile(rf"{_PACKAGE}\.api\.SignalException: Process \d+ got signal: (\d+)")
+#: It ended before it had a rank: a port that is taken, an option that it does not know.
+_UNSTARTED = re.compile(
+    r'  File ".*/torch/distributed/run\.py", line \d+, in |(torchrun|run\.py): error: '
+)
 _TRACEBACK = "Traceback (most recent call last):"
 _ROOT = "Root Cause"
 _RULE = re.compile(r"={40,}")
@@ -36,11 +40,15 @@ class Root(NamedTuple):
 
 
 class Told(NamedTuple):
-    """The ranks' own lines; the first that failed; the signal that torchrun itself was sent."""
+    """The ranks' own lines; the first that failed; the signal that torchrun itself was sent.
+
+    ``unstarted``: it failed by itself, as the lines say.
+    """
 
     own: list[str]
     root: Root | None = None
     signal: int | None = None
+    unstarted: bool = False
 
 
 def read(lines: Sequence[str]) -> Told:
@@ -53,7 +61,8 @@ def read(lines: Sequence[str]) -> Told:
     root = _root(table)
     if root is not None and any(line.startswith(f"[rank{root.rank}]:") for line in own):
         own = [line for line in own if _rank(line) in (None, root.rank)]
-    return Told([_TAG.sub("", line, count=1) for line in own], root, number)
+    unstarted = any(map(_UNSTARTED.match, own))
+    return Told([_TAG.sub("", line, count=1) for line in own], root, number, unstarted)
 
 
 def _without_traceback(lines: list[str]) -> tuple[list[str], list[str], int | None]:

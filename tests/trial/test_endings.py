@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.study_surface import SPEC
-from tuner.model import Failed, FailureKind, Finished, Launch, Stopped
+from tuner.model import Failed, FailureKind, Finished, Launch, LauncherInfo, RankView, Stopped
 from tuner.objectives import objective_for
 from tuner.process import OUTPUT, Exit
 from tuner.trial import ending as endings
@@ -20,6 +20,7 @@ from tuner.trial.ending import Ending
 KILLED = (
     "-" * 74 + "\nprterun noticed that process rank 1 exited on signal 9 (Killed).\n" + "-" * 74
 )
+TORCHRUN = replace(SPEC, launcher=LauncherInfo("torchrun", "/bin/torchrun", "2.13.0"))
 STALLED = Failed(FailureKind.STALLED, "nothing happened for 9 s: rank 1 is idle")
 
 
@@ -52,6 +53,21 @@ def test_nor_does_an_mpirun_that_somebody_has_ended(ending: Ending, code: int, n
 
 def test_an_mpirun_that_crashed_did_so_itself(ending: Ending) -> None:
     assert failed(ending.of(exit_of(-11), None, ())).kind is FailureKind.CRASHED
+
+
+def test_a_torchrun_that_somebody_has_ended_is_called_so(ending: Ending) -> None:
+    ending = replace(ending, spec=TORCHRUN)
+    found = failed(ending.of(exit_of(-15), None, ()))
+    assert found.reason == "torchrun was ended by SIGTERM from outside"
+
+
+def test_torchrun_starts_no_mpi(ending: Ending) -> None:
+    ranks = tuple(
+        RankView(n, 1, 0, (), world_size=1, mpi_library="Open MPI v5.0.11") for n in range(2)
+    )
+    found = failed(replace(ending, spec=TORCHRUN).of(exit_of(0), None, ranks))
+    assert found.kind is FailureKind.WRONG_WORLD
+    assert "runs under Open MPI v5.0.11, which torchrun does not start" in found.reason
 
 
 def test_a_kill_counted_in_its_own_cgroup_is_a_want_of_memory(ending: Ending) -> None:
