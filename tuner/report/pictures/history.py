@@ -64,15 +64,15 @@ def _drawing(objective: ObjectiveSpec, shown: list[Run]) -> JsonDict:
     floor = 0.8 * min(places, default=1.0) if axis.get("type") == "log" else 0.0
     bound = style.bound(objective)
     ended = [run for run in shown if run.cost]
-    settings = [run for run in ended if not run.setting.is_baseline]
-    defaults = [run for run in ended if run.setting.is_baseline]
+    settings = [run for run in ended if not run.is_default]
+    defaults = [run for run in ended if run.is_default]
     stopped = [run for run in shown if run.stopped is not None and run.known]
-    cut = [run for run in stopped if not run.setting.is_baseline]
-    cut_defaults = [run for run in stopped if run.setting.is_baseline]
+    cut = [run for run in stopped if not run.is_default]
+    cut_defaults = [run for run in stopped if run.is_default]
     traces = [
         _known(objective, settings, "a setting", style.OTHER, "circle"),
         _known(objective, defaults, "defaults", style.BASELINE, "circle"),
-        _known(objective, cut, "stopped: no better than this", style.OTHER, bound),
+        _known(objective, cut, "stopped, no better", style.OTHER, bound),
         _known(objective, cut_defaults, "defaults, stopped", style.BASELINE, bound),
         _incumbent(objective, shown),
         *_failures(objective, shown, floor),

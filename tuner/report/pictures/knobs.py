@@ -67,7 +67,7 @@ def _summary(
     return (
         f"The fastest setting with {name}={first}: {runs.typical(objective, best)};"
         f" the fastest with {name}={last}: {runs.typical(objective, worst)}."
-        " The line joins the fastest setting of each value."
+        " The line joins the fastest setting of each value, with its interval."
     )
 
 
@@ -81,8 +81,8 @@ def _traces(
     made = [
         _line(objective, found),
         _dots(objective, ended, "a run", "circle"),
-        _dots(objective, going, "stopped: where it was going", "circle-open"),
-        _dots(objective, bounds, "stopped: no better than this", style.bound(objective)),
+        _dots(objective, going, "stopped, projected", "circle-open"),
+        _dots(objective, bounds, "stopped, no better", style.bound(objective)),
     ]
     return [trace for trace in made if trace["x"]]
 
@@ -101,7 +101,7 @@ def _line(objective: ObjectiveSpec, found: list[Measurement]) -> JsonDict:
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": "fastest setting: median, interval",
+        "name": "fastest setting",
         "x": list(centres),
         "y": middle,
         "error_y": {

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tuner import confirm, figures, stats, wording
 from tuner.exporters import ExportInput
 from tuner.model import (
+    BASELINE,
     Failed,
     Finished,
     LaunchRecord,
@@ -32,6 +33,7 @@ class Run:
     number: int
     purpose: Purpose
     setting: Setting  # the one form of all that come to the same
+    is_default: bool = False
     cost: float | None = None
     stopped: Stopped | None = None
     failure: Failed | None = None
@@ -74,11 +76,13 @@ class Centre:
 
 def run(data: ExportInput, record: LaunchRecord) -> Run:
     """A launch; what it was is in ``purpose``, and nothing is left out here."""
-    ending = record.outcome.ending
+    ending, setting = record.outcome.ending, data.pooling.canonical(record.setting)
+    default = BASELINE if data.result.baseline is None else data.result.baseline.setting
     return Run(
         record.number,
         record.purpose,
-        data.pooling.canonical(record.setting),
+        setting,
+        setting == default,
         ending.elapsed_s if isinstance(ending, Finished) else None,
         ending if isinstance(ending, Stopped) else None,
         ending if isinstance(ending, Failed) else None,

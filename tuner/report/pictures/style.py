@@ -85,7 +85,13 @@ def measure_axis(costs: Iterable[float], objective: ObjectiveSpec) -> JsonDict:
     found = [cost for cost in costs if cost > 0]
     title = figures.axis(objective)
     if found and max(found) > _FEW_TIMES * min(found):
-        return {"type": "log", "title": {"text": f"{inert(title)} (logarithmic)"}, "minor": _MINOR}
+        ticks = _ticks([objective.figure(cost) for cost in found])
+        return {
+            "type": "log",
+            "title": {"text": f"{inert(title)} (logarithmic)"},
+            "tickvals": ticks,
+            "ticktext": [f"{tick:g}" for tick in ticks],
+        }
     return {"rangemode": "tozero", "title": {"text": inert(title)}}
 
 
@@ -101,7 +107,11 @@ def bound(objective: ObjectiveSpec, *, is_sideways: bool = False) -> str:
     return "triangle-down-open" if objective.maximize else "triangle-up-open"
 
 
-_MINOR: JsonDict = {"ticks": "outside", "ticklen": 3}
+def _ticks(values: Sequence[float]) -> list[float]:
+    """1, 2, 5, 10 … around these values; only powers of ten, where that would be many."""
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    steps = (1, 2, 5) if high - low <= 3 else (1,)
+    return [float(f"{step}e{power}") for power in range(low, high + 1) for step in steps]
 
 
 def value_axis(name: str, values: Sequence[Value]) -> JsonDict:
@@ -119,7 +129,7 @@ def layout(height_px: int, **more: object) -> JsonDict:
     """The layout of every figure: no title (the page has it), the legend above."""
     return {
         "height": height_px,
-        "margin": {"l": 48, "r": 12, "t": 16, "b": 44},
+        "margin": {"l": 48, "r": 12, "t": 16, "b": 54},
         "showlegend": True,
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         "hovermode": "closest",
