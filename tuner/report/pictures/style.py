@@ -29,7 +29,13 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 
 
 
 def _theme(ink: str, line: str, page: str) -> JsonDict:
-    axis = {"gridcolor": line, "linecolor": line, "zerolinecolor": line, "automargin": True}
+    axis = {
+        "gridcolor": line,
+        "linecolor": line,
+        "zerolinecolor": line,
+        "automargin": True,
+        "title": {"standoff": 8},
+    }
     return {
         "layout": {
             "font": {"family": _FONT, "size": 12, "color": ink},
@@ -129,7 +135,7 @@ def layout(height_px: int, **more: object) -> JsonDict:
     """The layout of every figure: no title (the page has it), the legend above."""
     return {
         "height": height_px,
-        "margin": {"l": 48, "r": 12, "t": 16, "b": 54},
+        "margin": {"l": 48, "r": 12, "t": 16, "b": 46},
         "showlegend": True,
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         "hovermode": "closest",
