@@ -29,15 +29,20 @@ def test_a_program_may_have_any_name(name: bytes) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b")", b"4711 (x) R 17", LINE[:70], LINE.replace(b"500", b"x"), b"(x) " + LINE[12:]],
-    ids=["gone", "bracket", "short", "cut", "word", "no-pid"],
+    [
+        b"",
+        b")",
+        b"4711 (x) R 17",
+        LINE[:70],
+        LINE.replace(b"500", b"x"),
+        LINE[5:],
+        LINE.replace(b" 200 ", b" -1 "),
+        LINE.replace(b" 7 ", b" " + b"7" * 400 + b" "),
+    ],
+    ids=["gone", "bracket", "short", "cut", "word", "no-pid", "negative", "huge"],
 )
 def test_another_line_is_no_process(line: bytes) -> None:
     assert procfs.parse_stat(line) is None
-
-
-def test_a_time_that_no_float_holds_is_no_process() -> None:
-    assert procfs.parse_stat(LINE.replace(b"500", b"5" * 400)) is None
 
 
 def test_this_process_is_found() -> None:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+#: What is read of a line of ``stat``, counted from the state on.
+_COUNTS = (1, 9, 11, 12, 13, 14, 17, 19, 21)
 _CPU = re.compile(rb"cpu(\d{1,6})")
 
 
@@ -75,23 +77,32 @@ def parse_stat(line: bytes) -> Stat | None:
     # The name stands in parentheses and may itself hold blanks and parentheses.
     head, _, tail = line.rpartition(b")")
     fields = tail.split()
-    number, _, name = head.partition(b"(")
+    number, _, name = head.partition(b" (")
     try:
-        return Stat(
-            pid=int(number),
-            name=name.decode("utf-8", "replace"),
-            state=fields[0].decode("ascii", "replace"),
-            parent=int(fields[1]),
-            major_faults=int(fields[9]),
-            user_s=int(fields[11]) / TICKS,
-            system_s=int(fields[12]) / TICKS,
-            reaped_s=(int(fields[13]) + int(fields[14])) / TICKS,
-            threads=int(fields[17]),
-            started=int(fields[19]),
-            resident_bytes=int(fields[21]) * _PAGE,
-        )
-    except (IndexError, ValueError, OverflowError):
+        counts = [fields[index] for index in _COUNTS]
+        if not all(map(_is_count, (number, *counts))):
+            return None
+        parent, faults, user, system, reaped, theirs, threads, started, pages = map(int, counts)
+    except IndexError:
         return None
+    return Stat(
+        pid=int(number),
+        name=name.decode("utf-8", "replace"),
+        state=fields[0].decode("ascii", "replace"),
+        parent=parent,
+        major_faults=faults,
+        user_s=user / TICKS,
+        system_s=system / TICKS,
+        reaped_s=(reaped + theirs) / TICKS,
+        threads=threads,
+        started=started,
+        resident_bytes=pages * _PAGE,
+    )
+
+
+def _is_count(field: bytes) -> bool:
+    """Whether it is a whole number of 64 bits or so."""
+    return field.isdigit() and len(field) <= 20
 
 
 def stat(pid: int, proc: str = "/proc") -> Stat | None:
@@ -108,7 +119,7 @@ def parse_cpus(text: bytes, cpus: Collection[int]) -> list[CpuTimes]:
         if match is None or int(match[1]) not in cpus:
             continue
         # user nice system idle iowait irq softirq steal; guests are in user and nice already
-        ticks = [int(field) for field in fields[:8] if field.isdigit() and len(field) <= 20]
+        ticks = [int(field) for field in fields[:8] if _is_count(field)]
         user, nice, system, idle, iowait, irq, softirq, steal = ticks + [0] * (8 - len(ticks))
         times = (user + nice, system + irq + softirq, steal, iowait, idle)
         found.append(CpuTimes(*(time / TICKS for time in times)))

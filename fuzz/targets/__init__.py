@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from fuzz.target import Target
-from fuzz.targets import asked, figures, host, kept, launched, logs, shown, stored, typed, web
+from fuzz.targets import (
+    asked,
+    figures,
+    host,
+    kept,
+    launched,
+    logs,
+    recorded,
+    shown,
+    stored,
+    typed,
+    web,
+)
 
 TARGETS: dict[str, Target] = {
     target.name: target
-    for module in (logs, figures, asked, typed, launched, host, stored, kept, shown, web)
+    for module in (logs, figures, asked, typed, launched, host, recorded, stored, kept, shown, web)
     for target in module.TARGETS
 }

@@ -11,7 +11,7 @@ import pytest
 from tuner.model import HOST_COLUMNS, RANK_COLUMNS, Telemetry
 from tuner.observe import Member
 from tuner.procfs import TICKS
-from tuner.telemetry import Sampler, recording
+from tuner.telemetry import Sampler, host
 from tuner.telemetry.recording import Recording
 
 PID = 1 << 23
@@ -59,14 +59,14 @@ def test_host_and_ranks_have_their_tracks(made: Path) -> None:
     found.look(MEMBERS)
     found.close()
     telemetry = found.telemetry(0.001)
-    host, rank = telemetry.tracks
-    assert (host.rank, rank.rank, telemetry.interface) == (None, 0, "eth0")
-    assert host.columns.keys() == HOST_COLUMNS.keys()
+    machine, rank = telemetry.tracks
+    assert (machine.rank, rank.rank, telemetry.interface) == (None, 0, "eth0")
+    assert machine.columns.keys() == HOST_COLUMNS.keys()
     assert rank.columns.keys() == RANK_COLUMNS.keys()
-    assert len(host.times_s) == len(rank.times_s) == 2
+    assert len(machine.times_s) == len(rank.times_s) == 2
     first, second = rank.columns["own_user_cores"]
     assert first is not None and first > 0 and second == 0.0
-    assert host.columns["network_busy_share"] == (None, 0.0)
+    assert machine.columns["network_busy_share"] == (None, 0.0)
 
 
 def test_what_the_host_is_read_too_early_for_is_no_others_time(made: Path) -> None:
@@ -84,7 +84,7 @@ def test_what_the_host_is_read_too_early_for_is_no_others_time(made: Path) -> No
 def test_a_made_up_host_has_no_cpus(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = begun(made)
     found.look(MEMBERS)
-    monkeypatch.setattr(recording.host, "made_up", lambda first, last: True)
+    monkeypatch.setattr(host, "made_up", lambda first, last: True)
     telemetry = found.telemetry(0.0)
     assert telemetry.tracks[0].columns["user_cores"] == (None,)
     assert telemetry.tracks[0].columns["memory_bytes"] != (None,)

@@ -1,0 +1,162 @@
+"""What is recorded of a real job: who burns, who sleeps, who has others work for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tuner import launchers, machine, render, trial
+from tuner.model import Finished, Layout, Outcome, Progress, Setting, StudySpec, Track
+
+pytestmark = pytest.mark.system
+
+#: Rank 0 burns so many seconds of CPU time, rank 1 sleeps, rank 2 waits for a child that burns.
+TRAINER = """
+import json, os, subprocess, sys, time
+out, seconds = sys.argv[1], float(sys.argv[2])
+rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", 0)))
+BURN = f"import time\\nwhile time.process_time() < {seconds}: sum(range(99999))"
+
+def report(*elapsed):
+    log = [{"iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed, 1)]
+    with open(out + "/partial", "w") as file:
+        json.dump(log, file)
+    os.replace(out + "/partial", out + "/log")
+
+if rank == 0:
+    report(0.1)
+    exec(BURN)
+    report(0.1, seconds)
+elif rank == 1:
+    time.sleep(seconds)
+else:
+    subprocess.run([sys.executable, "-c", BURN], check=True)
+"""
+
+#: Not of the job: burns a CPU, and sends a burst over the loopback every few milliseconds.
+NEIGHBOUR = """
+import socket, time
+taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+taker.bind(("127.0.0.1", 0))
+giver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+print("begins", flush=True)
+while True:
+    for _ in range(4):
+        giver.sendto(bytes(30_000), taker.getsockname())
+    end = time.monotonic() + 0.005
+    while time.monotonic() < end:
+        pass
+"""
+
+Follow = Callable[..., Outcome]
+
+
+@pytest.fixture
+def follow(tmp_path: Path) -> Follow:
+    """Run the trainer on three ranks."""
+
+    def run(seconds: float, on_progress: Callable[[Progress], None] | None = None) -> Outcome:
+        script = tmp_path / "train.py"
+        script.write_text(TRAINER)
+        spec = StudySpec(
+            name="test",
+            command=(sys.executable, str(script), "{out}", str(seconds)),
+            launcher=launchers.find(None, environ=os.environ),
+            layout=Layout(3),
+            machine=machine.this_machine(),
+            knobs=(),
+            trial_limit_s=60.0,
+        )
+        launch = render.launch(
+            spec, Setting(), tmp_path / "trial", environ=os.environ, cwd=tmp_path
+        )
+        return trial.run(
+            launch,
+            spec=spec,
+            setting=Setting(),
+            expected_iterations=None,
+            on_progress=on_progress,
+        )
+
+    return run
+
+
+@pytest.fixture
+def neighbour() -> Iterator[None]:
+    argv = [sys.executable, "-c", NEIGHBOUR]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def recording() -> bool:
+    return any(thread.name == "telemetry" for thread in threading.enumerate())
+
+
+def total(track: Track, name: str) -> float:
+    """The sum over time: of cores CPU seconds, of shares seconds."""
+    begins = (0.0, *track.times_s)
+    return sum(
+        (end_s - begin_s) * value
+        for begin_s, end_s, value in zip(begins, track.times_s, track.columns[name], strict=False)
+        if value is not None
+    )
+
+
+def most(track: Track, name: str) -> float:
+    return max(value for value in track.columns[name] if value is not None)
+
+
+@pytest.mark.usefixtures("neighbour")
+def test_each_rank_is_seen_for_what_it_does(follow: Follow) -> None:
+    outcome = follow(2.0)
+    assert isinstance(outcome.ending, Finished), outcome.ending
+    telemetry = outcome.telemetry
+    assert telemetry is not None
+    host, burner, sleeper, parent = telemetry.tracks
+    assert [track.rank for track in telemetry.tracks] == [None, 0, 1, 2]
+
+    assert total(burner, "own_user_cores") > 1.0
+    assert total(burner, "children_cores") == 0.0
+    assert total(sleeper, "own_user_cores") < 0.5, "its start-up"
+    assert total(parent, "own_user_cores") < 0.5
+    assert total(parent, "children_cores") > 1.0
+    assert total(burner, "runnable_threads") > total(burner, "own_user_cores")
+    assert total(burner, "involuntary_per_s") > 0
+    assert most(parent, "threads") >= 2
+    assert most(sleeper, "memory_bytes") > 1 << 20
+
+    assert total(host, "others_cores") > 0.5
+    assert total(host, "user_cores") > total(burner, "own_user_cores")
+    assert telemetry.interface == "lo"
+    burst = most(host, "network_burst_bytes_per_s")
+    assert burst > 2 * total(host, "network_bytes_per_s") / host.times_s[-1] > 0
+    assert 0 < telemetry.cost_cores < 1
+    assert not recording()
+
+
+def test_nothing_is_left_of_it_whatever_happens(follow: Follow) -> None:
+    def interrupt(_: Progress) -> None:
+        assert recording()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        follow(30.0, interrupt)
+    assert not recording()
+
+
+def test_a_short_launch_has_an_interval_or_says_why(follow: Follow) -> None:
+    telemetry = follow(0.2).telemetry
+    assert telemetry is not None
+    seen = {track.rank for track in telemetry.tracks}
+    assert seen >= {0, 1, 2} or any("ranks" in gap for gap in telemetry.gaps)
