@@ -72,10 +72,24 @@ def read(path: str) -> bytes:
         os.close(fd)
 
 
-def parse_stat(line: bytes) -> Stat | None:
+def line(path: str) -> bytes:
+    """The first line of a file that has no more; nothing as for :func:`read`."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, 4096)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def parse_stat(text: bytes) -> Stat | None:
     """A line of ``stat``; ``None`` where it is no such line (the process is gone)."""
     # The name stands in parentheses and may itself hold blanks and parentheses.
-    head, _, tail = line.rpartition(b")")
+    head, _, tail = text.rpartition(b")")
     fields = tail.split()
     number, _, name = head.partition(b" (")
     try:
@@ -107,7 +121,7 @@ def _is_count(field: bytes) -> bool:
 
 def stat(pid: int, proc: str = "/proc") -> Stat | None:
     """That of a process; ``None`` where there is none."""
-    return parse_stat(read(f"{proc}/{pid}/stat"))
+    return parse_stat(line(f"{proc}/{pid}/stat"))
 
 
 def parse_cpus(text: bytes, cpus: Collection[int]) -> list[CpuTimes]:

@@ -216,10 +216,22 @@ def test_threads_of_one_that_sleeps_are_not_read_again(proc: Proc) -> None:
     before = look([RANK], {}, str(proc.root))
     proc.add(FAR, ticks=50, t1="5000 9000000000 9/9/9")
     after = look([RANK], before, str(proc.root))
+    assert after[FAR, 100 + FAR] is before[FAR, 100 + FAR]
+    proc.add(FAR, parent=77, ticks=50, t1="5000 9000000000 9/9/9")
+    after = look([RANK], before, str(proc.root))
     assert after[FAR, 100 + FAR].tasks is before[FAR, 100 + FAR].tasks
     proc.add(FAR, ticks=51, t1="5000 9000000000 9/9/9")
     after = look([RANK], before, str(proc.root))
     assert after[FAR, 100 + FAR].tasks == {1: Task(9.0, 9, 9, 9)}
+
+
+def test_one_that_has_not_run_has_no_threads_to_read(proc: Proc) -> None:
+    proc.add(FAR, t1="5000 2000000000 3/4/5")
+    before = look([RANK], {}, str(proc.root))
+    assert before[FAR, 100 + FAR].tasks == {}
+    proc.add(FAR, state="R", t1="5000 2000000000 3/4/5")
+    after = look([RANK], before, str(proc.root))
+    assert used(before, after).queue_s == 2.0
 
 
 def test_files_that_tell_nothing_are_no_threads(proc: Proc) -> None:

@@ -32,6 +32,7 @@ class Seen(NamedTuple):
     rank: int | None  # None: the launcher's
     stat: Stat
     tasks: Mapping[int, Task]
+    line: bytes = b""  # that it was read from: of one that sleeps it stays the same
 
 
 #: The processes of a look by (id, start).
@@ -62,16 +63,13 @@ def look(members: Iterable[Member], before: Look, proc: str = "/proc") -> Look:
         proc: The mounted procfs; another folder in tests.
     """
     found: dict[tuple[int, int], Seen] = {}
-    parents: set[int] = set()
     for member in members:
-        stat = procfs.stat(member.pid, proc)
-        if stat is None or stat.started != member.started:
-            continue
         key = (member.pid, member.started)
-        tasks = {} if member.rank is None else _tasks(stat, before.get(key), proc)
-        found[key] = Seen(member.rank, stat, tasks)
-        parents.add(stat.parent)
+        seen = _seen(member, before.get(key), proc)
+        if seen is not None:
+            found[key] = seen
     # The supervisor: what the launcher leaves behind is waited for by it.
+    parents = {seen.stat.parent for seen in found.values()}
     for pid in parents - {pid for pid, _ in found} - {0, 1, os.getpid()}:
         stat = procfs.stat(pid, proc)
         if stat is not None:
@@ -79,10 +77,22 @@ def look(members: Iterable[Member], before: Look, proc: str = "/proc") -> Look:
     return found
 
 
+def _seen(member: Member, before: Seen | None, proc: str) -> Seen | None:
+    """A process as it is now; ``None`` where it is gone, whoever has its id."""
+    line = procfs.line(f"{proc}/{member.pid}/stat")
+    if before is not None and (before.line, before.rank) == (line, member.rank):
+        return before  # most processes sleep most of the time
+    stat = procfs.parse_stat(line)
+    if stat is None or stat.started != member.started:
+        return None
+    tasks = {} if member.rank is None else _tasks(stat, before, proc)
+    return Seen(member.rank, stat, tasks, line)
+
+
 def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, Task]:
-    """The accounts of a process's threads."""
-    if before is not None and stat.state != "R" and stat.cpu_s == before.stat.cpu_s:
-        return before.tasks  # most processes sleep most of the time
+    """The accounts of a process's threads, as far as it has run."""
+    if stat.state != "R" and stat.cpu_s == (before.stat.cpu_s if before else 0.0):
+        return before.tasks if before else {}
     folder = f"{proc}/{stat.pid}/task"
     try:
         names = os.listdir(folder)  # noqa: PTH208 - names are enough, and cheaper
@@ -91,7 +101,7 @@ def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, Task]:
     found = {}
     for name in names:
         thread = int(name)
-        wait = parse_wait(procfs.read(f"{folder}/{name}/schedstat"))
+        wait = parse_wait(procfs.line(f"{folder}/{name}/schedstat"))
         if wait is None:
             continue
         old = before.tasks.get(thread) if before is not None else None
@@ -104,7 +114,9 @@ def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, Task]:
 
 def used(before: Look, after: Look) -> Use:
     """What these processes used themselves, those that have ended left out."""
-    uses = [_use(before.get(key), seen) for key, seen in after.items()]
+    uses = [
+        _use(then, seen) for key, seen in after.items() if (then := before.get(key)) is not seen
+    ]
     return Use(*(sum(column) for column in zip(*uses, strict=True))) if uses else Use()
 
 

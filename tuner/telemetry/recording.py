@@ -135,7 +135,9 @@ class Recording:
     def _add(self, rank: int, group: Look, end_s: float) -> None:
         begin_s, before = self._of_ranks.get(rank, (0.0, {}))
         row = processes.rank_row(before, group, end_s - begin_s, waits=self._waits)
-        self._series.setdefault(rank, Series(self._most)).add(begin_s, end_s, row)
+        if rank not in self._series:
+            self._series[rank] = Series(self._most)
+        self._series[rank].add(begin_s, end_s, row)
         self._of_ranks[rank] = (end_s, group)
 
     def _burst_columns(self) -> Row:
