@@ -24,6 +24,8 @@ from pathlib import Path
 from tuner import space
 from tuner.model import (
     BASELINE,
+    HOST_COLUMNS,
+    RANK_COLUMNS,
     Effect,
     Finished,
     Flag,
@@ -41,6 +43,8 @@ from tuner.model import (
     Setting,
     StudySpec,
     StudyState,
+    Telemetry,
+    Track,
     Verdict,
 )
 from tuner.store import Store, resolve_url
@@ -69,8 +73,18 @@ SPEC = StudySpec(
 )
 
 
+#: As of a launch of 20 s that was looked at twice a second.
+TIMES_S = tuple(each / 2 for each in range(1, 41))
+TELEMETRY = Telemetry(
+    tuple(
+        Track("node1", rank, TIMES_S, dict.fromkeys(columns, TIMES_S))
+        for rank, columns in ((None, HOST_COLUMNS), *((n, RANK_COLUMNS) for n in range(RANKS)))
+    )
+)
+
+
 def record(number: int, purpose: Purpose, setting: Setting, noise: random.Random) -> LaunchRecord:
-    """A launch as large as a real one: 20 log entries, 8 ranks seen, an effect a knob."""
+    """A launch as large as a real one: 20 log entries, 8 ranks seen and recorded."""
     chosen = {name: int(value) for name, value in setting.items}
     distance = abs(chosen.get("omp_threads", 64) - 7) + abs(chosen.get("iterator_workers", 64) - 3)
     elapsed_s = (2 + distance / 8) * noise.uniform(0.97, 1.03)
@@ -89,7 +103,13 @@ def record(number: int, purpose: Purpose, setting: Setting, noise: random.Random
         folder=f"/nowhere/many/{number:04d}",
         started_at="2026-01-01T00:00:00.000000+00:00",
         outcome=Outcome(
-            Finished(elapsed_s, 100), elapsed_s + 1, 0, steps, Observation(ranks), effects
+            Finished(elapsed_s, 100),
+            elapsed_s + 1,
+            0,
+            steps,
+            Observation(ranks),
+            effects,
+            telemetry=TELEMETRY,
         ),
         machine=MACHINE,
     )

@@ -16,7 +16,16 @@ import pytest
 
 from tests.study_surface import BEST, SPEC, FakeRunner, Killed, events_of, nearly_flat, surface
 from tuner.errors import TunerError
-from tuner.model import Failed, FailureKind, LaunchRecord, Result, Setting, StudyState
+from tuner.model import (
+    Failed,
+    FailureKind,
+    LaunchRecord,
+    Outcome,
+    Result,
+    Setting,
+    StudyState,
+    Telemetry,
+)
 from tuner.store.failures import disk_full
 from tuner.store.store import Store
 from tuner.study import tune
@@ -350,3 +359,19 @@ def test_what_stands_in_the_record_is_what_is_stored(folder: Path) -> None:
         assert document["started_at"] == record.started_at
         assert (Path(record.folder) / NAME).stat().st_mode & 0o777 == 0o600
         assert replace(record, trial=None).number == document["number"]
+
+
+def test_what_was_recorded_is_in_the_database_alone(folder: Path) -> None:
+    class Recorded(FakeRunner):
+        def __call__(self, *args: Any, **options: Any) -> Outcome:
+            outcome = super().__call__(*args, **options)
+            return replace(outcome, telemetry=Telemetry(gaps=(f"launch {len(self.settings)}",)))
+
+    events: list[Any] = []
+    run(folder, Recorded(), on_event=events.append)
+    ended = [event.record for event in events if isinstance(event, LaunchEnded)]
+    assert ended and all(record.outcome.telemetry is None for record in ended), "thousands fit"
+    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+        for record in ended:
+            found = store.telemetry(SPEC.name, record.number)
+            assert found == Telemetry(gaps=(f"launch {record.number}",))
