@@ -1,4 +1,4 @@
-"""Looks ten times a second at what a rank's main thread does; started by ``sitecustomize.py``.
+"""Looks some ten times a second at what a rank's main thread does; started by ``sitecustomize.py``.
 
 Each look walks up the main thread's frames: data loading, exchange between ranks, or its own
 work; and reads from ``schedstat`` how long the thread ran, waited for a CPU and slept since the
@@ -24,6 +24,8 @@ import time
 NAME = "tune-probe"
 
 _PAUSE_S = 0.1  # between two looks, give or take half
+_YOUNG_S = 10.0  # a short launch is looked at more often …
+_YOUNG = 0.4  # … after this part of the pause
 _WRITE_S = 1.0
 _SHARE = 500  # a look and a write may take one part in so many of the thread's time
 _DEPTH = 120  # frames
@@ -173,7 +175,8 @@ class Looks:
         stack = []
         frame = sys._current_frames().get(self._main)
         while frame is not None and len(stack) < _DEPTH:
-            stack.append((frame.f_code, frame.f_lineno))
+            if frame.f_code.co_filename != __file__:  # it waits for our own end
+                stack.append((frame.f_code, frame.f_lineno))
             frame = frame.f_back
         return stack
 
@@ -188,8 +191,8 @@ class Looks:
         for code, line in stack:
             kind, users = self._known(code)
             importing = importing or kind == "import"
-            if found is None and kind is not None:
-                found, word = kind, code.co_name
+            if kind is not None and (found is None or (kind == found and place is None)):
+                found, word = kind, code.co_name  # the call that stands in the user's line
             if place is None and users:
                 place, word = (code, line), word or code.co_name
         if not stack or (importing and found in (None, "import", "backward")):
@@ -250,7 +253,8 @@ class Phases:
         self._random = pid
         self._wake = self._ended = None
         self._ends = False
-        self._write_at_s = time.monotonic() + _WRITE_S
+        self._begun_s = time.monotonic()
+        self._write_at_s = self._begun_s + _WRITE_S
 
     def start(self):
         """Start the thread with every signal blocked: those are for the program's threads."""
@@ -295,11 +299,12 @@ class Phases:
             ended.release()
 
     def _follow(self, wake):
-        pause_s = _PAUSE_S
+        pause_s = _PAUSE_S * _YOUNG
         while not wake.acquire(True, pause_s * (0.5 + self._number())):
             begun_s = _own_s()
             self._looks.look()
-            pause_s = max(_PAUSE_S, _SHARE * (_own_s() - begun_s))
+            young = time.monotonic() - self._begun_s < _YOUNG_S
+            pause_s = max(_PAUSE_S * (_YOUNG if young else 1), _SHARE * (_own_s() - begun_s))
             if time.monotonic() >= self._write_at_s:
                 self._write()
         if self._ends:
