@@ -70,10 +70,10 @@ def test_too_many_workers() -> None:
     assert found.remedy is not None and found.remedy.knob == "opencv_threads"
 
 
-def test_more_ranks_than_cores_is_nobodys_fault() -> None:
+def test_more_ranks_than_cores_has_no_culprit() -> None:
     record = [host(4.0), *(rank(n, 0.5, 0.5) for n in range(8))]
     found = verdict(record, [each for n in range(8) for each in phases(n, compute=(0.5, 0.5, 0))])
-    assert (found.cause, found.found.subject) == (Cause.RANKS, "8 on 4")
+    assert (found.cause, found.found.subject) == (Cause.CORES, "8 ranks on 4 cores")
     assert found.remedy is None
 
 
@@ -147,7 +147,7 @@ def test_a_rank_that_the_others_wait_for() -> None:
     record = [host(3.1), rank(2, 0.15), *(rank(n) for n in (0, 1, 3))]
     found = verdict(record, shares)
     assert (found.cause, found.found.subject) == (Cause.STRAGGLER, "rank 2")
-    assert "slept in its own work 85% of its time (train.py:7 sleep)" in found.found.evidence[1]
+    assert "slept in its own work 85 % of its time (train.py:7 sleep)" in found.found.evidence[1]
     assert found.certainty is Certainty.CLEAR
     outside = verdict(record)
     assert (outside.cause, outside.found.subject) == (Cause.STRAGGLER, "rank 2")

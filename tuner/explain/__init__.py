@@ -15,7 +15,16 @@ from tuner.explain.remedies import remedy
 from tuner.model import Machine, Outcome, Setting, StudySpec, Telemetry
 from tuner.pace import startup_s
 
-__all__ = ["Cause", "Certainty", "Explanation", "Figures", "Remedy", "Suspect", "explain"]
+__all__ = [
+    "Cause",
+    "Certainty",
+    "Explanation",
+    "Figures",
+    "Remedy",
+    "Suspect",
+    "case_of",
+    "explain",
+]
 
 #: What explains less of the ranks' time does not hold a run back: a knob would win no more.
 LEAST_SHARE = 0.1
@@ -35,8 +44,7 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
         machine: Where it ran.
     """
     telemetry = outcome.telemetry or Telemetry(gaps=("Nothing was recorded of this launch.",))
-    seen = figures(telemetry, startup_s(outcome.progress) or 0.0)
-    case = Case(seen, machine.cores, outcome.load, outcome.observation.ranks)
+    case = case_of(outcome, machine)
     suspects = [*cpu.suspects(case), *waits.suspects(case)]
     ranked = sorted(
         (each for each in suspects if each.share >= LEAST_SHARE),
@@ -49,8 +57,14 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
         _certainty(found, ranked, case),
         remedy(found.cause, setting, spec.knobs, idle=idle),
         tuple(ranked[1:]),
-        telemetry.gaps + _unseen(seen),
+        telemetry.gaps + _unseen(case.figures),
     )
+
+
+def case_of(outcome: Outcome, machine: Machine) -> Case:
+    """What the rules look at."""
+    seen = figures(outcome.telemetry or Telemetry(), startup_s(outcome.progress) or 0.0)
+    return Case(seen, machine.cores, outcome.load, outcome.observation.ranks)
 
 
 def _certainty(found: Suspect, ranked: list[Suspect], case: Case) -> Certainty:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tuner.explain.case import Case
-from tuner.explain.cause import Cause, Suspect
+from tuner.explain.cause import Cause, Suspect, per_cent
 
 #: A GPU that works so much of the time is what the ranks wait for.
 GPU = 0.7
@@ -17,7 +17,7 @@ def bound(case: Case) -> Suspect:
     seen = case.figures
     gpu = seen.get("gpu_share")
     if gpu >= GPU:
-        said = [f"the GPUs worked {gpu:.0%} of the time"]
+        said = [f"the GPUs worked {per_cent(gpu)} of the time"]
         power = seen.get("gpu_power_w")
         said += [f"they took {power:.0f} W"] if power else []
         return Suspect(Cause.GPU, gpu, tuple(said), inside=bool(seen.inside))
@@ -25,10 +25,10 @@ def bound(case: Case) -> Suspect:
     if seen.inside:
         share = seen.phase("compute", "running")
         where = seen.where("compute")
-        what = f"the ranks' main threads ran their own work {share:.0%} of the time ({where})"
+        what = f"the ranks' main threads ran their own work {per_cent(share)} of the time ({where})"
     else:
         share = sum(min(1.0, rank.own) for rank in columns) / len(columns) if columns else 0.0
-        what = f"the ranks kept {share:.0%} of a core busy each"
+        what = f"the ranks kept {per_cent(share)} of a core busy each"
     if share < COMPUTE:
         return Suspect(Cause.UNKNOWN, 0.0, (), inside=bool(seen.inside))
     used = f"the job kept {sum(rank.own for rank in columns):.1f} of {case.cores} cores busy"

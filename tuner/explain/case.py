@@ -48,9 +48,20 @@ class Case:
         return self.figures.total("children_queue_threads")
 
     @property
-    def children_queue_share(self) -> float:
-        """The share without a CPU, of the child processes alone."""
-        return min(1.0, self.children_waited / self.children_wanted) if self.children_wanted else 0
+    def worker_queue_share(self) -> float:
+        """Of a child process's time, that waiting for a CPU, on average."""
+        processes = max(self.workers, self.children_wanted)
+        return min(1.0, self.children_waited / processes) if processes > 0 else 0.0
+
+    @property
+    def rank_queue_share(self) -> float:
+        """Of a rank's time, that in which threads of its own waited for a CPU, on average.
+
+        Of several threads at once, the part of them that waited.
+        """
+        ranks = self.figures.ranks
+        shares = [rank.get("own_queue_threads") / max(1.0, rank.own_wanted) for rank in ranks]
+        return sum(shares) / len(shares) if shares else 0.0
 
     @property
     def busy_cores(self) -> float:
@@ -66,13 +77,19 @@ class Case:
 
     @property
     def others_wanted(self) -> float:
-        """Threads of other processes that ran or waited for a CPU."""
+        """Threads of other processes that ran or waited for a CPU, on average.
+
+        Who waits in the same queues gets the same part of what it wants: so many more than ran
+        wanted to as with the trial's own (low priority then counts as little). Where groups of
+        processes share the CPUs, not threads, that is too much: there are no more than run.
+        """
         told = self.figures.host.get("others_cores")
         used = told if told is not None else (self.load.others_cores if self.load else 0.0)
-        # What competes for the same CPUs gets less than it wants.
+        wanted = used / max(1e-3, 1 - self.queue_share)
         runnable = self.figures.host.get("runnable_threads")
-        wants = runnable - self.wanted if runnable is not None and used >= 0.1 else 0.0
-        return max(used, wants)
+        if runnable is not None:
+            wanted = min(wanted, runnable - self.wanted)
+        return max(used, wanted)
 
     @property
     def workers(self) -> int:
@@ -88,16 +105,10 @@ class Case:
         for as large a part of their time.
         """
         seen = self.figures
-        outside = [
-            rank.get("own_queue_threads") / rank.own_wanted * min(1.0, rank.own_wanted)
-            for rank in seen.ranks
-            if rank.own_wanted > 0
-        ]
-        from_outside = sum(outside) / len(seen.ranks) if outside else 0.0
         queued = sum(seen.phase(phase, "queued") for phase in ("loader", "exchange", "compute"))
+        exchange = seen.phase("exchange", "running") + seen.phase("exchange", "blocked")
         waits = (
-            seen.phase("loader", "blocked") * self.children_queue_share
-            + (seen.phase("exchange") - seen.phase("exchange", "queued")) * self.queue_share
-            + seen.phase("compute", "blocked") * self.queue_share
+            seen.phase("loader", "blocked") * self.worker_queue_share
+            + (exchange + seen.phase("compute", "blocked")) * self.rank_queue_share
         )
-        return min(1.0, max(from_outside, queued + waits))
+        return min(1.0, max(self.rank_queue_share, queued + waits))

@@ -15,7 +15,7 @@ class Cause(StrEnum):
     OWN_THREADS = "cores oversubscribed by the ranks' own threads"
     WORKERS = "cores oversubscribed by the loader workers"
     OPENCV = "cores oversubscribed by OpenCV in the loader workers"
-    RANKS = "more ranks than cores"
+    CORES = "more work than cores"
     BINDING = "ranks bound to the same cores"
     LOADER = "loader starved"
     DISK = "loader waits for the disk"
@@ -78,3 +78,8 @@ class Explanation:
     def cause(self) -> Cause:
         """The one thing."""
         return self.found.cause
+
+
+def per_cent(share: float) -> str:
+    """A share in a sentence: ``84 %``."""
+    return f"{100 * share:.0f} %"

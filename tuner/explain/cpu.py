@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tuner import wording
 from tuner.explain.case import Case
-from tuner.explain.cause import Cause, Suspect
+from tuner.explain.cause import Cause, Suspect, per_cent
 
 #: The trial's threads fit on the cores up to this: a look catches a thread that has just ended.
 FITS = 1.1
@@ -32,11 +32,13 @@ def suspects(case: Case) -> Iterator[Suspect]:
     steal = case.figures.get("steal_cores")
     if steal > 0:
         share = steal / (steal + case.busy_cores)
-        said = f"the hypervisor gave {steal:.2g} CPUs to others, {share:.0%} of what was wanted"
+        said = (
+            f"the hypervisor gave {steal:.2g} CPUs to others, {per_cent(share)} of what was wanted"
+        )
         yield Suspect(Cause.HYPERVISOR, share, (said,))
     throttled = case.figures.get("throttled_share")
     if throttled >= QUOTA_SHARE:
-        said = f"a control group's quota held back {throttled:.0%} of the CPU time"
+        said = f"a control group's quota held back {per_cent(throttled)} of the CPU time"
         yield Suspect(Cause.QUOTA, max(throttled, case.shortage), (said, _waits(case)))
     elif case.shortage > 0:
         yield _shortage(case)
@@ -45,7 +47,7 @@ def suspects(case: Case) -> Iterator[Suspect]:
 def _waits(case: Case) -> str:
     return (
         f"{case.wanted:.1f} threads of the job wanted {wording.count(case.cores, 'core')}, and"
-        f" waited for one {case.queue_share:.0%} of the time"
+        f" waited for one {per_cent(case.queue_share)} of the time"
     )
 
 
@@ -68,16 +70,17 @@ def _shortage(case: Case) -> Suspect:
     if cause is Cause.OTHERS and wants[cause] >= least:
         return _others(case)
     if wants[cause] < least:
-        cause = Cause.RANKS
+        cause = Cause.CORES
     if cause is Cause.WORKERS and _have_threads(case):
         cause = Cause.OPENCV
     said = {
-        Cause.RANKS: f"{ranks} ranks share {wording.count(case.cores, 'core')}",
+        Cause.CORES: "no part of the job has threads to spare",
         Cause.OWN_THREADS: f"a rank's own threads wanted {case.own_wanted / ranks:.1f} cores",
         Cause.WORKERS: f"the ranks' child processes wanted {case.children_wanted:.1f} cores",
         Cause.OPENCV: f"{case.workers} workers wanted {case.children_wanted:.1f} cores",
     }
-    subject = f"{ranks} on {case.cores}" if cause is Cause.RANKS else ""
+    subject = f"{wording.count(ranks, 'rank')} on {wording.count(case.cores, 'core')}"
+    subject = subject if cause is Cause.CORES else ""
     return Suspect(cause, share, (_waits(case), said[cause]), subject, inside)
 
 

@@ -6,11 +6,12 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from tuner.explain.case import Case
-from tuner.explain.cause import Cause, Suspect
+from tuner.explain.cause import Cause, Suspect, per_cent
 from tuner.explain.figures import RankFigures
 
-#: A rank of which the others' waiting is this much of their time longer is waited for.
-LATE = 0.1
+#: A rank for which the others wait so much more of their time is waited for: in three seconds
+#: with 70 looks chance alone moves a share of 0.2 by 0.05.
+LATE = 0.15
 #: … and its own is at the most this part of theirs.
 LATE_PART = 0.6
 
@@ -21,8 +22,9 @@ SPINS = 0.7
 #: Of the time, from which waiting for a disk is what the ranks wait for.
 DISK = 0.1
 
-#: A link at its limit moves, in the milliseconds with traffic, as many bytes as in its best ones.
-FLAT = 0.5
+#: A link at its limit moves, in the milliseconds with traffic, as many bytes as in its best ones
+#: (measured: 0.9 of them; over a link with room 0.5).
+FLAT = 0.75
 #: Less is no load for any network, bytes/s.
 LEAST_BYTES_PER_S = 1e6
 
@@ -44,7 +46,7 @@ def suspects(case: Case) -> Iterator[Suspect]:
     memory = case.figures.get("memory_pressure_share")
     swapped = case.load.swapped_bytes if case.load else 0
     if memory > 0:
-        said = [f"some task waited for memory {memory:.0%} of the time"]
+        said = [f"some task waited for memory {per_cent(memory)} of the time"]
         said += [f"{swapped / 1e6:.0f} MB went to or came from the swap"] if swapped else []
         yield Suspect(Cause.MEMORY, memory, tuple(said))
     waiting = _waiting(case)
@@ -64,13 +66,13 @@ def _disk(case: Case) -> Suspect | None:
     share = min(pressure, blocked)
     if share < DISK:
         return None
-    said = f"some task waited for a disk {pressure:.0%} of the time"
+    said = f"some task waited for a disk {per_cent(pressure)} of the time"
     return Suspect(Cause.DISK, share, (said, *_loading(case)), inside=bool(seen.inside))
 
 
 def _loader(case: Case, disk: float) -> Suspect | None:
     seen = case.figures
-    blocked = seen.phase("loader", "blocked") * (1 - case.children_queue_share)
+    blocked = seen.phase("loader", "blocked") * (1 - case.worker_queue_share)
     share = seen.phase("loader", "running") + blocked - disk
     if share <= 0:
         return None
@@ -89,7 +91,7 @@ def _loader(case: Case, disk: float) -> Suspect | None:
 def _loading(case: Case) -> Iterator[str]:
     share = case.figures.phase("loader")
     if share > 0:
-        yield f"the ranks waited for data or loaded it {share:.0%} of the time" + _at(
+        yield f"the ranks waited for data or loaded it {per_cent(share)} of the time" + _at(
             case, "loader"
         )
 
@@ -127,7 +129,7 @@ def _late_inside(ranks: Sequence[RankFigures]) -> Suspect | None:
     share = min(theirs - its, more)
     if share < LATE or its > LATE_PART * theirs:
         return None
-    said = f"the others waited for it {theirs:.0%} of the time, it for them {its:.0%}"
+    said = f"the others waited for it {per_cent(theirs)} of the time, it for them {per_cent(its)}"
     return Suspect(
         Cause.STRAGGLER, share, (said, _doing(by_rank[late[0]])), _names(late), inside=True
     )
@@ -149,7 +151,7 @@ def _doing(rank: RankFigures) -> str:
         return f"rank {rank.rank} was not seen at work"
     share, words, each = max(parts, key=lambda part: part[0])
     what = "loading data" if each.phase == "loader" else "in its own work"
-    return f"rank {rank.rank} {words} {what} {share:.0%} of its time ({each.where})"
+    return f"rank {rank.rank} {words} {what} {per_cent(share)} of its time ({each.where})"
 
 
 def _late_outside(ranks: Sequence[RankFigures]) -> Suspect | None:
@@ -186,12 +188,14 @@ def _exchange(case: Case, late: float) -> Suspect | None:
     ranks = max(1, len(seen.inside))
     waited = seen.phase("exchange", "running") + seen.phase("exchange", "blocked")
     # Those who wait for one rank do not wait for the network.
-    share = waited * (1 - case.queue_share) - late * (ranks - 1) / ranks
+    share = waited * (1 - case.rank_queue_share) - late * (ranks - 1) / ranks
     if not seen.inside:
         return _link_outside(case)
     if share <= 0:
         return None
-    said = [f"the ranks exchanged {seen.phase('exchange'):.0%} of the time{_at(case, 'exchange')}"]
+    said = [
+        f"the ranks exchanged {per_cent(seen.phase('exchange'))} of the time{_at(case, 'exchange')}"
+    ]
     said += _traffic(case)
     cause = Cause.LINK if _is_flat(case) else Cause.EXCHANGE
     return Suspect(cause, share, tuple(said), seen.where("exchange"))
@@ -214,7 +218,7 @@ def _traffic(case: Case) -> Iterator[str]:
     if rate > 0:
         yield (
             f"{rate / 1e6:.3g} MB/s over the network, {most / 1e6:.3g} MB/s at the most,"
-            f" traffic in {busy:.0%} of the milliseconds"
+            f" traffic in {per_cent(busy)} of the milliseconds"
         )
 
 
@@ -242,5 +246,6 @@ def _waiting(case: Case) -> Suspect | None:
         share = min(share, seen.phase("compute", "blocked")) if share else 0.0
     if share <= 0:
         return None
-    said = f"no thread of the ranks ran or wanted to {share:.0%} of the time{_at(case, 'compute')}"
+    where = _at(case, "compute")
+    said = f"no thread of the ranks ran or wanted to {per_cent(share)} of the time{where}"
     return Suspect(Cause.WAITING, share, (said,), seen.where("compute"), bool(seen.inside))
