@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "Write a study as one HTML page with its figures.",
     "dashboard": "Open the studies in the browser, behind a token.",
     "init": "Write a study file with comments, to be edited.",
+    "explain": "Name what held a run back: best and defaults side by side.",
     "profile": "Profile best and defaults: the functions whose share of the time changed.",
     "record": "Measure every setting of a small space: a surface file.",
     "replay": "Search a recorded surface: the search's own code, without a cluster.",

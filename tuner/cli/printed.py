@@ -12,8 +12,14 @@ from tuner.report import facts
 from tuner.store.urls import display_url
 
 
-def print_result(data: ExportInput, *, summary: bool) -> None:
-    """What was found: the end of ``tune`` (a ``summary``) and the top of ``tune show``."""
+def print_result(data: ExportInput, *, summary: bool, held_back: str = "") -> None:
+    """What was found: the end of ``tune`` (a ``summary``) and the top of ``tune show``.
+
+    Args:
+        data: The study.
+        summary: Whether this is all that is shown of it.
+        held_back: What holds the best setting back, where that is known.
+    """
     result, spec = data.result, data.spec
     machine = f"{wording.count(spec.layout.ranks, 'rank')} on {spec.machine.hostname}"
     console.out(
@@ -37,6 +43,8 @@ def print_result(data: ExportInput, *, summary: bool) -> None:
     paid = break_even(result)
     if paid is not None:
         console.out(_below_best(claims.break_even(paid)))
+    if held_back:
+        console.out(_below_best(held_back))
     told = facts.knob_lines(data)
     _print_block("Knobs in the best run", facts.effect_lines(data))
     _print_block("Knobs over all launches", told)

@@ -129,7 +129,7 @@ def _finish(result: Result, options: dict[str, Any], *, shown: str | None) -> in
         NothingMeasuredError: What is asked for now holds no setting with a time.
     """
     from tuner import dashboard
-    from tuner.cli import console, printed, stored
+    from tuner.cli import console, explain, printed, stored
     from tuner.errors import NothingMeasuredError, TunerError
     from tuner.exporters.json import dumps, result_json
 
@@ -138,7 +138,7 @@ def _finish(result: Result, options: dict[str, Any], *, shown: str | None) -> in
     if options["as_json"]:
         sys.stdout.write(dumps({"schema": "tuner.result/1", **result_json(result, data.spec)}))
     else:
-        printed.print_result(data, summary=True)
+        printed.print_result(data, summary=True, held_back=explain.line(store, data))
         printed.print_next(data, shown)
     try:
         dashboard.annotate(store.url, stored.watched(store, data))

@@ -1,0 +1,183 @@
+"""``tune explain``: what held a launch back, best and defaults side by side."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from tuner.cli.base import TuneCommand
+from tuner.cli.options import json_option, option, storage_option, study_argument
+
+if TYPE_CHECKING:
+    from tuner.explain.told import Told
+    from tuner.exporters import ExportInput
+    from tuner.model import JsonDict, LaunchRecord
+    from tuner.store import Store
+
+
+@click.command(
+    "explain",
+    cls=TuneCommand,
+    help=(
+        "Name the one thing that held a run back, with the evidence and the knob that addresses"
+        " it: the median run of the best setting and of your defaults, side by side, of the"
+        " latest study by default."
+    ),
+    examples=(
+        ("tune explain", "best and defaults of the latest study"),
+        ("tune explain NAME --launch 7", "one launch of it, by the number of its folder"),
+        ("tune explain --json | jq .runs[0].verdict", "for a program"),
+    ),
+)
+@study_argument()
+@option("--trial", type=click.IntRange(0), metavar="N", help="The setting of this trial.")
+@option("--launch", type=click.IntRange(1), metavar="N", help="This launch.")
+@storage_option()
+@json_option()
+def command(
+    study: str | None, trial: int | None, launch: int | None, storage: str | None, as_json: bool
+) -> None:
+    """Explain one launch or two."""
+    from tuner.cli import stored
+    from tuner.explain.told import told
+    from tuner.exporters.json import dumps
+
+    store = stored.open_store(storage)
+    data = stored.load(store, study)
+    runs = [
+        told(name, record, store.telemetry(data.spec.name, record.number), data.spec)
+        for name, record in chosen(data, trial, launch)
+    ]
+    if as_json:
+        document = {"schema": "tuner.explain/1", "study": data.spec.name}
+        sys.stdout.write(dumps({**document, "runs": [_json(run) for run in runs]}))
+    else:
+        _print(data, runs)
+
+
+def chosen(
+    data: ExportInput, trial: int | None = None, launch: int | None = None
+) -> list[tuple[str, LaunchRecord]]:
+    """The launches that are asked for, by the names they go by; best and defaults by default.
+
+    Raises:
+        UsageError: There is no such launch or trial, or nothing was launched.
+    """
+    from tuner.errors import UsageError
+    from tuner.explain.choice import middle, typical
+    from tuner.model import BASELINE
+
+    name = data.spec.name
+    if launch is not None:
+        for record in data.records:
+            if record.number == launch:
+                return [(f"launch {launch}", record)]
+        raise UsageError(f"study {name} has no launch {launch}", f"it has 1 to {len(data.records)}")
+    if trial is not None:
+        mine = middle([record for record in data.records if record.trial == trial])
+        if mine is None:
+            raise UsageError(
+                f"study {name} has no trial {trial}", "`tune dashboard` numbers its trials"
+            )
+        return [(f"trial {trial}", mine)]
+    best = data.best_setting if data.result.best else BASELINE
+    settings = {"best": best, "defaults": BASELINE} if not best.is_baseline else {"defaults": best}
+    runs = [
+        (what, found)
+        for what, setting in settings.items()
+        if (found := typical(data.records, setting, data.pooling.canonical)) is not None
+    ]
+    if not runs:
+        raise UsageError(
+            f"study {name} has no launch to explain", f"`tune show {name}` lists what it has"
+        )
+    return runs
+
+
+def line(store: Store, data: ExportInput) -> str:
+    """For the end of ``tune``: what holds the best setting back; empty where that is not known."""
+    from tuner.explain import Cause
+    from tuner.explain.evidence import sentence
+    from tuner.explain.told import told
+
+    if data.result.best is None:
+        return ""
+    ((name, record), *_) = chosen(data)
+    run = told(name, record, store.telemetry(data.spec.name, record.number), data.spec)
+    if run.found.cause is Cause.UNKNOWN:
+        return ""
+    return f"{name}: {sentence(run.found)} (`tune explain`)"
+
+
+def _json(run: Told) -> JsonDict:
+    from tuner.exporters.json import plain
+
+    found = run.found
+    return {
+        "name": run.name,
+        "launch": run.record.number,
+        "setting": run.record.setting.as_dict(),
+        "verdict": found.cause.name.lower(),
+        "sentence": run.sentence,
+        "certainty": found.certainty.value,
+        "share": found.found.share,
+        "subject": found.found.subject,
+        "evidence": list(found.found.evidence),
+        "knob": None if found.remedy is None else plain(found.remedy),
+        "others": [
+            {
+                "verdict": each.cause.name.lower(),
+                "share": each.share,
+                "evidence": list(each.evidence),
+            }
+            for each in found.others
+        ],
+        "figures": {row[0]: row[1] for row in run.table},
+        "gaps": list(found.gaps),
+    }
+
+
+def _print(data: ExportInput, runs: list[Told]) -> None:
+    from tuner import wording
+    from tuner.cli import console
+    from tuner.explain.cause import per_cent
+    from tuner.explain.evidence import remedy_sentence, table
+
+    console.out(console.heading(f"Study {data.spec.name}"))
+    for run in runs:
+        what = wording.assigned(run.record.setting, data.spec.knobs)
+        console.out(f"  {run.name}: {what}, launch {run.record.number}, {_came_to(data, run)}")
+    rows = table([run.case for run in runs])
+    if rows:
+        console.out()
+        console.print_table(["", *(run.name for run in runs)], rows, right=set())
+    for run in runs:
+        console.out()
+        console.out(console.heading(f"{run.name}: {run.sentence}"))
+        for text in run.found.found.evidence:
+            console.out(console.wrapped(text, "  "))
+        console.out(console.wrapped(remedy_sentence(run.found.remedy), "  "))
+        for other in run.found.others:
+            who = f" ({other.subject})" if other.subject else ""
+            also = f"also: {other.cause}{who}, {per_cent(other.share)} of the time"
+            console.out(console.wrapped(also, "  "))
+    gaps = dict.fromkeys(gap for run in runs for gap in run.found.gaps)
+    if gaps:
+        console.out()
+        console.out(console.heading("Not seen"))
+        for gap in gaps:
+            console.out(console.wrapped(gap, "  "))
+
+
+def _came_to(data: ExportInput, run: Told) -> str:
+    from tuner import figures, wording
+    from tuner.model import Failed, Finished
+
+    ending = run.record.outcome.ending
+    if isinstance(ending, Finished):
+        return figures.shown(data.spec.objective, ending.elapsed_s)
+    if isinstance(ending, Failed):
+        return wording.failure(ending)
+    return figures.stopped(data.spec.objective, ending)
