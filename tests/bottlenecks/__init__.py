@@ -1,0 +1,1 @@
+"""Bottlenecks that are really made, to see each of them named."""

@@ -1,0 +1,88 @@
+"""One launch with a planted bottleneck, under the real mpirun, and what it is called."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from tests.bottlenecks.rows import Planted
+from tuner import launchers, machine, process, render, trial
+from tuner.explain import Cause, Explanation, explain
+from tuner.knobs import KNOBS
+from tuner.model import BASELINE, Finished, Launch, Layout, Outcome, StudySpec
+
+INSIDE = Path(__file__).parent / "inside"
+
+#: No launch takes so long, s.
+LIMIT_S = 90.0
+
+
+def compiled(folder: Path) -> Path | None:
+    """The program without Python; ``None`` where there is no compiler for it."""
+    mpirun = launchers.find(None, environ=os.environ).mpirun
+    mpicc = Path(mpirun).with_name("mpicc")
+    program = folder / "program"
+    if not mpicc.exists() or shutil.which("gcc") is None:
+        return None
+    command = [str(mpicc), "-O1", "-pthread", "-o", str(program), str(INSIDE / "program.c")]
+    subprocess.run(command, check=True)
+    return program
+
+
+def launch(
+    planted: Planted, folder: Path, program: Path | None = None
+) -> tuple[Outcome, Explanation]:
+    """Run it; ``program`` is that without Python."""
+    mpirun = launchers.find(None, environ=os.environ)
+    mpirun = replace(mpirun, extra_args=planted.mpirun)
+    host = machine.this_machine()
+    command: tuple[str, ...]
+    if program is None:
+        trainer = str(INSIDE / "trainer.py")
+        command = (sys.executable, "-m", "mpi4py", trainer, "--out", "{out}", *planted.python)
+    else:
+        command = (str(program), "{out}/log", *planted.c)
+    spec = StudySpec(
+        "planted", command, mpirun, Layout(planted.ranks), host, KNOBS, trial_limit_s=LIMIT_S
+    )
+    environ = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    made = render.launch(
+        spec, BASELINE, folder, environ=environ, cwd=folder.parent, marker=uuid.uuid4().hex
+    )
+    with planted.around.make() as before:
+        outcome = trial.run(
+            made,
+            spec=spec,
+            setting=BASELINE,
+            expected_iterations=None,
+            start=_behind(before),
+        )
+    assert isinstance(outcome.ending, Finished), outcome.ending
+    return outcome, explain(outcome, BASELINE, spec, host)
+
+
+def is_named(planted: Planted, found: Explanation, *, busy: bool) -> bool:
+    """Whether the planted bottleneck is what was found.
+
+    Args:
+        planted: What was made.
+        found: The verdict.
+        busy: Other processes, which no one has planted, may hold the launch back even more.
+    """
+    told = [found.found, *found.others]
+    if busy and planted.cause is not Cause.OTHERS:
+        told = [each for each in told if each.cause is not Cause.OTHERS] or told
+        if planted.cause is Cause.CPU and told[0].cause is Cause.OTHERS:
+            return True  # it lacks nothing but the CPUs
+    return told[0].cause is planted.cause and planted.subject in told[0].subject
+
+
+def _behind(words: tuple[str, ...]) -> Callable[[Launch], process.Running]:
+    """Starts a launch behind these words."""
+    return lambda launch: process.start(replace(launch, argv=(*words, *launch.argv)))
