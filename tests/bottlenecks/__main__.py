@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.bottlenecks import bench
-from tests.bottlenecks.around import INSIDE, in_namespace
+from tests.bottlenecks.around import INSIDE, call_in_namespace
 from tests.bottlenecks.rows import PLANTED, Planted
 
 
@@ -34,8 +33,9 @@ def main() -> int:
             elif planted.around.namespace and INSIDE not in os.environ:
                 again = [sys.executable, "-m", "tests.bottlenecks", planted.name]
                 again += ["-v"] * args.verbose + ["--busy"] * args.busy
-                inside = {**os.environ, INSIDE: "1"}
-                wrong += subprocess.call([*in_namespace(), *again], env=inside) != 0
+                ran = call_in_namespace(again)
+                print(ran.stdout.rpartition("\n0 wrong")[0] or ran.stdout + ran.stderr)
+                wrong += ran.returncode != 0
             else:
                 wrong += show(planted, Path(folder), program, args)
     print(f"{wrong} wrong, {skipped} skipped")

@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 #: Of a CPU for the whole job.
 QUOTA_CPUS = 0.3
+PERIOD_US = 100_000  # the kernel's default
 
 #: Set where the slow link is below us already.
 INSIDE = "TUNE_TEST_SLOW_LINK"
@@ -42,11 +43,6 @@ class Around:
     make: Callable[[], Made]
     lacks: Callable[[], str] = lambda: ""
     namespace: bool = False
-
-
-@contextmanager
-def _nothing() -> Iterator[tuple[str, ...]]:
-    yield ()
 
 
 @contextmanager
@@ -80,17 +76,25 @@ def _controller() -> tuple[Path, str] | None:
 
 
 @contextmanager
-def _quota() -> Iterator[tuple[str, ...]]:
+def precedence(quota: bool = False) -> Iterator[tuple[str, ...]]:
+    """A control group that others on the host hardly slow down, with a quota or without.
+
+    What comes before a command puts it there: nothing, where no group can be made.
+    """
     found = _controller()
-    assert found is not None
+    if found is None:
+        yield ()
+        return
     folder = found[0] / f"bottleneck-{uuid.uuid4().hex[:8]}"
     folder.mkdir()
+    part = int(QUOTA_CPUS * PERIOD_US)
+    files = {
+        "v1": [("cpu.shares", "200000"), ("cpu.cfs_quota_us", str(part) if quota else "-1")],
+        "v2": [("cpu.weight", "10000"), ("cpu.max", f"{part if quota else 'max'} {PERIOD_US}")],
+    }
     try:
-        if found[1] == "v1":
-            (folder / "cpu.cfs_period_us").write_text("100000")
-            (folder / "cpu.cfs_quota_us").write_text(str(int(QUOTA_CPUS * 100_000)))
-        else:
-            (folder / "cpu.max").write_text(f"{int(QUOTA_CPUS * 100_000)} 100000")
+        for name, value in files[found[1]]:
+            (folder / name).write_text(value)
         yield ("sh", "-c", f'echo 0 > "{folder}/cgroup.procs"; exec "$@"', "sh")
     finally:
         folder.rmdir()
@@ -113,11 +117,24 @@ def _no_link() -> str:
 
 
 def in_namespace() -> tuple[str, ...]:
-    """What runs a command where the loopback interface is slow."""
+    """What runs a command where every interface is slow."""
     return ("unshare", "--net", "--mount", "sh", "-c", SLOW, "sh")
 
 
-NOTHING = Around(_nothing)
+def call_in_namespace(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command there, which is told that it is there."""
+    with precedence() as words:
+        return subprocess.run(
+            [*words, *in_namespace(), *command],
+            env={**os.environ, INSIDE: "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+
+NOTHING = Around(precedence)
 HOGS = Around(_hogs)
-QUOTA = Around(_quota, _no_quota)
-LINK = Around(_nothing, _no_link, namespace=True)
+QUOTA = Around(lambda: precedence(quota=True), _no_quota)
+LINK = Around(lambda: nullcontext(()), _no_link, namespace=True)

@@ -78,9 +78,8 @@ def is_named(planted: Planted, found: Explanation, *, busy: bool) -> bool:
     told = [found.found, *found.others]
     if busy and planted.cause is not Cause.OTHERS:
         told = [each for each in told if each.cause is not Cause.OTHERS] or told
-        if planted.cause is Cause.CPU and told[0].cause is Cause.OTHERS:
-            return True  # it lacks nothing but the CPUs
-    return told[0].cause is planted.cause and planted.subject in told[0].subject
+    subject = "" if busy and planted.cause is Cause.OTHERS else planted.subject
+    return told[0].cause is planted.cause and subject in told[0].subject
 
 
 def _behind(words: tuple[str, ...]) -> Callable[[Launch], process.Running]:
