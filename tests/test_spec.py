@@ -772,3 +772,42 @@ def test_the_image_studies_vary_what_feeds_the_ranks(
         "communicator": Choice(communicators),
     }
     assert "--benchmark" in spec.command and "--benchmark" not in spec.job
+
+
+# --- how the figure is read -----------------------------------------------------------------
+
+
+def test_only_a_log_needs_its_folder_in_the_command() -> None:
+    bare = ("{python}", "-c", "pass")
+    with pytest.raises(UsageError, match=r"has no \{out\}"):
+        build(*bare)
+    assert build(*bare, objective="wall").objective.kind == "wall"
+    assert build(*bare, objective="pattern:t=(.)").objective.pattern == "t=(.)"
+
+
+def test_a_typed_objective_takes_the_place_of_the_files(tmp_path: Path) -> None:
+    file = toml(
+        tmp_path, '[objective]\nkind = "pattern"\npattern = "(a)"\nunit = "ms"\nloss_key = "l"\n'
+    )
+    filed = ObjectiveSpec(kind="pattern", pattern="(a)", unit="ms", loss_key="l")
+    assert build(*OWN, file=file).objective == filed
+    assert build(*OWN, file=file, objective="pattern").objective == filed
+    other = build(*OWN, file=file, objective="pattern:(b)", maximize=True).objective
+    assert other == ObjectiveSpec(kind="pattern", pattern="(b)", maximize=True, loss_key="l")
+    assert build(*OWN, file=file, unit="s").objective == replace(filed, unit="s")
+    assert build(*OWN, file=file, objective="wall").objective == ObjectiveSpec("wall", loss_key="l")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"objective": "wall", "log": "x"}, "--log x: the objective wall reads no log"),
+        ({"items": 0.0}, "--items 0: must be above 0"),
+        ({"price_per_hour": math.inf}, "--price-per-hour inf: must be above 0"),
+        ({"objective": "pattern:(.)", "items": 3.0}, "is no time, so --items 3"),
+    ],
+)
+def test_wishes_for_a_figure_that_make_no_sense(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        build(*OWN, **options)
+    assert said in caught.value.message and caught.value.hint

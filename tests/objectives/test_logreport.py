@@ -357,3 +357,45 @@ def test_a_valid_log_comes_back_whole(
     progress, value = check(found)
     assert [step.elapsed_s for step in progress] == elapsed
     assert value == elapsed[-1]
+
+
+# --- other keys, and the steady state ---------------------------------------------------------
+
+
+def test_another_key_in_its_unit(tmp_path: Path) -> None:
+    log = [{"iteration": 1, "elapsed_time": 1.0, "speed": 250.0}]
+    (tmp_path / "log").write_text(json.dumps(log))
+    for asked, cost in (({}, 250.0), ({"unit": "ms"}, 0.25), ({"maximize": True}, 0.004)):
+        spec = ObjectiveSpec(key="speed", **asked)
+        assert report(spec).result(ended(tmp_path)) == Finished(cost, 1)
+
+
+def test_a_key_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(json.dumps(entries(1.0)))
+    ending = report(ObjectiveSpec(key="val")).result(ended(tmp_path))
+    assert isinstance(ending, Failed)
+    assert ending.reason.endswith("has no val in any entry; its keys are iteration, elapsed_time")
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "pace_s"),
+    [
+        ((9.0, 10.0, 11.0, 12.0, 13.0), 1.0),  # the first of five iterations warms up
+        ((1.0, 2.0, 3.0), 1.0),
+        ((100.0, 100.5), 0.5),
+    ],
+)
+def test_the_steady_state_leaves_out_the_first_fifth(
+    elapsed: tuple[float, ...], pace_s: float, tmp_path: Path
+) -> None:
+    (tmp_path / "log").write_text(json.dumps(entries(*elapsed)))
+    spec = ObjectiveSpec(statistic="steady")
+    assert report(spec).result(ended(tmp_path)) == Finished(pace_s, len(elapsed))
+
+
+@pytest.mark.parametrize("elapsed", [(1.0,), (1.0, 1.0, 1.0)])
+def test_a_log_without_a_steady_state(elapsed: tuple[float, ...], tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(json.dumps(entries(*elapsed)))
+    ending = report(ObjectiveSpec(statistic="steady")).result(ended(tmp_path))
+    assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
+    assert "has no steady state: no two entries with time between them" in ending.reason

@@ -1,0 +1,113 @@
+"""Figures that are no seconds of the program's clock: never raced or cut as if they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.study_surface import BEST, CONFIRMED, ran, record
+from tuner import confirm
+from tuner.clocks import Through
+from tuner.model import BASELINE, Finished, LaunchRecord, ObjectiveSpec, Progress, Purpose
+from tuner.racing import Cut
+from tuner.store.identity import identity
+from tuner.study.confirmation import confirmation
+from tuner.study.course import Step, Stop, Tuning
+from tuner.study.observations import observations
+from tuner.study.plan import Plan
+from tuner.study.told import as_trial
+
+RATE = ObjectiveSpec(kind="pattern", pattern="(.)", unit="ns/day", maximize=True)
+WALL = ObjectiveSpec(kind="wall")
+STEADY = ObjectiveSpec(statistic="steady")
+KEY = ObjectiveSpec(key="val")
+
+
+def launched(purpose: Purpose, number: int, cost: float, iterations: int) -> LaunchRecord:
+    setting = BASELINE if purpose is Purpose.BASELINE else BEST
+    made = record(number, setting, purpose, ran(cost))
+    log = (Progress(10, 4.0, 7.0), Progress(20, 8.0, 11.0))
+    outcome = replace(made.outcome, ending=Finished(cost, iterations), progress=log, wall_s=1000.0)
+    return replace(made, outcome=outcome)
+
+
+def plan(objective: ObjectiveSpec, scale: float = 1.0, iterations: int = 100) -> Plan:
+    """The defaults are ten times worse than the best."""
+    made = [
+        launched(Purpose.GUESS, 1, 1.0 * scale, iterations),
+        launched(Purpose.BASELINE, 2, 10.0 * scale, iterations),
+    ]
+    return Plan(replace(CONFIRMED, objective=objective), tuple(made))
+
+
+def cut(plan: Plan) -> float | None:
+    """Where the defaults are cut, as the first launch of them is told."""
+    turn = launched(Purpose.CONFIRM, 3, plan.records[0].outcome.samples[0].elapsed_s, 100)
+    iterations = plan.records[0].outcome.samples[0].iterations
+    turn = replace(turn, outcome=replace(turn.outcome, ending=Finished(1.0, iterations)))
+    step = confirmation(replace(plan, records=(*plan.records, turn)), BEST).next
+    assert step is not None and step.side == "reference"
+    return step.limit_s
+
+
+@pytest.mark.parametrize("objective", [RATE, KEY])
+def test_what_tells_nothing_before_its_end_is_never_cut(objective: ObjectiveSpec) -> None:
+    assert cut(plan(objective)) is None
+    assert confirmation(plan(objective), BEST).next == confirm.Next("reference", None)
+
+
+def test_a_wall_time_is_cut_as_a_time_is() -> None:
+    limit = cut(plan(WALL, iterations=0))
+    assert limit is not None and 3.0 <= limit <= 5.0
+
+
+def test_a_pace_is_cut_at_a_pace_whatever_its_size() -> None:
+    small, large = cut(plan(STEADY, 0.01)), cut(plan(STEADY, 1.0))
+    assert small is not None and large is not None
+    assert 0.03 <= small <= 0.05 and 3.0 <= large <= 5.0
+
+
+@pytest.mark.parametrize(
+    ("objective", "iterations", "judged"),
+    [(ObjectiveSpec(), 100, Cut), (WALL, 0, Through), (STEADY, 100, Through), (RATE, 0, None)],
+)
+def test_the_judge_of_the_defaults(
+    objective: ObjectiveSpec,
+    iterations: int,
+    judged: type | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = plan(objective, iterations=iterations)
+    turn = launched(Purpose.CONFIRM, 3, 1.0, iterations)
+    monkeypatch.setattr(Tuning, "_search_step", lambda *_: Stop("all was tried"))
+    monkeypatch.setattr(Tuning, "best", lambda *_: BEST)
+    step = Tuning().next(replace(found, records=(*found.records, turn)))
+    assert isinstance(step, Step) and step.setting == BASELINE
+    assert type(step.judge) is (judged or type(None))
+
+
+@pytest.mark.parametrize("objective", [RATE, KEY, STEADY])
+def test_a_start_up_in_seconds_meets_no_other_figure(objective: ObjectiveSpec) -> None:
+    found = plan(objective)
+    assert {each.startup_s for each in observations(found, found.records)} == {None}
+    timed = plan(ObjectiveSpec())
+    assert {each.startup_s for each in observations(timed, timed.records)} == {3.0}
+
+
+def test_optuna_is_told_the_figure() -> None:
+    found = plan(RATE, 0.5)
+    guess = replace(found.records[0], setting=BEST)
+    assert as_trial(found, guess).value == pytest.approx(2.0)
+
+
+def test_a_study_belongs_to_its_figure() -> None:
+    specs = [
+        ObjectiveSpec(), KEY, WALL, STEADY, RATE, replace(RATE, unit="GFLOPS"),
+        replace(RATE, maximize=False), replace(RATE, pattern="(..)"), replace(KEY, unit="ms"),
+    ]  # fmt: skip
+    told = [identity(replace(CONFIRMED, objective=each))["objective"] for each in specs]
+    assert told[0] == "logreport elapsed_time in log", "as older studies have it"
+    assert len(set(told)) == len(specs)
+    priced = replace(CONFIRMED, items=5.0, price_per_hour=3.0)
+    assert identity(priced) == identity(CONFIRMED)
