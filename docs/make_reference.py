@@ -12,8 +12,9 @@ from click import Command
 from click.testing import CliRunner
 
 from tuner.cli.app import COMMANDS, cli
+from tuner.cli.knobs import conditions, route, values
 from tuner.knobs import KNOBS
-from tuner.model import Choice, Env, Flag, IntRange, Knob
+from tuner.model import Env, IntRange, Knob
 
 TARGET = Path(__file__).resolve().parent / "reference.md"
 
@@ -46,28 +47,34 @@ def _fenced(language: str, text: str) -> str:
 
 def _knobs() -> str:
     rows = [
+        "`tune knobs` says which of them apply on a host. Those that change numerics are tuned only"
+        " where they are asked for by name.\n",
         "| knob | values | reaches the program by | what it sets |",
         "| --- | --- | --- | --- |",
-        *(f"| `{k.name}` | {_domain(k)} | {_route(k)} | {k.help} |" for k in KNOBS),
+        *(f"| `{k.name}` | {_domain(k)} | {_route(k)} | {_meaning(k)} |" for k in KNOBS),
+        "",
+        *(f"- **`{k.name}`**: {k.why} Source: {k.source}." for k in KNOBS),
     ]
     return "\n".join(rows) + "\n"
 
 
+def _meaning(knob: Knob) -> str:
+    where = conditions(knob)
+    return "; ".join(
+        [knob.help, *["changes numerics"] * knob.changes_numerics, *[where] * bool(where)]
+    )
+
+
 def _domain(knob: Knob) -> str:
     if isinstance(knob.domain, IntRange):
-        return f"{knob.domain.low}..{knob.domain.high}"
-    assert isinstance(knob.domain, Choice)
+        return values(knob)
     return ", ".join(f"`{value}`" for value in knob.domain.values)
 
 
 def _route(knob: Knob) -> str:
     if isinstance(knob.route, Env):
         return ", ".join(f"`{name}`" for name in knob.route.names)
-    if isinstance(knob.route, Flag):
-        return (
-            f"`{knob.route.option}`" if knob.route.option else f"`{{{knob.name}}}` in the command"
-        )
-    return f"the launcher's `{knob.route.option}`"
+    return route(knob)
 
 
 def _template() -> str:

@@ -396,7 +396,7 @@ def test_the_templates_examples_load_too(tmp_path: Path) -> None:
     assert (file.until, file.precision) == (0.01, 0.02)
     assert (file.oversubscription, file.confirm) == (4, False)
     assert file.job is not None
-    own = {"omp_threads", "iterator_workers", "malloc_arenas", "prefetch", "binding"}
+    own = {"omp_threads", "iterator_workers", "pool_size", "chunk", "amp", "binding"}
     assert set(file.knobs) == own
 
 

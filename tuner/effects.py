@@ -9,6 +9,7 @@ from tuner.model import (
     Effect,
     Env,
     Knob,
+    LauncherOption,
     Machine,
     Observation,
     RankView,
@@ -47,6 +48,13 @@ def _judge(
     name: str, asked: Value, knob: Knob | None, ranks: Sequence[RankView], machine: Machine
 ) -> Effect:
     variables = frozenset(knob.route.names if knob and isinstance(knob.route, Env) else ())
+    option = knob.route.option if knob and isinstance(knob.route, LauncherOption) else name
+    if option == "bind_to":
+        return Effect(name, asked, *_binding(asked, ranks, machine))
+    if name == "allocator":
+        return Effect(name, asked, *_allocator(asked, ranks))
+    if name in _UNSEEN:
+        return Effect(name, asked, *_unseen(_UNSEEN[name]))
     for usual_name, usual_variables, judge in _JUDGES:
         if name != usual_name and not variables & usual_variables:
             continue
@@ -56,7 +64,47 @@ def _judge(
     return Effect(name, asked, *_unseen("nothing in a running program shows it"))
 
 
-_Seen = tuple[int | None, Verdict, str]
+_Seen = tuple[Value | None, Verdict, str]
+
+#: What a running program does not show, and what tells it otherwise.
+_UNSEEN = {
+    "map_by": "which rank is where is the launcher's to say: mpirun --report-bindings",
+    "ompi_btl": "Open MPI keeps it to itself: OMPI_MCA_mpi_show_mca_params=all prints it",
+    "ompi_allreduce": "Open MPI keeps it to itself: OMPI_MCA_mpi_show_mca_params=all prints it",
+    "nccl_algo": "NCCL keeps it to itself: NCCL_DEBUG=INFO prints it",
+    "nccl_proto": "NCCL keeps it to itself: NCCL_DEBUG=INFO prints it",
+}
+
+
+def _allocator(asked: Value, ranks: Sequence[RankView]) -> _Seen:
+    """By the library that is mapped in each rank."""
+    seen = [rank.allocator for rank in ranks if rank.allocator is not None]
+    if not seen:
+        return _unseen(_NO_REPORT)
+    other = next((name for name in seen if name != asked), None)
+    if other is None:
+        return asked, Verdict.HONOURED, ""
+    return other, Verdict.OVERRIDDEN, f"malloc comes from {other} all the same"
+
+
+def _binding(asked: Value, ranks: Sequence[RankView], machine: Machine) -> _Seen:
+    """Bound or not, by the CPUs that each rank may run on."""
+    seen = [rank for rank in ranks if rank.affinity]
+    if not seen:
+        return _unseen("no rank was seen while it ran")
+    most = max(len(rank.affinity) for rank in seen)
+    free = most >= machine.affinity_cpus
+    if asked == "none":
+        bound = f"a rank may run on {min(len(r.affinity) for r in seen)} CPUs only"
+        return (asked, Verdict.HONOURED, "") if free else (None, Verdict.NOT_OBSERVABLE, bound)
+    threads_per_core = max(1, machine.logical_cpus // max(1, machine.physical_cores))
+    if asked == "core":
+        wrong = f"a rank may run on {most} CPUs"
+        fits = most <= threads_per_core
+        return (asked, Verdict.HONOURED, "") if fits else (None, Verdict.NOT_OBSERVABLE, wrong)
+    if free:
+        return _unseen("each rank may run on every CPU: there is one such place")
+    return asked, Verdict.HONOURED, f"a rank may run on {most} CPUs"
 
 
 def _unseen(reason: str) -> _Seen:

@@ -209,6 +209,7 @@ def _view(
         mpi_library=one_line(library) if isinstance(library := mpi.get("library"), str) else None,
         pools=tuple((name, threads) for name, threads, _ in pools),
         blas_limit=blas[0][2] if blas else None,
+        allocator=one_line(name) if isinstance(name := report.get("allocator"), str) else None,
         reported=bool(report) and (bool(mpi or pools) or _is_of_the_rank_itself(report, seen)),
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tuner import knobs as table
 from tuner.model import (
     Cap,
     Effect,
@@ -145,6 +146,7 @@ def assigned(
         setting: As it was asked for.
         knobs: Those of the study.
         effects: What was seen of a launch; a value that came to another one says so.
+            One that changes the numerics says so too.
         cut: Shorten long values, for a table.
     """
     if setting.is_baseline:
@@ -157,6 +159,9 @@ def assigned(
         if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN)
         and effect.observed not in (None, effect.asked)
     }
+    rows = {knob.name: knob for knob in (*table.KNOBS, *knobs)}
+    departing = {n: " (changes numerics)" for n, v in items if n in rows and rows[n].departs(v)}
     return " ".join(
-        f"{name}={shortened(value) if cut else value}{came.get(name, '')}" for name, value in items
+        f"{name}={shortened(value) if cut else value}{departing.get(name, '')}{came.get(name, '')}"
+        for name, value in items
     )

@@ -10,7 +10,7 @@ from tuner.applies.here import Host, here
 from tuner.demand import usable_cores
 from tuner.errors import UsageError
 from tuner.launchers import launcher_for
-from tuner.model import UNSET, Choice, Knob, LauncherOption, Value
+from tuner.model import UNSET, Choice, Env, Knob, LauncherOption, Value
 
 _GLIBC_WITH_HUGE_PAGES = (2, 35)
 
@@ -153,10 +153,15 @@ _ALONE = ("nothing but the default can be set here", "Leave it out.")
 
 def _refusal(knob: Knob, value: Value, host: Host) -> tuple[str, str] | None:
     """Why a value cannot be set here, and what to do; ``None`` where it can."""
-    if knob.name == "allocator" and value not in {UNSET, knob.neutral, *host.found.allocators}:
+    is_ours = isinstance(knob.route, Env) and knob.route.texts
+    if (
+        is_ours
+        and knob.name == "allocator"
+        and value not in {UNSET, knob.neutral, *host.found.allocators}
+    ):
         hint = "On Debian: apt-get install libjemalloc2 libtcmalloc-minimal4."
         return f"{value} is not installed here", hint
-    if knob.name == "nccl_interface" and value not in {UNSET, *host.found.interfaces}:
+    if is_ours and knob.name == "nccl_interface" and value not in {UNSET, *host.found.interfaces}:
         hint = f"There are {', '.join(host.found.interfaces) or 'none'}."
         return f"{value} is no network interface of this host that is up", hint
     if isinstance(knob.route, LauncherOption):

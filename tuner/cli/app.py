@@ -27,6 +27,7 @@ COMMANDS = {
     "exec": "Run any command with the best setting.",
     "report": "Write a study as one HTML page with its figures.",
     "dashboard": "Open the studies in the browser, behind a token.",
+    "knobs": "List the knobs: what applies here, what does not, and why.",
     "init": "Write a study file with comments, to be edited.",
     "explain": "Name what held a run back: best and defaults side by side.",
     "profile": "Profile best and defaults: the functions whose share of the time changed.",

@@ -99,11 +99,17 @@ SPACE_OPTIONS = (
     option(
         "--knob",
         "knobs",
-        metavar="NAME=DOMAIN",
+        metavar="NAME[=DOMAIN]",
         type=KnobDomain(),
         multiple=True,
         heading=SPACE,
-        help="omp_threads=1..16, communicator=naive,flat; repeat it.",
+        help="omp_threads=1..16, communicator=naive,flat, bind_to; repeat it (tune knobs).",
+    ),
+    option(
+        "--all-knobs",
+        is_flag=True,
+        heading=SPACE,
+        help="Every knob that applies here and keeps the numerics.",
     ),
     option(
         "--fix",
@@ -193,6 +199,7 @@ def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
             ranks=given["ranks"],
             trials=given.get("trials"),
             knobs=given["knobs"],
+            all_knobs=given["all_knobs"],
             fixes=given["fixes"],
             defaults=given["defaults"],
             name=given["name"],

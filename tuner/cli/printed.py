@@ -33,6 +33,11 @@ def print_result(data: ExportInput, *, summary: bool, held_back: str = "") -> No
     best = data.best_setting if result.best else None
     if best is not None:
         console.out(console.heading(f"  best:      {wording.assigned(best, spec.knobs)}"))
+    keeping = result.best_keeping
+    if keeping is not None:
+        name = wording.assigned(keeping.setting, spec.knobs)
+        took = figures.typical(spec.objective, keeping)
+        console.out(_below_best(f"best that keeps the numerics: {name}, {took}"))
     if not _is_said(data):
         console.out(_below_best(claims.comparison(result)))
     losses = facts.final_losses(data)

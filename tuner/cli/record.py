@@ -83,6 +83,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             "a surface holds how long runs take; this objective is something else",
             "Record with --objective logreport or --objective wall.",
         )
+    tuned = {knob.name for knob in spec.knobs}
+    for knob in spec.knobs:
+        if any(parent in tuned for parent, _ in knob.when):
+            raise UsageError(
+                f"a surface holds every combination, and {knob.name} exists in some settings only",
+                f"Leave {knob.name} out, or what it depends on.",
+            )
     size = space.size(spec.knobs)
     if size > MOST_SETTINGS:
         raise UsageError(

@@ -21,6 +21,7 @@ from tuner.model import (
     Finished,
     Flag,
     JsonDict,
+    Knob,
     LaunchRecord,
     Measurement,
     Result,
@@ -82,7 +83,12 @@ def _plain_scalar(value: Any) -> Any:
 
 def result_json(result: Result, spec: StudySpec) -> JsonDict:
     """A study's result, as ``tune --json`` prints it too."""
-    sides = {"best": result.best, "baseline": result.baseline, "reference": result.reference}
+    sides = {
+        "best": result.best,
+        "best_keeping_numerics": result.best_keeping,
+        "baseline": result.baseline,
+        "reference": result.reference,
+    }
     timed = price.timed(spec.objective)
     return {
         "study": result.study,
@@ -167,11 +173,18 @@ def spec_json(spec: StudySpec) -> JsonDict:
     document: JsonDict = plain(spec)
     document["machine"] |= {"cores": spec.machine.cores}
     document["left_out"] = dict(spec.left_out)
-    document["knobs"] = [
-        plain(knob) | {"domain": _domain_json(knob.domain), "route": _route_json(knob.route)}
-        for knob in spec.knobs
-    ]
+    document["knobs"] = [knob_json(knob) for knob in spec.knobs]
     return document
+
+
+def knob_json(knob: Knob) -> JsonDict:
+    """A knob with its values and its way."""
+    document: JsonDict = plain(knob)
+    return document | {
+        "domain": _domain_json(knob.domain),
+        "route": _route_json(knob.route),
+        "when": {parent: list(values) for parent, values in knob.when},
+    }
 
 
 def _domain_json(domain: Domain) -> JsonDict:

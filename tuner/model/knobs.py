@@ -112,6 +112,10 @@ class Knob:
     needs: tuple[str, ...] = ()
     usual: bool = False
 
+    def departs(self, value: Value) -> bool:
+        """True where the program computes something else with this value than by default."""
+        return self.changes_numerics and value not in (self.neutral, self.default, UNSET)
+
 
 @dataclass(frozen=True)
 class Setting:

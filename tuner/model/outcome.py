@@ -61,6 +61,7 @@ class RankView:
     pools: tuple[tuple[str, int], ...] = ()  # (library, threads)
     blas_limit: int | None = None  # the most threads the BLAS was built for
     reported: bool = False  # from inside by the probe: what it does not name is not there
+    allocator: str | None = None  # the library that malloc comes from
 
 
 @dataclass(frozen=True)

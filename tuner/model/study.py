@@ -92,7 +92,8 @@ class Result:
     the confirmation has not ended; ``export`` is the setting to hand over.
     Of ``trials``, ``settings_failed`` only failed and ``settings_stopped`` never came to their
     end; ``launches_measured`` are those of ``launches`` that count: no warm-ups, and none that
-    failed, was stopped or broken off.
+    failed, was stopped or broken off. ``best_keeping`` is the best of the settings that keep the
+    numerics, where ``best`` does not.
     """
 
     study: str
@@ -115,6 +116,7 @@ class Result:
     export: Setting | None = None
     search_s: float = 0.0  # wall time of the launches, those of the confirmation apart
     confirm_s: float = 0.0
+    best_keeping: Measurement | None = None
     objective: ObjectiveSpec = LOGGED_TIME
 
     @property

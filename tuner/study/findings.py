@@ -71,12 +71,13 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
         reference = by_setting.get(proof.reference)
     elif baseline is not None and baseline.elapsed_s is not None:
         reference = baseline
+    shown = _best(plan, by_setting, best, proof)
     return Result(
         study=plan.spec.name,
         storage=display_url(storage),
         state=state,
         reason=reason,
-        best=_best(plan, by_setting, best, proof),
+        best=shown,
         baseline=baseline,
         reference=reference,
         trials=plan.trials,
@@ -92,6 +93,7 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
         export=proof.export(plan) if proof and done else None,
         search_s=search_s(plan),
         confirm_s=confirm_s(plan),
+        best_keeping=_best_keeping(plan, measured, shown),
         objective=plan.spec.objective,
     )
 
@@ -108,6 +110,25 @@ def _best(
     if proof is not None and proof.finding is not None:
         return found
     return stats.best(m for m in (found, baseline) if m is not None)
+
+
+def _best_keeping(
+    plan: Plan, measured: Sequence[Measurement], best: Measurement | None
+) -> Measurement | None:
+    """The best setting that computes the same as the defaults, where ``best`` does not."""
+    knobs = {knob.name: knob for knob in plan.spec.knobs}
+
+    def keeps(setting: Setting) -> bool:
+        return not any(name in knobs and knobs[name].departs(v) for name, v in setting.items)
+
+    if best is None or keeps(best.setting):
+        return None
+    return stats.best(m for m in measured if keeps(m.setting) and _is_offered(plan, m.setting))
+
+
+def _is_offered(plan: Plan, setting: Setting) -> bool:
+    """True for what could be handed over: the present space, and the defaults."""
+    return plan.contains(setting) or setting == plan.default
 
 
 def summary(found: Result) -> Summary:

@@ -55,8 +55,9 @@ filename = "log"       # --log
 #   unit = "ns/day"                       shown as it is; us, ms, s, min, h are times  --unit
 #   maximize = true                       more of it is better                     --maximize
 
-# Tuned are the knobs that stand here and those whose placeholder stands in the command.
-# Without range, values or fix a knob takes all that this machine can use.
+# Tuned are the knobs that stand here and those whose placeholder stands in the command;
+# `tune knobs` lists those that there are. Without range, values or fix a knob takes
+# all that this machine can use.
 [knobs.omp_threads]    # sets OMP_NUM_THREADS and its like in every rank
 #range = "1..8"        # or values = [1, 2, 4]            --knob omp_threads=1..8
 
@@ -66,14 +67,18 @@ filename = "log"       # --log
 
 # Knobs of your own go by environment variable, by an option added to the command, by a
 # placeholder in it, or to mpirun.
-#[knobs.malloc_arenas]
+#[knobs.pool_size]
 #values = ["unset", 1, 2, 4]
-#env = "MALLOC_ARENA_MAX"
-#help = "heaps per process"
+#env = "MY_POOL_SIZE"
+#help = "buffers that the program keeps"
+#when = {omp_threads = [1, 2]}   # it exists only with these values of another knob
 
-#[knobs.prefetch]
+#[knobs.amp]           # an option without a value: on or off
+#switch = "--amp"
+
+#[knobs.chunk]
 #range = "1..4"
-#flag = "--prefetch"
+#flag = "--chunk"
 
 #[knobs.binding]
 #values = ["none", "core", "socket"]

@@ -34,9 +34,8 @@ SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 TORCHRUN_SIZE, TORCHRUN = "WORLD_SIZE", "TORCHELASTIC_RUN_ID"
 
 
-def _mapped_libraries():
-    """Paths of the shared libraries in this process that may hold a thread pool."""
-    prefixes = tuple(prefix for prefix, _ in _POOLS)
+def _mapped_libraries(prefixes):
+    """Paths of the shared libraries in this process whose names begin so."""
     paths = set()
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123
         for line in maps:
@@ -73,11 +72,20 @@ def _pool(path):
 
 
 def _pools():
-    pools = [_pool(path) for path in _mapped_libraries()]
+    libraries = _mapped_libraries(tuple(prefix for prefix, _ in _POOLS))
+    pools = [_pool(path) for path in libraries]
     torch = sys.modules.get("torch")
     if torch is not None:
         pools.append({"library": "torch", "threads": torch.get_num_threads(), "built_for": None})
     return [pool for pool in pools if pool is not None]
+
+
+def _allocator():
+    """Which library malloc comes from: one that was preloaded, else the C library."""
+    loaded = _mapped_libraries(("libjemalloc", "libtcmalloc"))
+    if not loaded:
+        return "glibc" if _mapped_libraries(("libc.so", "libc-")) else None
+    return "jemalloc" if "libjemalloc" in loaded[0] else "tcmalloc"
 
 
 def _opencv_threads():
@@ -112,6 +120,7 @@ def _report(rank):
         ("affinity", lambda: sorted(os.sched_getaffinity(0))),
         ("pools", _pools),
         ("opencv_threads", _opencv_threads),
+        ("allocator", _allocator),
         ("mpi", _mpi),
         ("launcher_size", _launcher_size),
     )

@@ -1,0 +1,54 @@
+"""``tune knobs``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Tune
+from tuner.knobs import names
+
+
+@pytest.fixture
+def mpirun(tmp_path: Path) -> str:
+    """One that says which it is."""
+    path = tmp_path / "mpirun"
+    path.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_table_has_every_knob_and_says_why_one_does_not_apply(tune: Tune, mpirun: str) -> None:
+    done = tune("knobs", "--mpirun", mpirun, "-n", "4")
+    assert done.code == 0
+    assert [line.split()[0] for line in done.out.splitlines()[1:]] == list(names())
+    assert "no: only MPICH reads it, and this is Open MPI 5.0.11" in done.out
+    assert "yes, where omp_proc_bind is close or spread" in done.out
+    assert "yes, changes numerics" in done.out
+
+
+def test_one_row_has_its_reason_and_its_source(tune: Tune, mpirun: str) -> None:
+    done = tune("knobs", "malloc_arenas", "--mpirun", mpirun)
+    assert done.code == 0
+    for word in ("why: Threads that", "mallopt.3.html", "MALLOC_ARENA_MAX", "allocator is glibc"):
+        assert word in done.out
+
+
+def test_as_json(tune: Tune, mpirun: str) -> None:
+    document = json.loads(tune("knobs", "--mpirun", mpirun, "--json").out)
+    assert document["schema"] == "tuner.knobs/1"
+    rows = {row["name"]: row for row in document["knobs"]}
+    assert list(rows) == list(names())
+    assert rows["mpich_allreduce"]["applies"] is False
+    assert rows["omp_places"]["when"] == {"omp_proc_bind": ["close", "spread"]}
+    assert rows["omp_wait_policy"]["domain"] == {"values": ["unset", "active", "passive"]}
+
+
+def test_a_slip_of_the_pen(tune: Tune, mpirun: str) -> None:
+    done = tune("knobs", "alocator", "--mpirun", mpirun)
+    assert done.code == 2
+    assert "There is no knob 'alocator'" in done.err
+    assert "'allocator'" in done.err
+    assert tune("knobs", "--mpirun", mpirun, "-n", "0").code == 2

@@ -1,0 +1,138 @@
+"""``tune knobs``: what can be tuned here, what cannot, and why each can matter."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tuner.cli.base import TuneCommand
+from tuner.cli.options import json_option, option
+
+if TYPE_CHECKING:
+    from tuner.applies import Answer
+    from tuner.model import JsonDict, Knob
+
+
+@click.command(
+    "knobs",
+    cls=TuneCommand,
+    help="List the knobs: their values on this host, whether they apply here, and how each reaches"
+    " the program. With a name, all that is known of that one.",
+    examples=(
+        ("tune knobs omp_wait_policy", "why it can matter, and where that is documented"),
+        ("tune --knob bind_to --knob allocator -- …", "tune these, with the values listed here"),
+        ("tune --all-knobs -- …", "tune every one that applies here"),
+    ),
+)
+@click.argument("name", required=False, metavar="[NAME]")
+@option("--mpi-procs", "-n", "ranks", type=int, metavar="N", default=2, help="MPI ranks [2].")
+@option("--mpirun", metavar="PATH", help="Which mpirun [TUNE_MPIRUN, else the one found].")
+@option("--launcher", metavar="KIND", help="openmpi, mpich or torchrun [what is found].")
+@json_option()
+def command(
+    name: str | None, ranks: int, mpirun: str | None, launcher: str | None, as_json: bool
+) -> None:
+    """List the table, or show one row."""
+    from tuner import launchers
+    from tuner.applies import Host, answer
+    from tuner.exporters.json import dumps
+    from tuner.found import look
+    from tuner.knobs import KNOBS, knob
+    from tuner.machine import this_machine
+    from tuner.model import Layout
+    from tuner.spec.limits import whole
+
+    rows = KNOBS if name is None else (knob(name),)
+    layout = Layout(whole("--mpi-procs", ranks, None, 2))
+    info = launchers.find(mpirun, (), kind=launcher, environ=os.environ)
+    host = Host(this_machine(), layout, info, look(os.environ))
+    answers = [answer(row, host) for row in rows]
+    if as_json:
+        document = {"schema": "tuner.knobs/1", "knobs": [_json(each) for each in answers]}
+        sys.stdout.write(dumps(document))
+    elif name is None:
+        _print_table(answers)
+    else:
+        _print_row(answers[0])
+
+
+def _print_table(answers: Sequence[Answer]) -> None:
+    from tuner.cli import console
+
+    rows = [[each.knob.name, values(each.knob), _here(each), route(each.knob)] for each in answers]
+    console.print_table(
+        ["knob", "values here", "applies here", "reaches the program by"], rows, set()
+    )
+    console.err("tune knobs NAME says why it can matter; --knob NAME tunes it")
+
+
+def _print_row(found: Answer) -> None:
+    from tuner.cli import console
+
+    knob = found.knob
+    console.out(console.heading(f"{knob.name}: {knob.help}"))
+    facts = {
+        "why": knob.why,
+        "source": knob.source,
+        "values here": values(knob) or "none",
+        "reaches the program by": route(knob),
+        "exists": conditions(knob),
+        "numerics": "it changes them: tuned only where it is asked for" * knob.changes_numerics,
+        "joins by itself": "yes, where a study names no knobs" if knob.usual else "",
+        "applies here": _here(found),
+        "then": found.hint,
+    }
+    for label, text in facts.items():
+        if text:
+            console.out(console.wrapped(f"{label}: {text}", "  "))
+
+
+def values(knob: Knob) -> str:
+    """The values in short: ``1..8``, ``none, core``."""
+    from tuner.model import IntRange
+
+    if isinstance(knob.domain, IntRange):
+        return f"{knob.domain.low}..{knob.domain.high}"
+    return ", ".join(str(value) for value in knob.domain.values)
+
+
+def conditions(knob: Knob) -> str:
+    """In which settings the knob exists: ``where bind_to is core or numa``."""
+    return " and ".join(
+        f"where {parent} is {' or '.join(map(str, wanted))}" for parent, wanted in knob.when
+    )
+
+
+def route(knob: Knob) -> str:
+    """How its value reaches the program."""
+    from tuner.model import Env, Flag
+
+    if isinstance(knob.route, Env):
+        return " ".join(knob.route.names)
+    if isinstance(knob.route, Flag):
+        return knob.route.option or f"{{{knob.name}}} in the command"
+    return f"the launcher's {knob.route.option.replace('_', '-')}"
+
+
+def _here(found: Answer) -> str:
+    if found.why_not:
+        return f"no: {found.why_not}"
+    marks = ["yes"] + ["changes numerics"] * found.knob.changes_numerics
+    where = conditions(found.knob)
+    return ", ".join([*marks, where] if where else marks)
+
+
+def _json(found: Answer) -> JsonDict:
+    from tuner.exporters.json import knob_json
+
+    document: dict[str, Any] = knob_json(found.knob)
+    return document | {
+        "applies": not found.why_not,
+        "why_not": found.why_not,
+        "hint": found.hint,
+        "possible": found.possible,
+    }
