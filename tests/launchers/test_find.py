@@ -242,6 +242,7 @@ def test_a_torchrun_that_is_named(tmp_path: Path, environ: dict[str, str]) -> No
 
 def test_a_python_without_torch(tmp_path: Path, environ: dict[str, str]) -> None:
     python = torch(tmp_path / "venv", version=None)
+    torch(tmp_path / "ours", name="python")  # the ranks do not run this one
     with pytest.raises(UsageError, match=r"no torchrun beside .*there is no torch for"):
         launchers.find(None, kind="torchrun", program=str(python), environ=environ)
 

@@ -83,7 +83,7 @@ def _find_kind(
             continue
         if info is not None:
             return info
-        said.append(f"{path} says: {_last_line(text)}")
+        said.append(f"{path} says: {_last_line(text)}" if text else f"{path} is none")
     raise UsageError(
         f"--launcher {launcher.kind}: no {name} "
         + (f"by --mpirun {mpirun}" if mpirun else "beside the program's interpreter or on PATH")

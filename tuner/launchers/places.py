@@ -30,7 +30,8 @@ def named(mpirun: str | None, environ: Mapping[str, str]) -> Path | None:
 def found(names: Sequence[str], program: str | None, environ: Mapping[str, str]) -> Iterator[Path]:
     """Programs of these names: beside ``program``, beside our own interpreter, on ``PATH``.
 
-    First of all comes ``program`` itself, where it is called so: ``python3.12`` is a ``python``.
+    Where ``program`` itself is called so (``python3.12`` is a ``python``), it alone is meant:
+    torchrun needs the torch of the ranks.
     """
     search = environ.get("PATH", os.defpath)
     beside = [sys.executable]
@@ -38,6 +39,7 @@ def found(names: Sequence[str], program: str | None, environ: Mapping[str, str])
         beside.insert(0, resolved)
         if Path(resolved).name.rstrip("0123456789.") in names:
             yield Path(resolved).absolute()
+            return
     for neighbour in beside:
         for name in names:
             # Not resolved: in a virtual environment `python` is a link to elsewhere.
