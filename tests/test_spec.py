@@ -251,6 +251,16 @@ def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
         ({"knobs": ("allocator=tcmalloc",)}, "tcmalloc is not installed here", "apt-get"),
         ({"knobs": ("huge_pages",)}, "the kernel gives them to none", "madvise"),
         ({"knobs": ("map_by",)}, "map_by: it exists only where bind_to is", "--knob bind_to"),
+        (
+            {"launcher": "torchrun", "mpirun_args": ("--nproc-per-node=8",)},
+            "how many ranks torchrun starts",
+            "--mpi-procs",
+        ),
+        (
+            {"knobs": ("bind_to=none,core",), "launcher": "torchrun"},
+            "bind_to: bind_to=core: torchrun has no such option",
+            "under an mpirun",
+        ),
         ({"knobs": ("omp_places",)}, "omp_proc_bind is close or spread", "--knob omp_proc_bind"),
         (
             {"knobs": ("omp_places",), "fixes": ("omp_proc_bind=false",)},

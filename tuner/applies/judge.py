@@ -44,7 +44,7 @@ def answer(row: Knob, host: Host, *, own: bool = False) -> Answer:
         knob = _cut(knob, host, refused)
     knob = _resolved(knob, host, own)
     problem = _problem(knob, host)
-    if problem is None and refused and own:
+    if refused and own and (problem is None or problem[2]):
         problem = (*next(iter(refused.values())), False)
     elif problem is None and not own and set(space.values(knob.domain)) <= {knob.neutral}:
         problem = (*next(iter(refused.values()), _ALONE), False)

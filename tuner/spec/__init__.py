@@ -130,6 +130,7 @@ def build_spec(
     program_path = program.check(template, environ=environ, cwd=cwd)
     used = templates.placeholders((*template, *job))
     launcher = find(_wanted(options, file), program_path, environ)
+    checks.launcher_arguments(launcher, layout)
     host = Host(machine, layout, launcher, found or look(environ))
     knobs, left_out = applying(chosen, host)
     return StudySpec(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tuner import command as templates
+from tuner import render
 from tuner.errors import UsageError
+from tuner.model import LauncherInfo, Layout
 
 
 def is_command(words: Sequence[str], place: str) -> None:
@@ -30,3 +32,10 @@ def has_out(template: Sequence[str], source: str) -> None:
             "Put {out} where the program takes the folder for its log: … --out {out}\n"
             "A program without a log: --objective wall, or --objective 'pattern:REGEX'.",
         )
+
+
+def launcher_arguments(launcher: LauncherInfo, layout: Layout) -> None:
+    """Have the launcher refuse the user's own arguments for it now, and not at the first launch."""
+    from tuner.launchers import launcher_for
+
+    launcher_for(launcher).argv(launcher, layout.ranks, render.LAUNCHER_DEFAULTS, ())
