@@ -121,8 +121,8 @@ def test_what_is_no_number(written: str) -> None:
 @pytest.mark.parametrize(
     ("content", "kind", "said"),
     [
-        (b"all fine\n", FailureKind.NO_LOG, "matches nothing in the output"),
-        (b"", FailureKind.NO_LOG, "matches nothing in the output"),
+        (b"all fine\n", FailureKind.NO_LOG, "matches nothing in"),
+        (b"", FailureKind.NO_LOG, "matches nothing in"),
         (b"Performance: fast\n", FailureKind.BAD_LOG, "has 'fast' in its group, which is not a"),
         (b"Performance: nan\n", FailureKind.BAD_LOG, "which is not a number"),
         (b"Performance: 1,234\n", FailureKind.BAD_LOG, "which is not a number"),
@@ -145,6 +145,26 @@ def test_an_empty_group_and_a_missing_output(tmp_path: Path) -> None:
     gone = EndedLaunch(tmp_path, tmp_path / "gone", 1.0)
     ending = Pattern(ObjectiveSpec(kind="pattern", pattern="(.)")).result(gone)
     assert isinstance(ending, Failed) and ending.kind is FailureKind.NO_LOG
+
+
+def test_a_file_of_the_program_is_read_in_place_of_its_output(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    pattern = objective_for(ObjectiveSpec(kind="pattern", pattern=r"(\d+)", filename="sums.txt"))
+    assert pattern.needs_out, "the command must say where the file goes"
+    (tmp_path / "output.log").write_text("7\n")
+    ended = EndedLaunch(out, tmp_path / "output.log", 9.0)
+    (out / "sums.txt").write_text("5\n")
+    assert pattern.result(ended) == Finished(5.0, 0)
+    pattern.prepare(out)
+    ending = pattern.result(ended)
+    assert isinstance(ending, Failed) and ending.kind is FailureKind.NO_LOG
+    assert f"no file {out / 'sums.txt'}" in ending.reason
+
+
+def test_a_file_that_is_no_part_of_the_output_is_refused() -> None:
+    with pytest.raises(UsageError, match="no name of a file below the output folder"):
+        objective_for(ObjectiveSpec(kind="pattern", pattern="(.)", filename="../x"))
 
 
 def test_a_pattern_that_takes_for_ever_is_broken_off(

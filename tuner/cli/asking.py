@@ -64,7 +64,12 @@ RUN_OPTIONS = (
         heading=WHAT,
         help="How the figure is read: logreport[:KEY|:steady], pattern:REGEX, wall [logreport].",
     ),
-    option("--log", metavar="FILE", heading=WHAT, help="The log below {out} [log]."),
+    option(
+        "--log",
+        metavar="FILE",
+        heading=WHAT,
+        help="The log below {out} [log]; with a pattern, what is read instead of the output.",
+    ),
     option(
         "--unit",
         metavar="UNIT",

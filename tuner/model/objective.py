@@ -28,12 +28,17 @@ class ObjectiveSpec:
 
     kind: str = "logreport"
     key: str = CLOCK
-    filename: str = "log"  # below {out}
+    filename: str | None = None  # below {out}; "log", or for a pattern what is printed
     loss_key: str = ""  # empty: the first of the usual ones that the log has
     statistic: str = "last"  # or "steady": seconds an iteration after the warm-up
     pattern: str = ""  # a regular expression with a group for the figure
     unit: str = ""  # of the figure, as it was asked for
     maximize: bool = False  # a larger figure is better
+
+    @property
+    def log(self) -> str:
+        """The name of the log below ``{out}``, for what reads one."""
+        return "log" if self.filename is None else self.filename
 
     @property
     def clock(self) -> Clock:

@@ -61,14 +61,31 @@ def check(spec: ObjectiveSpec) -> None:
     Raises:
         UsageError: A wish that makes no sense, or not for this kind.
     """
-    path = PurePosixPath(spec.filename)
-    if not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.filename:
+    path = PurePosixPath(spec.log)
+    if not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.log:
         raise UsageError(
-            f"The log {spec.filename!r} is no name of a file below the output folder.",
+            f"The log {spec.log!r} is no name of a file below the output folder.",
             "Give it as the program writes it below {out}: --log log.jsonl.",
         )
     _check_unit(spec)
     _check_kind(spec)
+
+
+def remove_old(path: Path) -> None:
+    """Remove what an earlier launch wrote, that it is not taken for this one's.
+
+    Raises:
+        UsageError: It cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except NotADirectoryError:
+        return
+    except OSError as error:
+        raise UsageError(
+            f"the old log {path} cannot be removed: {error.strerror}",
+            "remove it by hand, or choose another output folder",
+        ) from error
 
 
 def _check_unit(spec: ObjectiveSpec) -> None:

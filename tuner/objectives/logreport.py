@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuner import pace, plausible
-from tuner.errors import UsageError, shown
+from tuner.errors import shown
 from tuner.model import CLOCK, Failed, FailureKind, Finished, JsonDict, ObjectiveSpec, Progress
-from tuner.objectives.asked import MOST, EndedLaunch
+from tuner.objectives.asked import MOST, EndedLaunch, remove_old
 from tuner.objectives.formats import BadLogError, parse
 from tuner.wording import one_line
 
@@ -172,22 +172,14 @@ class LogReport:
 
     def names(self, out_dir: Path) -> tuple[Path, ...]:
         """Where the log may be: the given name, then with each suffix unless it has one."""
-        path = out_dir / self._spec.filename
+        path = out_dir / self._spec.log
         suffixes = ("",) if path.suffix in SUFFIXES[1:] else SUFFIXES
         return tuple(path.with_name(path.name + suffix) for suffix in suffixes)
 
     def prepare(self, out_dir: Path) -> None:
         """Remove an old log under each of its names; see `Objective`."""
         for path in self.names(out_dir):
-            try:
-                path.unlink(missing_ok=True)
-            except NotADirectoryError:
-                continue
-            except OSError as error:
-                raise UsageError(
-                    f"the old log {path} cannot be removed: {error.strerror}",
-                    "remove it by hand, or choose another output folder",
-                ) from error
+            remove_old(path)
 
     def progress(self, out_dir: Path) -> tuple[Progress, ...]:
         """The sound entries from the start of the log; the file is read when it has changed."""

@@ -13,7 +13,7 @@ from tuner import process
 from tuner.errors import UsageError, shown
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 from tuner.objectives import output
-from tuner.objectives.asked import MOST, EndedLaunch
+from tuner.objectives.asked import MOST, EndedLaunch, remove_old
 from tuner.wording import one_line
 
 #: Longer patterns are no patterns.
@@ -61,20 +61,21 @@ def _quoted(pattern: str) -> str:
 
 
 class Pattern:
-    """Reads a figure from the output of the launch.
+    """Reads a figure from the output of the launch, or from a file that it writes.
 
     Raises:
         UsageError: The pattern cannot be used.
     """
 
-    needs_out = False
-
     def __init__(self, spec: ObjectiveSpec) -> None:
         self._spec = spec
         self._compiled = compiled(spec.pattern)
+        self.needs_out = spec.filename is not None
 
     def prepare(self, out_dir: Path) -> None:
-        """Nothing is there: each launch has an output of its own."""
+        """Remove an old file; the output of a launch is its own. See `Objective`."""
+        if self._spec.filename is not None:
+            remove_old(out_dir / self._spec.filename)
 
     def progress(self, out_dir: Path) -> tuple[Progress, ...]:  # noqa: ARG002
         """Nothing: a figure tells nothing of how far the program is."""
@@ -82,29 +83,32 @@ class Pattern:
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
         """The figure of the last match; see `Objective`."""
-        if not ended.output.is_file():
-            return Failed(FailureKind.NO_LOG, f"there is no output {ended.output}")
+        name = self._spec.filename
+        path = ended.output if name is None else ended.out_dir / name
+        if not path.is_file():
+            what = "output" if name is None else "file"
+            return Failed(FailureKind.NO_LOG, f"there is no {what} {path}")
         named = f"the pattern {_quoted(self._spec.pattern)}"
         script = (sys.executable, "-I", "-S", str(Path(output.__file__)))
-        argv = (*script, str(ended.output), self._spec.pattern)
+        argv = (*script, str(path), self._spec.pattern)
         try:
             done = process.run_tool(argv, timeout_s=LIMIT_S)
         except (OSError, TimeoutError) as error:
             late = isinstance(error, TimeoutError)  # which is an OSError as well
             why = f"took more than {LIMIT_S:g} s" if late else f"cannot be looked for: {error}"
-            return Failed(FailureKind.BAD_LOG, f"{named} on {ended.output}: {why}")
+            return Failed(FailureKind.BAD_LOG, f"{named} on {path}: {why}")
         if done.returncode != 0:
             why = _why(done.returncode, done.stderr)
-            return Failed(FailureKind.BAD_LOG, f"{named} on {ended.output}: {why}")
+            return Failed(FailureKind.BAD_LOG, f"{named} on {path}: {why}")
         found = json.loads(done.stdout)
-        return judged(self._spec, None if found is None else output.Match(**found), ended.output)
+        return judged(self._spec, None if found is None else output.Match(**found), path)
 
 
 def judged(spec: ObjectiveSpec, found: output.Match | None, place: Path) -> Finished | Failed:
-    """What a match in the output at `place` comes to."""
+    """What a match in the file at `place` comes to."""
     named = f"the pattern {_quoted(spec.pattern)}"
     if found is None:
-        return Failed(FailureKind.NO_LOG, f"{named} matches nothing in the output {place}")
+        return Failed(FailureKind.NO_LOG, f"{named} matches nothing in {place}")
     wrong = _fault(found.text)
     if wrong or found.text is None:
         return Failed(FailureKind.BAD_LOG, f"the last match of {named} in {place} {wrong}")

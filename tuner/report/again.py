@@ -36,7 +36,7 @@ def _objective(spec: ObjectiveSpec) -> list[str]:
     words = ["--objective", kind] if kind != "logreport" else []
     words += ["--unit", spec.unit] if spec.unit else []
     words += ["--maximize"] if spec.maximize else []
-    return words + (["--log", spec.filename] if spec.filename != "log" else [])
+    return words + (["--log", spec.filename] if spec.filename is not None else [])
 
 
 def _space(spec: StudySpec) -> list[str]:

@@ -28,12 +28,11 @@ def objective(options: RunOptions, file: StudyFile) -> tuple[ObjectiveSpec, Obje
     spec = filed
     typed = options.objective
     if typed is not None and typed != filed.kind:
-        bare = ObjectiveSpec(filename=filed.filename, loss_key=filed.loss_key)
-        spec = with_argument(bare, typed)
-    if options.log is not None and spec.kind in {"pattern", "wall"}:
-        raise UsageError(
-            f"--log {options.log}: the objective {spec.kind} reads no log.", "Leave it out."
-        )
+        spec = with_argument(ObjectiveSpec(loss_key=filed.loss_key), typed)
+        if spec.kind == filed.kind:
+            spec = replace(spec, filename=filed.filename)
+    if options.log is not None and spec.kind == "wall":
+        raise UsageError(f"--log {options.log}: the objective wall reads no log.", "Leave it out.")
     spec = replace(
         spec,
         filename=spec.filename if options.log is None else options.log,

@@ -74,9 +74,9 @@ def _objective(spec: ObjectiveSpec) -> str:
     """All of it that bears on the figure, in words; of a log as it always was."""
     texts = [spec.kind]
     if spec.kind == "pattern":
-        texts.append(spec.pattern)
+        texts.append(f"{spec.pattern} in {spec.filename}" if spec.filename else spec.pattern)
     elif spec.kind != "wall":
-        texts.append(f"{spec.key} in {spec.filename}")
+        texts.append(f"{spec.key} in {spec.log}")
     said = " ".join(texts)
     said += ", steady state" if spec.statistic == "steady" else ""
     said += f", loss in {spec.loss_key}" if spec.loss_key else ""

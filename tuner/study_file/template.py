@@ -45,7 +45,7 @@ trials = 50            # the most settings to try                --trials
 [objective]
 kind = "logreport"     # --objective
 key = "elapsed_time"   # any key of the log                 --objective logreport:KEY
-filename = "log"       # --log
+#filename = "log"      # below {out}; a pattern's: read in place of what is printed  --log
 #loss_key = "main/loss" # what tells that the training came to the same; else a usual one
 #statistic = "steady"  # seconds an iteration after the warm-up --objective logreport:steady
 # A program without a log needs no {out}: kind = "wall" is how long a launch takes, or
