@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.light_trainer import tune
 
 pytestmark = pytest.mark.system
 
@@ -56,3 +59,17 @@ def test_a_grid_smaller_than_the_job_is_refused_in_one_line() -> None:
         "use --rows 3 or more, or fewer ranks"
     ]
     assert "Traceback" not in done.stderr
+
+
+def test_it_is_tuned_by_what_it_prints(tmp_path: Path) -> None:
+    figure = ["--objective", r"pattern:^time per step: ([\d.]+) ms", "--unit", "ms"]
+    short = ["--trials", "2", "--warm-ups", "0", "--no-confirm", "--knob", "omp_threads=1,2"]
+    program = [sys.executable, "-m", "mpi4py", str(PROGRAM), *SMALL]
+    done = tune(tmp_path, "-n", "2", *short, *figure, "--json", "--", *program)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    outputs = [path.read_text() for path in tmp_path.glob("studies/**/output.log")]
+    printed = [re.findall(r"^time per step: (\S+) ms", text, re.MULTILINE) for text in outputs]
+    assert len(printed) >= 3  # the defaults and both settings
+    measured = [f"{1000 * each['elapsed_s']:.3f}" for each in found["best"]["samples"]]
+    assert measured and {*measured} <= {times[-1] for times in printed}
