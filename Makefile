@@ -2,6 +2,7 @@
 # make tune ARGS="…"     the same with more options (a later option wins: ARGS="--trials 8")
 # make test              lint, types and tests
 # make benchmark         the tool measured against other ways to do the same
+# make programs          HPL, GROMACS, LAMMPS, examples of others and the trainers, tuned: an hour
 # make fuzz              the parsers, with odd input: ARGS="--count 10000000 --seed 1"
 # make benchmark-article live, against the method it came from: about an hour
 # make soak              1,000 trials, each with a fault; ARGS="--mpirun PATH": another MPI
@@ -17,7 +18,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Python's warnings here are about editable installs and concern nobody who reads them.
 INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
-.PHONY: tune test lint types unit docs benchmark benchmark-article every-k soak fuzz clean
+.PHONY: tune test lint types unit docs benchmark benchmark-article every-k soak fuzz programs clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -44,6 +45,9 @@ benchmark: .venv/.tune-installed
 
 benchmark-article: .venv/.tune-installed
 	.venv/bin/python -m benchmarks.vs_article
+
+programs: .venv/.test-installed
+	.venv/bin/python -m benchmarks.programs $(ARGS)
 
 fuzz: .venv/.test-installed
 	.venv/bin/python -m fuzz $(ARGS)

@@ -1,0 +1,1 @@
+"""Real programs, tuned one after the other: `python -m benchmarks.programs`."""

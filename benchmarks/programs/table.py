@@ -1,0 +1,102 @@
+"""The table of what was found: as text for the terminal, as Markdown for the docs (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuner.model import ObjectiveSpec
+
+HEADERS = ("program", "ranks", "your defaults", "best", "times faster", "best setting")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One program's line, as it is shown."""
+
+    program: str
+    ranks: str
+    defaults: str
+    best: str
+    faster: str
+    setting: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns, in the order of the headers."""
+        return (self.program, self.ranks, self.defaults, self.best, self.faster, self.setting)
+
+
+def row(title: str, document: dict[str, Any]) -> Row:
+    """The line of a study, from what ``tune export --format json`` says of it."""
+    study, result = document["study"], document["result"]
+    objective = ObjectiveSpec(**study["objective"])
+    return Row(
+        title,
+        str(study["layout"]["ranks"]),
+        _figure(result["baseline"], objective),
+        _figure(result["best"], objective),
+        _faster(result),
+        _setting(result["export"]),
+    )
+
+
+def _figure(measurement: dict[str, Any] | None, objective: ObjectiveSpec) -> str:
+    """The median in the unit that was asked for, or why there is none."""
+    if measurement is None:
+        return "not measured"
+    cost = measurement["elapsed_s"]
+    if cost is not None:
+        return f"{objective.figure(cost):.3g} {objective.unit or 's'}"
+    return "stopped" if measurement["stopped"] else "failed"
+
+
+def _faster(result: dict[str, Any]) -> str:
+    """The ratio with its interval, or that nothing is proven."""
+    finding = result["finding"]
+    if finding is None:
+        return result["verdict"] or "not confirmed"
+    if finding["high"] is None:
+        text = f"at least {finding['low']:.2f}"
+    else:
+        text = f"{finding['ratio']:.2f} ({finding['low']:.2f} to {finding['high']:.2f})"
+    return text if result["verdict"] == "faster" else f"{text}: {result['verdict']}"
+
+
+def _setting(setting: dict[str, Any] | None) -> str:
+    if setting is None:
+        return "none yet"
+    return " ".join(f"{name}={value}" for name, value in setting.items()) or "your defaults"
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """Columns under each other."""
+    lines = [HEADERS, *(each.cells for each in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADERS))]
+    padded = (
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    )
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def as_markdown(rows: Sequence[Row], machine: str, trials: str) -> str:
+    """A page for the docs, with the command that makes it."""
+    cells = [HEADERS, ("---",) * len(HEADERS), *(each.cells for each in rows)]
+    body = "\n".join(f"| {' | '.join(_escaped(cell) for cell in line)} |" for line in cells)
+    return _PAGE.format(machine=machine, trials=trials, table=body)
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", r"\|")
+
+
+_PAGE = """# Programs that were tuned
+
+Made by `make programs`. Machine: {machine}; {trials}. "Your defaults" is the program with
+nothing set, the last column what `tune export` hands over. How much faster it is: the ratio of the
+launches in turn, with its 95 % interval ([method](method.md)).
+
+{table}
+"""
