@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,7 @@ def spec_of(name: str, place: Path) -> StudySpec:
         options=RunOptions(),
         environ={"PATH": str(place / "bin")},
         cwd=place,
-        machine=MACHINE,
+        machine=replace(MACHINE, gpus=("A", "B")) if name.endswith("_gpu") else MACHINE,
         find=find,
     )
 
