@@ -11,7 +11,8 @@ from fuzz.target import Target
 from fuzz.texts import Texts
 from fuzz.trees import Trees
 from tuner import pace, racing
-from tuner.model import Failed, Finished, ObjectiveSpec, Progress, Stopped
+from tuner.clocks import judge_by
+from tuner.model import Clock, Failed, Finished, ObjectiveSpec, Progress, Stopped
 from tuner.objectives.logreport import LogReport, _Version
 from tuner.store import codec
 
@@ -138,18 +139,15 @@ def course(data: bytes) -> None:
     for step in progress:
         if not log or step.iteration > log[-1][0]:
             log.append((step.iteration, step.elapsed_s))
+    noise = racing.Noise(startup_s=1.0)
+    clocks: tuple[Clock, ...] = ("elapsed", "wall", "steady")
     for seconds, iterations in ((1e-9, 10**9), (5.0, 100), (1e12, None)):
-        verdict = racing.judge(
-            log,
-            iterations,
-            since_launch_s=60.0,
-            startup_s=1.0,
-            limit=racing.Limit(seconds),
-            noise=racing.Noise(startup_s=1.0),
-        )
-        if isinstance(verdict, Stopped):
-            assert not math.isnan(verdict.projection_s), verdict
-            assert codec.loads(Stopped, codec.dumps(verdict)) == verdict, verdict
+        race = racing.Race(racing.Limit(seconds), noise, iterations)
+        for judge in (judge_by(clock, race, iterations) for clock in clocks):
+            verdict = None if judge is None else judge(log, 60.0, 1.0 if log else None)
+            if isinstance(verdict, Stopped):
+                assert not math.isnan(verdict.projection_s), verdict
+                assert codec.loads(Stopped, codec.dumps(verdict)) == verdict, verdict
 
 
 TARGETS = (
