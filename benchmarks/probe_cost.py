@@ -5,6 +5,7 @@
 Each pair runs the same interpreter with and without the probe, in alternation; the figures are
 medians. `start` leaves by os._exit, so that the probe's exit handler does not run: the
 difference to a whole run is the report at the exit, which comes after the program's own end.
+Of the thread that looks at the main thread the processor time is read from the kernel.
 """
 
 from __future__ import annotations
@@ -30,6 +31,27 @@ PROGRAMS = {
 }
 RANKS, WORKERS = 8, 4
 
+#: Works for so long, 40 calls deep, and tells the share of it that our thread used.
+WORK_S = 12.0
+PHASES = """
+import os, sys, time
+def work(depth, seconds):
+    if depth:
+        return work(depth - 1, seconds)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+def ours():
+    for task in os.listdir("/proc/self/task"):
+        if open(f"/proc/self/task/{task}/comm").read() == "tune-probe\\n":
+            return int(open(f"/proc/self/task/{task}/schedstat").read().split()[0]) / 1e9
+work(0, 0.1)
+for seconds in map(float, sys.argv[1:]):
+    before = ours()
+    work(40, seconds)
+    print((ours() - before) / seconds)
+"""
+
 
 def main() -> None:
     """Measure and print."""
@@ -41,6 +63,7 @@ def main() -> None:
         for name, code in PROGRAMS.items():
             compare(name, code, Path(folder), pairs)
         look(Path(folder), pairs)
+        phases(Path(folder))
 
 
 def compare(name: str, code: str, folder: Path, pairs: int) -> None:
@@ -94,6 +117,19 @@ def look(folder: Path, looks: int) -> None:
     print(
         f"{f'a look at {RANKS} ranks':24}{look_s * 1e3:7.1f} ms, one in {trial.SAMPLE_S} s: "
         f"{look_s / trial.SAMPLE_S:.2%} of a core ({RANKS * (WORKERS + 1)} processes)"
+    )
+
+
+def phases(folder: Path) -> None:
+    """One line: what the thread costs in a rank, at its start and from then on."""
+    environ = {**os.environ, "OMPI_COMM_WORLD_RANK": "0"}
+    environ |= probe_environment(folder, environ)
+    words = [sys.executable, "-c", PHASES, str(WORK_S), str(WORK_S)]
+    ran = subprocess.run(words, env=environ, check=True, capture_output=True, text=True)
+    young, later = map(float, ran.stdout.split())
+    print(
+        f"{'looks at the main thread':24}"
+        f"{young:.3%} of a core in the first {WORK_S:.0f} s, {later:.3%} later"
     )
 
 

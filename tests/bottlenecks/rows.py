@@ -40,8 +40,8 @@ PLANTED = (
     Planted(
         "CPU hogs beside",
         Cause.OTHERS,
-        ("--work-ms", "60", "--iterations", "30"),
-        ("30", "60", "1", "0", "-1", "0"),
+        ("--work-ms", "60", "--iterations", "15"),
+        ("15", "60", "1", "0", "-1", "0"),
         subject="hog",
         around=around.HOGS,
     ),
@@ -71,8 +71,8 @@ PLANTED = (
     Planted(
         "slow link",
         Cause.LINK,
-        ("--work-ms", "10", "--megabytes", "1", "--iterations", "20"),
-        ("20", "10", "1", "1", "-1", "0"),
+        ("--work-ms", "10", "--megabytes", "1", "--iterations", "10"),
+        ("10", "10", "1", "1", "-1", "0"),
         around=around.LINK,
         mpirun=TCP,
     ),

@@ -168,15 +168,20 @@ class Looks:
             self._lines[phase, where] = self._lines.get((phase, where), 0) + sum(parts)
 
     def _stack(self):
-        """(code, line) from the innermost frame outwards.
+        """(code, line) from the innermost frame outwards; lines only where they are asked for.
 
         No frame is kept: whoever drops the last reference to one runs the destructors in it.
         """
         stack = []
+        placed = False
         frame = sys._current_frames().get(self._main)
         while frame is not None and len(stack) < _DEPTH:
-            if frame.f_code.co_filename != __file__:  # it waits for our own end
-                stack.append((frame.f_code, frame.f_lineno))
+            code = frame.f_code
+            if code.co_filename != __file__:  # it waits for our own end
+                users = not placed and self._known(code)[1]
+                # To work out a line takes longer than all the rest of a look.
+                stack.append((code, frame.f_lineno if users or not stack else 0))
+                placed = placed or users
             frame = frame.f_back
         return stack
 
