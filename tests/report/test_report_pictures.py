@@ -204,7 +204,9 @@ def test_what_was_not_seen_is_said_once_with_its_reason() -> None:
     )
     assert GPU_GAP
     assert "gpu" not in found
-    assert figures(samples.faster())["not-seen"].drawing is None
+    nothing = figures(samples.faster())["not-seen"]
+    assert nothing.drawing is None
+    assert nothing.summary.endswith("Nothing was recorded of these launches.")
 
 
 def test_importance_is_said_to_be_unknown_with_few_settings() -> None:

@@ -79,11 +79,16 @@ def _drawing(objective: ObjectiveSpec, shown: list[Run]) -> JsonDict:
     ]
     layout = style.layout(
         400,
-        xaxis={"title": {"text": "launch"}, "zeroline": False},
+        xaxis={"title": {"text": "launch"}, "zeroline": False, **_whole(shown)},
         yaxis=axis,
         shapes=[*_defaults_line(objective, defaults), *_confirmation(shown)],
     )
     return {"data": [trace for trace in traces if trace["x"]], "layout": layout}
+
+
+def _whole(shown: list[Run]) -> JsonDict:
+    """Ticks of an axis of numbers: no half launches where there are few."""
+    return {"dtick": 1} if shown[-1].number - shown[0].number < 10 else {}
 
 
 def _known(

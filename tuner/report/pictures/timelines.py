@@ -1,101 +1,20 @@
 """What was seen over time while defaults and best ran: under each other, on the same axes.
 
-A timeline is a row of :data:`TIMELINES`.
+What timelines there are, stands in :mod:`tuner.report.pictures.timeline_rows`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tuner import wording
 from tuner.exporters import ExportInput
-from tuner.model import JsonDict, LaunchRecord, Telemetry, Track
-from tuner.report.pictures import runs, style
+from tuner.model import Telemetry, Track
+from tuner.report.pictures import runs
 from tuner.report.pictures.figure import Figure, Table
 from tuner.report.pictures.runs import Side
-
-#: Points of a line: a phone has no more columns to show them.
-_MOST = 600
-
-
-@dataclass(frozen=True)
-class Line:
-    """A column of a host's track as a line."""
-
-    column: str
-    name: str
-    colour: str
-    factor: float = 1.0
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """One figure: its lines, on top of each other where they are parts of a whole."""
-
-    key: str
-    title: str
-    unit: str
-    lines: tuple[Line, ...]
-    stacked: bool = False
-    of_cores: bool = False  # how many cores there are is drawn across
-    tick_format: str = ""
-
-
-#: One row a figure; columns are those of :data:`tuner.model.HOST_COLUMNS`.
-TIMELINES = (
-    Timeline(
-        "cpu",
-        "CPU over time",
-        "cores",
-        (
-            Line("user_cores", "user", style.BEST),
-            Line("system_cores", "system", style.BASELINE),
-            Line("steal_cores", "stolen by the hypervisor", style.FAILED),
-        ),
-        stacked=True,
-        of_cores=True,
-    ),
-    Timeline(
-        "queue",
-        "Threads that run or wait for a CPU",
-        "threads",
-        (Line("runnable_threads", "runnable threads", style.BEST),),
-        of_cores=True,
-    ),
-    Timeline(
-        "gpu",
-        "GPU utilisation over time",
-        "per cent",
-        (Line("gpu_share", "utilisation", style.GREEN, 100.0),),
-    ),
-    Timeline(
-        "gpu-power",
-        "GPU power over time",
-        "watts",
-        (Line("gpu_power_w", "power, all GPUs", style.BASELINE),),
-    ),
-    Timeline(
-        "network",
-        "Network over time",
-        "bytes a second",
-        (
-            Line("network_burst_bytes_per_s", "greatest millisecond", style.OTHER),
-            Line("network_bytes_per_s", "average", style.BEST),
-        ),
-        tick_format="~s",
-    ),
-)
-
-
-@dataclass(frozen=True)
-class _Watched:
-    """The launch that stands for a side, and the host of it that is drawn."""
-
-    side: Side
-    record: LaunchRecord
-    track: Track
-    hosts: int
+from tuner.report.pictures.timeline_drawing import drawing
+from tuner.report.pictures.timeline_rows import TIMELINES, Timeline, Watched, values
 
 
 def build(data: ExportInput) -> list[Figure]:
@@ -110,16 +29,19 @@ def build(data: ExportInput) -> list[Figure]:
 
 def _gaps(data: ExportInput) -> tuple[str, ...]:
     """What could not be seen, as the launches say; each once."""
-    told = (r.outcome.telemetry.gaps for r in data.records if r.outcome.telemetry is not None)
-    return tuple(dict.fromkeys(gap for gaps in told for gap in gaps))
+    told = [r.outcome.telemetry.gaps for r in data.records if r.outcome.telemetry is not None]
+    if not told:
+        return ("nothing was recorded of these launches",)
+    none = () if data.spec.machine.gpus else ("this host has no GPU",)
+    return tuple(dict.fromkeys([*(gap for gaps in told for gap in gaps), *none]))
 
 
-def _watched(data: ExportInput, side: Side) -> _Watched | None:
+def _watched(data: ExportInput, side: Side) -> Watched | None:
     """The launch of a side that was watched, with its first host."""
     for record in runs.standing(data, side.setting):
         hosts = _hosts(record.outcome.telemetry or Telemetry())
         if hosts:
-            return _Watched(side, record, hosts[0], len(hosts))
+            return Watched(side, record, hosts[0], len(hosts))
     return None
 
 
@@ -127,34 +49,31 @@ def _hosts(telemetry: Telemetry) -> list[Track]:
     return [track for track in telemetry.tracks if track.rank is None and track.times_s]
 
 
-def _figure(row: Timeline, watched: list[_Watched], cores: int) -> Figure | None:
+def _figure(row: Timeline, watched: list[Watched], cores: int) -> Figure | None:
     """The figure of a row; ``None`` where nothing of it was seen."""
-    shown = [each for each in watched if any(_values(each, line) for line in row.lines)]
+    shown = [each for each in watched if any(values(each, line) for line in row.lines)]
     if not shown:
         return None
     said = " ".join(_sentence(row, each) for each in shown)
     table = _table(row, shown)
-    return Figure(row.key, row.title, said, _drawing(row, shown, cores), table)
+    return Figure(row.key, row.title, said, drawing(row, shown, cores), table)
 
 
 def _missing(titles: list[str], gaps: Sequence[str]) -> Figure:
     """What was not seen, and why, in the place of empty figures."""
-    said = [f"{'; '.join(titles)}", *(wording.capital(gap.rstrip(".")) for gap in gaps)]
+    said = [
+        f"Nothing was seen of: {'; '.join(titles)}",
+        *(wording.capital(gap.rstrip(".")) for gap in gaps),
+    ]
     return Figure("not-seen", "Not seen", " ".join(f"{each}." for each in said))
 
 
-def _values(watched: _Watched, line: Line) -> list[float]:
-    """What was seen of a column, without its holes; empty where nothing was."""
-    values = watched.track.columns.get(line.column, ())
-    return [value * line.factor for value in values if value is not None]
-
-
-def _sentence(row: Timeline, watched: _Watched) -> str:
+def _sentence(row: Timeline, watched: Watched) -> str:
     parts = []
     for line in row.lines:
-        values = _values(watched, line)
-        if values:
-            mean, most = sum(values) / len(values), max(values)
+        seen = values(watched, line)
+        if seen:
+            mean, most = sum(seen) / len(seen), max(seen)
             parts.append(f"{line.name} {_figure_of(mean)}, at most {_figure_of(most)}")
     host = ""
     if watched.hosts > 1:
@@ -164,102 +83,20 @@ def _sentence(row: Timeline, watched: _Watched) -> str:
 
 
 def _figure_of(value: float) -> str:
-    """``1.9``, ``64``, ``1200``, ``12.3 M``."""
+    """``1.9``, ``64``, ``1.2 k``, ``12.3 M``."""
     for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if value >= 10 * size:
+        if value >= 0.9995 * size:
             return f"{value / size:.3g}{letter}"
     return f"{value:.0f}" if value >= 100 else f"{value:.2g}"
 
 
-def _drawing(row: Timeline, shown: list[_Watched], cores: int) -> JsonDict:
-    traces: list[JsonDict] = []
-    axes: JsonDict = {}
-    for place, watched in enumerate(shown, start=1):
-        number = "" if place == 1 else str(place)
-        traces += [
-            _trace(row, watched, line, place) for line in row.lines if _values(watched, line)
-        ]
-        top = 1 - (place - 1) / len(shown)
-        axes[f"yaxis{number}"] = {
-            "domain": [top - 1 / len(shown) + 0.06, top - 0.05],
-            "title": {"text": style.inert(row.unit)},
-            "rangemode": "tozero",
-            "tickformat": row.tick_format,
-            **({"matches": "y"} if place > 1 else {}),
-        }
-    layout = style.layout(
-        130 + 150 * len(shown),
-        **axes,
-        xaxis={
-            "title": {"text": "seconds since the launch"},
-            "rangemode": "tozero",
-            "anchor": f"y{len(shown) if len(shown) > 1 else ''}",
-        },
-        annotations=[_heading(watched, place, len(shown)) for place, watched in enumerate(shown)],
-        shapes=_cores_lines(len(shown), cores) if row.of_cores else [],
-        hovermode="x",
-    )
-    return {"data": traces, "layout": layout}
-
-
-def _trace(row: Timeline, watched: _Watched, line: Line, place: int) -> JsonDict:
-    pairs = zip(watched.track.times_s, watched.track.columns[line.column], strict=False)
-    # What was not seen is a hole in a line; in a stack it would count as nothing.
-    shown = style.thinned([p for p in pairs if not row.stacked or p[1] is not None], _MOST)
-    trace: JsonDict = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": style.inert(line.name),
-        "legendgroup": line.column,
-        "showlegend": place == 1,
-        "x": [time_s for time_s, _ in shown],
-        "y": [None if value is None else value * line.factor for _, value in shown],
-        "yaxis": "y" if place == 1 else f"y{place}",
-        "line": {"color": line.colour, "width": 1 if row.stacked else 1.5},
-        "hoverinfo": "y+name",
-    }
-    stack = {"stackgroup": f"parts{place}", "stackgaps": "interpolate"}
-    return {**trace, **stack} if row.stacked else trace
-
-
-def _heading(watched: _Watched, place: int, of: int) -> JsonDict:
-    """Whose lines these are, above them."""
-    return {
-        "text": f"<b>{style.inert(watched.side.name)}</b>",
-        "showarrow": False,
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0,
-        "y": 1 - place / of - 0.05,
-        "xanchor": "left",
-        "yanchor": "bottom",
-    }
-
-
-def _cores_lines(places: int, cores: int) -> list[JsonDict]:
-    return [
-        {
-            "type": "line",
-            "xref": "paper",
-            "yref": "y" if place == 1 else f"y{place}",
-            "x0": 0,
-            "x1": 1,
-            "y0": cores,
-            "y1": cores,
-            "line": {"color": style.OTHER, "dash": "dash", "width": 1},
-        }
-        for place in range(1, places + 1)
-    ]
-
-
-def _table(row: Timeline, shown: list[_Watched]) -> Table:
+def _table(row: Timeline, shown: list[Watched]) -> Table:
     rows = []
     for watched in shown:
         for line in row.lines:
-            values = sorted(_values(watched, line))
-            if values:
-                picked = (values[0], values[len(values) // 2], values[-1])
-                means = sum(values) / len(values)
-                cells = (_figure_of(means), *(_figure_of(each) for each in picked))
+            seen = sorted(values(watched, line))
+            if seen:
+                picked = (sum(seen) / len(seen), seen[0], seen[len(seen) // 2], seen[-1])
+                cells = (_figure_of(each) for each in picked)
                 rows.append((watched.side.name, line.name, *cells))
     return Table.of(("", row.unit, "mean", "least", "median", "most"), rows)
