@@ -64,5 +64,5 @@ def test_what_was_recorded_of_best_and_defaults_is_drawn(tune: Tune, tmp_path: P
     path = store_study(tmp_path / "x.db", watched(samples.faster()))
     page = tune("report", "--storage", str(path), "-o", "-").out
     assert '<figure id="cpu">' in page
-    assert "Your defaults (launch 19), cores: user" in page
-    assert "Best (launch 18), cores: user" in page
+    assert "Your defaults (launch 12), cores: user" in page
+    assert "Best (launch 10), cores: user" in page

@@ -20,6 +20,7 @@ from tests.study_samples import study
 from tuner.exporters import ExportInput
 from tuner.model import StudyState
 from tuner.report import report
+from tuner.report.explained import explained
 from tuner.secrets import HIDDEN
 
 SAMPLES = everything()
@@ -172,6 +173,18 @@ def test_a_hidden_secret_stays_hidden_and_is_explained() -> None:
     assert "train --password &#39;***&#39;" in text
     assert "stands for a secret" in text
     assert "stands for a secret" not in report(data)
+
+
+def test_what_held_best_and_defaults_back_is_said_as_explain_says_it() -> None:
+    data = watched(samples.faster())
+    document = Document(report(data))
+    assert "What held it back" in document.texts["h2"]
+    found = explained(data)
+    assert [verdict.heading[:4] for verdict in found.verdicts] == ["Your", "Best"]
+    for verdict in found.verdicts:
+        assert verdict.heading in document.texts["h3"]
+        assert f"{verdict.sentence}." in " ".join(document.texts["p"]).replace("\xa0", " ")
+    assert "What held it back" not in report(samples.faster())
 
 
 def test_the_same_study_gives_the_same_page() -> None:

@@ -194,13 +194,14 @@ def test_timelines_of_defaults_and_best_share_their_axes() -> None:
     assert {t.get("yaxis") for t in drawing(found)["data"]} == {"y", "y2"}
     assert [a["text"] for a in layout["annotations"]] == ["<b>your defaults</b>", "<b>best</b>"]
     assert all(None not in t["y"] for t in drawing(found)["data"])  # a stack has no holes
-    assert found.summary.startswith("Your defaults (launch 19), cores: user ")
+    assert found.summary.startswith("Your defaults (launch 12), cores: user ")
 
 
 def test_what_was_not_seen_is_said_once_with_its_reason() -> None:
     found = figures(watched(samples.faster(), gpu=False))
     assert found["not-seen"].summary == (
-        "GPU utilisation over time; GPU power over time. No GPU was seen: NVML is not installed."
+        "Nothing was seen of: GPU utilisation over time; GPU power over time."
+        " No GPU was seen: NVML is not installed. This host has no GPU."
     )
     assert GPU_GAP
     assert "gpu" not in found

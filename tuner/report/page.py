@@ -19,6 +19,7 @@ from tuner import wording
 from tuner.exporters import ExportInput
 from tuner.exporters.json import plain as json_plain
 from tuner.report import facts, words
+from tuner.report.explained import explained
 from tuner.report.pictures import FAMILIES, Figure
 from tuner.report.pictures.style import THEMES
 
@@ -47,6 +48,7 @@ def page(data: ExportInput, weights: Mapping[str, float]) -> str:
             data=data,
             words=words,
             failure_lines=facts.failure_lines(data),
+            explained=explained(data),
             families=families,
             shown=_shown,
             extra=_extra,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuner import confirm, figures, stats, wording
+from tuner.explain import choice
 from tuner.exporters import ExportInput
 from tuner.model import (
     BASELINE,
@@ -119,13 +120,14 @@ def sides(data: ExportInput) -> list[Side]:
 
 
 def standing(data: ExportInput, setting: Setting) -> list[LaunchRecord]:
-    """The launches that may stand for a setting: those that ended first, the latest first."""
+    """The launches that may stand for a setting: the median one, then those that ended."""
     made = [
         record
         for record in reversed(stats.counted(data.records))
         if data.pooling.canonical(record.setting) == setting
     ]
-    return sorted(made, key=lambda record: not record.outcome.samples)
+    median = choice.typical(data.records, setting, data.pooling.canonical)
+    return sorted(made, key=lambda record: (record is not median, not record.outcome.samples))
 
 
 def _colour(name: str) -> str:
