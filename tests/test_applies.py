@@ -120,6 +120,7 @@ def test_a_launcher_that_binds_nothing() -> None:
     got = answer(knob("bind_to"), host)
     assert "torchrun has no such option" in got.why_not
     assert not got.possible
+    assert not answer(knob("bind_to"), replace(host, layout=Layout(16))).possible
 
 
 def test_an_allocator_of_the_users_own_way_is_left_alone() -> None:

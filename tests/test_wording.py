@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.study_samples import SPEC, setting
 from tuner import wording
+from tuner.knobs import knob
 from tuner.model import (
     BASELINE,
     Cap,
     Effect,
+    Setting,
     Verdict,
 )
 
@@ -78,3 +82,15 @@ def test_what_a_value_came_to(observed: int | None, verdict: Verdict, text: str)
 @pytest.mark.parametrize(("length", "shown"), [(60, 60), (61, 60), (500, 60)])
 def test_a_long_value_in_a_table(length: int, shown: int) -> None:
     assert len(wording.shortened("x" * length)) == shown
+
+
+def test_a_value_that_changes_the_numerics_is_marked() -> None:
+    row = replace(knob("batch_size"), default=32)
+    assert wording.assigned(Setting.of({"batch_size": 64}), (row,)) == (
+        "batch_size=64 (changes numerics)"
+    )
+    assert wording.assigned(Setting.of({"batch_size": 32}), (row,)) == "batch_size=32"
+    assert wording.assigned(Setting.of((("fp16_gradients", "on"), ("j", 1))), ()) == (
+        "fp16_gradients=on (changes numerics) j=1"
+    )
+    assert wording.assigned(Setting.of({"fp16_gradients": "off"}), ()) == "fp16_gradients=off"

@@ -213,3 +213,20 @@ def test_what_the_list_keeps_gives_the_same_result_again(
         part = replace(plan, records=plan.records[:length])
         now = result_of(part, Tuning().best(part), state)
         assert result_of(part, summary(now).best_setting, state) == now
+
+
+def test_the_best_that_keeps_the_numerics_is_named_where_the_best_does_not() -> None:
+    knobs = tuple(
+        replace(each, changes_numerics=True, neutral=1) if each.name == "omp_threads" else each
+        for each in UNCONFIRMED.knobs
+    )
+    spec = replace(UNCONFIRMED, knobs=knobs)
+    times: dict[Setting, float | None] = {BASELINE: 9.0, chosen(1): 4.0, chosen(2): 3.0}
+    kept = found(times, spec).best_keeping
+    assert kept is not None
+    assert kept.setting == chosen(1)
+    assert found({BASELINE: 9.0, chosen(1): 2.0, chosen(2): 3.0}, spec).best_keeping is None
+    assert found(times).best_keeping is None
+    defaults = found({BASELINE: 3.5, chosen(1): 4.0, chosen(2): 3.0}, spec).best_keeping
+    assert defaults is not None
+    assert defaults.setting.is_baseline

@@ -44,10 +44,11 @@ def answer(row: Knob, host: Host, *, own: bool = False) -> Answer:
         knob = _cut(knob, host, refused)
     knob = _resolved(knob, host, own)
     problem = _problem(knob, host)
-    if refused and own and (problem is None or problem[2]):
+    idle = not own and set(space.values(knob.domain)) <= {knob.neutral}
+    if refused and (own or idle) and (problem is None or problem[2]):
         problem = (*next(iter(refused.values())), False)
-    elif problem is None and not own and set(space.values(knob.domain)) <= {knob.neutral}:
-        problem = (*next(iter(refused.values()), _ALONE), False)
+    elif idle and problem is None:
+        problem = (*_ALONE, False)
     return Answer(knob) if problem is None else Answer(knob, *problem)
 
 

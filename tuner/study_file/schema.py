@@ -171,6 +171,7 @@ class KnobEntry(_Table):
     switch: str | None = Field(default=None, min_length=1)
     launcher_option: str | None = Field(default=None, min_length=1)
     when: When = {}
+    changes_numerics: bool | None = None
     help: str | None = None
 
     def domain(self, where: str) -> Domain | None:
@@ -211,7 +212,13 @@ class KnobEntry(_Table):
             help=self.help or row.help,
             default=self.default,
             when=tuple(self.when.items()) or row.when,
+            changes_numerics=_first(self.changes_numerics, row.changes_numerics),
+            neutral=OFF if self.switch is not None else row.neutral,
         )
+
+
+def _first(given: bool | None, known: bool) -> bool:
+    return known if given is None else given
 
 
 class StudyFile(_Table):

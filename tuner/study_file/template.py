@@ -75,6 +75,7 @@ key = "elapsed_time"   # any key of the log                 --objective logrepor
 
 #[knobs.amp]           # an option without a value: on or off
 #switch = "--amp"
+#changes_numerics = true   # settings with it are marked, the best without it is named too
 
 #[knobs.chunk]
 #range = "1..4"
