@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests import study_samples as samples
 from tests.report_samples import GPU_GAP, everything, large, watched
 from tests.study_samples import FAST, NEXT, launched, searched, setting, stopped, study
 from tuner.exporters import ExportInput
-from tuner.model import BASELINE, Failed, FailureKind, Purpose
+from tuner.model import BASELINE, Failed, FailureKind, ObjectiveSpec, Purpose
 from tuner.report.pictures import FAMILIES, Figure, style
 from tuner.report.pictures.figure import MOST_ROWS, Table
 from tuner.report.pictures.runs import centre, sides
@@ -275,3 +276,24 @@ def luminance(colour: str) -> float:
 
 def test_values_stand_in_order() -> None:
     assert style.ordered(["b", 10, "9", 2, "a", 2]) == [2, "9", 10, "a", "b"]
+
+
+def test_a_rate_is_drawn_in_its_own_unit_and_its_bounds_point_down() -> None:
+    rate = ObjectiveSpec("pattern", pattern="x", unit="ns/day", maximize=True)
+    spec = dataclasses.replace(samples.SPEC, objective=rate)
+    chosen = [setting(omp_threads=n) for n in (1, 2, 3)]
+    made: list[samples.Made] = [
+        *[(Purpose.SEARCH, chosen[0], cost) for cost in (0.1, 0.125)],
+        (Purpose.SEARCH, chosen[1], 0.5),
+        (Purpose.SEARCH, chosen[2], stopped(0.25)),
+    ]
+    found = figures(launched(made, best=chosen[0], spec=spec))
+    line = trace(found["knob-0"], "fastest setting")
+    assert line["y"] == [pytest.approx(1 / 0.1125), 2.0]
+    up, down = (line["error_y"][key][0] for key in ("array", "arrayminus"))
+    assert (line["y"][0] - down, line["y"][0] + up) == pytest.approx((8.0, 10.0))
+    bound = trace(found["knob-0"], "stopped, no better")
+    assert (bound["y"], bound["marker"]["symbol"]) == ([4.0], "triangle-down-open")
+    assert trace(found["history"], "fastest run so far")["y"] == [10.0, 10.0]
+    assert drawing(found["history"])["layout"]["yaxis"]["title"]["text"] == "ns/day"
+    assert "omp_threads=1: 8.89 ns/day (range 8.00 to 10.0 ns/day)" in found["knob-0"].summary

@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 BEST, BASELINE, OTHER, FAILED, GREEN = "#1a7fc0", "#d55e00", "#7d8590", "#b3589a", "#009e73"
 
 #: Points of one trace at most: more hide each other, and make a page slow.
-MOST_POINTS = 400
+MOST_POINTS = 250
 
 #: Figures that differ more than this stand on a logarithmic axis.
 _FEW_TIMES = 8.0
@@ -154,9 +154,9 @@ def ordered(values: Iterable[Value]) -> list[Value]:
 
 
 def short(setting: Setting) -> str:
-    """A setting for a hover text: a line a knob, no more than ten."""
+    """A setting for a hover text: a line a knob, no more than six."""
     if setting.is_baseline:
         return "your defaults"
     lines = [f"{inert(name, 40)}={inert(value, 30)}" for name, value in setting.items]
-    rest = [f"and {len(lines) - 10} more"] if len(lines) > 10 else []
-    return "<br>".join([*lines[:10], *rest])
+    rest = [f"and {len(lines) - 6} more"] if len(lines) > 6 else []
+    return "<br>".join([*lines[:6], *rest])
