@@ -196,7 +196,8 @@ class Looks:
         for code, line in stack:
             kind, users = self._known(code)
             importing = importing or kind == "import"
-            if kind is not None and (found is None or (kind == found and place is None)):
+            unnamed = place is None or word.startswith("<")  # <listcomp>
+            if kind is not None and (found is None or (kind == found and unnamed)):
                 found, word = kind, code.co_name  # the call that stands in the user's line
             if place is None and users:
                 place, word = (code, line), word or code.co_name
