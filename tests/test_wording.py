@@ -94,3 +94,10 @@ def test_a_value_that_changes_the_numerics_is_marked() -> None:
         "fp16_gradients=on (changes numerics) j=1"
     )
     assert wording.assigned(Setting.of({"fp16_gradients": "off"}), ()) == "fp16_gradients=off"
+
+
+def test_no_number_is_parted_from_its_unit() -> None:
+    said = "8.33 s (95 % interval, 6 pairs) in 3 steps"
+    assert wording.unparted(said) == "8.33\xa0s (95\xa0% interval, 6\xa0pairs) in 3 steps"
+    assert wording.capital("best: x=Y") == "Best: x=Y"
+    assert wording.capital("") == ""
