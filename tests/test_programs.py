@@ -29,8 +29,16 @@ def document(**result: Any) -> dict[str, Any]:
     return {"study": study, "result": found | result}
 
 
+EXPLAINED = {
+    "runs": [
+        {"name": "best", "verdict": "compute"},
+        {"name": "defaults", "verdict": "loader_starved"},
+    ]
+}
+
+
 def test_a_line_of_the_table() -> None:
-    made = table.row("A program", document())
+    made = table.row("A program", document(), EXPLAINED)
     assert made.cells == (
         "A program",
         "2",
@@ -38,7 +46,12 @@ def test_a_line_of_the_table() -> None:
         "4 steps/s",
         "2.00 (1.90 to 2.10)",
         "omp_threads=1 bind_to=core",
+        "loader starved → compute",
     )
+
+
+def test_a_run_that_nothing_is_known_of() -> None:
+    assert table.row("A program", document(), {"runs": []}).cells[-1] == "not known → not known"
 
 
 @pytest.mark.parametrize(
@@ -56,17 +69,17 @@ def test_a_line_of_the_table() -> None:
     ],
 )
 def test_what_there_is_instead(changed: dict[str, Any], cell: str) -> None:
-    assert cell in table.row("A program", document(**changed)).cells
+    assert cell in table.row("A program", document(**changed), EXPLAINED).cells
 
 
 def test_text_and_markdown_have_a_line_a_program() -> None:
-    rows = [table.row(title, document()) for title in ("One", "Two|three")]
+    rows = [table.row(title, document(), EXPLAINED) for title in ("One", "Two|three")]
     text = table.as_text(rows).splitlines()
     assert [line.split("  ")[0] for line in text] == ["program", "One", "Two|three"]
     page = table.as_markdown(rows, "a machine", "20 settings")
     assert page.count("\n| ") == 4
     assert r"| Two\|three | 2 |" in page
-    assert "a machine; 20 settings" in page
+    assert "on a machine, 20 settings" in page
 
 
 def test_every_study_ships_with_the_tool() -> None:

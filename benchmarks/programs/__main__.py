@@ -24,6 +24,8 @@ from benchmarks.programs.inputs import Checkouts
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / "build" / "programs"
+#: In a study's folder: what `tune export` and `tune explain` said of it.
+KEPT = ("result.json", "explained.json")
 TUNE = Path(sys.executable).with_name("tune")
 
 
@@ -37,10 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     failed = [] if options.only_table else tune_all(chosen, checkouts, options.trials)
     kept = [(each, _kept(each)) for each in PROGRAMS]
     documents = [(each, document) for each, document in kept if document is not None]
-    rows = [table.row(each.title, document) for each, document in documents]
+    rows = [table.row(each.title, *document) for each, document in documents]
     print(table.as_text(rows))
     if options.markdown is not None and documents:
-        study = documents[0][1]["study"]
+        study = documents[0][1][0]["study"]
         machine = f"{study['machine']['cpu_model']}, {study['machine']['cores']} cores"
         page = table.as_markdown(rows, machine, f"up to {options.trials} settings each")
         options.markdown.write_text(page)
@@ -67,26 +69,29 @@ def tune(program: Program, checkouts: Checkouts, trials: int) -> bool:
     environ = catalogue.environment(program, checkouts, os.environ)
     storage = ["--storage", "tune.db"]
     study = [str(TUNE), "--study", program.study, "--name", program.study]
-    export = [str(TUNE), "export", program.study, "--format", "json"]
+    asked = [["export", program.study, "--format", "json"], ["explain", program.study, "--json"]]
     try:
         program.prepare(folder, checkouts)
         command = [*study, "--trials", str(trials), *storage]
         subprocess.run(command, cwd=folder, env=environ, check=True)
-        done = subprocess.run([*export, *storage], cwd=folder, check=True, stdout=subprocess.PIPE)
+        done = [
+            subprocess.run([TUNE, *words, *storage], cwd=folder, check=True, capture_output=True)
+            for words in asked
+        ]
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"{program.title}: {error}", file=sys.stderr)
         return False
-    (folder / "result.json").write_bytes(done.stdout)
+    for name, each in zip(KEPT, done, strict=True):
+        (folder / name).write_bytes(each.stdout)
     return True
 
 
-def _kept(program: Program) -> dict[str, Any] | None:
-    """What an earlier run or this one found."""
+def _kept(program: Program) -> list[dict[str, Any]] | None:
+    """What an earlier run or this one found: the export and the explanation."""
     try:
-        document: dict[str, Any] = json.loads((PLACE / program.study / "result.json").read_text())
+        return [json.loads((PLACE / program.study / name).read_text()) for name in KEPT]
     except OSError:
         return None
-    return document
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:

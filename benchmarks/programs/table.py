@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from tuner.model import ObjectiveSpec
 
-HEADERS = ("program", "ranks", "your defaults", "best", "times faster", "best setting")
+HEADERS = (
+    "program",
+    "ranks",
+    "your defaults",
+    "best",
+    "times faster",
+    "best setting",
+    "`tune explain`: defaults → best",
+)
 
 
 @dataclass(frozen=True)
@@ -21,15 +29,22 @@ class Row:
     best: str
     faster: str
     setting: str
+    held: str
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The columns, in the order of the headers."""
-        return (self.program, self.ranks, self.defaults, self.best, self.faster, self.setting)
+        return astuple(self)
 
 
-def row(title: str, document: dict[str, Any]) -> Row:
-    """The line of a study, from what ``tune export --format json`` says of it."""
+def row(title: str, document: dict[str, Any], explained: dict[str, Any]) -> Row:
+    """The line of a study.
+
+    Args:
+        title: What the program is called.
+        document: What ``tune export --format json`` says of it.
+        explained: What ``tune explain --json`` says of it.
+    """
     study, result = document["study"], document["result"]
     objective = ObjectiveSpec(**study["objective"])
     return Row(
@@ -39,6 +54,7 @@ def row(title: str, document: dict[str, Any]) -> Row:
         _figure(result["best"], objective),
         _faster(result),
         _setting(result["export"]),
+        _held(explained),
     )
 
 
@@ -70,6 +86,12 @@ def _setting(setting: dict[str, Any] | None) -> str:
     return " ".join(f"{name}={value}" for name, value in setting.items()) or "your defaults"
 
 
+def _held(explained: dict[str, Any]) -> str:
+    """What held the runs back: the verdict on the defaults, then that on the best."""
+    verdicts = {run["name"]: run["verdict"].replace("_", " ") for run in explained["runs"]}
+    return " → ".join(verdicts.get(name, "not known") for name in ("defaults", "best"))
+
+
 def as_text(rows: Sequence[Row]) -> str:
     """Columns under each other."""
     lines = [HEADERS, *(each.cells for each in rows)]
@@ -94,8 +116,8 @@ def _escaped(cell: str) -> str:
 
 _PAGE = """# Programs that were tuned
 
-Made by `make programs`. Machine: {machine}; {trials}. "Your defaults" is the program with
-nothing set, the last column what `tune export` hands over. How much faster it is: the ratio of the
+Made by `make programs` on {machine}, {trials}. "Your defaults" is the program with
+nothing set, the best setting what `tune export` hands over. How much faster it is: the ratio of the
 launches in turn, with its 95 % interval ([method](method.md)).
 
 {table}
