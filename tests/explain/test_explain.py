@@ -40,6 +40,13 @@ def test_a_hog_beside_is_named() -> None:
     assert (found.certainty, found.remedy) == (Certainty.CLEAR, None)
 
 
+def test_processes_that_were_found_late_are_no_others() -> None:
+    record = [host(4.0, others_cores=2.0), rank(0, 0.5, 0.5), rank(1, 0.5, 0.5)]
+    shares = [*phases(0, compute=(0.5, 0.5, 0.0)), *phases(1, compute=(0.5, 0.5, 0.0))]
+    assert verdict(record, shares).cause is Cause.OTHERS
+    assert verdict(record, shares, load=Load(0.05)).cause is not Cause.OTHERS
+
+
 def test_too_many_threads_of_the_ranks() -> None:
     found = verdict(
         [host(4.0, runnable_threads=16.0), rank(0, 2.0, 6.0), rank(1, 2.0, 6.0)],

@@ -83,8 +83,13 @@ class Case:
         wanted to as with the trial's own (low priority then counts as little). Where groups of
         processes share the CPUs, not threads, that is too much: there are no more than run.
         """
-        told = self.figures.host.get("others_cores")
-        used = told if told is not None else (self.load.others_cores if self.load else 0.0)
+        # A process of the trial that is found late counts as another's until then, but not in
+        # the accounts of the whole launch.
+        told = [
+            self.figures.host.get("others_cores"),
+            self.load.others_cores if self.load else None,
+        ]
+        used = min((each for each in told if each is not None), default=0.0)
         wanted = used / max(1e-3, 1 - self.queue_share)
         runnable = self.figures.host.get("runnable_threads")
         if runnable is not None:
