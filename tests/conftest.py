@@ -7,6 +7,11 @@ import shutil
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes is the machine's affair: no test asserts a time.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 #: Tests run beside each other: how often a setting is launched must not depend on that.
 os.environ.setdefault("TUNE_DISTURBED", "count")
