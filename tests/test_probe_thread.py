@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tuner.probe_thread import NAME, ProbeThreads, transferred
 
@@ -29,6 +33,17 @@ def test_a_thread_that_names_itself_late_is_found(tmp_path: Path) -> None:
     assert probes.transfers(7) == 0
     thread(tmp_path, 8, NAME, 1)
     assert probes.transfers(7) == 10
+
+
+@given(late=st.integers(1, 60))
+def test_however_late_it_is_it_is_found_within_as_many_looks_again(late: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        proc = Path(folder)
+        thread(proc, 8, b"python", 1)
+        probes = ProbeThreads(str(proc))
+        assert [probes.transfers(7) for _ in range(late)] == [0] * late
+        thread(proc, 8, NAME, 1)
+        assert [probes.transfers(7) for _ in range(late + 1)][-1] == 10
 
 
 def test_what_is_gone_has_moved_nothing(tmp_path: Path) -> None:

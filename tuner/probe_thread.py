@@ -16,7 +16,8 @@ NAME = b"tune-probe"
 class ProbeThreads:
     """Finds the thread in each process.
 
-    A thread's name is read in its first two looks only: it may not have named itself yet.
+    A thread's name is read in its first, second, fourth, eighth … look: it names itself only
+    once Python lets it run, and to read all names each time would take long.
 
     Args:
         proc: The mounted procfs; another folder in tests.
@@ -40,9 +41,10 @@ class ProbeThreads:
 
     @staticmethod
     def _looks(folder: str, looks: int) -> int:
-        if looks == 0 or looks > 2:
-            return looks
-        return 0 if is_probe(folder) else looks + 1
+        is_due = looks > 0 and looks & (looks - 1) == 0
+        if is_due and is_probe(folder):
+            return 0
+        return looks + 1 if looks else 0
 
 
 def is_probe(folder: str) -> bool:

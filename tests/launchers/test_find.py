@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -206,7 +207,9 @@ def test_the_wrapper_is_there() -> None:
 
 def torch(folder: Path, *, version: str | None = "2.9.1", name: str = "python3.12") -> Path:
     """A Python with the files of a torch, or without them."""
-    python = script(folder / "bin" / name, f'PYTHONPATH={folder}/site exec {sys.executable} "$@"')
+    python = script(
+        folder / "bin" / name, f'PYTHONPATH={folder}/site exec {shlex.quote(sys.executable)} "$@"'
+    )
     (folder / "site").mkdir(exist_ok=True)
     (folder / "site" / "sitecustomize.py").write_text(
         f"import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p]"

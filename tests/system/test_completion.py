@@ -53,12 +53,12 @@ def run(shell: str, script: str, environment: dict[str, str], *flags: str) -> li
 
 
 CASES = [
-    (("tune", "exp"), ["export"]),
+    (("tune", "expo"), ["export"]),
     (("tune", "--trial"), ["--trials", "--trial-limit"]),
     (("tune", "run", "--see"), ["--seed"]),
     (("tune", "show", ""), ["mnist"]),
     (("tune", "export", "--format", "j"), ["json"]),
-    (("tune", "--knob", "op"), ["opencv_threads="]),
+    (("tune", "--knob", "openc"), ["opencv_threads="]),
 ]
 
 
