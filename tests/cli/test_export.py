@@ -52,6 +52,23 @@ def test_the_format_wins_over_the_suffix(tune: Tune, database: Path, tmp_path: P
     assert json.loads((tmp_path / "a.sh").read_text())["schema"] == "tuner.export/1"
 
 
+@pytest.mark.parametrize("words", [("export", "--format", "csv"), ("report",)])
+@pytest.mark.parametrize("beside", ["", "-wal", "-journal"])
+def test_a_database_is_never_written_over(
+    tune: Tune, database: Path, words: tuple[str, ...], beside: str
+) -> None:
+    path = database.with_name(database.name + beside)
+    path.touch()
+    link = database.with_name("link.html")
+    link.symlink_to(path)
+    before = path.read_bytes()
+    for name in (path,) if beside else (path, link):
+        code, _, err = tune(*words, "--storage", str(database), "-o", str(name))
+        assert code == 2
+        assert "it is a database, with all that was measured" in err
+    assert path.read_bytes() == before
+
+
 def test_a_new_file_is_for_its_owner_only_and_a_script_executable(
     tune: Tune, database: Path, tmp_path: Path
 ) -> None:

@@ -10,6 +10,10 @@ from pathlib import Path
 from tuner.errors import UsageError
 from tuner.exporters import Export
 
+#: How each database file of SQLite begins, and what it puts behind the name for others.
+_SQLITE = b"SQLite format 3\0"
+_BESIDE = ("-wal", "-shm", "-journal")
+
 
 def write(path: Path, export: Export) -> None:
     """Write a plain file whole or not at all; a pipe or a device takes the text as it comes.
@@ -19,7 +23,7 @@ def write(path: Path, export: Export) -> None:
     those who may read it.
 
     Raises:
-        UsageError: The folder is missing, or the file cannot be written to.
+        UsageError: The folder is missing, the file cannot be written to, or is a database.
     """
     data = export.text.encode("utf-8", "surrogateescape")
     try:
@@ -29,6 +33,11 @@ def write(path: Path, export: Export) -> None:
         if not stat.S_ISREG(mode):
             path.write_bytes(data)
             return
+        if _is_database(path):
+            raise UsageError(
+                f"cannot write {path}: it is a database, with all that was measured",
+                "name another file",
+            )
         permissions = stat.S_IMODE(mode)
         if export.executable:
             permissions |= (permissions & 0o444) >> 2
@@ -38,6 +47,18 @@ def write(path: Path, export: Export) -> None:
             f"cannot write {path}: {error.strerror}",
             "make the folder, free space, or name another file",
         ) from error
+
+
+def _is_database(path: Path) -> bool:
+    """True for a file of SQLite, and for those that it keeps beside one."""
+    name = str(path)
+    databases = [name, *(name.removesuffix(end) for end in _BESIDE if name.endswith(end))]
+    for each in map(Path, databases):
+        if each.is_file():
+            with each.open("rb") as file:
+                if file.read(len(_SQLITE)) == _SQLITE:
+                    return True
+    return False
 
 
 def _mode(path: Path) -> int:
