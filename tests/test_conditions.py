@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner import space
-from tuner.conditions import active, cycle, worlds
+from tuner.conditions import active, cycle, number_of_worlds, worlds
 from tuner.model import BASELINE, Choice, Env, Knob, Setting, When
 from tuner.search import Launch, Search
 from tuner.search.history import Observation
@@ -105,6 +105,29 @@ def test_the_grid_has_a_row_for_each_setting(knobs: tuple[Knob, ...]) -> None:
 
 def test_without_a_condition_there_is_one_world() -> None:
     assert list(worlds(axes((knob("a", 2), knob("b", 3))))) == [{"a": (0, 1), "b": (0, 1, 2)}]
+
+
+def pairs(number: int) -> tuple[Knob, ...]:
+    """Knobs with one dependent each."""
+    first = (knob(f"a{n}", 2) for n in range(number))
+    return (*first, *(knob(f"b{n}", 2, ((f"a{n}", (1,)),)) for n in range(number)))
+
+
+@given(conditional())
+def test_worlds_are_counted(knobs: tuple[Knob, ...]) -> None:
+    assert number_of_worlds(axes(knobs), 100) == len(list(worlds(axes(knobs))))
+
+
+def test_what_shares_no_condition_is_counted_apart() -> None:
+    # By walking it would take 2**60 steps.
+    assert number_of_worlds(axes(pairs(60)), 100) == 2**60
+    assert space.size(pairs(60)) == Space(axes(pairs(60)), 1, 4).size == 3**60
+
+
+def test_what_does_not_exist_is_not_branched_over() -> None:
+    # By all combinations of the parents it would take 2**60 steps.
+    chain = [knob("k0", 2)] + [knob(f"k{n}", 2, ((f"k{n - 1}", (1,)),)) for n in range(1, 60)]
+    assert space.size(chain) == len(list(worlds(axes(tuple(chain))))) + 1 == 61
 
 
 def test_a_circle_is_found() -> None:

@@ -181,6 +181,22 @@ def test_a_condition_that_cannot_hold(tmp_path: Path, entry: str, word: str) -> 
     assert word in refused(*OWN, file=toml(tmp_path, text)).message
 
 
+def test_more_conditions_than_can_be_walked(tmp_path: Path) -> None:
+    def text(number: int) -> str:
+        return "".join(
+            f'[knobs.p{n}]\nenv="P{n}"\nvalues=[0, 1]\n[knobs.d{n}]\nenv="D{n}"\nvalues=[0, 1]\n'
+            f"when={{p{n}=1}}\n"
+            for n in range(number)
+        )
+
+    assert space.size(build(*OWN, file=toml(tmp_path, text(12))).knobs) == 3**12
+    error = refused(*OWN, file=toml(tmp_path, text(18)))
+    assert f"at least {2**18} parts; more than 4096" in error.message
+    assert "--fix p0=VALUE" in error.hint
+    fixes = tuple(f"p{n}=1" for n in range(6))
+    assert build(*OWN, file=toml(tmp_path, text(18)), fixes=fixes).knobs
+
+
 def test_one_rank_a_gpu_unless_told() -> None:
     gpus = replace(MACHINE, gpus=("H200",) * 4)
     assert build(*OWN, machine=gpus).layout.ranks == 4

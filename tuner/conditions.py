@@ -8,6 +8,7 @@ in common; one without is a single product.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -59,18 +60,60 @@ def worlds(axes: Sequence[Axis]) -> Iterator[dict[str, tuple[Value, ...]]]:
     """The products that make up the space: per knob that is there the values it can have.
 
     Together they hold each setting once. Without a condition it is one, in the axes' order.
+    There may be exponentially many; the first few cost no more than themselves.
     """
-    conditions = {axis.name: axis.when for axis in axes}
+    ordered, names = _parents_first(axes), {axis.name for axis in axes}
     parts = {axis.name: _parts(axis, axes) for axis in axes}
-    seen: set[tuple[tuple[Value, ...], ...]] = set()
-    for picked in itertools.product(*(parts[axis.name] for axis in axes)):
-        of = dict(zip(conditions, picked, strict=True))
-        there = active(conditions, {name: values[0] for name, values in of.items() if values})
-        # The parts of a knob that is not there make no difference.
-        key = tuple(values if name in there else () for name, values in of.items())
-        if key not in seen:
-            seen.add(key)
-            yield {name: values for name, values in of.items() if name in there}
+    stack: list[tuple[int, dict[str, tuple[Value, ...]]]] = [(0, {})]
+    while stack:
+        place, world = stack.pop()
+        if place == len(ordered):
+            yield {axis.name: world[axis.name] for axis in axes if axis.name in world}
+            continue
+        name = ordered[place].name
+        if all(
+            parent not in names or not set(values).isdisjoint(world.get(parent, ()))
+            for parent, values in ordered[place].when
+        ):
+            stack += [(place + 1, {**world, name: part}) for part in reversed(parts[name])]
+        else:
+            stack.append((place + 1, world))
+
+
+def _parents_first(axes: Iterable[Axis]) -> list[Axis]:
+    """The axes, in their order as far as each stands behind those that it depends on."""
+    waiting, ordered = list(axes), list[Axis]()
+    while waiting:
+        names = {axis.name for axis in waiting}
+        free = (i for i, axis in enumerate(waiting) if names.isdisjoint(dict(axis.when)))
+        ordered.append(waiting.pop(next(free, 0)))
+    return ordered
+
+
+def size(axes: Sequence[Axis]) -> int:
+    """How many settings there are: a product over the groups that share no condition."""
+    return math.prod(
+        sum(math.prod(map(len, world.values())) for world in worlds(group))
+        for group in _groups(axes)
+    )
+
+
+def number_of_worlds(axes: Sequence[Axis], most: int) -> int:
+    """How many :func:`worlds` there are; at least so many where a group has more than ``most``."""
+    return math.prod(
+        sum(1 for _ in itertools.islice(worlds(group), most + 1)) for group in _groups(axes)
+    )
+
+
+def _groups(axes: Iterable[Axis]) -> list[list[Axis]]:
+    """The axes apart where no condition, and no chain of them, ties them together."""
+    groups: list[list[Axis]] = []
+    for axis in _parents_first(axes):
+        parents = dict(axis.when)
+        tied = [group for group in groups if any(each.name in parents for each in group)]
+        groups = [group for group in groups if group not in tied]
+        groups.append([*itertools.chain(*tied), axis])
+    return groups
 
 
 def _parts(axis: Axis, axes: Iterable[Axis]) -> list[tuple[Value, ...]]:

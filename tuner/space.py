@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tuner import conditions
 from tuner.conditions import active, worlds
 from tuner.demand import usable_cores
 from tuner.errors import UsageError, shown, suggestion
@@ -182,12 +182,12 @@ def values(domain: Domain, machine: Machine | None = None) -> tuple[Value, ...]:
 
 def size(knobs: Sequence[Knob]) -> int:
     """How many settings there are (resolved knobs)."""
-    return sum(math.prod(map(len, world.values())) for world in worlds(_axes(knobs)))
+    return conditions.size(axes(knobs))
 
 
 def points(knobs: Sequence[Knob]) -> Iterator[Setting]:
     """Every setting once, the last knob's value changing fastest (resolved knobs)."""
-    for world in worlds(_axes(knobs)):
+    for world in worlds(axes(knobs)):
         for combination in itertools.product(*world.values()):
             yield Setting.of(zip(world, combination, strict=True))
 
@@ -199,7 +199,8 @@ class _Axis:
     when: When
 
 
-def _axes(knobs: Sequence[Knob]) -> list[_Axis]:
+def axes(knobs: Sequence[Knob]) -> list[_Axis]:
+    """The knobs with their values listed (resolved knobs)."""
     return [_Axis(knob.name, values(knob.domain), knob.when) for knob in knobs]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from tuner import conditions
 from tuner.conditions import worlds
 from tuner.demand import UNASKED, asked_per_rank
 from tuner.knobs import Role
@@ -76,10 +77,10 @@ class Space:
     guesses: tuple[Key, ...] = ()
     most_demand: float | None = None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many points it has."""
-        return sum(math.prod(map(len, world.values())) for world in worlds(self.knobs))
+        return conditions.size(self.knobs)
 
 
 class Grid:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tuner import knobs as table
 from tuner import space
 from tuner.applies import Host, answer
-from tuner.conditions import cycle
+from tuner.conditions import cycle, number_of_worlds
 from tuner.errors import UsageError, suggestion
 from tuner.model import Knob
 
 if TYPE_CHECKING:
     from tuner.spec.selection import Selection
+
+#: More products of a space with conditions than are walked before the first launch.
+MAX_WORLDS = 4096
 
 
 def applying(chosen: Selection, host: Host) -> tuple[tuple[Knob, ...], tuple[tuple[str, str], ...]]:
@@ -34,6 +37,7 @@ def applying(chosen: Selection, host: Host) -> tuple[tuple[Knob, ...], tuple[tup
         else:
             kept[row.name] = got.knob
     _drop_dependent(kept, lost, chosen)
+    _check_worlds(tuple(kept.values()))
     if not kept:
         reasons = "; ".join(f"{name}: {why}" for name, why in lost.items())
         raise UsageError(
@@ -69,6 +73,22 @@ def _check_conditions(knobs: Mapping[str, Knob]) -> None:
             f"knobs.{circle[0]}.when: it depends on itself ({', '.join(circle)}).",
             "Let one of them stand without a condition.",
         )
+
+
+def _check_worlds(knobs: Sequence[Knob]) -> None:
+    """Raise ``UsageError`` where the conditions leave too many products to walk."""
+    number = number_of_worlds(space.axes(knobs), MAX_WORLDS)
+    if number <= MAX_WORLDS:
+        return
+    names = {knob.name for knob in knobs}
+    parents = {parent for knob in knobs for parent, _ in knob.when if parent in names}
+    listed = ", ".join(name for name in sorted(parents)[:6]) + (", …" if len(parents) > 6 else "")
+    raise UsageError(
+        f"The conditions (when) split the settings into at least {number} parts; more than"
+        f" {MAX_WORLDS} are not searched.",
+        f"Fix some knobs that others depend on ({listed}), as with --fix {min(parents)}=VALUE,"
+        " or leave out some conditions.",
+    )
 
 
 def _never(knob: Knob, kept: Mapping[str, Knob]) -> str:

@@ -108,7 +108,7 @@ class Plan:
         pairs = zip(self.knobs, self.distinct, strict=True)
         return tuple(replace(knob, domain=Choice(values)) for knob, (_, values) in pairs)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many settings differ on this machine; 0 where no knob is left."""
         return space.size(self.distinct_knobs) if self.distinct else 0
