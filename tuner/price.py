@@ -21,6 +21,9 @@ _PER_S = {
     "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0,
     "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0,
 }  # fmt: skip
+#: What a time is the time of, by its clock: of one that a pattern reads nobody knows.
+_OF_CLOCK = {"elapsed": "run", "wall": "run", "steady": "iteration", "none": "timed unit"}
+
 _RATE = re.compile(r"(?P<work>[^/]*[^/ ])/(?P<time>[a-z]+)")
 
 
@@ -35,7 +38,7 @@ class Timed:
 def timed(objective: ObjectiveSpec) -> Timed | None:
     """What the figures are the time of; ``None`` where they tell of no time."""
     if objective.is_time:
-        return Timed("iteration" if objective.clock == "steady" else "run")
+        return Timed(_OF_CLOCK[objective.clock])
     found = _RATE.fullmatch(objective.unit) if objective.maximize else None
     if found is None or found["time"] not in _PER_S:
         return None
