@@ -74,11 +74,12 @@ class Data:
     words: str
 
 
-def load(data: Path, validation: Path | None) -> Data:
+def load(data: Path, validation: Path | None, shift: int = 0) -> Data:
     """The images of a folder with a subfolder for each class, or of a list file.
 
     A line of a list is ``PATH LABEL``, as in Chainer's ImageNet example; relative paths count
-    from the list's folder. Without a validation set every 20th image is held out.
+    from the list's folder. Without a validation set every 20th image is held out, each ``shift``
+    places before where it usually stands.
 
     Raises:
         ImagesError: It cannot be read, or holds no images; the message names it.
@@ -86,9 +87,9 @@ def load(data: Path, validation: Path | None) -> Data:
     train, classes = _open(data, "--data", None)
     if validation is None:
         everything = np.arange(len(train.names))
-        held_out = everything % HELD_OUT == HELD_OUT - 1
+        held_out = (everything + shift) % HELD_OUT == HELD_OUT - 1
         if not held_out.any():
-            held_out[-1] = True
+            held_out[-1 - shift % len(held_out)] = True
         if held_out.all():
             raise ImagesError(f"--data {data}: holds one image; training needs two or more")
         train, test = train.part(everything[~held_out]), train.part(everything[held_out])
