@@ -57,6 +57,16 @@ def test_what_is_no_profile_is_passed_over(tmp_path: Path, data: bytes) -> None:
     assert found.ranks == 1
 
 
+def test_what_looks_from_inside_is_none_of_the_programs(tmp_path: Path) -> None:
+    probe = ("/x/wrappers/probe/rank_report.py", 37, "_mapped")
+    own = ("/x/probe/train.py", 1, "step")
+    entries: dict[object, object] = {key: (1, 1, 1.0, 1.0, {}) for key in (probe, own)}
+    (tmp_path / "rank-0.10.prof").write_bytes(marshal.dumps(entries))
+    found = read(tmp_path)
+    assert found is not None
+    assert found.own_s == {"probe/train.py:1 step": 1.0}
+
+
 def test_nothing_is_no_profile(tmp_path: Path) -> None:
     assert read(tmp_path) is None
     assert read(tmp_path / "gone") is None

@@ -24,6 +24,9 @@ _NAME = re.compile(r"rank-([0-9]{1,9})\.[0-9]{1,10}\.prof")
 #: Below this folder lie installed packages: what is above it says nothing.
 _PACKAGES = ("site-packages", "dist-packages")
 
+#: What looks from inside a rank lies here: none of it is the program's.
+_PROBE = ("wrappers", "probe")
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -119,7 +122,7 @@ def _entries(entries: Any) -> Iterable[tuple[str, float]]:
             seconds = float(value[2])
         except (TypeError, ValueError, LookupError):
             continue
-        if seconds > 0:
+        if seconds > 0 and PurePath(str(file)).parts[-3:-1] != _PROBE:
             yield label(str(file), line, str(name)), seconds
 
 

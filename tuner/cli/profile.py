@@ -71,6 +71,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 def compared(data: ExportInput) -> dict[str, Setting]:
     """The defaults and the fastest other setting, by the names they go by here.
 
+    It is the ``best``, unless the defaults are: then it is the ``other``.
+
     Raises:
         UsageError: Nothing was measured but the defaults.
     """
@@ -79,7 +81,8 @@ def compared(data: ExportInput) -> dict[str, Setting]:
 
     for found in data.measurements:
         if found.elapsed_s is not None and not found.setting.is_baseline:
-            return {"baseline": BASELINE, "best": found.setting}
+            name = "other" if data.best_setting.is_baseline else "best"
+            return {"baseline": BASELINE, name: found.setting}
     raise UsageError(
         f"study {data.spec.name} has measured no setting but the defaults",
         f"`tune show {data.spec.name}` lists what it has",
@@ -148,7 +151,8 @@ def _print(data: ExportInput, sides: list[Side], changed: list[Change]) -> None:
         for change in changed
         if abs(change.points) >= LEAST_POINTS
     ]
-    titles = ["function itself", "defaults", "best", "points", "defaults", "best"]
+    other = sides[-1].name
+    titles = ["function itself", "defaults", other, "points", "defaults", other]
     console.print_table(titles, rows, right={1, 2, 3, 4, 5})
     console.out(
         "  shares of a rank's main thread, waiting included; seconds are a rank's, on average"

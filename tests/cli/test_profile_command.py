@@ -1,0 +1,27 @@
+"""``tune profile``: what is compared with the defaults, and what it is called."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import study_samples as samples
+from tests.study_samples import study
+from tuner.cli.profile import compared
+from tuner.errors import UsageError
+from tuner.model import BASELINE
+
+
+def test_the_best_is_compared_with_the_defaults() -> None:
+    data = samples.faster()
+    assert compared(data) == {"baseline": BASELINE, "best": data.best_setting}
+
+
+def test_where_the_defaults_are_best_the_next_is_no_best() -> None:
+    found = compared(samples.no_gain())
+    assert list(found) == ["baseline", "other"]
+    assert not found["other"].is_baseline
+
+
+def test_with_nothing_beside_the_defaults_there_is_nothing_to_compare() -> None:
+    with pytest.raises(UsageError, match="has measured no setting but the defaults"):
+        compared(study({BASELINE: 1.0}))
