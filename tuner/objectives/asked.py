@@ -88,14 +88,17 @@ def remove_old(path: Path) -> None:
         ) from error
 
 
+#: ``MS`` is no more a unit of its own than ``Ms``.
+_SMALL = {unit: unit for unit in TIME_UNITS_S}
+
+
 def _check_unit(spec: ObjectiveSpec) -> None:
     unit = spec.unit
     if not unit:
         return
-    if unit.lower() in _MEANT:
-        raise UsageError(
-            f"The unit {unit!r} is not known as a time.", f"Write --unit {_MEANT[unit.lower()]}."
-        )
+    meant = unit if unit in TIME_UNITS_S else {**_SMALL, **_MEANT}.get(unit.lower(), unit)
+    if meant != unit:
+        raise UsageError(f"The unit {unit!r} is not known as a time.", f"Write --unit {meant}.")
     if not unit.isprintable() or unit != unit.strip() or len(unit) > LONGEST_UNIT:
         raise UsageError(
             f"The unit {shown(unit)} cannot be shown behind a figure.",
