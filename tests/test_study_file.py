@@ -131,6 +131,7 @@ def test_time_limits(tmp_path: Path, text: str, seconds: float) -> None:
         ("knob = 1", "knob:", "'knobs'"),
         ('[objective]\nfile = "x"', "objective.file:", "'filename'"),
         ('[knobs.omp_threads]\nranges = "1..2"', "knobs.omp_threads.ranges:", "'range'"),
+        ('[knobs.a]\nswitch = "--a"\nwhen = {b = []}', "knobs.a.when:", "at least one value"),
         ('mpi_procs = "8"', "mpi_procs:", "whole number"),
         ("mpi_procs = 8.0", "mpi_procs:", "whole number"),
         ("mpi_procs = true", "mpi_procs:", "whole number"),

@@ -79,6 +79,8 @@ def _values(value: object) -> tuple[Value, ...]:
 def _conditions(value: object) -> dict[str, tuple[Value, ...]]:
     """Per knob the values with which the entry's own exists."""
     if isinstance(value, dict):
+        if [] in value.values():
+            raise PydanticCustomError("when", "must name at least one value of each knob")
         return {
             str(name): _values(listed if isinstance(listed, list) else [listed])
             for name, listed in value.items()
