@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner import space
-from tuner.conditions import active, cycle, number_of_worlds, worlds
+from tuner.conditions import active, cycle, ever, number_of_worlds, worlds
 from tuner.model import BASELINE, Choice, Env, Knob, Setting, When
 from tuner.search import Launch, Search
 from tuner.search.history import Observation
@@ -116,6 +116,11 @@ def pairs(number: int) -> tuple[Knob, ...]:
 @given(conditional())
 def test_worlds_are_counted(knobs: tuple[Knob, ...]) -> None:
     assert number_of_worlds(axes(knobs), 100) == len(list(worlds(axes(knobs))))
+
+
+@given(conditional())
+def test_what_some_setting_has(knobs: tuple[Knob, ...]) -> None:
+    assert ever(axes(knobs)) == {name for each in settings(knobs) for name in each.as_dict()}
 
 
 def test_what_shares_no_condition_is_counted_apart() -> None:

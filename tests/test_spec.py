@@ -181,6 +181,55 @@ def test_a_condition_that_cannot_hold(tmp_path: Path, entry: str, word: str) -> 
     assert word in refused(*OWN, file=toml(tmp_path, text)).message
 
 
+@pytest.mark.parametrize(
+    ("entry", "hint"),
+    [
+        ("b = '1'", "1 is a number there: write when = {b = 1}."),
+        ("t = 1", "'1' is a text there: write when = {t = '1'}."),
+        ("b = [3, 4]", "Leave it out, or add 3 or 4 to b's values."),
+    ],
+)
+def test_what_to_do_about_a_condition(tmp_path: Path, entry: str, hint: str) -> None:
+    text = (
+        '[knobs.b]\nenv = "B"\nvalues = [1, 2]\n[knobs.t]\nenv = "T"\nvalues = ["1", "2"]\n'
+        f'[knobs.a]\nswitch = "--a"\nwhen = {{{entry}}}'
+    )
+    assert refused(*OWN, file=toml(tmp_path, text)).hint == hint
+
+
+def test_what_only_glibc_has_with_another_allocator(tmp_path: Path) -> None:
+    text = '[knobs.malloc_arenas]\n[knobs.allocator]\nvalues = ["jemalloc"]'
+    error = refused(*OWN, file=toml(tmp_path, text))
+    assert error.message == "malloc_arenas: it exists only where allocator is glibc."
+    assert error.hint == "Leave it out, or add glibc to allocator's values."
+
+
+def test_conditions_that_never_hold_together(tmp_path: Path) -> None:
+    text = """
+[knobs.a]
+env = "A"
+values = [1, 2]
+[knobs.b]
+env = "B"
+values = [1, 2]
+when = {a = 1}
+[knobs.d]
+env = "D"
+values = [1, 2]
+when = {c = 1}
+[knobs.c]
+env = "C"
+values = [1, 2]
+when = {a = 2, b = 1}
+"""
+    error = refused(*OWN, file=toml(tmp_path, text))
+    assert error.message == (
+        "c: it exists only where a is 2 and b is 1, which no setting has together."
+    )
+    ok = build(*OWN, file=toml(tmp_path, text.replace("a = 2", "a = 1")))
+    assert space.size(ok.knobs) == 1 + 1 + 1 * (1 + 2)
+
+
 def test_more_conditions_than_can_be_walked(tmp_path: Path) -> None:
     def text(number: int) -> str:
         return "".join(

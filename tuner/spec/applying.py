@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tuner import conditions, space
 from tuner import knobs as table
-from tuner import space
 from tuner.applies import Host, answer
-from tuner.conditions import cycle, number_of_worlds
 from tuner.errors import UsageError, suggestion
-from tuner.model import Knob
+from tuner.model import Knob, Value
 
 if TYPE_CHECKING:
     from tuner.spec.selection import Selection
 
 #: More products of a space with conditions than are walked before the first launch.
 MAX_WORLDS = 4096
+
+#: Why a knob exists in no setting, and what to do.
+_Reason = tuple[str, str]
 
 
 def applying(chosen: Selection, host: Host) -> tuple[tuple[Knob, ...], tuple[tuple[str, str], ...]]:
@@ -37,7 +39,6 @@ def applying(chosen: Selection, host: Host) -> tuple[tuple[Knob, ...], tuple[tup
         else:
             kept[row.name] = got.knob
     _drop_dependent(kept, lost, chosen)
-    _check_worlds(tuple(kept.values()))
     if not kept:
         reasons = "; ".join(f"{name}: {why}" for name, why in lost.items())
         raise UsageError(
@@ -50,13 +51,56 @@ def applying(chosen: Selection, host: Host) -> tuple[tuple[Knob, ...], tuple[tup
 def _drop_dependent(kept: dict[str, Knob], lost: dict[str, str], chosen: Selection) -> None:
     """Take out, or refuse, what exists in no setting."""
     _check_conditions(kept)
-    while reasons := {name: why for name, knob in kept.items() if (why := _never(knob, kept))}:
-        for name, why in reasons.items():
+    while reasons := _alone(kept) or _together(kept):
+        for name, (why, hint) in reasons.items():
             if name in chosen.asked:
-                parents = " ".join(f"--knob {parent}" for parent, _ in kept[name].when)
-                raise UsageError(f"{name}: {why}.", f"Leave it out, or tune it with {parents}.")
+                raise UsageError(f"{name}: {why}.", hint)
             lost[name] = why
             del kept[name]
+
+
+def _alone(kept: Mapping[str, Knob]) -> dict[str, _Reason]:
+    """The knobs with a condition that holds in no setting."""
+    return {
+        name: (f"it exists only where {parent} is {_listed(values)}", _hint(parent, values, kept))
+        for name, knob in kept.items()
+        for parent, values in _failing(knob, kept)[:1]
+    }
+
+
+def _hint(parent: str, values: Sequence[Value], kept: Mapping[str, Knob]) -> str:
+    """What to do about a condition that holds in no setting."""
+    if parent not in kept:
+        return f"Leave it out, or tune it with --knob {parent}."
+    texts = {str(value) for value in values}
+    for value in space.values(kept[parent].domain):
+        if str(value) in texts:
+            kind = "a number" if isinstance(value, int) else "a text"
+            return f"{value!r} is {kind} there: write when = {{{parent} = {value!r}}}."
+    return f"Leave it out, or add {_listed(values)} to {parent}'s values."
+
+
+def _together(kept: Mapping[str, Knob]) -> dict[str, _Reason]:
+    """The knobs whose conditions hold in no setting together, without what hangs on them."""
+    knobs = tuple(kept.values())
+    _check_worlds(knobs)
+    gone = set(kept) - conditions.ever(space.axes(knobs))
+    return {
+        name: (
+            f"it exists only where {_where(kept[name])}, which no setting has together",
+            "Leave it out, or change its conditions (when).",
+        )
+        for name in kept
+        if name in gone and gone.isdisjoint(dict(kept[name].when))
+    }
+
+
+def _where(knob: Knob) -> str:
+    return " and ".join(f"{parent} is {_listed(values)}" for parent, values in knob.when)
+
+
+def _listed(values: Sequence[Value]) -> str:
+    return " or ".join(str(value) for value in values)
 
 
 def _check_conditions(knobs: Mapping[str, Knob]) -> None:
@@ -67,7 +111,7 @@ def _check_conditions(knobs: Mapping[str, Knob]) -> None:
                     f"knobs.{knob.name}.when: there is no knob {parent!r}.",
                     suggestion(parent, [*knobs, *table.names()]),
                 )
-    circle = cycle({knob.name: knob.when for knob in knobs.values()})
+    circle = conditions.cycle({knob.name: knob.when for knob in knobs.values()})
     if circle:
         raise UsageError(
             f"knobs.{circle[0]}.when: it depends on itself ({', '.join(circle)}).",
@@ -77,7 +121,7 @@ def _check_conditions(knobs: Mapping[str, Knob]) -> None:
 
 def _check_worlds(knobs: Sequence[Knob]) -> None:
     """Raise ``UsageError`` where the conditions leave too many products to walk."""
-    number = number_of_worlds(space.axes(knobs), MAX_WORLDS)
+    number = conditions.number_of_worlds(space.axes(knobs), MAX_WORLDS)
     if number <= MAX_WORLDS:
         return
     names = {knob.name for knob in knobs}
@@ -91,15 +135,14 @@ def _check_worlds(knobs: Sequence[Knob]) -> None:
     )
 
 
-def _never(knob: Knob, kept: Mapping[str, Knob]) -> str:
-    """Why the knob exists in no setting of these; empty where it does in some."""
-    for parent, values in knob.when:
-        texts = " or ".join(str(value) for value in values)
-        if parent in kept:
-            possible = set(space.values(kept[parent].domain)) & set(values)
-        else:  # left as it is, where that is known
-            neutral = table.knob(parent).neutral
-            possible = {neutral} & set(values) if neutral is not None else set(values)
-        if not possible:
-            return f"it exists only where {parent} is {texts}"
-    return ""
+def _failing(knob: Knob, kept: Mapping[str, Knob]) -> list[tuple[str, tuple[Value, ...]]]:
+    """The knob's conditions that by themselves hold in no setting of these."""
+    return [(parent, values) for parent, values in knob.when if not _holds(parent, values, kept)]
+
+
+def _holds(parent: str, values: Sequence[Value], kept: Mapping[str, Knob]) -> bool:
+    """True for a condition that holds in some setting."""
+    if parent in kept:
+        return not set(space.values(kept[parent].domain)).isdisjoint(values)
+    neutral = table.knob(parent).neutral  # left as it is, where that is known
+    return bool(values) if neutral is None else neutral in values
