@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 from tests.explain_cases import MACHINE, WORK, host, phases, rank, track, verdict, view
 from tests.study_samples import SPEC, setting
 from tuner.explain import Cause, Certainty, Remedy, explain
+from tuner.explain.figures import figures
+from tuner.explain.waits import straggler
 from tuner.model import (
     BASELINE,
     HOST_COLUMNS,
@@ -19,6 +23,7 @@ from tuner.model import (
     Finished,
     Load,
     Outcome,
+    PhaseShare,
     Progress,
     Telemetry,
     Track,
@@ -161,6 +166,26 @@ def test_a_rank_that_the_others_wait_for() -> None:
     assert outside.certainty is not Certainty.CLEAR
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    # Both want more than a core, or one has threads that compute while the other does without.
+    [((0.25, 3.0), (0.25, 1.2)), ((8.0, 0.0), (0.5, 0.0))],
+)
+def test_ranks_with_threads_to_spare_are_not_compared_from_outside(
+    one: tuple[float, float], other: tuple[float, float]
+) -> None:
+    assert straggler(figures(Telemetry((rank(0, *one), rank(1, *other)))).ranks) is None
+
+
+def test_what_a_rank_wanted_is_not_called_what_it_used() -> None:
+    found = straggler(figures(Telemetry((rank(0, 0.1, 0.1), rank(1, 0.5, 0.6)))).ranks)
+    assert found is not None
+    assert found.share == pytest.approx(0.8)
+    assert found.evidence[0] == (
+        "rank 0 wanted a core 20 % of the time (ran or queued), the others 100 %"
+    )
+
+
 def test_a_rank_with_more_work_is_seen_from_inside_only() -> None:
     shares = phases(0, compute=(0.95, 0, 0), exchange=(0.05, 0, 0))
     shares += phases(1, compute=(0.35, 0, 0), exchange=(0.65, 0, 0))
@@ -269,6 +294,44 @@ def _of(record: Telemetry, load: Load | None = None) -> tuple[Cause, str]:
 @given(RECORDS, LOADS)
 def test_any_record_has_a_verdict(record: Telemetry, load: Load | None) -> None:
     _of(record, load)
+
+
+def _possible(record: Telemetry) -> Telemetry:
+    """The same with shares of at most 1, each column's and all phases' of a rank."""
+    tracks = [
+        replace(each, columns={name: _capped(name, row) for name, row in each.columns.items()})
+        for each in record.tracks
+    ]
+    once = {(each.rank, each.phase): each for each in record.phases}.values()
+    shares = []
+    for each in once:
+        all_of = sum(other.share for other in once if other.rank == each.rank)
+        parts = [part / max(all_of, 1e-9) for part in (each.running, each.queued, each.blocked)]
+        ran, queued, blocked = parts
+        shares.append(PhaseShare(each.rank, each.phase, sum(parts), ran, queued, blocked))
+    return replace(record, tracks=tuple(tracks), phases=tuple(shares))
+
+
+def _capped(name: str, row: Sequence[float | None]) -> tuple[float | None, ...]:
+    most = 1.0 if name.endswith("_share") else math.inf
+    return tuple(value if value is None else min(most, value) for value in row)
+
+
+@given(RECORDS.map(_possible), LOADS)
+def test_every_share_is_a_part_of_the_time(record: Telemetry, load: Load | None) -> None:
+    outcome = Outcome(Finished(1.0, 10), 1.5, 0, load=load, telemetry=record)
+    found = explain(outcome, BASELINE, SPEC, MACHINE)
+    assert all(0 <= each.share <= 1 + 1e-9 for each in (found.found, *found.others))
+
+
+_WANTS = st.tuples(st.floats(0, 3), st.floats(0, 3))
+
+
+@given(st.lists(_WANTS, min_size=2, max_size=5))
+def test_a_rank_is_late_for_a_part_of_the_time(wants: list[tuple[float, float]]) -> None:
+    tracks = tuple(rank(number, *each) for number, each in enumerate(wants))
+    found = straggler(figures(Telemetry(tracks)).ranks)
+    assert found is None or 0 <= found.share <= 1
 
 
 @given(RECORDS, LOADS, st.floats(0.01, 100))

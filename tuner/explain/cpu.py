@@ -20,7 +20,7 @@ ALWAYS_CORES = 0.25
 #: With so much of the host idle, it is not the CPUs that are short, but those that may be used.
 IDLE = 0.3
 
-#: A worker that wants more has threads of its own.
+#: A worker or a rank that wants more has threads of its own.
 ONE_THREAD = 1.2
 
 #: Of the time, what a quota may take before it is the cause of all waiting for CPUs.

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tuner.explain.case import Case
 from tuner.explain.cause import Cause, Suspect, per_cent
+from tuner.explain.cpu import ONE_THREAD
 from tuner.explain.figures import RankFigures
 
 #: A rank for which the others wait so much more of their time is waited for: in three seconds
@@ -155,7 +156,10 @@ def _doing(rank: RankFigures) -> str:
 
 
 def _late_outside(ranks: Sequence[RankFigures]) -> Suspect | None:
-    wanted = {rank.rank: rank.own_wanted for rank in ranks}
+    # A rank in MPI spins one core: where they want more, threads compute, and some have fewer.
+    if any(rank.own_wanted > ONE_THREAD for rank in ranks):
+        return None
+    wanted = {rank.rank: min(1.0, rank.own_wanted) for rank in ranks}
     late, others = _apart(wanted, highest=False)
     its, theirs = (
         max(wanted[rank] for rank in late),
@@ -163,8 +167,11 @@ def _late_outside(ranks: Sequence[RankFigures]) -> Suspect | None:
     )
     if theirs < SPINS or its > ASLEEP_PART * theirs:
         return None
-    said = f"{_names(late)} kept {its:.2g} cores busy, the others {theirs:.2g} each"
-    why = "a rank that waits in MPI keeps a core busy: one that does not sleeps elsewhere"
+    said = (
+        f"{_names(late)} wanted a core {per_cent(its)} of the time (ran or queued),"
+        f" the others {per_cent(theirs)}"
+    )
+    why = "a rank that waits in MPI wants a core all the time: one that does not sleeps elsewhere"
     return Suspect(Cause.STRAGGLER, theirs - its, (said, why), _names(late), inside=False)
 
 
