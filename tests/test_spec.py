@@ -204,6 +204,20 @@ def test_what_only_glibc_has_with_another_allocator(tmp_path: Path) -> None:
     assert error.hint == "Leave it out, or add glibc to allocator's values."
 
 
+def test_the_hint_for_another_allocator_can_be_followed(tmp_path: Path) -> None:
+    typed = refused(*OWN, knobs=("allocator=glibc,/opt/libmine.so",))
+    assert "allocator cannot be '/opt/libmine.so'" in typed.message
+    text = '[knobs.allocator]\nvalues = ["glibc", "/opt/libmine.so"]'
+    filed = refused(*OWN, file=toml(tmp_path, text))
+    assert filed.message == "allocator: it cannot be '/opt/libmine.so'."
+    for error in (typed, filed):
+        assert "[knobs.allocator]" not in error.hint
+        assert '[knobs.preload] env = "LD_PRELOAD" values = ["unset", "/path' in error.hint
+    text = '[knobs.preload]\nenv = "LD_PRELOAD"\nvalues = ["unset", "/opt/libmine.so"]'
+    (knob,) = build(*OWN, file=toml(tmp_path, text)).knobs
+    assert knob.route == Env(("LD_PRELOAD",))
+
+
 def test_conditions_that_never_hold_together(tmp_path: Path) -> None:
     text = """
 [knobs.a]

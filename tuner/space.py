@@ -12,6 +12,7 @@ from tuner.conditions import active, worlds
 from tuner.demand import usable_cores
 from tuner.errors import UsageError, shown, suggestion
 from tuner.knobs import ROLES
+from tuner.knobs.memory import OTHER_ALLOCATOR
 from tuner.model import (
     UNSET,
     Choice,
@@ -132,7 +133,7 @@ def _check_value(known: Knob, value: Value, where: str) -> None:
             raise UsageError(
                 f"{where}: {known.name} cannot be {value!r}.",
                 suggestion(str(value), map(str, known.domain.values))
-                + f" Other values go into a study file: [knobs.{known.name}] values = [...].",
+                + f" {_elsewhere(known.name)}",
             )
     elif not isinstance(value, int):
         raise UsageError(
@@ -144,6 +145,16 @@ def _check_value(known: Knob, value: Value, where: str) -> None:
             f"{where}: {known.name} cannot be {value}: it counts from {known.domain.low}.",
             f"Write {known.domain.low} or more.",
         )
+
+
+def _elsewhere(name: str) -> str:
+    """Where a value goes that the table does not name."""
+    if name == "allocator":
+        return OTHER_ALLOCATOR
+    values = (
+        "Another interface of this host goes" if name == "nccl_interface" else "Other values go"
+    )
+    return f"{values} into a study file: [knobs.{name}] values = [...]."
 
 
 def resolve(

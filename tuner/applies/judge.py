@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+from tuner import knobs as table
 from tuner import render, space, wording
 from tuner.applies.here import Host, here
 from tuner.demand import usable_cores
 from tuner.errors import UsageError
+from tuner.knobs.memory import OTHER_ALLOCATOR
 from tuner.launchers import launcher_for
 from tuner.model import UNSET, Choice, Env, Knob, LauncherOption, Value
 
@@ -160,6 +162,8 @@ def _refusal(knob: Knob, value: Value, host: Host) -> tuple[str, str] | None:
         and knob.name == "allocator"
         and value not in {UNSET, knob.neutral, *host.found.allocators}
     ):
+        if value not in space.values(table.knob(knob.name).domain):
+            return f"it cannot be {value!r}", OTHER_ALLOCATOR
         hint = "On Debian: apt-get install libjemalloc2 libtcmalloc-minimal4."
         return f"{value} is not installed here", hint
     if is_ours and knob.name == "nccl_interface" and value not in {UNSET, *host.found.interfaces}:

@@ -6,6 +6,12 @@ from tuner.model import OFF, ON, UNSET, Choice, Env, Knob
 
 GLIBC = "glibc"
 
+#: What to do with a library that the table does not name.
+OTHER_ALLOCATOR = (
+    "Another library goes into a study file, as a knob of your own:"
+    ' [knobs.preload] env = "LD_PRELOAD" values = ["unset", "/path/to/it.so"].'
+)
+
 MEMORY = (
     Knob(
         "allocator",
