@@ -124,13 +124,13 @@ def _check_worlds(knobs: Sequence[Knob]) -> None:
     number = conditions.number_of_worlds(space.axes(knobs), MAX_WORLDS)
     if number <= MAX_WORLDS:
         return
-    names = {knob.name for knob in knobs}
-    parents = {parent for knob in knobs for parent, _ in knob.when if parent in names}
-    listed = ", ".join(name for name in sorted(parents)[:6]) + (", …" if len(parents) > 6 else "")
+    asked = {parent for knob in knobs for parent, _ in knob.when}
+    parents = [knob.name for knob in knobs if knob.name in asked]
+    listed = ", ".join(parents[:6]) + (", …" if len(parents) > 6 else "")
     raise UsageError(
         f"The conditions (when) split the settings into at least {number} parts; more than"
         f" {MAX_WORLDS} are not searched.",
-        f"Fix some knobs that others depend on ({listed}), as with --fix {min(parents)}=VALUE,"
+        f"Fix some knobs that others depend on ({listed}), as with --fix {parents[0]}=VALUE,"
         " or leave out some conditions.",
     )
 
