@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.study_samples import record, setting
 from tests.study_surface import SPEC, FakeRunner, surface
 from tuner.model import IntRange, Setting
 from tuner.store import Store
@@ -81,3 +82,16 @@ def test_settings_that_were_stopped_count_as_what_they_were_heading_for(tmp_path
         finished = {r.setting for r in store.launches(SPEC.name) if r.outcome.samples}
         assert len(finished) < FEWEST
         assert set(importance(plan_of(store))) == {"omp_threads", "iterator_workers"}
+
+
+def test_knobs_that_exist_in_some_settings_only_are_no_reason_for_a_warning(
+    capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    threads, workers = SPEC.knobs
+    spec = replace(SPEC, knobs=(threads, replace(workers, when=((threads.name, (1, 2)),))))
+    settings = [setting(omp_threads=4)]
+    settings += [setting(omp_threads=n, iterator_workers=m) for n in (1, 2) for m in (1, 2, 3)]
+    records = [record(at, each, 1.0 + at) for at, each in enumerate(settings, start=1)]
+    assert set(importance(Plan(spec, tuple(records)))) == {"omp_threads", "iterator_workers"}
+    assert [str(each.message) for each in recwarn] == []
+    assert capfd.readouterr().err == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import optuna
 
 from tuner import stats
@@ -64,4 +66,8 @@ def _evaluate(plan: Plan, measured: list[Measurement], varied: list[str]) -> dic
         for m in measured
     )
     evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=FAST_SHARE)
-    return optuna.importance.get_param_importances(study, evaluator=evaluator)
+    with warnings.catch_warnings():
+        # Of a knob that exists in few settings Optuna says that its share is inaccurate, with
+        # the paths of its own code; that few say little is known of every share here.
+        warnings.simplefilter("ignore", UserWarning)
+        return optuna.importance.get_param_importances(study, evaluator=evaluator)
