@@ -38,7 +38,9 @@ def spin(seconds=0.6):
 def run(tmp_path: Path) -> Run:
     """Run a program as rank 3, with further files beside it."""
 
-    def run_code(code: str, *options: str, **files: str) -> subprocess.CompletedProcess[str]:
+    def run_code(
+        code: str, *options: str, python: str = sys.executable, **files: str
+    ) -> subprocess.CompletedProcess[str]:
         (tmp_path / "probe").mkdir()
         for name, text in {"train": SPIN + code, **files}.items():
             path = tmp_path / (name.replace("__", "/") + ".py")
@@ -48,7 +50,7 @@ def run(tmp_path: Path) -> Run:
         env |= {"PYTHONPATH": str(PROBE), "TUNE_PROBE_DIR": str(tmp_path / "probe")}
         env |= {"OMPI_COMM_WORLD_RANK": "3"}
         return subprocess.run(
-            [sys.executable, *options, str(tmp_path / "train.py")],
+            [python, *options, str(tmp_path / "train.py")],
             env=env,
             cwd=tmp_path,
             capture_output=True,
@@ -149,6 +151,57 @@ print(threading.active_count(), tasks() == before)
 """
     ran = run(code, "-W", "error")
     assert (ran.stdout, ran.stderr) == ("1 1\n1 True\n", "")
+
+
+def test_a_child_that_forks_is_not_looked_at(run: Run, tmp_path: Path) -> None:
+    code = """
+spin(0.2)
+if os.fork() == 0:
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+    print(len(os.listdir("/proc/self/task")), flush=True)
+    os._exit(0)
+os.wait()
+"""
+    assert run(code).stdout == "1\n"
+
+
+FORKS = """
+def fork():
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+spin(0.2)
+for _ in range(50): fork()
+time.sleep(0.1)
+print(len(os.listdir("/proc/self/task")))
+"""
+#: As of 3.12 Python warns of a fork with threads: those that are installed besides this one.
+LATE_PYTHONS = [
+    str(path) for version in ("12", "13", "14")
+    for path in sorted((Path.home() / ".pyenv" / "versions").glob(f"3.{version}.*/bin/python"))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("python", [sys.executable, *LATE_PYTHONS])
+def test_python_warns_of_no_thread_of_ours(python: str, run: Run) -> None:
+    ran = run(FORKS, "-W", "always", python=python)
+    assert (ran.stdout, ran.stderr) == ("2\n", "")  # and ours is back
+
+
+@pytest.mark.parametrize("python", [sys.executable, *LATE_PYTHONS])
+def test_python_warns_of_the_programs_threads(python: str, run: Run) -> None:
+    code = """
+import threading
+def wait(): ended.wait()
+ended = threading.Event()
+threading.Thread(target=wait, daemon=True).start()
+fork()
+"""
+    ran = run(FORKS + code, "-W", "always", python=python)
+    warns = python != sys.executable or sys.version_info >= (3, 12)
+    assert ran.stderr.count("is multi-threaded, use of fork() may lead") == warns
 
 
 def test_signals_are_the_programs(run: Run) -> None:

@@ -16,6 +16,7 @@ nothing. It must run in the oldest Python a user may have: no annotations, nothi
 
 import _signal
 import _thread
+import _warnings
 import os
 import sys
 import time
@@ -258,6 +259,7 @@ class Phases:
         self._looks = Looks(_thread.get_ident(), pid)
         self._random = pid
         self._wake = self._ended = None
+        self._task = ""
         self._ends = False
         self._begun_s = time.monotonic()
         self._write_at_s = self._begun_s + _WRITE_S
@@ -283,11 +285,18 @@ class Phases:
         if wake is not None and os.getpid() == self._pid:
             self._wake = None
             wake.release()
-            ended.acquire(True, _STOP_S)
+            if ended.acquire(True, _STOP_S):
+                _until_gone(self._task)
+
+    def before_fork(self):
+        """Be gone, so that the child inherits no lock that the thread holds."""
+        if os.getpid() == self._pid:
+            self.pause()
+            _mind_warnings(self._pid)
 
     def resume(self):
-        """Go on, after a fork, in the process that forked."""
-        if self._wake is None:
+        """Go on, after a fork, in the process that forked: the child is not looked at."""
+        if self._wake is None and os.getpid() == self._pid:
             self.start()
 
     def stop(self):
@@ -297,6 +306,7 @@ class Phases:
 
     def _run(self, wake, ended):
         try:
+            self._task = "/proc/" + os.readlink("/proc/thread-self")  # noqa: PTH115
             _call_it(NAME)
             self._follow(wake)
         except Exception:  # the figures are lost; the program must not show it
@@ -347,6 +357,40 @@ def _call_it(name):
         file.write(name)
 
 
+def _until_gone(task):
+    """Wait for the end of a thread whose last line has run: the kernel still counts it."""
+    end_s = time.monotonic() + _STOP_S
+    while os.access(task, os.F_OK) and time.monotonic() < end_s:
+        time.sleep(1e-4)
+
+
+def _mind_warnings(pid):
+    """Before a fork: have Python warn of the program's own threads, and not of ours.
+
+    Python 3.12 and later count the threads after the fork in the process that forked, 3.13 only
+    once ours is back. At the fork there is none, and where the program has none either the
+    warning would be false. A filter that ignores keeps no state: no other warning changes.
+    """
+    if sys.version_info < (3, 12):
+        return
+    filters = getattr(sys.modules.get("warnings"), "filters", _warnings.filters)
+    text = (
+        "This process (pid={}) is multi-threaded, use of {}() may lead to deadlocks in the child."
+    )
+    ours = [
+        ("ignore", text.format(pid, call), DeprecationWarning, None, 0)
+        for call in ("fork", "forkpty")
+    ]
+    alone = len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
+    if filters[:2] == ours and alone:
+        return
+    for each in ours:
+        if each in filters:
+            filters.remove(each)
+    if alone:
+        filters[:0] = ours
+
+
 def _is_worker():
     """True in the processes that ``multiprocessing`` starts anew."""
     with open("/proc/self/cmdline", "rb") as file:  # noqa: PTH123
@@ -360,6 +404,5 @@ def start(folder, rank):
     phases = Phases(folder, rank)
     phases.start()
     if hasattr(os, "register_at_fork"):
-        # One thread more at a fork is one that may hold a lock, and a warning since 3.12.
-        os.register_at_fork(before=phases.pause, after_in_parent=phases.resume)
+        os.register_at_fork(before=phases.before_fork, after_in_parent=phases.resume)
     return phases.stop
