@@ -78,19 +78,29 @@ _OTHERS = (
 _LOWER = frozenset(_POINT + _COLLECTIVE + _OTHERS) | frozenset("i" + n for n in _COLLECTIVE)
 #: As mpi4py writes the methods that take buffers; nobody else's are called so.
 _UPPER = frozenset(name[0].upper() + name[1:] for name in _LOWER)
-#: What a communicator or request is called: others have a ``reduce`` and a ``wait`` as well.
+#: Others than communicators and requests have these as well …
+_SHARED = frozenset((
+    "reduce", "gather", "scatter", "scan", "send", "recv", "wait", "test", "probe", "accumulate",
+    "fence",
+))  # fmt: skip
+#: … so they count by what a communicator or request is called.
 _OWNERS = ("comm", "world", "mpi", "cart", "req")
 
 
 def mpi_call(line):
-    """The MPI method that a line of source calls, in small letters; None without one."""
+    """The MPI method that a line of source calls, in small letters; None without one.
+
+    For the source of a program that uses mpi4py: elsewhere a ``bcast`` may be something else.
+    """
     for piece in line.partition("#")[0].split("(")[:-1]:
         owner, dot, name = piece.rpartition(".")
         name = name.strip()
         words = owner.lower().split()
         if not dot or not words:
             continue
-        if name in _UPPER or (name in _LOWER and any(part in words[-1] for part in _OWNERS)):
+        if name in _SHARED and not any(part in words[-1] for part in _OWNERS):
+            continue
+        if name in _UPPER or name in _LOWER:
             return name.lower()
     return None
 
