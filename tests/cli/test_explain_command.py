@@ -73,9 +73,13 @@ def test_one_trial(tune: Tune, recorded: str) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(("--launch", "99"), "study mnist has no launch 99"), (("--trial", "9"), "has no trial 9")],
+    [
+        (("--launch", "99"), "study mnist has no launch 99"),
+        (("--trial", "9"), "has no trial 9"),
+        (("--trial", "1", "--launch", "1"), "--trial 1 and --launch 1"),
+    ],
 )
-def test_what_is_not_there_is_said(
+def test_what_cannot_be_explained_is_said(
     words: tuple[str, ...], said: str, tune: Tune, recorded: str
 ) -> None:
     done = tune("explain", *words, "--storage", recorded)
@@ -87,4 +91,5 @@ def test_a_study_of_an_older_tune_has_nothing_recorded(tune: Tune, database: Pat
     done = tune("explain", "--storage", str(database))
     assert done.code == 0
     assert "what held it back cannot be told" in done.out
+    assert "no knob" not in done.out
     assert "Nothing was recorded of this launch." in done.out

@@ -34,6 +34,8 @@ def test_a_verdict_in_a_sentence() -> None:
     assert sentence(found) == said
     bound = verdict([host(4.0), rank(0)], phases(0, compute=WORK))
     assert sentence(bound) == "nothing: bound by compute, 100 % of the time (clear)"
+    waits = replace(found, found=Suspect(Cause.WAITING, 0.84))
+    assert sentence(waits).startswith("held back by waiting for something that was not seen, 84 %")
     unknown = replace(found, found=Suspect(Cause.UNKNOWN, 0.0))
     assert sentence(unknown) == "what held it back cannot be told"
 

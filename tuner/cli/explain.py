@@ -63,13 +63,18 @@ def chosen(
     """The launches that are asked for, by the names they go by; best and defaults by default.
 
     Raises:
-        UsageError: There is no such launch or trial, or nothing was launched.
+        UsageError: There is no such launch or trial, both are asked for, or nothing was launched.
     """
     from tuner.errors import UsageError
     from tuner.explain.choice import middle, typical
     from tuner.model import BASELINE
 
     name = data.spec.name
+    if launch is not None and trial is not None:
+        raise UsageError(
+            f"--trial {trial} and --launch {launch} ask for two different things",
+            "give one of them: a launch, or the median run of a trial's setting",
+        )
     if launch is not None:
         for record in data.records:
             if record.number == launch:
@@ -142,7 +147,7 @@ def _json(run: Told) -> JsonDict:
 def _print(data: ExportInput, runs: list[Told]) -> None:
     from tuner import wording
     from tuner.cli import console
-    from tuner.explain.cause import per_cent
+    from tuner.explain.cause import Cause, per_cent
     from tuner.explain.evidence import remedy_sentence, table
 
     console.out(console.heading(f"Study {data.spec.name}"))
@@ -158,7 +163,8 @@ def _print(data: ExportInput, runs: list[Told]) -> None:
         console.out(console.heading(f"{run.name}: {run.sentence}"))
         for text in run.found.found.evidence:
             console.out(console.wrapped(text, "  "))
-        console.out(console.wrapped(remedy_sentence(run.found.remedy), "  "))
+        if run.found.cause is not Cause.UNKNOWN:
+            console.out(console.wrapped(remedy_sentence(run.found.remedy), "  "))
         for other in run.found.others:
             who = f" ({other.subject})" if other.subject else ""
             also = f"also: {other.cause}{who}, {per_cent(other.share)} of the time"

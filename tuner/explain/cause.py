@@ -25,7 +25,7 @@ class Cause(StrEnum):
     MEMORY = "memory is short"
     CPU = "nothing: bound by compute"
     GPU = "nothing: bound by the GPU"
-    WAITING = "waiting, and for what was not seen"
+    WAITING = "waiting for something that was not seen"
     UNKNOWN = "not known"
 
 
