@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,9 @@ from tuner.report import facts, words
 from tuner.report.explained import explained
 from tuner.report.pictures import FAMILIES, Figure
 from tuner.report.pictures.style import THEMES
+
+#: A cell with a number and its unit, maybe with a sign before it: no line ends in it.
+_FIGURE = re.compile(r"\W{0,2}\d.{0,20}")
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -83,7 +87,12 @@ def _environment() -> Any:
         keep_trailing_newline=True,
     )
     made.filters |= {"unparted": wording.unparted, "capital": wording.capital}
+    made.tests["figure"] = _is_figure
     return made
+
+
+def _is_figure(cell: str) -> bool:
+    return _FIGURE.fullmatch(cell) is not None
 
 
 def plain(value: Any) -> Any:
