@@ -14,7 +14,7 @@ from tests import study_samples as samples
 from tests.report_samples import GPU_GAP, everything, large, watched
 from tests.study_samples import FAST, NEXT, launched, searched, setting, stopped, study
 from tuner.exporters import ExportInput
-from tuner.model import BASELINE, Failed, FailureKind, ObjectiveSpec, Purpose
+from tuner.model import BASELINE, Failed, FailureKind, ObjectiveSpec, Purpose, Result, Setting
 from tuner.report.pictures import FAMILIES, Figure, style
 from tuner.report.pictures.figure import MOST_ROWS, Table
 from tuner.report.pictures.runs import centre, sides
@@ -105,6 +105,33 @@ def test_the_line_of_a_knob_joins_the_fastest_setting_of_each_value() -> None:
     axis = drawing(knob)["layout"]["yaxis"]
     assert axis["type"] == "log"  # 102 against 11
     assert axis["ticktext"] == ["10", "20", "50", "100", "200", "500", "1000", "2000", "5000"]
+
+
+@pytest.mark.parametrize("lucky", [(1, 4), (1, 1), (2, 4)])
+def test_a_setting_that_was_fast_once_is_not_named_instead_of_the_best(
+    lucky: tuple[int, int],
+) -> None:
+    """Seven runs of the best, one of another that looks faster: of another value, or the same."""
+    best = setting(omp_threads=2, iterator_workers=1)
+    threads, workers = lucky
+    made: list[samples.Made] = [(Purpose.SEARCH, best, 0.453)] * 7
+    made += [(Purpose.SEARCH, setting(omp_threads=threads, iterator_workers=workers), 0.224)]
+    made += [(Purpose.SEARCH, setting(omp_threads=1, iterator_workers=2), 0.9)]
+    made += [(Purpose.SEARCH, setting(omp_threads=2, iterator_workers=2), 0.8)]
+    data = launched([(Purpose.BASELINE, BASELINE, 0.9), *made], best=best)
+    found = figures(dataclasses.replace(data, result=_with_best(data, best)))
+    (knob,) = [f for f in found.values() if f.title == "Time against omp_threads"]
+    assert knob.summary.startswith("The best setting with omp_threads=2: 0.453 s (95 % interval")
+    (pair,) = [f for f in found.values() if f.title == "omp_threads and iterator_workers"]
+    assert "the best is omp_threads=2 with iterator_workers=1: 0.453 s" in pair.summary
+    said = "What looks faster than the best was launched less often."
+    assert (said in knob.summary) == (threads != 2)
+    assert said in pair.summary
+
+
+def _with_best(data: ExportInput, best: Setting) -> Result:
+    (chosen,) = [each for each in data.measurements if each.setting == best]
+    return dataclasses.replace(data.result, best=chosen)
 
 
 def test_stopped_runs_of_a_knob_stand_where_they_were_going_or_at_their_bound() -> None:

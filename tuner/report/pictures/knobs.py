@@ -52,21 +52,25 @@ def _figure(
     return Figure(
         f"knob-{place}",
         f"{wording.capital(figures.title(objective))} against {name}",
-        _summary(objective, name, values, found),
+        _summary(data, name, values, found),
         {"data": _traces(objective, found, shown), "layout": layout},
         _table(objective, name, values, found),
         is_extra,
     )
 
 
-def _summary(
-    objective: ObjectiveSpec, name: str, values: list[Value], found: list[Measurement]
-) -> str:
-    ranked = sorted(zip(values, found, strict=True), key=lambda pair: varied.rank(pair[1]))
+def _summary(data: ExportInput, name: str, values: list[Value], found: list[Measurement]) -> str:
+    objective, place = data.spec.objective, varied.first(data, varied.fastest(data, name))
+    ranked = sorted(
+        zip(values, found, strict=True),
+        key=lambda pair: ((pair[0],) != place, varied.rank(pair[1])),
+    )
     (first, best), (last, worst) = ranked[0], ranked[-1]
+    which = "fastest" if place is None else "best"
     return (
-        f"The fastest setting with {name}={first}: {runs.typical(objective, best)};"
+        f"The {which} setting with {name}={first}: {runs.typical(objective, best)};"
         f" the fastest with {name}={last}: {runs.typical(objective, worst)}."
+        f"{varied.caution(data, found)}"
         " The line joins the fastest setting of each value, with its interval."
     )
 

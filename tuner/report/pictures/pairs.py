@@ -33,15 +33,18 @@ def build(data: ExportInput, weights: Mapping[str, float]) -> list[Figure]:
         cells: Cells = {(a, b): m for (a, b), m in varied.fastest(data, across, up).items()}
         if len({b for _, b in cells}) < 2 or len({a for a, _ in cells}) < 2:
             continue
-        made.append(_figure(data.spec.objective, across, up, cells, len(made)))
+        made.append(_figure(data, across, up, cells, len(made)))
     return made
 
 
-def _figure(objective: ObjectiveSpec, across: str, up: str, cells: Cells, place: int) -> Figure:
-    (a, b), best = min(cells.items(), key=lambda item: varied.rank(item[1]))
+def _figure(data: ExportInput, across: str, up: str, cells: Cells, place: int) -> Figure:
+    objective, first = data.spec.objective, varied.first(data, cells)
+    (a, b), best = min(cells.items(), key=lambda item: (item[0] != first, varied.rank(item[1])))
+    which = "fastest" if first is None else "best"
     summary = (
-        f"Of {wording.count(len(cells), 'pair')} of values the fastest is {up}={b} with"
-        f" {across}={a}: {figures.typical(objective, best)}. A cell is the fastest setting with"
+        f"Of {wording.count(len(cells), 'pair')} of values the {which} is {up}={b} with"
+        f" {across}={a}: {figures.typical(objective, best)}."
+        f"{varied.caution(data, cells.values())} A cell is the fastest setting with"
         " both values; ~ is projected, > at least: stopped early."
     )
     return Figure(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from tuner.exporters import ExportInput
 from tuner.model import Measurement, Value
+
+Values = TypeVar("Values", bound=tuple[Value, ...])
 
 
 def knobs(data: ExportInput, weights: Mapping[str, float]) -> list[str]:
@@ -35,13 +38,41 @@ def timed(data: ExportInput) -> list[Measurement]:
 
 
 def fastest(data: ExportInput, *names: str) -> dict[tuple[Value, ...], Measurement]:
-    """By the values of these knobs the fastest setting that has them: measured before stopped."""
+    """By the values of these knobs the fastest setting that has them: measured before stopped.
+
+    Of its own values the study's best stands first: what looks faster has not been proven so.
+    """
     found: dict[tuple[Value, ...], Measurement] = {}
-    for measurement in timed(data):  # the fastest first, then the stopped ones
+    best = data.result.best
+    for measurement in sorted(timed(data), key=lambda each: best is None or not _is(each, best)):
         values = measurement.setting.as_dict()
         if all(name in values for name in names):
             found.setdefault(tuple(values[name] for name in names), measurement)
     return found
+
+
+def _is(found: Measurement, best: Measurement) -> bool:
+    return found.elapsed_s is not None and found.setting == best.setting
+
+
+def first(data: ExportInput, found: Mapping[Values, Measurement]) -> Values | None:
+    """Where the study's best stands among these; ``None`` where it does not."""
+    best = data.result.best
+    places = [values for values, each in found.items() if best is not None and _is(each, best)]
+    return places[0] if places else None
+
+
+def caution(data: ExportInput, found: Iterable[Measurement]) -> str:
+    """A sentence where one of these looks faster than the study's best; else empty."""
+    best = data.result.best
+    if best is None or best.elapsed_s is None:
+        return ""
+    faster = [each for each in found if each.elapsed_s and each.elapsed_s < best.elapsed_s]
+    if not faster:
+        return ""
+    if all(len(each.samples) < len(best.samples) for each in faster):
+        return " What looks faster than the best was launched less often."
+    return " What looks faster than the best was not so when both were launched in turn."
 
 
 def rank(found: Measurement) -> tuple[bool, float]:
