@@ -63,7 +63,10 @@ def test_one_launch_as_json(tune: Tune, recorded: str) -> None:
     (run,) = document["runs"]
     assert (run["name"], run["launch"], run["verdict"]) == ("launch 1", 1, "own_threads")
     assert run["knob"] == {"knob": "omp_threads", "direction": "lower", "tuned": True}
-    assert run["figures"]["threads waiting for a core"] == "12"
+    figures = run["figures"]
+    assert figures["host"]["user_cores"] == 4.0
+    assert [each["columns"]["own_queue_threads"] for each in figures["ranks"]] == [6.0, 6.0]
+    assert figures["ranks"][1]["phases"]["compute"]["queued"] == 0.6
 
 
 def test_one_trial(tune: Tune, recorded: str) -> None:

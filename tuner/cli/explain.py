@@ -139,7 +139,7 @@ def _json(run: Told) -> JsonDict:
             }
             for each in found.others
         ],
-        "figures": {row[0]: row[1] for row in run.table},
+        "figures": plain(run.case.figures),
         "gaps": list(found.gaps),
     }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tuner.explain import case_of, explain
 from tuner.explain.case import Case
 from tuner.explain.cause import Explanation
-from tuner.explain.evidence import sentence, table
+from tuner.explain.evidence import sentence
 from tuner.model import LaunchRecord, StudySpec, Telemetry
 
 
@@ -24,11 +24,6 @@ class Told:
     def sentence(self) -> str:
         """The verdict in words."""
         return sentence(self.found)
-
-    @property
-    def table(self) -> list[list[str]]:
-        """Its figures."""
-        return table([self.case])
 
 
 def told(name: str, record: LaunchRecord, telemetry: Telemetry | None, spec: StudySpec) -> Told:
