@@ -18,7 +18,7 @@ from tests import study_samples as samples
 from tests.report_samples import everything, watched
 from tests.study_samples import study
 from tuner.exporters import ExportInput
-from tuner.model import StudyState
+from tuner.model import StudyState, Telemetry
 from tuner.report import report
 from tuner.report.explained import explained
 from tuner.secrets import HIDDEN
@@ -196,6 +196,19 @@ def test_what_held_best_and_defaults_back_is_said_as_explain_says_it() -> None:
         assert verdict.heading in document.texts["h3"]
         assert f"{verdict.sentence}." in " ".join(document.texts["p"]).replace("\xa0", " ")
     assert "What held it back" not in report(samples.faster())
+
+
+def test_where_nothing_is_known_no_knob_is_spoken_of() -> None:
+    data = samples.faster()
+    records = tuple(
+        dataclasses.replace(
+            record, outcome=dataclasses.replace(record.outcome, telemetry=Telemetry())
+        )
+        for record in data.records
+    )
+    verdicts = explained(dataclasses.replace(data, records=records)).verdicts
+    assert {verdict.sentence for verdict in verdicts} == {"What held it back cannot be told"}
+    assert not any(verdict.lines for verdict in verdicts)
 
 
 def test_the_same_study_gives_the_same_page() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuner import wording
-from tuner.explain.cause import per_cent
+from tuner.explain.cause import Cause, per_cent
 from tuner.explain.evidence import remedy_sentence, table
 from tuner.explain.told import Told, told
 from tuner.exporters import ExportInput
@@ -54,7 +54,8 @@ def _verdict(each: Told) -> Verdict:
         f" {per_cent(other.share)} of the time"
         for other in found.others
     ]
-    lines = [*found.found.evidence, remedy_sentence(found.remedy), *also]
+    turn = [] if found.cause is Cause.UNKNOWN else [remedy_sentence(found.remedy)]
+    lines = [*found.found.evidence, *turn, *also]
     return Verdict(
         f"{wording.capital(each.name)} (launch {each.record.number})",
         wording.capital(each.sentence),
