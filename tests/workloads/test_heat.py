@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import queue
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -22,7 +21,11 @@ class Wires:
     """What is under way between the ranks of a job."""
 
     def __init__(self) -> None:
-        self.boxes: dict[tuple[int, int, int], queue.Queue[Any]] = defaultdict(queue.Queue)
+        self._boxes: dict[tuple[int, int, int], queue.Queue[Any]] = {}
+
+    def box(self, sender: int, receiver: int, tag: int) -> queue.Queue[Any]:
+        """Whoever asks first makes it: in one step, or each would have one of its own."""
+        return self._boxes.setdefault((sender, receiver, tag), queue.Queue())
 
 
 class World:
@@ -40,8 +43,8 @@ class World:
         source: int = 0,
         recvtag: int = 0,
     ) -> None:
-        self.wires.boxes[self.rank, dest, sendtag].put(sendbuf.copy())
-        recvbuf[:] = self.wires.boxes[source, self.rank, recvtag].get(timeout=10)
+        self.wires.box(self.rank, dest, sendtag).put(sendbuf.copy())
+        recvbuf[:] = self.wires.box(source, self.rank, recvtag).get(timeout=10)
 
 
 def solved(problem: heat.Problem, size: int, steps: int) -> list[heat.Slab]:
