@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 
+from tuner import procfs
+
 #: What the thread calls itself.
 NAME = b"tune-probe"
 
@@ -37,7 +39,9 @@ class ProbeThreads:
         before = self._known.get(pid, {})
         now = {each: self._looks(f"{task}/{each}", before.get(each, 1)) for each in threads}
         self._known[pid] = now
-        return sum(transferred(_read(f"{task}/{each}/io")) for each in threads if not now[each])
+        return sum(
+            transferred(procfs.read(f"{task}/{each}/io")) for each in threads if not now[each]
+        )
 
     @staticmethod
     def _looks(folder: str, looks: int) -> int:
@@ -49,17 +53,9 @@ class ProbeThreads:
 
 def is_probe(folder: str) -> bool:
     """Whether the thread of this folder in ``/proc`` is ours."""
-    return _read(f"{folder}/comm").strip() == NAME
+    return procfs.read(f"{folder}/comm").strip() == NAME
 
 
 def transferred(io: bytes) -> int:
     """Bytes read and written, of the text of an ``io`` file in ``/proc``."""
     return sum(map(int, re.findall(rb"(?:rchar|wchar|read_bytes|write_bytes): (\d+)", io)))
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - as quick as it can be
-            return file.read()
-    except OSError:
-        return b""
