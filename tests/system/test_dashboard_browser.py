@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,6 @@ from tuner.study import tune
 
 pytestmark = pytest.mark.system
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
@@ -47,17 +37,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         dashboard.annotate(store.url, stored.load(store, None))
         with serving(store.url) as found:
             yield found
-
-
-@pytest.fixture(scope="module")
-def browser(require_program: Callable[[str], str]) -> Iterator[Any]:
-    """A headless Chromium."""
-    api = pytest.importorskip("playwright.sync_api")
-    path = require_program("chromium")
-    with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 from tests import study_samples as samples
 from tests.report_samples import hostile, large, watched
-from tests.system.test_dashboard_browser import FLAGS
 from tuner.report import report
 
 pytestmark = pytest.mark.system
@@ -45,17 +43,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, data in made.items():
         (folder / f"{name}.html").write_text(report(data))
     return {name: folder / f"{name}.html" for name in made}
-
-
-@pytest.fixture(scope="module")
-def browser(require_program: Callable[[str], str]) -> Iterator[Any]:
-    """A headless Chromium."""
-    api = pytest.importorskip("playwright.sync_api")
-    path = require_program("chromium")
-    with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield found
-        found.close()
 
 
 def opened(browser: Any, path: Path, width: int = 1280, scheme: str = "light") -> Any:
