@@ -16,6 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+if not (TYPE_CHECKING or __package__):  # run by its path: this folder is on sys.path
+    import needs
+
+    needs.check(__file__)
+
 import numpy as np
 from numpy.typing import NDArray
 

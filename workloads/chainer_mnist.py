@@ -14,6 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+if not (TYPE_CHECKING or __package__):  # run by its path: this folder is on sys.path
+    import needs
+
+    needs.check(__file__)
+
 if TYPE_CHECKING or __package__:
     from . import chainer_training, compat, mnist_data
     from .chainer_options import MnistOptions, parse_mnist

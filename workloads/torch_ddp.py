@@ -11,14 +11,18 @@ left out. It needs torch, pytorch-pfn-extras and opencv-python-headless.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+if not (TYPE_CHECKING or __package__):  # run by its path: this folder is on sys.path
+    import needs
+
+    needs.check(__file__)
+
 if TYPE_CHECKING or __package__:
-    from . import host, image_data, ranks, torch_options, torch_training, torch_world
+    from . import host, image_data, needs, ranks, torch_options, torch_training, torch_world
     from .image_files import Data, ImagesError
     from .skipped_images import Skipped, summary
     from .torch_loading import Loading
@@ -28,6 +32,7 @@ if TYPE_CHECKING or __package__:
 else:  # run by its path: this folder is on sys.path
     import host
     import image_data
+    import needs
     import ranks
     import torch_options
     import torch_training
@@ -41,9 +46,6 @@ else:  # run by its path: this folder is on sys.path
 
 NAME = Path(__file__).name
 
-#: The first rank to exit ends the job: so long the others leave rank 0 to speak, s.
-_LAST_WORD_S = 2.0
-
 
 def main(argv: Sequence[str], environ: Any) -> int:
     """Train as ``argv`` says. The exit code is 2 where that is refused."""
@@ -52,8 +54,11 @@ def main(argv: Sequence[str], environ: Any) -> int:
         options = torch_options.parse(NAME, str(__doc__), argv)
         world = torch_world.meet(place, options.out)
     except (WorkloadError, OSError) as error:  # each rank for itself: they have not met
-        _complain(place.rank, error)
+        needs.complain(place.rank, NAME, error)
         return 2
+    except torch_world.MeetingError as error:
+        needs.complain(place.rank, NAME, error)
+        return 1
     together = partial(ranks.together, world, refusals=(WorkloadError, ImagesError), prog=NAME)
     local_rank, ranks_here = world.neighbours()
     try:
@@ -64,13 +69,6 @@ def main(argv: Sequence[str], environ: Any) -> int:
         return 2
     with ranks.profiled(options.cprofile, world.rank):
         return train(world, options, data, local_rank)
-
-
-def _complain(rank: int, error: Exception) -> None:
-    if rank == 0:
-        print(f"{NAME}: error: {error}", file=sys.stderr, flush=True)
-    else:
-        time.sleep(_LAST_WORD_S)
 
 
 def check(options: TorchOptions, rank: int, ranks_here: int) -> None:

@@ -30,6 +30,10 @@ _MPIRUN = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_S
 _TORCH = ("RANK", "WORLD_SIZE")
 
 
+class MeetingError(Exception):
+    """Why the ranks did not find each other: one line for the user."""
+
+
 class Place(NamedTuple):
     """A rank's number among how many; ``by_address``: torch's variables say where they meet."""
 
@@ -95,8 +99,16 @@ def meet(found: Place, folder: Path) -> World:
 
     Raises:
         OSError: The folder cannot be written to.
-        RuntimeError: They did not come (torch's own errors are of this class).
+        MeetingError: They did not come.
     """
+    try:
+        return _met(found, folder)
+    except RuntimeError as error:  # torch's own are of this class, with a stack in C++ below
+        (reason, *_) = str(error).splitlines() or [type(error).__name__]
+        raise MeetingError(f"the {found.size} ranks did not meet: {reason}") from error
+
+
+def _met(found: Place, folder: Path) -> World:
     from torch import distributed
 
     timeout = timedelta(seconds=PATIENCE_S)

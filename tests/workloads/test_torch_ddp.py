@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workloads import torch_ddp, torch_networks
+from workloads import needs, torch_ddp, torch_networks
 from workloads.host import Gpus
 from workloads.torch_loading import Order
 from workloads.torch_options import TorchOptions, parse
@@ -76,7 +76,7 @@ def test_a_refusal_is_one_line_from_rank_0(
 def test_a_wrong_flag_is_one_line_from_rank_0(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(torch_ddp, "_LAST_WORD_S", 0.0)
+    monkeypatch.setattr(needs, "LAST_WORD_S", 0.0)
     for rank in ("0", "1"):
         assert torch_ddp.main(["--batch"], {"PMI_RANK": rank, "PMI_SIZE": "2"}) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +12,8 @@ from typing import TypeVar
 
 import pytest
 
-from workloads import torch_world
-from workloads.torch_world import MEETING, Place, World, meet, place
+from workloads import torch_ddp, torch_world
+from workloads.torch_world import MEETING, MeetingError, Place, World, meet, place
 
 T = TypeVar("T")
 
@@ -88,3 +89,21 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         meet(Place(0, 2, by_address=False), tmp_path / "file")
+
+
+def test_ranks_that_do_not_come_are_missed_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(torch_world, "PATIENCE_S", 0.1)
+    with pytest.raises(MeetingError, match="the 2 ranks did not meet: rank 0 has not written"):
+        meet(Place(1, 2, by_address=False), tmp_path)
+    with socket.socket() as held:
+        held.bind(("localhost", 0))
+        port = str(held.getsockname()[1])
+        where = {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "RANK": "0", "WORLD_SIZE": "2"}
+        for name, value in where.items():  # torch reads them by itself
+            monkeypatch.setenv(name, value)
+        assert torch_ddp.main(("--out", str(tmp_path)), os.environ) == 1
+    (line,) = [each for each in capsys.readouterr().err.splitlines() if "torch_ddp" in each]
+    assert line.startswith("torch_ddp.py: error: the 2 ranks did not meet: ")

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -15,13 +16,6 @@ from tuner import command as templates
 from tuner.errors import UsageError, suggestion
 from tuner.spec.naming import as_name
 
-#: What the shipped trainers import. The first word of their name is that of an extra, too.
-_NEEDS = {
-    "chainer_mnist": ("chainer", "mpi4py"),
-    "chainer_imagenet": ("chainer", "mpi4py", "cv2"),
-    "mpi_stencil": ("mpi4py",),
-    "torch_ddp": ("torch", "pytorch_pfn_extras", "cv2"),
-}
 _INSTALL = "pip install --build-constraint constraints-build.txt"
 
 #: Their options that name a file or folder to read: a bare word there is a relative path.
@@ -140,14 +134,14 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
             path.name for path in folder.glob("*_*.py") if "__main__" in path.read_text()
         )
         raise UsageError(f"There is no workload {name!r}.", suggestion(name, trainers))
-    extra = name.partition("_")[0]
-    needs = _NEEDS.get(name.removesuffix(".py"), ())
-    missing = [module for module in needs if find_spec(module) is None]
-    if own_python and missing:
+    needs = import_module("tuner.workloads.needs")  # in a checkout it lies elsewhere
+    trainer = name.removesuffix(".py")
+    missing = needs.missing(trainer, find_spec) if own_python else []
+    if missing:
         raise UsageError(
             f"The workload {name} needs {' and '.join(missing)}, which "
             f"{'is' if len(missing) == 1 else 'are'} not installed.",
-            f"In a checkout: {_INSTALL} '.[{extra}]'\nOr tune your own trainer: "
+            f"In a checkout: {_INSTALL} '.[{needs.extra(trainer)}]'\nOr tune your own trainer: "
             "tune --mpi-procs 8 -- python train.py --out {out}",
         )
 
