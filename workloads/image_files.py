@@ -6,7 +6,9 @@ neither Chainer nor PyTorch, and reads no image before it is asked.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -51,7 +53,10 @@ class Files:
 
     def read(self, index: int) -> bytes:
         """The file as it is now; raises ``OSError``."""
-        return (self.root / self.names[index]).read_bytes()
+        path = self.root / self.names[index]
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe never ends, and nor does /dev/zero
+            raise OSError(errno.EINVAL, "is not a file", str(path))
+        return path.read_bytes()
 
     def name(self, index: int) -> str:
         """Its path, on one line."""
@@ -122,9 +127,9 @@ def _of_folder(
         folders = sorted(entry.name for entry in entries if entry.is_dir())
     found = {folder: _images_in(root / folder) for folder in folders}
     if not any(found.values()):
-        loose = ": its images lie in no folder of a class" if _images_in(root) else ""
         raise ImagesError(
-            f"{flag} {root}: there are no images in it (CLASS/NAME{SUFFIXES[0]}){loose}"
+            f"{flag} {root}: there are no images in it (CLASS/NAME{SUFFIXES[0]})"
+            f"{_elsewhere(root, folders)}"
         )
     own = tuple(folder for folder in folders if found[folder])
     known = classes if classes is not None else own
@@ -133,6 +138,18 @@ def _of_folder(
     names = [(f"{folder}/{name}", known.index(folder)) for folder in own for name in found[folder]]
     labels = np.array([label for _, label in names], np.int32)
     return Files(root, tuple(name for name, _ in names), labels), known
+
+
+def _elsewhere(root: Path, folders: list[str]) -> str:
+    """Where they lie instead, a level above or below that of the classes."""
+    if _images_in(root):
+        return ": its images lie in no folder of a class"
+    for folder in folders:
+        with os.scandir(root / folder) as entries:
+            inner = sorted(entry.name for entry in entries if entry.is_dir())
+        if any(_images_in(root / folder / name) for name in inner):
+            return f"; {root / folder} has such folders"
+    return ""
 
 
 def _images_in(folder: Path) -> list[str]:

@@ -65,6 +65,15 @@ def test_a_list_names_paths_from_its_own_folder(tmp_path: Path) -> None:
     assert data.train.read(0) == b"x" and data.train.name(1) == "/abs/b.jpg"
 
 
+def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    listing = tmp_path / "train.txt"
+    listing.write_text("/dev/zero 0\npipe 1\n")
+    for index in (0, 1):
+        with pytest.raises(OSError, match="is not a file"):
+            load(listing, listing).train.read(index)
+
+
 def test_an_odd_name_stays_on_one_line(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / os.fsdecode(b"a/\xff\n.jpg")).write_bytes(b"x")
@@ -78,6 +87,7 @@ def test_an_odd_name_stays_on_one_line(tmp_path: Path) -> None:
         ([], "there are no images in it (CLASS/NAME.jpg)"),
         (["a/notes.txt"], "there are no images in it (CLASS/NAME.jpg)"),
         (["1.jpg", "2.jpg"], "its images lie in no folder of a class"),
+        (["train/a/1.jpg", "train/b/2.jpg"], "(CLASS/NAME.jpg); {root}/train has such folders"),
         (["a/1.jpg"], "holds one image; training needs two or more"),
     ],
 )
@@ -85,7 +95,7 @@ def test_a_folder_without_images_is_named(tmp_path: Path, names: list[str], word
     root = tmp_path / "my images"
     root.mkdir()
     text = refusal(touch(root, *names))
-    assert text.startswith(f"--data {root}: ") and words in text
+    assert text.startswith(f"--data {root}: ") and words.format(root=root) in text
 
 
 @pytest.mark.parametrize(
