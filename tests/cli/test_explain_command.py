@@ -70,16 +70,19 @@ def test_one_launch_as_json(tune: Tune, recorded: str) -> None:
 
 
 def test_one_trial(tune: Tune, recorded: str) -> None:
-    done = tune("explain", "--trial", "1", "--storage", recorded)
-    assert "trial 1: nothing: bound by compute" in done.out
+    for words in (("1",), ("mnist", "1")):
+        done = tune("explain", *words, "--storage", recorded)
+        assert "trial 1: nothing: bound by compute" in done.out
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--launch", "99"), "study mnist has no launch 99"),
-        (("--trial", "9"), "has no trial 9"),
-        (("--trial", "1", "--launch", "1"), "--trial 1 and --launch 1"),
+        (("9",), "has no trial 9"),
+        (("mnist", "9"), "has no trial 9"),
+        (("mnist", "one"), "'one' is not a valid integer range"),
+        (("1", "--launch", "1"), "trial 1 and --launch 1"),
     ],
 )
 def test_what_cannot_be_explained_is_said(

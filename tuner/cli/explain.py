@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     ),
     examples=(
         ("tune explain", "best and defaults of the latest study"),
+        ("tune explain 12", "the median run of the setting of trial 12"),
         ("tune explain NAME --launch 7", "one launch of it, by the number of its folder"),
         ("tune explain --json | jq .runs[0].verdict", "for a program"),
     ),
 )
 @study_argument()
-@option("--trial", type=click.IntRange(0), metavar="N", help="The setting of this trial.")
+@click.argument("trial", required=False, type=click.IntRange(0), metavar="[TRIAL]")
 @option("--launch", type=click.IntRange(1), metavar="N", help="This launch.")
 @storage_option()
 @json_option()
@@ -45,6 +46,8 @@ def command(
     from tuner.exporters.json import dumps
 
     store = stored.open_store(storage)
+    if study is not None and trial is None and study.isdecimal() and not store.has(study):
+        trial, study = int(study), None  # of the latest study
     data = stored.load(store, study)
     runs = [
         told(name, record, store.telemetry(data.spec.name, record.number), data.spec)
@@ -65,6 +68,7 @@ def chosen(
     Raises:
         UsageError: There is no such launch or trial, both are asked for, or nothing was launched.
     """
+    from tuner import stats
     from tuner.errors import UsageError
     from tuner.explain.choice import middle, typical
     from tuner.model import BASELINE
@@ -72,7 +76,7 @@ def chosen(
     name = data.spec.name
     if launch is not None and trial is not None:
         raise UsageError(
-            f"--trial {trial} and --launch {launch} ask for two different things",
+            f"trial {trial} and --launch {launch} ask for two different things",
             "give one of them: a launch, or the median run of a trial's setting",
         )
     if launch is not None:
@@ -81,7 +85,8 @@ def chosen(
                 return [(f"launch {launch}", record)]
         raise UsageError(f"study {name} has no launch {launch}", f"it has 1 to {len(data.records)}")
     if trial is not None:
-        mine = middle([record for record in data.records if record.trial == trial])
+        made = [record for record in data.records if record.trial == trial]
+        mine = middle(stats.counted(made) or made)
         if mine is None:
             raise UsageError(
                 f"study {name} has no trial {trial}", "`tune dashboard` numbers its trials"
