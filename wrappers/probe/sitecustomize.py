@@ -72,10 +72,11 @@ def _look(folder, rank):
     try:
         import rank_phases
 
-        del sys.modules["rank_phases"]
         atexit.register(rank_phases.start(folder, rank))
     except Exception:
         pass
+    for name in ("rank_phases", "rank_looks", "rank_calls"):  # no program finds them
+        sys.modules.pop(name, None)
 
 
 def _give_way():
