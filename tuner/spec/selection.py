@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from tuner import command as templates
 from tuner import knobs as table
-from tuner import space
-from tuner.errors import UsageError, suggestion
-from tuner.model import BASELINE, OFF, ON, Choice, Flag, IntRange, Knob, Setting, Value
+from tuner.errors import UsageError
+from tuner.model import BASELINE, Choice, Flag, Knob, Setting, Value
+from tuner.spec.typed import check_known, of_options, put_defaults, put_values
 
 if TYPE_CHECKING:
     from tuner.spec import RunOptions
@@ -53,16 +53,16 @@ def select(
         UsageError: An unknown knob, a value that makes no sense for it, a knob that
             nothing carries to the program, or nothing to tune.
     """
-    domains, fixes = _asked(options)
+    domains, fixes = of_options(options)
     named = {*file.knobs, *domains, *fixes}
     placed = templates.knobs_in(template)
     rows = _rows(file, placed, named)
     templates.check(template, rows)
     for option, given in (("--knob", domains), ("--fix", fixes)):
         for name in given:
-            _check_known(option, name, rows)
-    fixed = _typed(rows, domains, fixes, _file_fixes(file, domains))
-    _set_defaults(rows, options, fixed, placed)
+            check_known(option, name, rows)
+    fixed = put_values(rows, domains, fixes, _file_fixes(file, domains))
+    put_defaults(rows, options, fixed, placed)
     fixed |= _kept_numerics(rows, placed, named)
     used = _used(file, [*placed, *domains, *fixes], rows, every=options.all_knobs)
     used = [name for name in used if name in {*named, *fixed} or not rows[name].changes_numerics]
@@ -99,7 +99,8 @@ def _kept_numerics(
 
 def check_job(job: Sequence[str], chosen: Selection, source: str) -> None:
     """Raise ``UsageError`` where the whole job cannot be given the best setting."""
-    templates.check(job, [knob.name for knob in chosen.knobs])
+    numerics = (knob.name for knob in table.KNOBS if knob.changes_numerics)  # not asked for
+    templates.check(job, [*(knob.name for knob in chosen.knobs), *numerics])
     placed = templates.knobs_in(job)
     for knob in chosen.knobs:
         if job and needs_placeholder(knob) and knob.name not in placed:
@@ -115,39 +116,6 @@ def needs_placeholder(knob: Knob) -> bool:
     return isinstance(knob.route, Flag) and knob.route.option is None
 
 
-def _asked(options: RunOptions) -> tuple[dict[str, str | None], dict[str, str]]:
-    """(``--knob``, ``--fix``) by name; a knob without values takes those of the tables."""
-    plain = [text.strip() for text in options.knobs if "=" not in text]
-    domains: dict[str, str | None] = dict.fromkeys(plain)
-    if "" in domains:
-        raise UsageError("--knob is empty.", "--knob omp_threads=1..16")
-    pairs = _pairs("--knob", [text for text in options.knobs if "=" in text])
-    for name in {*pairs.keys() & domains, *(n for n in plain if plain.count(n) > 1)}:
-        raise UsageError(f"--knob {name} is given twice.", "Keep one of them.")
-    domains |= pairs
-    fixes = _pairs("--fix", options.fixes)
-    for name in fixes:
-        if name in domains:
-            raise UsageError(f"{name} is given by --knob and by --fix.", "Keep one of them.")
-    return domains, fixes
-
-
-def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """``NAME=TEXT`` of a repeated option, by name."""
-    pairs: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not name:
-            example = "omp_threads=1..16" if option == "--knob" else "iterator_workers=2"
-            raise UsageError(f"{option} {text!r}: is not NAME=VALUE.", f"{option} {example}")
-        if name in pairs:
-            raise UsageError(f"{option} {name} is given twice.", "Keep one of them.")
-        if not value:
-            raise UsageError(f"{option} {name}=: the value is empty.", f"{option} {name}=1")
-        pairs[name] = value
-    return pairs
-
-
 def _rows(file: StudyFile, placed: Sequence[str], asked: AbstractSet[str]) -> dict[str, Knob]:
     """Every knob there is: the tool's table, changed and extended by the study file.
 
@@ -160,41 +128,6 @@ def _rows(file: StudyFile, placed: Sequence[str], asked: AbstractSet[str]) -> di
         if name in asked:
             rows.setdefault(name, Knob(name, Choice(()), Flag()))
     return rows
-
-
-def _typed(
-    rows: dict[str, Knob],
-    domains: Mapping[str, str | None],
-    fixes: Mapping[str, str],
-    fixed: dict[str, Value],
-) -> dict[str, Value]:
-    """Put the typed domains and every fixed value into ``rows``; returns what is fixed."""
-    for name, text in domains.items():
-        if text is None:
-            _check_has_values(rows[name])
-            continue
-        domain = space.parse_domain(text, where=f"--knob {name}")
-        where = f"--knob {name}={text}"
-        rows[name] = replace(rows[name], domain=_sensible(rows[name], domain, where))
-    fixed = fixed | {name: _single(rows[name], text) for name, text in fixes.items()}
-    for name, value in fixed.items():
-        rows[name] = replace(rows[name], domain=Choice((value,)))
-    return fixed
-
-
-def _check_has_values(row: Knob) -> None:
-    if row.domain == Choice(()):
-        raise UsageError(
-            f"--knob {row.name}: which values?", f"Name them, such as --knob {row.name}=1..8."
-        )
-
-
-def _check_known(option: str, name: str, rows: Mapping[str, Knob]) -> None:
-    if name not in rows:
-        raise UsageError(
-            f"{option} {name}: there is no such knob.",
-            f"{suggestion(name, rows)} One of your own needs {{{name}}} in the command.",
-        )
 
 
 def _file_domains(file: StudyFile) -> set[str]:
@@ -212,47 +145,6 @@ def _file_fixes(file: StudyFile, domains: Mapping[str, str | None]) -> dict[str,
         for name, entry in file.knobs.items()
         if entry.fix is not None and name not in domains
     }
-
-
-def _sensible(row: Knob, domain: Choice | IntRange, where: str) -> Choice | IntRange:
-    """The typed domain, checked against what the tool, and the file's list, allow the knob."""
-    if isinstance(row.route, Flag) and row.route.switch and not table.is_known(row.name):
-        return space.check_against(replace(row, domain=Choice((OFF, ON))), domain, where=where)
-    if not table.is_known(row.name):
-        return domain
-    allowed = table.knob(row.name).domain
-    if isinstance(allowed, Choice) and isinstance(row.domain, Choice):
-        allowed = Choice(tuple(dict.fromkeys((*allowed.values, *row.domain.values))))
-    return space.check_against(replace(row, domain=allowed), domain, where=where)
-
-
-def _single(row: Knob, text: str) -> Value:
-    where = f"--fix {row.name}={text}"
-    if "," in text or ".." in text:
-        raise UsageError(f"{where}: is more than one value.", f"--knob {row.name}={text} tunes it.")
-    value = space.parse_value(text)
-    _sensible(row, Choice((value,)), where)
-    return value
-
-
-def _set_defaults(
-    rows: dict[str, Knob],
-    options: RunOptions,
-    fixed: Mapping[str, Value],
-    placed: Sequence[str],
-) -> None:
-    """``--default``; a fixed knob's own value is its default where it has a placeholder."""
-    for name, value in fixed.items():
-        if name in placed and rows[name].default is None:
-            rows[name] = replace(rows[name], default=value)
-    for name, text in _pairs("--default", options.defaults).items():
-        _check_known("--default", name, rows)
-        if name not in placed:
-            raise UsageError(
-                f"--default {name}={text}: the command has no {{{name}}}.",
-                "A default is the value of a placeholder in the baseline.",
-            )
-        rows[name] = replace(rows[name], default=space.parse_value(text))
 
 
 def _used(
