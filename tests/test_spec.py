@@ -837,6 +837,18 @@ def test_the_gpu_study_has_a_rank_and_every_communicator_for_each_gpu(tmp_path: 
     spec = build(file=file, machine=replace(MACHINE, gpus=("H200", "H200")))
     assert (spec.name, spec.layout.ranks) == ("chainer_mnist_gpu-n2", 2)
     assert domains(spec)["communicator"] == Choice(("naive", "flat", "non_cuda_aware", "pure_nccl"))
+    assert "fp16_gradients" not in domains(spec)
+
+
+@needs_chainer
+@pytest.mark.parametrize("study", ["chainer_mnist_gpu", "chainer_imagenet_gpu"])
+def test_other_numerics_on_gpus_are_there_where_they_are_asked_for(
+    study: str, tmp_path: Path
+) -> None:
+    file, _ = find_study_file(study, cwd=tmp_path)
+    numerics = ("fp16_gradients", "double_buffering")
+    spec = build(file=file, machine=replace(MACHINE, gpus=("H200",) * 2), knobs=numerics)
+    assert set(numerics) <= set(domains(spec))
 
 
 @needs_chainer
