@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from tuner import plausible
@@ -37,24 +37,35 @@ def full_length(records: Iterable[LaunchRecord]) -> int | None:
     return max((s.iterations for r in records for s in r.outcome.samples), default=None)
 
 
-def judged(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
+def judged(
+    records: Iterable[LaunchRecord], numerics: Callable[[Setting], Hashable] = lambda _: None
+) -> tuple[LaunchRecord, ...]:
     """The launches, those with a wrong result as the failures they are.
 
     How long a launch is may show only later: the first to finish may have stopped early. So
-    may what its loss should be: guesses are launched before the defaults.
+    may what its loss should be: guesses are launched before the defaults. Settings with other
+    ``numerics`` may be longer or shorter: a batch twice as large needs half the iterations.
     """
     launches = tuple(records)
-    length = full_length(launches)
+    alike: dict[Hashable, list[LaunchRecord]] = {}
+    for record in launches:
+        alike.setdefault(numerics(record.setting), []).append(record)
+    lengths = {key: full_length(those) for key, those in alike.items()}
     defaults = {r.setting for r in launches if r.purpose is Purpose.BASELINE}
     usual = [
         sample.loss
         for record in launches
         if record.setting in defaults
         for sample in record.outcome.samples
-        if sample.loss is not None and sample.iterations == length
+        if sample.loss is not None and sample.iterations == lengths[numerics(record.setting)]
     ]
     return tuple(
-        _judged(record, length, () if record.setting in defaults else usual) for record in launches
+        _judged(
+            record,
+            lengths[numerics(record.setting)],
+            () if record.setting in defaults else usual,
+        )
+        for record in launches
     )
 
 

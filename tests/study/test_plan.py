@@ -18,7 +18,9 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
+    Flag,
     IntRange,
+    Knob,
     LaunchRecord,
     Purpose,
     Setting,
@@ -181,9 +183,9 @@ def test_the_longest_launch_says_how_long_a_launch_is() -> None:
     cut = Finished(0.1, 60)
     first = replace(first, outcome=replace(first.outcome, ending=cut))
     early = replace(record(3, POINTS[1]), outcome=first.outcome)
-    assert Plan(SPEC, (first,)).expected_iterations() == 60
+    assert Plan(SPEC, (first,)).expected_iterations(BASELINE) == 60
     plan = Plan(SPEC, (first, second, early))
-    assert plan.expected_iterations() == 100
+    assert plan.expected_iterations(BASELINE) == 100
     assert [r.number for r in plan.records if r.outcome.samples] == [2]
 
 
@@ -209,3 +211,20 @@ def test_what_changed_is_named() -> None:
         "oversubscription: none -> 4.0",
     ]
     assert workers.name == "iterator_workers"
+
+
+def test_other_numerics_may_need_fewer_iterations() -> None:
+    batch = Knob("batch_size", Choice((32, 64)), Flag(), changes_numerics=True)
+    spec = replace(SPEC, knobs=(*SPEC.knobs, batch))
+    small, large = (Setting.of({"batch_size": size}) for size in (32, 64))
+    launches = (
+        record(1, small, ending=Finished(2.0, 200)),
+        record(2, large, ending=Finished(1.0, 100)),
+        record(3, large, ending=Finished(0.5, 50)),
+    )
+    plan = Plan(spec, launches)
+    assert [plan.expected_iterations(each) for each in (BASELINE, small, large)] == [None, 200, 100]
+    first, second, early = plan.records
+    assert (first, second) == launches[:2]
+    assert isinstance(early.outcome.ending, Failed)
+    assert "iteration 50, another launch reached 100" in early.outcome.ending.reason

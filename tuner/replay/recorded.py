@@ -37,7 +37,7 @@ def document(plan: Plan) -> JsonDict:
         "name": spec.name,
         "model": False,
         "ranks": spec.layout.ranks,
-        "iterations": plan.expected_iterations() or 1,
+        "iterations": stats.full_length(plan.records) or 1,
         "machine": {
             "physical_cores": usable_cores(spec.machine),
             "cpu_model": spec.machine.cpu_model,

@@ -95,7 +95,7 @@ def confirmation(plan: Plan, best: Setting) -> Confirmation:
         return Confirmation(best, reference, failure)
     step = confirm.judge(
         _runs(plan, best, reference),
-        limit_s=None if seen is None else _cut(plan, seen),
+        limit_s=None if seen is None else _cut(plan, seen, reference),
         may_go_on=_NEXT_LOOK * _wall_s(plan.confirming) < _budget_s(plan),
     )
     if isinstance(step, Finding):
@@ -161,13 +161,13 @@ def _runs(plan: Plan, best: Setting, reference: Setting) -> list[Run]:
     return runs
 
 
-def _cut(plan: Plan, seen: Seen) -> float | None:
+def _cut(plan: Plan, seen: Seen, reference: Setting) -> float | None:
     """Where the reference is cut, as a figure; ``None``: it runs to its end.
 
     What the launches may cost is in seconds of the host: of a steady state its figure times the
     iterations of a launch.
     """
-    clock, iterations = plan.spec.objective.clock, plan.expected_iterations()
+    clock, iterations = plan.spec.objective.clock, plan.expected_iterations(reference)
     if clock == "none" or (clock == "steady" and not iterations):
         return None
     run = iterations if clock == "steady" and iterations else 1

@@ -81,7 +81,7 @@ class Tuning:
         state = confirmation(plan, best)
         if state.next is None:
             return found
-        limit_s, iterations = state.next.limit_s, plan.expected_iterations()
+        limit_s, iterations = state.next.limit_s, plan.expected_iterations(state.next_setting)
         judge = None
         if limit_s is not None:
             judge = judge_by(plan.spec.objective.clock, Cut(limit_s, iterations), iterations)
@@ -119,7 +119,7 @@ def _step(launch: Launch, plan: Plan) -> Step:
     if setting is None:
         assert launch.setting is not None
         setting = as_setting(plan, launch.setting)
-    judge, iterations = None, plan.expected_iterations()
+    judge, iterations = None, plan.expected_iterations(setting)
     if launch.limit is not None:
         race = Race(launch.limit, launch.noise, iterations)
         judge = judge_by(plan.spec.objective.clock, race, iterations)

@@ -106,5 +106,6 @@ def _kept_in(record: LaunchRecord) -> str:
 
 def _is_longer(before: Plan, after: Plan) -> bool:
     """True where the last launch shows that the full length is not what it seemed to be."""
-    seemed = before.expected_iterations()
-    return seemed is not None and seemed != after.expected_iterations()
+    setting = after.records[-1].setting
+    seemed = before.expected_iterations(setting)
+    return seemed is not None and seemed != after.expected_iterations(setting)

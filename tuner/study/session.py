@@ -193,7 +193,7 @@ class Session:
                 launch,
                 spec=self.spec,
                 setting=step.setting,
-                expected_iterations=self.plan.expected_iterations(),
+                expected_iterations=self.plan.expected_iterations(step.setting),
                 on_progress=lambda progress: self.emit(LaunchProgress(number, progress)),
                 cancelled=self.cancelled,
                 judge=step.judge,
