@@ -74,7 +74,7 @@ def compared(data: ExportInput) -> dict[str, Setting]:
     It is the ``best``, unless the defaults are: then it is the ``other``.
 
     Raises:
-        UsageError: Nothing was measured but the defaults.
+        UsageError: Nothing was measured, or nothing but the defaults.
     """
     from tuner.errors import UsageError
     from tuner.model import BASELINE
@@ -84,7 +84,8 @@ def compared(data: ExportInput) -> dict[str, Setting]:
             name = "other" if data.best_setting.is_baseline else "best"
             return {"baseline": BASELINE, name: found.setting}
     raise UsageError(
-        f"study {data.spec.name} has measured no setting but the defaults",
+        f"study {data.spec.name} has measured no setting"
+        f"{' but the defaults' if data.measurements else ''}",
         f"`tune show {data.spec.name}` lists what it has",
     )
 

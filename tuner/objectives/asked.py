@@ -45,7 +45,11 @@ def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:
     if not colon:
         return replace(spec, kind=kind)
     if not argument:
-        raise UsageError(f"--objective {text!r}: nothing stands behind the colon.", f"Or {kind!r}.")
+        also = "'pattern:Performance: ([0-9.]+)'" if kind == "pattern" else kind
+        raise UsageError(
+            f"--objective {text!r}: nothing stands behind the colon.",
+            f"For example: --objective {also}",
+        )
     if kind == "wall":
         raise UsageError(f"--objective {text!r}: wall takes nothing.", "--objective wall")
     if kind == "pattern":
