@@ -18,6 +18,7 @@ BY_NAME = {program.study: program for program in PROGRAMS}
 def document(**result: Any) -> dict[str, Any]:
     """What is read of an export."""
     found = {
+        "trials": 20,
         "baseline": {"elapsed_s": 0.5, "stopped": None},
         "best": {"elapsed_s": 0.25, "stopped": None},
         "verdict": "faster",
@@ -42,6 +43,7 @@ def test_a_line_of_the_table() -> None:
     assert made.cells == (
         "A program",
         "2",
+        "20",
         "2 steps/s",
         "4 steps/s",
         "2.00 (1.90 to 2.10)",
@@ -76,10 +78,10 @@ def test_text_and_markdown_have_a_line_a_program() -> None:
     rows = [table.row(title, document(), EXPLAINED) for title in ("One", "Two|three")]
     text = table.as_text(rows).splitlines()
     assert [line.split("  ")[0] for line in text] == ["program", "One", "Two|three"]
-    page = table.as_markdown(rows, "a machine", "20 settings")
+    page = table.as_markdown(rows, "a machine", 20)
     assert page.count("\n| ") == 4
     assert r"| Two\|three | 2 |" in page
-    assert "on a machine, 20 settings" in page
+    assert "on a machine. It asks for 20 settings" in page
 
 
 def test_every_study_ships_with_the_tool() -> None:

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.markdown is not None and documents:
         study = documents[0][1][0]["study"]
         machine = f"{study['machine']['cpu_model']}, {study['machine']['cores']} cores"
-        page = table.as_markdown(rows, machine, f"up to {options.trials} settings each")
+        page = table.as_markdown(rows, machine, options.trials)
         options.markdown.write_text(page)
     return 1 if failed else 0
 
@@ -68,7 +68,8 @@ def tune(program: Program, checkouts: Checkouts, trials: int) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     environ = catalogue.environment(program, checkouts, os.environ)
     storage = ["--storage", "tune.db"]
-    study = [str(TUNE), "--study", program.study, "--name", program.study]
+    study = [str(TUNE), "--study", program.study, "--name", program.study, "--until", "0"]
+    study += [word for name in program.knobs for word in ("--knob", name)]
     asked = [["export", program.study, "--format", "json"], ["explain", program.study, "--json"]]
     try:
         program.prepare(folder, checkouts)

@@ -15,13 +15,15 @@ from benchmarks.programs.inputs import Checkouts
 class Program:
     """One row of the table.
 
-    ``study`` names its study file; ``prepare`` puts its input into a folder; ``executable`` is
+    ``study`` names its study file; ``knobs`` are tuned beside those that it lists, where these have
+    few settings on a small host; ``prepare`` puts its input into a folder; ``executable`` is
     looked for on PATH, and ``package`` is Debian's that has it. ``example`` names the fields of
     `Checkouts` that it needs, and ``marker`` a file that must lie in the checkout.
     """
 
     title: str
     study: str
+    knobs: tuple[str, ...] = ()
     prepare: Callable[[Path, Checkouts], None] = inputs.nothing
     executable: str = ""
     package: str = ""
@@ -31,17 +33,22 @@ class Program:
 
 
 PROGRAMS = (
-    Program("ChainerMN, MNIST (shipped)", "chainer_mnist"),
+    Program("ChainerMN, MNIST (shipped)", "chainer_mnist", ("allocator", "omp_wait_policy")),
     Program("ChainerMN, images (shipped)", "chainer_imagenet"),
     Program("PyTorch, images (shipped)", "torch_ddp"),
-    Program("NumPy and mpi4py, heat (shipped)", "mpi_stencil"),
+    Program("NumPy and mpi4py, heat (shipped)", "mpi_stencil", ("allocator",)),
     Program("HPL of HPC Challenge", "hpl", executable="hpcc", package="hpcc"),
-    Program("GROMACS, water", "gromacs", inputs.gromacs, executable="gmx", package="gromacs"),
-    Program("LAMMPS, Lennard-Jones", "lammps", inputs.lammps, executable="lmp", package="lammps"),
+    Program(
+        "GROMACS, water", "gromacs", prepare=inputs.gromacs, executable="gmx", package="gromacs"
+    ),
+    Program(
+        "LAMMPS, Lennard-Jones", "lammps", prepare=inputs.lammps, executable="lmp", package="lammps"
+    ),
     Program(
         "Chainer's ImageNet example",
         "chainer_imagenet_example",
-        inputs.chainer_imagenet,
+        ("allocator", "omp_wait_policy"),
+        prepare=inputs.chainer_imagenet,
         example="chainer",
         marker="examples/imagenet/train_imagenet.py",
         environment="'chainer==7.8.1' 'numpy<2' pillow --build-constraint constraints-build.txt",
@@ -49,7 +56,8 @@ PROGRAMS = (
     Program(
         "PyTorch, DLRM",
         "dlrm_example",
-        inputs.dlrm,
+        ("omp_wait_policy", "malloc_arenas"),
+        prepare=inputs.dlrm,
         example="dlrm",
         marker="dlrm_s_pytorch.py",
         environment="torch==2.13.0 scikit-learn tensorboard tqdm",

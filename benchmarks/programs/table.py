@@ -11,6 +11,7 @@ from tuner.model import ObjectiveSpec
 HEADERS = (
     "program",
     "ranks",
+    "settings tried",
     "your defaults",
     "best",
     "times faster",
@@ -25,6 +26,7 @@ class Row:
 
     program: str
     ranks: str
+    trials: str
     defaults: str
     best: str
     faster: str
@@ -50,6 +52,7 @@ def row(title: str, document: dict[str, Any], explained: dict[str, Any]) -> Row:
     return Row(
         title,
         str(study["layout"]["ranks"]),
+        str(result["trials"]),
         _figure(result["baseline"], objective),
         _figure(result["best"], objective),
         _faster(result),
@@ -103,7 +106,7 @@ def as_text(rows: Sequence[Row]) -> str:
     return "\n".join(line.rstrip() for line in padded)
 
 
-def as_markdown(rows: Sequence[Row], machine: str, trials: str) -> str:
+def as_markdown(rows: Sequence[Row], machine: str, trials: int) -> str:
     """A page for the docs, with the command that makes it."""
     cells = [HEADERS, ("---",) * len(HEADERS), *(each.cells for each in rows)]
     body = "\n".join(f"| {' | '.join(_escaped(cell) for cell in line)} |" for line in cells)
@@ -116,9 +119,11 @@ def _escaped(cell: str) -> str:
 
 _PAGE = """# Programs that were tuned
 
-Made by `make programs` on {machine}, {trials}. "Your defaults" is the program with
-nothing set, the best setting what `tune export` hands over. How much faster it is: the ratio of the
-launches in turn, with its 95 % interval ([method](method.md)).
+Made by `make programs` on {machine}. It asks for {trials} settings of each, even where going on is
+expected to gain nothing. "Your defaults" is the program with nothing set, the best setting what
+`tune export` hands over. How much faster it is: the ratio of the launches in turn, with its 95 %
+interval; "at least", where your defaults were stopped once they had shown that
+([method](method.md)).
 
 {table}
 """
