@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tuner import command
+from tuner.errors import UsageError
 from tuner.model import BASELINE, LauncherInfo, Machine, StudySpec
 from tuner.render import rank_argv
 from tuner.spec import RunOptions, WantedLauncher, build_spec
@@ -88,3 +89,11 @@ def test_what_a_program_prints_is_read(name: str, place: Path) -> None:
     found = re.findall(objective.pattern, line)
     assert found == [figure]
     assert objective.unit
+
+
+def test_the_launches_of_an_earlier_run_are_no_study_file(tmp_path: Path) -> None:
+    (tmp_path / "hpl").mkdir()
+    assert find_study_file("hpl", cwd=tmp_path)[1] == "hpl.toml (shipped)"
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(UsageError, match="mine cannot be read: Is a directory"):
+        find_study_file("mine", cwd=tmp_path)

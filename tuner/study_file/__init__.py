@@ -7,6 +7,7 @@ they are looked up from the current folder. ``{workloads}`` stands for the shipp
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 from tuner.command import shipped_dir
@@ -56,15 +57,21 @@ def find_study_file(
             return load(cwd / LOCAL_NAME), LOCAL_NAME
         if has_command:
             return None, "command line"
-        given = DEFAULT_STUDY
-    elif (cwd / given).exists():
-        return load(cwd / given), given
+        return _shipped(DEFAULT_STUDY, shipped)
     name = given.removesuffix(".toml")
+    path = cwd / given
+    # A folder of that name is where an earlier `tune` in this place left its launches.
+    if path.exists() and not (path.is_dir() and name in shipped):
+        return load(path), given
     if name not in shipped:
         raise UsageError(
             f"--study: there is no file {given!r} and no shipped study of that name.",
             f"{suggestion(name, shipped)} `tune init {name}.toml` writes a new one.",
         )
+    return _shipped(name, shipped)
+
+
+def _shipped(name: str, shipped: Mapping[str, Path]) -> tuple[StudyFile, str]:
     return load(shipped[name]), f"{name}.toml (shipped)"
 
 
