@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from tuner.errors import UsageError
-from tuner.model import LaunchRecord, Sample, StudySpec, StudyState, Telemetry
+from tuner.model import LaunchRecord, StudySpec, StudyState, Telemetry
 from tuner.secrets import Hider, kept_spec
-from tuner.store import codec, database, rows, schema, telemetry
+from tuner.store import codec, database, launches, rows, schema, telemetry
 from tuner.store.identity import identity, merged
 from tuner.store.liveness import as_it_is
 from tuner.store.rows import StudyRow, StudySummary, Summary, now
@@ -161,19 +160,10 @@ class Store:
         ``detail=False`` leaves out what was seen of its ranks (which is empty then): most of
         the reading where there are thousands.
         """
-        table = schema.launches
-        columns = [c for c in table.c if detail or c.name not in rows.DETAIL]
         with self._transactions.begin() as connection:
-            study_id = self._study_id(connection, name)
-            mine = table.c.study_id == study_id
-            by_launch: dict[int, list[Sample]] = defaultdict(list)
-            joined = sa.select(schema.samples).join(table).where(mine)
-            for row in connection.execute(joined.order_by(schema.samples.c.window)):
-                by_launch[row.launch_id].append(rows.sample(row))
-            query = sa.select(*columns).where(mine).order_by(table.c.number)
-            found = connection.execute(query).all()
+            found = launches.select(connection, self._study_id(connection, name), detail=detail)
         with self._transactions.readable():
-            return [rows.launch_record(row, by_launch[row.id]) for row in found]
+            return [rows.launch_record(row, samples) for row, samples in found]
 
     def telemetry(self, name: str, launch_number: int) -> Telemetry | None:
         """What the sampler saw of a launch, which :meth:`launches` leaves out.
@@ -204,7 +194,11 @@ class Store:
         """
         try:
             with self._transactions.begin() as connection:
-                self._insert(connection, self._study_id(connection, name), record, summary)
+                study_id = self._study_id(connection, name)
+                launches.insert(connection, study_id, record)
+                values = {"updated_at": now(), **(rows.summary_columns(summary) if summary else {})}
+                mine = schema.studies.c.id == study_id
+                connection.execute(sa.update(schema.studies).where(mine).values(values))
         except TakenError as error:
             raise UsageError(
                 f"launch {record.number} of {name} is there already",
@@ -244,32 +238,6 @@ class Store:
             return connection.execute(query).rowcount
 
     # --- inside ----------------------------------------------------------------------
-
-    @staticmethod
-    def _insert(
-        connection: Connection, study_id: int, record: LaunchRecord, summary: Summary | None
-    ) -> None:
-        launch = sa.insert(schema.launches).values(study_id=study_id, **rows.launch_columns(record))
-        key = connection.execute(launch).inserted_primary_key
-        assert key is not None
-        windows = [
-            {
-                "launch_id": key[0],
-                "window": window,
-                "elapsed_s": sample.elapsed_s,
-                "iterations": sample.iterations,
-                "epochs": sample.epochs,
-                "loss": sample.loss,
-            }
-            for window, sample in enumerate(record.outcome.samples)
-        ]
-        if windows:
-            connection.execute(sa.insert(schema.samples), windows)
-        telemetry.insert(connection, key[0], record.outcome.telemetry)
-        values = {"updated_at": now(), **(rows.summary_columns(summary) if summary else {})}
-        connection.execute(
-            sa.update(schema.studies).where(schema.studies.c.id == study_id).values(values)
-        )
 
     def _update_study(self, name: str, values: dict[str, Any]) -> None:
         query = sa.update(schema.studies).where(schema.studies.c.name == name)
