@@ -57,30 +57,25 @@ class CpuTimes(NamedTuple):
 
 def read(path: str) -> bytes:
     """The content of a small file; nothing where it is gone or not ours to read."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        chunks = []
-        while chunk := os.read(fd, 1 << 16):
-            chunks.append(chunk)
-        return b"".join(chunks)
-    except OSError:  # it ended meanwhile
-        return b""
-    finally:
-        os.close(fd)
+    return _read(path, whole=True)
 
 
 def line(path: str) -> bytes:
     """The first line of a file that has no more; nothing as for :func:`read`."""
+    return _read(path, whole=False)
+
+
+def _read(path: str, *, whole: bool) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return b""
     try:
-        return os.read(fd, 4096)
-    except OSError:
+        found = os.read(fd, 1 << 16)
+        while whole and (more := os.read(fd, 1 << 16)):
+            found += more
+        return found
+    except OSError:  # it ended meanwhile
         return b""
     finally:
         os.close(fd)
