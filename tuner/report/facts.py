@@ -7,7 +7,7 @@ from collections import Counter
 
 from tuner import demand, render, space, stats, wording
 from tuner.exporters import ExportInput
-from tuner.model import Effect, Failed, Finished, JsonDict, Measurement, Verdict
+from tuner.model import Effect, Failed, Finished, JsonDict, LaunchRecord, Measurement, Verdict
 
 #: How each verdict is told.
 _VERDICTS = {
@@ -21,11 +21,8 @@ _VERDICTS = {
 def failures(data: ExportInput) -> list[JsonDict]:
     """The failed launches, for people and for ``--json``."""
     return [
-        {
-            "number": record.number,
-            "purpose": record.purpose.value,
-            "setting": record.setting.as_dict(),
-            "name": wording.assigned(record.setting, data.spec.knobs),
+        _launch(data, record)
+        | {
             "failure": wording.failure(record.outcome.ending),
             "log_tail": record.outcome.ending.log_tail,
             "exit_code": record.outcome.exit_code,
@@ -39,16 +36,20 @@ def failures(data: ExportInput) -> list[JsonDict]:
 def set_aside(data: ExportInput) -> list[JsonDict]:
     """The launches that do not count, with the reason, for people and for ``--json``."""
     return [
-        {
-            "number": record.number,
-            "purpose": record.purpose.value,
-            "setting": record.setting.as_dict(),
-            "name": wording.assigned(record.setting, data.spec.knobs),
-            "disturbed": record.outcome.disturbed,
-        }
+        _launch(data, record) | {"disturbed": record.outcome.disturbed}
         for record in data.records
         if record.outcome.disturbed
     ]
+
+
+def _launch(data: ExportInput, record: LaunchRecord) -> JsonDict:
+    """Which launch a fact is of."""
+    return {
+        "number": record.number,
+        "purpose": record.purpose.value,
+        "setting": record.setting.as_dict(),
+        "name": wording.assigned(record.setting, data.spec.knobs),
+    }
 
 
 def best_effects(data: ExportInput) -> list[Effect]:
