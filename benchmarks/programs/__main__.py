@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / "build" / "programs"
 #: In a study's folder: what `tune export` and `tune explain` said of it.
 KEPT = ("result.json", "explained.json")
+#: So many settings even where going on is expected to gain little, but not for ever.
+_FAR = ("--until", "0.1%", "--budget", "10m")
 TUNE = Path(sys.executable).with_name("tune")
 
 
@@ -68,7 +70,7 @@ def tune(program: Program, checkouts: Checkouts, trials: int) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     environ = catalogue.environment(program, checkouts, os.environ)
     storage = ["--storage", "tune.db"]
-    study = [str(TUNE), "--study", program.study, "--name", program.study, "--until", "0"]
+    study = [str(TUNE), "--study", program.study, "--name", program.study, *_FAR]
     study += [word for name in program.knobs for word in ("--knob", name)]
     asked = [["export", program.study, "--format", "json"], ["explain", program.study, "--json"]]
     try:

@@ -120,7 +120,7 @@ def _escaped(cell: str) -> str:
 _PAGE = """# Programs that were tuned
 
 Made by `make programs` on {machine}. It asks for {trials} settings of each, even where going on is
-expected to gain nothing. "Your defaults" is the program with nothing set, the best setting what
+expected to gain little. "Your defaults" is the program with nothing set, the best setting what
 `tune export` hands over. How much faster it is: the ratio of the launches in turn, with its 95 %
 interval; "at least", where your defaults were stopped once they had shown that
 ([method](method.md)).
