@@ -19,8 +19,8 @@ def document(**result: Any) -> dict[str, Any]:
     """What is read of an export."""
     found = {
         "trials": 20,
-        "baseline": {"elapsed_s": 0.5, "stopped": None},
-        "best": {"elapsed_s": 0.25, "stopped": None},
+        "baseline": {"elapsed_s": None, "figure": 2.0, "stopped": None},
+        "best": {"elapsed_s": None, "figure": 4.0, "stopped": None},
         "verdict": "faster",
         "finding": {"ratio": 2.0, "low": 1.9, "high": 2.1},
         "export": {"omp_threads": 1, "bind_to": "core"},
@@ -32,8 +32,8 @@ def document(**result: Any) -> dict[str, Any]:
 
 EXPLAINED = {
     "runs": [
-        {"name": "best", "verdict": "compute"},
-        {"name": "defaults", "verdict": "loader_starved"},
+        {"name": "best", "sentence": "nothing: bound by compute, 90 % of the time (clear)"},
+        {"name": "defaults", "sentence": "held back by the loader (a.py:7 next), 60 % of the time"},
     ]
 }
 
@@ -48,12 +48,17 @@ def test_a_line_of_the_table() -> None:
         "4 steps/s",
         "2.00 (1.90 to 2.10)",
         "omp_threads=1 bind_to=core",
-        "loader starved → compute",
+        "the loader (a.py:7 next), 60 % → nothing: bound by compute, 90 %",
     )
 
 
+def test_where_the_defaults_are_best_there_is_one_verdict() -> None:
+    runs = {"runs": [run for run in EXPLAINED["runs"] if run["name"] == "defaults"]}
+    assert table.row("A program", document(), runs).cells[-1] == "the loader (a.py:7 next), 60 %"
+
+
 def test_a_run_that_nothing_is_known_of() -> None:
-    assert table.row("A program", document(), {"runs": []}).cells[-1] == "not known → not known"
+    assert table.row("A program", document(), {"runs": []}).cells[-1] == "not known"
 
 
 @pytest.mark.parametrize(
@@ -63,8 +68,8 @@ def test_a_run_that_nothing_is_known_of() -> None:
         ({"verdict": "no significant gain"}, "2.00 (1.90 to 2.10): no significant gain"),
         ({"verdict": "baseline fails", "finding": None}, "baseline fails"),
         ({"verdict": None, "finding": None}, "not confirmed"),
-        ({"baseline": {"elapsed_s": None, "stopped": {"bound_s": 1}}}, "stopped"),
-        ({"baseline": {"elapsed_s": None, "stopped": None}}, "failed"),
+        ({"baseline": {"figure": None, "stopped": {"bound_s": 1}}}, "stopped"),
+        ({"baseline": {"figure": None, "stopped": None}}, "failed"),
         ({"baseline": None}, "not measured"),
         ({"export": {}}, "your defaults"),
         ({"export": None}, "none yet"),

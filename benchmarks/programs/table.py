@@ -65,9 +65,8 @@ def _figure(measurement: dict[str, Any] | None, objective: ObjectiveSpec) -> str
     """The median in the unit that was asked for, or why there is none."""
     if measurement is None:
         return "not measured"
-    cost = measurement["elapsed_s"]
-    if cost is not None:
-        return f"{objective.figure(cost):.3g} {objective.unit or 's'}"
+    if measurement["figure"] is not None:
+        return f"{measurement['figure']:.3g} {objective.unit or 's'}"
     return "stopped" if measurement["stopped"] else "failed"
 
 
@@ -90,9 +89,14 @@ def _setting(setting: dict[str, Any] | None) -> str:
 
 
 def _held(explained: dict[str, Any]) -> str:
-    """What held the runs back: the verdict on the defaults, then that on the best."""
-    verdicts = {run["name"]: run["verdict"].replace("_", " ") for run in explained["runs"]}
-    return " → ".join(verdicts.get(name, "not known") for name in ("defaults", "best"))
+    """What held the runs back, and for which share of the time: the defaults, then the best."""
+    verdicts = {run["name"]: _short(run["sentence"]) for run in explained["runs"]}
+    names = [name for name in ("defaults", "best") if name in verdicts]  # one where they are one
+    return " → ".join(verdicts[name] for name in names) or "not known"
+
+
+def _short(sentence: str) -> str:
+    return sentence.removeprefix("held back by ").partition(" of the time")[0]
 
 
 def as_text(rows: Sequence[Row]) -> str:
