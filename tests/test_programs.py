@@ -19,6 +19,7 @@ def document(**result: Any) -> dict[str, Any]:
     """What is read of an export."""
     found = {
         "trials": 20,
+        "launches": 45,
         "baseline": {"elapsed_s": None, "figure": 2.0, "stopped": None},
         "best": {"elapsed_s": None, "figure": 4.0, "stopped": None},
         "verdict": "faster",
@@ -43,7 +44,7 @@ def test_a_line_of_the_table() -> None:
     assert made.cells == (
         "A program",
         "2",
-        "20",
+        "20, 45",
         "2 steps/s",
         "4 steps/s",
         "2.00 (1.90 to 2.10)",

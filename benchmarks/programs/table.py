@@ -11,7 +11,7 @@ from tuner.model import ObjectiveSpec
 HEADERS = (
     "program",
     "ranks",
-    "settings tried",
+    "settings, launches",
     "your defaults",
     "best",
     "times faster",
@@ -52,7 +52,7 @@ def row(title: str, document: dict[str, Any], explained: dict[str, Any]) -> Row:
     return Row(
         title,
         str(study["layout"]["ranks"]),
-        str(result["trials"]),
+        f"{result['trials']}, {result['launches']}",
         _figure(result["baseline"], objective),
         _figure(result["best"], objective),
         _faster(result),
@@ -123,11 +123,12 @@ def _escaped(cell: str) -> str:
 
 _PAGE = """# Programs that were tuned
 
-Made by `make programs` on {machine}. It asks for {trials} settings of each, even where going on is
-expected to gain little. "Your defaults" is the program with nothing set, the best setting what
-`tune export` hands over. How much faster it is: the ratio of the launches in turn, with its 95 %
-interval; "at least", where your defaults were stopped once they had shown that
-([method](method.md)).
+Made by `make programs` on {machine}. It asks for {trials} settings of each, and ends
+sooner only where as good as nothing is expected of the rest. "Your defaults" is the program with
+nothing set, the best setting what `tune export` hands over. How much faster it is: the ratio of the
+launches in turn, with its 95 % interval; "at least", where your defaults were stopped once they had
+shown that ([method](method.md)). What held the runs back, by `tune explain`, and for which part of
+the time ([explain](explain.md)).
 
 {table}
 """
