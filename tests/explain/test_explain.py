@@ -152,6 +152,26 @@ def test_exchange_and_a_link_at_its_limit() -> None:
     assert verdict([slow, rank(0), rank(1)]).cause is Cause.LINK
 
 
+@pytest.mark.parametrize(
+    ("share", "cause", "also"),
+    [
+        (0.16, Cause.EXCHANGE, []),
+        (0.14, Cause.CPU, [Cause.EXCHANGE]),
+        (0.09, Cause.CPU, []),
+    ],
+)
+def test_a_little_of_something_does_not_hold_a_run_back(
+    share: float, cause: Cause, also: list[Cause]
+) -> None:
+    shares = [
+        each
+        for n in (0, 1)
+        for each in phases(n, compute=(1 - share, 0, 0), exchange=(share, 0, 0))
+    ]
+    found = verdict([host(2.0), rank(0), rank(1)], shares)
+    assert (found.cause, [each.cause for each in found.others]) == (cause, also)
+
+
 def test_a_rank_that_the_others_wait_for() -> None:
     shares = phases(2, "train.py:7 sleep", compute=(0.1, 0, 0.85), exchange=(0.05, 0, 0))
     for n in (0, 1, 3):

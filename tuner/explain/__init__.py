@@ -26,7 +26,10 @@ __all__ = [
     "explain",
 ]
 
-#: What explains less of the ranks' time does not hold a run back: a knob would win no more.
+#: What explains less of the ranks' time does not hold a run back: a knob would win no more, and
+#: on a host that stands still at times ranks that only compute wait for each other as long.
+HELD_SHARE = 0.15
+#: What explains less is not spoken of.
 LEAST_SHARE = 0.1
 
 #: A verdict is clear where it explains so much, and so many times what the next one does.
@@ -50,13 +53,13 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
         (each for each in suspects if each.share >= LEAST_SHARE),
         key=lambda each: -each.share,
     )
-    found = ranked[0] if ranked else bound(case)
+    found, *others = ranked if _holds_back(ranked) else [bound(case), *ranked]
     idle = case.idle_cores >= cpu.IDLE * case.cores
     return Explanation(
         found,
-        _certainty(found, ranked, case),
+        _certainty(found, others, case),
         remedy(found.cause, setting, spec.knobs, idle=idle),
-        tuple(ranked[1:]),
+        tuple(others),
         telemetry.gaps + _unseen(case.figures),
     )
 
@@ -67,12 +70,16 @@ def case_of(outcome: Outcome, machine: Machine) -> Case:
     return Case(seen, machine.cores, outcome.load, outcome.observation.ranks)
 
 
-def _certainty(found: Suspect, ranked: list[Suspect], case: Case) -> Certainty:
+def _holds_back(ranked: list[Suspect]) -> bool:
+    return bool(ranked) and ranked[0].share >= HELD_SHARE
+
+
+def _certainty(found: Suspect, others: list[Suspect], case: Case) -> Certainty:
     if found.cause is Cause.UNKNOWN:
         return Certainty.GUESS
     seen = case.figures
     complete = found.inside and bool(seen.host) and any(rank.columns for rank in seen.ranks)
-    next_ = ranked[1].share if len(ranked) > 1 else 0.0
+    next_ = others[0].share if others else 0.0
     ahead = found.share >= CLEAR_TIMES * next_
     if complete and ahead and found.share >= CLEAR_SHARE:
         return Certainty.CLEAR
