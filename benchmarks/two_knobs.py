@@ -59,6 +59,7 @@ def figure(job: Surface, across: str, of: str, defaults_s: Sequence[float]) -> A
             y=statistics.median(defaults_s),
             line={"dash": "dot", "color": "black"},
             annotation_text="the libraries' defaults",
+            annotation_position="top left",
         )
     made.update_layout(
         template="plotly_white",
