@@ -33,9 +33,10 @@ lint: .venv/.test-installed
 types: .venv/.test-installed
 	.venv/bin/mypy
 
-# Three at a time on two cores: many of the tests wait for a process.
+# Three at a time on two cores: many of the tests wait for a process. What shares a study or a browser
+# (xdist_group) is run by one of them.
 unit: .venv/.test-installed
-	.venv/bin/pytest -n 3 --dist worksteal $(ARGS)
+	.venv/bin/pytest -n 3 --dist loadgroup $(ARGS)
 
 docs: .venv/.test-installed
 	.venv/bin/python docs/make_reference.py

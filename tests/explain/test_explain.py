@@ -172,6 +172,11 @@ def test_a_little_of_something_does_not_hold_a_run_back(
     assert (found.cause, [each.cause for each in found.others]) == (cause, also)
 
 
+def test_little_is_named_where_nothing_else_is_known() -> None:
+    found = verdict((), phases(0, loader=(0, 0, 0.125)))
+    assert (found.cause, found.others) == (Cause.LOADER, ())
+
+
 def test_a_rank_that_the_others_wait_for() -> None:
     shares = phases(2, "train.py:7 sleep", compute=(0.1, 0, 0.85), exchange=(0.05, 0, 0))
     for n in (0, 1, 3):

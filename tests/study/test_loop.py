@@ -670,16 +670,16 @@ def broken_off(folder: Path, runner: FakeRunner, spec: StudySpec) -> bool:
 LONG = replace(CONFIRMED, trials=4)
 
 
-@pytest.mark.parametrize(("error", "first"), [(KeyboardInterrupt, 0), (Killed, 1)])
+@pytest.mark.parametrize(("error", "first"), [(KeyboardInterrupt, 0), (Killed, 2)])
 def test_wherever_it_is_interrupted_nothing_is_lost_or_repeated(
     tmp_path: Path, error: type[BaseException], first: int
 ) -> None:
-    """At every other launch in each of the two ways: test_keeping.py has the steps between."""
+    """At every other launch, in the two ways by turns: test_keeping.py has the steps between."""
     whole = FakeRunner(nearly_flat)
     found = run(tmp_path / "whole", whole, LONG)
     expected = sequence(tmp_path / "whole")
     assert {Purpose.REPEAT, Purpose.CONFIRM} <= {purpose for purpose, _ in expected}
-    for stop in range(first, len(whole.settings), 2):
+    for stop in range(first, len(whole.settings), 4):
 
         def end(count: int, at: int = stop) -> None:
             if count == at:

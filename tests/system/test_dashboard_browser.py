@@ -21,7 +21,7 @@ from tuner.model import Failed, FailureKind
 from tuner.store import Store
 from tuner.study import tune
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("dashboard_browser")]
 
 
 @pytest.fixture(scope="module")
