@@ -53,7 +53,9 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
         (each for each in suspects if each.share >= LEAST_SHARE),
         key=lambda each: -each.share,
     )
-    found, *others = ranked if _holds_back(ranked) else [bound(case), *ranked]
+    rest = bound(case)
+    held = bool(ranked) and ranked[0].share >= min(HELD_SHARE, rest.share)
+    found, *others = ranked if held else [rest, *ranked]
     idle = case.idle_cores >= cpu.IDLE * case.cores
     return Explanation(
         found,
@@ -68,10 +70,6 @@ def case_of(outcome: Outcome, machine: Machine) -> Case:
     """What the rules look at."""
     seen = figures(outcome.telemetry or Telemetry(), startup_s(outcome.progress) or 0.0)
     return Case(seen, machine.cores, outcome.load, outcome.observation.ranks)
-
-
-def _holds_back(ranked: list[Suspect]) -> bool:
-    return bool(ranked) and ranked[0].share >= HELD_SHARE
 
 
 def _certainty(found: Suspect, others: list[Suspect], case: Case) -> Certainty:
