@@ -56,12 +56,30 @@ NO_THREADS = (
 )
 
 
+# The same by Open MPI 4.1.4; and LAMMPS, whose last line is not its reason.
+OPENMPI_4 = (
+    "--------------------------------------------------------------------------\n"
+    "Primary job  terminated normally, but 1 process returned\n"
+    "a non-zero exit code. Per user-direction, the job has been aborted.\n"
+    "--------------------------------------------------------------------------\n"
+)
+LAMMPS = (
+    "LAMMPS (29 Sep 2021 - Update 2)\n"
+    "ERROR: Cannot open input script in.lj: No such file or directory (src/lammps.cpp:528)\n"
+    "Last command: (unknown)\n"
+)
+
+
 @pytest.mark.parametrize(
     ("code", "text", "kind", "reason"),
     [
         (1, TRACEBACK + ABNORMAL, FailureKind.CRASHED, "exit code 1: ValueError: bad batch size"),
         (3, ABNORMAL, FailureKind.CRASHED, "exit code 3: prterun detected that one or more"),
         (3, "no data here\n" + ABNORMAL, FailureKind.CRASHED, "exit code 3: no data here"),
+        (3, "no data here\n" + OPENMPI_4, FailureKind.CRASHED, "exit code 3: no data here"),
+        (1, LAMMPS, FailureKind.CRASHED, "1: ERROR: Cannot open input script in.lj: No such file"),
+        (2, "a.py: error: no image\nbye\n", FailureKind.CRASHED, "2: a.py: error: no image"),
+        (1, "Error:\nno image\n", FailureKind.CRASHED, "exit code 1: no image"),
         (139, "epoch 1\n" + KILLED, FailureKind.CRASHED, "(SIGSEGV): prterun noticed that process"),
         (-9, "epoch 1\n", FailureKind.CRASHED, "killed by SIGKILL: epoch 1"),
         (11, "epoch 1" + HYDRA, FailureKind.CRASHED, "EXIT STRING: Segmentation fault"),

@@ -56,10 +56,11 @@ _WORKER_LOST = re.compile(
 )
 
 #: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
+_ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
 _SAYS_NOTHING = re.compile(
     r"\w+ detected that one or more processes exited|=|Please see the FAQ page"
     r"|This typically refers|MPI_ABORT was invoked|.* has exited due to process rank"
-    r"|rank \d+ was the first to end"
+    r"|rank \d+ was the first to end|Primary job +terminated normally"
 )
 #: How the lines of MPICH's Hydra begin, which has no rules around them.
 _HYDRA = (
@@ -181,7 +182,8 @@ def _first_to_end(root: elastic.Root) -> str:
 
 def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[str]) -> str:
     complaints = [line for line in launcher if not _SAYS_NOTHING.match(line)]
-    for found in (exceptions[-1:], complaints[:1], own[-1:], launcher[:1]):
+    errors = [line for line in own[-LAST_LINES:] if _ERROR.match(line)]
+    for found in (exceptions[-1:], complaints[:1], errors[-1:], own[-1:], launcher[:1]):
         if found:
             return found[0].strip()
     return ""
