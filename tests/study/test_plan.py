@@ -18,9 +18,7 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
-    Flag,
     IntRange,
-    Knob,
     LaunchRecord,
     Purpose,
     Setting,
@@ -213,18 +211,29 @@ def test_what_changed_is_named() -> None:
     assert workers.name == "iterator_workers"
 
 
-def test_other_numerics_may_need_fewer_iterations() -> None:
-    batch = Knob("batch_size", Choice((32, 64)), Flag(), changes_numerics=True)
-    spec = replace(SPEC, knobs=(*SPEC.knobs, batch))
+def test_a_larger_batch_may_need_fewer_iterations() -> None:
     small, large = (Setting.of({"batch_size": size}) for size in (32, 64))
     launches = (
-        record(1, small, ending=Finished(2.0, 200)),
+        record(1, small, ending=Finished(2.0, 201)),
         record(2, large, ending=Finished(1.0, 100)),
         record(3, large, ending=Finished(0.5, 50)),
+        record(4, BASELINE, ending=Finished(0.5, 70)),
     )
-    plan = Plan(spec, launches)
-    assert [plan.expected_iterations(each) for each in (BASELINE, small, large)] == [None, 200, 100]
-    first, second, early = plan.records
-    assert (first, second) == launches[:2]
+    plan = Plan(SPEC, launches)
+    expected = [plan.expected_iterations(each) for each in (BASELINE, small, large)]
+    assert expected == [70, 201, 100]
+    first, second, early, fourth = plan.records
+    assert (first, second, fourth) == (*launches[:2], launches[3])
     assert isinstance(early.outcome.ending, Failed)
     assert "iteration 50, another launch reached 100" in early.outcome.ending.reason
+
+
+def test_a_larger_batch_is_no_reason_to_end_early() -> None:
+    """Neither as many iterations nor as many samples as with the small one."""
+    small, large = (Setting.of({"batch_size": size}) for size in (16, 64))
+    plan = Plan(
+        SPEC,
+        (record(1, small, ending=Finished(4.0, 40)), record(2, large, ending=Finished(0.4, 4))),
+    )
+    assert isinstance(plan.records[0].outcome.ending, Finished)
+    assert isinstance(plan.records[1].outcome.ending, Failed)

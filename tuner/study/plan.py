@@ -42,12 +42,7 @@ class Plan:
     baseline: Setting | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "records", stats.judged(self.records, self.numerics))
-
-    def numerics(self, setting: Setting) -> tuple[Value | None, ...]:
-        """The values that change what is computed, and with it how many iterations that takes."""
-        values = setting.as_dict()
-        return tuple(values.get(k.name) for k in self.spec.knobs if k.changes_numerics)
+        object.__setattr__(self, "records", stats.judged(self.records))
 
     @cached_property
     def pooling(self) -> Pooling:
@@ -178,10 +173,10 @@ class Plan:
     def expected_iterations(self, setting: Setting) -> int | None:
         """How far a full launch gets: as far as the longest one so far; ``None``: not known.
 
-        An objective that counts none says 0. Those with other numerics are no measure.
+        An objective that counts none says 0. Those with other batches are no measure.
         """
-        own = self.numerics(setting)
-        return stats.full_length(r for r in self.records if self.numerics(r.setting) == own) or None
+        own = stats.batch(setting)
+        return stats.full_length(r for r in self.records if stats.batch(r.setting) == own) or None
 
     def fruitless(self) -> tuple[LaunchRecord, ...]:
         """The launches of a study in which nothing has worked; empty where something has."""
