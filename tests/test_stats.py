@@ -90,6 +90,17 @@ def test_a_loss_far_above_the_defaults_is_a_wrong_result() -> None:
     assert "ends at no number, that" in fifth.outcome.ending.reason
 
 
+def test_trials_are_numbered_as_they_were_first_tried() -> None:
+    launches = [
+        record(1, B, 1.0, Purpose.WARM_UP),
+        record(2, A, 1.0, Purpose.GUESS),
+        record(3, BASELINE, 2.0, Purpose.BASELINE),
+        record(4, A, 1.0, Purpose.REPEAT),
+        record(5, B, CRASH),
+    ]
+    assert stats.tried(launches) == [A, B]
+
+
 def test_a_loss_of_another_length_is_no_measure() -> None:
     launches = [
         record(1, BASELINE, ended_at(0.5, 60), Purpose.BASELINE),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tuner import plausible
@@ -18,6 +19,7 @@ from tuner.model import (
     Sample,
     Setting,
     Stopped,
+    Value,
 )
 
 #: The purposes whose settings count as trials.
@@ -37,41 +39,58 @@ def full_length(records: Iterable[LaunchRecord]) -> int | None:
     return max((s.iterations for r in records for s in r.outcome.samples), default=None)
 
 
-def judged(
-    records: Iterable[LaunchRecord], numerics: Callable[[Setting], Hashable] = lambda _: None
-) -> tuple[LaunchRecord, ...]:
+def batch(setting: Setting) -> Value | None:
+    """The batch size, on which it depends how many iterations an epoch has."""
+    return setting.as_dict().get("batch_size")
+
+
+def judged(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
     """The launches, those with a wrong result as the failures they are.
 
     How long a launch is may show only later: the first to finish may have stopped early. So
-    may what its loss should be: guesses are launched before the defaults. Settings with other
-    ``numerics`` may be longer or shorter: a batch twice as large needs half the iterations.
+    may what its loss should be: guesses are launched before the defaults. With another batch
+    size a launch has as many iterations, or computes as many samples.
     """
     launches = tuple(records)
-    alike: dict[Hashable, list[LaunchRecord]] = {}
+    lengths: dict[Value | None, int] = {}
     for record in launches:
-        alike.setdefault(numerics(record.setting), []).append(record)
-    lengths = {key: full_length(those) for key, those in alike.items()}
+        size = batch(record.setting)
+        lengths[size] = max(lengths.get(size, 0), full_length([record]) or 0)
     defaults = {r.setting for r in launches if r.purpose is Purpose.BASELINE}
     usual = [
         sample.loss
         for record in launches
         if record.setting in defaults
         for sample in record.outcome.samples
-        if sample.loss is not None and sample.iterations == lengths[numerics(record.setting)]
+        if sample.loss is not None and sample.iterations == lengths[batch(record.setting)]
     ]
     return tuple(
         _judged(
             record,
-            lengths[numerics(record.setting)],
+            _length(batch(record.setting), lengths),
             () if record.setting in defaults else usual,
         )
         for record in launches
     )
 
 
-def _judged(record: LaunchRecord, length: int | None, usual: Sequence[float]) -> LaunchRecord:
+#: Of the samples of an epoch a last batch that is not full may be left out.
+_MOST_LEFT_OUT = 0.1
+
+
+def _length(size: Value | None, lengths: Mapping[Value | None, int]) -> int:
+    """The iterations of a full launch with this batch size, from those of all sizes."""
+    own = lengths[size]
+    known = {each: made for each, made in lengths.items() if isinstance(each, int) and made}
+    if not isinstance(size, int) or not known:
+        return own
+    same_samples = max(each * made for each, made in known.items()) * (1 - _MOST_LEFT_OUT) / size
+    return max(own, min(max(known.values()), math.ceil(same_samples)))
+
+
+def _judged(record: LaunchRecord, length: int, usual: Sequence[float]) -> LaunchRecord:
     ending = record.outcome.ending
-    if not isinstance(ending, Finished) or length is None:
+    if not isinstance(ending, Finished):
         return record
     if ending.iterations < length:
         reason = f"its log ends at iteration {ending.iterations}, another launch reached {length}"
@@ -109,7 +128,12 @@ def counted(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
 
 def trials(records: Iterable[LaunchRecord]) -> int:
     """Distinct settings asked for by guesses and search."""
-    return len({r.setting for r in counted(records) if r.purpose in TRIALS})
+    return len(tried(records))
+
+
+def tried(records: Iterable[LaunchRecord]) -> list[Setting]:
+    """These settings, in the order in which they were first launched: trial 1, 2, …"""
+    return list(dict.fromkeys(r.setting for r in counted(records) if r.purpose in TRIALS))
 
 
 def failures(records: Iterable[LaunchRecord]) -> int:

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     ),
     examples=(
         ("tune explain", "best and defaults of the latest study"),
-        ("tune explain 12", "the median run of the setting of trial 12"),
+        ("tune explain 12", "the median run of the setting that was tried as 12/50"),
         ("tune explain NAME --launch 7", "one launch of it, by the number of its folder"),
         ("tune explain --json | jq .runs[0].verdict", "for a program"),
     ),
 )
 @study_argument()
-@click.argument("trial", required=False, type=click.IntRange(0), metavar="[TRIAL]")
+@click.argument("trial", required=False, type=click.IntRange(1), metavar="[TRIAL]")
 @option("--launch", type=click.IntRange(1), metavar="N", help="This launch.")
 @storage_option()
 @json_option()
@@ -70,7 +70,7 @@ def chosen(
     """
     from tuner import stats
     from tuner.errors import UsageError
-    from tuner.explain.choice import middle, typical
+    from tuner.explain.choice import typical
     from tuner.model import BASELINE
 
     name = data.spec.name
@@ -85,12 +85,12 @@ def chosen(
                 return [(f"launch {launch}", record)]
         raise UsageError(f"study {name} has no launch {launch}", f"it has 1 to {len(data.records)}")
     if trial is not None:
-        made = [record for record in data.records if record.trial == trial]
-        mine = middle(stats.counted(made) or made)
-        if mine is None:
-            raise UsageError(
-                f"study {name} has no trial {trial}", "`tune dashboard` numbers its trials"
-            )
+        tried = stats.tried(data.records)
+        if trial > len(tried):
+            raise UsageError(f"study {name} has no trial {trial}", f"it has 1 to {len(tried)}")
+        canonical = data.pooling.canonical
+        mine = typical(data.records, canonical(tried[trial - 1]), canonical)
+        assert mine is not None, "a trial is a launch that counts"
         return [(f"trial {trial}", mine)]
     best = data.best_setting if data.result.best else BASELINE
     settings = {"best": best, "defaults": BASELINE} if not best.is_baseline else {"defaults": best}
