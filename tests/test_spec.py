@@ -841,6 +841,15 @@ def test_the_gpu_study_has_a_rank_and_every_communicator_for_each_gpu(tmp_path: 
 
 
 @needs_chainer
+@pytest.mark.parametrize("study", ["chainer_mnist_gpu", "chainer_imagenet_gpu", "torch_ddp_gpu"])
+def test_a_gpu_study_is_refused_where_there_is_none(study: str, tmp_path: Path) -> None:
+    file, _ = find_study_file(study, cwd=tmp_path)
+    with pytest.raises(UsageError, match="asks for a GPU") as told:
+        build(file=file)
+    assert told.value.hint == f"On CPUs: tune --study {study.removesuffix('_gpu')}"
+
+
+@needs_chainer
 @pytest.mark.parametrize("study", ["chainer_mnist_gpu", "chainer_imagenet_gpu"])
 def test_other_numerics_on_gpus_are_there_where_they_are_asked_for(
     study: str, tmp_path: Path

@@ -119,6 +119,7 @@ def build_spec(
     template = _template(command, file, source)
     job = file.job if file.job and not typed else ()
     machine = machine or this_machine(environ=environ)
+    checks.gpus(template, machine.gpus, source)
     layout = Layout(whole("--mpi-procs", options.ranks, file.mpi_procs, _ranks(machine)))
     chosen = selection.select(file, options, template, typed=typed)
     figures = limits(options, file, chosen.own - chosen.fixed.as_dict().keys())

@@ -8,6 +8,7 @@ from tuner import command as templates
 from tuner import render
 from tuner.errors import UsageError
 from tuner.model import LauncherInfo, Layout
+from tuner.spec import program
 
 
 def is_command(words: Sequence[str], place: str) -> None:
@@ -31,6 +32,17 @@ def has_out(template: Sequence[str], source: str) -> None:
             f"The command ({source}) has no {{out}}, so its log could not be found.",
             "Put {out} where the program takes the folder for its log: … --out {out}\n"
             "A program without a log: --objective wall, or --objective 'pattern:REGEX'.",
+        )
+
+
+def gpus(template: Sequence[str], gpus: Sequence[str], source: str) -> None:
+    """Raise ``UsageError`` for a shipped trainer that is to use GPUs, where there is none."""
+    script = program.script_of(template) or ""
+    if script.startswith("{workloads}/") and "--gpu" in template and not gpus:
+        trainer = script.removeprefix("{workloads}/").removesuffix(".py")
+        raise UsageError(
+            f"The command ({source}) asks for a GPU (--gpu), and none was found here.",
+            f"On CPUs: tune --study {trainer}",
         )
 
 
