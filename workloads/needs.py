@@ -17,6 +17,9 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "torch_ddp": ("numpy", "torch", "pytorch_pfn_extras", "cv2"),
 }
 
+#: Chainer's source package needs an older setuptools than there is.
+INSTALL = "pip install --build-constraint constraints-build.txt"
+
 #: Where mpirun and torchrun write a rank's number.
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK")
 
@@ -50,7 +53,7 @@ def check(file: str, environ: Mapping[str, str] = os.environ, find: Find = find_
             int(rank) if rank.isdigit() else 0,
             f"{trainer}.py",
             f"{sys.executable} has no {' and no '.join(lacks)}: "
-            f"pip install 'tuner[{extra(trainer)}]' there, or start it with another Python",
+            f"start it with another Python, or in a checkout: {INSTALL} '.[{extra(trainer)}]'",
         )
         raise SystemExit(2)
 

@@ -22,8 +22,8 @@ def test_without_its_packages_a_trainer_names_them_and_the_extra(trainer: str) -
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     lacks = " and no ".join(needs.MODULES[trainer])
-    assert line.startswith(f"{trainer}.py: error: {sys.executable} has no {lacks}: pip install ")
-    assert f"'tuner[{needs.extra(trainer)}]'" in line
+    assert line.startswith(f"{trainer}.py: error: {sys.executable} has no {lacks}: start it ")
+    assert line.endswith(f"in a checkout: {needs.INSTALL} '.[{needs.extra(trainer)}]'")
 
 
 def test_rank_0_says_it_for_all(

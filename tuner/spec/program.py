@@ -16,8 +16,6 @@ from tuner import command as templates
 from tuner.errors import UsageError, suggestion
 from tuner.spec.naming import as_name
 
-_INSTALL = "pip install --build-constraint constraints-build.txt"
-
 #: Their options that name a file or folder to read: a bare word there is a relative path.
 _READ = ("--data", "--val")
 
@@ -141,8 +139,8 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
         raise UsageError(
             f"The workload {name} needs {' and '.join(missing)}, which "
             f"{'is' if len(missing) == 1 else 'are'} not installed.",
-            f"In a checkout: {_INSTALL} '.[{needs.extra(trainer)}]'\nOr tune your own trainer: "
-            "tune --mpi-procs 8 -- python train.py --out {out}",
+            f"In a checkout: {needs.INSTALL} '.[{needs.extra(trainer)}]'\n"
+            "Or tune your own trainer: tune --mpi-procs 8 -- python train.py --out {out}",
         )
 
 
