@@ -24,7 +24,7 @@ _SHARED = frozenset((
     "fence",
 ))  # fmt: skip
 #: … so they count by what a communicator or request is called.
-_OWNERS = ("comm", "world", "mpi", "cart", "req")
+_OWNERS = frozenset(("communicator", "world", "mpi", "cart", "req", "reqs", "request"))
 
 
 def mpi_call(line):
@@ -38,11 +38,19 @@ def mpi_call(line):
         words = owner.lower().split()
         if not dot or not words:
             continue
-        if name in _SHARED and not any(part in words[-1] for part in _OWNERS):
+        if name in _SHARED and not _is_owner(words[-1]):
             continue
         if name in _UPPER or name in _LOWER:
             return name.lower()
     return None
+
+
+def _is_owner(word):
+    """True for ``self.comm``, ``MPI.COMM_WORLD``, ``reqs[0]`` and the like."""
+    for mark in "._[]()":
+        word = word.replace(mark, " ")
+    names = [name.rstrip("0123456789") for name in word.split()]
+    return any(name in _OWNERS or name.endswith("comm") for name in names)
 
 
 def mpi_lines(filename):
