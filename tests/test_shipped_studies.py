@@ -93,7 +93,8 @@ def test_what_a_program_prints_is_read(name: str, place: Path) -> None:
 
 def test_the_launches_of_an_earlier_run_are_no_study_file(tmp_path: Path) -> None:
     (tmp_path / "hpl").mkdir()
-    assert find_study_file("hpl", cwd=tmp_path)[1] == "hpl.toml (shipped)"
+    for given in ("hpl", "hpl/", "./hpl"):
+        assert find_study_file(given, cwd=tmp_path)[1] == "hpl.toml (shipped)"
     (tmp_path / "mine").mkdir()
     with pytest.raises(UsageError, match="mine cannot be read: Is a directory"):
         find_study_file("mine", cwd=tmp_path)

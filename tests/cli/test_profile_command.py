@@ -25,3 +25,9 @@ def test_where_the_defaults_are_best_the_next_is_no_best() -> None:
 def test_with_nothing_beside_the_defaults_there_is_nothing_to_compare() -> None:
     with pytest.raises(UsageError, match="has measured no setting but the defaults"):
         compared(study({BASELINE: 1.0}))
+
+
+def test_with_failures_alone_nothing_was_measured() -> None:
+    with pytest.raises(UsageError) as told:
+        compared(study({BASELINE: None}))
+    assert told.value.message == "study mnist has measured no setting"

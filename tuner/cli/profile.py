@@ -85,7 +85,7 @@ def compared(data: ExportInput) -> dict[str, Setting]:
             return {"baseline": BASELINE, name: found.setting}
     raise UsageError(
         f"study {data.spec.name} has measured no setting"
-        f"{' but the defaults' if data.measurements else ''}",
+        f"{' but the defaults' if any(found.samples for found in data.measurements) else ''}",
         f"`tune show {data.spec.name}` lists what it has",
     )
 

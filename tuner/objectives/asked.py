@@ -45,10 +45,10 @@ def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:
     if not colon:
         return replace(spec, kind=kind)
     if not argument:
-        also = "'pattern:Performance: ([0-9.]+)'" if kind == "pattern" else kind
+        also = {"pattern": "'pattern:Performance: ([0-9.]+)'", "logreport": "logreport:steady"}
         raise UsageError(
             f"--objective {text!r}: nothing stands behind the colon.",
-            f"For example: --objective {also}",
+            f"For example: --objective {also.get(kind, kind)}",
         )
     if kind == "wall":
         raise UsageError(f"--objective {text!r}: wall takes nothing.", "--objective wall")

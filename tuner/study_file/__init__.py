@@ -58,9 +58,9 @@ def find_study_file(
         if has_command:
             return None, "command line"
         return _shipped(DEFAULT_STUDY, shipped)
-    name = given.removesuffix(".toml")
     path = cwd / given
     # A folder of that name is where an earlier `tune` in this place left its launches.
+    name = path.name if path.is_dir() else given.removesuffix(".toml")
     if path.exists() and not (path.is_dir() and name in shipped):
         return load(path), given
     if name not in shipped:
