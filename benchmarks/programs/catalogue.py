@@ -32,14 +32,22 @@ class Program:
     environment: str = ""  # how the interpreter of the example is made
 
 
+#: What can matter to any program with threads.
+_MORE = ("allocator", "omp_wait_policy")
+
 PROGRAMS = (
-    Program("ChainerMN, MNIST (shipped)", "chainer_mnist", ("allocator", "omp_wait_policy")),
-    Program("ChainerMN, images (shipped)", "chainer_imagenet"),
-    Program("PyTorch, images (shipped)", "torch_ddp"),
+    Program("ChainerMN, MNIST (shipped)", "chainer_mnist", (*_MORE, "malloc_arenas")),
+    Program("ChainerMN, images (shipped)", "chainer_imagenet", _MORE),
+    Program("PyTorch, images (shipped)", "torch_ddp", _MORE),
     Program("NumPy and mpi4py, heat (shipped)", "mpi_stencil", ("allocator",)),
     Program("HPL of HPC Challenge", "hpl", executable="hpcc", package="hpcc"),
     Program(
-        "GROMACS, water", "gromacs", prepare=inputs.gromacs, executable="gmx", package="gromacs"
+        "GROMACS, water",
+        "gromacs",
+        ("allocator",),
+        prepare=inputs.gromacs,
+        executable="gmx",
+        package="gromacs",
     ),
     Program(
         "LAMMPS, Lennard-Jones", "lammps", prepare=inputs.lammps, executable="lmp", package="lammps"
@@ -47,7 +55,7 @@ PROGRAMS = (
     Program(
         "Chainer's ImageNet example",
         "chainer_imagenet_example",
-        ("allocator", "omp_wait_policy"),
+        _MORE,
         prepare=inputs.chainer_imagenet,
         example="chainer",
         marker="examples/imagenet/train_imagenet.py",

@@ -54,7 +54,7 @@ def row(title: str, document: dict[str, Any], explained: dict[str, Any]) -> Row:
         str(study["layout"]["ranks"]),
         f"{result['trials']}, {result['launches']}",
         _figure(result["baseline"], objective),
-        _figure(result["best"], objective),
+        _figure(result["best"], objective) if result["verdict"] == "faster" else "-",
         _faster(result),
         _setting(result["export"]),
         _held(explained),
@@ -124,11 +124,11 @@ def _escaped(cell: str) -> str:
 _PAGE = """# Programs that were tuned
 
 Made by `make programs` on {machine}. It asks for {trials} settings of each, and ends
-sooner only where as good as nothing is expected of the rest. "Your defaults" is the program with
-nothing set, the best setting what `tune export` hands over. How much faster it is: the ratio of the
-launches in turn, with its 95 % interval; "at least", where your defaults were stopped once they had
-shown that ([method](method.md)). What held the runs back, by `tune explain`, and for which part of
-the time ([explain](explain.md)).
+sooner where as good as nothing is expected of the rest, or after ten minutes. "Your defaults" is
+the program with nothing set, the best setting what `tune export` hands over. How much faster it is:
+the ratio of the launches in turn, with its 95 % interval; "at least", where your defaults were
+stopped once they had shown that ([method](method.md)). What held the runs back, by `tune explain`,
+and for which part of the time ([explain](explain.md)).
 
 {table}
 """
