@@ -33,10 +33,9 @@ lint: .venv/.test-installed
 types: .venv/.test-installed
 	.venv/bin/mypy
 
-# Three at a time on two cores: many of the tests wait for a process. What shares a study or a browser
-# (xdist_group) is run by one of them.
+# Three at a time on two cores: many of the tests wait for a process, while others compute.
 unit: .venv/.test-installed
-	.venv/bin/pytest -n 3 --dist loadgroup $(ARGS)
+	.venv/bin/pytest -n 3 --dist worksteal $(ARGS)
 
 docs: .venv/.test-installed
 	.venv/bin/python docs/make_reference.py

@@ -19,7 +19,7 @@ import pytest
 
 from tests.light_trainer import MAIN, QUICK, command, environment, make_folder, tune
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("cli")]
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from tuner.model import Failed, FailureKind
 from tuner.store import Store
 from tuner.study import tune
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("dashboard_browser")]
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.light_trainer import QUICK, command, environment, make_folder, tune
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("exports")]
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.light_trainer import MAIN, QUICK, TRAINER, environment
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kept_secrets")]
+pytestmark = pytest.mark.system
 
 #: Takes what it is given without a word; with CRASH set it tells all that it knows, and fails.
 TALKATIVE = (

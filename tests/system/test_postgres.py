@@ -22,7 +22,7 @@ from tuner.model import BASELINE, Conclusion, Failed, FailureKind, Stopped
 from tuner.store import Store, display_url, resolve_url, schema
 from tuner.study import StudyInterrupted, result, tune
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("postgres")]
+pytestmark = pytest.mark.system
 pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 

@@ -12,7 +12,7 @@ from tests import study_samples as samples
 from tests.report_samples import hostile, large, watched
 from tuner.report import report
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("report_browser")]
+pytestmark = pytest.mark.system
 
 #: Where the pictures go, to be looked at.
 SHOTS = Path(os.environ.get("TUNE_SHOTS") or "build/shots")
