@@ -38,7 +38,7 @@ _MORE = ("allocator", "omp_wait_policy")
 PROGRAMS = (
     Program("ChainerMN, MNIST (shipped)", "chainer_mnist", (*_MORE, "malloc_arenas")),
     Program("ChainerMN, images (shipped)", "chainer_imagenet", _MORE),
-    Program("PyTorch, images (shipped)", "torch_ddp", _MORE),
+    Program("PyTorch, images (shipped)", "torch_ddp"),
     Program("NumPy and mpi4py, heat (shipped)", "mpi_stencil", ("allocator",)),
     Program("HPL of HPC Challenge", "hpl", executable="hpcc", package="hpcc"),
     Program(
