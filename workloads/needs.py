@@ -8,6 +8,12 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING or __package__:
+    from .torch_world import place
+else:  # run by its path: this folder is on sys.path
+    from torch_world import place
 
 #: By the trainer's name, the first word of which is that of an extra, too.
 MODULES: Mapping[str, tuple[str, ...]] = {
@@ -19,9 +25,6 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 
 #: Chainer's source package needs an older setuptools than there is.
 INSTALL = "pip install --build-constraint constraints-build.txt"
-
-#: Where mpirun and torchrun write a rank's number.
-_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK")
 
 #: The first rank to exit ends the job: so long the others leave rank 0 to speak, s.
 LAST_WORD_S = 2.0
@@ -48,9 +51,8 @@ def check(file: str, environ: Mapping[str, str] = os.environ, find: Find = find_
     trainer = Path(file).stem
     lacks = missing(trainer, find)
     if lacks:
-        rank = next((environ[name] for name in _RANKS if name in environ), "0")
         complain(
-            int(rank) if rank.isdigit() else 0,
+            place(environ).rank,
             f"{trainer}.py",
             f"{sys.executable} has no {' and no '.join(lacks)}: "
             f"start it with another Python, or in a checkout: {INSTALL} '.[{extra(trainer)}]'",

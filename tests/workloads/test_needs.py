@@ -32,7 +32,11 @@ def test_rank_0_says_it_for_all(
     monkeypatch.setattr(needs, "LAST_WORD_S", 0.0)
     for rank in ("0", "1"):
         with pytest.raises(SystemExit) as caught:
-            needs.check("a/torch_ddp.py", {"PMI_RANK": rank}, lambda name: name != "cv2" or None)
+            needs.check(
+                "a/torch_ddp.py",
+                {"PMI_RANK": rank, "PMI_SIZE": "2"},
+                lambda name: name != "cv2" or None,
+            )
         assert caught.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert " has no cv2: " in line
