@@ -68,7 +68,6 @@ def chosen(
     Raises:
         UsageError: There is no such launch or trial, both are asked for, or nothing was launched.
     """
-    from tuner import stats
     from tuner.errors import UsageError
     from tuner.explain.choice import typical
     from tuner.model import BASELINE
@@ -80,18 +79,9 @@ def chosen(
             "give one of them: a launch, or the median run of a trial's setting",
         )
     if launch is not None:
-        for record in data.records:
-            if record.number == launch:
-                return [(f"launch {launch}", record)]
-        raise UsageError(f"study {name} has no launch {launch}", f"it has 1 to {len(data.records)}")
+        return [(f"launch {launch}", _launch(data, launch))]
     if trial is not None:
-        tried = stats.tried(data.records)
-        if trial > len(tried):
-            raise UsageError(f"study {name} has no trial {trial}", f"it has 1 to {len(tried)}")
-        canonical = data.pooling.canonical
-        mine = typical(data.records, canonical(tried[trial - 1]), canonical)
-        assert mine is not None, "a trial is a launch that counts"
-        return [(f"trial {trial}", mine)]
+        return [(f"trial {trial}", _median_run(data, trial))]
     best = data.best_setting if data.result.best else BASELINE
     settings = {"best": best, "defaults": BASELINE} if not best.is_baseline else {"defaults": best}
     runs = [
@@ -104,6 +94,33 @@ def chosen(
             f"study {name} has no launch to explain", f"`tune show {name}` lists what it has"
         )
     return runs
+
+
+def _launch(data: ExportInput, number: int) -> LaunchRecord:
+    from tuner.errors import UsageError
+
+    for record in data.records:
+        if record.number == number:
+            return record
+    raise UsageError(
+        f"study {data.spec.name} has no launch {number}", f"it has 1 to {len(data.records)}"
+    )
+
+
+def _median_run(data: ExportInput, trial: int) -> LaunchRecord:
+    from tuner import stats
+    from tuner.errors import UsageError
+    from tuner.explain.choice import typical
+
+    tried = stats.tried(data.records)
+    if trial > len(tried):
+        raise UsageError(
+            f"study {data.spec.name} has no trial {trial}", f"it has 1 to {len(tried)}"
+        )
+    canonical = data.pooling.canonical
+    found = typical(data.records, canonical(tried[trial - 1]), canonical)
+    assert found is not None, "a trial is a launch that counts"
+    return found
 
 
 def line(store: Store, data: ExportInput) -> str:
