@@ -71,7 +71,7 @@ def _read(path: str, *, whole: bool) -> bytes:
     except OSError:
         return b""
     try:
-        found = os.read(fd, 1 << 16)
+        found = os.read(fd, 4096)  # a look reads hundreds: most are one short line
         while whole and (more := os.read(fd, 1 << 16)):
             found += more
         return found
