@@ -55,8 +55,9 @@ _WORKER_LOST = re.compile(
     r"|\b(BrokenProcessPool|TerminatedWorkerError)\b"
 )
 
-#: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
+#: How programs begin the line that says what went wrong, where it is not their last one.
 _ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
+#: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
 _SAYS_NOTHING = re.compile(
     r"\w+ detected that one or more processes exited|=|Please see the FAQ page"
     r"|This typically refers|MPI_ABORT was invoked|.* has exited due to process rank"

@@ -35,10 +35,10 @@ def has_out(template: Sequence[str], source: str) -> None:
         )
 
 
-def gpus(template: Sequence[str], gpus: Sequence[str], source: str) -> None:
+def gpus(template: Sequence[str], found: Sequence[str], source: str) -> None:
     """Raise ``UsageError`` for a shipped trainer that is to use GPUs, where there is none."""
     script = program.script_of(template) or ""
-    if script.startswith("{workloads}/") and "--gpu" in template and not gpus:
+    if script.startswith("{workloads}/") and "--gpu" in template and not found:
         trainer = script.removeprefix("{workloads}/").removesuffix(".py")
         raise UsageError(
             f"The command ({source}) asks for a GPU (--gpu), and none was found here.",

@@ -73,6 +73,7 @@ def put_defaults(
 
 
 def check_known(option: str, name: str, rows: Mapping[str, Knob]) -> None:
+    """Raise ``UsageError`` for a knob that there is not, with the nearest name."""
     if name not in rows:
         raise UsageError(
             f"{option} {name}: there is no such knob.",
