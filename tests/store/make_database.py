@@ -27,6 +27,7 @@ from tuner.model import (
     RankView,
     Setting,
     StudySpec,
+    Window,
 )
 from tuner.store import Store, codec
 from tuner.store.schema import SCHEMA_VERSION
@@ -42,6 +43,8 @@ OUTPUTS = Path("/var/tmp/tune-kept")
 SPEC: StudySpec = replace(CONFIRMED, name="kept", job=("train", "--all"), trials=8)
 
 RANK = RankView(0, 3, 1, (0, 1), 2, 1, True, 2, "Open MPI v5.0.11", (("libopenblas", 2),), 64, True)
+
+WINDOW = Window(7, ("omp_threads",), 0.0, 0.25, 1, 5, 0.075, 0.02, 3.5)
 
 
 def _endings() -> Iterator[Any]:
@@ -75,6 +78,7 @@ class Runner(FakeRunner):
             observation=Observation((RANK,)),
             load=Load(0.5, "pid 6263 (python)", 0.1, number == 3, 1 << 20),
             disturbed="other processes used 0.5 of 4 cores" if number == 7 else "",
+            window=WINDOW if number == 8 else None,
         )
 
 

@@ -5,6 +5,7 @@ Nothing here has an effect or imports anything but the standard library.
 
 from tuner.model.asked import (
     Launch,
+    Live,
     StudySpec,
 )
 from tuner.model.host import (
@@ -73,6 +74,7 @@ from tuner.model.telemetry import (
     Telemetry,
     Track,
 )
+from tuner.model.window import Window
 
 __all__ = [
     "BASELINE",
@@ -109,6 +111,7 @@ __all__ = [
     "LauncherInfo",
     "LauncherOption",
     "Layout",
+    "Live",
     "Load",
     "Machine",
     "Measurement",
@@ -131,4 +134,5 @@ __all__ = [
     "Value",
     "Verdict",
     "When",
+    "Window",
 ]

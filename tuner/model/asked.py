@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from tuner.model.host import LauncherInfo, Layout, Machine
 from tuner.model.knobs import BASELINE, Knob, Setting
 from tuner.model.objective import LOGGED_TIME, ObjectiveSpec
+
+#: Settings are measured in a running job: wherever it allows that, always, never.
+Live = Literal["auto", "on", "off"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class StudySpec:
     environment: tuple[tuple[str, str], ...] = ()  # the user's, allowlisted names only
     items: float | None = None  # that what is timed works through: a run, an iteration
     price_per_hour: float | None = None  # of all the hardware, in any currency
+    live: Live = "auto"  # whether one running job measures many settings
 
 
 @dataclass(frozen=True)

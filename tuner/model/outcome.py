@@ -9,6 +9,7 @@ from enum import StrEnum
 from tuner.model.host import Machine
 from tuner.model.knobs import Setting, Value
 from tuner.model.telemetry import Telemetry
+from tuner.model.window import Window
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,8 @@ class Outcome:
     """What a launch came to, with all that was seen of it.
 
     ``disturbed`` says what from outside makes its time no measure of the setting, empty where
-    nothing does.
+    nothing does. ``window`` tells of the running job that it was measured in, ``None``: it was
+    a launch of its own.
     """
 
     ending: Ending
@@ -181,6 +183,7 @@ class Outcome:
     load: Load | None = None
     disturbed: str = ""
     telemetry: Telemetry | None = None
+    window: Window | None = None
 
     @property
     def samples(self) -> tuple[Sample, ...]:

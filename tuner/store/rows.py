@@ -30,6 +30,7 @@ from tuner.model import (
     Stopped,
     StudySpec,
     StudyState,
+    Window,
 )
 from tuner.store import codec
 
@@ -168,6 +169,7 @@ def launch_columns(record: LaunchRecord) -> dict[str, Any]:
         "stopped": codec.dumps(stopped) if stopped else None,
         "load": codec.dumps(outcome.load) if outcome.load else None,
         "disturbed": outcome.disturbed or None,
+        "window": codec.dumps(outcome.window) if outcome.window else None,
     }
 
 
@@ -190,6 +192,7 @@ def launch_record(row: Any, samples: list[Sample]) -> LaunchRecord:
         effects=codec.loads(tuple[Effect, ...], row.effects),
         load=None if row.load is None else codec.loads(Load, row.load),
         disturbed=row.disturbed or "",
+        window=None if row.window is None else codec.loads(Window, row.window),
     )
     return LaunchRecord(
         number=row.number,
