@@ -42,6 +42,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "secrets",
             "supervisor",
             "units",
+            "windowing",
             "wording",
         }
     ),

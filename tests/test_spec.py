@@ -117,6 +117,24 @@ def test_a_stall_limit_may_be_none() -> None:
     assert build(*OWN, stall_limit_s=9.0).stall_limit_s == 9.0
 
 
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"objective": "wall"}, "a whole launch"),
+        ({"objective": "pattern:([0-9]+)"}, "pattern"),
+        ({"mpirun_args": ("--hostfile", "hosts")}, "other hosts"),
+    ],
+)
+def test_what_no_running_job_can_measure_is_refused_only_where_it_is_to(
+    options: dict[str, Any], word: str
+) -> None:
+    error = refused(*OWN, live="on", **options)
+    assert "--live on" in error.message and word in error.message
+    assert "docs/live.md" in error.hint
+    assert build(*OWN, **options).live == "auto"
+    assert build(*OWN, live="on").live == "on"
+
+
 def test_a_placeholder_brings_its_knob() -> None:
     spec = build(*OWN, "-j", "{iterator_workers}", ranks=8)
     assert list(domains(spec)) == ["omp_threads", "opencv_threads", "iterator_workers"]
@@ -655,6 +673,7 @@ until = "3%"
 precision = "0.5 %"
 oversubscription = 2
 confirm = false
+live = "off"
 mpirun = "/a/mpirun"
 mpirun_args = ["-x"]
 [objective]
@@ -680,7 +699,7 @@ def test_the_file_says_it_all(tmp_path: Path) -> None:
     assert (spec.trials, spec.warm_ups, spec.seed) == (7, 2, 5)
     assert (spec.trial_limit_s, spec.budget_s) == (60.0, 600.0)
     assert (spec.until, spec.precision) == (0.03, 0.005)
-    assert (spec.oversubscription, spec.confirm) == (2.0, False)
+    assert (spec.oversubscription, spec.confirm, spec.live) == (2.0, False, "off")
     assert spec.launcher == replace(OPENMPI, mpirun="/a/mpirun", extra_args=("-x",))
     assert spec.objective == ObjectiveSpec("logreport", "t", "log.yaml")
     assert spec.job[2] == "long"
@@ -737,6 +756,7 @@ def test_the_command_line_wins(tmp_path: Path) -> None:
         precision=0.04,
         oversubscribe=3.0,
         confirm=True,
+        live="auto",
         mpirun="/b/mpirun",
         mpirun_args=("-y",),
         name="other",
@@ -747,7 +767,7 @@ def test_the_command_line_wins(tmp_path: Path) -> None:
     assert (spec.name, spec.layout.ranks, spec.trials, spec.warm_ups) == ("other", 8, 9, 0)
     assert (spec.seed, spec.trial_limit_s, spec.objective.filename) == (0, 5.0, "log")
     assert (spec.budget_s, spec.until, spec.precision) == (7.0, 0.02, 0.04)
-    assert (spec.oversubscription, spec.confirm) == (3.0, True)
+    assert (spec.oversubscription, spec.confirm, spec.live) == (3.0, True, "auto")
     assert (spec.launcher.mpirun, spec.launcher.extra_args) == ("/b/mpirun", ("-y",))
     assert domains(spec)["omp_threads"] == Choice((1, 2))
     assert domains(spec)["opencv_threads"] == IntRange(1, 2)

@@ -139,6 +139,8 @@ def test_time_limits(tmp_path: Path, text: str, seconds: float) -> None:
         ("trials = -1", "trials:", "at least 1"),
         ("warm_ups = -1", "warm_ups:", "at least 0"),
         ("seed = 4294967296", "seed:", "below 4294967296"),
+        ('live = "maybe"', "live:", "'auto', 'on' or 'off'"),
+        ("live = true", "live:", "'auto', 'on' or 'off'"),
         ("name = 3", "name:", "a string"),
         ('name = ""', "name:", "empty"),
         ("command = 3", "command:", "a string or a list"),

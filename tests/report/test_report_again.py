@@ -94,7 +94,17 @@ def asked(*args: str) -> StudySpec:
         ),
         (
             *("--launcher", "torchrun", "--stall-limit", "none", "--budget", "1.1m", "--seed", "7"),
-            *("--until", "0.7%", "--precision", "0.29%", "--oversubscribe", "1.25", "--warm-ups"),
+            *(
+                "--live",
+                "on",
+                "--until",
+                "0.7%",
+                "--precision",
+                "0.29%",
+                "--oversubscribe",
+                "1.25",
+                "--warm-ups",
+            ),
             *("0", "--no-confirm", "--knob", "omp_threads=1..2", "--", *PYTHON),
         ),
         (

@@ -195,6 +195,7 @@ def test_what_changed_is_named() -> None:
         fixed=Setting.of({"other": 1}),
         trial_limit_s=9.0,
         oversubscription=4.0,
+        live="off",
         trials=99,
         budget_s=600.0,
         confirm=True,
@@ -206,6 +207,7 @@ def test_what_changed_is_named() -> None:
         "omp_threads ranges over 1,2 instead of 1..4",
         "fixed: none -> other=1",
         "time limit: none -> 9.0",
+        "live: auto -> off",
         "oversubscription: none -> 4.0",
     ]
     assert workers.name == "iterator_workers"

@@ -220,6 +220,7 @@ def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
             oversubscribe=given.get("oversubscribe"),
             confirm=given.get("confirm"),
             warm_ups=given["warm_ups"],
+            live=given.get("live"),
             objective=given["objective"],
             log=given["log"],
             unit=given["unit"],

@@ -75,7 +75,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     from tuner.study.plan import Plan
     from tuner.study.recording import Recording
 
-    spec = asking.spec_of(options, tail(ctx))
+    spec = asking.spec_of({**options, "live": "off"}, tail(ctx))  # a surface is of launches
     if options["name"] is None:
         spec = replace(spec, name=f"{spec.name}-surface")
     if spec.objective.clock not in {"elapsed", "wall"}:

@@ -51,6 +51,14 @@ _ENDS = (
     ),
 )
 
+_LIVE = option(
+    "--live",
+    type=click.Choice(["auto", "on", "off"]),
+    metavar="WHEN",
+    heading=LIMITS,
+    help="Measure many settings in one running job: auto (where it can), on, off [auto].",
+)
+
 _OVERSUBSCRIBE = option(
     "--oversubscribe",
     type=float,
@@ -84,6 +92,7 @@ _REMEASURE = option(
     *asking.SPACE_OPTIONS,
     _OVERSUBSCRIBE,
     *_ENDS,
+    _LIVE,
     *asking.LAUNCH_OPTIONS,
     *asking.PLACE_OPTIONS,
     _REMEASURE,

@@ -11,6 +11,7 @@ from tuner.exporters import ExportInput
 from tuner.launchers import launcher_for
 from tuner.model import CLOCK, Domain, IntRange, LauncherInfo, ObjectiveSpec, StudySpec
 from tuner.spec.limits import (
+    DEFAULT_LIVE,
     DEFAULT_PRECISION,
     DEFAULT_STALL_LIMIT_S,
     DEFAULT_UNTIL,
@@ -84,6 +85,7 @@ def _limits(spec: StudySpec, *, is_whole: bool) -> list[str]:
     said: list[tuple[str, str, bool]] = [
         ("--seed", str(spec.seed), spec.seed != 0),
         ("--warm-ups", str(spec.warm_ups), spec.warm_ups != DEFAULT_WARM_UPS),
+        ("--live", spec.live, spec.live != DEFAULT_LIVE),
         ("--until", _per_cent(spec.until), spec.until != DEFAULT_UNTIL),
         ("--precision", _per_cent(spec.precision), spec.precision != DEFAULT_PRECISION),
         (

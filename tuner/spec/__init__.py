@@ -16,7 +16,7 @@ from tuner import price
 from tuner.applies import Host
 from tuner.found import Found, look
 from tuner.machine import this_machine
-from tuner.model import LauncherInfo, Layout, Machine, StudySpec
+from tuner.model import LauncherInfo, Layout, Live, Machine, StudySpec
 from tuner.secrets import recorded_environment
 from tuner.spec import checks, naming, program, selection
 from tuner.spec.applying import applying
@@ -65,6 +65,7 @@ class RunOptions:
     oversubscribe: float | None = None
     confirm: bool | None = None
     warm_ups: int | None = None
+    live: Live | None = None
     objective: str | None = None  # KIND[:ARG]
     log: str | None = None
     unit: str | None = None
@@ -132,6 +133,8 @@ def build_spec(
     used = templates.placeholders((*template, *job))
     launcher = find(_wanted(options, file), program_path, environ)
     checks.launcher_arguments(launcher, layout)
+    if figures["live"] == "on":
+        checks.live(spec, launcher, environ, source)
     host = Host(machine, layout, launcher, found or look(environ))
     knobs, left_out = applying(chosen, host)
     return StudySpec(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tuner import command as templates
-from tuner import render
+from tuner import render, windowing
 from tuner.errors import UsageError
-from tuner.model import LauncherInfo, Layout
+from tuner.model import LauncherInfo, Layout, ObjectiveSpec
 from tuner.spec import program
 
 
@@ -43,6 +43,18 @@ def gpus(template: Sequence[str], found: Sequence[str], source: str) -> None:
         raise UsageError(
             f"The command ({source}) asks for a GPU (--gpu), and none was found here.",
             f"On CPUs: tune --study {trainer}",
+        )
+
+
+def live(
+    objective: ObjectiveSpec, launcher: LauncherInfo, environ: Mapping[str, str], source: str
+) -> None:
+    """Raise ``UsageError`` for a study that no running job can measure, though it is to."""
+    why = windowing.why_cold(objective, launcher, environ)
+    if why:
+        raise UsageError(
+            f"--live on ({source}): {why}, so no running job can measure settings.",
+            "--live auto launches each one where that is so; docs/live.md says what is needed.",
         )
 
 

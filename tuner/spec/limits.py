@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 from tuner.demand import OVERSUBSCRIPTION
 from tuner.errors import UsageError, shown
 from tuner.knobs import ROLES
+from tuner.model import Live
 
 if TYPE_CHECKING:
     from tuner.spec import RunOptions
@@ -18,6 +19,7 @@ T = TypeVar("T")
 
 DEFAULT_TRIALS = 50
 DEFAULT_WARM_UPS = 1
+DEFAULT_LIVE: Live = "auto"
 DEFAULT_STALL_LIMIT_S = 120.0
 DEFAULT_UNTIL = 0.01
 DEFAULT_PRECISION = 0.02
@@ -39,6 +41,7 @@ class Limits(TypedDict):
     oversubscription: float | None
     confirm: bool
     warm_ups: int
+    live: Live
     trial_limit_s: float | None
     stall_limit_s: float | None
     seed: int
@@ -71,6 +74,7 @@ def limits(options: RunOptions, file: StudyFile, own: AbstractSet[str]) -> Limit
         oversubscription=over,
         confirm=first(options.confirm, file.confirm, True),
         warm_ups=whole("--warm-ups", options.warm_ups, file.warm_ups, DEFAULT_WARM_UPS, low=0),
+        live=first(options.live, file.live, DEFAULT_LIVE),
         trial_limit_s=_time_s("--trial-limit", options.trial_limit_s, file.trial_limit_s),
         stall_limit_s=_stall_limit_s(options.stall_limit_s, file.stall_limit_s),
         seed=whole("--seed", options.seed, file.seed, 0, low=0, high=MAX_SEED),

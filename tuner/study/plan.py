@@ -204,6 +204,7 @@ def changes(old: StudySpec, new: StudySpec) -> list[str]:
         ("time limit", old.trial_limit_s, new.trial_limit_s),
         ("stall limit", old.stall_limit_s, new.stall_limit_s),
         ("seed", old.seed, new.seed),
+        ("live", old.live, new.live),
         ("oversubscription", old.oversubscription, new.oversubscription),
     ):
         if was != now:

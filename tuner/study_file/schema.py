@@ -27,6 +27,7 @@ from tuner.model import (
     Flag,
     Knob,
     LauncherOption,
+    Live,
     ObjectiveSpec,
     Value,
 )
@@ -242,6 +243,7 @@ class StudyFile(_Table):
     warm_ups: int | None = Field(default=None, ge=0)
     trial_limit_s: Seconds | None = None
     stall_limit_s: SecondsOrNone | None = None
+    live: Live | None = None
     seed: int | None = Field(default=None, ge=0, lt=2**32)
     items: Amount | None = None
     price_per_hour: Amount | None = None

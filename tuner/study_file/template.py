@@ -33,6 +33,7 @@ trials = 50            # the most settings to try                --trials
 #trial_limit_s = "5m"  # a launch that takes longer has failed   --trial-limit
 #stall_limit_s = "2m"  # or in which nothing happens; "none"     --stall-limit
 #warm_ups = 1          # launches thrown away at the start       --warm-ups
+#live = "off"          # "auto": in a running job where it can    --live
 #seed = 0              # of the search                           --seed
 #items = 60000         # in a run: shows items a second          --items
 #price_per_hour = 4.1  # of all the hardware: what a run costs   --price-per-hour
