@@ -53,7 +53,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"activity", "stacks", "telemetry"}),
     frozenset({"render"}),
     frozenset({"applies"}),
-    frozenset({"exporters", "trial", "study_file", "spec", "store", "lock"}),
+    frozenset({"exporters", "retune", "trial", "study_file", "spec", "store", "lock"}),
     frozenset({"study"}),
     frozenset({"report"}),
     frozenset({"dashboard", "replay"}),

@@ -1,0 +1,91 @@
+"""What the cold runs say of a full run, and a window's figure by it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.study_samples import MACHINE
+from tuner.model import (
+    LOGGED_TIME,
+    Failed,
+    FailureKind,
+    Finished,
+    LaunchRecord,
+    ObjectiveSpec,
+    Outcome,
+    Progress,
+    Purpose,
+    Setting,
+    Window,
+)
+from tuner.racing import Noise
+from tuner.retune.scale import Expected, expected, warm_up_iterations
+
+STEADY = ObjectiveSpec(statistic="steady")
+
+
+def log(*times_s: float, every: int = 1) -> tuple[Progress, ...]:
+    return tuple(Progress(n * every, time_s) for n, time_s in enumerate(times_s, 1))
+
+
+def record(progress: tuple[Progress, ...], ended: bool = True, live: bool = False) -> LaunchRecord:
+    last = progress[-1]
+    ending = Finished(last.elapsed_s, last.iteration)
+    failed = Failed(FailureKind.CRASHED, "no such data")
+    window = Window(1, ("omp_threads",), 0.0, 0.3, 1, 5, 0.1, 0.01, 9.0)
+    outcome = Outcome(
+        ending if ended else failed, 9.0, 0, progress, window=window if live else None
+    )
+    return LaunchRecord(
+        1, Purpose.SEARCH, Setting(), (), {}, "", "2026-01-01T00:00:00Z", outcome, MACHINE
+    )
+
+
+def test_a_slow_first_iteration_counts_for_more_than_one() -> None:
+    assert warm_up_iterations(log(3.0, 4.0, 5.0, 6.0)) == pytest.approx(2.0)
+
+
+def test_so_does_an_evaluation_that_the_log_holds() -> None:
+    assert warm_up_iterations(log(1.0, 2.0, 3.0, 8.0, 9.0, 10.0)) == pytest.approx(4.0)
+
+
+def test_a_log_with_one_entry_says_nothing() -> None:
+    assert warm_up_iterations(log(3.0)) is None
+    assert warm_up_iterations(()) is None
+
+
+def test_the_median_of_the_cold_runs_counts() -> None:
+    records = [
+        record(log(3.0, 4.0, 5.0)),
+        record(log(2.0, 3.0, 4.0)),
+        record(log(9.0, 10.0, 11.0)),
+        record(log(90.0, 91.0), ended=False),
+        record(log(90.0, 91.0), live=True),
+    ]
+    assert expected(records, 3, LOGGED_TIME) == Expected(3, 2.0)
+    assert expected([], 3, STEADY, 1.5) == Expected(3, Noise().warm_up_typical, True, 1.5)
+
+
+@given(st.lists(st.floats(0.01, 10), min_size=2, max_size=30), st.booleans())
+def test_the_log_of_a_window_leads_to_its_figure(times_s: list[float], steady: bool) -> None:
+    known = Expected(100, 2.5, steady)
+    seen = known.log(times_s)
+    (first, _first_s), (last, last_s) = seen[0], seen[-1]
+    pace_s = sum(times_s) / len(times_s)
+    rest_s = known.clock_s((100 - last) * pace_s)
+    assert last_s + rest_s == pytest.approx(known.figure_s(pace_s))
+    assert (first, last) == (1, len(times_s))
+    assert all(a[1] < b[1] for a, b in itertools.pairwise(seen))
+
+
+def test_a_run_and_a_window_at_its_pace_agree() -> None:
+    cold = record(log(3.0, 4.0, 5.0, 6.0, 9.5, 10.5))
+    found = expected([cold], 6, LOGGED_TIME)
+    assert found.figure_s(1.0) == pytest.approx(10.5)
+    assert dataclasses.replace(found, steady=True).figure_s(1.0) == 1.0
+    assert found.log([]) == []
