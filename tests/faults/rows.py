@@ -30,7 +30,7 @@ class Fault:
     name: str
     expected: tuple[str, ...]
     act: str = ""
-    rank: int | Literal["all"] = 2
+    rank: int | Literal["all"] = 1
     at: int = 2
     strike: str = ""
     moment: Moment = "progress"

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.faults import case
+from tests.faults import bench, case
 from tests.faults.case import Report
 from tests.faults.rows import FAULTS, RANKS, Fault
 from tests.faults.table import read
@@ -47,7 +47,7 @@ def drawn(seed: int, index: int) -> Fault:
     source = random.Random(f"{seed}/{index}")
     fault = source.choice([each for each in FAULTS if each.name not in SLOW])
     if fault in RANKS and fault.rank != "all":
-        fault = replace(fault, rank=source.randrange(4), at=source.randint(1, 4))
+        fault = replace(fault, rank=source.randrange(bench.RANKS), at=source.randint(1, 4))
     return fault
 
 

@@ -70,7 +70,7 @@ def stop_the_supervisor(bench: Bench) -> None:
 
 
 def kill_a_wrapper(bench: Bench) -> None:
-    rank = bench.pids("rank 2")[0]
+    rank = bench.pids("rank 1")[0]
     stat = (PROC / str(rank) / "stat").read_text()
     os.kill(int(stat[stat.rindex(")") + 2 :].split()[1]), signal.SIGKILL)
 

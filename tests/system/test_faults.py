@@ -1,7 +1,7 @@
 """Whatever goes wrong with a real job: nothing is left, nothing lost, and the study goes on.
 
 The catalogue is `tests/faults/rows.py`. Each fault happens to a launch of a small study, with
-four ranks and an iterator worker each; a clean launch comes in the end. Runs with the mpirun
+ranks that have an iterator worker each; a clean launch comes in the end. Runs with the mpirun
 of this environment, or with that which ``TUNE_TEST_MPIRUN`` names;
 ``TUNE_TEST_FAULTS=FILE`` takes the reports (`python -m tests.faults.table FILE`).
 """

@@ -1,4 +1,4 @@
-"""A trainer of half a second: four ranks, each with a process that loads its data.
+"""A trainer of half a second: some ranks, each with a process that loads its data.
 
 ``python -m mpi4py trainer.py OUT --step STEP``, in a folder that may hold ``fault.json``:
 ``{"act": NAME, "rank": R, "at": ITERATION}``, an entry of ``acts.ACTS``. Each process notes
