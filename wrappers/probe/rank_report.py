@@ -56,8 +56,11 @@ def _built_for(library, symbol):
     return int(number) if number.isdigit() else None
 
 
-def _pool(path):
-    """What one mapped library says of its threads, or None where it is of no known kind."""
+def counter(path):
+    """The handle of a mapped library and the name of the function that tells its threads.
+
+    None where it is of no known kind.
+    """
     # RTLD_NOLOAD: a handle on what is there already; nothing is loaded anew.
     library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     name = os.path.basename(path)  # noqa: PTH119
@@ -66,18 +69,32 @@ def _pool(path):
             function = getattr(library, symbol, None)
             if function is not None:
                 function.argtypes, function.restype = (), ctypes.c_int
-                limit = _built_for(library, symbol)
-                return {"library": path, "threads": function(), "built_for": limit}
+                return library, symbol
     return None
 
 
-def _pools():
-    libraries = _mapped_libraries(tuple(prefix for prefix, _ in _POOLS))
-    pools = [_pool(path) for path in libraries]
+def _pool(path):
+    """What one mapped library says of its threads, or None where it is of no known kind."""
+    found = counter(path)
+    if found is None:
+        return None
+    library, symbol = found
+    threads, limit = getattr(library, symbol)(), _built_for(library, symbol)
+    return {"library": path, "threads": threads, "built_for": limit}
+
+
+def pool_libraries():
+    """Paths of the shared libraries in this process that have a pool of threads."""
+    return _mapped_libraries(tuple(prefix for prefix, _ in _POOLS))
+
+
+def pools():
+    """Each pool of threads in this process: its library, its threads, the most it can have."""
+    found = [_pool(path) for path in pool_libraries()]
     torch = sys.modules.get("torch")
     if torch is not None:
-        pools.append({"library": "torch", "threads": torch.get_num_threads(), "built_for": None})
-    return [pool for pool in pools if pool is not None]
+        found.append({"library": "torch", "threads": torch.get_num_threads(), "built_for": None})
+    return [pool for pool in found if pool is not None]
 
 
 def _allocator():
@@ -88,7 +105,8 @@ def _allocator():
     return "jemalloc" if "libjemalloc" in loaded[0] else "tcmalloc"
 
 
-def _opencv_threads():
+def opencv_threads():
+    """OpenCV's threads; None where it is not loaded."""
     cv2 = sys.modules.get("cv2")
     return None if cv2 is None else cv2.getNumThreads()
 
@@ -103,7 +121,7 @@ def _mpi():
     return {"world_size": mpi.COMM_WORLD.Get_size(), "library": " ".join(first.split())}
 
 
-def _launcher_size():
+def launcher_size():
     """How many ranks the launcher says there are."""
     torchrun = (TORCHRUN_SIZE,) if TORCHRUN in os.environ else ()
     for name in SIZE_VARIABLES + torchrun:
@@ -118,11 +136,11 @@ def _report(rank):
     report["python"] = sys.version.split()[0]
     parts = (
         ("affinity", lambda: sorted(os.sched_getaffinity(0))),
-        ("pools", _pools),
-        ("opencv_threads", _opencv_threads),
+        ("pools", pools),
+        ("opencv_threads", opencv_threads),
         ("allocator", _allocator),
         ("mpi", _mpi),
-        ("launcher_size", _launcher_size),
+        ("launcher_size", launcher_size),
     )
     for name, part in parts:
         try:

@@ -7,7 +7,7 @@ starts the thread of ``rank_phases.py``, which looks at what the main thread doe
 and gives way to the ``sitecustomize`` that Python would have found without it. All that costs
 time is in ``rank_report.py``, which the handler loads after the program's own last line. A
 program that is killed or leaves through ``os._exit`` does not get that far: of it only the
-phases are seen.
+phases are seen. Where ``TUNE_LIVE_SOCKET`` is set too, ``rank_live.py`` is loaded.
 
 It must run in the oldest Python a user may have: no annotations, nothing newer than 3.6.
 """
@@ -103,10 +103,27 @@ def _start_profile(folder, rank):
         pass
 
 
+def _live(path, rank):
+    """Have the rank's setting changed while it runs, where the program lets us."""
+    known = set(sys.modules)
+    try:
+        import rank_live
+
+        rank_live.start(path, rank)
+    except Exception:  # the program must not notice
+        pass
+    for name in set(sys.modules) - known:  # no program finds them
+        if name.startswith(("rank_live", "rank_report")):
+            del sys.modules[name]
+
+
 def _start():
     folder = os.environ.get("TUNE_PROBE_DIR")
     profiles = os.environ.get("TUNE_PROFILE_DIR")
     rank = _rank()
+    live = os.environ.get("TUNE_LIVE_SOCKET")
+    if live and rank is not None:
+        _live(live, rank)
     if profiles and rank is not None:
         _start_profile(profiles, rank)
     if folder and rank is not None:

@@ -1,0 +1,137 @@
+"""Where an unmodified program's iterations begin and end: hooks on Chainer and on PyTorch.
+
+They are put on when the program has imported the module concerned, and nothing else of it is
+touched. What fails here leaves the program as it was.
+"""
+
+import functools
+import sys
+import time
+import weakref
+
+
+def install(agent):
+    """Have the hooks put on once Chainer or PyTorch is imported."""
+    todo = {
+        "chainer.training.updaters.standard_updater": _on_updater,
+        "chainer.training.extensions.evaluator": _on_evaluator,
+        "torch.optim.optimizer": _on_optimizer,
+        "torch.utils.data.dataloader": _on_loader,
+    }
+    sys.meta_path.insert(0, _Finder(agent, todo))
+
+
+class _Finder:
+    """An import finder that lets the others find, and acts after the module's own code."""
+
+    def __init__(self, agent, todo):
+        self._agent, self._todo = agent, todo
+
+    def find_spec(self, name, path=None, target=None):
+        hook = self._todo.pop(name, None)
+        if hook is None:
+            return None
+        spec = _found(name, path, target, self)
+        try:  # noqa: SIM105 - contextlib would cost the start its import
+            _after(spec.loader, functools.partial(hook, self._agent))
+        except Exception:  # no loader, or one that cannot be told: the program runs without us
+            pass
+        return spec
+
+
+def _found(name, path, target, but):
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        spec = find(name, path, target) if find is not None and finder is not but else None
+        if spec is not None:
+            return spec
+    return None
+
+
+def _after(loader, hook):
+    """Call ``hook(module)`` once the loader, which is of this one module, has run its code."""
+    run = loader.exec_module
+
+    def exec_module(module):
+        del loader.exec_module
+        run(module)
+        try:  # noqa: SIM105
+            hook(module)
+        except Exception:  # another version: the program runs without the hook
+            pass
+
+    loader.exec_module = exec_module
+
+
+class _First:
+    """Lets only the first object through: of several optimizers one counts the iterations."""
+
+    def __init__(self):
+        self._first = None
+
+    def __call__(self, thing):
+        if self._first is None:
+            self._first = weakref.ref(thing)
+        return self._first() is thing
+
+
+def _on_updater(agent, module):
+    """An iteration of Chainer is an ``update``: what its extensions do is not of it."""
+    update, first = module.StandardUpdater.update, _First()
+
+    @functools.wraps(update)
+    def hooked(self):
+        if agent.idle or not first(self):
+            return update(self)
+        agent.begins("chainer")
+        begun_s = time.monotonic()
+        result = update(self)
+        agent.ran("chainer", time.monotonic() - begun_s, _is_new_epoch(self))
+        return result
+
+    module.StandardUpdater.update = hooked
+
+
+def _is_new_epoch(updater):
+    try:
+        return bool(updater.is_new_epoch)
+    except Exception:  # an iterator that does not tell
+        return False
+
+
+def _on_evaluator(agent, module):
+    """The iteration after an evaluation is not like the others."""
+    evaluate = module.Evaluator.__call__
+
+    @functools.wraps(evaluate)
+    def hooked(*args, **options):
+        try:
+            return evaluate(*args, **options)
+        finally:
+            agent.mark()
+
+    module.Evaluator.__call__ = hooked
+
+
+def _on_optimizer(agent, module):
+    """An iteration of PyTorch lasts from one optimizer's step to its next."""
+    first = _First()
+
+    def hooked(optimizer, _args, _options):
+        if not agent.idle and first(optimizer):
+            agent.stepped("torch")
+
+    # Missing before PyTorch 2.0: then the program is not retuned while it runs.
+    module.register_optimizer_step_post_hook(hooked)
+
+
+def _on_loader(agent, module):
+    """The iteration in which a loader starts anew is not like the others."""
+    begin = module.DataLoader.__iter__
+
+    @functools.wraps(begin)
+    def hooked(self):
+        agent.mark()
+        return begin(self)
+
+    module.DataLoader.__iter__ = hooked

@@ -1,0 +1,149 @@
+"""What the ranks do between two iterations: meet once, then poll, and apply what is asked.
+
+Rank 0 names each poll one poll ahead, so that all ranks hear of a change at the same iteration;
+between two polls a rank does nothing. Nothing that goes wrong here reaches the program: the rank
+becomes passive, and the job goes on as an ordinary one.
+"""
+
+import atexit
+import json
+import os
+import time
+
+from rank_live_line import Line
+from rank_live_meeting import LIMIT_S, Meeting
+from rank_live_report import Report
+
+#: Rank 0 may be busy alone for so long, with an evaluation for instance; and so may a change take.
+SILENCE_S = 60.0
+
+_END = "null"  # rank 0 to the others, or one of them to it: no more
+
+
+class Polls:
+    """The boundaries of one rank.
+
+    Args:
+        path: The supervisor's socket.
+        rank: As the launcher says.
+        knobs: What can be changed here.
+        choose: Gives the exchange between the ranks, None without one.
+    """
+
+    def __init__(self, path, rank, knobs, choose):
+        self._path, self._rank = path, rank
+        self._knobs, self._choose = knobs, choose
+        self._exchange = self._report = self._meeting = None
+        self._poll_at = 0
+        self.passive = self.more = False
+
+    @property
+    def met(self):
+        """Whether the ranks have met."""
+        return self._exchange is not None
+
+    def ended(self, elapsed_s, marked):
+        """An iteration has ended: only rank 0 tells how long they take."""
+        if self._report is not None:
+            self._report.add(elapsed_s, marked)
+
+    def boundary(self, iteration, hook):
+        """We are before this iteration."""
+        if self.met and iteration < self._poll_at:
+            return
+        try:
+            if self.met:
+                self._poll(iteration)
+            else:
+                self._meet(iteration, hook)
+        except Exception:  # whatever it is, the program must not see it
+            self._fail()
+
+    # --- the meeting ---------------------------------------------------------------------
+
+    def _meet(self, iteration, hook):
+        exchange = self._choose(self._rank)
+        if exchange is None or not self._agreed(exchange):
+            self._end()
+            return
+        exchange.open()
+        self._exchange = exchange
+        can = self._knobs.begin()
+        if self._rank:
+            exchange.answer(_text(sorted(can)))
+        else:
+            others = [json.loads(text) for text in exchange.collect(LIMIT_S)]
+            can = {name: value for name, value in can.items() if all(name in o for o in others)}
+            if self._meeting is not None:  # all have come further
+                self._meeting.clear()
+            self._report.hello(exchange, hook, can, iteration)
+            _at_exit(self._report.end)
+        self._poll_at, self.more = iteration + 1, True
+
+    def _agreed(self, exchange):
+        if exchange.size == 1:
+            return self._connected()
+        self._meeting = Meeting(self._path, self._rank, exchange.size, exchange.name)
+        return self._meeting.agreed(self._connected)
+
+    def _connected(self):
+        """At rank 0: whether the supervisor listens."""
+        try:
+            self._report = Report(Line(self._path))
+        except OSError:
+            return False
+        return True
+
+    # --- polls ---------------------------------------------------------------------------
+
+    def _poll(self, iteration):
+        if self._rank:
+            text = self._exchange.hear(SILENCE_S)
+        else:
+            text = _text(self._report.poll(iteration))
+            self._exchange.tell(text)
+        asked = json.loads(text)
+        if asked is None:
+            self._end()
+            return
+        self._poll_at, self.more = asked["next"], asked["more"]
+        if asked["switch"] is not None:
+            self._switch(iteration, asked["switch"])
+
+    def _switch(self, iteration, switch):
+        begun_s = time.monotonic()
+        errors = self._knobs.change(switch["values"])
+        state = self._knobs.state(self._rank, errors)
+        if self._rank:
+            self._exchange.answer(_text(state))
+            return
+        others = [json.loads(text) for text in self._exchange.collect(SILENCE_S)]
+        took_s = time.monotonic() - begun_s
+        self._report.switched(switch["number"], iteration, took_s, [state, *others])
+
+    # --- the end -------------------------------------------------------------------------
+
+    def _fail(self):
+        """Tell the others, who hear of it when they next listen, and be passive."""
+        try:
+            if self._rank:
+                self._exchange.answer(_END)
+            else:
+                self._exchange.tell(_END)
+        except Exception:  # there is no exchange, or that is what has failed
+            pass
+        self._end()
+
+    def _end(self):
+        self.passive, self.more = True, False
+        if self._report is not None:
+            self._report.close()
+
+
+def _text(message):
+    return json.dumps(message, default=str)
+
+
+def _at_exit(end):
+    pid = os.getpid()
+    atexit.register(lambda: end() if os.getpid() == pid else None)
