@@ -11,7 +11,7 @@ import pytest
 from tuner.model import Progress
 from tuner.pace import Pace
 from tuner.search import blas
-from tuner.search.acquisition import cost_s, gradient, normal_cdf
+from tuner.search.acquisition import cost_s, gradient, normal_cdf, stays
 from tuner.search.candidates import candidates
 from tuner.search.estimate import Doubt, fit, incumbent
 from tuner.search.gaussian import Data, Effort, Gaussian
@@ -164,7 +164,7 @@ def test_the_normal_distribution() -> None:
 
 def test_what_is_likely_cut_costs_less() -> None:
     mean, sd = np.array([1.0, 3.0]), np.array([0.05, 0.05])
-    costs = cost_s(mean, sd, 1.0, 2.0)
+    costs = cost_s(stays(mean, sd, 1.0), 1.0, 2.0)
     assert costs[1] < costs[0] < 2.0 + math.e
 
 

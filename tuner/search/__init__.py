@@ -8,6 +8,7 @@ from __future__ import annotations
 from tuner.search import blas as _blas  # noqa: F401  NumPy is loaded there first
 from tuner.search.engine import Done, Launch, Search
 from tuner.search.history import Observation
+from tuner.search.live import Live
 from tuner.search.options import Options
 from tuner.search.space import Key, KnobAxis, Space
 
@@ -16,6 +17,7 @@ __all__ = [
     "Key",
     "KnobAxis",
     "Launch",
+    "Live",
     "Observation",
     "Options",
     "Search",

@@ -27,13 +27,17 @@ def gradient(ahead: Floats, sd: Floats, noise_sd: Floats) -> Floats:
     return np.asarray(shift * np.maximum(u * normal_cdf(u) + density, 0.0))
 
 
-def cost_s(mean: Floats, sd: Floats, best_log_s: float, startup_s: float | None) -> Floats:
+def stays(mean: Floats, sd: Floats, best_log_s: float) -> Floats:
+    """The chance that a run comes to its end, and is not stopped early."""
+    return normal_cdf((best_log_s + 0.05 - mean) / np.hypot(sd, 0.05))
+
+
+def cost_s(stays: Floats, best_log_s: float, startup_s: float | None) -> Floats:
     """The expected seconds of a launch: the start-up, and the run if it is not cut early.
 
     A run that is stopped costs about a fifth of the best one beyond the start-up.
     """
     run_s = math.exp(best_log_s)
-    stays = normal_cdf((best_log_s + 0.05 - mean) / np.hypot(sd, 0.05))
     start_s = startup_s or 0.5 * run_s
     return np.asarray(start_s + run_s * (stays + (1 - stays) * 0.2))
 

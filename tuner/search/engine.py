@@ -19,6 +19,7 @@ from tuner.search.candidates import candidates
 from tuner.search.estimate import Fit, Incumbent, fit, incumbent
 from tuner.search.history import Groups, Observation, Purpose, grouped, noise
 from tuner.search.kernel import Kernel
+from tuner.search.live import Live
 from tuner.search.options import Options
 from tuner.search.pool import Pool, State, pool
 from tuner.search.regions import barred, beyond, excessive
@@ -61,19 +62,38 @@ class Search:
         best = self._state(history).best
         return best.key if best else None
 
-    def next(self, history: Sequence[Observation]) -> Launch | Done:
-        """The next launch, or why there is none."""
+    def next(self, history: Sequence[Observation], live: Live | None = None) -> Launch | Done:
+        """The next launch, or why there is none.
+
+        Args:
+            history: The launches so far.
+            live: What running jobs change of the costs, in a study that retunes them.
+        """
+        state = replace(self._state(history), live=live)
+        launch = Done("budget") if self._is_used_up(history) else self._wanted(history, state)
+        if isinstance(launch, Done) and self._wants_baseline(history, state.groups):
+            return self._baseline(state)  # there is no verdict without
+        return launch
+
+    def again(self, history: Sequence[Observation], key: Key) -> Launch | None:
+        """Another run of a setting; ``None`` where nothing is known of it."""
         state = self._state(history)
-        if self._is_used_up(history):
-            wanted = self._wants_baseline(history, state.groups)  # there is no verdict without
-            return self._baseline(state) if wanted else Done("budget")
+        if state.fit is None or key not in state.groups:
+            return None
+        return self._repeat(key, state, state.fit)
+
+    def _wanted(self, history: Sequence[Observation], state: State) -> Launch | Done:
+        """What promises most, as long as there is time."""
         doubtful = self._doubtful_failure(state)
         if doubtful is not None:
             return Launch(doubtful, "repeat", state.limit, state.noise)
         guess = self._guess(state)
         if guess is not None:
             return Launch(guess, "guess", state.limit, state.noise)
-        if self._wants_baseline(history, state.groups):
+        # Of a running job the defaults are no setting: they need one of their own, and are best
+        # stopped against what was found. So they are the last.
+        later = state.live is not None and state.best is not None
+        if not later and self._wants_baseline(history, state.groups):
             return self._baseline(state)
         if state.fit is None or state.best is None:
             return self._first(state)

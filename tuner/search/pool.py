@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuner.racing import Limit, Noise
-from tuner.search.acquisition import cost_s, gradient, normal_cdf
+from tuner.search.acquisition import cost_s, gradient, normal_cdf, stays
 from tuner.search.arrays import Flags, Floats, Rows
 from tuner.search.candidates import beside, candidates
 from tuner.search.estimate import Fit, Incumbent
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
+from tuner.search.live import Live
 from tuner.search.options import Options
 from tuner.search.regions import barred, chance_of_failure, excessive, overdone
 from tuner.search.space import Grid, Key
@@ -29,6 +30,7 @@ class State:
     noise: Noise
     rng: np.random.Generator
     trials: int  # distinct settings that were guessed or searched
+    live: Live | None = None
 
     @property
     def limit(self) -> Limit | None:
@@ -126,7 +128,8 @@ def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incu
     own = np.array([key == best.key for key in keys])
     ahead = np.where(own, mean - best.second_log_s, best.log_s - mean)
     gain = gradient(ahead, sd, fitted.model.noise_sd(rows))
-    gain *= 1 - chance_of_failure(grid, rows, groups)
+    fails = chance_of_failure(grid, rows, groups)
+    gain *= 1 - fails
     if grid.has_roles:
         beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
         gain[beyond & ~known] *= options.overdone_share
@@ -136,7 +139,11 @@ def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incu
     if _regret(state, fitted, best, grid) < options.precision_share * options.precision:
         finished = [key is not None and bool(groups[key].finished) for key in keys]
         gain[finished] = 0.0
-    cost = cost_s(mean, sd, best.log_s, state.noise.startup_s)
+    staying = stays(mean, sd, best.log_s)
+    if state.live is None:
+        cost = cost_s(staying, best.log_s, state.noise.startup_s)
+    else:
+        cost = state.live.cost_s(state.live.fits(grid, rows), mean, staying, fails)
     return Pool(grid, options, state, fitted, best, rows, known, mean, sd, gain, cost)
 
 

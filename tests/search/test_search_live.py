@@ -1,0 +1,91 @@
+"""The search where one running job measures many settings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.search.test_search_engine import SPACE, bowl, run
+from tuner.model import Value
+from tuner.search import Done, Launch, Live, Observation, Search
+from tuner.search.space import Grid
+
+WARM = frozenset({"threads", "workers"})
+
+
+def made(job: tuple[Value | None, ...] | None, knobs: frozenset[str] = WARM) -> Live:
+    return Live(knobs, job, startup_s=5.0, switch_s=0.3, share=0.1)
+
+
+def test_what_runs_serves_what_has_the_same_cold_part() -> None:
+    grid = Grid(SPACE)
+    assert grid.all is not None
+    bound = grid.all[:, 2] == 1
+    assert (made((1, 1, "core")).fits(grid, grid.all) == bound).all()
+    assert not made(None).fits(grid, grid.all).any()
+    assert not made((None, None, None)).fits(grid, grid.all).any()
+    assert made((None, None, None), WARM | {"binding"}).fits(grid, grid.all).all()
+
+
+def test_a_switch_costs_less_than_a_start() -> None:
+    fits, ones = np.array([True, False]), np.ones(2)
+    costs = made(None).cost_s(fits, math.log(10.0) * ones, ones, 0 * ones)
+    assert costs == pytest.approx([0.3 + 1.0, 5.0 + 1.0])
+    likely = made(None).cost_s(fits, math.log(10.0) * ones, ones, 0.5 * ones)
+    assert likely - costs == pytest.approx([2.5, 2.5])
+    stopped = made(None).cost_s(fits, math.log(10.0) * ones, 0 * ones, 0 * ones)
+    assert (stopped < costs).all()
+
+
+def searched() -> tuple[list[Observation], list[int]]:
+    """A search in which each change of the binding starts a job; how many of each."""
+    search, history, jobs = Search(SPACE), list[Observation](), list[int]()
+    job: tuple[Value | None, ...] | None = None
+    live: Live | None = None
+    while isinstance(step := search.next(history, live), Launch):
+        assert step.setting is not None
+        if job is None or step.setting[2] != job[2]:
+            job = step.setting
+            jobs.append(0)
+        jobs[-1] += 1
+        history.append(replace(run(step, bowl), wall_s=1.0))
+        live = made(job)
+    assert isinstance(step, Done)
+    return history, jobs
+
+
+def test_it_stays_in_a_job_as_long_as_that_pays() -> None:
+    history, jobs = searched()
+    assert Search(SPACE).best(history) == (2, 4, "core")
+    assert len(jobs) <= 4
+    assert max(jobs) >= 4
+
+
+def test_the_defaults_come_last() -> None:
+    space = replace(SPACE, baseline=None)
+    search, history = Search(space), list[Observation]()
+    for _ in range(200):
+        step = search.next(history, made((4, 4, "none")))
+        assert isinstance(step, Launch)
+        if step.purpose == "baseline":
+            assert step.limit is not None
+            break
+        history.append(run(step, bowl))
+    told = [*history, Observation(None, "finished", "baseline", 30.0, 28.0)]
+    assert isinstance(search.next(told, made((4, 4, "none"))), Done)
+    assert len(history) > 5
+
+
+def test_again_is_another_run_of_a_known_setting() -> None:
+    history, _ = searched()
+    search = Search(SPACE)
+    step = search.again(history, (2, 4, "core"))
+    assert step is not None
+    assert (step.setting, step.purpose) == ((2, 4, "core"), "repeat")
+    assert search.again(history, (1, 1, "core")) is None or (1, 1, "core") in {
+        seen.setting for seen in history
+    }
+    assert search.again([], (2, 4, "core")) is None
