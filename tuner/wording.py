@@ -80,6 +80,12 @@ def percent(share: float) -> str:
     return f"{100 * share:g} %"
 
 
+def changed(ratio: float) -> str:
+    """What a time over another one means: ``12 % longer``, ``30 % less``."""
+    share = round(100 * (ratio - 1)) if ratio > 1 else round(100 * (1 - ratio))
+    return f"{share} % {'longer' if ratio > 1 else 'less'}"
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """``1 run``, ``3 runs``; ``plural`` where it is not made with an s."""
     return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"

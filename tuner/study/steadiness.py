@@ -89,8 +89,8 @@ def _drifted(plan: Plan) -> str:
     if change is None:
         return ""
     return (
-        f"the machine drifted: the same setting took {_changed(change.ratio)} at the end than"
-        f" at the start ({wording.count(change.launches, 'launch', 'launches')} compared)"
+        f"the machine drifted: the same setting took {wording.changed(change.ratio)} at the end"
+        f" than at the start ({wording.count(change.launches, 'launch', 'launches')} compared)"
     )
 
 
@@ -111,14 +111,9 @@ def _moved(plan: Plan) -> str:
         return ""
     return (
         f"since {last.started_at[:16].replace('T', ' ')} UTC the same settings take"
-        f" {_changed(change.ratio)} than before: earlier times may not compare; --remeasure"
+        f" {wording.changed(change.ratio)} than before: earlier times may not compare; --remeasure"
         " leaves them out and measures anew"
     )
-
-
-def _changed(ratio: float) -> str:
-    share = round(100 * (ratio - 1)) if ratio > 1 else round(100 * (1 - ratio))
-    return f"{share} % {'longer' if ratio > 1 else 'less'}"
 
 
 def _last_stretch(records: Sequence[LaunchRecord]) -> LaunchRecord | None:

@@ -1,0 +1,128 @@
+"""Windows against launches of their own: who disagrees, and what follows."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.study_windows import LIVE, Told, setting
+from tuner.model import BASELINE, Finished
+from tuner.study.agreement import bias, disagreements, frozen
+
+BEST, START = setting(2, 1), setting(1, 1)
+
+
+def study(
+    *, best: float = 1.0, baseline: float = 1.0, start: float | None = None, sd: float = 0.01
+) -> Told:
+    """Windows are off by these factors; six launches of the best and the defaults in turn."""
+    rng = random.Random(3)
+
+    def about(time_s: float) -> float:
+        return time_s * math.exp(sd * rng.gauss(0, 1))
+
+    told = Told().starts(START, about(3.0 * (start or 1.0)))
+    for _ in range(3):
+        told.window(BEST, about(2.0 * best))
+    told.starts(BASELINE, about(6.0 * baseline))
+    for _ in range(6):
+        told.cold(BEST, about(2.0)).cold(BASELINE, about(6.0))
+    if start is not None:
+        told.cold(START, about(3.0)).cold(START, about(3.0))
+    return told
+
+
+def test_where_they_agree_nothing_is_found() -> None:
+    told = study()
+    assert disagreements(told.plan) == ()
+    assert frozen(told.records) == frozenset()
+
+
+@pytest.mark.parametrize("factor", [0.75, 1.35])
+def test_a_setting_that_is_off_freezes_what_was_switched(factor: float) -> None:
+    told = study(best=factor)
+    (found,) = disagreements(told.plan)
+    assert found.setting == BEST
+    assert found.knobs == {"omp_threads"}
+    assert found.numbers == (2, 3, 4)
+    assert found.low < factor < found.high
+    assert found.live_s / found.cold_s == pytest.approx(factor, rel=0.05)
+    told.set_aside(found.numbers, found.text)
+    assert frozen(told.records) == {"omp_threads"}
+    assert disagreements(told.plan) == ()
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.2, 2.0])
+def test_all_off_alike_is_a_bias_of_the_scale(factor: float) -> None:
+    told = study(best=factor, baseline=factor)
+    assert disagreements(told.plan) == ()
+    assert bias(told.plan) == pytest.approx(factor, rel=0.05)
+
+
+def test_one_that_is_off_beside_others_that_are_off_alike() -> None:
+    (found,) = disagreements(study(best=1.6, baseline=1.2, start=1.2).plan)
+    assert found.setting == BEST
+    assert found.low < 1.6 / 1.2 < found.high
+
+
+def test_with_one_to_compare_it_stands_for_itself() -> None:
+    told = study(best=1.3)
+    told.records = [r for r in told.records if r.setting != BASELINE]
+    assert bias(told.plan) is None
+    assert [found.setting for found in disagreements(told.plan)] == [BEST]
+
+
+def test_where_nothing_was_switched_all_is_launched() -> None:
+    told = Told().starts(BEST, 3.0).window(setting(3, 2), 4.0)
+    for _ in range(6):
+        told.cold(BEST, 2.0)
+    (found,) = disagreements(told.plan)
+    assert found.knobs == set(LIVE)
+    assert found.numbers == (1, 2)
+
+
+def test_knobs_that_agree_elsewhere_are_not_blamed() -> None:
+    told = Told().starts(START, 3.0).window(setting(2, 2), 3.0).window(setting(1, 2), 2.5)
+    told.window(setting(3, 1), 4.0)
+    for _ in range(6):
+        told.cold(setting(2, 2), 2.0).cold(setting(1, 2), 2.5).cold(START, 3.0)
+    (found,) = disagreements(told.plan)
+    assert found.knobs == {"omp_threads"}
+    assert found.numbers == (2, 4)
+
+
+@given(st.floats(0.955, 1.045))
+def test_less_than_five_per_cent_is_none(factor: float) -> None:
+    assert disagreements(study(best=factor, sd=0.0).plan) == ()
+
+
+def test_what_differs_by_chance_is_rarely_taken_for_it() -> None:
+    found = 0
+    for seed in range(200):
+        rng = random.Random(seed)
+        told = study()
+        for place, each in enumerate(told.records):
+            time_s = 6.0 if each.setting == BASELINE else 2.0
+            noisy = Finished(time_s * math.exp(0.05 * rng.gauss(0, 1)), 100)
+            told.records[place] = replace(each, outcome=replace(each.outcome, ending=noisy))
+        found += bool(disagreements(told.plan))
+    assert found <= 12
+
+
+def test_it_ends_with_all_knobs_cold() -> None:
+    """Whatever windows say, each disagreement makes at least one knob more cold."""
+    told = study(best=1.5, start=0.7)
+    for _ in range(len(LIVE) + 1):
+        before = frozen(told.records)
+        found = disagreements(told.plan)
+        if not found:
+            return
+        for each in found:
+            told.set_aside(each.numbers, each.text)
+        assert frozen(told.records) > before
+    raise AssertionError("it does not end")
