@@ -14,9 +14,12 @@ from tuner.clocks import judge_by
 from tuner.model import Purpose, Setting, StudySpec
 from tuner.racing import Cut, Judge, Race
 from tuner.search import Done, Launch, Options, Search
+from tuner.search.space import Key
+from tuner.study import job_drift
 from tuner.study.confirmation import confirmation
-from tuner.study.observations import as_setting, observations, search_space
+from tuner.study.observations import as_key, as_setting, observations, search_space
 from tuner.study.plan import Plan
+from tuner.study.running import live, running
 
 _PURPOSES = {
     "baseline": Purpose.BASELINE,
@@ -91,10 +94,21 @@ class Tuning:
         if plan.size == 0:
             known = plan.default in plan.tried
             return Stop(plan.exhausted()) if known else Step(Purpose.BASELINE, plan.default)
-        launch = self._searching(plan).next(observations(plan, plan.searched))
-        if isinstance(launch, Done):
-            return Stop(_reason(launch, plan))
-        return _step(launch, plan)
+        history = observations(plan, plan.searched)
+        launch = self._searching(plan).next(history, live(plan))
+        step = Stop(_reason(launch, plan)) if isinstance(launch, Done) else _step(launch, plan)
+        due = self._due(plan, step)
+        again = None if due is None else self._searching(plan).again(history, due)
+        return step if again is None else _step(again, plan)
+
+    def _due(self, plan: Plan, step: Step | Stop) -> Key | None:
+        """What the running job measures again before this step, to see whether it has changed."""
+        job = running(plan)
+        if job is None:
+            return None
+        stays = isinstance(step, Step) and job.serves(plan.pooling.canonical(step.setting))
+        due = job_drift.due(plan, job, stays=stays)
+        return None if due is None else as_key(plan, due)
 
     def _searching(self, plan: Plan) -> Search:
         """The search over the plan's space; kept as long as that stays the same."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
@@ -19,6 +20,7 @@ from tuner.model import (
     Setting,
     Stopped,
     Value,
+    Window,
 )
 from tuner.pace import Pace, startup_s
 from tuner.search.history import Observation
@@ -72,8 +74,8 @@ def search_space(plan: Plan) -> Space:
         axes,
         ranks_per_host=spec.layout.ranks_per_host,
         cores=demand.usable_cores(spec.machine),
-        baseline=_key(plan, plan.default),
-        guesses=tuple(key for guess in guesses if (key := _key(plan, guess)) is not None),
+        baseline=as_key(plan, plan.default),
+        guesses=tuple(key for guess in guesses if (key := as_key(plan, guess)) is not None),
         most_demand=demand.most_demand(spec),
     )
 
@@ -96,7 +98,7 @@ def _on_a_scale(values: tuple[Value, ...], kept: AbstractSet[Value | None]) -> t
     return tuple(value for value in numbers if value in chosen)
 
 
-def _key(plan: Plan, setting: Setting) -> Key | None:
+def as_key(plan: Plan, setting: Setting) -> Key | None:
     """The setting's values in the space's order; ``None`` outside of the present space."""
     if not plan.contains(setting):
         return None
@@ -117,12 +119,13 @@ def observations(plan: Plan, records: Sequence[LaunchRecord]) -> list[Observatio
 def _observation(plan: Plan, record: LaunchRecord) -> Observation:
     outcome = record.outcome
     ending = outcome.ending
-    progress: tuple[Progress, ...] = outcome.progress
+    # A window has no log of its own, and no start-up of its own.
+    progress: tuple[Progress, ...] = () if outcome.window else outcome.progress
     stopped = ending if isinstance(ending, Stopped) else None
     # A start-up is compared with figures: only where these are the same clock's.
     counts_start = plan.spec.objective.clock == "elapsed"
     return Observation(
-        setting=_key(plan, plan.pooling.canonical(record.setting)),
+        setting=as_key(plan, plan.pooling.canonical(record.setting)),
         ending=("finished" if isinstance(ending, Finished) else "killed" if stopped else "failed"),
         purpose=_PURPOSES[record.purpose],
         wall_s=outcome.wall_s,
@@ -130,7 +133,13 @@ def _observation(plan: Plan, record: LaunchRecord) -> Observation:
         projection_s=stopped.projection_s if stopped else None,
         projection_log_sd=stopped.log_sd if stopped else 0.3,
         startup_s=_startup_s(progress) if counts_start else None,
-        pace=_pace(progress),
+        pace=_pace(progress) if outcome.window is None else _pace_in(outcome.window),
         by_chance=isinstance(ending, Failed) and ending.kind in _BY_CHANCE,
         is_bound=isinstance(ending, Failed) and ending.kind in SHORTAGES,
     )
+
+
+def _pace_in(window: Window) -> Pace:
+    """How a window's iterations come: one by one, and by how much they differ."""
+    cv = window.pace_se * math.sqrt(window.iterations)
+    return Pace(interval=1, cv=cv if math.isfinite(cv) else None)
