@@ -170,5 +170,21 @@ def test_the_work_of_a_child_that_was_waited_for_is_ours() -> None:
 
 def test_the_load_of_a_stretch_is_read_at_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = iter([START, END])
-    monkeypatch.setattr(neighbours, "look", lambda: next(looks))
+    monkeypatch.setattr(neighbours, "look", lambda members: next(looks))
     assert neighbours.Neighbourhood().load().others_cores == 0.5
+
+
+def test_what_runs_on_and_is_named_is_ours(tmp_path: Path) -> None:
+    fields = "S 1 77 77 0 -1 4 0 0 0 0 {} 0 {} 0 20 0 1 0 4711 0 0\n"
+    trees = {
+        "before": {"77": (100, 20), "78": (900, 0)},
+        "after": {"77": (400, 120), "78": (950, 0), "79": (30, 0)},
+    }
+    for name, processes in trees.items():
+        stats = {f"proc/{p}/stat": f"{p} (x) {fields.format(*t)}" for p, t in processes.items()}
+        plant(tmp_path / name, stats)
+    before = look(root=tmp_path / "before", ours_s=1.0, at_s=0.0, members={77})
+    after = look(root=tmp_path / "after", ours_s=2.0, at_s=10.0, members={77, 79})
+    assert after.ours_s - before.ours_s == pytest.approx(1.0 + 430 / TICKS)
+    assert [row.pid for row in before.table] == [row.pid for row in after.table] == [78]
+    assert between(before, after).busiest.startswith("pid 78")

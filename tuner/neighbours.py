@@ -52,11 +52,11 @@ class Look:
     stolen_s: float  # by the hypervisor
     all_s: float  # idle time with it
     cpus: int  # as many of them are told of
-    ours_s: float  # of this process and the children it waited for
+    ours_s: float  # of this process, the children it waited for, and the processes named
     throttled_s: float
     hot: int  # events
     swapped_bytes: int
-    table: tuple[Row, ...]
+    table: tuple[Row, ...]  # without the processes named
 
 
 def look(
@@ -65,6 +65,7 @@ def look(
     cpus: Collection[int] | None = None,
     ours_s: float | None = None,
     at_s: float | None = None,
+    members: Collection[int] = (),
 ) -> Look:
     """Read the counters: a few milliseconds, more where there are thousands of processes.
 
@@ -73,7 +74,11 @@ def look(
         cpus: Those that count; ``None``: all that this process may use.
         ours_s: CPU time of this process and its children; ``None`` asks the kernel.
         at_s: The moment; ``None``: now.
+        members: Processes that are ours too, though they have not ended. What they waited for
+            counts with them; once they are waited for, the kernel counts them with us.
     """
+    stats = list(_processes(root))
+    mine = [stat for stat in stats if stat.pid in members]
     counted = os.sched_getaffinity(0) if cpus is None else cpus
     told = procfs.parse_cpus(procfs.read(str(root / "proc/stat")), counted)
     return Look(
@@ -82,19 +87,24 @@ def look(
         stolen_s=sum(cpu.steal for cpu in told),
         all_s=sum(cpu.all for cpu in told),
         cpus=len(told),
-        ours_s=_own_s() if ours_s is None else ours_s,
+        ours_s=(_own_s() if ours_s is None else ours_s)
+        + sum(stat.cpu_s + stat.reaped_s for stat in mine),
         throttled_s=max((_throttled_s(folder, name) for folder, name in _groups(root)), default=0),
         hot=sum(_throttle_counts(root)),
         swapped_bytes=_swapped_bytes(root),
-        table=tuple(_processes(root)),
+        table=tuple(
+            Row(stat.pid, stat.started, stat.name, stat.cpu_s)
+            for stat in stats
+            if stat.pid not in members
+        ),
     )
 
 
 def between(before: Look, after: Look, *, me: int | None = None) -> Load:
     """What others did from one look to the next.
 
-    Between the looks children may have come and gone, but none may be alive at either: then
-    whatever process is there is another's, unless it is this one (``me``).
+    Between the looks children may have come and gone; those that are alive at one must have been
+    named to it: then whatever process is there is another's, unless it is this one (``me``).
     """
     wall_s = after.at_s - before.at_s
     if wall_s <= 0:
@@ -116,14 +126,18 @@ def between(before: Look, after: Look, *, me: int | None = None) -> Load:
 
 
 class Neighbourhood:
-    """What else runs beside a launch, from its start to its end."""
+    """What else runs beside a launch, or beside a part of one.
 
-    def __init__(self) -> None:
-        self._before = look()
+    Args:
+        members: The processes that it has now; none before its start and after its end.
+    """
 
-    def load(self) -> Load:
-        """What others did since then; nothing of the launch may be alive any more."""
-        return between(self._before, look())
+    def __init__(self, members: Collection[int] = ()) -> None:
+        self._before = look(members=members)
+
+    def load(self, members: Collection[int] = ()) -> Load:
+        """What others did since then; ``members`` are the launch's processes that are alive."""
+        return between(self._before, look(members=members))
 
 
 def is_the_hosts(grown_s: float, wall_s: float, cpus: int) -> bool:
@@ -177,7 +191,7 @@ def _own_s() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def _processes(root: Path) -> Iterator[Row]:
+def _processes(root: Path) -> Iterator[procfs.Stat]:
     try:
         names = os.listdir(root / "proc")  # noqa: PTH208 - names are enough, and cheaper
     except OSError:
@@ -185,7 +199,7 @@ def _processes(root: Path) -> Iterator[Row]:
     for name in names:
         stat = procfs.stat(int(name), str(root / "proc")) if name.isdecimal() else None
         if stat is not None:
-            yield Row(stat.pid, stat.started, stat.name, stat.cpu_s)
+            yield stat
 
 
 def _groups(root: Path) -> Iterator[tuple[Path, str]]:

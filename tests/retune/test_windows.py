@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tuner.retune.windows import (
     LEAST,
     LEAST_S,
+    counted,
     estimate,
     is_long_enough,
     needed_error,
@@ -101,3 +102,8 @@ def test_but_not_within_a_slice_of_the_scheduler() -> None:
 def test_what_is_far_behind_is_measured_roughly() -> None:
     assert needed_error(0.02, None) == needed_error(0.02, 0.9) == needed_error(0.02, 1.05) == 0.02
     assert needed_error(0.02, 2.0) == pytest.approx(0.25 * math.log(2))
+
+
+def test_evaluations_are_not_counted() -> None:
+    assert counted([1.0, 9.0, 1.0], [False, True, False]) == [1.0, 1.0]
+    assert counted([1.0, 9.0, 9.0], [False, True, True]) == [1.0, 9.0, 9.0]

@@ -48,7 +48,7 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "after the note": ("tuner.process.left_over", "write", "after", 1),
     "the supervisor is started": ("tuner.process.running", "RunningTrial._ask", "before", 2),
     "mpirun is started": ("tuner.process.running", "RunningTrial._ask", "after", 2),
-    "the first look at the ranks": ("tuner.trial.follower", "Follower._sample", "after", 1),
+    "the first look at the ranks": ("tuner.trial.follower", "Follower.look", "after", 1),
     "the first look at the log": ("tuner.trial.follower", "Follower.report_progress", "after", 1),
     "in the middle": ("tuner.trial.follower", "Follower.report_progress", "after", 4),
     "mpirun has ended": ("tuner.process.running", "RunningTrial._conclude", "before", 2),

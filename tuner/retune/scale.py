@@ -41,6 +41,11 @@ class Expected:
         """The figure of a full run at this pace, s."""
         return pace_s if self.steady else pace_s * (self.iterations + self.warm_up_iterations)
 
+    @property
+    def usual_s(self) -> float | None:
+        """The pace of the best setting so far, s an iteration; ``None`` before there is one."""
+        return None if self.incumbent_s is None else self.incumbent_s / self.figure_s(1.0)
+
     def log(self, times_s: Sequence[float]) -> list[tuple[int, float]]:
         """(iteration, elapsed_s) of a run that warmed up as expected and then took these times.
 

@@ -64,8 +64,14 @@ class Estimate:
         return relative_error(self.times_s)
 
 
+def counted(times_s: Sequence[float], marked: Sequence[bool]) -> list[float]:
+    """Those that count: the marked ones do not, unless it is more than half of all."""
+    plain = [time_s for time_s, mark in zip(times_s, marked, strict=True) if not mark]
+    return plain if 2 * len(plain) >= len(times_s) else list(times_s)
+
+
 def estimate(times_s: Sequence[float]) -> Estimate:
-    """What the iterations since the switch tell, the oldest first; those not counted left out."""
+    """What the iterations since the switch tell that count, the oldest first."""
     discarded = truncation(times_s)
     return Estimate(discarded, tuple(times_s[discarded:]))
 

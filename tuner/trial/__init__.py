@@ -1,6 +1,18 @@
 """One launch, followed from its empty folder to its `Outcome`; nothing of it is left running."""
 
-from tuner.trial.follower import JUDGED_ENTRIES, SAMPLE_S, TICK_S
-from tuner.trial.launching import run
+from tuner.trial.follower import JUDGED_ENTRIES, MOST_OUTPUT, SAMPLE_S, TICK_S, Ended, Follower
+from tuner.trial.launching import Begun, begin, ignore, run, sampler
 
-__all__ = ["JUDGED_ENTRIES", "SAMPLE_S", "TICK_S", "run"]
+__all__ = [
+    "JUDGED_ENTRIES",
+    "MOST_OUTPUT",
+    "SAMPLE_S",
+    "TICK_S",
+    "Begun",
+    "Ended",
+    "Follower",
+    "begin",
+    "ignore",
+    "run",
+    "sampler",
+]

@@ -36,6 +36,9 @@ MOST_OUTPUT = 1 << 30
 #: Of a longer log than this a part is judged, evenly spaced: it says the same.
 JUDGED_ENTRIES = 200
 
+#: How a launch ended, and the reason where we had to end it.
+Ended = tuple[process.Exit, Failed | Stopped | None]
+
 
 @dataclass
 class Follower:
@@ -53,6 +56,8 @@ class Follower:
     def __post_init__(self) -> None:
         self.watcher = Watcher(self.launch.folder)
         self.progress: tuple[Progress, ...] = ()
+        #: How often the job was heard of beside its log and its output.
+        self.heard = 0
         self._started_s = self.clock()
         self._sampled_s = self._started_s
         self._look_s = 0.0
@@ -67,20 +72,37 @@ class Follower:
             self._vigil_s = min(VIGIL_S, limit_s / VIGILS)
             self._vigil = Vigil(limit_s, ranks, Computing(min(MOST_S, self._vigil_s)))
 
-    def follow(self) -> tuple[process.Exit, Failed | Stopped | None]:
-        """Wait for the end; the reason comes with it where we had to end the launch."""
-        while True:
+    def follow(self, done: Callable[[], bool] = lambda: False) -> Ended | None:
+        """Wait for the end, and bring it about where that is due.
+
+        Args:
+            done: Asked often; True leaves the launch as it runs.
+
+        Returns:
+            How it ended, and the reason where we had to end it; ``None``: it was left.
+        """
+        while not done():
             passed_s = self.clock() - self._started_s
             limit_s = self.launch.limit_s
             tick_s = TICK_S if limit_s is None else max(0.0, min(TICK_S, limit_s - passed_s))
             exit_ = self.running.wait(tick_s)
             if exit_ is not None:
                 return exit_, None
-            reason = self._reason_to_stop(limit_s) or self._sample()
+            reason = self._reason_to_stop(limit_s) or self.look()
             if reason is not None:
-                exit_ = self.running.stop()
-                # It may have ended by itself just then: that is no failure.
-                return exit_, reason if exit_.stopped else None
+                return self.stop(reason)
+        return None
+
+    def stop(self, reason: Failed | Stopped) -> Ended:
+        """End the launch for this reason, if it has not ended by itself just then."""
+        exit_ = self.running.stop()
+        return exit_, reason if exit_.stopped else None
+
+    def look_afresh(self) -> None:
+        """Forget what was seen of the ranks so far."""
+        self.watcher = Watcher(self.launch.folder)
+        self._sampled_s = self.clock()
+        self.watcher.sample(self.running.pids())
 
     def _reason_to_stop(self, limit_s: float | None) -> Failed | Stopped | None:
         if self.cancelled():
@@ -108,7 +130,7 @@ class Follower:
         for step in self.progress[before:]:
             self.on_progress(step)
 
-    def _sample(self) -> Failed | None:
+    def look(self) -> Failed | None:
         """Look at the processes, where it is time to; what is wrong, where something is."""
         now_s = self.clock()
         # A short program is seen early, a long one is seldom disturbed.
@@ -124,21 +146,22 @@ class Follower:
 
     def _watch(self, now_s: float) -> Failed | None:
         """Whether the job still lives; where it hangs, its stacks are kept."""
-        size = self._output_bytes()
+        size = self.output_bytes()
         if size > MOST_OUTPUT:
             return Failed(FailureKind.CRASHED, f"it printed more than {MOST_OUTPUT >> 30} GiB")
         if self._vigil is None or now_s - self._watched_s < self._vigil_s:
             return None
         self._watched_s = now_s
         last = self.progress[-1:]
-        output = (len(self.progress), last[0].elapsed_s if last else None, size)
+        output = (len(self.progress), last[0].elapsed_s if last else None, self.heard, size)
         wrong = self._vigil.look(now_s, output, self._activities(self.watcher.ranks()))
         if wrong is None or wrong.kind is not FailureKind.STALLED:
             return wrong
         where = stacks.keep(self.launch.folder / stacks.FOLDER, self.watcher.ranks())
         return replace(wrong, reason=f"{wrong.reason}; {where}")
 
-    def _output_bytes(self) -> int:
+    def output_bytes(self) -> int:
+        """How much it has printed."""
         try:
             return (self.launch.folder / process.OUTPUT).stat().st_size
         except OSError:

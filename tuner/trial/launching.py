@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tuner import crash, process
+from tuner import crash, model, process
 from tuner.effects import effects
 from tuner.errors import TunerError
 from tuner.model import (
@@ -16,8 +16,11 @@ from tuner.model import (
     Launch,
     Outcome,
     Progress,
+    RankView,
     Setting,
+    Stopped,
     StudySpec,
+    Telemetry,
 )
 from tuner.neighbours import Neighbourhood
 from tuner.objectives import objective_for
@@ -27,7 +30,7 @@ from tuner.racing import Judge
 from tuner.secrets import make_folder
 from tuner.telemetry import Sampler
 from tuner.trial.ending import Ending, output_of
-from tuner.trial.follower import Follower
+from tuner.trial.follower import Ended, Follower
 
 #: The system was short of something for us: that says nothing of the setting.
 _OF_THE_MACHINE = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
@@ -65,6 +68,40 @@ def run(
 
     Whatever is raised, a KeyboardInterrupt too, goes on only after the launch has been ended.
     """
+    started = begin(
+        launch,
+        spec=spec,
+        setting=setting,
+        expected_iterations=expected_iterations,
+        start=start,
+        clock=clock,
+        on_progress=on_progress,
+        cancelled=cancelled,
+        judge=judge,
+    )
+    if isinstance(started, Outcome):
+        return started
+    outcome = started.outcome()
+    assert outcome is not None  # it is followed to its end
+    return outcome
+
+
+def begin(
+    launch: Launch,
+    *,
+    spec: StudySpec,
+    setting: Setting,
+    expected_iterations: int | None,
+    start: Callable[[Launch], process.Running] = process.start,
+    clock: Callable[[], float] = time.monotonic,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+    judge: Judge | None = None,
+) -> Begun | Outcome:
+    """Start `launch`, as :func:`run` does; an `Outcome` where it cannot be started.
+
+    The caller is to end what was begun, on every path.
+    """
     objective = objective_for(spec.objective)
     _make_folders(launch)
     objective.prepare(launch.out_dir)
@@ -75,35 +112,70 @@ def run(
     except OSError as error:
         return Outcome(_not_started(error), wall_s=0.0, exit_code=None)
     follower = Follower(
-        launch, spec, running, objective, clock, on_progress or _ignore, cancelled, judge
+        launch, spec, running, objective, clock, on_progress or ignore, cancelled, judge
     )
-    with _sampler(follower) as sampler:
-        ended = False
-        try:
-            exit_, stopped = follower.follow()
-            ended = True
-        finally:
-            if not ended:
-                running.stop()
-    load = neighbourhood.load()  # nothing of the launch is alive any more
-    follower.report_progress()
-    observation = follower.watcher.result()
-    found = ending.of(exit_, stopped, observation.ranks)
-    if isinstance(found, Failed):
-        found = replace(found, log_tail=crash.tail(output_of(launch)))
-    return Outcome(
-        found,
-        wall_s=exit_.wall_s,
-        exit_code=exit_.code,
-        progress=follower.progress,
-        observation=observation,
-        effects=effects(setting, spec.knobs, observation, spec.machine),
-        load=load,
-        telemetry=replace(sampler.telemetry, phases=read_phases(launch.folder)),
-    )
+    return Begun(setting, follower, ending, neighbourhood)
 
 
-def _sampler(follower: Follower) -> Sampler:
+@dataclass(frozen=True)
+class Begun:
+    """A launch that runs, and what is needed to say what it came to."""
+
+    setting: Setting
+    follower: Follower
+    ending: Ending
+    neighbourhood: Neighbourhood
+
+    def outcome(self, done: Callable[[], bool] = lambda: False) -> Outcome | None:
+        """Follow it to its end; ``None`` once ``done``, with the launch as it runs.
+
+        Whatever is raised goes on only after the launch has been ended.
+        """
+        with sampler(self.follower) as recorder:
+            ended = False
+            try:
+                found = self.follower.follow(done)
+                ended = True
+            finally:
+                if not ended:
+                    self.follower.running.stop()
+        if found is None:
+            return None
+        phases = read_phases(self.follower.launch.folder)
+        return self.concluded(found, replace(recorder.telemetry, phases=phases))
+
+    def concluded(self, ended: Ended, telemetry: Telemetry | None) -> Outcome:
+        """What it came to; nothing of it may be alive any more."""
+        follower, (exit_, stopped) = self.follower, ended
+        load = self.neighbourhood.load()
+        follower.report_progress()
+        observation = follower.watcher.result()
+        return Outcome(
+            self.judged(exit_, stopped, observation.ranks),
+            wall_s=exit_.wall_s,
+            exit_code=exit_.code,
+            progress=follower.progress,
+            observation=observation,
+            effects=effects(self.setting, follower.spec.knobs, observation, follower.spec.machine),
+            load=load,
+            telemetry=telemetry,
+        )
+
+    def judged(
+        self, exit_: process.Exit, stopped: Failed | Stopped | None, ranks: tuple[RankView, ...]
+    ) -> model.Ending:
+        """What it came to, a failure with the end of its output; see `Ending.of`."""
+        found = self.ending.of(exit_, stopped, ranks)
+        if isinstance(found, Failed):
+            return replace(found, log_tail=self.output_tail())
+        return found
+
+    def output_tail(self) -> str:
+        """The end of what it printed."""
+        return crash.tail(output_of(self.follower.launch))
+
+
+def sampler(follower: Follower) -> Sampler:
     """What records the launch while it is followed."""
     spec = follower.spec
     return Sampler(
@@ -114,7 +186,7 @@ def _sampler(follower: Follower) -> Sampler:
     )
 
 
-def _ignore(_: Progress) -> None:
+def ignore(_: Progress) -> None:
     """Nobody follows the launch."""
 
 

@@ -1,0 +1,185 @@
+"""Windows of a real job: two ranks, whose loop takes orders."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system.test_trial_mpirun import alive
+from tuner import launchers, machine, render
+from tuner.model import (
+    Env,
+    Failed,
+    FailureKind,
+    Finished,
+    Flag,
+    IntRange,
+    Knob,
+    Launch,
+    Layout,
+    Outcome,
+    Progress,
+    Setting,
+    StudySpec,
+    Verdict,
+)
+from tuner.racing import Judge
+from tuner.retune.jobs import LiveJobs
+from tuner.retune.scale import Expected
+
+pytestmark = pytest.mark.system
+
+#: An iteration takes so many milliseconds: knob by knob another thing happens in one.
+TRAINER = """
+import json, os, signal, sys, time
+import numpy as np
+from mpi4py import MPI
+world, now = MPI.COMM_WORLD, {"pause": int(sys.argv[2]), "fault": 0}
+live = sys.modules.get("tune_rank_live")
+agent = live.agent() if live else None
+if agent is not None:
+    agent.offer("pause", lambda value: now.update(pause=value), lambda: now["pause"])
+    agent.offer("fault", lambda value: now.update(fault=value), lambda: now["fault"])
+matrix, begun, entries, iteration = np.ones((50, 50)), time.monotonic(), [], 0
+while iteration < N or (agent is not None and agent.more()):
+    if agent is not None:
+        agent.step()
+    if now["fault"] == 1 and world.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if now["fault"] == 2 and world.rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if now["fault"] == 3 and world.rank == 0:
+        time.sleep(600)
+    if now["fault"] == 4:
+        sys.exit()
+    matrix @ matrix
+    time.sleep(now["pause"] / 1000)
+    world.Barrier()
+    iteration += 1
+    if world.rank == 0:
+        entries.append({"iteration": iteration, "elapsed_time": time.monotonic() - begun})
+        with open(sys.argv[1] + "/draft", "w") as file:
+            json.dump(entries, file)
+        os.replace(sys.argv[1] + "/draft", sys.argv[1] + "/log")
+"""
+N = 30
+EXPECTED = Expected(N, 2.0)
+KNOBS = (
+    Knob("pause", IntRange(1, 1000), Flag(), live=True),
+    Knob("fault", IntRange(0, 4), Flag("--fault"), live=True),
+    Knob("omp_threads", IntRange(1, 64), Env(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"))),
+)
+
+Measure = Callable[..., Outcome]
+
+
+@pytest.fixture
+def jobs() -> Iterator[LiveJobs]:
+    with LiveJobs() as found:
+        yield found
+
+
+@pytest.fixture
+def measure(jobs: LiveJobs, tmp_path: Path) -> Iterator[Measure]:
+    """Measure a setting in the running job, or in one of its own; none is left at the end."""
+    script = tmp_path / "train.py"
+    script.write_text(TRAINER.replace("< N", f"< {N}"))
+    launches: list[Launch] = []
+
+    def measured(
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[Progress], None] | None = None,
+        judge: Judge | None = None,
+        expected: Expected = EXPECTED,
+        program: str = "",
+        **values: int,
+    ) -> Outcome:
+        if program:
+            script.write_text(program)
+        spec = StudySpec(
+            name="live",
+            command=(sys.executable, str(script), "{out}", "{pause}"),
+            launcher=launchers.find(None, environ=os.environ),
+            layout=Layout(2),
+            machine=machine.this_machine(),
+            knobs=KNOBS,
+            precision=0.2,
+            stall_limit_s=3.0,
+            trial_limit_s=60.0,
+        )
+        number, setting = len(launches) + 1, Setting.of(values)
+        marker, folder = uuid.uuid4().hex, tmp_path / f"trial-{number}"
+        launches.append(
+            render.launch(spec, setting, folder, environ=os.environ, cwd=tmp_path, marker=marker)
+        )
+        return jobs.measure(
+            number,
+            launches[-1],
+            spec=spec,
+            setting=setting,
+            expected=expected,
+            on_progress=on_progress,
+            cancelled=cancelled,
+            judge=judge,
+        )
+
+    yield measured
+    jobs.end()
+    assert [alive(launch) for launch in launches] == [[]] * len(launches)
+
+
+def finished(outcome: Outcome) -> Finished:
+    assert isinstance(outcome.ending, Finished), outcome.ending
+    return outcome.ending
+
+
+def failure(outcome: Outcome) -> Failed:
+    assert isinstance(outcome.ending, Failed), outcome.ending
+    return outcome.ending
+
+
+def test_settings_are_measured_in_one_job(jobs: LiveJobs, measure: Measure) -> None:
+    seen: list[Progress] = []
+    slow = measure(pause=40, fault=0, omp_threads=1)
+    quick = measure(pause=10, fault=0, omp_threads=2, on_progress=seen.append)
+    slow_window, quick_window = slow.window, quick.window
+    assert slow_window is not None and quick_window is not None
+    assert (slow_window.job, quick_window.job) == (1, 1)
+    assert jobs.running is not None and jobs.running.can >= {"fault", "omp_threads", "pause"}
+    assert finished(slow).iterations == finished(quick).iterations == N
+    assert finished(slow).elapsed_s > 1.5 * finished(quick).elapsed_s
+    assert finished(quick).elapsed_s == pytest.approx(quick_window.pace_s * (N + 2))
+    assert slow_window.started_s > 0 == quick_window.started_s
+    assert slow.wall_s > slow_window.started_s
+    assert quick_window.iterations >= 5 and quick_window.discarded >= 1
+    assert quick_window.at_s > slow_window.at_s
+    verdicts = {effect.knob: effect for effect in quick.effects}
+    assert verdicts["pause"].verdict is Verdict.HONOURED
+    assert verdicts["omp_threads"].observed == min(2, len(os.sched_getaffinity(0)))
+    assert quick.telemetry is not None and quick.load is not None
+    assert seen and seen[-1].iteration == quick_window.iterations
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "said"),
+    [
+        (1, FailureKind.CRASHED, "9"),
+        (2, FailureKind.STALLED, "a process of rank 1 is stopped by a signal; stacks"),
+    ],
+    ids=["a rank is killed", "a rank is stopped"],
+)
+def test_a_fault_in_a_window_is_typed(
+    jobs: LiveJobs, measure: Measure, fault: int, kind: FailureKind, said: str
+) -> None:
+    finished(measure(pause=10, fault=0))
+    outcome = measure(pause=10, fault=fault)
+    ending = failure(outcome)
+    assert (ending.kind, said in ending.reason) == (kind, True), ending
+    assert outcome.window is not None and outcome.window.job == 1
+    assert jobs.running is None

@@ -1,0 +1,317 @@
+"""Settings measured in running jobs: one job at a time, one window a setting.
+
+A job that takes no orders is an ordinary launch, and runs to its end as one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from types import TracebackType
+
+from tuner import process
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Finished,
+    Launch,
+    Outcome,
+    Progress,
+    Setting,
+    StudySpec,
+)
+from tuner.neighbours import Neighbourhood
+from tuner.racing import Judge
+from tuner.retune.job import Job
+from tuner.retune.judging import WindowJudge
+from tuner.retune.measuring import Measuring, Task
+from tuner.retune.outcomes import Beside, is_cut_short, outcome
+from tuner.retune.scale import Expected
+from tuner.retune.server import VARIABLE, Server
+from tuner.trial import MOST_OUTPUT, Begun, begin, ignore, sampler
+
+#: Where the ranks find a copy of threadpoolctl if they have none of their own.
+THREADPOOLCTL = "TUNE_THREADPOOLCTL"
+
+#: A job that has printed this share of what any may print is started afresh: it ran long.
+PRINTED_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Running:
+    """The job that runs.
+
+    Attributes:
+        number: That of the launch that started it.
+        setting: What it was started with.
+        can: The knobs that it can change while it runs.
+    """
+
+    number: int
+    setting: Setting
+    can: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be measured: the arguments of :meth:`LiveJobs.measure`."""
+
+    number: int
+    launch: Launch
+    spec: StudySpec
+    setting: Setting
+    expected: Expected
+    judge: Judge | None
+    on_progress: Callable[[Progress], None]
+    cancelled: Callable[[], bool]
+    since_s: float
+
+
+class LiveJobs:
+    """Measures settings in a running job, and starts one where that is due.
+
+    On leaving, as a context manager, nothing of a job is left.
+
+    Args:
+        start: Starts a launch.
+        clock: Seconds that only go forward.
+
+    Attributes:
+        refusal: Why the last launch was none that takes orders, in words; ``None``: it was.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[Launch], process.Running] = process.start,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._start = start
+        self._clock = clock
+        self._job: Job | None = None
+        self._marked_s = 0.0  # the end of the last window
+        self.refusal: str | None = None
+
+    @property
+    def running(self) -> Running | None:
+        """The job that runs and takes orders."""
+        job = self._job
+        return None if job is None else Running(job.number, job.begun.setting, job.can)
+
+    def __enter__(self) -> LiveJobs:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the running job, if there is one; on return nothing of it is left.
+
+        Raises:
+            TunerError: A process of it cannot be ended (it hangs in the kernel).
+        """
+        job, self._job = self._job, None
+        if job is not None:
+            job.end()
+
+    def measure(
+        self,
+        number: int,
+        launch: Launch,
+        *,
+        spec: StudySpec,
+        setting: Setting,
+        expected: Expected,
+        frozen: frozenset[str] = frozenset(),
+        on_progress: Callable[[Progress], None] | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+        judge: Judge | None = None,
+    ) -> Outcome:
+        """Measure a setting in a window of the running job, or of one that is started for it.
+
+        Args:
+            number: That of the record which this becomes.
+            launch: The setting rendered: what to start where the running job does not fit it.
+            spec: The study.
+            setting: What the launch was rendered from.
+            expected: What a full run is known to be.
+            frozen: Knobs that are not to be changed in a running job.
+            on_progress: Called as the window goes on, as if it were a launch of its own; a
+                launch that takes no orders tells of its log.
+            cancelled: Asked often; True ends the job as interrupted.
+            judge: Asked often too; leaves a setting once it cannot win any more.
+
+        Returns:
+            That of the window (`Outcome.window`), scaled to a full run; its ``wall_s`` is all the
+            time since the last window of the job, or since the start of it. Where the job takes
+            no orders, or ended before it could tell enough, that of a cold launch
+            (:func:`tuner.trial.run`). A window that fails ends the job.
+
+        Raises:
+            TunerError: A folder cannot be made, or a process of the job cannot be ended.
+            UsageError: An old log cannot be removed.
+
+        Whatever is raised, a KeyboardInterrupt too, goes on only after the job has been ended.
+        """
+        now_s = self._clock()
+        asked = _Asked(
+            number,
+            launch,
+            spec,
+            setting,
+            expected,
+            judge,
+            on_progress or ignore,
+            cancelled,
+            now_s if self._job is None else self._marked_s,
+        )
+        try:
+            found = self._window(asked) if self._can_go_on(setting, frozen) else None
+            if found is None:
+                self.end()
+                found = self._started(asked)
+        except BaseException:
+            self.end()
+            raise
+        self._marked_s = self._clock()
+        return found
+
+    def _can_go_on(self, setting: Setting, frozen: frozenset[str]) -> bool:
+        """Whether the running job can be switched to the setting."""
+        job = self._job
+        if job is None:
+            return False
+        alive = job.running.poll() is None and job.server.is_open
+        quiet = job.follower.output_bytes() < PRINTED_SHARE * MOST_OUTPUT
+        return alive and quiet and job.fits(setting, frozen)
+
+    # --- a job of its own ------------------------------------------------------------
+
+    def _started(self, asked: _Asked) -> Outcome:
+        """Start the launch and measure in its first window; or follow it to its end."""
+        self.refusal = None
+        server: Server | None = None
+
+        def start(launch: Launch) -> process.Running:
+            nonlocal server
+            try:
+                server = Server(launch.folder, self._clock)
+            except OSError as error:
+                self.refusal = f"no socket can be made in {launch.folder}: {error.strerror}"
+                return self._start(launch)
+            return self._start(_with_socket(launch, server))
+
+        started_s = self._clock()
+        try:
+            begun = begin(
+                asked.launch,
+                spec=asked.spec,
+                setting=asked.setting,
+                expected_iterations=asked.expected.iterations,
+                start=start,
+                clock=self._clock,
+                on_progress=asked.on_progress,
+                cancelled=asked.cancelled,
+                judge=asked.judge,
+            )
+            if isinstance(begun, Outcome):
+                return begun
+            try:
+                return self._followed(asked, begun, server, started_s)
+            except BaseException:
+                begun.follower.running.stop()
+                raise
+        finally:
+            if self._job is None and server is not None:
+                server.close()
+
+    def _followed(
+        self, asked: _Asked, begun: Begun, server: Server | None, started_s: float
+    ) -> Outcome:
+        cold = begun.outcome(lambda: server is not None and server.listens())
+        if cold is not None:
+            if self.refusal is None and server is not None:
+                self.refusal = server.problem or "no rank said that it takes orders"
+            return cold
+        assert server is not None and server.hello is not None
+        if server.hello.ranks == asked.spec.layout.ranks:
+            self._job = Job(asked.number, begun, server, server.hello, self._clock, started_s)
+            found = self._window(asked, self._clock() - started_s)
+            if found is not None:
+                return found
+            self._job = None
+            if begun.follower.running.poll() is None:
+                self.refusal = server.problem
+        else:
+            self.refusal = f"{server.hello.ranks} of {asked.spec.layout.ranks} ranks met"
+        server.hang_up()
+        return _to_its_end(begun, asked)
+
+    # --- a window --------------------------------------------------------------------
+
+    def _window(self, asked: _Asked, started_s: float | None = None) -> Outcome | None:
+        """Measure in the running job; ``None``: it was cut short.
+
+        Args:
+            asked: What is to be measured.
+            started_s: What the start of the job took, s; ``None``: it was started before.
+        """
+        job = self._job
+        assert job is not None
+        found = Measuring(job, _task(asked, job), is_first=started_s is not None)
+        ended = found.switch()
+        load = telemetry = None
+        if ended is None and found.switched is not None and not found.errors:
+            job.follower.look_afresh()
+            neighbourhood = Neighbourhood(job.running.pids())
+            with sampler(job.follower) as recorder:
+                ended = found.run()
+            load, telemetry = neighbourhood.load(job.running.pids()), recorder.telemetry
+        if is_cut_short(found, ended):
+            return None
+        came_to = outcome(found, ended, Beside(load, telemetry, started_s or 0.0))
+        if ended is not None or isinstance(came_to.ending, Failed):
+            self.end()
+            came_to = replace(came_to, wall_s=self._clock() - asked.since_s)
+        elif found.estimate.iterations:
+            job.note(found.estimate.pace_s)
+        return came_to
+
+
+def _task(asked: _Asked, job: Job) -> Task:
+    judge = WindowJudge(asked.judge, asked.expected, job.pace_s or asked.expected.usual_s)
+    return Task(
+        asked.setting,
+        asked.expected,
+        judge,
+        asked.on_progress,
+        asked.cancelled,
+        asked.since_s,
+    )
+
+
+def _to_its_end(begun: Begun, asked: _Asked) -> Outcome:
+    """What a job came to that is an ordinary launch after all."""
+    found = begun.outcome()
+    assert found is not None  # it is followed to its end
+    ending = found.ending
+    if isinstance(ending, Finished) and ending.iterations > asked.expected.iterations:
+        # It went on for us, beyond the end of a full run: its figure is none.
+        reason = "it took no more orders after its own end"
+        return replace(found, ending=Failed(FailureKind.INTERRUPTED, reason))
+    return found
+
+
+def _with_socket(launch: Launch, server: Server) -> Launch:
+    """The launch with what its ranks need to take orders."""
+    env: Mapping[str, str] = {**launch.env, VARIABLE: str(server.path)}
+    found = find_spec("threadpoolctl")
+    if found is not None and found.origin is not None and THREADPOOLCTL not in env:
+        env = {**env, THREADPOOLCTL: found.origin}
+    return replace(launch, env=env)

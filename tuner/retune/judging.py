@@ -1,0 +1,88 @@
+"""Whether a window may go on: the judge of a cold launch, shown the window as such a launch. Pure.
+
+The judge (:mod:`tuner.racing`) reads a log of elapsed times and forecasts the end of the run. The
+iterations that count make that log (`Expected.log`), one entry each. An iteration that does not
+end may be ruinous, or something that is not the setting's: an evaluation, a loader that starts
+its workers. Those end; so it is judged only before anything is known of the setting, and only
+what it takes beyond all that a full run has shown of such things.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tuner.clocks import Through
+from tuner.model import Stopped
+from tuner.racing import Judge, Log, Noise, Race
+from tuner.retune.scale import Expected
+from tuner.retune.windows import LEAST_ENDED
+
+#: A window is judged by fewer iterations than it takes for a figure only after this, s.
+PATIENCE_S = 3.0
+
+#: One iteration may hold so many times what a whole run takes beyond its iterations.
+EXCESS = 2.0
+
+
+@dataclass(frozen=True)
+class WindowJudge:
+    """The judge of one window.
+
+    Args:
+        judge: That of the launch; ``None``: the window runs to its end.
+        expected: What a full run is known to be.
+        usual_s: The pace of the best setting so far, s; ``None``: none is known.
+    """
+
+    judge: Judge | None
+    expected: Expected
+    usual_s: float | None
+
+    def of(self, times_s: Sequence[float], passed_s: float) -> Stopped | None:
+        """By the iterations that count.
+
+        Args:
+            times_s: How long they took, without those thrown away.
+            passed_s: Since the switch.
+        """
+        if not times_s or (len(times_s) < LEAST_ENDED and passed_s < PATIENCE_S):
+            return None
+        log = self.expected.log(times_s)
+        return self._asked(log, log[-1][1], 1)
+
+    def of_silence(self, times_s: Sequence[float], silent_s: float, coming: int) -> Stopped | None:
+        """By the time since the job was last heard of.
+
+        Args:
+            times_s: As for :meth:`of`.
+            silent_s: So long.
+            coming: So many iterations will be told of next.
+        """
+        if self.usual_s is None or len(times_s) >= LEAST_ENDED:
+            return None
+        excess_s = EXCESS * self.expected.warm_up_iterations * self.usual_s
+        beyond_s = silent_s - PATIENCE_S - excess_s
+        if beyond_s <= 0:
+            return None
+        bound = self.expected.clock_s(beyond_s)
+        log = self.expected.log(times_s)
+        if not log:
+            return self._asked([(coming, bound)], bound, coming)
+        return self._asked(log, log[-1][1] + bound, coming)
+
+    def _asked(self, log: Log, bound_s: float, coming: int) -> Stopped | None:
+        judge = self.judge.judge if isinstance(self.judge, Through) else self.judge
+        if judge is None:
+            return None
+        if isinstance(judge, Race):
+            judge = replace(judge, noise=_of_single(judge.noise, coming))
+        verdict = judge(log, bound_s, 0.0)
+        return verdict if isinstance(verdict, Stopped) else None
+
+
+def _of_single(noise: Noise, coming: int) -> Noise:
+    """What is known of a log's intervals, for one that has an entry for each iteration."""
+    cv = noise.pace_cv * math.sqrt(noise.interval or 1)
+    return replace(noise, pace_cv=cv, interval=coming)

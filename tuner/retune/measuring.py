@@ -1,0 +1,192 @@
+"""One window of a running job, from the order to switch to what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tuner import stacks
+from tuner.model import Failed, FailureKind, Progress, Setting, Stopped
+from tuner.retune import messages
+from tuner.retune.job import Job
+from tuner.retune.judging import WindowJudge
+from tuner.retune.messages import Message, Steps, Switched
+from tuner.retune.scale import Expected
+from tuner.retune.windows import Estimate, counted, estimate, is_long_enough, needed_error
+from tuner.trial import Ended
+
+#: How often a window is looked at, s; what the job says wakes us at once.
+TICK_S = 0.05
+
+#: A job that ends closes its connection first, and has ended before this is over, s.
+LAST_S = 10.0
+
+#: The iterations are looked at again once they are more by this share: there may be very many.
+GROWN = 1.02
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a window is to measure, and who is to hear of it."""
+
+    setting: Setting
+    expected: Expected
+    judge: WindowJudge
+    on_progress: Callable[[Progress], None]
+    cancelled: Callable[[], bool]
+    since_s: float  # when the time for it began
+
+
+@dataclass
+class Measuring:
+    """Follows a job until the window is done, or something else ends it."""
+
+    job: Job
+    task: Task
+    is_first: bool  # the job was started for it
+    estimate: Estimate = field(default_factory=lambda: Estimate(0, ()))
+    switched: Switched | None = None
+    stopped: Stopped | None = None  # by the judge; the job runs on
+    ordered_s: float = 0.0
+    switched_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._now = self.job.clock
+        self._steps: list[tuple[float, bool]] = []
+        self._looked_at, self._told_enough = 0, False
+        self._heard_s = self._now()
+        self._coming = 1
+
+    # --- the two stretches -----------------------------------------------------------
+
+    def switch(self) -> Ended | None:
+        """Have the ranks change; how the job ended, where it did."""
+        self.job.orders += 1
+        self.ordered_s = self._heard_s = self._now()
+        values = self.job.order(self.task.setting)
+        self.job.server.send(messages.switch(self.job.orders, values))
+        ended = self._follow(lambda: self.switched is not None, self._unanswered)
+        self.switched_s = self._now()
+        return ended
+
+    def run(self) -> Ended | None:
+        """Measure until the window is long enough or hopeless; how the job ended, where it did."""
+        return self._follow(self._is_done, self._silent)
+
+    def _follow(
+        self, done: Callable[[], bool], wrong: Callable[[], Failed | Stopped | None]
+    ) -> Ended | None:
+        job = self.job
+        while not done() and not (self.is_first and self._is_lost()):
+            self._hear(job.server.receive(TICK_S))
+            exit_ = job.running.poll()
+            if exit_ is not None:
+                self._hear_the_rest()
+                done()
+                return exit_, None
+            reason = None if done() else self._reason_to_stop() or wrong()
+            if reason is not None:
+                return job.follower.stop(reason)
+        return None
+
+    def _is_lost(self) -> bool:
+        """Whether the job lives, but takes no orders any more."""
+        server = self.job.server
+        return not server.is_open and self._now() - server.lost_s > LAST_S
+
+    # --- what the job says -----------------------------------------------------------
+
+    def _hear_the_rest(self) -> None:
+        while self.job.server.is_open:
+            found = self.job.server.receive(0.0)
+            self._hear(found)
+            if not found:
+                break
+
+    def _hear(self, found: list[Message]) -> None:
+        if found:
+            self._heard_s = self._now()
+            self.job.follower.heard += len(found)
+        for message in found:
+            if isinstance(message, Switched) and message.number == self.job.orders:
+                self.switched = message
+                self._note_next(message.next, message.iteration, 0)
+            elif isinstance(message, Steps):
+                self._take(message)
+
+    def _take(self, steps: Steps) -> None:
+        end = steps.first + len(steps.times_s)
+        self._note_next(steps.next, end, len(steps.times_s))
+        if self.switched is None:
+            return
+        for iteration, time_s in enumerate(steps.times_s, steps.first):
+            if iteration >= self.switched.iteration:
+                self._steps.append((time_s, iteration in steps.marks))
+
+    def _note_next(self, listens: int | None, told: int, made: int) -> None:
+        """How many iterations will be told of next: it may be twice as many at most."""
+        self._coming = max(1, 2 * made if listens is None else listens - told)
+
+    # --- when it ends ----------------------------------------------------------------
+
+    def _is_done(self) -> bool:
+        if self._told_enough or len(self._steps) < GROWN * self._looked_at or not self._steps:
+            return self._told_enough
+        self._looked_at = len(self._steps) + 1
+        times, marks = zip(*self._steps, strict=True)
+        found = self.estimate = estimate(counted(times, marks))
+        if not found.iterations:
+            return False
+        self._report(found)
+        self.stopped = self.task.judge.of(found.times_s, self._now() - self.switched_s)
+        self._told_enough = self.stopped is not None or self._is_long_enough(found)
+        return self._told_enough
+
+    def _is_long_enough(self, found: Estimate) -> bool:
+        expected, ratio = self.task.expected, None
+        if expected.incumbent_s is not None:
+            ratio = expected.figure_s(found.pace_s) / expected.incumbent_s
+        needed = needed_error(self.job.spec.precision, ratio)
+        return is_long_enough(found, needed, expected.iterations)
+
+    def _report(self, found: Estimate) -> None:
+        expected = self.task.expected
+        elapsed_s = expected.log(found.times_s)[-1][1]
+        self.task.on_progress(Progress(found.iterations, elapsed_s))
+
+    def _reason_to_stop(self) -> Failed | Stopped | None:
+        if self.task.cancelled():
+            return Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
+        limit_s = self.job.follower.launch.limit_s
+        if limit_s is not None and self._now() - self.task.since_s >= limit_s:
+            return Failed(FailureKind.LIMIT, f"not done within the trial limit of {limit_s:g} s")
+        if self._is_lost():
+            return self._stalled(f"the job takes no more orders: {self.job.server.problem}")
+        return self.job.follower.look()
+
+    def _unanswered(self) -> Failed | None:
+        """A job that lives and does not switch."""
+        limit_s = self.job.spec.stall_limit_s
+        if limit_s is None or self._now() - self.ordered_s < limit_s:
+            return None
+        return self._stalled(f"rank 0 did not answer the order to switch within {limit_s:g} s")
+
+    def _stalled(self, reason: str) -> Failed:
+        """A failure, with the stacks of the ranks kept."""
+        follower = self.job.follower
+        where = stacks.keep(follower.launch.folder / stacks.FOLDER, follower.watcher.ranks())
+        return Failed(FailureKind.STALLED, f"{reason}; {where}")
+
+    def _silent(self) -> Stopped | None:
+        silent_s = self._now() - self._heard_s
+        return self.task.judge.of_silence(self.estimate.times_s, silent_s, self._coming)
+
+    @property
+    def errors(self) -> str:
+        """What the ranks could not change, in words; empty where all went well."""
+        if self.switched is None:
+            return ""
+        for rank in self.switched.ranks:
+            if rank.errors:
+                return f"rank {rank.rank} could not switch: {rank.errors[0]}"
+        return ""

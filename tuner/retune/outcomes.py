@@ -1,0 +1,100 @@
+"""What a window came to, as the outcome of a launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuner import model
+from tuner.model import Failed, FailureKind, Finished, Load, Outcome, Progress, Telemetry, Window
+from tuner.retune.measuring import Measuring
+from tuner.retune.seen import effects_of, observed
+from tuner.retune.windows import LEAST_ENDED
+from tuner.trial import JUDGED_ENTRIES, Ended
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What was seen beside the iterations.
+
+    Attributes:
+        started_s: What the start of the job took, s; 0.0 in all but its first window.
+    """
+
+    load: Load | None
+    telemetry: Telemetry | None
+    started_s: float
+
+
+def is_cut_short(found: Measuring, ended: Ended | None) -> bool:
+    """Whether the job ended by itself, or took no orders any more, before it had told enough."""
+    if found.stopped is not None or found.errors:
+        return False
+    told = found.estimate.iterations
+    if ended is None:
+        return not found.job.server.is_open and told < LEAST_ENDED
+    return _went_well(ended) and told < LEAST_ENDED
+
+
+def outcome(found: Measuring, ended: Ended | None, beside: Beside) -> Outcome:
+    """The outcome of a window that was not cut short.
+
+    Args:
+        found: The window.
+        ended: How the job ended, ``None`` where it runs on.
+        beside: What was seen beside it.
+    """
+    job, task = found.job, found.task
+    ranks = found.switched.ranks if found.switched else ()
+    observation = observed(job.follower.watcher.result(), ranks)
+    return Outcome(
+        _ending(found, ended, observation.ranks),
+        wall_s=job.clock() - task.since_s,
+        exit_code=None if ended is None else ended[0].code,
+        progress=_progress(found),
+        observation=observation,
+        effects=effects_of(task.setting, job.spec, observation, ranks),
+        load=beside.load,
+        telemetry=beside.telemetry,
+        window=_window(found, beside.started_s),
+    )
+
+
+def _ending(
+    found: Measuring, ended: Ended | None, ranks: tuple[model.RankView, ...]
+) -> model.Ending:
+    if ended is not None and not _went_well(ended):
+        return found.job.begun.judged(*ended, ranks)
+    if found.errors:
+        return Failed(FailureKind.CRASHED, found.errors, found.job.begun.output_tail())
+    if found.stopped is not None:
+        return found.stopped
+    expected = found.task.expected
+    return Finished(expected.figure_s(found.estimate.pace_s), expected.iterations)
+
+
+def _went_well(ended: Ended) -> bool:
+    exit_, reason = ended
+    return exit_.code == 0 and reason is None and not exit_.stopped
+
+
+def _progress(found: Measuring) -> tuple[Progress, ...]:
+    log = found.task.expected.log(found.estimate.times_s)
+    some = log[:: -(len(log) // JUDGED_ENTRIES + 1)][::-1]  # the last is among them
+    return tuple(Progress(iteration, elapsed_s) for iteration, elapsed_s in some)
+
+
+def _window(found: Measuring, started_s: float) -> Window:
+    job, told = found.job, found.estimate
+    switched_s = found.switched_s or job.clock()
+    middle_s = (switched_s + job.clock()) / 2
+    return Window(
+        job=job.number,
+        live=tuple(sorted(job.can)),
+        started_s=started_s,
+        switch_s=switched_s - found.ordered_s,
+        discarded=told.discarded,
+        iterations=told.iterations,
+        pace_s=told.pace_s if told.iterations else 0.0,
+        pace_se=told.pace_se if told.iterations > 1 else 0.0,
+        at_s=middle_s - job.started_s,
+    )
