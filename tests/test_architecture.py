@@ -14,7 +14,7 @@ PACKAGE = ROOT / "tuner"
 
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "model", "plugins", "procfs"}),
+    frozenset({"errors", "live", "model", "plugins", "procfs"}),
     frozenset({"elastic", "plausible", "probe_thread", "shortage", "stall", "tracing"}),
     frozenset({"conditions", "found"}),
     frozenset(

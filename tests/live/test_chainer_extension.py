@@ -1,0 +1,84 @@
+"""A Chainer trainer that is retuned while it runs: the same losses, a later end."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.live_agent import FakeAgent, install
+from tuner import live
+from workloads import compat
+
+compat.install()
+
+pytestmark = pytest.mark.filterwarnings("ignore:setDaemon")  # Chainer's
+
+EXAMPLES, BATCH, ITERATIONS = 20, 6, 9
+
+
+def trained(
+    folder: Path, switches: dict[int, dict[str, Any]], agent: FakeAgent | None
+) -> tuple[list[float], Any]:
+    """The loss of each iteration, and the trainer at its end."""
+    from chainer import links, optimizers, training
+    from chainer.datasets import TupleDataset
+    from chainer.iterators import MultiprocessIterator
+
+    np.random.seed(0)
+    images = np.random.random((EXAMPLES, 4)).astype(np.float32)
+    data = TupleDataset(images, np.arange(EXAMPLES, dtype=np.int32) % 3)
+    optimizer = optimizers.SGD(0.5).setup(links.Classifier(links.Linear(4, 3)))
+    iterator = MultiprocessIterator(data, BATCH, n_processes=1, shared_mem=100)
+    trainer = training.Trainer(
+        training.StandardUpdater(iterator, optimizer), (ITERATIONS, "iteration"), str(folder)
+    )
+    losses: list[float] = []
+
+    def follow(trainer: Any) -> None:
+        losses.append(float(trainer.observation["main/loss"].array))
+        if agent is not None and trainer.updater.iteration in switches:
+            assert agent.switch(**switches[trainer.updater.iteration]) == []
+
+    trainer.extend(follow, trigger=(1, "iteration"), name="follow")
+    trainer.extend(live.ChainerExtension())
+    trainer.run()
+    assert multiprocessing.active_children() == []
+    return losses, trainer
+
+
+def test_the_losses_are_those_without_a_switch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, _ = trained(tmp_path, {}, None)
+    agent = install(monkeypatch, FakeAgent())
+    switches: dict[int, dict[str, Any]] = {
+        1: {"iterator_workers": 2, "prefetch": 5},
+        3: {"iterator_workers": 1},
+        4: {"prefetch": 2, "opencv_threads": 1},
+        8: {"iterator_workers": None, "prefetch": None, "opencv_threads": None},
+    }
+    switched, _ = trained(tmp_path, switches, agent)
+    assert (len(plain), switched) == (ITERATIONS, plain)
+    assert agent.read() == {"iterator_workers": 1, "prefetch": 1, "opencv_threads": None}
+
+
+def test_it_goes_on_beyond_its_end_while_more_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = install(monkeypatch, FakeAgent())
+    agent.wanted = 5
+    losses, trainer = trained(tmp_path, {12: {"iterator_workers": 2}}, agent)
+    assert len(losses) == ITERATIONS + 5
+    assert trainer.stop_trigger.get_training_length() == (ITERATIONS, "iteration")
+
+
+def test_only_what_the_trainer_has_is_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = install(monkeypatch, FakeAgent())
+    trained(tmp_path, {}, agent)
+    assert set(agent.offered) == {"iterator_workers", "prefetch", "opencv_threads"}

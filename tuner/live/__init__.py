@@ -1,0 +1,48 @@
+"""Lets a training program be retuned while it runs: three lines in the program.
+
+A plain loop, which has a knob of its own::
+
+    from tuner import live
+
+    session = live.session()
+    session.on("chunk", work.set_chunk, read=work.get_chunk)
+    while work.left() or session.more():
+        work.do_some()
+        session.step()
+
+:class:`ChainerExtension`, :class:`PpeExtension` and :func:`torch_loader` are the same for trainers
+of Chainer and of PyTorch. Outside a study that retunes running jobs (``--live``) all of these do
+nothing: the loader is the loader that was given, no extension fires, ``more()`` is false.
+
+Nothing else of ``tuner`` is imported, and no library: what is needed of Chainer or PyTorch is taken
+from the objects that are given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tuner.live.chainer_extension import ChainerExtension
+    from tuner.live.loop import Session, session
+    from tuner.live.ppe_extension import PpeExtension
+    from tuner.live.torch_loading import torch_loader
+
+__all__ = ["ChainerExtension", "PpeExtension", "Session", "session", "torch_loader"]
+
+_HOMES = {
+    "ChainerExtension": "chainer_extension",
+    "PpeExtension": "ppe_extension",
+    "Session": "loop",
+    "session": "loop",
+    "torch_loader": "torch_loading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name at its first use: a program needs one or two of them."""
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(f"tuner.live.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'tuner.live' has no attribute {name!r}")
