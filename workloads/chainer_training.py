@@ -6,19 +6,20 @@ import multiprocessing
 import random
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING or __package__:
-    from . import host, ranks, schedule
+    from . import host, ranks, retuned, schedule
     from . import trainer_options as flags
     from .chainer_options import ChainerOptions
 else:  # run by its path: this folder is on sys.path
     import host
     import ranks
+    import retuned
     import schedule
     import trainer_options as flags
     from chainer_options import ChainerOptions
@@ -155,6 +156,9 @@ def build_trainer(
         )
         if not options.benchmark:
             extend_for_people(trainer)
+    retuned.chainer(
+        trainer, lambda name: communicator(comm.mpi_comm, replace(options, communicator=name))
+    )
     return trainer
 
 

@@ -25,11 +25,12 @@ if not (TYPE_CHECKING or __package__):  # run by its path: this folder is on sys
 import numpy as np
 
 if TYPE_CHECKING or __package__:
-    from . import heat, ranks, stencil_options
+    from . import heat, ranks, retuned, stencil_options
     from .trainer_options import WorkloadError
 else:  # run by its path: this folder is on sys.path
     import heat
     import ranks
+    import retuned
     import stencil_options
     from trainer_options import WorkloadError
 
@@ -73,10 +74,10 @@ def simulate(world: MPI.Intracomm, options: stencil_options.StencilOptions, say:
     slab = heat.Slab(problem, world.rank, world.size)
     ranks_text = f"{world.size} rank{'' if world.size == 1 else 's'}"
     say(f"run: {options.steps} steps, {ranks_text}, grid {options.rows} x {options.columns}")
-    step_s = stepping(world, slab, options.steps, say)
+    step_s, done = stepping(world, slab, options.steps, say)
     slowest_s = max(world.allgather(step_s))
     heats = world.allgather(slab.total())
-    error = max(world.allgather(slab.error(options.steps + 1)))
+    error = max(world.allgather(slab.error(done + 1)))
     say(f"checksum: {sum(heats):.9e}, largest error {error:.1e}")
     if not error < heat.TOLERANCE:
         say(f"{NAME}: error: the result is wrong by {error:.1e}", file=sys.stderr)
@@ -85,18 +86,26 @@ def simulate(world: MPI.Intracomm, options: stencil_options.StencilOptions, say:
     return 0
 
 
-def stepping(world: MPI.Intracomm, slab: heat.Slab, steps: int, say: Say) -> float:
-    """Make one step that is not timed and ``steps`` that are; the time of one of them, in s."""
+def stepping(world: MPI.Intracomm, slab: heat.Slab, steps: int, say: Say) -> tuple[float, int]:
+    """Make one step that is not timed and ``steps`` that are, or more where a study wants more.
+
+    Returns:
+        The time of one of them, in s, and how many they were.
+    """
+    session = retuned.session()
     slab.step(world)
     world.Barrier()
     begin_s = time.perf_counter()
     due = np.unique(np.linspace(0, steps, REPORTS + 1, dtype=int)[1:-1])
-    for done in range(1, steps + 1):
+    done = 0
+    while done < steps or session.more():
         slab.step(world)
+        session.step()
+        done += 1
         if done in due:
             per_step_s = (time.perf_counter() - begin_s) / done
             say(f"step {done} of {steps}, {1000 * per_step_s:.3f} ms each")
-    return (time.perf_counter() - begin_s) / steps
+    return (time.perf_counter() - begin_s) / done, done
 
 
 def _say(rank: int, text: str, file: TextIO | None = None) -> None:

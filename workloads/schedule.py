@@ -30,9 +30,10 @@ def log_interval(count: int, unit: str, writes: int) -> tuple[float, str]:
 
 
 class IntervalOrEnd:
-    """A Chainer trigger that fires at an interval and once more where the run ends.
+    """A Chainer trigger that fires at an interval and once more where the run's length is reached.
 
-    Chainer's own stop trigger cannot be asked: it keeps state and fires only once.
+    Chainer's own stop trigger cannot be asked: it keeps state and fires only once. A run may go on
+    beyond its length, in a study that changes settings while it runs.
 
     Args:
         interval: Chainer's trigger for the interval; it is asked at every call.
@@ -44,10 +45,12 @@ class IntervalOrEnd:
         self._interval = interval
         self._count = count
         self._unit = unit
+        self._over = False
 
     def __call__(self, trainer: TrainerLike) -> bool:
         """Whether to run the extension in this iteration."""
         due = bool(self._interval(trainer))
         updater = trainer.updater
         reached = updater.iteration if self._unit == "iteration" else updater.epoch_detail
-        return due or reached >= self._count
+        ends, self._over = not self._over and reached >= self._count, reached >= self._count
+        return due or ends

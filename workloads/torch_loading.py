@@ -7,11 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
+    from . import retuned
     from .image_files import Data
     from .images import Images, rank_order
     from .skipped_images import Skipped
     from .torch_options import TorchOptions
 else:  # run by its path: this folder is on sys.path
+    import retuned
     from image_files import Data
     from images import Images, rank_order
     from skipped_images import Skipped
@@ -60,7 +62,9 @@ class Loading:
         augmented = Images(data.train, crop, seed=options.seed, skipped=skipped)
         plain = Images(data.test, crop, augment=False, skipped=skipped)
         self._order = Order(len(augmented), rank=rank, ranks=ranks, seed=options.seed)
-        self._train = loader(options, augmented, self._order, options.batchsize)
+        self._train = retuned.loader(
+            loader(options, augmented, self._order, options.batchsize), **with_workers(options)
+        )
         in_order = Order(len(plain), rank=rank, ranks=ranks, seed=None)
         self.validation = loader(options, plain, in_order, options.images.val_batchsize)
         self.iterations_per_epoch = len(self._train)
@@ -76,14 +80,16 @@ def loader(options: TorchOptions, dataset: Images, order: Order, batchsize: int)
     """A DataLoader with the workers asked for; ``loaderjob`` of ``None``: none."""
     from torch.utils.data import DataLoader
 
-    of_workers: dict[str, Any] = {}
+    how: dict[str, Any] = {}
     if options.loaderjob is not None:
-        of_workers = {
+        how = {
             "num_workers": options.loaderjob,
             "prefetch_factor": options.prefetch,
-            "persistent_workers": True,
-            "multiprocessing_context": options.start_method,
+            **with_workers(options),
         }
-    return DataLoader(
-        dataset, batchsize, sampler=order, pin_memory=options.pin_memory, **of_workers
-    )
+    return DataLoader(dataset, batchsize, sampler=order, pin_memory=options.pin_memory, **how)
+
+
+def with_workers(options: TorchOptions) -> dict[str, Any]:
+    """What else is said of a loader that has workers."""
+    return {"persistent_workers": True, "multiprocessing_context": options.start_method}

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from . import schedule, torch_networks
+    from . import retuned, schedule, torch_networks
     from .torch_loading import Loading
     from .torch_options import TorchOptions
     from .torch_world import World
 else:  # run by its path: this folder is on sys.path
+    import retuned
     import schedule
     import torch_networks
     from torch_loading import Loading
@@ -60,7 +61,7 @@ def run(
         iterations = _iterations(options, loading.iterations_per_epoch)
         manager = build_manager(world.rank, options, model, loading, iterations)
         batches = loading.training()
-        for _ in range(iterations):
+        while not manager.stop_trigger:
             with manager.run_iteration():  # with the wait for the batch, the workers' start too
                 update(model, next(batches))
         return manager.iteration, manager.elapsed_time
@@ -117,6 +118,7 @@ def build_manager(
         if not options.benchmark:
             figures = [f"{prefix}{what}" for what in ("loss", "accuracy") for prefix in _PREFIXES]
             manager.extend(extensions.PrintReport(["epoch", "iteration", *figures, "elapsed_time"]))
+    retuned.ppe(manager)
     return manager
 
 
@@ -165,5 +167,5 @@ def _iterations(options: TorchOptions, per_epoch: int) -> int:
 
 
 def _interval_or_end(period: float, end: int) -> Callable[[Any], bool]:
-    """A trigger every so many iterations, which may be a fraction, and at the end."""
-    return lambda manager: manager.iteration % period < 1 or manager.iteration >= end
+    """A trigger every so many iterations, which may be a fraction, and where the length ends."""
+    return lambda manager: manager.iteration % period < 1 or manager.iteration == end

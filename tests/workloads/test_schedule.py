@@ -65,3 +65,16 @@ def test_a_run_shorter_than_an_epoch_fires_at_the_end_alone() -> None:
 
 def test_the_end_of_an_epoch_that_is_the_end_of_the_run_fires_once() -> None:
     assert fired((1, "epoch"), 2, "epoch", per_epoch=10) == [10, 20]
+
+
+def test_a_run_that_goes_on_beyond_its_length_fires_there_once() -> None:
+    from chainer.training import get_trigger
+
+    trigger = IntervalOrEnd(get_trigger((10, "iteration")), 25, "iteration")
+    trainer: Any = SimpleNamespace(updater=SimpleNamespace(iteration=0, epoch_detail=0.0))
+    hits = []
+    for iteration in range(1, 40):
+        trainer.updater.iteration = iteration
+        if trigger(trainer):
+            hits.append(iteration)
+    assert hits == [10, 20, 25, 30]
