@@ -32,7 +32,7 @@ class Agent:
         """True where nothing will be changed any more: also in a forked child."""
         return self._polls.passive or os.getpid() != self._pid
 
-    def offer(self, knob, apply, read=None):
+    def offer(self, knob, apply, read=None, settle=None):
         """Let a knob of the program be changed; what comes after the first boundary is not told.
 
         Args:
@@ -40,8 +40,10 @@ class Agent:
             apply: Called with a value at an iteration boundary, on every rank. For "as the job
                 started" that is what `read` gave at the first boundary, without `read` None.
             read: Gives the value that is in force.
+            settle: Called once behind every `apply` of a change, where knobs share it: what they
+                come to together is done there.
         """
-        self._knobs.offer(knob, apply, read)
+        self._knobs.offer(knob, apply, read, settle)
 
     def step(self, mark=False):
         """An iteration has ended; from the first call on the automatic hooks are off.

@@ -5,18 +5,20 @@ import sys
 
 import rank_live_threads as threads
 
+_OPENCV = "opencv_threads"
+
 
 class Knobs:
-    """Name -> how it is applied and read; the threads first, since new workers inherit them."""
+    """Name -> how it is applied, read and settled; threads first: new workers inherit them."""
 
     def __init__(self):
         self._offered = {}
         self._all = {}
         self._first = {}
 
-    def offer(self, name, apply, read):
-        """Take one from the program, in place of our own of that name."""
-        self._offered[name] = apply, read
+    def offer(self, name, apply, read, settle=None):
+        """Take one from the program, in place of our own of that name: see :class:`Agent`."""
+        self._offered[name] = apply, read, settle
 
     def begin(self):
         """Note how the job started.
@@ -26,16 +28,28 @@ class Knobs:
         """
         pools = threads.Pools()
         if pools.begin():
-            self._all["omp_threads"] = pools.apply, pools.read
-        if "cv2" in sys.modules and not threads.has_children():
-            opencv = threads.OpenCV()
-            self._all["opencv_threads"] = opencv.apply, opencv.read
+            self._all["omp_threads"] = pools.apply, pools.read, None
+        if "cv2" in sys.modules:
+            self._take_opencv(threads.OpenCV())
         self._all.update(self._offered)
         self._first = {name: self._read(name, []) for name in self._all}
         return dict(self._first)
 
+    def _take_opencv(self, opencv):
+        """Those of this process: alone, or before the program's own, which are its workers'."""
+        if _OPENCV in self._offered:
+            apply, read, settle = self._offered[_OPENCV]
+
+            def both(value):
+                opencv.apply(value)
+                apply(value)
+
+            self._offered[_OPENCV] = both, read, settle
+        elif not threads.has_children():
+            self._all[_OPENCV] = opencv.apply, opencv.read, None
+
     def change(self, values):
-        """Apply values in the order of the knobs; what fails is told, and the others go on.
+        """Apply values in the order of the knobs, then settle them; what fails is told.
 
         Args:
             values: Name -> value; None is how the job started.
@@ -44,13 +58,27 @@ class Knobs:
             What went wrong, a line for each.
         """
         errors = [f"{name}: cannot be changed here" for name in values if name not in self._all]
-        for name in self._all:
-            if name in values:
-                try:
-                    self._apply(name, values[name])
-                except Exception as error:  # of a library, or of the program's own function
-                    errors.append(_line(name, error))
-        return errors
+        settles = []
+        for name in [name for name in self._all if name in values]:
+            try:
+                self._apply(name, values[name])
+            except Exception as error:  # of a library, or of the program's own function
+                errors.append(_line(name, error))
+            settle = self._all[name][2]
+            if settle is not None and settle not in settles:
+                settles.append(settle)
+        return errors + [line for settle in settles for line in self._settled(settle, values)]
+
+    def _settled(self, settle, values):
+        """What goes wrong concerns each knob that shares it."""
+        try:
+            settle()
+        except Exception as error:
+            return [_line(name, error) for name in values if self._shares(name, settle)]
+        return []
+
+    def _shares(self, name, settle):
+        return name in self._all and self._all[name][2] == settle
 
     def _apply(self, name, value):
         # Our own know how they started: not each pool with the same number.
