@@ -33,6 +33,7 @@ from tuner.model import (
     StudyState,
     Value,
     Verdict,
+    Window,
 )
 from tuner.pooling import Pooling
 from tuner.study.findings import build, caps
@@ -221,6 +222,45 @@ def cut_in_turn(cut_s: float, fast_s: float) -> list[Made]:
     """The same where the defaults are cut: four launches of the best, three of the defaults."""
     best: Made = (Purpose.CONFIRM, FAST, fast_s)
     return [best, *[(Purpose.CONFIRM, BASELINE, stopped(cut_s)), best] * 3]
+
+
+#: A window of a job that another launch has started.
+WINDOW = Window(3, ("omp_threads",), 0.0, 0.4, 2, 10, 0.18, 0.01, 9.0)
+
+
+def in_window(launch: LaunchRecord, job: int = 3, **changes: Any) -> LaunchRecord:
+    """The launch as a window of a running job, the one that starts it where the numbers agree."""
+    started_s = 2.0 if launch.number == job else 0.0
+    window = dataclasses.replace(WINDOW, job=job, started_s=started_s)
+    outcome = dataclasses.replace(launch.outcome, window=window, progress=(), **changes)
+    return dataclasses.replace(launch, outcome=outcome)
+
+
+def retuned() -> ExportInput:
+    """Searched in the windows of two running jobs, one for the defaults; proven by launches."""
+    made: list[Made] = [
+        (Purpose.WARM_UP, FAST, 4.2),
+        (Purpose.GUESS, FAST, 3.6),
+        (Purpose.SEARCH, NEXT, 3.9),
+        (Purpose.SEARCH, SLOW, stopped(0.9, 9.8)),
+        (Purpose.SEARCH, BROKEN, None),
+        (Purpose.SEARCH, BROKEN, 4.4),
+        (Purpose.REPEAT, FAST, 3.62),
+        (Purpose.BASELINE, BASELINE, 8.316),
+    ]
+    jobs = {2: 2, 3: 2, 4: 2, 5: 2, 7: 7, 8: 8}
+    data = launched([*made, *in_turn(8.3, 3.6, 6)])
+    records = tuple(
+        in_window(launch, jobs[launch.number]) if launch.number in jobs else launch
+        for launch in data.records
+    )
+    why = "crashed: rank 1 ended with status 1; perhaps by the switch"
+    broken = dataclasses.replace(
+        records[4], outcome=dataclasses.replace(records[4].outcome, disturbed=why)
+    )
+    plan = Plan(SPEC, (*records[:4], broken, *records[5:]))
+    result = build(plan, "sqlite:///studies/tune.db", StudyState.FINISHED, "all was tried", FAST)
+    return ExportInput(SPEC, result, plan.records, plan.pooling)
 
 
 def faster() -> ExportInput:

@@ -82,12 +82,12 @@ def test_what_a_figure_does_not_tell_is_refused() -> None:
 def test_tables_have_them_only_where_they_are_asked_for() -> None:
     data = study(items=900.0, price_per_hour=4.0)
     header, first, *_ = table.csv(data).text.splitlines()
-    assert header.endswith(",figure,unit,items/s,cost per run")
-    assert first.split(",")[-3] == "s" and float(first.split(",")[-2]) == pytest.approx(
+    assert header.endswith(",figure,unit,windows,items/s,cost per run")
+    assert first.split(",")[-4] == "s" and float(first.split(",")[-2]) == pytest.approx(
         900 / 3.586, 0.01
     )
     assert "| items/s | cost per run |" in table.markdown(data).text
-    assert table.csv(study()).text.splitlines()[0].endswith(",figure,unit")
+    assert table.csv(study()).text.splitlines()[0].endswith(",figure,unit,windows")
 
 
 def test_a_rate_is_shown_as_a_rate_and_never_as_seconds(capsys: pytest.CaptureFixture[str]) -> None:

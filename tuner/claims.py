@@ -166,6 +166,15 @@ def measured(result: Result) -> str:
     return f"{settings} tried ({', '.join(parts)})"
 
 
+def made(result: Result) -> str:
+    """``9 launches``, ``34 windows of 2 jobs and 9 launches``."""
+    own = count(result.launches - result.windows, "launch", "launches")
+    if not result.windows:
+        return own
+    windows = f"{count(result.windows, 'window')} of {count(result.jobs, 'job')}"
+    return f"{windows} and {own}" if result.launches > result.windows else windows
+
+
 def _nothing_faster(result: Result) -> str:
     """Said where the best setting is what the others are compared with."""
     of_settings = result.reference is not None and not _is_baseline(result)

@@ -168,6 +168,7 @@ def _measurement(setting: Setting, group: Sequence[LaunchRecord]) -> Measurement
         launches=len(group),
         failure=None if samples or stopped else failure,
         stopped=None if samples else min(stopped, key=lambda s: s.projection_s, default=None),
+        windows=sum(record.outcome.window is not None for record in group),
     )
 
 

@@ -291,7 +291,7 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tune: Tune) -
     done = tune()
     assert done.code == 143
     assert done.err.count("\n") == 2  # the terminal shows ^C on a line of its own
-    assert "3 measured launches kept; the same command continues" in done.err
+    assert "3 measurements kept; the same command continues" in done.err
     monkeypatch.setattr(entry, "_run", raising(KeyboardInterrupt()))
     assert tune().code == 130
 

@@ -108,7 +108,9 @@ class LiveView:
         if current is None:
             return
         line = Text(self.tally.name(current.purpose, current.setting), style="cyan")
-        if current.progress is not None:
+        if current.live:
+            line.append("   in a running job", style="default")
+        elif current.progress is not None:
             of = f" of {self.tally.iterations}" if self.tally.iterations else ""
             line.append(f"   iteration {current.progress.iteration}{of}", style="default")
         running_s = self.tally.clock() - current.started_s

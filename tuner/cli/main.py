@@ -143,7 +143,7 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
     line = "interrupted"
     if result is not None:
         measured = result.launches_measured
-        kept = f"{wording.count(measured, 'measured launch', 'measured launches')} kept"
+        kept = f"{wording.count(measured, 'measurement')} kept"
         line += f"; {kept if measured else 'nothing was measured yet'}"
         if result.best is not None and result.best.elapsed_s is not None:
             shown = figures.shown(result.objective, result.best.elapsed_s)

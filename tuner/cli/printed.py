@@ -24,8 +24,7 @@ def print_result(data: ExportInput, *, summary: bool, held_back: str = "") -> No
     machine = f"{wording.count(spec.layout.ranks, 'rank')} on {spec.machine.hostname}"
     console.out(
         console.heading(f"Study {spec.name}")
-        + f": {result.state.value}, {claims.measured(result)} in"
-        f" {wording.count(result.launches, 'launch', 'launches')}"
+        + f": {result.state.value}, {claims.measured(result)} in {claims.made(result)}"
         f" ({machine}, {wording.launcher(spec.launcher)})"
     )
     if result.reason:
@@ -113,6 +112,7 @@ def print_settings(data: ExportInput) -> None:
                 figures.typical(objective, found),
                 wording.times(table.speed_up(data, found)),
                 str(len(found.samples)),
+                *table.window_cells(data, found),
                 *table.extra_cells(data.spec, found),
                 *(wording.shortened(values.get(name, "-")) for name in names),
                 what,
@@ -124,6 +124,7 @@ def print_settings(data: ExportInput) -> None:
         figures.title(objective),
         "faster",
         "runs",
+        *table.window_titles(data),
         *table.extra_titles(data.spec),
         *names,
         "",

@@ -94,7 +94,11 @@ def _expected(data: ExportInput, setting: Setting) -> str:
     """How long that should take, where it is known."""
     from tuner import stats, wording
 
-    same = [r for r in stats.counted(data.records) if data.pooling.canonical(r.setting) == setting]
+    same = [
+        record
+        for record in stats.counted(data.records)
+        if record.outcome.window is None and data.pooling.canonical(record.setting) == setting
+    ]
     if not same:
         return ""
     took_s = statistics.median(record.outcome.wall_s for record in same)

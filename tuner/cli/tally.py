@@ -42,6 +42,7 @@ class Current:
     purpose: Purpose
     setting: Setting
     started_s: float
+    live: bool = False
     progress: Progress | None = None
 
 
@@ -76,7 +77,7 @@ class Tally:
             if event.so_far is not None:
                 self._resume(event.so_far)
         elif isinstance(event, LaunchStarted):
-            self.current = Current(event.purpose, event.setting, self.clock())
+            self.current = Current(event.purpose, event.setting, self.clock(), event.live)
             self.purpose = event.purpose
             self.asked = event.trials
             if event.trial is not None:
@@ -140,18 +141,26 @@ class Tally:
         return f"{self._ended_name(event)}: {self._time(ending)}{self._mark}"
 
     def _ended_name(self, event: LaunchEnded) -> str:
-        record = event.record
-        return self.name(record.purpose, record.setting, record.outcome.effects)
+        record, where = event.record, ""
+        window = record.outcome.window
+        if window is not None:
+            where = f"{'starts job' if window.job == record.number else 'job'} {window.job}"
+        return self.name(record.purpose, record.setting, record.outcome.effects, where)
 
-    def name(self, purpose: Purpose, setting: Setting, effects: Sequence[Effect] = ()) -> str:
-        """A launch by what it is for: ``your defaults``, ``warm-up``, or its setting."""
+    def name(
+        self, purpose: Purpose, setting: Setting, effects: Sequence[Effect] = (), where: str = ""
+    ) -> str:
+        """A launch by what it is for: ``your defaults``, ``warm-up``, or its setting.
+
+        ``where`` says which running job it is a window of: ``job 3``, ``starts job 3``.
+        """
         if purpose is Purpose.WARM_UP:
             return "warm-up (not counted)"
-        if purpose in _AGAIN:
-            return f"{self.name(Purpose.SEARCH, setting, effects)} ({_AGAIN[purpose]})"
-        if setting.is_baseline:
-            return "your defaults"
-        return wording.assigned(setting, self.spec.knobs if self.spec else (), effects)
+        name = "your defaults"
+        if not setting.is_baseline:
+            name = wording.assigned(setting, self.spec.knobs if self.spec else (), effects)
+        more = ", ".join(text for text in (_AGAIN.get(purpose, ""), where) if text)
+        return f"{name} ({more})" if more else name
 
     @property
     def objective(self) -> ObjectiveSpec:

@@ -44,7 +44,7 @@ def note(data: ExportInput) -> str:
         f"- {wording.count(spec.layout.ranks, 'rank')}, {plain(wording.launcher(spec.launcher))},"
         f" {wording.count(spec.machine.cores, 'core')} of {plain(spec.machine.cpu_model)}",
         f"- {wording.count(result.trials, 'setting')},"
-        f" {wording.count(result.launches, 'launch', 'launches')},"
+        f" {claims.made(result)},"
         f" {wording.count(result.failures, 'failure')}; {result.state.value}",
         *(f"- {plain(wording.capped(cap))}" for cap in result.caps),
         "",

@@ -46,7 +46,7 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
         spec: The study, for its knobs.
         machine: Where it ran.
     """
-    telemetry = outcome.telemetry or Telemetry(gaps=("Nothing was recorded of this launch.",))
+    telemetry = outcome.telemetry or Telemetry(gaps=(_nothing_recorded(outcome),))
     case = case_of(outcome, machine)
     suspects = [*cpu.suspects(case), *waits.suspects(case)]
     ranked = sorted(
@@ -63,6 +63,15 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
         remedy(found.cause, setting, spec.knobs, idle=idle),
         tuple(others),
         telemetry.gaps + _unseen(case.figures),
+    )
+
+
+def _nothing_recorded(outcome: Outcome) -> str:
+    if outcome.window is None:
+        return "Nothing was recorded of this launch."
+    return (
+        f"It was measured in a window of job {outcome.window.job}, of which nothing was recorded:"
+        " launches of its own (`tune --live off`) show more."
     )
 
 

@@ -16,12 +16,13 @@ def typical(
     """The median run of a setting; of one that never came to its end the longest look.
 
     Args:
-        records: Of one study; launches that do not count are passed over.
+        records: Of one study; launches that do not count are passed over, and so are windows of
+            a running job, of which less was recorded, where there is a launch.
         setting: In its canonical form.
         canonical: Maps a setting to it.
     """
     mine = [each for each in stats.counted(records) if canonical(each.setting) == setting]
-    return middle(mine)
+    return middle([each for each in mine if each.outcome.window is None] or mine)
 
 
 def middle(records: Sequence[LaunchRecord]) -> LaunchRecord | None:

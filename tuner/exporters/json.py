@@ -102,6 +102,8 @@ def result_json(result: Result, spec: StudySpec) -> JsonDict:
         "ratio": plain(result.ratio),
         "trials": result.trials,
         "launches": result.launches,
+        "windows": result.windows,
+        "jobs": result.jobs,
         "failures": result.failures,
         "notes": list(result.notes),
         "settings_failed": result.settings_failed,
@@ -152,6 +154,7 @@ def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
         "observation": plain(outcome.observation),
         "load": plain(outcome.load),
         "disturbed": outcome.disturbed,
+        "window": plain(outcome.window),
     }
 
 

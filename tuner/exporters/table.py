@@ -11,7 +11,17 @@ from tuner import figures, price, wording
 from tuner.exporters import Export, ExportInput, header
 from tuner.model import Measurement, StudySpec, Value
 
-_FIGURES = ("elapsed_s", "runs", "launches", "ratio", "bound_s", "failure", "figure", "unit")
+_FIGURES = (
+    "elapsed_s",
+    "runs",
+    "launches",
+    "ratio",
+    "bound_s",
+    "failure",
+    "figure",
+    "unit",
+    "windows",
+)
 
 #: What begins a formula; a line break or tab in front is passed over by some programs.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -43,6 +53,7 @@ def csv(data: ExportInput) -> Export:
                 _inert(wording.failure(measurement.failure) if measurement.failure else ""),
                 _number(figures.figure(spec.objective, measurement.elapsed_s)),
                 _inert(figures.unit(spec.objective)),
+                measurement.windows,
                 *map(_number, _extra(spec, measurement)),
             ]
         )
@@ -81,13 +92,29 @@ def markdown(data: ExportInput) -> Export:
     """A table for a report or an issue, under two lines that say what it is."""
     names = [knob.name for knob in data.spec.knobs]
     text = "".join(f"- {_cell(line)}\n" for line in header.lines(data))
-    titles = [*names, figures.title(data.spec.objective), "runs", _against(data)]
+    titles = [
+        *names,
+        figures.title(data.spec.objective),
+        "runs",
+        *window_titles(data),
+        _against(data),
+    ]
     titles += [*extra_titles(data.spec), ""]
     text += "\n| " + " | ".join(_cell(title) for title in titles) + " |\n"
     text += "|" + " --- |" * len(titles) + "\n"
     for measurement in data.measurements:
         text += "| " + " | ".join(_cell(cell) for cell in _row(data, measurement)) + " |\n"
     return Export(text=text)
+
+
+def window_titles(data: ExportInput) -> list[str]:
+    """How many of a setting's runs were windows of a running job, where any was."""
+    return ["windows"] if data.result.windows else []
+
+
+def window_cells(data: ExportInput, measurement: Measurement) -> list[str]:
+    """The same of a setting."""
+    return [str(measurement.windows)] if data.result.windows else []
 
 
 def _against(data: ExportInput) -> str:
@@ -109,6 +136,7 @@ def _row(data: ExportInput, measurement: Measurement) -> list[str]:
         *(str(values.get(knob.name, "")) for knob in data.spec.knobs),
         "" if measurement.elapsed_s is None else figures.shown(objective, measurement.elapsed_s),
         str(len(measurement.samples)),
+        *window_cells(data, measurement),
         wording.times(speed_up(data, measurement)),
         *extra_cells(data.spec, measurement),
         note,

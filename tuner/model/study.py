@@ -15,6 +15,7 @@ from tuner.model.outcome import Failed, Sample, Stopped
 class Measurement:
     """Every sample of one setting in one layout, and the estimate made of them (a median).
 
+    ``windows`` are those of ``launches`` that were windows of running jobs.
     ``elapsed_s`` is ``None`` where no launch of the setting came to its end: then ``stopped``
     says what is known of it, or else ``failure`` why nothing is.
     """
@@ -25,6 +26,7 @@ class Measurement:
     launches: int
     failure: Failed | None = None
     stopped: Stopped | None = None
+    windows: int = 0
 
     @property
     def typical_s(self) -> float | None:
@@ -92,7 +94,8 @@ class Result:
     the confirmation has not ended; ``export`` is the setting to hand over.
     Of ``trials``, ``settings_failed`` only failed and ``settings_stopped`` never came to their
     end; ``launches_measured`` are those of ``launches`` that count: no warm-ups, and none that
-    failed, was stopped or broken off. ``best_keeping`` is the best of the settings that keep the
+    failed, was stopped or broken off; ``windows`` are those of ``launches`` that were windows of
+    ``jobs`` running jobs. ``best_keeping`` is the best of the settings that keep the
     numerics, where ``best`` does not.
     """
 
@@ -118,6 +121,8 @@ class Result:
     confirm_s: float = 0.0
     best_keeping: Measurement | None = None
     objective: ObjectiveSpec = LOGGED_TIME
+    windows: int = 0
+    jobs: int = 0
 
     @property
     def ratio(self) -> float | None:

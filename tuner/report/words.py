@@ -46,8 +46,7 @@ def summary(data: ExportInput) -> list[Row]:
     paid = break_even(result)
     if paid is not None:
         rows.append(("Break-even", wording.capital(claims.break_even(paid))))
-    launches = wording.count(result.launches, "launch", "launches")
-    rows.append(("Tried", f"{claims.measured(result)} in {launches}"))
+    rows.append(("Tried", f"{claims.measured(result)} in {claims.made(result)}"))
     if result.failures:
         rows.append(("Failed", wording.count(result.failures, "launch", "launches")))
     took_s = result.search_s + result.confirm_s
@@ -102,9 +101,11 @@ def settings(data: ExportInput) -> Table:
         values = found.setting.as_dict()
         cells = [wording.shortened(values.get(name, "-")) for name in names]
         faster = wording.times(table.speed_up(data, found))
-        first = (figures.typical(spec.objective, found), faster, str(len(found.samples)))
+        first = [figures.typical(spec.objective, found), faster, str(len(found.samples))]
+        first += table.window_cells(data, found)
         rows.append((*first, *table.extra_cells(spec, found), *cells, _note(found)))
-    heads = (figures.title(spec.objective), "faster", "runs", *table.extra_titles(spec))
+    heads = [figures.title(spec.objective), "faster", "runs"]
+    heads += [*table.window_titles(data), *table.extra_titles(spec)]
     return Table.of((*heads, *names, ""), rows)
 
 

@@ -19,13 +19,17 @@ class StudyStarted:
 
 @dataclass(frozen=True)
 class LaunchStarted:
-    """A launch begins; it is the ``trial``-th of at most ``trials``, ``None`` if it is none."""
+    """A launch begins; it is the ``trial``-th of at most ``trials``, ``None`` if it is none.
+
+    ``live`` says that it is a window of a running job, which may have to be started for it.
+    """
 
     number: int
     purpose: Purpose
     setting: Setting
     trial: int | None
     trials: int
+    live: bool = False
 
 
 @dataclass(frozen=True)

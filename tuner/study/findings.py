@@ -72,6 +72,7 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
     elif baseline is not None and baseline.elapsed_s is not None:
         reference = baseline
     shown = _best(plan, by_setting, best, proof)
+    jobs = [r.outcome.window.job for r in plan.records if r.outcome.window is not None]
     return Result(
         study=plan.spec.name,
         storage=display_url(storage),
@@ -95,6 +96,8 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
         confirm_s=confirm_s(plan),
         best_keeping=_best_keeping(plan, measured, shown),
         objective=plan.spec.objective,
+        windows=len(jobs),
+        jobs=len(set(jobs)),
     )
 
 

@@ -22,7 +22,10 @@ _UNCHOSEN = frozenset({Purpose.CONFIRM, Purpose.RECORD})
 
 def notes(plan: Plan) -> list[str]:
     """What a reader of the result must know of the machine; empty where it was quiet."""
-    found = (_set_aside(plan), _remeasured(plan), _loaded(plan), _drifted(plan), _moved(plan))
+    found = (
+        *(_set_aside(plan), _windows_set_aside(plan), _remeasured(plan)),
+        *(_loaded(plan), _drifted(plan), _moved(plan)),
+    )
     return [note for note in found if note]
 
 
@@ -32,16 +35,24 @@ def set_aside(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
 
 
 def _set_aside(plan: Plan) -> str:
-    spoiled = set_aside(plan.records)
+    spoiled = [r for r in set_aside(plan.records) if r.outcome.window is None]
+    were = "launch was" if len(spoiled) == 1 else "launches were"
+    return _aside(spoiled, f"{were} set aside, as this machine was not quiet")
+
+
+def _windows_set_aside(plan: Plan) -> str:
+    """A window may have other faults than its neighbours."""
+    spoiled = [r for r in set_aside(plan.records) if r.outcome.window is not None]
+    were = "window of a running job was" if len(spoiled) == 1 else "windows of running jobs were"
+    return _aside(spoiled, f"{were} set aside")
+
+
+def _aside(spoiled: Sequence[LaunchRecord], what: str) -> str:
     if not spoiled:
         return ""
-    were = "launch was" if len(spoiled) == 1 else "launches were"
     last = spoiled[-1]
     lead = "" if len(spoiled) == 1 else "the last one, "
-    return (
-        f"{len(spoiled)} {were} set aside, as this machine was not quiet ({lead}number"
-        f" {last.number}: {last.outcome.disturbed})"
-    )
+    return f"{len(spoiled)} {what} ({lead}number {last.number}: {last.outcome.disturbed})"
 
 
 def _remeasured(plan: Plan) -> str:
@@ -77,7 +88,7 @@ def _swapped(load: Load) -> bool:
 
 def _drifted(plan: Plan) -> str:
     groups: dict[Setting, list[tuple[float, float]]] = {}
-    first = next((r for r in plan.valid if r.purpose is Purpose.BASELINE), None)
+    first = next((r for r in _own(plan) if r.purpose is Purpose.BASELINE), None)
     in_turn = [r for r in plan.confirming if r.purpose in _UNCHOSEN]
     recorded = [r for r in plan.valid if r.purpose is Purpose.RECORD]
     for record in (*([first] if first else []), *in_turn, *recorded):
@@ -94,14 +105,20 @@ def _drifted(plan: Plan) -> str:
     )
 
 
+def _own(plan: Plan) -> list[LaunchRecord]:
+    """What was launched by itself; windows of running jobs are compared among themselves."""
+    return [record for record in plan.valid if record.outcome.window is None]
+
+
 def _moved(plan: Plan) -> str:
     """What a long pause changed."""
-    last = _last_stretch(plan.valid)
+    launches = _own(plan)
+    last = _last_stretch(launches)
     if last is None:
         return ""
     canonical = plan.pooling.canonical
     groups: dict[Setting, tuple[list[float], list[float]]] = {}
-    for record in plan.valid:
+    for record in launches:
         ending = record.outcome.ending
         if isinstance(ending, Finished) and ending.elapsed_s > 0:
             pair = groups.setdefault(canonical(record.setting), ([], []))

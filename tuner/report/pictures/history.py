@@ -37,6 +37,9 @@ def _summary(objective: ObjectiveSpec, shown: list[Run]) -> str:
     cut = sum(run.stopped is not None for run in shown)
     kinds = Counter(str(run.failure.kind) for run in shown if run.failure is not None)
     parts = [wording.count(len(shown), "launch", "launches") + " that count"]
+    windows = sum(run.job is not None for run in shown)
+    if windows:
+        parts.append(f"{wording.count(windows, 'window')} of running jobs among them")
     if cut:
         parts.append(f"{cut} stopped early")
     parts += [f"{number} failed ({kind})" for kind, number in kinds.most_common()]
@@ -136,7 +139,7 @@ def _marks(
         "cliponaxis": False,
         "hoverinfo": "text",
         "hovertext": [
-            f"launch {run.number} ({run.purpose}): {style.inert(runs.said(objective, run))}"
+            f"launch {run.number} ({run.made_for}): {style.inert(runs.said(objective, run))}"
             f"<br>{style.short(run.setting)}"
             for run in shown
         ],
@@ -201,5 +204,5 @@ def _confirmation(shown: list[Run]) -> list[JsonDict]:
 def _table(objective: ObjectiveSpec, shown: list[Run]) -> Table:
     return Table.of(
         ("launch", "for", "result", "setting"),
-        [(str(r.number), str(r.purpose), runs.said(objective, r), str(r.setting)) for r in shown],
+        [(str(r.number), r.made_for, runs.said(objective, r), str(r.setting)) for r in shown],
     )

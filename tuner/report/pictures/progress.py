@@ -69,10 +69,13 @@ def _course(data: ExportInput, side: Side, record: LaunchRecord) -> _Course:
 
 
 def _followed(data: ExportInput, setting: Setting) -> list[LaunchRecord]:
+    """The launches of a setting with a log; a window of a running job has none of its own."""
     return [
         record
         for record in stats.counted(data.records)
-        if record.outcome.progress and data.pooling.canonical(record.setting) == setting
+        if record.outcome.progress
+        and record.outcome.window is None
+        and data.pooling.canonical(record.setting) == setting
     ]
 
 

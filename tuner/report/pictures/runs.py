@@ -29,7 +29,10 @@ ERROR = 0.05
 
 @dataclass(frozen=True)
 class Run:
-    """A launch: ``cost`` where it came to its end, ``stopped`` or ``failure`` where it did not."""
+    """A launch: ``cost`` where it came to its end, ``stopped`` or ``failure`` where it did not.
+
+    ``job`` is the number of the running job that it was a window of, ``None``: of none.
+    """
 
     number: int
     purpose: Purpose
@@ -38,6 +41,12 @@ class Run:
     cost: float | None = None
     stopped: Stopped | None = None
     failure: Failed | None = None
+    job: int | None = None
+
+    @property
+    def made_for(self) -> str:
+        """``search``, ``search, in job 3``."""
+        return str(self.purpose) if self.job is None else f"{self.purpose}, in job {self.job}"
 
     @property
     def known(self) -> float | None:
@@ -87,6 +96,7 @@ def run(data: ExportInput, record: LaunchRecord) -> Run:
         ending.elapsed_s if isinstance(ending, Finished) else None,
         ending if isinstance(ending, Stopped) else None,
         ending if isinstance(ending, Failed) else None,
+        None if record.outcome.window is None else record.outcome.window.job,
     )
 
 
@@ -127,7 +137,10 @@ def standing(data: ExportInput, setting: Setting) -> list[LaunchRecord]:
         if data.pooling.canonical(record.setting) == setting
     ]
     median = choice.typical(data.records, setting, data.pooling.canonical)
-    return sorted(made, key=lambda record: (record is not median, not record.outcome.samples))
+    return sorted(
+        made,
+        key=lambda r: (r is not median, r.outcome.window is not None, not r.outcome.samples),
+    )
 
 
 def _colour(name: str) -> str:
