@@ -67,8 +67,7 @@ class Mpi:
 
     def tell(self, text):
         """From rank 0 to the others; does not wait for them."""
-        self._sent = [request for request in self._sent if not request.Test()]
-        self._sent += [self._comm.isend(text, rank, _TAG) for rank in range(1, self.size)]
+        self._send(text, range(1, self.size))
 
     def hear(self, limit_s):
         """At another rank: the next text of rank 0."""
@@ -76,17 +75,27 @@ class Mpi:
 
     def answer(self, text):
         """From another rank to rank 0; does not wait for it."""
-        self._sent = [request for request in self._sent if not request.Test()]
-        self._sent.append(self._comm.isend(text, 0, _TAG))
+        self._send(text, [0])
 
     def collect(self, limit_s):
         """At rank 0: a text from each other rank, in their order."""
         end_s = time.monotonic() + limit_s
         return [self._receive(rank, end_s - time.monotonic()) for rank in range(1, self.size)]
 
+    def _send(self, text, ranks):
+        self._check()
+        self._sent = [request for request in self._sent if not request.Test()]
+        self._sent += [self._comm.isend(text, rank, _TAG) for rank in ranks]
+
     def _receive(self, rank, limit_s):
+        self._check()
         _until(lambda: self._comm.iprobe(rank, _TAG), limit_s)
         return self._comm.recv(source=rank, tag=_TAG)
+
+    def _check(self):
+        """After ``MPI_Finalize`` a call would end the program."""
+        if self._mpi.Is_finalized():
+            raise SilentError
 
 
 class Store:

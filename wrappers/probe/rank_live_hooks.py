@@ -28,7 +28,7 @@ class _Finder:
         self._agent, self._todo = agent, todo
 
     def find_spec(self, name, path=None, target=None):
-        hook = self._todo.pop(name, None)
+        hook = self._todo.get(name)
         if hook is None:
             return None
         spec = _found(name, path, target, self)

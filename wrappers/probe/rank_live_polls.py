@@ -84,7 +84,7 @@ class Polls:
         if exchange.size == 1:
             return self._connected()
         self._meeting = Meeting(self._path, self._rank, exchange.size, exchange.name)
-        return self._meeting.agreed(self._connected)
+        return self._meeting.agreed(self._connected, LIMIT_S)
 
     def _connected(self):
         """At rank 0: whether the supervisor listens."""

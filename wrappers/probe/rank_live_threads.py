@@ -85,9 +85,20 @@ class OpenCV:
 
 
 def has_children():
-    """True where processes of this one run, such as loader workers: they keep their own counts."""
-    with open(f"/proc/self/task/{os.getpid()}/children") as file:  # noqa: PTH123
-        return bool(file.read().split())
+    """True where processes of this one run, such as loader workers: they keep their own counts.
+
+    Also where a kernel does not tell.
+    """
+    tasks = "/proc/self/task"
+    try:
+        return any(_text(f"{tasks}/{task}/children") for task in os.listdir(tasks))  # noqa: PTH208
+    except OSError:
+        return True
+
+
+def _text(path):
+    with open(path) as file:  # noqa: PTH123
+        return file.read().strip()
 
 
 def state():

@@ -1,0 +1,118 @@
+"""A supervisor that a test plays, and ranks that are threads; for the agent in the ranks."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PROBE = Path(__file__).resolve().parent.parent / "wrappers" / "probe"
+PATIENCE_S = 60.0
+
+
+def probe_module(name: str) -> ModuleType:
+    """A module of the probe, which lies in no package."""
+    sys.path.insert(0, str(PROBE))
+    try:
+        return import_module(name)
+    finally:
+        sys.path.remove(str(PROBE))
+
+
+class Supervisor:
+    """Listens at a socket, and says what the test lets it say."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "live"
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(self.path))
+        self._server.listen(1)
+        self._server.settimeout(PATIENCE_S)
+        self._line: socket.socket | None = None
+        self._rest = b""
+        self.steps: list[dict[str, Any]] = []
+
+    def send(self, **message: Any) -> None:
+        self.raw(json.dumps(message).encode() + b"\n")
+
+    def raw(self, text: bytes) -> None:
+        assert self._line is not None
+        self._line.sendall(text)
+
+    def switch(self, number: int, **values: Any) -> dict[str, Any]:
+        """Ask for a change, and wait for what came of it."""
+        self.send(type="switch", number=number, values=values)
+        answer = self.until("switched")
+        assert answer is not None
+        return answer
+
+    def until(self, kind: str) -> dict[str, Any] | None:
+        """The next message of this kind, None at the end; steps are kept."""
+        if self._line is None:
+            self._line, _ = self._server.accept()
+            self._line.settimeout(PATIENCE_S)
+        while (message := self._next()) is not None:
+            if message["type"] == kind:
+                return message
+            assert message["type"] == "steps", message
+            self.steps.append(message)
+        return None
+
+    def _next(self) -> dict[str, Any] | None:
+        assert self._line is not None
+        while b"\n" not in self._rest:
+            data = self._line.recv(65536)
+            if not data:
+                return None
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        assert len(line) <= 64 * 1024
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def hello(self) -> dict[str, Any]:
+        message = self.until("hello")
+        assert message is not None
+        assert self.steps == []
+        return message
+
+    def counted(self) -> list[int]:
+        """The numbers of all iterations that were told of."""
+        return [m["first"] + n for m in self.steps for n in range(len(m["s"]))]
+
+    def close(self) -> None:
+        """The other side sees the end; may be called again."""
+        if self._line is not None:
+            self._line.close()
+        self._server.close()
+
+
+class Threads:
+    """The exchange of one rank, where ranks are threads: each has a queue from and to rank 0."""
+
+    name = "threads"
+
+    def __init__(self, rank: int, down: list[queue.Queue[str]], up: list[queue.Queue[str]]) -> None:
+        self.rank, self.size = rank, len(down)
+        self._down, self._up = down, up
+
+    def open(self) -> None:
+        """All is there."""
+
+    def tell(self, text: str) -> None:
+        for each in self._down[1:]:
+            each.put(text)
+
+    def hear(self, limit_s: float) -> str:
+        return self._down[self.rank].get(timeout=limit_s)
+
+    def answer(self, text: str) -> None:
+        self._up[self.rank].put(text)
+
+    def collect(self, limit_s: float) -> list[str]:
+        return [each.get(timeout=limit_s) for each in self._up[1:]]

@@ -1,0 +1,323 @@
+"""Ranks that are threads, and a supervisor that the test plays: what all ranks do alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live_bench import Supervisor, Threads, probe_module
+
+rank_live_polls, rank_live_knobs = probe_module("rank_live_polls"), probe_module("rank_live_knobs")
+rank_live_agent = probe_module("rank_live_agent")
+
+RANKS = 3
+MOST = 20_000  # iterations of a test that does not end
+
+
+class Rank:
+    """One rank's loop; what it did is kept: (iteration, value) and how long more was wanted."""
+
+    def __init__(self, supervisor: Supervisor, exchange: Any) -> None:
+        self.knobs = rank_live_knobs.Knobs()
+        self.polls = rank_live_polls.Polls(
+            str(supervisor.path), exchange.rank, self.knobs, lambda _: exchange
+        )
+        self.agent = rank_live_agent.Agent(self.polls, self.knobs)
+        self.exchange, self.rank = exchange, exchange.rank
+        self.iteration = 0
+        self.value: Any = "start"
+        self.seen: list[tuple[int, Any]] = []
+        self.wanted: list[bool] = []
+        self.end = threading.Event()
+        self.agent.offer("workers", self.apply, lambda: self.value)
+
+    def apply(self, value: Any) -> None:
+        self.seen.append((self.iteration, value))
+        self.value = value
+
+    def loop(self, least: int = 5) -> None:
+        while self.iteration < least or self.agent.more():
+            assert self.iteration < MOST
+            time.sleep(random.random() * 1e-3)
+            self.iteration += 1
+            self.agent.step()
+            self.wanted.append(self.agent.more())
+
+
+class Job:
+    def __init__(self, supervisor: Supervisor) -> None:
+        down: list[queue.Queue[str]] = [queue.Queue() for _ in range(RANKS)]
+        up: list[queue.Queue[str]] = [queue.Queue() for _ in range(RANKS)]
+        self.supervisor = supervisor
+        self.ranks = [Rank(supervisor, Threads(n, down, up)) for n in range(RANKS)]
+        self._pool = ThreadPoolExecutor(RANKS)
+        self._loops: list[Future[None]] = []
+
+    def start(self) -> dict[str, Any]:
+        self._loops = [self._pool.submit(rank.loop) for rank in self.ranks]
+        return self.supervisor.hello()
+
+    def join(self) -> None:
+        for loop in self._loops:
+            loop.result(60)
+
+    def alike(self) -> list[tuple[int, Any]]:
+        """What every rank saw, at the same iterations."""
+        seen = [rank.seen for rank in self.ranks]
+        assert seen == [seen[0]] * RANKS
+        return seen[0]
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    played = Supervisor(tmp_path)
+    yield played
+    played.close()
+
+
+@pytest.fixture
+def job(supervisor: Supervisor) -> Job:
+    return Job(supervisor)
+
+
+def finish(job: Job) -> None:
+    job.supervisor.send(type="more", wanted=False)
+    job.join()
+
+
+def test_the_hello_says_who_is_there(job: Job) -> None:
+    job.ranks[1].agent.offer("mine alone", print)
+    hello = job.start()
+    finish(job)
+    assert hello.pop("can")["workers"] == "start"
+    assert hello == {
+        "type": "hello",
+        "protocol": 1,
+        "ranks": RANKS,
+        "pid": os.getpid(),
+        "hook": "session",
+        "exchange": "threads",
+        "iteration": 2,
+    }
+
+
+def test_only_what_all_can_change_is_told(job: Job) -> None:
+    for rank in job.ranks[1:]:
+        rank.agent.offer("not of rank 0", print)
+    job.ranks[0].agent.offer("of rank 0", print)
+    assert set(job.start()["can"]) - {"omp_threads", "opencv_threads"} == {"workers"}
+    finish(job)
+
+
+def test_all_ranks_change_at_the_same_iteration(job: Job) -> None:
+    job.start()
+    told = []
+    for number in range(1, 8):
+        answer = job.supervisor.switch(number, workers=number)
+        assert answer["number"] == number
+        assert answer["took_s"] >= 0
+        assert [rank["rank"] for rank in answer["ranks"]] == [0, 1, 2]
+        assert [rank["values"]["workers"] for rank in answer["ranks"]] == [number] * RANKS
+        assert [rank["errors"] for rank in answer["ranks"]] == [[]] * RANKS
+        told.append((answer["iteration"] - 1, number))  # the loops count what has ended
+        time.sleep(random.random() * 0.05)
+    finish(job)
+    assert job.alike() == told
+
+
+def test_every_iteration_is_told_of_once(job: Job) -> None:
+    job.start()
+    for number in range(1, 5):
+        job.supervisor.switch(number, workers=number)
+        time.sleep(0.05)
+    job.supervisor.send(type="more", wanted=False)
+    job.join()
+    job.ranks[0].polls._report.end()  # as at the exit
+    assert job.supervisor.until("none") is None
+    counted = job.supervisor.counted()
+    assert counted == list(range(2, 2 + len(counted)))
+    assert counted[-1] == job.ranks[0].iteration
+
+
+def test_the_end_is_the_same_for_all(job: Job) -> None:
+    job.start()
+    time.sleep(0.05)
+    finish(job)
+    assert len({rank.iteration for rank in job.ranks}) == 1
+    wanted = [rank.wanted for rank in job.ranks]
+    assert wanted == [wanted[0]] * RANKS
+    assert not any(rank.agent.passive for rank in job.ranks)
+
+
+def test_without_the_supervisor_the_job_goes_on_alone(job: Job) -> None:
+    job.start()
+    job.supervisor.switch(1, workers=7)
+    job.supervisor.close()
+    job.join()
+    assert all(rank.agent.passive for rank in job.ranks)
+    assert len({rank.iteration for rank in job.ranks}) == 1
+    assert [rank.value for rank in job.ranks] == [7] * RANKS
+
+
+@pytest.mark.parametrize("text", [b"garbage\n", b"\xff\n", b"x" * 70_000])
+def test_a_supervisor_that_says_nonsense_is_left(job: Job, text: bytes) -> None:
+    job.start()
+    job.supervisor.raw(text)
+    job.join()
+    assert all(rank.agent.passive for rank in job.ranks)
+
+
+def test_what_is_not_known_is_passed_over(job: Job) -> None:
+    job.start()
+    job.supervisor.raw(b'{"type":"later"}\n[1]\n{"type":"switch","values":3}\n')
+    text = json.dumps({"type": "switch", "number": 4, "values": {"workers": 2}}).encode()
+    job.supervisor.raw(text[:11])
+    time.sleep(0.02)
+    job.supervisor.raw(text[11:] + b"\n")
+    assert (job.supervisor.until("switched") or {})["number"] == 4
+    finish(job)
+
+
+# --- what goes wrong ---------------------------------------------------------------------
+
+
+def broken(*_: Any) -> None:
+    raise ValueError("not\nhere")
+
+
+def ask_until_it_ends(job: Job) -> None:
+    with suppress(BrokenPipeError, ConnectionResetError):
+        for number in range(1000):
+            job.supervisor.send(type="switch", number=number, values={"workers": 4})
+            if job.supervisor.until("switched") is None:
+                break
+        else:
+            raise AssertionError("it has not ended")
+    job.join()
+
+
+def test_a_knob_that_fails_on_one_rank_is_told(job: Job) -> None:
+    for rank in job.ranks:
+        rank.agent.offer("odd", broken if rank.rank == 1 else print)
+    job.start()
+    answer = job.supervisor.switch(1, odd=1, workers=3, unknown=5)
+    assert [rank["errors"] for rank in answer["ranks"]] == [
+        ["unknown: cannot be changed here"] + ["odd: ValueError: not here"] * (rank == 1)
+        for rank in range(RANKS)
+    ]
+    assert [rank["values"]["workers"] for rank in answer["ranks"]] == [3] * RANKS
+    assert job.supervisor.switch(2, workers=4)["ranks"][1]["errors"] == []
+    finish(job)
+
+
+def test_null_is_how_the_job_started(job: Job) -> None:
+    given: list[Any] = []
+    job.ranks[0].agent.offer("not read", given.append)
+    for rank in job.ranks[1:]:
+        rank.agent.offer("not read", print)
+    job.start()
+    for number, value in enumerate((5, 6, None), 1):
+        answer = job.supervisor.switch(number, **{"workers": value, "not read": value})
+    assert [rank["values"]["workers"] for rank in answer["ranks"]] == ["start"] * RANKS
+    assert [rank["values"]["not read"] for rank in answer["ranks"]] == [None] * RANKS
+    assert given == [5, 6, None]
+    finish(job)
+
+
+def test_a_value_that_cannot_be_read_is_told(job: Job) -> None:
+    for rank in job.ranks:
+        rank.agent.offer("odd", print, broken)
+    assert job.start()["can"]["odd"] is None
+    state = job.supervisor.switch(1, workers=3)["ranks"][2]
+    assert (state["values"]["odd"], state["errors"]) == (None, ["odd: ValueError: not here"])
+    finish(job)
+
+
+@pytest.mark.parametrize(
+    ("rank", "call"), [(0, "tell"), (0, "collect"), (1, "hear"), (1, "answer"), (2, "hear")]
+)
+def test_a_rank_whose_exchange_fails_ends_it_for_all(
+    job: Job, rank: int, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_live_polls, "SILENCE_S", 0.3)
+    job.start()
+    job.supervisor.switch(1, workers=3)
+    monkeypatch.setattr(job.ranks[rank].exchange, call, broken)
+    ask_until_it_ends(job)
+    assert all(rank.agent.passive for rank in job.ranks)
+
+
+def test_a_rank_that_ends_early_keeps_nobody(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rank_live_polls, "SILENCE_S", 0.3)
+    gone = job.ranks[1]
+    monkeypatch.setattr(gone.agent, "more", lambda: False)
+    job.start()
+    ask_until_it_ends(job)
+    assert gone.iteration == 5
+    assert job.ranks[0].agent.passive
+    assert job.ranks[2].agent.passive
+
+
+# --- the meeting -------------------------------------------------------------------------
+
+
+def test_a_rank_that_does_not_come_leaves_all_as_they_were(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_live_polls, "LIMIT_S", 0.1)
+    loops = [job._pool.submit(rank.loop) for rank in job.ranks[1:]]
+    for loop in loops:
+        loop.result(60)
+    job.ranks[0].loop()  # too late
+    assert all(rank.agent.passive for rank in job.ranks)
+    assert [rank.iteration for rank in job.ranks] == [5] * RANKS
+
+
+def test_a_supervisor_that_is_gone_leaves_all_as_they_were(job: Job) -> None:
+    job.supervisor.close()
+    for loop in [job._pool.submit(rank.loop) for rank in job.ranks]:
+        loop.result(60)
+    assert all(rank.agent.passive for rank in job.ranks)
+
+
+def test_ranks_that_exchange_by_other_means_do_not_begin(job: Job) -> None:
+    job.ranks[2].exchange.name = "smoke"
+    for loop in [job._pool.submit(rank.loop) for rank in job.ranks]:
+        loop.result(60)
+    assert all(rank.agent.passive for rank in job.ranks)
+
+
+def test_no_link_of_the_meeting_is_left(job: Job, tmp_path: Path) -> None:
+    job.start()
+    finish(job)
+    assert [path.name for path in tmp_path.iterdir()] == ["live"]
+
+
+def test_without_an_exchange_nothing_happens(supervisor: Supervisor) -> None:
+    knobs = rank_live_knobs.Knobs()
+    polls = rank_live_polls.Polls(str(supervisor.path), 0, knobs, lambda _: None)
+    polls.boundary(2, "session")
+    assert polls.passive
+
+
+def test_a_path_longer_than_an_address_will_do(tmp_path: Path) -> None:
+    folder = tmp_path / ("deep" * 40)
+    folder.mkdir()
+    short = Supervisor(tmp_path)
+    (folder / "live").hardlink_to(short.path)
+    line = probe_module("rank_live_line").Line(str(folder / "live"))
+    line.send({"type": "hello"})
+    assert short.hello() == {"type": "hello"}
+    line.close()
+    short.close()
