@@ -6,15 +6,13 @@ A job that takes no orders is an ordinary launch, and runs to its end as one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from types import TracebackType
 
 from tuner import process
 from tuner.model import (
     Failed,
-    FailureKind,
     Finished,
     Launch,
     Outcome,
@@ -24,16 +22,14 @@ from tuner.model import (
 )
 from tuner.neighbours import Neighbourhood
 from tuner.racing import Judge
+from tuner.retune.asked import Asked
 from tuner.retune.job import Job
 from tuner.retune.judging import WindowJudge
-from tuner.retune.measuring import Measuring, Task
+from tuner.retune.measuring import Measuring
 from tuner.retune.outcomes import Beside, is_cut_short, outcome
 from tuner.retune.scale import Expected
-from tuner.retune.server import VARIABLE, Server
-from tuner.trial import MOST_OUTPUT, Begun, begin, ignore, sampler
-
-#: Where the ranks find a copy of threadpoolctl if they have none of their own.
-THREADPOOLCTL = "TUNE_THREADPOOLCTL"
+from tuner.retune.starting import Started, start, to_its_end
+from tuner.trial import MOST_OUTPUT, ignore, sampler
 
 #: A job that has printed this share of what any may print is started afresh: it ran long.
 PRINTED_SHARE = 0.5
@@ -52,21 +48,6 @@ class Running:
     number: int
     setting: Setting
     can: frozenset[str]
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What is to be measured: the arguments of :meth:`LiveJobs.measure`."""
-
-    number: int
-    launch: Launch
-    spec: StudySpec
-    setting: Setting
-    expected: Expected
-    judge: Judge | None
-    on_progress: Callable[[Progress], None]
-    cancelled: Callable[[], bool]
-    since_s: float
 
 
 class LiveJobs:
@@ -160,7 +141,7 @@ class LiveJobs:
         Whatever is raised, a KeyboardInterrupt too, goes on only after the job has been ended.
         """
         now_s = self._clock()
-        asked = _Asked(
+        asked = Asked(
             number,
             launch,
             spec,
@@ -193,53 +174,29 @@ class LiveJobs:
 
     # --- a job of its own ------------------------------------------------------------
 
-    def _started(self, asked: _Asked) -> Outcome:
+    def _started(self, asked: Asked) -> Outcome:
         """Start the launch and measure in its first window; or follow it to its end."""
-        self.refusal = None
-        server: Server | None = None
-
-        def start(launch: Launch) -> process.Running:
-            nonlocal server
-            try:
-                server = Server(launch.folder, self._clock)
-            except OSError as error:
-                self.refusal = f"no socket can be made in {launch.folder}: {error.strerror}"
-                return self._start(launch)
-            return self._start(_with_socket(launch, server))
-
-        started_s = self._clock()
+        self.refusal, started_s = None, self._clock()
+        found = start(asked, self._start, self._clock)
+        if isinstance(found, Outcome):
+            return found
         try:
-            begun = begin(
-                asked.launch,
-                spec=asked.spec,
-                setting=asked.setting,
-                expected_iterations=asked.expected.iterations,
-                start=start,
-                clock=self._clock,
-                on_progress=asked.on_progress,
-                cancelled=asked.cancelled,
-                judge=asked.judge,
-            )
-            if isinstance(begun, Outcome):
-                return begun
-            try:
-                return self._followed(asked, begun, server, started_s)
-            except BaseException:
-                begun.follower.running.stop()
-                raise
+            return self._followed(asked, found, started_s)
+        except BaseException:
+            found.begun.follower.running.stop()
+            raise
         finally:
-            if self._job is None and server is not None:
-                server.close()
+            if self._job is None:
+                found.close()
 
-    def _followed(
-        self, asked: _Asked, begun: Begun, server: Server | None, started_s: float
-    ) -> Outcome:
-        cold = begun.outcome(lambda: server is not None and server.listens())
-        if cold is not None:
-            if self.refusal is None and server is not None:
-                self.refusal = server.problem or "no rank said that it takes orders"
+    def _followed(self, asked: Asked, started: Started, started_s: float) -> Outcome:
+        begun, server = started.begun, started.server
+        cold = begun.outcome(started.takes_orders)
+        if cold is not None or server is None or server.hello is None:
+            cold = cold or to_its_end(begun, asked)
+            if isinstance(cold.ending, Finished):  # else it may not have come so far
+                self.refusal = started.problem or "no rank said that it takes orders"
             return cold
-        assert server is not None and server.hello is not None
         if server.hello.ranks == asked.spec.layout.ranks:
             self._job = Job(asked.number, begun, server, server.hello, self._clock, started_s)
             found = self._window(asked, self._clock() - started_s)
@@ -251,11 +208,11 @@ class LiveJobs:
         else:
             self.refusal = f"{server.hello.ranks} of {asked.spec.layout.ranks} ranks met"
         server.hang_up()
-        return _to_its_end(begun, asked)
+        return to_its_end(begun, asked)
 
     # --- a window --------------------------------------------------------------------
 
-    def _window(self, asked: _Asked, started_s: float | None = None) -> Outcome | None:
+    def _window(self, asked: Asked, started_s: float | None = None) -> Outcome | None:
         """Measure in the running job; ``None``: it was cut short.
 
         Args:
@@ -264,7 +221,8 @@ class LiveJobs:
         """
         job = self._job
         assert job is not None
-        found = Measuring(job, _task(asked, job), is_first=started_s is not None)
+        judge = WindowJudge(asked.judge, asked.expected, job.pace_s or asked.expected.usual_s)
+        found = Measuring(job, asked, judge, is_first=started_s is not None)
         ended = found.switch()
         load = telemetry = None
         if ended is None and found.switched is not None and not found.errors:
@@ -282,36 +240,3 @@ class LiveJobs:
         elif found.estimate.iterations:
             job.note(found.estimate.pace_s)
         return came_to
-
-
-def _task(asked: _Asked, job: Job) -> Task:
-    judge = WindowJudge(asked.judge, asked.expected, job.pace_s or asked.expected.usual_s)
-    return Task(
-        asked.setting,
-        asked.expected,
-        judge,
-        asked.on_progress,
-        asked.cancelled,
-        asked.since_s,
-    )
-
-
-def _to_its_end(begun: Begun, asked: _Asked) -> Outcome:
-    """What a job came to that is an ordinary launch after all."""
-    found = begun.outcome()
-    assert found is not None  # it is followed to its end
-    ending = found.ending
-    if isinstance(ending, Finished) and ending.iterations > asked.expected.iterations:
-        # It went on for us, beyond the end of a full run: its figure is none.
-        reason = "it took no more orders after its own end"
-        return replace(found, ending=Failed(FailureKind.INTERRUPTED, reason))
-    return found
-
-
-def _with_socket(launch: Launch, server: Server) -> Launch:
-    """The launch with what its ranks need to take orders."""
-    env: Mapping[str, str] = {**launch.env, VARIABLE: str(server.path)}
-    found = find_spec("threadpoolctl")
-    if found is not None and found.origin is not None and THREADPOOLCTL not in env:
-        env = {**env, THREADPOOLCTL: found.origin}
-    return replace(launch, env=env)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tuner import stacks
-from tuner.model import Failed, FailureKind, Progress, Setting, Stopped
+from tuner.model import Failed, FailureKind, Progress, Stopped
 from tuner.retune import messages
+from tuner.retune.asked import Asked
 from tuner.retune.job import Job
 from tuner.retune.judging import WindowJudge
 from tuner.retune.messages import Message, Steps, Switched
-from tuner.retune.scale import Expected
 from tuner.retune.windows import Estimate, counted, estimate, is_long_enough, needed_error
 from tuner.trial import Ended
 
@@ -25,24 +25,13 @@ LAST_S = 10.0
 GROWN = 1.02
 
 
-@dataclass(frozen=True)
-class Task:
-    """What a window is to measure, and who is to hear of it."""
-
-    setting: Setting
-    expected: Expected
-    judge: WindowJudge
-    on_progress: Callable[[Progress], None]
-    cancelled: Callable[[], bool]
-    since_s: float  # when the time for it began
-
-
 @dataclass
 class Measuring:
     """Follows a job until the window is done, or something else ends it."""
 
     job: Job
-    task: Task
+    asked: Asked
+    judge: WindowJudge
     is_first: bool  # the job was started for it
     estimate: Estimate = field(default_factory=lambda: Estimate(0, ()))
     switched: Switched | None = None
@@ -63,7 +52,7 @@ class Measuring:
         """Have the ranks change; how the job ended, where it did."""
         self.job.orders += 1
         self.ordered_s = self._heard_s = self._now()
-        values = self.job.order(self.task.setting)
+        values = self.job.order(self.asked.setting)
         self.job.server.send(messages.switch(self.job.orders, values))
         ended = self._follow(lambda: self.switched is not None, self._unanswered)
         self.switched_s = self._now()
@@ -82,7 +71,7 @@ class Measuring:
             exit_ = job.running.poll()
             if exit_ is not None:
                 self._hear_the_rest()
-                done()
+                self._is_done()
                 return exit_, None
             reason = None if done() else self._reason_to_stop() or wrong()
             if reason is not None:
@@ -138,29 +127,30 @@ class Measuring:
         if not found.iterations:
             return False
         self._report(found)
-        self.stopped = self.task.judge.of(found.times_s, self._now() - self.switched_s)
+        self.stopped = self.judge.of(found.times_s, self._now() - self.switched_s)
         self._told_enough = self.stopped is not None or self._is_long_enough(found)
         return self._told_enough
 
     def _is_long_enough(self, found: Estimate) -> bool:
-        expected, ratio = self.task.expected, None
+        expected, ratio = self.asked.expected, None
         if expected.incumbent_s is not None:
             ratio = expected.figure_s(found.pace_s) / expected.incumbent_s
         needed = needed_error(self.job.spec.precision, ratio)
         return is_long_enough(found, needed, expected.iterations)
 
     def _report(self, found: Estimate) -> None:
-        expected = self.task.expected
+        expected = self.asked.expected
         elapsed_s = expected.log(found.times_s)[-1][1]
-        self.task.on_progress(Progress(found.iterations, elapsed_s))
+        self.asked.on_progress(Progress(found.iterations, elapsed_s))
 
     def _reason_to_stop(self) -> Failed | Stopped | None:
-        if self.task.cancelled():
+        if self.asked.cancelled():
             return Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
         limit_s = self.job.follower.launch.limit_s
-        if limit_s is not None and self._now() - self.task.since_s >= limit_s:
+        since_s = self.job.started_s if self.is_first else self.ordered_s
+        if limit_s is not None and self._now() - since_s >= limit_s:
             return Failed(FailureKind.LIMIT, f"not done within the trial limit of {limit_s:g} s")
-        if self._is_lost():
+        if self._is_lost() and not self.is_first:
             return self._stalled(f"the job takes no more orders: {self.job.server.problem}")
         return self.job.follower.look()
 
@@ -179,7 +169,7 @@ class Measuring:
 
     def _silent(self) -> Stopped | None:
         silent_s = self._now() - self._heard_s
-        return self.task.judge.of_silence(self.estimate.times_s, silent_s, self._coming)
+        return self.judge.of_silence(self.estimate.times_s, silent_s, self._coming)
 
     @property
     def errors(self) -> str:

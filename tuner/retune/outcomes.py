@@ -43,16 +43,16 @@ def outcome(found: Measuring, ended: Ended | None, beside: Beside) -> Outcome:
         ended: How the job ended, ``None`` where it runs on.
         beside: What was seen beside it.
     """
-    job, task = found.job, found.task
+    job, asked = found.job, found.asked
     ranks = found.switched.ranks if found.switched else ()
     observation = observed(job.follower.watcher.result(), ranks)
     return Outcome(
         _ending(found, ended, observation.ranks),
-        wall_s=job.clock() - task.since_s,
+        wall_s=job.clock() - asked.since_s,
         exit_code=None if ended is None else ended[0].code,
         progress=_progress(found),
         observation=observation,
-        effects=effects_of(task.setting, job.spec, observation, ranks),
+        effects=effects_of(asked.setting, job.spec, observation, ranks),
         load=beside.load,
         telemetry=beside.telemetry,
         window=_window(found, beside.started_s),
@@ -68,7 +68,7 @@ def _ending(
         return Failed(FailureKind.CRASHED, found.errors, found.job.begun.output_tail())
     if found.stopped is not None:
         return found.stopped
-    expected = found.task.expected
+    expected = found.asked.expected
     return Finished(expected.figure_s(found.estimate.pace_s), expected.iterations)
 
 
@@ -78,7 +78,7 @@ def _went_well(ended: Ended) -> bool:
 
 
 def _progress(found: Measuring) -> tuple[Progress, ...]:
-    log = found.task.expected.log(found.estimate.times_s)
+    log = found.asked.expected.log(found.estimate.times_s)
     some = log[:: -(len(log) // JUDGED_ENTRIES + 1)][::-1]  # the last is among them
     return tuple(Progress(iteration, elapsed_s) for iteration, elapsed_s in some)
 

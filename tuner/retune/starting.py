@@ -1,0 +1,104 @@
+"""A launch whose ranks may take orders; where they do not it is an ordinary one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+from tuner import process
+from tuner.model import Failed, FailureKind, Finished, Launch, Outcome
+from tuner.retune.asked import Asked
+from tuner.retune.server import VARIABLE, Server
+from tuner.trial import Begun, begin
+
+#: Where the ranks find a copy of threadpoolctl if they have none of their own.
+THREADPOOLCTL = "TUNE_THREADPOOLCTL"
+
+
+@dataclass(frozen=True)
+class Started:
+    """A launch that runs.
+
+    ``server`` is the socket that its ranks know of, ``None`` where none could be made: then
+    ``reason`` says why.
+    """
+
+    begun: Begun
+    server: Server | None
+    reason: str
+
+    def takes_orders(self) -> bool:
+        """Whether it has said that it does by now."""
+        return self.server is not None and self.server.listens()
+
+    @property
+    def problem(self) -> str:
+        """Why it takes no orders; empty where nothing was heard of it."""
+        return self.reason if self.server is None else self.server.problem
+
+    def close(self) -> None:
+        """Take the socket away."""
+        if self.server is not None:
+            self.server.close()
+
+
+def start(
+    asked: Asked, start_launch: Callable[[Launch], process.Running], clock: Callable[[], float]
+) -> Started | Outcome:
+    """Start the launch that is asked for; its outcome where it cannot be started.
+
+    Raises:
+        TunerError, UsageError: What :func:`tuner.trial.begin` does.
+    """
+    server: Server | None = None
+    reason = ""
+
+    def with_server(launch: Launch) -> process.Running:
+        nonlocal server, reason
+        try:  # its folder is there by now
+            server = Server(launch.folder, clock)
+        except OSError as error:
+            reason = f"no socket can be made in {launch.folder}: {error.strerror}"
+            return start_launch(launch)
+        return start_launch(_with_socket(launch, server))
+
+    done = False
+    try:
+        begun = begin(
+            asked.launch,
+            spec=asked.spec,
+            setting=asked.setting,
+            expected_iterations=asked.expected.iterations,
+            start=with_server,
+            clock=clock,
+            on_progress=asked.on_progress,
+            cancelled=asked.cancelled,
+            judge=asked.judge,
+        )
+        done = isinstance(begun, Begun)
+        return Started(begun, server, reason) if isinstance(begun, Begun) else begun
+    finally:
+        if not done and server is not None:
+            server.close()
+
+
+def to_its_end(begun: Begun, asked: Asked) -> Outcome:
+    """What a job came to that is an ordinary launch after all."""
+    found = begun.outcome()
+    assert found is not None  # it is followed to its end
+    ending = found.ending
+    if isinstance(ending, Finished) and ending.iterations > asked.expected.iterations:
+        # It went on for us, beyond the end of a full run: its figure is none.
+        reason = "it took no more orders after its own end"
+        return replace(found, ending=Failed(FailureKind.INTERRUPTED, reason))
+    return found
+
+
+def _with_socket(launch: Launch, server: Server) -> Launch:
+    """The launch with what its ranks need to take orders."""
+    env: Mapping[str, str] = {**launch.env, VARIABLE: str(server.path)}
+    found = find_spec("threadpoolctl")
+    if found is not None and found.origin is not None and THREADPOOLCTL not in env:
+        env = {**env, THREADPOOLCTL: found.origin}
+    return replace(launch, env=env)
