@@ -44,7 +44,11 @@ live = sys.modules.get("tune_rank_live")
 agent = live.agent() if live else None
 if agent is not None:
     agent.offer("pause", lambda value: now.update(pause=value), lambda: now["pause"])
-    agent.offer("fault", lambda value: now.update(fault=value), lambda: now["fault"])
+    def fault(value):
+        now.update(fault=value)
+        if value == 3 and world.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+    agent.offer("fault", fault, lambda: now["fault"])
 matrix, begun, entries, iteration = np.ones((50, 50)), time.monotonic(), [], 0
 while iteration < N or (agent is not None and agent.more()):
     if agent is not None:
@@ -53,10 +57,8 @@ while iteration < N or (agent is not None and agent.more()):
         os.kill(os.getpid(), signal.SIGKILL)
     if now["fault"] == 2 and world.rank == 1:
         os.kill(os.getpid(), signal.SIGSTOP)
-    if now["fault"] == 3 and world.rank == 0:
-        time.sleep(600)
     if now["fault"] == 4:
-        sys.exit()
+        break
     matrix @ matrix
     time.sleep(now["pause"] / 1000)
     world.Barrier()
@@ -88,7 +90,7 @@ def jobs() -> Iterator[LiveJobs]:
 def measure(jobs: LiveJobs, tmp_path: Path) -> Iterator[Measure]:
     """Measure a setting in the running job, or in one of its own; none is left at the end."""
     script = tmp_path / "train.py"
-    script.write_text(TRAINER.replace("< N", f"< {N}"))
+    script.write_text(f"N = {N}\n{TRAINER}")
     launches: list[Launch] = []
 
     def measured(
@@ -96,12 +98,8 @@ def measure(jobs: LiveJobs, tmp_path: Path) -> Iterator[Measure]:
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Progress], None] | None = None,
         judge: Judge | None = None,
-        expected: Expected = EXPECTED,
-        program: str = "",
         **values: int,
     ) -> Outcome:
-        if program:
-            script.write_text(program)
         spec = StudySpec(
             name="live",
             command=(sys.executable, str(script), "{out}", "{pause}"),
@@ -123,7 +121,7 @@ def measure(jobs: LiveJobs, tmp_path: Path) -> Iterator[Measure]:
             launches[-1],
             spec=spec,
             setting=setting,
-            expected=expected,
+            expected=EXPECTED,
             on_progress=on_progress,
             cancelled=cancelled,
             judge=judge,
@@ -171,10 +169,11 @@ def test_settings_are_measured_in_one_job(jobs: LiveJobs, measure: Measure) -> N
     [
         (1, FailureKind.CRASHED, "9"),
         (2, FailureKind.STALLED, "a process of rank 1 is stopped by a signal; stacks"),
+        (3, FailureKind.CRASHED, "9"),
     ],
-    ids=["a rank is killed", "a rank is stopped"],
+    ids=["a rank is killed", "a rank is stopped", "a rank is killed as it switches"],
 )
-def test_a_fault_in_a_window_is_typed(
+def test_a_fault_is_typed(
     jobs: LiveJobs, measure: Measure, fault: int, kind: FailureKind, said: str
 ) -> None:
     finished(measure(pause=10, fault=0))
@@ -182,4 +181,22 @@ def test_a_fault_in_a_window_is_typed(
     ending = failure(outcome)
     assert (ending.kind, said in ending.reason) == (kind, True), ending
     assert outcome.window is not None and outcome.window.job == 1
+    assert jobs.running is None
+
+
+def test_a_job_that_ends_by_itself_is_started_anew(jobs: LiveJobs, measure: Measure) -> None:
+    """It ends as it is switched to this value; it may be started with it."""
+    finished(measure(pause=10, fault=0))
+    outcome = measure(pause=10, fault=4)
+    assert finished(outcome).iterations == N
+    assert outcome.window is not None and outcome.window.job == 2
+
+
+def test_an_interrupt_leaves_nothing(jobs: LiveJobs, measure: Measure) -> None:
+    def interrupt(_: Progress) -> None:
+        if jobs.running is not None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(pause=10, fault=0, on_progress=interrupt)
     assert jobs.running is None

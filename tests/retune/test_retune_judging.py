@@ -1,0 +1,70 @@
+"""When a window is left, by what it shows and by what it does not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.clocks import judge_by
+from tuner.model import Stopped
+from tuner.racing import Cut, Limit, Noise, Race
+from tuner.retune.judging import EXCESS, PATIENCE_S, WindowJudge
+from tuner.retune.scale import Expected
+
+EXPECTED = Expected(100, 3.0, incumbent_s=10.3)
+RACE = Race(Limit(15.0), Noise(interval=10), 100)
+JUDGE = WindowJudge(RACE, EXPECTED, 0.1)
+
+
+def test_what_is_slow_is_left_after_three_iterations() -> None:
+    assert JUDGE.of([0.4, 0.4], 1.0) is None
+    stopped = JUDGE.of([0.4, 0.4, 0.4], 1.0)
+    assert isinstance(stopped, Stopped)
+    assert stopped.projection_s == pytest.approx(0.4 * 103, rel=0.01)
+
+
+def test_after_one_where_that_took_long() -> None:
+    assert JUDGE.of([PATIENCE_S], 2 * PATIENCE_S) is not None
+    assert JUDGE.of([], 2 * PATIENCE_S) is None
+
+
+def test_what_may_win_goes_on() -> None:
+    assert JUDGE.of([0.1, 0.11, 0.12], 1.0) is None
+    assert WindowJudge(None, EXPECTED, 0.1).of([9.0] * 9, 99.0) is None
+
+
+def test_one_that_does_not_end_is_given_time() -> None:
+    allowed_s = PATIENCE_S + EXCESS * 3.0 * 0.1
+    assert JUDGE.of_silence([], allowed_s + 1.0, 1) is None
+    assert JUDGE.of_silence([], allowed_s + 4.0, 1) is not None
+    assert JUDGE.of_silence([], allowed_s + 4.0, 100) is None  # many are told of at once
+
+
+def test_what_is_known_is_not_judged_by_an_evaluation() -> None:
+    assert JUDGE.of_silence([0.1, 0.1, 0.1], 99.0, 1) is None
+    assert JUDGE.of_silence([0.1], 99.0, 1) is not None
+
+
+def test_silence_says_nothing_before_any_pace_is_known() -> None:
+    assert WindowJudge(RACE, EXPECTED, None).of_silence([], 999.0, 1) is None
+
+
+@given(st.floats(0.05, 0.4), st.integers(3, 20))
+def test_a_steady_pace_is_judged_as_a_whole_run_is(pace_s: float, iterations: int) -> None:
+    """The same setting under both objectives: the verdict is the same."""
+    race = Race(Limit(0.15), RACE.noise, 100)
+    judge = judge_by("steady", race, 100)
+    steady = WindowJudge(judge, Expected(100, 3.0, steady=True), 0.1)
+    whole = WindowJudge(Race(Limit(0.15 * 100), RACE.noise, 100), Expected(100, 0.0), 0.1)
+    times_s = [pace_s] * iterations
+    found, same = steady.of(times_s, 1.0), whole.of(times_s, 1.0)
+    assert (found is None) == (same is None)
+    if found is not None and same is not None:
+        assert found.projection_s == pytest.approx(same.projection_s / 100)
+
+
+def test_a_cut_holds_too() -> None:
+    judge = WindowJudge(Cut(1.0), EXPECTED, 0.1)
+    assert judge.of([0.1] * 3, 1.0) is None
+    assert judge.of([0.5] * 3, 1.0) is not None

@@ -1,0 +1,54 @@
+"""What ranks read back, joined with what was seen of them from outside."""
+
+from __future__ import annotations
+
+from tests.study_samples import SPEC
+from tuner.model import Observation, RankView, Setting, Value, Verdict
+from tuner.retune.messages import RankSeen
+from tuner.retune.seen import effects_of, observed
+
+OUTSIDE = Observation((RankView(0, 5, 1, (0, 1, 2, 3)), RankView(1, 5, 2, ())))
+
+
+def seen(rank: int, threads: int = 2, **values: Value | None) -> RankSeen:
+    return RankSeen(rank, 9, threads, None, (("numpy.libs/openblas", threads),), (0,), values, ())
+
+
+def verdict(knob: str, asked: Value, *ranks: RankSeen) -> tuple[Verdict, Value | None]:
+    found = observed(OUTSIDE, ranks)
+    (effect,) = effects_of(Setting.of({knob: asked}), SPEC, found, ranks)
+    return effect.verdict, effect.observed
+
+
+def test_both_views_of_a_rank_are_joined() -> None:
+    first, second = observed(OUTSIDE, (seen(0), seen(1, 3))).ranks
+    assert (first.threads, first.affinity, first.blas_threads) == (5, (0, 1, 2, 3), 2)
+    assert (second.children, second.affinity, second.pools[0][1]) == (2, (0,), 3)
+    assert first.reported and first.world_size == 2
+
+
+def test_a_rank_that_was_not_seen_is_there_all_the_same() -> None:
+    (only,) = observed(Observation(), (seen(4),)).ranks
+    assert (only.rank, only.threads, only.blas_threads) == (4, 0, 2)
+    assert observed(OUTSIDE, ()) == OUTSIDE
+
+
+def test_threads_are_judged_by_the_pools() -> None:
+    assert verdict("omp_threads", 2, seen(0), seen(1)) == (Verdict.HONOURED, 2)
+    assert verdict("omp_threads", 3, seen(0), seen(1))[0] is Verdict.OVERRIDDEN
+
+
+def test_what_nothing_shows_is_told_by_the_ranks() -> None:
+    naive = (seen(0, communicator="naive"), seen(1, communicator="naive"))
+    assert verdict("communicator", "naive", *naive) == (Verdict.HONOURED, "naive")
+    assert verdict("communicator", "flat", *naive) == (Verdict.OVERRIDDEN, "naive")
+    half = (naive[0], seen(1, communicator=None))
+    assert verdict("communicator", "naive", *half)[0] is Verdict.NOT_OBSERVABLE
+    assert verdict("communicator", "naive")[0] is Verdict.NOT_OBSERVABLE
+
+
+def test_workers_too_which_are_more_while_old_ones_end() -> None:
+    one = (seen(0, iterator_workers=1), seen(1, iterator_workers=1))
+    assert verdict("iterator_workers", 1, *one) == (Verdict.HONOURED, 1)
+    four = (seen(0, iterator_workers=4), seen(1, iterator_workers=4))
+    assert verdict("iterator_workers", 4, *four) == (Verdict.HONOURED, 4)
