@@ -1,0 +1,105 @@
+"""The shipped trainers under a real mpirun, changed while they run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live_bench import PROBE, Supervisor
+from tests.trainer_runs import Done, launch
+
+pytestmark = pytest.mark.system
+
+WORKLOADS = Path(__file__).parents[2] / "workloads"
+LENGTH = 8
+SMALL = ("--benchmark", "--iterations", str(LENGTH), "--log-writes", str(LENGTH))
+
+SWITCHES: tuple[dict[str, Any], ...] = (
+    {"iterator_workers": 2, "prefetch": 4, "omp_threads": 1},
+    {"iterator_workers": 1, "opencv_threads": 2},
+    {"iterator_workers": None, "prefetch": None, "opencv_threads": None},
+)
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    played = Supervisor(tmp_path)
+    yield played
+    played.close()
+
+
+#: PyTorch takes seconds to start: two ranks of it are in test_torch_trainer.py.
+RANKS = {"chainer_imagenet.py": 2, "torch_ddp.py": 1}
+
+
+def started(program: str, flags: tuple[str, ...], folder: Path, socket: Path | None) -> Done:
+    folder.mkdir()
+    variables = {"CHAINER_DATASET_ROOT": str(folder / "none")}
+    if socket is not None:
+        variables |= {"TUNE_LIVE_SOCKET": str(socket), "PYTHONPATH": str(PROBE)}
+    ranks = RANKS[program]
+    return launch(WORKLOADS / program, flags, ranks=ranks, cwd=folder, variables=variables)
+
+
+def switched(
+    supervisor: Supervisor, program: str, flags: tuple[str, ...], folder: Path
+) -> tuple[Done, dict[str, Any], list[dict[str, Any]]]:
+    """A run that is changed again and again, and goes on beyond its end until all is done."""
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(started, program, flags, folder, supervisor.path)
+        hello = supervisor.hello()
+        answers = []
+        for number, values in enumerate(SWITCHES):
+            answers.append(supervisor.switch(number, **values))
+        while max(supervisor.counted(), default=0) < LENGTH + 3:
+            message = supervisor.until("steps")
+            assert message is not None
+            supervisor.steps.append(message)
+        supervisor.send(type="more", wanted=False)
+        assert supervisor.until("none") is None
+        return running.result(), hello, answers
+
+
+def losses(done: Done) -> list[float]:
+    key = "main/loss" if "main/loss" in done.log[0] else "loss"
+    return [entry[key] for entry in done.log[:LENGTH]]
+
+
+@pytest.mark.parametrize(
+    ("program", "flags", "can"),
+    [
+        (
+            "chainer_imagenet.py",
+            ("--loaderjob", "1", "--batchsize", "4", "--crop", "16"),
+            {"iterator_workers", "prefetch", "opencv_threads", "communicator", "omp_threads"},
+        ),
+        (
+            "torch_ddp.py",
+            ("--batchsize", "4", "--crop", "16"),
+            {"iterator_workers", "prefetch", "opencv_threads", "omp_threads"},
+        ),
+    ],
+)
+def test_a_job_that_is_changed_learns_what_it_would_have(
+    supervisor: Supervisor, tmp_path: Path, program: str, flags: tuple[str, ...], can: set[str]
+) -> None:
+    if program.startswith("torch"):
+        pytest.importorskip("torch")
+    plain = started(program, (*SMALL, *flags), tmp_path / "plain", None)
+    done, hello, answers = switched(supervisor, program, (*SMALL, *flags), tmp_path / "changed")
+    assert set(hello["can"]) == can
+    for values, answer in zip(SWITCHES, answers, strict=True):
+        assert len(answer["ranks"]) == RANKS[program]
+        for rank in answer["ranks"]:
+            assert rank["errors"] == []
+            wanted = {knob: value or hello["can"][knob] for knob, value in values.items()}
+            assert rank["values"].items() >= wanted.items()
+    assert (plain.code, done.code) == (0, 0), done.stderr
+    assert losses(done) == losses(plain)
+    (iterations,) = re.findall(r"done: (\d+) iterations", done.stdout)
+    assert int(iterations) > LENGTH
