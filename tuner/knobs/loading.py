@@ -39,6 +39,7 @@ LOADING = (
         " competes with the training.",
         source="Chainer 7.8, MultiprocessIterator, n_prefetch; PyTorch, DataLoader, prefetch_factor"
         " <https://docs.pytorch.org/docs/stable/data.html>",
+        live=True,
     ),
     Knob(
         "pin_memory",
@@ -51,5 +52,6 @@ LOADING = (
         " <https://docs.pytorch.org/docs/stable/data.html#memory-pinning>",
         neutral=OFF,
         needs=("gpu",),
+        live=True,
     ),
 )
