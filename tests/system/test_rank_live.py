@@ -1,0 +1,206 @@
+"""Real ranks that are changed while they run; the test is the supervisor."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live_bench import PATIENCE_S, Supervisor
+from tuner import launchers, process
+from tuner.model import Launch
+from tuner.observe import probe_environment
+
+pytestmark = pytest.mark.system
+
+RANKS = 2
+
+#: Each rank says at which of its iterations a value came.
+SESSION = """
+import sys
+import numpy as np
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+agent = sys.modules["tune_rank_live"].agent()
+state = {"done": 0, "workers": 1}
+def workers(value):
+    state["workers"] = value
+    print("rank", world.rank, "after", state["done"], "has", value, flush=True)
+def fails(value):
+    if world.rank == 1:
+        raise ValueError("not here")
+agent.offer("workers", workers, lambda: state["workers"])
+agent.offer("fails", fails)
+matrix = np.ones((300, 300))
+while agent.more() or state["done"] < 50:
+    world.allreduce((matrix @ matrix)[0, 0])
+    state["done"] += 1
+    agent.step()
+print("rank", world.rank, "ended after", state["done"], "passive", agent.passive, flush=True)
+"""
+
+#: These have no line for us but the one that keeps them until the test has seen enough.
+CHAINER = """
+import sys
+from workloads import compat
+compat.install()
+import chainer, chainermn, numpy as np
+from chainer import training
+from chainer.training import extensions
+world = chainermn.create_communicator("naive")
+data = chainer.datasets.TupleDataset(np.ones((60, 20), "f"), np.zeros(60, "i"))
+model = chainer.links.Classifier(chainer.links.Linear(20, 2))
+optimizer = chainermn.create_multi_node_optimizer(chainer.optimizers.SGD(), world)
+optimizer.setup(model)
+updater = training.StandardUpdater(chainer.iterators.SerialIterator(data, 10), optimizer)
+agent = sys.modules["tune_rank_live"].agent()
+enough = lambda trainer: updater.iteration >= 40 and not agent.more()
+trainer = training.Trainer(updater, enough, out={out!r})
+rows = chainer.iterators.SerialIterator(data, 10, repeat=False, shuffle=False)
+trainer.extend(extensions.Evaluator(rows, model), trigger=(16, "iteration"))
+trainer.run()
+print("rank", world.rank, "ended after", updater.iteration, flush=True)
+"""
+
+TORCH = """
+import os, sys
+os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "127.0.0.1", {port!r}
+os.environ["RANK"] = os.environ["OMPI_COMM_WORLD_RANK"]
+os.environ["WORLD_SIZE"] = os.environ["OMPI_COMM_WORLD_SIZE"]
+import torch, torch.distributed
+torch.distributed.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(20, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+data = torch.utils.data.TensorDataset(torch.ones(60, 20))
+agent = sys.modules["tune_rank_live"].agent()
+done = 0
+while done < 20 or agent.more():
+    for (rows,) in torch.utils.data.DataLoader(data, batch_size=10):
+        optimizer.zero_grad()
+        model(rows).sum().backward()
+        optimizer.step()
+        done += 1
+print("rank", os.environ["RANK"], "ended after", done, flush=True)
+torch.distributed.destroy_process_group()
+"""
+
+Start = Callable[..., process.RunningTrial]
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    played = Supervisor(tmp_path)
+    yield played
+    played.close()
+
+
+@pytest.fixture
+def start(tmp_path: Path, supervisor: Supervisor) -> Iterator[Start]:
+    """Start a program on two ranks; nothing of it is left."""
+    info = launchers.find(None, environ=os.environ)
+    launcher = launchers.launcher_for(info)
+    begun: list[process.RunningTrial] = []
+
+    def run(code: str) -> process.RunningTrial:
+        (tmp_path / "probe").mkdir()
+        program = [*launchers.wrapper_argv(), "OMP_NUM_THREADS=1", "--", sys.executable]
+        argv = launcher.argv(
+            info, RANKS, {"bind_to": "none"}, [*program, "-m", "mpi4py", "-c", code]
+        )
+        env = {**os.environ, **launcher.environment(info), "TUNE_LIVE_SOCKET": str(supervisor.path)}
+        env["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent.parent)
+        env |= probe_environment(tmp_path, env)
+        begun.append(process.start(Launch(argv, env, tmp_path, tmp_path, tmp_path)))
+        return begun[0]
+
+    yield run
+    for running in begun:
+        running.stop()
+
+
+def finished(running: process.RunningTrial, folder: Path) -> list[str]:
+    """What the ranks printed, when the job has ended well."""
+    ended = running.wait(PATIENCE_S)
+    output = (folder / process.OUTPUT).read_text()
+    assert ended is not None, output
+    assert ended.code == 0, output
+    return sorted(output.splitlines())
+
+
+def threads(answer: dict[str, Any]) -> list[tuple[int, int]]:
+    """Of each rank the value of the knob, and the threads that its BLAS has."""
+    return [(rank["values"]["omp_threads"], rank["blas_threads"]) for rank in answer["ranks"]]
+
+
+def test_a_loop_is_changed_on_all_ranks_at_once(
+    start: Start, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    pytest.importorskip("mpi4py")
+    running = start(SESSION)
+    hello = supervisor.hello()
+    assert (hello["hook"], hello["exchange"], hello["ranks"]) == ("session", "mpi4py", RANKS)
+    assert hello["can"] == {"omp_threads": 1, "workers": 1, "fails": None}
+    two = min(2, len(os.sched_getaffinity(0)))
+    assert threads(supervisor.switch(1, omp_threads=2)) == [(two, two)] * RANKS
+    changed = supervisor.switch(2, omp_threads=1, workers=4, fails=1)
+    assert threads(changed) == [(1, 1)] * RANKS
+    assert [rank["errors"] for rank in changed["ranks"]] == [[], ["fails: ValueError: not here"]]
+    assert [rank["values"]["workers"] for rank in changed["ranks"]] == [4, 4]
+    assert threads(supervisor.switch(3, omp_threads=64)) == [(two, two)] * RANKS
+    assert threads(supervisor.switch(4, omp_threads=None)) == [(1, 1)] * RANKS
+    counted = supervisor.counted()
+    assert counted == list(range(2, 2 + len(counted)))
+    supervisor.close()
+    after, said = changed["iteration"] - 1, finished(running, tmp_path)
+    ended = said[1].removeprefix("rank 0 ")
+    assert ended.endswith("passive True")
+    assert said == [
+        f"rank {rank} {line}"
+        for rank in range(RANKS)
+        for line in (f"after {after} has 4", ended)  # both at the same iteration
+    ]
+
+
+def test_chainers_own_loop_is_changed(start: Start, supervisor: Supervisor, tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    running = start(CHAINER.format(out=str(tmp_path)))
+    hello = supervisor.hello()
+    assert (hello["hook"], hello["exchange"], hello["iteration"]) == ("chainer", "mpi4py", 2)
+    answer = supervisor.switch(1, omp_threads=2)
+    assert answer["iteration"] > 2
+    assert [values for values, _ in threads(answer)] == [min(2, len(os.sched_getaffinity(0)))] * 2
+    supervisor.switch(2, omp_threads=None)
+    last = follow_to_the_end(supervisor)
+    assert finished(running, tmp_path) == [f"rank {n} ended after {last}" for n in range(RANKS)]
+    marks = {mark for message in supervisor.steps for mark in message["marks"]}
+    # Epochs of 6 iterations; an evaluation comes before the 17th, 33rd, …
+    assert marks == {n for n in range(2, last + 1) if n % 6 == 0 or n % 16 == 1}
+
+
+def test_pytorchs_own_loop_is_changed(start: Start, supervisor: Supervisor, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    running = start(TORCH.format(port=str(20_000 + os.getpid() % 10_000)))
+    hello = supervisor.hello()
+    assert (hello["hook"], hello["exchange"], hello["iteration"]) == ("torch", "torch", 3)
+    answer = supervisor.switch(1, omp_threads=2)
+    assert [dict(rank["pools"])["torch"] for rank in answer["ranks"]] == [
+        min(2, len(os.sched_getaffinity(0)))
+    ] * RANKS
+    supervisor.switch(2, omp_threads=None)
+    last = follow_to_the_end(supervisor)
+    assert finished(running, tmp_path) == [f"rank {n} ended after {last}" for n in range(RANKS)]
+    marks = {mark for message in supervisor.steps for mark in message["marks"]}
+    assert marks == set(range(7, last + 1, 6))  # the first batch of each epoch
+
+
+def follow_to_the_end(supervisor: Supervisor) -> int:
+    """Let the job end; the last iteration that was told of: none was left out."""
+    supervisor.send(type="more", wanted=False)
+    assert supervisor.until("none") is None
+    counted = supervisor.counted()
+    assert counted == list(range(counted[0], counted[0] + len(counted)))
+    return counted[-1]
