@@ -11,6 +11,7 @@ from fuzz.targets import (
     launched,
     logs,
     recorded,
+    retuned,
     shown,
     stored,
     typed,
@@ -19,6 +20,9 @@ from fuzz.targets import (
 
 TARGETS: dict[str, Target] = {
     target.name: target
-    for module in (logs, figures, asked, typed, launched, host, recorded, stored, kept, shown, web)
+    for module in (
+        *(logs, figures, asked, typed, launched, retuned),
+        *(host, recorded, stored, kept, shown, web),
+    )
     for target in module.TARGETS
 }

@@ -100,7 +100,7 @@ def test_but_not_within_a_slice_of_the_scheduler() -> None:
 
 
 def test_what_is_far_behind_is_measured_roughly() -> None:
-    assert needed_error(0.02, None) == needed_error(0.02, 0.9) == needed_error(0.02, 1.05) == 0.02
+    assert needed_error(0.02, None) == needed_error(0.02, 0.9) == needed_error(0.02, 1.05) == 0.04
     assert needed_error(0.02, 2.0) == pytest.approx(0.25 * math.log(2))
 
 

@@ -47,10 +47,12 @@ class WindowJudge:
             times_s: How long they took, without those thrown away.
             passed_s: Since the switch.
         """
-        if not times_s or (len(times_s) < LEAST_ENDED and passed_s < PATIENCE_S):
-            return None
-        log = self.expected.log(times_s)
-        return self._asked(log, log[-1][1], 1)
+        if len(times_s) >= LEAST_ENDED:
+            log = self.expected.log(times_s)
+            return self._asked(log, log[-1][1])
+        if times_s and passed_s >= PATIENCE_S:
+            return self._by_first_ones(len(times_s), math.fsum(times_s))
+        return None
 
     def of_silence(self, times_s: Sequence[float], silent_s: float, coming: int) -> Stopped | None:
         """By the time since the job was last heard of.
@@ -66,23 +68,24 @@ class WindowJudge:
         beyond_s = silent_s - PATIENCE_S - excess_s
         if beyond_s <= 0:
             return None
-        bound = self.expected.clock_s(beyond_s)
-        log = self.expected.log(times_s)
-        if not log:
-            return self._asked([(coming, bound)], bound, coming)
-        return self._asked(log, log[-1][1] + bound, coming)
+        return self._by_first_ones(len(times_s) + coming, math.fsum(times_s) + beyond_s)
 
-    def _asked(self, log: Log, bound_s: float, coming: int) -> Stopped | None:
+    def _by_first_ones(self, iterations: int, took_s: float) -> Stopped | None:
+        """By few: to the judge a log of one entry, in which those that come first may be slow."""
+        clock_s = self.expected.clock_s(took_s)
+        return self._asked([(iterations, clock_s)], clock_s)
+
+    def _asked(self, log: Log, bound_s: float) -> Stopped | None:
         judge = self.judge.judge if isinstance(self.judge, Through) else self.judge
         if judge is None:
             return None
         if isinstance(judge, Race):
-            judge = replace(judge, noise=_of_single(judge.noise, coming))
+            judge = replace(judge, noise=_of_single(judge.noise))
         verdict = judge(log, bound_s, 0.0)
         return verdict if isinstance(verdict, Stopped) else None
 
 
-def _of_single(noise: Noise, coming: int) -> Noise:
+def _of_single(noise: Noise) -> Noise:
     """What is known of a log's intervals, for one that has an entry for each iteration."""
     cv = noise.pace_cv * math.sqrt(noise.interval or 1)
-    return replace(noise, pace_cv=cv, interval=coming)
+    return replace(noise, pace_cv=cv, interval=1)

@@ -224,7 +224,12 @@ def _items(message: Mapping[str, Any], name: str) -> list[Any]:
 def _mapping(message: Mapping[str, Any], name: str) -> dict[str, Value | None]:
     """Values by knob; whatever is no value is not known."""
     found = _is(dict, message.get(name, {}), name)
-    return {
-        str(knob): value if type(value) in {int, str} else None
-        for knob, value in sorted(found.items())
-    }
+    if len(found) > _MOST_ITEMS:
+        raise WireError(f"it sent {len(found)} {name}")
+    return {one_line(str(knob), _LONGEST): _value(value) for knob, value in sorted(found.items())}
+
+
+def _value(value: object) -> Value | None:
+    if isinstance(value, str):
+        return one_line(value, _LONGEST)
+    return value if type(value) is int and abs(value) <= _MOST_COUNT else None

@@ -31,6 +31,10 @@ LEAST_ENDED = 3
 #: not how fast the setting is, s.
 LEAST_S = 0.25
 
+#: One window may be wrong by so many times what contenders are told apart by (a standard error):
+#: they are measured again anyway, as a first look at all the others need not be.
+PRECISIONS = 2.0
+
 #: What is slower than the best is needed no better than this share of the distance (of logarithms):
 #: it is then slower beyond doubt, and how much by is known well enough for a model.
 DISTANCE_SHARE = 0.25
@@ -133,10 +137,8 @@ def needed_error(precision: float, ratio: float | None) -> float:
     """The relative standard error that is good enough for one window.
 
     Args:
-        precision: What contenders are to be told apart by, a share: so good is one window of a
-            contender. Where that does not do, the search measures it again.
+        precision: What contenders are to be told apart by, a share.
         ratio: Its figure over that of the best so far; ``None``: nothing is known of one.
     """
-    if ratio is None or ratio <= 0:
-        return precision
-    return max(precision, DISTANCE_SHARE * math.log(ratio))
+    least = PRECISIONS * precision
+    return least if ratio is None else max(least, DISTANCE_SHARE * math.log(ratio))
