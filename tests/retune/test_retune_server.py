@@ -162,6 +162,7 @@ def test_what_the_ranks_read_back() -> None:
         "affinity": [0, 1],
         "values": {"omp_threads": 2, "odd": [1]},
         "errors": ["prefetch: no\nsuch"],
+        "allocator": "glibc",
     }
     line = {"type": "switched", "number": 4, "iteration": 9, "took_s": 0.1, "ranks": [rank]}
     found = messages.parse(json.dumps({**line, "next": 10}).encode())
@@ -169,7 +170,7 @@ def test_what_the_ranks_read_back() -> None:
     (seen,) = found.ranks
     assert seen.pools == (("numpy.libs/libopenblas.so", 2),)
     assert seen.values == {"odd": None, "omp_threads": 2}
-    assert seen.errors == ("prefetch: no?such",)
+    assert (seen.errors, seen.allocator) == (("prefetch: no?such",), "glibc")
     for name, value in {"rank": None, "pools": [["x"]], "affinity": "0", "values": 3}.items():
         with pytest.raises(messages.WireError, match="it sent"):
             messages.parse(json.dumps({**line, "ranks": [{**rank, name: value}]}).encode())

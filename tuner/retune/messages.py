@@ -72,6 +72,7 @@ class RankSeen:
     affinity: tuple[int, ...]
     values: Mapping[str, Value | None]
     errors: tuple[str, ...]
+    allocator: str | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,7 @@ def _rank(rank: Mapping[str, Any]) -> RankSeen:
         affinity=tuple(_number(cpu, "affinity") for cpu in _items(rank, "affinity")),
         values=_mapping(rank, "values"),
         errors=tuple(one_line(str(error)) for error in _items(rank, "errors")),
+        allocator=one_line(name) if isinstance(name := rank.get("allocator"), str) else None,
     )
 
 

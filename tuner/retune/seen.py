@@ -30,6 +30,7 @@ def observed(from_outside: Observation, ranks: Sequence[RankSeen]) -> Observatio
             opencv_loaded=view.opencv_loaded or seen.opencv_threads is not None,
             world_size=len(ranks),
             pools=seen.pools,
+            allocator=seen.allocator,
             reported=True,
         )
     return Observation(tuple(view for _, view in sorted(views.items())))

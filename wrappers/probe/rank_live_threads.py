@@ -102,7 +102,7 @@ def _text(path):
 
 
 def state():
-    """What this process runs with: BLAS and OpenCV threads, pools and CPUs."""
+    """What this process runs with: BLAS and OpenCV threads, pools, CPUs and allocator."""
     pools = [
         ["/".join(pool["library"].split("/")[-2:]), pool["threads"]] for pool in rank_report.pools()
     ]
@@ -113,4 +113,5 @@ def state():
         "opencv_threads": rank_report.opencv_threads(),
         "pools": pools,
         "affinity": sorted(os.sched_getaffinity(0)),
+        "allocator": rank_report.allocator(),
     }

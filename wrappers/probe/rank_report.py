@@ -97,7 +97,7 @@ def pools():
     return [pool for pool in found if pool is not None]
 
 
-def _allocator():
+def allocator():
     """Which library malloc comes from: one that was preloaded, else the C library."""
     loaded = _mapped_libraries(("libjemalloc", "libtcmalloc"))
     if not loaded:
@@ -138,7 +138,7 @@ def _report(rank):
         ("affinity", lambda: sorted(os.sched_getaffinity(0))),
         ("pools", pools),
         ("opencv_threads", opencv_threads),
-        ("allocator", _allocator),
+        ("allocator", allocator),
         ("mpi", _mpi),
         ("launcher_size", launcher_size),
     )
