@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import os
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live_bench import PROBE, probe_module
+from tests.live_bench import PROBE, Supervisor, probe_module
 
 rank_live_agent, rank_live_knobs = probe_module("rank_live_agent"), probe_module("rank_live_knobs")
 rank_live_threads, rank_live_line = (
@@ -236,6 +237,17 @@ def test_of_very_many_ranks_the_lesser_parts_are_left_out() -> None:
     Line().send_fitting({"ranks": ranks(500)})
     assert lines[0]["ranks"] == ranks(8)
     assert lines[1]["ranks"][0] == {**ranks(1)[0], "affinity": []}
+
+
+def test_the_end_is_seen_though_a_worker_has_inherited_the_line(tmp_path: Path) -> None:
+    supervisor = Supervisor(tmp_path)
+    line = rank_live_line.Line(str(supervisor.path))
+    inherited = os.dup(line._socket.fileno())
+    line.close()
+    line.close()  # at the exit, after the rank has become passive
+    assert supervisor.until("none") is None
+    os.close(inherited)
+    supervisor.close()
 
 
 @pytest.mark.parametrize("path", sorted(PROBE.glob("*.py")), ids=lambda path: path.name)

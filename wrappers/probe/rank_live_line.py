@@ -85,7 +85,11 @@ class Line:
                 raise LostError
 
     def close(self):
-        """The supervisor sees the end."""
+        """The supervisor sees the end, though loader workers may have inherited the socket."""
+        try:  # noqa: SIM105
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:  # the other side was faster
+            pass
         self._socket.close()
 
 
