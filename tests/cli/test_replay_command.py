@@ -114,3 +114,13 @@ def test_each_mistake_is_one_error(tune: Tune, tmp_path: Path, arguments: tuple[
     done = tune("replay", *arguments)
     assert done.code == 2
     assert done.err.count("error:") == 1
+
+
+def test_in_running_jobs(tune: Tune, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document())
+    out = tune("replay", "bowl.json", "--live").out
+    assert re.search(
+        r"search: +\d+\.\d best runs \(\d+ windows in \d+ jobs?, \d+ settings\); \w+", out
+    )
+    made = json.loads(tune("replay", "bowl.json", "--live", "--json").out)
+    assert made["windows"] == made["launches"] > made["jobs"] > 0

@@ -35,7 +35,7 @@ def test_a_switch_costs_less_than_a_start() -> None:
     costs = made(None).cost_s(fits, math.log(10.0) * ones, ones, 0 * ones)
     assert costs == pytest.approx([0.3 + 1.0, 5.0 + 1.0])
     likely = made(None).cost_s(fits, math.log(10.0) * ones, ones, 0.5 * ones)
-    assert likely - costs == pytest.approx([2.5, 2.5])
+    assert likely - costs == pytest.approx([5.0, 5.0])
     stopped = made(None).cost_s(fits, math.log(10.0) * ones, 0 * ones, 0 * ones)
     assert (stopped < costs).all()
 

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
         "Search a surface: a file with every point of a space and several runs of each."
         " Launches are drawn from it and take no time; costs are counted in best runs."
     ),
-    examples=(("tune replay benchmarks/surfaces/mlp-32core-8rank.json --seed 3", "one study"),),
+    examples=(
+        ("tune replay benchmarks/surfaces/mlp-32core-8rank.json --seed 3", "one study"),
+        ("tune replay benchmarks/surfaces/mlp-32core-8rank.json --live", "in running jobs"),
+    ),
 )
 @click.argument("surface", type=click.Path(path_type=Path), metavar="SURFACE.json")
 @option(
@@ -57,6 +60,14 @@ if TYPE_CHECKING:
     help="Tell contenders apart as far as this [2%].",
 )
 @option(
+    "--live",
+    is_flag=True,
+    help=(
+        "Measure in running jobs: a start-up a job, a switch and a window of iterations a"
+        " setting. All knobs change in a running job but those that the surface names as cold."
+    ),
+)
+@option(
     "--trace",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -71,6 +82,7 @@ def command(
     budget: float | None,
     until: float,
     precision: float,
+    live: bool,
     trace: Path | None,
     as_json: bool,
 ) -> None:
@@ -80,7 +92,13 @@ def command(
     from tuner.exporters import Export
 
     recorded = replay.load(surface)
-    asked = {"trials": trials, "budget_s": budget, "until": until, "precision": precision}
+    asked = {
+        "trials": trials,
+        "budget_s": budget,
+        "until": until,
+        "precision": precision,
+        "live": "on" if live else "off",
+    }
     study = replay.play(recorded, replay.spec(recorded, seed=seed, options=asked), seed)
     if trace is not None:
         outfile.write(trace, Export("\n".join(replay.trace.lines(study)) + "\n"))
@@ -106,6 +124,8 @@ def _print_json(surface: Surface, study: Study) -> None:
         **trace.summary(study),
         "ended": study.result.reason,
         "launches": len(study.searched),
+        "windows": study.windows,
+        "jobs": study.jobs,
         "search_best_runs": study.result.search_s / surface.unit_s,
         "confirm_best_runs": study.result.confirm_s / surface.unit_s,
         "regret": surface.regret(study.best),
@@ -127,11 +147,22 @@ def _print_words(surface: Surface, study: Study) -> None:
         console.out(f"  export:   {study.export}")
     console.out(
         f"  search:   {found.search_s / surface.unit_s:.1f} best runs"
-        f" ({wording.count(len(launches), 'launch', 'launches')},"
-        f" {wording.count(settings, 'setting')}); {found.reason}"
+        f" ({_measured(study)}, {wording.count(settings, 'setting')}); {found.reason}"
     )
     console.out(
         f"  confirm:  {found.confirm_s / surface.unit_s:.1f} best runs"
         f" ({wording.count(confirming, 'launch', 'launches')})"
     )
     console.out(f"  regret:   {100 * surface.regret(study.best):.1f} % (known on a surface only)")
+
+
+def _measured(study: Study) -> str:
+    """How often the search launched, or measured in a running job."""
+    from tuner import wording
+
+    cold = len(study.searched) - study.windows
+    launches = wording.count(cold, "launch", "launches")
+    if not study.windows:
+        return launches
+    windows = f"{wording.count(study.windows, 'window')} in {wording.count(study.jobs, 'job')}"
+    return f"{windows}, {launches}" if cold else windows

@@ -16,6 +16,8 @@ from tuner.model import (
 from tuner.pace import startup_s
 from tuner.racing import Judge
 from tuner.replay.surface import Run, Surface
+from tuner.study.course import Step
+from tuner.study.plan import Plan
 
 #: What the clean-up after a stopped launch takes, s.
 STOP_S = 0.5
@@ -40,6 +42,10 @@ class VirtualMachine:
     def __init__(self, surface: Surface, seed: int) -> None:
         self.surface, self.clock_s = surface, 0.0
         self._rng = random.Random(seed)
+
+    def measure(self, _number: int, step: Step, _plan: Plan, _best: Setting | None, /) -> Outcome:
+        """The outcome of a step: here each is a launch of its own."""
+        return self.launch(step.setting, step.judge)
 
     def launch(self, setting: Setting, judge: Judge | None) -> Outcome:
         """Draw one of the point's runs and follow it; without a judge it runs to its end."""

@@ -44,6 +44,7 @@ def document(plan: Plan) -> JsonDict:
             "launcher": f"{spec.launcher.kind} {spec.launcher.version}",
         },
         "knobs": {name: list(values) for name, values in plan.distinct},
+        "cold": sorted(knob.name for knob in plan.knobs if not knob.live),
         "default": _default(plan, medians).as_dict(),
         "default_runs_s": [
             s.elapsed_s for r in plan.of(launches(plan), BASELINE) for s in r.outcome.samples

@@ -24,6 +24,7 @@ from tuner.model import (
 )
 from tuner.replay.machine import VirtualMachine
 from tuner.replay.surface import Surface
+from tuner.replay.windows import RetunedMachine
 from tuner.study.course import Course, Step, Stop, Tuning
 from tuner.study.findings import build
 from tuner.study.plan import GIVE_UP_AFTER, Plan
@@ -55,6 +56,17 @@ class Study:
         return tuple(x for x in self.launches if x.record.purpose is not Purpose.CONFIRM)
 
     @property
+    def windows(self) -> int:
+        """How many of them were windows of running jobs."""
+        return sum(x.record.outcome.window is not None for x in self.searched)
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs these are of."""
+        windows = (x.record.outcome.window for x in self.searched)
+        return len({window.job for window in windows if window is not None})
+
+    @property
     def finding(self) -> Finding | None:
         """What the confirmation proves."""
         return self.result.finding
@@ -78,7 +90,8 @@ def spec(
     Args:
         surface: The recorded job.
         seed: Of the search.
-        options: Other fields of the spec, such as ``trials``.
+        options: Other fields of the spec, such as ``trials``; with ``live="on"`` jobs are
+            retuned while they run.
     """
     n = surface.cores
     made = StudySpec(
@@ -88,11 +101,18 @@ def spec(
         layout=Layout(surface.ranks),
         machine=Machine("replay", surface.name, n, n, n, None, 1, 0),
         knobs=tuple(
-            Knob(name, Choice(values), Env((name.upper(),)), default=default)
+            Knob(
+                name,
+                Choice(values),
+                Env((name.upper(),)),
+                default=default,
+                live=name not in surface.cold,
+            )
             for (name, values), default in zip(surface.knobs.items(), surface.default, strict=True)
         ),
         warm_ups=0,
         seed=seed,
+        live="off",
     )
     return replace(made, **dict(options or {}))  # type: ignore[arg-type]
 
@@ -107,11 +127,12 @@ def play(surface: Surface, spec: StudySpec, seed: int, course: Course | None = N
         course: What comes next; that of live studies where not given.
     """
     course = course or Tuning()
-    machine = VirtualMachine(surface, 7919 * seed + 13)
+    machine = _machine(surface, spec, 7919 * seed + 13)
     plan = Plan(spec, (), baseline=surface.setting(surface.default))
     launches: list[Launched] = []
     while isinstance(step := course.next(plan), Step):
-        record = _record(step, len(launches) + 1, machine, spec)
+        best = launches[-1].incumbent if launches else None
+        record = _record(step, plan, machine, best)
         plan = replace(plan, records=(*plan.records, record))
         launches.append(Launched(record, machine.clock_s, course.best(plan)))
         if len(plan.fruitless()) >= GIVE_UP_AFTER:
@@ -122,9 +143,15 @@ def play(surface: Surface, spec: StudySpec, seed: int, course: Course | None = N
     return Study(tuple(launches), best, found)
 
 
-def _record(step: Step, number: int, machine: VirtualMachine, spec: StudySpec) -> LaunchRecord:
+def _machine(surface: Surface, spec: StudySpec, seed: int) -> VirtualMachine:
+    if spec.live == "off":
+        return VirtualMachine(surface, seed)
+    return RetunedMachine(surface, seed, spec)
+
+
+def _record(step: Step, plan: Plan, machine: VirtualMachine, best: Setting | None) -> LaunchRecord:
     started = _EPOCH + timedelta(seconds=machine.clock_s)
-    outcome = machine.launch(step.setting, step.judge)
+    number = len(plan.records) + 1
     return LaunchRecord(
         number=number,
         purpose=step.purpose,
@@ -133,6 +160,6 @@ def _record(step: Step, number: int, machine: VirtualMachine, spec: StudySpec) -
         env={},
         folder="",
         started_at=started.isoformat(),
-        outcome=outcome,
-        machine=spec.machine,
+        outcome=machine.measure(number, step, plan, best),
+        machine=plan.spec.machine,
     )

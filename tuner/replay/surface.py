@@ -54,6 +54,7 @@ class Surface:
     knobs: Mapping[str, tuple[Value, ...]]
     default: Key
     points: Mapping[Key, Point]
+    cold: frozenset[str] = frozenset()  # knobs that do not change in a running job
 
     def setting(self, key: Key) -> Setting:
         """A point as a setting."""
@@ -150,7 +151,16 @@ class _Reader:
             knobs=knobs,
             default=default,
             points=points,
+            cold=self._cold(top.get("cold", []), knobs),
         )
+
+    def _cold(self, value: Any, knobs: dict[str, tuple[Value, ...]]) -> frozenset[str]:
+        if not isinstance(value, list):
+            raise self.wrong("cold", "must be a list of knobs")
+        for number, name in enumerate(value):
+            if not isinstance(name, str) or name not in knobs:
+                raise self.wrong(f"cold[{number}]", f"{shown(name)} is no knob")
+        return frozenset(value)
 
     def _knobs(self, value: Any) -> dict[str, tuple[Value, ...]]:
         knobs: dict[str, tuple[Value, ...]] = {}

@@ -19,10 +19,13 @@ def lines(study: Study) -> Iterator[str]:
 
 def _launch(launched: Launched) -> dict[str, Any]:
     ending = launched.record.outcome.ending
-    kind = {"phase": "confirm"}
+    kind: dict[str, Any] = {"phase": "confirm"}
     if launched.record.purpose is not Purpose.CONFIRM:
         outcomes = {Finished: "finished", Failed: "failed"}
         kind = {"outcome": outcomes.get(type(ending), "killed")}
+    window = launched.record.outcome.window
+    if window is not None:
+        kind["job"] = window.job
     return {
         "t_s": _rounded(launched.t_s),
         "setting": launched.record.setting.as_dict(),

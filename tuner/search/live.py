@@ -54,8 +54,9 @@ class Live:
             fits: Where what runs now serves; elsewhere a job is started.
             mean: Of the logarithm of the figure.
             stays: The chance that the window is not stopped early.
-            fails: The chance of a failure, with which the job is gone: the next one pays for it.
+            fails: The chance of a failure. It takes about as long as a start to show, and the job
+                is gone: the next one pays for that.
         """
         window_s = self.share * np.exp(mean) * (stays + (1 - stays) * _CUT_SHARE)
         entry_s = np.where(fits, self.switch_s, self.startup_s)
-        return np.asarray(entry_s + window_s + fails * self.startup_s)
+        return np.asarray(entry_s + window_s + 2 * fails * self.startup_s)

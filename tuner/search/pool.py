@@ -16,7 +16,7 @@ from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
 from tuner.search.live import Live
 from tuner.search.options import Options
-from tuner.search.regions import barred, chance_of_failure, excessive, overdone
+from tuner.search.regions import barred, chance_of_failure, excessive, overdone, risk
 from tuner.search.space import Grid, Key
 
 
@@ -143,7 +143,8 @@ def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incu
     if state.live is None:
         cost = cost_s(staying, best.log_s, state.noise.startup_s)
     else:
-        cost = state.live.cost_s(state.live.fits(grid, rows), mean, staying, fails)
+        may_fail = np.maximum(fails, risk(grid, rows, groups))
+        cost = state.live.cost_s(state.live.fits(grid, rows), mean, staying, may_fail)
     return Pool(grid, options, state, fitted, best, rows, known, mean, sd, gain, cost)
 
 

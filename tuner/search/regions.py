@@ -10,6 +10,9 @@ from tuner.search.arrays import Flags, Floats, Rows
 from tuner.search.history import Group, Groups
 from tuner.search.space import Grid
 
+#: The chance that a setting fails, for each octave of cores that it asks for beyond what ran.
+_RISK = 0.3
+
 
 def barred(grid: Grid, rows: Rows, groups: Groups) -> Flags:
     """True for what needs more, of nothing less, than a setting for which something ran out.
@@ -58,6 +61,18 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     for row in ran:
         chance[grid.beyond(rows, row, rising, below=True)] = 0.0
     return np.asarray(chance)
+
+
+def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
+    """How likely each row fails for nothing but asking for more cores than all that ran.
+
+    A prior for where a failure is dear: one share for each octave beyond.
+    """
+    ran = [g.key for g in groups.values() if g.finished or g.projected]
+    if not ran or not grid.has_roles:
+        return np.zeros(len(rows))
+    most = float(np.maximum(grid.demand(grid.rows(ran)), 0).max())
+    return np.asarray(np.clip(_RISK * (grid.demand(rows) - most), 0, 0.5))
 
 
 def overdone(grid: Grid, rows: Rows, groups: Groups, slow_log_s: float) -> Flags:
