@@ -2,6 +2,7 @@
 
     python benchmarks/search.py [--seeds 20] [--only mlp] [--jobs 2] [SURFACE.json ...]
 
+Each study is replayed twice: with a launch for every measurement, and in running jobs (`--live`).
 Costs are counted in best runs (`benchmarks/surfaces/README.md`). Prints a line a surface with
 the target beside each figure, then what holds over all of them; ends with 1 where one is missed.
 """
@@ -54,8 +55,17 @@ class Timed:
 
 
 @dataclass(frozen=True)
+class InJobs:
+    """The figures of one study in running jobs."""
+
+    to_5: float
+    regret: float
+    search: float
+
+
+@dataclass(frozen=True)
 class Result:
-    """The figures of one study."""
+    """The figures of one study, and of the same in running jobs."""
 
     name: str
     points: int
@@ -72,6 +82,7 @@ class Result:
     covered: bool | None
     thinking_ms: float
     ended: str
+    live: InJobs
 
 
 def study(task: tuple[Path, int]) -> Result:
@@ -100,6 +111,17 @@ def study(task: tuple[Path, int]) -> Result:
         covered=_covered(surface, done),
         thinking_ms=1000 * statistics.median(course.thinking_s),
         ended=done.result.reason,
+        live=_in_jobs(surface, seed),
+    )
+
+
+def _in_jobs(surface: replay.Surface, seed: int) -> InJobs:
+    options = {"live": "on", "confirm": False}
+    done = replay.play(surface, replay.spec(surface, seed=seed, options=options), seed)
+    return InJobs(
+        to_5=cost_to(0.05, surface, done.searched),
+        regret=surface.regret(done.best),
+        search=done.result.search_s / surface.unit_s,
     )
 
 
@@ -181,6 +203,11 @@ COLUMNS = (
     Column("90th", lambda r: 100 * quantile([x.regret for x in r], 0.9), 4, 4, 3),
     Column("search", lambda r: middle([x.search for x in r]), None, None, None),
     Column("confirm", lambda r: middle([x.confirm for x in r]), None, None, None),
+    Column("live: to 5 %", lambda r: middle([x.live.to_5 for x in r]), 3, 8, 3),
+    Column("90th", lambda r: quantile([x.live.to_5 for x in r], 0.9), None, None, None),
+    Column("regret %", lambda r: 100 * middle([x.live.regret for x in r]), None, None, None),
+    Column("90th", lambda r: 100 * quantile([x.live.regret for x in r], 0.9), None, None, None),
+    Column("search", lambda r: middle([x.live.search for x in r]), None, None, None),
     Column("ms", lambda r: middle([x.thinking_ms for x in r]), *[THINKING_MS] * 3),
 )
 
