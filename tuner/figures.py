@@ -90,6 +90,11 @@ def stopped(objective: ObjectiveSpec, found: Stopped) -> str:
     return f"{said} (projected {shown(objective, found.projection_s)})"
 
 
+def stopped_in_window(objective: ObjectiveSpec, found: Stopped) -> str:
+    """``stopped early (projected 9.80 s)``: a window is shorter than what it is scaled to."""
+    return f"stopped early (projected {shown(objective, found.projection_s)})"
+
+
 def projected(objective: ObjectiveSpec, found: Stopped) -> str:
     """The same in a table: ``~9.80 s``; ``>4.10 s`` where nothing more is known."""
     if _is_projected(found):

@@ -34,11 +34,14 @@ def test_a_line_says_which_job_it_is_a_window_of() -> None:
     for number, purpose in ((2, Purpose.GUESS), (3, Purpose.SEARCH), (4, Purpose.REPEAT)):
         launch = in_window(record(number, NEXT, 3.9, purpose=purpose), 2)
         view(LaunchEnded(launch, None, False))
+    view(LaunchEnded(DATA.records[3], None, False))
     name = "omp_threads=1 iterator_workers=2 communicator=naive"
     assert [line.partition("] ")[2] for line in lines] == [
         f"1/8 {name} (starts job 2): 3.90 s",
         f"2/8 {name} (job 2): 3.90 s",
         f"- {name} (repeat, job 2): 3.90 s",
+        "3/8 omp_threads=4 iterator_workers=4 communicator=naive (job 2): stopped early"
+        " (projected 9.80 s)",
     ]
 
 

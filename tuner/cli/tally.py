@@ -129,7 +129,9 @@ class Tally:
         if isinstance(ending, Failed):
             return f"{self._ended_name(event)}: {wording.failure(ending)}"
         if isinstance(ending, Stopped):
-            return f"{self._ended_name(event)}: {figures.stopped(self.objective, ending)}"
+            in_window = event.record.outcome.window is not None
+            said = figures.stopped_in_window if in_window else figures.stopped
+            return f"{self._ended_name(event)}: {said(self.objective, ending)}"
         return self._ended_name(event) + self._mark
 
     def ended_line(self, event: LaunchEnded) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -228,13 +229,15 @@ class Store:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             self._study_id(connection, name)
 
-    def set_aside(self, name: str, why: str) -> int:
-        """Count none of the study's launches any more; returns how many are not that were."""
+    def set_aside(self, name: str, why: str, numbers: Collection[int] | None = None) -> int:
+        """Count launches of the study no more, all or these; returns how many did until now."""
         table = schema.launches
         with self._transactions.begin() as connection:
             study_id = self._study_id(connection, name)
             mine = (table.c.study_id == study_id, table.c.disturbed.is_(None))
             query = sa.update(table).where(*mine).values(disturbed=why)
+            if numbers is not None:
+                query = query.where(table.c.number.in_(numbers))
             return connection.execute(query).rowcount
 
     # --- inside ----------------------------------------------------------------------

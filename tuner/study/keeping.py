@@ -6,7 +6,7 @@ the launch up again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,6 +77,20 @@ class Keeper:
             self.emit(Note(f"launch {number} is the longest: shorter ones stopped early"))
             return replace(plan, records=self.projection.reconcile(plan))
         return replace(plan, records=self.projection.tell(plan))
+
+    def set_aside(self, plan: Plan, numbers: Collection[int], why: str) -> Plan:
+        """Count these launches no more, in our tables and in Optuna; the plan without them.
+
+        Raises:
+            TunerError: The database cannot be written.
+        """
+        self.store.set_aside(self.journal.study, why, numbers)
+        records = tuple(
+            replace(r, outcome=replace(r.outcome, disturbed=why)) if r.number in numbers else r
+            for r in plan.records
+        )
+        plan = replace(plan, records=records)
+        return replace(plan, records=self.projection.reconcile(plan))
 
     def _not_saved(self, record: LaunchRecord) -> str:
         value = stats.estimate_s(record.outcome.samples)

@@ -27,9 +27,11 @@ from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
 from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.keeping import Keeper
+from tuner.study.making import Making, TrialRunner
 from tuner.study.plan import Plan, changes
 from tuner.study.projection import Projection
-from tuner.study.session import Cancelled, Session, TrialRunner
+from tuner.study.retuning import Jobs, Retuning
+from tuner.study.session import Cancelled, Session
 
 
 def tune(
@@ -42,6 +44,7 @@ def tune(
     wait: bool = False,
     on_event: Callable[[Event], None] | None = None,
     run: TrialRunner | None = None,
+    jobs: Jobs | None = None,
     course: Course | None = None,
 ) -> Result:
     """Find the fastest setting of a command; nothing is printed.
@@ -59,6 +62,8 @@ def tune(
         wait: Wait while another process measures on this host.
         on_event: Called with each :data:`tuner.study.events.Event`.
         run: Runs a launch; :func:`tuner.trial.run` where not given.
+        jobs: Measures settings in running jobs; where not given, none does beside a ``run``, else
+            :class:`tuner.retune.jobs.LiveJobs`.
         course: Says what comes next; search, then confirmation, where not given.
 
     Raises:
@@ -89,17 +94,23 @@ def tune(
                 on_wait=lambda owner: visit.emit(Note(f"waiting for {owner}")),
                 cancelled=stop,
             ) as note:
-                return _measure(visit, fresh, run, note)
+                return _measure(visit, fresh, _making(visit, run, jobs, note), is_real=run is None)
         except StudyInterrupted:
             raise
         except KeyboardInterrupt as error:  # before the first launch
             raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
 
 
-def _default_runner(note: Path) -> TrialRunner:
-    from tuner import process, trial
+def _making(visit: Visit, run: TrialRunner | None, jobs: Jobs | None, note: Path) -> Making:
+    """How launches are made; ``note`` is for the one in flight."""
+    if run is None:
+        from tuner import process, trial
+        from tuner.retune.jobs import LiveJobs
 
-    return partial(trial.run, start=partial(process.start, note=note))
+        start = partial(process.start, note=note)
+        run = partial(trial.run, start=start)
+        jobs = jobs or LiveJobs(start=start)
+    return Making(run, visit.emit, visit.stop, Retuning(jobs))
 
 
 def _finished(visit: Visit) -> Result | None:
@@ -120,8 +131,8 @@ def _finished(visit: Visit) -> Result | None:
     return found
 
 
-def _measure(visit: Visit, fresh: bool, run: TrialRunner | None, note: Path) -> Result:
-    """Enter the study and work on it; the host is ours, and ``note`` for the launch in flight."""
+def _measure(visit: Visit, fresh: bool, making: Making, *, is_real: bool) -> Result:
+    """Enter the study and work on it; the host is ours, and looked at where it ``is_real``."""
     store, name = visit.store, visit.spec.name
     with closing(Projection(store, name)) as projection, _left_in_order(visit):
         if fresh and store.has(name):
@@ -132,16 +143,13 @@ def _measure(visit: Visit, fresh: bool, run: TrialRunner | None, note: Path) -> 
         plan = replace(plan, records=projection.reconcile(plan, thorough=died))
         journal = journal_of(visit, store.load(name))
         keeper = Keeper(store, projection, journal, visit.emit, visit.spec.objective)
-        quietness = _quietness(visit) if run is None else Quietness()
-        runner = run or _default_runner(note)
+        quietness = _quietness(visit) if is_real else Quietness()
         session = Session(
             plan,
             store,
             keeper,
             visit.folder,
-            runner,
-            visit.emit,
-            visit.stop,
+            making,
             visit.course,
             quietness,
             held=visit.stop.held,

@@ -23,6 +23,9 @@ SWITCH_S = 0.5
 #: What a window takes of a full run before one came to its end.
 SHARE = 0.3
 
+#: No window costs nothing.
+LEAST_SHARE = 1e-3
+
 
 @dataclass(frozen=True)
 class Job:
@@ -91,4 +94,5 @@ def _share(record: LaunchRecord, window: Window) -> float:
     """What a window took beside its entry, for each unit of the figure."""
     ending = record.outcome.ending
     assert isinstance(ending, Finished)
-    return max(0.0, record.outcome.wall_s - window.started_s - window.switch_s) / ending.elapsed_s
+    took_s = record.outcome.wall_s - window.started_s - window.switch_s
+    return max(LEAST_SHARE, took_s / ending.elapsed_s)

@@ -3,58 +3,37 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from tuner import render, stats
+from tuner import render, stats, wording
 from tuner.model import (
-    Failed,
-    FailureKind,
-    Launch,
     LaunchRecord,
-    Outcome,
-    Progress,
     Purpose,
     Result,
-    Setting,
     StudySpec,
     StudyState,
 )
-from tuner.racing import Judge
 from tuner.secrets import kept_record, recorded_environment
-from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.study import outputs
+from tuner.study.agreement import disagreements
 from tuner.study.course import Course, Step, Stop
 from tuner.study.disturbance import Quietness
-from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
+from tuner.study.events import LaunchEnded, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
 from tuner.study.hopeless import give_up, is_lost, require_hope, require_space
+from tuner.study.job_drift import drift
 from tuner.study.keeping import Keeper
+from tuner.study.making import Making
 from tuner.study.plan import GIVE_UP_AFTER, Plan
+from tuner.study.retuning import judged
 
 if TYPE_CHECKING:
     from tuner.store import Store
-
-
-class TrialRunner(Protocol):
-    """Runs one launch to its outcome: :func:`tuner.trial.run`, or what stands in for it."""
-
-    def __call__(
-        self,
-        launch: Launch,
-        *,
-        spec: StudySpec,
-        setting: Setting,
-        expected_iterations: int | None,
-        on_progress: Callable[[Progress], None] | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-        judge: Judge | None = None,
-    ) -> Outcome: ...
 
 
 class Cancelled(Exception):  # noqa: N818 - not an error: the loop was asked to end
@@ -69,16 +48,15 @@ class Session:
     store: Store
     keeper: Keeper
     folder: Path
-    run: TrialRunner
-    emit: Callable[[Event], None]
-    cancelled: Callable[[], bool]
+    making: Making
     course: Course
     quietness: Quietness = field(default_factory=Quietness)
-    clock: Callable[[], float] = time.monotonic
     #: While entered, a launch is made and kept: nothing breaks it off in between.
     held: Callable[[], AbstractContextManager[None]] = nullcontext
     _said: set[str] = field(default_factory=set)
-    _asked: bool = False  # to end at once, by a second signal
+
+    def __post_init__(self) -> None:
+        self.emit, self.cancelled = self.making.emit, self.making.cancelled
 
     @property
     def spec(self) -> StudySpec:
@@ -99,8 +77,15 @@ class Session:
             Cancelled: The user ended it.
             NothingMeasuredError, LimitReachedError: There is no hope.
         """
+        try:
+            return self._measured()
+        finally:
+            with self.held():
+                self.making.retuning.end()
+
+    def _measured(self) -> str:
         warm = False
-        while not isinstance(step := self.course.next(self.plan), Stop):
+        while not isinstance(step := self._next(), Stop):
             if not warm:
                 self._warm_up(step)
                 warm = True
@@ -112,6 +97,22 @@ class Session:
             give_up(self.plan.fruitless() or self.plan.fruitless_trials())
         assert isinstance(step, Stop)
         return step.reason
+
+    def _next(self) -> Step | Stop:
+        """What comes next; before the end windows and launches must agree."""
+        step = self.course.next(self.plan)
+        while isinstance(step, Stop) and (found := disagreements(self.plan)):
+            for each in found:
+                self._set_aside(each.numbers, each.text)
+            step = self.course.next(self.plan)
+        return step
+
+    def _set_aside(self, numbers: Collection[int], why: str) -> None:
+        """Count windows no more that cannot be trusted; what is running is not, either."""
+        with self.held():
+            self.making.retuning.end()
+            self.plan = self.keeper.set_aside(self.plan, numbers, why)
+        self._say(f"{why}; {wording.count(len(numbers), 'window')} set aside")
 
     def _warm_up(self, step: Step) -> None:
         """Fill the caches: a cold one is not the fault of the setting that comes first.
@@ -130,9 +131,13 @@ class Session:
             inherited = inherited_note(self.spec, dict(os.environ))
             notes += [inherited] if inherited else []
         for text in notes:
-            if text not in self._said:
-                self._said.add(text)
-                self.emit(Note(text))
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        """Tell the user something, once."""
+        if text and text not in self._said:
+            self._said.add(text)
+            self.emit(Note(text))
 
     # --- one launch ------------------------------------------------------------------
 
@@ -145,10 +150,14 @@ class Session:
                 raise Cancelled
             with self.held():
                 record = self._once(step)
-            if stats.was_interrupted(record) and (self._asked or self.cancelled()):
+            if stats.was_interrupted(record) and (self.making.asked or self.cancelled()):
                 raise Cancelled
             require_space(record)
+            self._say(self.making.retuning.note(self.spec, record, os.environ))
             lost.append(record)
+        changed = drift(self.plan)
+        if changed is not None and changed.proven:
+            self._set_aside(changed.numbers, changed.text)
 
     def _once(self, step: Step) -> LaunchRecord:
         number = max((record.number for record in self.plan.records), default=0) + 1
@@ -163,12 +172,14 @@ class Session:
         purpose, setting = step.purpose, step.setting
         folder = outputs.launch_folder(self.folder, number)
         trial = self.plan.trials + 1 if purpose in stats.TRIALS else None
-        self.emit(LaunchStarted(number, purpose, setting, trial, self.plan.most_trials))
+        expected = self.making.retuning.expected(self.plan, step, os.environ)
+        live = expected is not None
+        self.emit(LaunchStarted(number, purpose, setting, trial, self.plan.most_trials, live))
         cwd = Path(self.spec.folder or Path.cwd())
         launch = render.launch(self.spec, setting, folder, environ=os.environ, cwd=cwd)
         self.keeper.make_room(folder)
         started_at = now()
-        outcome = self._outcome(number, launch, step)
+        outcome = self.making.outcome(number, launch, step, self.plan, expected)
         record = LaunchRecord(
             number=number,
             purpose=purpose,
@@ -180,34 +191,11 @@ class Session:
             outcome=outcome,
             machine=self.spec.machine,
         )
-        record, note = self.quietness.judged(record, self.spec, self.plan.records)
+        record, note = self.quietness.judged(judged(record), self.spec, self.plan.records)
         if note:
             self.emit(Note(note))
         # Before anybody hears of it: the database, Optuna, the terminal.
         return kept_record(record, os.environ)
-
-    def _outcome(self, number: int, launch: Launch, step: Step) -> Outcome:
-        started_s = self.clock()
-        try:
-            return self.run(
-                launch,
-                spec=self.spec,
-                setting=step.setting,
-                expected_iterations=self.plan.expected_iterations(step.setting),
-                on_progress=lambda progress: self.emit(LaunchProgress(number, progress)),
-                cancelled=self.cancelled,
-                judge=step.judge,
-            )
-        except KeyboardInterrupt:  # asked twice; the runner has ended the trial
-            self._asked = True
-            failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
-            return Outcome(failed, wall_s=self.clock() - started_s, exit_code=None)
-        except OSError as error:
-            raise from_os_error(
-                error,
-                f"the output folder {launch.folder}",
-                "Choose another place with --outputs FOLDER.",
-            ) from error
 
     def _keep(self, record: LaunchRecord) -> LaunchRecord:
         """Keep the launch; only then does anybody hear of it."""

@@ -1,0 +1,105 @@
+"""Synthetic running jobs: windows on the surface of :mod:`tests.study_surface`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.study_surface import CRASH, STARTUP_S, ran, surface
+from tuner.model import (
+    Ending,
+    Failed,
+    FailureKind,
+    Finished,
+    Launch,
+    Observation,
+    Outcome,
+    RankView,
+    Setting,
+    Window,
+)
+from tuner.retune.scale import Expected
+
+SWITCH_S, SHARE = 0.1, 0.2
+
+
+@dataclass
+class FakeJobs:
+    """Measures settings in windows: a fifth of a run each; keeps what was asked of it."""
+
+    time_s: Callable[[Setting], float | Ending] = surface
+    can: frozenset[str] = frozenset({"omp_threads"})
+    #: Why no job takes orders; then each launch runs to its end.
+    refuses: str | None = None
+    is_python: bool = True
+    #: A switch to this setting crashes the job; so does every start with it, where ``always``.
+    crashes: Setting | None = None
+    always: bool = False
+    #: Called with the number of the record before each one; may raise.
+    before: Callable[[int], None] = lambda _: None
+    refusal: str | None = None
+    job: tuple[int, Setting] | None = None
+    asked: list[Setting] = field(default_factory=list)
+    frozen: list[frozenset[str]] = field(default_factory=list)
+    expected: list[Expected] = field(default_factory=list)
+    ends: int = 0
+
+    def measure(
+        self,
+        number: int,
+        launch: Launch,
+        *,
+        setting: Setting,
+        expected: Expected,
+        frozen: frozenset[str],
+        cancelled: Callable[[], bool] = lambda: False,
+        **_: Any,
+    ) -> Outcome:
+        self.before(number)
+        self.asked.append(setting)
+        self.frozen.append(frozen)
+        self.expected.append(expected)
+        if self.refuses is not None:
+            self.refusal = self.refuses
+            return self._cold(setting)
+        started_s = 0.0
+        if self.job is None or not self._fits(setting, self.can - frozen):
+            self.end()
+            self.job, started_s = (number, setting), STARTUP_S
+            launch.folder.mkdir(parents=True, exist_ok=True)
+            (launch.folder / "output.log").write_text("what the job printed\n")
+        job = self.job[0]
+        window = Window(
+            *(job, tuple(sorted(self.can)), started_s, SWITCH_S, 1, 20, 0.01, 0.005, float(number))
+        )
+        value = self.time_s(setting)
+        if setting == self.crashes and (self.always or not started_s):
+            value = CRASH
+        if cancelled():
+            value = Failed(FailureKind.INTERRUPTED, "asked to")
+        if isinstance(value, Failed):
+            self.end()
+            return Outcome(value, started_s + SWITCH_S, 1, window=window)
+        assert isinstance(value, float)
+        wall_s = started_s + SWITCH_S + SHARE * value
+        return Outcome(Finished(value, expected.iterations), wall_s, None, window=window)
+
+    def _cold(self, setting: Setting) -> Outcome:
+        ranks = (RankView(0, 1, 0, (0,), reported=self.is_python),)
+        outcome = ran(self.time_s(setting))
+        return Outcome(
+            outcome.ending, outcome.wall_s, 0, outcome.progress, observation=Observation(ranks)
+        )
+
+    def _fits(self, setting: Setting, can: frozenset[str]) -> bool:
+        assert self.job is not None
+        start = self.job[1]
+        if setting.is_baseline:
+            return start.is_baseline
+        asked, own = setting.as_dict(), start.as_dict()
+        return all(asked.get(knob) == own.get(knob) or knob in can for knob in asked | own)
+
+    def end(self) -> None:
+        self.ends += self.job is not None
+        self.job = None

@@ -1,0 +1,236 @@
+"""A study that measures settings in running jobs, on a synthetic machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+
+from tests.running_jobs import SHARE, FakeJobs
+from tests.study_surface import (
+    BEST,
+    CONFIRMED,
+    CRASH,
+    SPEC,
+    FakeRunner,
+    events_of,
+    surface,
+)
+from tuner.errors import TunerError, UsageError
+from tuner.model import (
+    BASELINE,
+    Conclusion,
+    Ending,
+    Failed,
+    LaunchRecord,
+    ObjectiveSpec,
+    Purpose,
+    Result,
+    Setting,
+    StudySpec,
+    StudyState,
+)
+from tuner.store.store import Store
+from tuner.study import StudyInterrupted, tune
+from tuner.study.events import LaunchStarted, Note
+from tuner.study.retuning import COLD
+
+OFF_BY = 1.4
+
+
+@pytest.fixture(autouse=True)
+def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
+
+
+def run(
+    folder: Path,
+    jobs: FakeJobs,
+    spec: StudySpec = SPEC,
+    runner: FakeRunner | None = None,
+    **options: Any,
+) -> Result:
+    storage = str(folder / "tune.db")
+    return tune(spec, storage=storage, run=runner or FakeRunner(), jobs=jobs, **options)
+
+
+def kept(folder: Path, name: str = SPEC.name) -> list[LaunchRecord]:
+    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+        return store.launches(name)
+
+
+def notes(events: list[Any]) -> list[str]:
+    return [event.text for event in events_of(Note, events)]
+
+
+def test_a_whole_study(tmp_path: Path) -> None:
+    jobs, runner, events = FakeJobs(), FakeRunner(), list[Any]()
+    found = run(tmp_path, jobs, CONFIRMED, runner, on_event=events.append)
+    assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
+    made = kept(tmp_path)
+    assert all((r.outcome.window is None) == (r.purpose in COLD) for r in made)
+    assert made[0].purpose is Purpose.WARM_UP and made[0].setting != BASELINE
+    assert (found.windows, found.launches) == (len(jobs.asked), len(made))
+    assert found.jobs == jobs.ends < found.windows, "each was ended, the last before the proof"
+    assert found.search_s == pytest.approx(
+        sum(r.outcome.wall_s for r in made if r.purpose is not Purpose.CONFIRM)
+    )
+    live = [event.number for event in events_of(LaunchStarted, events) if event.live]
+    assert live == [record.number for record in made if record.outcome.window is not None]
+    assert {each.iterations for each in jobs.expected} == {100}
+    assert jobs.expected[0].incumbent_s is None and jobs.expected[-1].incumbent_s == 1.0
+
+
+def test_optuna_is_told_of_every_window(tmp_path: Path) -> None:
+    run(tmp_path, FakeJobs())
+    told = [record for record in kept(tmp_path) if record.trial is not None]
+    study = optuna.load_study(study_name=SPEC.name, storage=f"sqlite:///{tmp_path / 'tune.db'}")
+    jobs = [record.outcome.window.job for record in told if record.outcome.window]
+    assert [trial.user_attrs["job"] for trial in study.trials] == jobs
+
+
+def test_what_a_job_printed_is_found_in_the_folder_of_each_window(tmp_path: Path) -> None:
+    run(tmp_path, FakeJobs())
+    windows = [record for record in kept(tmp_path) if record.outcome.window is not None]
+    for record in windows:
+        assert (Path(record.folder) / "output.log").read_text() == "what the job printed\n"
+        assert (Path(record.folder) / "record.json").is_file()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"live": "off"},
+        {"objective": ObjectiveSpec("wall")},
+        {"launcher": replace(SPEC.launcher, extra_args=("--hostfile", "hosts"))},
+    ],
+)
+def test_where_it_cannot_be_each_setting_is_launched(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    jobs = FakeJobs()
+    found = run(tmp_path, jobs, replace(SPEC, **change))
+    assert (jobs.asked, found.windows, found.jobs) == ([], 0, 0)
+
+
+def test_without_a_full_run_nothing_can_be_scaled(tmp_path: Path) -> None:
+    run(tmp_path, FakeJobs(), replace(SPEC, warm_ups=0))
+    first, second, *_ = kept(tmp_path)
+    assert first.outcome.window is None and first.purpose is Purpose.GUESS
+    assert second.outcome.window is not None
+
+
+@pytest.mark.parametrize(("is_python", "said"), [(True, 1), (False, 0)])
+def test_a_job_that_takes_no_orders_is_asked_once(
+    tmp_path: Path, is_python: bool, said: int
+) -> None:
+    jobs, events = FakeJobs(refuses="no rank met", is_python=is_python), list[Any]()
+    found = run(tmp_path, jobs, on_event=events.append)
+    assert len(jobs.asked) == 1
+    assert (found.windows, found.state) == (0, StudyState.FINISHED)
+    about = [text for text in notes(events) if "no rank met" in text]
+    assert len(about) == said
+
+
+def test_where_it_is_asked_for_the_study_ends_then(tmp_path: Path) -> None:
+    jobs = FakeJobs(refuses="no rank met")
+    with pytest.raises(UsageError, match="--live on: no rank met") as caught:
+        run(tmp_path, jobs, replace(SPEC, live="on"))
+    assert "session.step()" in caught.value.hint and "docs/live.md" in caught.value.hint
+    assert [record.purpose for record in kept(tmp_path)] == [Purpose.WARM_UP, Purpose.GUESS]
+
+
+#: Any knob may change in the running job; the first guess starts it.
+ALL = frozenset({"omp_threads", "iterator_workers"})
+OTHER = Setting.of({"omp_threads": 1, "iterator_workers": 1})
+
+
+def of(folder: Path, setting: Setting) -> list[LaunchRecord]:
+    made = kept(folder)
+    return [r for r in made if r.setting == setting and r.purpose is not Purpose.WARM_UP]
+
+
+def test_a_setting_that_fails_in_a_window_is_launched_by_itself(tmp_path: Path) -> None:
+    found = run(tmp_path, FakeJobs(can=ALL, crashes=OTHER))
+    assert (found.failures, found.settings_failed) == (0, 0)
+    window, own, *_ = of(tmp_path, OTHER)
+    assert window.outcome.window is not None and isinstance(window.outcome.ending, Failed)
+    assert window.outcome.disturbed.startswith("crashed: exit status 1; that may be the switch")
+    assert own.outcome.window is None and own.number == window.number + 1
+    assert not isinstance(own.outcome.ending, Failed)
+
+
+def test_one_that_fails_by_itself_too_is_a_failure(tmp_path: Path) -> None:
+    def time_s(setting: Setting) -> float | Ending:
+        return CRASH if setting == OTHER else surface(setting)
+
+    found = run(tmp_path, FakeJobs(can=ALL, crashes=OTHER), runner=FakeRunner(time_s))
+    assert found.settings_failed == 1
+    assert found.best is not None and found.best.setting == BEST
+
+
+def test_one_that_fails_in_a_job_of_its_own_is_a_failure(tmp_path: Path) -> None:
+    jobs = FakeJobs(can=frozenset(), crashes=OTHER, always=True)
+    found = run(tmp_path, jobs)
+    first, *_ = of(tmp_path, OTHER)
+    assert first.outcome.window is not None and not first.outcome.disturbed
+    assert found.failures >= 1
+
+
+def test_ctrl_c_ends_the_job_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    def ask(number: int) -> None:
+        if number == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    jobs = FakeJobs(before=ask)
+    with pytest.raises(StudyInterrupted) as caught:
+        run(tmp_path, jobs)
+    assert (jobs.job, caught.value.signal_number) == (None, signal.SIGINT)
+    before = kept(tmp_path)
+    assert [record.number for record in before if record.outcome.samples] == [1, 2, 3]
+    found = run(tmp_path, FakeJobs())
+    assert [r.number for r in kept(tmp_path)[: len(before)]] == [r.number for r in before]
+    assert found.best is not None and found.best.setting == BEST
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TunerError("hangs in the kernel")])
+def test_whatever_happens_the_job_is_ended(
+    tmp_path: Path, error: BaseException | type[BaseException]
+) -> None:
+    def raising(number: int) -> None:
+        if number == 4:
+            raise error
+
+    jobs = FakeJobs(before=raising)
+    with pytest.raises((StudyInterrupted, TunerError)):
+        run(tmp_path, jobs)
+    assert jobs.job is None
+
+
+def test_live_and_cold_that_disagree_set_the_windows_aside(tmp_path: Path) -> None:
+    def off(setting: Setting) -> float:
+        return surface(setting) * (OFF_BY if setting == BEST else 1.0)
+
+    jobs, events = FakeJobs(off), list[Any]()
+    found = run(tmp_path, jobs, CONFIRMED, on_event=events.append)
+    assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
+    aside = [r for r in kept(tmp_path) if r.outcome.disturbed]
+    assert aside and all("disagree" in record.outcome.disturbed for record in aside)
+    assert any("disagree" in text and "set aside" in text for text in notes(events))
+    told = [record.number for record in kept(tmp_path) if record.trial is not None]
+    assert not {record.number for record in aside} & set(told)
+    assert any("set aside" in note for note in found.notes)
+
+
+def test_a_window_costs_what_it_took(tmp_path: Path) -> None:
+    found = run(tmp_path, FakeJobs(can=ALL))
+    windows = [r for r in kept(tmp_path) if r.outcome.window and not r.outcome.window.started_s]
+    assert windows and all(r.outcome.wall_s < SHARE * 4.0 + 0.2 for r in windows)
+    assert found.jobs == 2, "one for the settings, one for the defaults"
+    (tmp_path / "cold").mkdir()
+    assert found.search_s < run(tmp_path / "cold", FakeJobs(), replace(SPEC, live="off")).search_s

@@ -1,0 +1,114 @@
+"""One launch made: as a launch of its own, or as a window of a running job."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from tuner import stacks
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Launch,
+    Outcome,
+    Progress,
+    Setting,
+    StudySpec,
+    Window,
+)
+from tuner.process import OUTPUT
+from tuner.racing import Judge
+from tuner.retune.scale import Expected
+from tuner.store.failures import from_os_error
+from tuner.study.agreement import frozen
+from tuner.study.course import Step
+from tuner.study.events import Event, LaunchProgress
+from tuner.study.plan import Plan
+from tuner.study.retuning import Retuning
+
+
+class TrialRunner(Protocol):
+    """Runs one launch to its outcome: :func:`tuner.trial.run`, or what stands in for it."""
+
+    def __call__(
+        self,
+        launch: Launch,
+        *,
+        spec: StudySpec,
+        setting: Setting,
+        expected_iterations: int | None,
+        on_progress: Callable[[Progress], None] | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+        judge: Judge | None = None,
+    ) -> Outcome: ...
+
+
+@dataclass
+class Making:
+    """Makes the launches of a study; ``asked`` says that a second signal broke one off."""
+
+    run: TrialRunner
+    emit: Callable[[Event], None]
+    cancelled: Callable[[], bool]
+    retuning: Retuning = field(default_factory=Retuning)
+    clock: Callable[[], float] = time.monotonic
+    asked: bool = False
+    _job: Path | None = None  # the folder of the running job
+
+    def outcome(
+        self, number: int, launch: Launch, step: Step, plan: Plan, expected: Expected | None
+    ) -> Outcome:
+        """What the launch comes to: a window of a running job where something is ``expected``.
+
+        Raises:
+            TunerError: Its folder cannot be used, or a process cannot be ended.
+        """
+        started_s = self.clock()
+        try:
+            return self._made(number, launch, step, plan, expected)
+        except KeyboardInterrupt:  # asked twice; the runner has ended the trial
+            self.asked = True
+            failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
+            return Outcome(failed, wall_s=self.clock() - started_s, exit_code=None)
+        except OSError as error:
+            raise from_os_error(
+                error,
+                f"the output folder {launch.folder}",
+                "Choose another place with --outputs FOLDER.",
+            ) from error
+
+    def _made(
+        self, number: int, launch: Launch, step: Step, plan: Plan, expected: Expected | None
+    ) -> Outcome:
+        common: dict[str, Any] = {
+            "spec": plan.spec,
+            "setting": step.setting,
+            "on_progress": lambda progress: self.emit(LaunchProgress(number, progress)),
+            "cancelled": self.cancelled,
+            "judge": step.judge,
+        }
+        jobs = self.retuning.jobs
+        if expected is not None and jobs is not None:
+            held = frozen(plan.records)
+            found = jobs.measure(number, launch, expected=expected, frozen=held, **common)
+            self._link(number, launch, found.window)
+            return found
+        self.retuning.end()  # nothing of a study runs beside a launch
+        iterations = plan.expected_iterations(step.setting)
+        return self.run(launch, expected_iterations=iterations, **common)
+
+    def _link(self, number: int, launch: Launch, window: Window | None) -> None:
+        """Let what a job wrote be found in the folders of all its windows."""
+        if window is None:
+            return
+        if window.job == number:
+            self._job = launch.folder
+            return
+        for name in (OUTPUT, stacks.FOLDER):
+            if self._job is not None and (self._job / name).exists():
+                with suppress(OSError):  # a file system without links: the job's folder has it
+                    (launch.folder / name).symlink_to(Path("..", self._job.name, name))
