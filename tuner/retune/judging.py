@@ -1,10 +1,12 @@
 """Whether a window may go on: the judge of a cold launch, shown the window as such a launch. Pure.
 
 The judge (:mod:`tuner.racing`) reads a log of elapsed times and forecasts the end of the run. The
-iterations that count make that log (`Expected.log`), one entry each. An iteration that does not
-end may be ruinous, or something that is not the setting's: an evaluation, a loader that starts
-its workers. Those end; so it is judged only before anything is known of the setting, and only
-what it takes beyond all that a full run has shown of such things.
+iterations that count make that log (`Expected.log`), one entry each. Fewer than it takes for a
+figure may still be slow for coming first: they are one entry, of which the judge allows for that.
+
+An iteration that does not end may be ruinous, or hold something that is not the setting's: an
+evaluation, a loader that starts its workers. Those end; so it is judged only before anything is
+known of the setting, and only by what it takes beyond all that a full run has shown of such things.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from tuner.clocks import Through
 from tuner.model import Stopped
 from tuner.racing import Judge, Log, Noise, Race
 from tuner.retune.scale import Expected
-from tuner.retune.windows import LEAST_ENDED
+from tuner.retune.windows import LEAST, LEAST_ENDED
 
-#: A window is judged by fewer iterations than it takes for a figure only after this, s.
+#: A window is judged by one or two iterations only after this, s.
 PATIENCE_S = 3.0
 
 #: One iteration may hold so many times what a whole run takes beyond its iterations.
@@ -47,10 +49,10 @@ class WindowJudge:
             times_s: How long they took, without those thrown away.
             passed_s: Since the switch.
         """
-        if len(times_s) >= LEAST_ENDED:
+        if len(times_s) >= LEAST:
             log = self.expected.log(times_s)
             return self._asked(log, log[-1][1])
-        if times_s and passed_s >= PATIENCE_S:
+        if len(times_s) >= LEAST_ENDED or (times_s and passed_s >= PATIENCE_S):
             return self._by_first_ones(len(times_s), math.fsum(times_s))
         return None
 
