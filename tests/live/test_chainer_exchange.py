@@ -19,35 +19,38 @@ class PureNcclCommunicator:
     __module__ = "chainermn.communicators.pure_nccl_communicator"
 
 
-def optimizer() -> Any:
+def optimizer(communicator: Any) -> Any:
     import chainer
     from chainermn.optimizers import create_multi_node_optimizer
 
-    return create_multi_node_optimizer(chainer.optimizers.SGD(), NaiveCommunicator())
+    return create_multi_node_optimizer(chainer.optimizers.SGD(), communicator)
 
 
-def test_each_is_made_once_and_put_into_the_optimizer() -> None:
+def test_each_is_made_once_and_put_into_the_optimizers() -> None:
     made: list[str] = []
 
     def make(name: str) -> PureNcclCommunicator:
         made.append(name)
         return PureNcclCommunicator()
 
-    found, agent = optimizer(), FakeAgent()
-    first = found.communicator
-    assert Exchange.fits(found)
-    Exchange(found, make).offer(agent)
+    first, agent = NaiveCommunicator(), FakeAgent()
+    found, other = optimizer(first), optimizer(first)
+    assert Exchange.fits([found, other])
+    Exchange([found, other], make).offer(agent)
     assert agent.read() == {"communicator": "naive"}
     for name in ("pure_nccl", "naive", "pure_nccl"):
         assert agent.switch(communicator=name) == []
         assert agent.read() == {"communicator": name}
+        assert found.communicator is other.communicator
     agent.switch(communicator=None)
     assert found.communicator is first
     assert "communicator" not in vars(found.actual_optimizer)
     assert made == ["pure_nccl"]
 
 
-def test_another_optimizer_is_left_alone() -> None:
+def test_other_optimizers_are_left_alone() -> None:
     import chainer
 
-    assert not Exchange.fits(chainer.optimizers.SGD())
+    assert not Exchange.fits([])
+    assert not Exchange.fits([optimizer(NaiveCommunicator()), chainer.optimizers.SGD()])
+    assert not Exchange.fits([optimizer(NaiveCommunicator()), optimizer(NaiveCommunicator())])

@@ -82,7 +82,7 @@ def at_random(seed: int, count: int) -> Switches:
     [
         {},
         {"num_workers": 1, "persistent_workers": True, "drop_last": True},
-        {"num_workers": 2, "prefetch_factor": 3},
+        {"num_workers": 2, "prefetch_factor": 3, "timeout": 60},
     ],
 )
 def test_switches_change_no_sample_and_no_random_number(

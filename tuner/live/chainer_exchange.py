@@ -1,8 +1,8 @@
-"""The communicator of a ChainerMN optimizer, changed between two updates."""
+"""The communicator of ChainerMN's optimizers, changed between two updates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tuner.live.loop import Agent
@@ -14,25 +14,27 @@ _SUFFIX = "_communicator"
 
 
 class Exchange:
-    """Puts other communicators over the same ranks into a multi-node optimizer.
+    """Puts other communicators over the same ranks into multi-node optimizers.
 
     Each is made once: a study comes back to it, and MPI's and NCCL's own are few.
 
     Args:
-        optimizer: ChainerMN's multi-node optimizer.
+        optimizers: ChainerMN's multi-node optimizers, which share one.
         make: Makes a communicator of a name.
     """
 
-    def __init__(self, optimizer: Any, make: Callable[[str], Any] | None = None) -> None:
-        self._optimizer = optimizer
+    def __init__(self, optimizers: Sequence[Any], make: Callable[[str], Any] | None = None) -> None:
+        self._optimizers = optimizers
         self._make = make or self._created
-        self._started = optimizer.communicator
+        self._now = self._started = optimizers[0].communicator
         self._made = {name_of(self._started): self._started}
 
     @staticmethod
-    def fits(optimizer: Any) -> bool:
-        """Whether its communicator can be changed: not where one exchanges in the background."""
-        return type(optimizer).__name__ == "_MultiNodeOptimizer"
+    def fits(optimizers: Sequence[Any]) -> bool:
+        """Whether their communicator can be changed: not where one exchanges in the background."""
+        return all(type(each).__name__ == "_MultiNodeOptimizer" for each in optimizers) and (
+            len({id(each.communicator) for each in optimizers}) == 1
+        )
 
     def offer(self, agent: Agent) -> None:
         """Offer the knob."""
@@ -52,11 +54,13 @@ class Exchange:
 
     def read(self) -> str:
         """The name of the one in force."""
-        return name_of(self._optimizer.communicator)
+        return name_of(self._now)
 
     def _put(self, communicator: Any) -> None:
-        # Its own __setattr__ hands everything on to the optimizer inside.
-        object.__setattr__(self._optimizer, "communicator", communicator)
+        self._now = communicator
+        for optimizer in self._optimizers:
+            # Its own __setattr__ hands everything on to the optimizer inside.
+            object.__setattr__(optimizer, "communicator", communicator)
 
     def _created(self, name: str) -> Any:
         from chainermn import create_communicator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from tuner.live.chainer_exchange import Exchange
@@ -27,7 +28,7 @@ class ChainerExtension:
       updater's main iterator is a MultiprocessIterator. The iterator goes on at the same sample of
       the same epoch in the same order; its old workers are gone before new ones start, and if these
       cannot, the old number starts again.
-    - ``communicator`` where the updater's main optimizer is a multi-node optimizer of ChainerMN
+    - ``communicator`` where the updater's optimizers are multi-node optimizers of ChainerMN
       without double buffering.
 
     And the trainer goes on beyond its stop trigger while the study wants it to. Outside a study
@@ -39,8 +40,6 @@ class ChainerExtension:
     """
 
     default_name = "TuneLive"
-    #: Before all others: it is called in no iteration.
-    priority = 1000
 
     def __init__(self, communicator: Callable[[str], Any] | None = None) -> None:
         self._communicator = communicator
@@ -58,11 +57,17 @@ class ChainerExtension:
         agent = find_agent()
         if agent is None:
             return
-        updater = trainer.updater
-        iterator = updater.get_iterator("main")
+        iterator = main_iterator(trainer.updater)
         if LiveIterator.fits(iterator):
             LiveIterator(iterator).offer(agent)
-        optimizer = updater.get_optimizer("main")
-        if Exchange.fits(optimizer):
-            Exchange(optimizer, self._communicator).offer(agent)
+        optimizers = list(trainer.updater.get_all_optimizers().values())
+        if Exchange.fits(optimizers):
+            Exchange(optimizers, self._communicator).offer(agent)
         trainer.stop_trigger = Until(trainer.stop_trigger, agent.more)
+
+
+def main_iterator(updater: Any) -> Any:
+    """What feeds the training; ``None`` where the updater, a program's own, does not tell."""
+    with suppress(AttributeError, KeyError):
+        return updater.get_iterator("main")
+    return None

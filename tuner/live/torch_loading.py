@@ -14,7 +14,7 @@ from tuner.live.workers import FirstSet, OpenCvThreads, Workers, opencv_threads
 L = TypeVar("L")
 
 #: What a new loader takes over as it is.
-_KEPT = ("dataset", "collate_fn", "timeout", "pin_memory_device")
+_KEPT = ("dataset", "collate_fn", "pin_memory_device")
 
 #: PyTorch's own where workers are asked for and nothing is said.
 _PREFETCH_FACTOR = 2
@@ -176,6 +176,7 @@ class LiveLoader:
         given = self._given
         if given.num_workers > 0:
             how = {
+                "timeout": given.timeout,
                 "persistent_workers": given.persistent_workers,
                 "multiprocessing_context": given.multiprocessing_context,
             }
