@@ -158,6 +158,15 @@ def test_so_does_what_is_frozen(bench: Callable[..., Bench]) -> None:
     assert window(live(TWO, frozen=frozenset({"omp_threads"}))).job == 2
 
 
+def test_so_does_one_that_has_printed_very_much(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuner.retune.jobs.MOST_OUTPUT", 10)
+    live = bench(obedient, obedient)
+    live(ONE)
+    assert window(live(TWO)).job == 2
+
+
 @pytest.mark.parametrize(
     ("started", "then", "fits"),
     [

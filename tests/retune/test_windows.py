@@ -85,6 +85,13 @@ def test_it_is_never_less(times_s: list[float]) -> None:
         assert relative_error(times_s) == math.inf
 
 
+def test_of_few_it_is_taken_as_greater() -> None:
+    times_s = [1.0, 1.1, 0.9, 1.0, 1.05]
+    usual = statistics.stdev(times_s) / math.sqrt(5) / statistics.fmean(times_s)
+    assert relative_error(times_s) >= math.sqrt(2) * usual * 0.999
+    assert relative_error(times_s * 40) < 1.1 * usual / math.sqrt(40)
+
+
 def test_a_window_ends_once_it_is_good_enough() -> None:
     quiet = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99]
     assert is_long_enough(estimate(quiet), 0.02, most=100)

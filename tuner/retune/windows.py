@@ -9,7 +9,9 @@ effective truncation heuristic for bias reduction in simulation output", Simulat
 
 **Length.** Iterations are correlated, so the standard error of their mean is that of Newey and
 West (Econometrica 55 (1987) 703-708) with ``n^(1/3)`` lags, and never less than that of
-independent ones. A window is long enough once it is as good as is needed.
+independent ones. It is an estimate itself: of few values it is taken as much greater as the
+standard deviation of Student's t is than 1, or chance would end windows. A window is long enough
+once it is as good as is needed.
 
 Pure: no clock, no files.
 """
@@ -115,7 +117,9 @@ def relative_error(times_s: Sequence[float]) -> float:
     for lag in range(1, lags + 1):
         weight = 1 - lag / (lags + 1)
         total += 2 * weight * math.fsum(a * b for a, b in zip(off, off[lag:], strict=False))
-    return math.sqrt(max(total, independent) / (n * (n - 1))) / mean
+    known = max(n, 4)
+    few = (known - 1) / (known - 3)  # the variance of t with n - 1 degrees of freedom
+    return math.sqrt(few * max(total, independent) / (n * (n - 1))) / mean
 
 
 def is_long_enough(found: Estimate, needed: float, most: int) -> bool:
