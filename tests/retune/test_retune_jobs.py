@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.retune.scripted import Rank0, Script, Starter, launch
+from tests.retune.scripted import Job, Rank0, Script, Starter, launch
 from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
 from tuner import trial
 from tuner.model import (
@@ -18,6 +18,7 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
+    Load,
     Outcome,
     Progress,
     Setting,
@@ -139,6 +140,7 @@ def test_one_job_measures_one_setting_after_another(bench: Callable[..., Bench])
     assert first.progress[-1].iteration == 5
     assert first.progress[-1].elapsed_s == pytest.approx(0.7)
     assert all(entry.seen_s is None for entry in first.progress)
+    assert first.telemetry is not None and first.telemetry.phases == ()
     assert first.exit_code is None and live.jobs.refusal is None
     verdicts = {effect.knob: effect.verdict for effect in first.effects}
     assert verdicts["omp_threads"] is Verdict.HONOURED
@@ -195,6 +197,25 @@ def test_evaluations_are_left_out(bench: Callable[..., Bench]) -> None:
         return 0
 
     assert window(bench(evaluates)(ONE)).pace_s == pytest.approx(0.1)
+
+
+def test_the_jobs_own_processes_are_no_neighbours(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named: list[tuple[int, ...]] = []
+
+    class Recorder:
+        def __init__(self, members: tuple[int, ...]) -> None:
+            named.append(members)
+
+        def load(self, members: tuple[int, ...]) -> Load:
+            named.append(members)
+            return Load(0.5)
+
+    monkeypatch.setattr("tuner.retune.jobs.Neighbourhood", Recorder)
+    monkeypatch.setattr(Job, "pids", lambda _: (2**22 + 1,))  # no process has this id
+    assert bench(obedient)(ONE).load == Load(0.5)
+    assert named == [(2**22 + 1,)] * 2
 
 
 # --- the judge ---------------------------------------------------------------------------
