@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.study_surface import SPEC, record
+from tests.study_surface import ITERATIONS, SPEC, record
 from tuner.model import (
     BASELINE,
     Ending,
@@ -18,6 +18,7 @@ from tuner.model import (
     Value,
     Window,
 )
+from tuner.racing import Noise
 from tuner.study.plan import Plan
 
 LIVE = ("iterator_workers", "omp_threads")
@@ -51,7 +52,9 @@ class Told:
         """A window of the running job."""
         assert self.job is not None
         first = self.job == len(self.records) + 1
-        window = Window(self.job, self.live, 2.0 if first else 0.0, 0.3, 1, 10, 0.1, 0.01, 0.0)
+        pace_s = 0.0 if isinstance(value, Ending) else value / (ITERATIONS + Noise.warm_up_typical)
+        started_s = 2.0 if first else 0.0
+        window = Window(self.job, self.live, started_s, 0.3, 1, 10, pace_s, 0.01, 0.0)
         self._add(chosen, value, 2.8 if first else 1.1, window)
         return self
 
@@ -71,7 +74,7 @@ class Told:
         return self
 
     def _add(self, chosen: Setting, value: float | Ending, wall_s: float, w: Window | None) -> None:
-        ending = value if isinstance(value, Ending) else Finished(value, 100)
+        ending = value if isinstance(value, Ending) else Finished(value, ITERATIONS)
         known = chosen in {each.setting for each in self.records}
         purpose = Purpose.REPEAT if known else Purpose.SEARCH
         if chosen == BASELINE:

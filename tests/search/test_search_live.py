@@ -11,6 +11,8 @@ import pytest
 from tests.search.test_search_engine import SPACE, bowl, run
 from tuner.model import Value
 from tuner.search import Done, Launch, Live, Observation, Search
+from tuner.search.history import grouped
+from tuner.search.regions import risk
 from tuner.search.space import Grid
 
 WARM = frozenset({"threads", "workers"})
@@ -89,3 +91,16 @@ def test_again_is_another_run_of_a_known_setting() -> None:
         seen.setting for seen in history
     }
     assert search.again([], (2, 4, "core")) is None
+
+
+def test_what_asks_for_more_than_all_that_ran_may_fail() -> None:
+    grid = Grid(SPACE)
+    assert grid.all is not None
+    ran = grouped([Observation((2, 2, "none"), "finished", "guess", 12.0, 10.0)])
+    failed = grouped([Observation((2, 2, "none"), "failed", "guess", 12.0)])
+    chances, demand = risk(grid, grid.all, ran), grid.demand(grid.all)
+    assert not risk(grid, grid.all, failed).any()
+    most = max(0.0, float(grid.demand(grid.rows([(2, 2, "none")]))[0]))
+    assert (chances[demand <= most] == 0).all()
+    assert (chances[demand > most] > 0).all()
+    assert (np.diff(chances[np.argsort(demand)]) >= 0).all()

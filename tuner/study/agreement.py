@@ -2,7 +2,8 @@
 
 **Each setting.** The logarithm of live over cold, with an interval: Student's, with the spread
 that windows and launches have within their groups. Windows of one job have its start in common,
-so they count as one.
+so they count as one. What a full run takes beyond its iterations (:mod:`tuner.retune.scale`) is
+known better by now, so the windows are scaled anew, each from its own pace.
 
 **All alike.** Where every setting is off by the same factor, the windows rank as launches do:
 that is a bias of the scale, which is said and taken out of the comparison, and no disagreement.
@@ -25,7 +26,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tuner import stats, wording
-from tuner.model import Finished, LaunchRecord, Setting
+from tuner.model import LaunchRecord, Setting
+from tuner.retune.scale import expected
 from tuner.study.plan import Plan
 
 #: Less than this share is no disagreement.
@@ -150,7 +152,7 @@ def _told(plan: Plan, pair: _Pair, off: float, half: float, good: frozenset[str]
 
 def _pairs(plan: Plan) -> tuple[list[_Pair], int]:
     """The settings measured both ways, and the degrees of freedom of their spread."""
-    counted = [r for r in stats.counted(plan.records) if _log(r) is not None]
+    counted = [r for r in stats.counted(plan.records) if _is_measured(r)]
     settings = dict.fromkeys(plan.pooling.canonical(r.setting) for r in counted)
     groups = []
     for setting in settings:
@@ -158,14 +160,15 @@ def _pairs(plan: Plan) -> tuple[list[_Pair], int]:
         live = [r for r in own if r.outcome.window is not None]
         cold = [r for r in own if r.outcome.window is None]
         if live and cold:
-            groups.append((setting, live, cold))
-    sd, freedom = _spread([_logs(side) for _, live, cold in groups for side in (live, cold)])
+            logs = tuple([_log(plan, r) for r in side] for side in (live, cold))
+            groups.append((setting, live, logs))
+    sd, freedom = _spread([side for _, _, logs in groups for side in logs])
     pairs = []
-    for setting, live, cold in groups:
+    for setting, live, logs in groups:
         jobs = {record.outcome.window.job for record in live if record.outcome.window}
-        se = sd * math.sqrt(1 / len(jobs) + 1 / len(cold))
-        middle = statistics.median(_logs(live)), statistics.median(_logs(cold))
-        pairs.append(_Pair(setting, tuple(live), *middle, se))
+        se = sd * math.sqrt(1 / len(jobs) + 1 / len(logs[1]))
+        middle, cold_middle = (statistics.median(side) for side in logs)
+        pairs.append(_Pair(setting, tuple(live), middle, cold_middle, se))
     return pairs, freedom
 
 
@@ -215,12 +218,14 @@ def _can(windows: Iterable[LaunchRecord]) -> frozenset[str]:
     return frozenset(name for r in windows if r.outcome.window for name in r.outcome.window.live)
 
 
-def _logs(records: Iterable[LaunchRecord]) -> list[float]:
-    return [x for record in records if (x := _log(record)) is not None]
+def _is_measured(record: LaunchRecord) -> bool:
+    return any(sample.elapsed_s > 0 for sample in record.outcome.samples)
 
 
-def _log(record: LaunchRecord) -> float | None:
-    ending = record.outcome.ending
-    if isinstance(ending, Finished) and ending.elapsed_s > 0:
-        return math.log(ending.elapsed_s)
-    return None
+def _log(plan: Plan, record: LaunchRecord) -> float:
+    """The logarithm of a measured figure, as all cold launches scale it."""
+    (sample,), window = record.outcome.samples, record.outcome.window
+    if window is None or window.pace_s <= 0:
+        return math.log(sample.elapsed_s)
+    known = expected(plan.records, sample.iterations, plan.spec.objective)
+    return math.log(known.figure_s(window.pace_s))
