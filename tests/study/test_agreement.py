@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.study_windows import LIVE, Told, setting
 from tuner.model import BASELINE, Finished, Progress
-from tuner.study.agreement import bias, disagreements, frozen
+from tuner.study.agreement import bias, disagreements, frozen, notes
 
 BEST, START = setting(2, 1), setting(1, 1)
 
@@ -62,6 +62,13 @@ def test_all_off_alike_is_a_bias_of_the_scale(factor: float) -> None:
     told = study(best=factor, baseline=factor)
     assert disagreements(told.plan) == ()
     assert bias(told.plan) == pytest.approx(factor, rel=0.05)
+    (note,) = notes(told.plan)
+    assert ("longer" in note) == (factor > 1)
+
+
+def test_a_scale_that_is_right_is_not_spoken_of() -> None:
+    assert notes(study().plan) == notes(Told().cold(BEST, 2.0).plan) == []
+    assert bias(study().plan) == pytest.approx(1.0, rel=0.05)
 
 
 def test_windows_are_scaled_by_what_all_launches_show() -> None:

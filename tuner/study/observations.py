@@ -136,6 +136,7 @@ def _observation(plan: Plan, record: LaunchRecord) -> Observation:
         pace=_pace(progress) if outcome.window is None else _pace_in(outcome.window),
         by_chance=isinstance(ending, Failed) and ending.kind in _BY_CHANCE,
         is_bound=isinstance(ending, Failed) and ending.kind in SHORTAGES,
+        in_job=outcome.window is not None,
     )
 
 

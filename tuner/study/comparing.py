@@ -1,0 +1,106 @@
+"""Settings that were measured both in windows and in launches: how far off are the windows? Pure.
+
+The logarithm of live over cold, with a standard error from the spread that windows and launches
+have within their groups. Windows of one job have its start in common, so they count as one. What
+a full run takes beyond its iterations (:mod:`tuner.retune.scale`) is known better the more
+launches there are, so the windows are scaled anew, each from its own pace.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tuner import stats
+from tuner.model import LaunchRecord, Setting
+from tuner.retune.scale import Expected, expected
+from tuner.study.plan import Plan
+
+#: What runs of a setting differ by where little is known of it: as the logarithm's standard
+#: deviation, and the number of repeats that this figure counts as.
+_USUAL_SD, _USUAL_WORTH = 0.05, 4
+
+#: The normal distribution's quantile for 95 %.
+_Z = 1.96
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A setting measured both ways; logarithms."""
+
+    setting: Setting
+    windows: tuple[LaunchRecord, ...]
+    live: float
+    cold: float
+    se: float
+
+    @property
+    def off(self) -> float:
+        """The logarithm of live over cold."""
+        return self.live - self.cold
+
+
+def compared(plan: Plan) -> tuple[list[Pair], int]:
+    """The settings measured both ways, and the degrees of freedom of their errors."""
+    groups = _both_ways(plan)
+    if not groups:
+        return [], _USUAL_WORTH
+    known = expected(plan.records, 0, plan.spec.objective)
+    logs = {
+        setting: ([_log(r, known) for r in live], [_log(r, known) for r in cold])
+        for setting, (live, cold) in groups.items()
+    }
+    sd, freedom = _spread([side for sides in logs.values() for side in sides])
+    pairs = []
+    for setting, (live, _) in groups.items():
+        jobs = {record.outcome.window.job for record in live if record.outcome.window}
+        windows, launches = logs[setting]
+        se = sd * math.sqrt(1 / len(jobs) + 1 / len(launches))
+        middles = statistics.median(windows), statistics.median(launches)
+        pairs.append(Pair(setting, tuple(live), middles[0], middles[1], se))
+    return pairs, freedom
+
+
+def _both_ways(plan: Plan) -> dict[Setting, tuple[list[LaunchRecord], list[LaunchRecord]]]:
+    """The windows and the launches of each (canonical) setting that has both."""
+    groups: dict[Setting, tuple[list[LaunchRecord], list[LaunchRecord]]] = {}
+    for record in stats.counted(plan.records):
+        if any(sample.elapsed_s > 0 for sample in record.outcome.samples):
+            sides = groups.setdefault(plan.pooling.canonical(record.setting), ([], []))
+            sides[record.outcome.window is None].append(record)
+    return {setting: sides for setting, sides in groups.items() if all(sides)}
+
+
+def average(pairs: Sequence[Pair]) -> tuple[float, float]:
+    """What they are off by on average, with its standard error; 0 where there are none."""
+    if not pairs:
+        return 0.0, 0.0
+    weights = [1 / pair.se**2 for pair in pairs]
+    return statistics.fmean([pair.off for pair in pairs], weights), 1 / math.sqrt(sum(weights))
+
+
+def _spread(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
+    """The pooled standard deviation within groups, and its degrees of freedom."""
+    squares, freedom = _USUAL_WORTH * _USUAL_SD**2, _USUAL_WORTH
+    for logs in groups:
+        mean = statistics.fmean(logs)
+        squares += sum((x - mean) ** 2 for x in logs)
+        freedom += len(logs) - 1
+    return math.sqrt(squares / freedom), freedom
+
+
+def student(freedom: int) -> float:
+    """Student's quantile for 95 % (Abramowitz & Stegun 26.7.5; within 0.5 % from 4 on)."""
+    first = (_Z**3 + _Z) / 4
+    second = (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / 96
+    return _Z + first / freedom + second / freedom**2
+
+
+def _log(record: LaunchRecord, known: Expected) -> float:
+    """The logarithm of a measured figure, as all cold launches scale it."""
+    (sample,), window = record.outcome.samples, record.outcome.window
+    if window is None or window.pace_s <= 0:
+        return math.log(sample.elapsed_s)
+    return math.log(replace(known, iterations=sample.iterations).figure_s(window.pace_s))
