@@ -10,7 +10,7 @@ import pytest
 
 from tests.search.test_search_engine import SPACE, bowl, run
 from tuner.model import Value
-from tuner.search import Done, Launch, Live, Observation, Search
+from tuner.search import Done, Launch, Live, Observation, Options, Search
 from tuner.search.history import grouped
 from tuner.search.regions import risk
 from tuner.search.space import Grid
@@ -104,3 +104,19 @@ def test_what_asks_for_more_than_all_that_ran_may_fail() -> None:
     assert (chances[demand <= most] == 0).all()
     assert (chances[demand > most] > 0).all()
     assert (np.diff(chances[np.argsort(demand)]) >= 0).all()
+
+
+def test_of_two_that_no_window_tells_apart_the_one_that_asks_for_less_is_best() -> None:
+    def history(*, in_job: bool) -> list[Observation]:
+        seen = [((2, 2, "none"), 10.02), ((4, 8, "none"), 10.0)]
+        return [
+            Observation(key, "finished", "explore", 1.0, time_s, in_job=in_job)
+            for key, time_s in seen
+            for _ in range(6)
+        ]
+
+    assert Search(SPACE).best(history(in_job=True)) == (2, 2, "none")
+    cautious = Options(thrift=0.0)
+    assert Search(SPACE, cautious).best(history(in_job=True)) == Search(SPACE).best(
+        history(in_job=False)
+    )

@@ -122,7 +122,8 @@ class Search:
     def _made(self, history: Sequence[Observation]) -> State:
         groups = grouped(history)
         fitted = fit(self._kernel, groups, self.options.doubt, self.seed)
-        best = incumbent(fitted, self._grid, self.options.caution) if fitted else None
+        thrift = self.options.thrift if any(seen.in_job for seen in history) else 0.0
+        best = incumbent(fitted, self._grid, self.options.caution, thrift) if fitted else None
         run_sd = _RUN_SD
         if fitted is not None and best is not None:
             run_sd = float(fitted.model.noise_sd(self._grid.rows([best.key]))[0])

@@ -142,21 +142,24 @@ def _too_fast(used: list[Group], gap: Floats, sd: Floats, doubt: Doubt) -> tuple
     )
 
 
-def incumbent(fitted: Fit, grid: Grid, caution: float) -> Incumbent | None:
+def incumbent(fitted: Fit, grid: Grid, caution: float, thrift: float = 0.0) -> Incumbent | None:
     """The lowest shrunk mean, its doubt added, among the settings that ran to the end.
 
     Args:
         fitted: The model and what it rests on.
         grid: The space.
         caution: How many standard errors are added.
+        thrift: The share that is added for each octave of cores asked for beyond what there is.
     """
     finished = [g for g in fitted.used if g.finished]
     keys = [g.key for g in finished if g.key not in fitted.too_fast]
     keys = keys or [g.key for g in finished]
     if not keys:
         return None
-    mean, se = fitted.model.predict(grid.rows(keys))
-    best = int(np.argmin(mean + caution * se))
+    rows = grid.rows(keys)
+    mean, se = fitted.model.predict(rows)
+    dear = thrift * np.maximum(grid.demand(rows), 0.0)
+    best = int(np.argmin(mean + caution * se + dear))
     others = np.delete(mean, best)
     second = float(others.min()) if len(others) else float(mean[best]) + 0.3
     return Incumbent(keys[best], float(mean[best]), float(se[best]), second)

@@ -23,7 +23,7 @@ class Observation:
 
     Of a killed one, ``projection_s`` with ``projection_log_sd`` is where it was going; of a
     failed one ``by_chance`` says that another launch may well work, ``is_bound`` that more of
-    everything fails too.
+    everything fails too. ``in_job``: it was measured in a running job.
     """
 
     setting: Key | None
@@ -37,6 +37,7 @@ class Observation:
     pace: Pace | None = None
     by_chance: bool = False
     is_bound: bool = False
+    in_job: bool = False
 
 
 @dataclass
