@@ -157,6 +157,7 @@ class Bench:
             folder=str(self.folder),
             trial_limit_s=self.fault.limit_s or LIMIT_S,
             stall_limit_s=STALL_S,
+            live="off",  # of each launch of its own
         )
 
     # --- a run of the study ----------------------------------------------------------

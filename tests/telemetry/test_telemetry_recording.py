@@ -69,6 +69,15 @@ def test_host_and_ranks_have_their_tracks(made: Path) -> None:
     assert machine.columns["network_busy_share"] == (None, 0.0)
 
 
+def test_what_was_used_before_it_began_is_left_out(made: Path) -> None:
+    found = begun(made)
+    process(made, PID, 3 * TICKS)
+    found.begin(MEMBERS)
+    found.look(MEMBERS)
+    rank = found.telemetry(0.0).tracks[1]
+    assert rank.columns["own_user_cores"] == (0.0,)
+
+
 def test_what_the_host_is_read_too_early_for_is_no_others_time(made: Path) -> None:
     """The trial's second is known before the host's: it is not another's in the next interval."""
     found = begun(made)

@@ -79,6 +79,7 @@ class Recording:
             members: Gives the processes of the launch that were found last.
             ended: Set from another thread.
         """
+        self.begin(members())
         looks, windows = Duty(LOOK_SHARE, CREDIT_S), Duty(WINDOW_SHARE, CREDIT_S)
         looks.next_s = windows.next_s = FIRST_S
         while not ended.wait(max(0.0, min(looks.next_s, windows.next_s) - self._age_s())):
@@ -95,6 +96,13 @@ class Recording:
         return time.monotonic() - self._began_s
 
     # --- one look --------------------------------------------------------------------
+
+    def begin(self, members: Sequence[Member]) -> None:
+        """Leave out what these processes have used so far: they ran before the recording began."""
+        self._look = processes.look(members, {}, f"{self._root}/proc")
+        begin_s = self._age_s()
+        for rank, group in processes.by_rank(self._look).items():
+            self._of_ranks[rank] = (begin_s, group)
 
     def look(self, members: Sequence[Member]) -> None:
         """Read all counters, and add an interval to each track."""
