@@ -33,7 +33,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 ARGUMENTS = (
     "-n", "2", "--name", "s", "--storage", "s.db", "--outputs", "out", "--quiet", "--trials", "1",
-    "--warm-ups", "0", "--no-confirm", "--live", "off", "--trial-limit", "60", "--knob", "iterator_workers=1..2",
+    "--warm-ups", "0", "--no-confirm", "--trial-limit", "60", "--knob", "iterator_workers=1..2",
+    "--live", "off",
 )  # fmt: skip
 
 #: Where: module and name of what is patched, whether before or after it, at which call of it. The
