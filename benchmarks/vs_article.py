@@ -101,8 +101,8 @@ def by_article(seed: int) -> dict[str, Any]:
     }
 
 
-def by_tune(seed: int) -> dict[str, Any]:
-    """The same study by the command line, from nothing to its result."""
+def by_tune(seed: int, *more: str) -> dict[str, Any]:
+    """The same study by the command line, from nothing to its result, with ``more`` options."""
     with tempfile.TemporaryDirectory() as folder:
         place = ["--storage", f"{folder}/tune.db"]
         ranges = [f"--knob={name}=1..{MOST}" for name in ("omp_threads", "iterator_workers")]
@@ -110,7 +110,7 @@ def by_tune(seed: int) -> dict[str, Any]:
         counts = ["-n", str(RANKS), "--trials", str(TRIALS), "--seed", str(seed)]
         begin_s = time.time()
         subprocess.run(
-            [*tune, "run", *counts, *ranges, *place, "--name", "vs", "--quiet"],
+            [*tune, "run", *counts, *ranges, *place, *more, "--name", "vs", "--quiet"],
             check=True,
             stdout=subprocess.DEVNULL,
         )
@@ -119,6 +119,11 @@ def by_tune(seed: int) -> dict[str, Any]:
             [*tune, "export", "vs", "--format", "json", *place], check=True, capture_output=True
         )
     return _tuned(json.loads(shown.stdout), total_s)
+
+
+def by_cold_tune(seed: int) -> dict[str, Any]:
+    """With every setting in launches of its own, as in the article."""
+    return by_tune(seed, "--live", "off")
 
 
 def _tuned(document: dict[str, Any], total_s: float) -> dict[str, Any]:
@@ -132,6 +137,7 @@ def _tuned(document: dict[str, Any], total_s: float) -> dict[str, Any]:
         "best": {name: best["setting"][name] for name in ("omp_threads", "iterator_workers")},
         "said_s": best["elapsed_s"],
         "launches": sum(each["purpose"] != "confirm" for each in launches),
+        "windows": sum(each.get("window") is not None for each in launches),
         "verdict": result["verdict"],
         "finding": result["finding"],
     }
@@ -162,7 +168,7 @@ def measure(seeds: int, keep: Path | None, only: str) -> dict[str, Any]:
     """Every part that is not kept yet, seed by seed."""
     done: dict[str, Any] = json.loads(keep.read_text()) if keep and keep.exists() else {}
     for seed in range(seeds):
-        for name, part in (("article", by_article), ("tune", by_tune)):
+        for name, part in (("article", by_article), ("tune", by_cold_tune)):
             if f"{name} {seed}" not in done and only in ("", name):
                 done[f"{name} {seed}"] = part(seed)
                 _save(done, keep)

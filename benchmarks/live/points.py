@@ -1,0 +1,99 @@
+"""The same settings in windows of running jobs and in launches of their own."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks import pictures
+from benchmarks.live.sweep import Times, spec_of, swept
+from tuner.model import Setting, Value
+
+LEAST_CORRELATION = 0.9
+MOST_BIAS = 0.05
+
+#: 30 combinations or more of each study's knobs.
+VALUES: Mapping[str, Mapping[str, tuple[Value, ...]]] = {
+    "chainer_mnist": {
+        "omp_threads": (1, 2),
+        "iterator_workers": tuple(range(1, 17)),
+    },
+    "chainer_imagenet": {
+        "omp_threads": (1, 2),
+        "opencv_threads": (1, 2),
+        "iterator_workers": (1, 2, 3, 4),
+        "prefetch": (1, 4),
+    },
+    "torch_ddp": {
+        "omp_threads": (1, 2),
+        "opencv_threads": (1, 2),
+        "iterator_workers": (1, 2, 3, 4),
+        "prefetch": (1, 4),
+    },
+}
+
+
+def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
+    """Spearman's: the correlation of the ranks."""
+    return statistics.correlation(a, b, method="ranked")
+
+
+def main(options: argparse.Namespace) -> bool:
+    """Measure, print a line a setting, and the targets; True where they are met."""
+    spec = spec_of(options.study, options.ranks)
+    values = VALUES[options.study]
+    live = swept(spec, "on", values, options.runs)
+    cold = swept(spec, "off", values, options.runs)
+    both = [setting for setting in cold.elapsed_s if setting in live.elapsed_s]
+    pairs = [(_median(cold, each), _median(live, each)) for each in both]
+    for setting, (cold_s, live_s) in sorted(zip(both, pairs, strict=True), key=lambda p: p[1]):
+        print(f"{live_s / cold_s - 1:+7.1%}  live {live_s:7.2f} s  cold {cold_s:7.2f} s  {setting}")
+    correlation = rank_correlation(*zip(*pairs, strict=True))
+    bias = statistics.median(live_s / cold_s for cold_s, live_s in pairs) - 1
+    worst = max((live_s / cold_s - 1 for cold_s, live_s in pairs), key=abs)
+    lost = len(cold.elapsed_s) - len(both)
+    print(f"{len(both)} settings of {options.study} with {options.ranks} ranks, {lost} only cold")
+    print(f"  all windows took {live.wall_s:.0f} s in {live.jobs} jobs, cold {cold.wall_s:.0f} s")
+    good = correlation >= LEAST_CORRELATION, abs(bias) <= MOST_BIAS
+    print(f"  rank correlation {correlation:.3f} (>= {LEAST_CORRELATION}) {_said(good[0])}")
+    print(f"  median bias {bias:+.1%} (<= {MOST_BIAS:.0%}) {_said(good[1])}; worst {worst:+.1%}")
+    if options.picture:
+        draw(both, pairs, options.picture)
+    return all(good)
+
+
+def draw(settings: Sequence[Setting], pairs: Sequence[tuple[float, float]], path: Path) -> None:
+    """Live over cold, both axes logarithmic, a point a setting."""
+    import plotly.graph_objects as go
+
+    cold, live = zip(*pairs, strict=True)
+    made = go.Figure()
+    threads = sorted({setting.as_dict()["omp_threads"] for setting in settings})
+    for value in threads:
+        chosen = [n for n, s in enumerate(settings) if s.as_dict()["omp_threads"] == value]
+        made.add_scatter(
+            x=[cold[n] for n in chosen],
+            y=[live[n] for n in chosen],
+            text=[str(settings[n]) for n in chosen],
+            mode="markers",
+            name=f"omp_threads {value}",
+        )
+    ends = [min(*cold, *live) * 0.9, max(*cold, *live) * 1.1]
+    made.add_scatter(x=ends, y=ends, mode="lines", name="the same", line={"dash": "dot"})
+    made.update_layout(
+        template="plotly_white",
+        xaxis={"title": "cold launch, s", "type": "log"},
+        yaxis={"title": "window of a running job, scaled to a launch, s", "type": "log"},
+        margin={"t": 20, "r": 20},
+    )
+    pictures.write(made, path, width=800, height=600)
+
+
+def _median(times: Times, setting: Setting) -> float:
+    return statistics.median(times.elapsed_s[setting])
+
+
+def _said(good: bool) -> str:
+    return "met" if good else "MISSED"

@@ -1,0 +1,94 @@
+"""Every setting of a space in turn, in windows of running jobs or in launches of their own."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tuner import space, stats
+from tuner.model import Choice, Finished, Knob, Live, Purpose, Setting, StudySpec, Value
+from tuner.store.store import Store
+from tuner.store.urls import resolve_url
+from tuner.study import tune
+from tuner.study.course import Step, Stop
+from tuner.study.plan import Plan
+from tuner.study_file import RunOptions, build_spec, find_study_file
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A course (`tuner.study.course.Course`) that measures each setting ``runs`` times.
+
+    Round by round, in another random order each time: what drifts meets all alike.
+    """
+
+    runs: int
+
+    def best(self, plan: Plan) -> Setting | None:
+        """The setting with the lowest median so far."""
+        found = stats.best(stats.measurements(plan.valid, plan.pooling.canonical))
+        return found.setting if found else None
+
+    def next(self, plan: Plan) -> Step | Stop:
+        """The setting that comes next in the first round that is not done."""
+        done: dict[Setting, int] = {}
+        for record in plan.valid:
+            done[record.setting] = done.get(record.setting, 0) + 1
+        for number in range(self.runs):
+            order = list(space.points(plan.spec.knobs))
+            random.Random(f"{plan.spec.seed}/{number}").shuffle(order)
+            for setting in order:
+                if done.get(setting, 0) <= number:
+                    return Step(Purpose.SEARCH, setting)
+        return Stop(f"every setting was measured {self.runs} times")
+
+
+@dataclass(frozen=True)
+class Times:
+    """What each setting came to, s, and what all of it took, s."""
+
+    elapsed_s: Mapping[Setting, list[float]]
+    wall_s: float
+    jobs: int  # launches that ran windows; 0 of cold ones
+
+
+def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], runs: int) -> Times:
+    """Measure all combinations of these values of the spec's knobs.
+
+    What was measured before under this name is not measured again: a sweep that was
+    interrupted goes on. ``TUNE_STORAGE`` says where.
+    """
+    knobs = tuple(_only(knob, values[knob.name]) for knob in spec.knobs if knob.name in values)
+    made = replace(spec, knobs=knobs, live=live, confirm=False, name=f"{spec.name}_{live}")
+    tune(made, course=Sweep(runs))
+    with Store.open(resolve_url(None, os.environ), create=False) as store:
+        records = store.launches(made.name, detail=False)
+    found: dict[Setting, list[float]] = {}
+    for record in stats.counted(records):
+        if isinstance(record.outcome.ending, Finished):
+            found.setdefault(record.setting, []).append(record.outcome.ending.elapsed_s)
+    counted = [r for r in records if r.purpose is not Purpose.WARM_UP]
+    jobs = {r.outcome.window.job for r in counted if r.outcome.window is not None}
+    return Times(found, sum(r.outcome.wall_s for r in counted), len(jobs))
+
+
+def _only(knob: Knob, values: tuple[Value, ...]) -> Knob:
+    return replace(knob, domain=Choice(values), when=())
+
+
+def spec_of(study: str, ranks: int) -> StudySpec:
+    """The spec of a shipped study, as the command line would make it."""
+    file, source = find_study_file(study, cwd=Path.cwd())
+    options = RunOptions(ranks=ranks, name=f"{study}_{ranks}", oversubscribe=math.inf)
+    return build_spec(
+        file=file,
+        source=source,
+        command=None,
+        options=options,
+        environ=os.environ,
+        cwd=Path.cwd(),
+    )
