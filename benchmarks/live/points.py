@@ -36,8 +36,14 @@ VALUES: Mapping[str, Mapping[str, tuple[Value, ...]]] = {
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
-    """Spearman's: the correlation of the ranks."""
-    return statistics.correlation(a, b, method="ranked")
+    """Spearman's: the correlation of the ranks (Python 3.12 has it)."""
+    return statistics.correlation(_ranks(a), _ranks(b))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Each value's rank; equal ones share the mean of theirs."""
+    ordered = sorted(values)
+    return [ordered.index(value) + (ordered.count(value) - 1) / 2 for value in values]
 
 
 def main(options: argparse.Namespace) -> bool:

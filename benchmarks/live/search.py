@@ -15,7 +15,7 @@ def main(options: argparse.Namespace) -> bool:
     good = True
     for seed in range(options.seeds):
         article = None if options.article_s else vs_article.by_article(seed)
-        article_s = options.article_s or article["search_s"]
+        article_s = article["search_s"] if article else options.article_s
         tuned = vs_article.by_tune(seed, "--live", "on")
         ratio = article_s / tuned["search_s"]
         good &= ratio >= LEAST_RATIO
