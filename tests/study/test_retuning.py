@@ -19,6 +19,8 @@ from tests.study_surface import (
     SPEC,
     FakeRunner,
     events_of,
+    ran,
+    record,
     surface,
 )
 from tuner.errors import TunerError, UsageError
@@ -27,18 +29,23 @@ from tuner.model import (
     Conclusion,
     Ending,
     Failed,
+    Finished,
     LaunchRecord,
     ObjectiveSpec,
+    Outcome,
     Purpose,
     Result,
     Setting,
     StudySpec,
     StudyState,
+    Window,
 )
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, tune
+from tuner.study.course import Step
 from tuner.study.events import LaunchStarted, Note
-from tuner.study.retuning import COLD
+from tuner.study.plan import Plan
+from tuner.study.retuning import COLD, Retuning
 
 OFF_BY = 1.4
 
@@ -96,10 +103,10 @@ def test_optuna_is_told_of_every_window(tmp_path: Path) -> None:
 
 def test_what_a_job_printed_is_found_in_the_folder_of_each_window(tmp_path: Path) -> None:
     run(tmp_path, FakeJobs())
-    windows = [record for record in kept(tmp_path) if record.outcome.window is not None]
-    for record in windows:
-        assert (Path(record.folder) / "output.log").read_text() == "what the job printed\n"
-        assert (Path(record.folder) / "record.json").is_file()
+    folders = [Path(each.folder) for each in kept(tmp_path) if each.outcome.window is not None]
+    for folder in folders:
+        assert (folder / "output.log").read_text() == "what the job printed\n"
+        assert (folder / "record.json").is_file()
 
 
 @pytest.mark.parametrize(
@@ -225,6 +232,22 @@ def test_live_and_cold_that_disagree_set_the_windows_aside(tmp_path: Path) -> No
     told = [record.number for record in kept(tmp_path) if record.trial is not None]
     assert not {record.number for record in aside} & set(told)
     assert any("set aside" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("live", "is_live"), [(("omp_threads",), False), (tuple(ALL), True)])
+def test_once_no_knob_is_left_that_a_job_may_change_each_setting_is_launched(
+    live: tuple[str, ...], is_live: bool
+) -> None:
+    window = Window(2, live, 1.0, 0.1, 1, 20, 0.01, 0.005, 3.0)
+    aside = Outcome(
+        *(Finished(1.4, 100), 1.0, None),
+        disturbed="live and cold disagree (omp_threads): it took 40 % longer",
+        window=window,
+    )
+    own = record(1, BEST, Purpose.WARM_UP, ran(1.0))
+    plan = Plan(SPEC, (own, record(2, BEST, Purpose.GUESS, aside)))
+    expected = Retuning(FakeJobs()).expected(plan, Step(Purpose.SEARCH, OTHER), {})
+    assert (expected is not None) == is_live
 
 
 def test_a_window_costs_what_it_took(tmp_path: Path) -> None:

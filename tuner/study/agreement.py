@@ -119,7 +119,9 @@ def _worst(plan: Plan, pairs: Sequence[Pair], wide: float) -> tuple[Pair, float,
 
 def _told(plan: Plan, pair: Pair, off: float, half: float, good: frozenset[str]) -> Disagreement:
     switched = _switched(plan, pair.windows)
-    knobs = (switched - good) or switched or _can(pair.windows)
+    can = _can(pair.windows)
+    tuned = can & {knob.name for knob in plan.spec.knobs}
+    knobs = (switched - good) or switched or tuned or can
     aside = [r for r in _windows(plan) if not switched or _switched(plan, [r]) & knobs]
     text = (
         f"{_TEXT} ({', '.join(sorted(knobs))}): {pair.setting} took"

@@ -22,6 +22,7 @@ from tuner.model import (
 )
 from tuner.racing import Judge
 from tuner.retune.scale import Expected, expected
+from tuner.study.agreement import frozen
 from tuner.study.course import Step
 from tuner.study.plan import Plan
 
@@ -75,7 +76,9 @@ class Retuning:
         if self.jobs is None or step.purpose in COLD or self.why_cold(plan.spec, environ):
             return None
         iterations = plan.expected_iterations(step.setting)
-        if iterations is None or _failed_in_a_window(plan.records, step.setting):
+        if iterations is None or _is_frozen(plan):
+            return None
+        if _failed_in_a_window(plan.records, step.setting):
             return None
         return expected(plan.records, iterations, plan.spec.objective, _incumbent_s(plan))
 
@@ -120,6 +123,14 @@ def judged(record: LaunchRecord) -> LaunchRecord:
         return record
     why = f"{wording.failure(ending)}; that may be the switch's fault: it is launched by itself"
     return replace(record, outcome=replace(record.outcome, disturbed=why))
+
+
+def _is_frozen(plan: Plan) -> bool:
+    """True where live and cold disagreed until no knob is left that a job could change."""
+    held = frozen(plan.records)
+    windows = [r.outcome.window for r in plan.records if r.outcome.window is not None]
+    tuned = {knob.name for knob in plan.knobs}
+    return bool(held) and not tuned & set(windows[-1].live) - held
 
 
 def _failed_in_a_window(records: Iterable[LaunchRecord], setting: Setting) -> bool:
