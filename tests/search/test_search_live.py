@@ -104,6 +104,13 @@ def test_what_asks_for_more_than_all_that_ran_may_fail() -> None:
     assert (chances[demand <= most] == 0).all()
     assert (chances[demand > most] > 0).all()
     assert (np.diff(chances[np.argsort(demand)]) >= 0).all()
+    short = [
+        Observation((2, 2, "none"), "finished", "guess", 12.0, 10.0),
+        Observation((4, 8, "none"), "failed", "explore", 1.0, is_bound=True),
+    ]
+    surer = risk(grid, grid.all, grouped(short))
+    assert (surer[demand >= 1.5] > 0.5).all()
+    assert (surer[demand < 1.5] == chances[demand < 1.5]).all()
 
 
 def test_of_two_that_no_window_tells_apart_the_one_that_asks_for_less_is_best() -> None:

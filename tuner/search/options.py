@@ -25,7 +25,7 @@ class Options:
     caution: float = 0.25  # standard errors added to a mean before it is called best
     # added for each octave of too few cores, where windows were measured: what a setting starts
     # at the beginning of a run is in no window
-    thrift: float = 0.01
+    thrift: float = 0.02
     step_share: float = 0.05  # a launch that gains less than this share of `until` is idle
     hidden_share: float = 1.5  # and ends it if all that is hidden is below this share
     doubted_share: float = 0.5  # a lone failure that rules out more of the space is doubted

@@ -19,6 +19,9 @@ from tuner.search.options import Options
 from tuner.search.regions import barred, chance_of_failure, excessive, overdone, risk
 from tuner.search.space import Grid, Key
 
+#: From this chance of a failure on a setting is not what a search of running jobs goes on for.
+_HOPELESS = 0.5
+
 
 @dataclass(frozen=True)
 class State:
@@ -59,6 +62,7 @@ class Pool:
     sd: Floats
     gain: Floats
     cost: Floats
+    hopeless: Flags  # what will fail: nothing is hidden there
 
     @property
     def pick(self) -> int:
@@ -83,7 +87,8 @@ class Pool:
 
     def _hidden(self) -> float:
         """What all that is not yet known could still give: the incumbent's expected regret."""
-        likely = self.rows[np.argsort(-self.gain)[:120]]
+        order = np.argsort(-self.gain)
+        likely = self.rows[order[~self.hopeless[order]][:120]]
         rows = np.concatenate([self.grid.rows([self.best.key]), likely])
         return _expected_regret(self.fitted, rows, self.state.rng)
 
@@ -129,6 +134,10 @@ def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incu
     ahead = np.where(own, mean - best.second_log_s, best.log_s - mean)
     gain = gradient(ahead, sd, fitted.model.noise_sd(rows))
     fails = chance_of_failure(grid, rows, groups)
+    hopeless = np.zeros(len(rows), bool)
+    if state.live is not None:
+        fails = np.maximum(fails, risk(grid, rows, groups))
+        hopeless = fails > _HOPELESS
     gain *= 1 - fails
     if grid.has_roles:
         beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
@@ -143,9 +152,8 @@ def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incu
     if state.live is None:
         cost = cost_s(staying, best.log_s, state.noise.startup_s)
     else:
-        may_fail = np.maximum(fails, risk(grid, rows, groups))
-        cost = state.live.cost_s(state.live.fits(grid, rows), mean, staying, may_fail)
-    return Pool(grid, options, state, fitted, best, rows, known, mean, sd, gain, cost)
+        cost = state.live.cost_s(state.live.fits(grid, rows), mean, staying, fails)
+    return Pool(grid, options, state, fitted, best, rows, known, mean, sd, gain, cost, hopeless)
 
 
 def _regret(state: State, fitted: Fit, best: Incumbent, grid: Grid) -> float:

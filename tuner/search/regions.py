@@ -13,6 +13,9 @@ from tuner.search.space import Grid
 #: The chance that a setting fails, for each octave of cores that it asks for beyond what ran.
 _RISK = 0.3
 
+#: The chance for what asks for more than all that ran, and no less than what ran short.
+_SHORT = 0.9
+
 
 def barred(grid: Grid, rows: Rows, groups: Groups) -> Flags:
     """True for what needs more, of nothing less, than a setting for which something ran out.
@@ -66,13 +69,20 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
 def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     """How likely each row fails for nothing but asking for more cores than all that ran.
 
-    A prior for where a failure is dear: one share for each octave beyond.
+    A prior for where a failure is dear: a share for each octave beyond, and nearly sure from
+    where something ran out.
     """
     ran = [g.key for g in groups.values() if g.finished or g.projected]
     if not ran or not grid.has_roles:
         return np.zeros(len(rows))
-    most = float(np.maximum(grid.demand(grid.rows(ran)), 0).max())
-    return np.asarray(np.clip(_RISK * (grid.demand(rows) - most), 0, 0.5))
+    demand = grid.demand(rows)
+    away = demand - max(0.0, float(grid.demand(grid.rows(ran)).max()))
+    chance = np.clip(_RISK * away, 0, 0.5)
+    short = [g.key for g in groups.values() if g.only_failed and g.is_bound]
+    if short:
+        least = float(grid.demand(grid.rows(short)).min())
+        chance[(away > 0) & (demand >= least)] = _SHORT
+    return np.asarray(chance)
 
 
 def overdone(grid: Grid, rows: Rows, groups: Groups, slow_log_s: float) -> Flags:
