@@ -100,8 +100,9 @@ def test_a_launch_is_explained_and_a_window_only_where_there_is_none() -> None:
     assert own is not None and own.purpose is Purpose.CONFIRM
     window = choice.typical(DATA.records, SLOW, canonical)
     assert window is not None and window.number == 4
-    (gap, *_) = explain(window.outcome, SLOW, SPEC, window.machine).gaps
+    gap, inside = explain(window.outcome, SLOW, SPEC, window.machine).gaps
     assert "a window of job 2" in gap and "--live off" in gap
+    assert "not seen from inside (a window of a running job)" in inside
 
 
 def test_optuna_is_told_of_the_job() -> None:

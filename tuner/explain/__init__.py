@@ -62,7 +62,7 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
         _certainty(found, others, case),
         remedy(found.cause, setting, spec.knobs, idle=idle),
         tuple(others),
-        telemetry.gaps + _unseen(case.figures),
+        telemetry.gaps + _unseen(case.figures, in_window=outcome.window is not None),
     )
 
 
@@ -93,11 +93,12 @@ def _certainty(found: Suspect, others: list[Suspect], case: Case) -> Certainty:
     return Certainty.LIKELY if complete or ahead else Certainty.GUESS
 
 
-def _unseen(seen: Figures) -> tuple[str, ...]:
+def _unseen(seen: Figures, *, in_window: bool) -> tuple[str, ...]:
     """What could not be told apart for want of a view from inside."""
     if seen.inside:
         return ()
+    why = "a window of a running job" if in_window else "no Python, or too short"
     return (
-        "The ranks were not seen from inside (no Python, or too short): data loading, exchange"
-        " and computing are told apart from outside only.",
+        f"The ranks were not seen from inside ({why}): data loading, exchange and computing are"
+        " told apart from outside only.",
     )
