@@ -32,7 +32,6 @@ _SWITCHED: dict[str, Any] = {
     "number": 3,
     "iteration": 9,
     "took_s": 0.25,
-    "next": 10,
     "ranks": [
         {
             "rank": 0,

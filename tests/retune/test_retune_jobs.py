@@ -415,6 +415,21 @@ def test_a_launch_without_an_agent_is_an_ordinary_one(
     assert live.jobs.refusal == "no rank said that it takes orders"
 
 
+def test_ranks_that_waited_in_vain_for_the_others_say_nothing_of_the_setting(
+    bench: Callable[..., Bench],
+) -> None:
+    def one_of_two(rank: Rank0) -> int:
+        for name in ("0", "verdict"):  # as rank_live_meeting.py leaves them
+            (rank.launch.folder / f"meeting-7-8-{name}").symlink_to("no")
+        rank.log(30.0, 30.1, *(30.0 + 0.1 * n for n in range(1, 19)))
+        return 0
+
+    live = bench(one_of_two)
+    found = live(ONE)
+    assert found.disturbed == "1 rank came to the end of an iteration and waited for the others"
+    assert live.jobs.refusal == found.disturbed
+
+
 @pytest.mark.parametrize(
     ("hello", "said"),
     [

@@ -65,8 +65,6 @@ def test_a_job_says_hello_and_what_it_does(server: Server, peer: Peer) -> None:
     assert server.send(messages.switch(1, {"omp_threads": 4, "prefetch": None}))
     order = {"type": "switch", "number": 1, "values": {"omp_threads": 4, "prefetch": None}}
     assert json.loads(job.recv(999)) == order
-    assert server.send(messages.no_more())
-    assert json.loads(job.recv(999)) == {"type": "more", "wanted": False}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +94,7 @@ def test_what_breaks_the_protocol_is_hung_up_on(
     job.sendall(sent)
     heard(server, 99)
     assert said in server.problem
-    assert not server.listens() and not server.send(messages.no_more())
+    assert not server.listens() and not server.send(messages.switch(1, {}))
     with pytest.raises(OSError):
         while job.recv(999):
             pass
@@ -165,8 +163,8 @@ def test_what_the_ranks_read_back() -> None:
         "allocator": "glibc",
     }
     line = {"type": "switched", "number": 4, "iteration": 9, "took_s": 0.1, "ranks": [rank]}
-    found = messages.parse(json.dumps({**line, "next": 10}).encode())
-    assert isinstance(found, Switched) and (found.number, found.next) == (4, 10)
+    found = messages.parse(json.dumps(line).encode())
+    assert isinstance(found, Switched) and (found.number, found.iteration) == (4, 9)
     (seen,) = found.ranks
     assert seen.pools == (("numpy.libs/libopenblas.so", 2),)
     assert seen.values == {"odd": None, "omp_threads": 2}

@@ -28,11 +28,15 @@ from tuner.retune.judging import WindowJudge
 from tuner.retune.measuring import Measuring
 from tuner.retune.outcomes import Beside, is_cut_short, outcome
 from tuner.retune.scale import Expected
-from tuner.retune.starting import Started, start, to_its_end
+from tuner.retune.starting import Started, met_in_vain, start, to_its_end
+from tuner.retune.windows import LEAST
 from tuner.trial import MOST_OUTPUT, ignore, sampler
 
 #: A job that has printed this share of what any may print is started afresh: it ran long.
 PRINTED_SHARE = 0.5
+
+#: A run of fewer iterations has no room for a window beside what is thrown away.
+LEAST_RUN = 2 * LEAST
 
 
 @dataclass(frozen=True)
@@ -194,9 +198,10 @@ class LiveJobs:
         cold = begun.outcome(started.takes_orders)
         if cold is not None or server is None or server.hello is None:
             cold = cold or to_its_end(begun, asked)
-            if isinstance(cold.ending, Finished):  # else it may not have come so far
-                self.refusal = started.problem or "no rank said that it takes orders"
-            return cold
+            waited = met_in_vain(asked.launch.folder)
+            if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
+                self.refusal = started.problem or waited or "no rank said that it takes orders"
+            return replace(cold, disturbed=waited) if waited else cold
         if server.hello.ranks == asked.spec.layout.ranks:
             self._job = Job(asked.number, begun, server, server.hello, self._clock, started_s)
             found = self._window(asked, self._clock() - started_s)
@@ -205,6 +210,10 @@ class LiveJobs:
             self._job = None
             if begun.follower.running.poll() is None:
                 self.refusal = server.problem
+            elif asked.expected.iterations < LEAST_RUN:
+                self.refusal = (
+                    f"a run of {asked.expected.iterations} iterations is too short for a window"
+                )
         else:
             self.refusal = f"{server.hello.ranks} of {asked.spec.layout.ranks} ranks met"
         server.hang_up()

@@ -52,12 +52,11 @@ class Hello:
 @dataclass(frozen=True)
 class Steps:
     """How long iterations took, from ``first`` on, s; those in ``marks`` had something else in
-    them (an evaluation, the start of an epoch). ``next`` is where the job next listens."""
+    them (an evaluation, the start of an epoch)."""
 
     first: int
     times_s: tuple[float, ...]
     marks: frozenset[int]
-    next: int | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,6 @@ class Switched:
     iteration: int
     took_s: float
     ranks: tuple[RankSeen, ...]
-    next: int | None = None
 
 
 Message = Hello | Steps | Switched
@@ -92,11 +90,6 @@ Message = Hello | Steps | Switched
 def switch(number: int, values: Mapping[str, Value | None]) -> bytes:
     """The order to change to these values; ``None``: as the job was started."""
     return _line({"type": "switch", "number": number, "values": dict(values)})
-
-
-def no_more() -> bytes:
-    """The word that the job may end at its own end."""
-    return _line({"type": "more", "wanted": False})
 
 
 def _line(message: Mapping[str, Any]) -> bytes:
@@ -136,7 +129,7 @@ def _hello(message: Mapping[str, Any]) -> Hello:
 def _steps(message: Mapping[str, Any]) -> Steps:
     times = tuple(_seconds(time_s, "s") for time_s in _items(message, "s"))
     marks = frozenset(_number(mark, "marks") for mark in _items(message, "marks"))
-    return Steps(_count(message, "first"), times, marks, _next(message))
+    return Steps(_count(message, "first"), times, marks)
 
 
 def _switched(message: Mapping[str, Any]) -> Switched:
@@ -145,7 +138,6 @@ def _switched(message: Mapping[str, Any]) -> Switched:
         iteration=_count(message, "iteration"),
         took_s=_seconds(message.get("took_s"), "took_s"),
         ranks=tuple(_rank(_is(dict, rank, "ranks")) for rank in _items(message, "ranks")),
-        next=_next(message),
     )
 
 
@@ -202,10 +194,6 @@ def _count(message: Mapping[str, Any], name: str) -> int:
 
 def _or_none(message: Mapping[str, Any], name: str) -> int | None:
     return None if message.get(name) is None else _count(message, name)
-
-
-def _next(message: Mapping[str, Any]) -> int | None:
-    return _or_none(message, "next")
 
 
 def _seconds(value: object, name: str) -> float:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from pathlib import Path
 
-from tuner import process
+from tuner import process, wording
 from tuner.model import Failed, FailureKind, Finished, Launch, Outcome
 from tuner.retune.asked import Asked
 from tuner.retune.server import VARIABLE, Server
 from tuner.trial import Begun, begin
-
-#: Where the ranks find a copy of threadpoolctl if they have none of their own.
-THREADPOOLCTL = "TUNE_THREADPOOLCTL"
 
 
 @dataclass(frozen=True)
@@ -83,6 +80,21 @@ def start(
             server.close()
 
 
+def met_in_vain(folder: Path) -> str:
+    """What to say of a job in whose clock ranks waited for others that did not come; else empty.
+
+    Args:
+        folder: The job's; ``wrappers/probe/rank_live_meeting.py`` leaves its links there then.
+    """
+    links = [link.name for link in folder.glob("meeting-*")]
+    if not any(name.endswith("-verdict") for name in links):
+        return ""
+    came = sum(not name.endswith("-verdict") for name in links)
+    return (
+        f"{wording.count(came, 'rank')} came to the end of an iteration and waited for the others"
+    )
+
+
 def to_its_end(begun: Begun, asked: Asked) -> Outcome:
     """What a job came to that is an ordinary launch after all."""
     found = begun.outcome()
@@ -97,8 +109,4 @@ def to_its_end(begun: Begun, asked: Asked) -> Outcome:
 
 def _with_socket(launch: Launch, server: Server) -> Launch:
     """The launch with what its ranks need to take orders."""
-    env: Mapping[str, str] = {**launch.env, VARIABLE: str(server.path)}
-    found = find_spec("threadpoolctl")
-    if found is not None and found.origin is not None and THREADPOOLCTL not in env:
-        env = {**env, THREADPOOLCTL: found.origin}
-    return replace(launch, env=env)
+    return replace(launch, env={**launch.env, VARIABLE: str(server.path)})
