@@ -23,6 +23,12 @@ def test_what_is_slow_is_left_after_five_iterations() -> None:
     assert stopped.projection_s == pytest.approx(0.4 * 103, rel=0.01)
 
 
+def test_by_less_than_a_quarter_of_a_second_nothing_is_judged() -> None:
+    quick = WindowJudge(Race(Limit(0.15), Noise(interval=10), 100), EXPECTED, 0.001)
+    assert quick.of([0.004] * 5, 0.02) is None
+    assert quick.of([0.004] * 70, 0.3) is not None
+
+
 def test_what_is_ruinous_after_three() -> None:
     assert JUDGE.of([0.4] * 3, 1.0) is None
     assert JUDGE.of([1.0] * 3, 1.0) is not None
@@ -62,7 +68,7 @@ def test_a_steady_pace_is_judged_as_a_whole_run_is(pace_s: float, iterations: in
     race = Race(Limit(0.15), RACE.noise, 100)
     judge = judge_by("steady", race, 100)
     steady = WindowJudge(judge, Expected(100, 3.0, steady=True), 0.1)
-    whole = WindowJudge(Race(Limit(0.15 * 100), RACE.noise, 100), Expected(100, 0.0), 0.1)
+    whole = WindowJudge(Race(Limit(0.15 * 100), RACE.noise, 100), Expected(100, 3.0), 0.1)
     times_s = [pace_s] * iterations
     found, same = steady.of(times_s, 1.0), whole.of(times_s, 1.0)
     assert (found is None) == (same is None)

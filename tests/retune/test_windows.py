@@ -100,6 +100,13 @@ def test_a_window_ends_once_it_is_good_enough() -> None:
     assert not is_long_enough(estimate(quiet[:LEAST]), 0.02, most=100)
 
 
+def test_a_window_holds_two_periods_of_a_loader() -> None:
+    bursts = [0.06] * 8
+    assert is_long_enough(estimate(bursts), 0.02, most=100)
+    assert not is_long_enough(estimate(bursts), 0.02, most=100, period=8)
+    assert is_long_enough(estimate([*bursts, *bursts, 0.06]), 0.02, most=100, period=8)
+
+
 def test_but_not_within_a_slice_of_the_scheduler() -> None:
     short_s = LEAST_S / 20
     assert not is_long_enough(estimate([short_s] * 15), 0.02, most=100)

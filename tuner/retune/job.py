@@ -55,6 +55,14 @@ class Job:
         """The study that it was started for."""
         return self.follower.spec
 
+    def period(self, setting: Setting) -> int:
+        """After so many iterations it may repeat itself: as many as a loader has workers.
+
+        Chainer's shares each batch out among all of them.
+        """
+        workers = setting.as_dict().get("iterator_workers", 1)
+        return 1 if self.hello.hook == "chainer" or not isinstance(workers, int) else workers
+
     def fits(self, setting: Setting, frozen: frozenset[str]) -> bool:
         """Whether it can be switched to the setting: what cannot be changed is as there.
 

@@ -19,7 +19,7 @@ from tuner.clocks import Through
 from tuner.model import Stopped
 from tuner.racing import Judge, Log, Noise, Race
 from tuner.retune.scale import Expected
-from tuner.retune.windows import LEAST, LEAST_ENDED
+from tuner.retune.windows import LEAST, LEAST_ENDED, LEAST_S
 
 #: A window is judged by one or two iterations only after this, s.
 PATIENCE_S = 3.0
@@ -49,11 +49,13 @@ class WindowJudge:
             times_s: How long they took, without those thrown away.
             passed_s: Since the switch.
         """
-        if len(times_s) >= LEAST:
+        took_s = math.fsum(times_s)
+        if len(times_s) >= LEAST and took_s >= LEAST_S:
             log = self.expected.log(times_s)
             return self._asked(log, log[-1][1])
-        if len(times_s) >= LEAST_ENDED or (times_s and passed_s >= PATIENCE_S):
-            return self._by_first_ones(len(times_s), math.fsum(times_s))
+        enough = len(times_s) >= LEAST_ENDED and took_s >= LEAST_S
+        if enough or (times_s and passed_s >= PATIENCE_S):
+            return self._by_first_ones(len(times_s), took_s)
         return None
 
     def of_silence(self, times_s: Sequence[float], silent_s: float, coming: int) -> Stopped | None:

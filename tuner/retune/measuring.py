@@ -44,7 +44,7 @@ class Measuring:
         self._steps: list[tuple[float, bool]] = []
         self._looked_at, self._told_enough = 0, False
         self._heard_s = self._now()
-        self._coming = 1
+        self._coming = 1  # so many iterations will be told of next, at most
 
     # --- the two stretches -----------------------------------------------------------
 
@@ -99,22 +99,16 @@ class Measuring:
         for message in found:
             if isinstance(message, Switched) and message.number == self.job.orders:
                 self.switched = message
-                self._note_next(message.next, message.iteration, 0)
             elif isinstance(message, Steps):
                 self._take(message)
 
     def _take(self, steps: Steps) -> None:
-        end = steps.first + len(steps.times_s)
-        self._note_next(steps.next, end, len(steps.times_s))
+        self._coming = max(1, 2 * len(steps.times_s))
         if self.switched is None:
             return
         for iteration, time_s in enumerate(steps.times_s, steps.first):
             if iteration >= self.switched.iteration:
                 self._steps.append((time_s, iteration in steps.marks))
-
-    def _note_next(self, listens: int | None, told: int, made: int) -> None:
-        """How many iterations will be told of next: it may be twice as many at most."""
-        self._coming = max(1, 2 * made if listens is None else listens - told)
 
     # --- when it ends ----------------------------------------------------------------
 
@@ -136,7 +130,8 @@ class Measuring:
         if expected.incumbent_s is not None:
             ratio = expected.figure_s(found.pace_s) / expected.incumbent_s
         needed = needed_error(self.job.spec.precision, ratio)
-        return is_long_enough(found, needed, expected.iterations)
+        period = self.job.period(self.asked.setting)
+        return is_long_enough(found, needed, expected.iterations, period)
 
     def _report(self, found: Estimate) -> None:
         expected = self.asked.expected

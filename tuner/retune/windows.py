@@ -29,6 +29,10 @@ LEAST = 5
 #: … or of fewer than this, where the job ended before.
 LEAST_ENDED = 3
 
+#: A loader that gives each worker a batch in turn repeats itself after as many iterations as it has
+#: workers: a window holds so many of these periods.
+PERIODS = 2
+
 #: A shorter window shows how the kernel shares out the CPUs (slices and quotas of up to 0.1 s),
 #: not how fast the setting is, s.
 LEAST_S = 0.25
@@ -122,17 +126,18 @@ def relative_error(times_s: Sequence[float]) -> float:
     return math.sqrt(few * max(total, independent) / (n * (n - 1))) / mean
 
 
-def is_long_enough(found: Estimate, needed: float, most: int) -> bool:
+def is_long_enough(found: Estimate, needed: float, most: int, period: int = 1) -> bool:
     """Whether the window may end.
 
     Args:
         found: What it tells so far.
         needed: The relative standard error that is good enough.
         most: No more iterations than this are measured: those of a full run.
+        period: After so many iterations the job may repeat itself.
     """
     if found.iterations >= most:
         return True
-    if found.iterations < LEAST or math.fsum(found.times_s) < LEAST_S:
+    if found.iterations < max(LEAST, PERIODS * period) or math.fsum(found.times_s) < LEAST_S:
         return False
     return found.pace_se <= needed
 
