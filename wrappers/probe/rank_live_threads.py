@@ -37,9 +37,11 @@ class Pools:
 
     def apply(self, threads):
         """Set the count; None: to what each pool had when it was first seen."""
-        for name, (read, write) in _pools().items():
-            first = self._first.setdefault(name, read())
-            write(first if threads is None else capped(threads))
+        pools = _pools()
+        for name, (read, _) in pools.items():  # before any is set: one may tell another
+            self._first.setdefault(name, read())
+        for name, (_, write) in pools.items():
+            write(self._first[name] if threads is None else capped(threads))
 
     def read(self):
         """The count that is in force: the largest."""
