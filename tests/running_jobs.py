@@ -70,10 +70,12 @@ class FakeJobs:
             launch.folder.mkdir(parents=True, exist_ok=True)
             (launch.folder / "output.log").write_text("what the job printed\n")
         job = self.job[0]
-        window = Window(
-            *(job, tuple(sorted(self.can)), started_s, SWITCH_S, 1, 20, 0.01, 0.005, float(number))
-        )
         value = self.time_s(setting)
+        pace_s = value / expected.figure_s(1.0) if isinstance(value, float) else 0.0
+        window = Window(
+            *(job, tuple(sorted(self.can)), started_s, SWITCH_S, 1, 20, pace_s, 0.005),
+            at_s=float(number),
+        )
         if setting == self.crashes and (self.always or not started_s):
             value = CRASH
         if cancelled():

@@ -36,6 +36,7 @@ from tuner.model import (
     Window,
 )
 from tuner.pooling import Pooling
+from tuner.racing import Noise
 from tuner.study.findings import build, caps
 from tuner.study.plan import Plan
 
@@ -232,6 +233,9 @@ def in_window(launch: LaunchRecord, job: int = 3, **changes: Any) -> LaunchRecor
     """The launch as a window of a running job, the one that starts it where the numbers agree."""
     started_s = 2.0 if launch.number == job else 0.0
     window = dataclasses.replace(WINDOW, job=job, started_s=started_s)
+    if isinstance(launch.outcome.ending, Finished):  # on the scale of cold launches without a log
+        iterations = launch.outcome.ending.iterations + Noise().warm_up_typical
+        window = dataclasses.replace(window, pace_s=launch.outcome.ending.elapsed_s / iterations)
     outcome = dataclasses.replace(launch.outcome, window=window, progress=(), **changes)
     return dataclasses.replace(launch, outcome=outcome)
 

@@ -23,8 +23,8 @@ from tuner.model import (
     Setting,
     Window,
 )
-from tuner.racing import Noise
-from tuner.retune.scale import Expected, expected, warm_up_iterations
+from tuner.pace import steady_s
+from tuner.retune.scale import Expected, expected, rescaled, warm_up_iterations
 
 STEADY = ObjectiveSpec(statistic="steady")
 
@@ -68,7 +68,7 @@ def test_the_median_of_the_cold_runs_counts() -> None:
         record(log(90.0, 91.0), live=True),
     ]
     assert expected(records, 3, LOGGED_TIME) == Expected(3, 2.0)
-    assert expected([], 3, STEADY, 1.5) == Expected(3, Noise().warm_up_typical, True, 1.5)
+    assert expected([], 3, STEADY, 1.5) == Expected(3, 0.0, True, 1.5)
 
 
 @given(st.lists(st.floats(0.01, 10), min_size=2, max_size=30), st.booleans())
@@ -87,5 +87,25 @@ def test_a_run_and_a_window_at_its_pace_agree() -> None:
     cold = record(log(3.0, 4.0, 5.0, 6.0, 9.5, 10.5))
     found = expected([cold], 6, LOGGED_TIME)
     assert found.figure_s(1.0) == pytest.approx(10.5)
-    assert dataclasses.replace(found, steady=True).figure_s(1.0) == 1.0
     assert found.log([]) == []
+
+
+def test_windows_are_scaled_anew_by_the_launches_that_count() -> None:
+    warm_up = dataclasses.replace(record(log(9.0, 10.0, 11.0)), purpose=Purpose.WARM_UP)
+    window = record(log(1.0, 2.0, 3.0), live=True)
+    launch = record(log(3.0, 4.0, 5.0))
+    at_first, at_last = (
+        rescaled(records, LOGGED_TIME)[1].outcome.ending
+        for records in ([warm_up, window], [warm_up, window, launch])
+    )
+    pace_s = 0.1
+    assert (at_first, at_last) == (Finished(pace_s * (3 + 8), 3), Finished(pace_s * (3 + 2), 3))
+    assert rescaled([launch], LOGGED_TIME) == (launch,)
+
+
+def test_a_steady_figure_has_what_is_behind_the_warm_up() -> None:
+    cold = record(log(5.0, 6.0, 7.0, 8.0, 9.0, 12.0))
+    figure_s = steady_s([(n, each) for n, each in enumerate((5.0, 6.0, 7.0, 8.0, 9.0, 12.0), 1)])
+    found = expected([cold], 6, STEADY)
+    assert found.figure_s(1.0) == pytest.approx(figure_s)
+    assert found.figure_s(1.0) > 1.0

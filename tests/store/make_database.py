@@ -29,6 +29,7 @@ from tuner.model import (
     StudySpec,
     Window,
 )
+from tuner.racing import Noise
 from tuner.store import Store, codec
 from tuner.store.schema import SCHEMA_VERSION
 from tuner.study import result, tune
@@ -44,7 +45,12 @@ SPEC: StudySpec = replace(CONFIRMED, name="kept", job=("train", "--all"), trials
 
 RANK = RankView(0, 3, 1, (0, 1), 2, 1, True, 2, "Open MPI v5.0.11", (("libopenblas", 2),), 64, True)
 
-WINDOW = Window(7, ("omp_threads",), 0.0, 0.25, 1, 5, 0.075, 0.02, 3.5)
+
+def window(outcome: Outcome) -> Window:
+    """One at the pace that the outcome was scaled from."""
+    assert isinstance(outcome.ending, Finished)
+    pace_s = outcome.ending.elapsed_s / (outcome.ending.iterations + Noise().warm_up_typical)
+    return Window(7, ("omp_threads",), 0.0, 0.25, 1, 5, pace_s, 0.02, 3.5)
 
 
 def _endings() -> Iterator[Any]:
@@ -78,7 +84,7 @@ class Runner(FakeRunner):
             observation=Observation((RANK,)),
             load=Load(0.5, "pid 6263 (python)", 0.1, number == 3, 1 << 20),
             disturbed="other processes used 0.5 of 4 cores" if number == 7 else "",
-            window=WINDOW if number == 8 else None,
+            window=window(outcome) if number == 8 else None,
         )
 
 

@@ -21,6 +21,7 @@ from tuner.model import (
     Value,
 )
 from tuner.pooling import Pooling
+from tuner.retune.scale import rescaled
 
 #: So many failures in a row, with nothing measured, end the study: the cause is not a setting.
 GIVE_UP_AFTER = 5
@@ -30,7 +31,8 @@ GIVE_UP_AFTER = 5
 class Plan:
     """The state of a search.
 
-    ``records`` are judged by :func:`tuner.stats.judged`, whatever was handed in.
+    ``records`` are judged by :func:`tuner.stats.judged`, whatever was handed in, and their windows
+    are of one scale (:func:`tuner.retune.scale.rescaled`).
     ``forgiven_until`` is the number of the last launch whose failure is forgotten: where
     nothing at all had worked, the fault was not the setting's, and a new run tries again.
     ``baseline`` is the setting that the defaults come to, where that is known.
@@ -42,7 +44,8 @@ class Plan:
     baseline: Setting | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "records", stats.judged(self.records))
+        records = rescaled(stats.judged(self.records), self.spec.objective)
+        object.__setattr__(self, "records", records)
 
     @cached_property
     def pooling(self) -> Pooling:
