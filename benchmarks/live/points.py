@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import pictures
-from benchmarks.live.sweep import Times, spec_of, swept
+from benchmarks.live.sweep import spec_of, swept
 from tuner.model import Setting, Value
 
 LEAST_CORRELATION = 0.9
@@ -53,21 +53,44 @@ def main(options: argparse.Namespace) -> bool:
     live = swept(spec, "on", values, options.runs)
     cold = swept(spec, "off", values, options.runs)
     both = [setting for setting in cold.elapsed_s if setting in live.elapsed_s]
-    pairs = [(_median(cold, each), _median(live, each)) for each in both]
-    for setting, (cold_s, live_s) in sorted(zip(both, pairs, strict=True), key=lambda p: p[1]):
-        print(f"{live_s / cold_s - 1:+7.1%}  live {live_s:7.2f} s  cold {cold_s:7.2f} s  {setting}")
-    correlation = rank_correlation(*zip(*pairs, strict=True))
-    bias = statistics.median(live_s / cold_s for cold_s, live_s in pairs) - 1
-    worst = max((live_s / cold_s - 1 for cold_s, live_s in pairs), key=abs)
+    runs = _pairs(both, cold.elapsed_s, live.elapsed_s)
+    paces = _pairs(both, cold.pace_s, live.pace_s)
+    print("      a run: live, cold, s        an iteration: live, cold, ms")
+    for place in sorted(range(len(both)), key=lambda n: runs[n]):
+        cells = [
+            f"{live_s / cold_s - 1:+7.1%} {live_s * unit:8.2f} {cold_s * unit:8.2f}"
+            for (cold_s, live_s), unit in ((runs[place], 1), (paces[place], 1e3))
+        ]
+        print(*cells, both[place], sep="    ")
     lost = len(cold.elapsed_s) - len(both)
     print(f"{len(both)} settings of {options.study} with {options.ranks} ranks, {lost} only cold")
     print(f"  all windows took {live.wall_s:.0f} s in {live.jobs} jobs, cold {cold.wall_s:.0f} s")
-    good = correlation >= LEAST_CORRELATION, abs(bias) <= MOST_BIAS
-    print(f"  rank correlation {correlation:.3f} (>= {LEAST_CORRELATION}) {_said(good[0])}")
-    print(f"  median bias {bias:+.1%} (<= {MOST_BIAS:.0%}) {_said(good[1])}; worst {worst:+.1%}")
     if options.picture:
-        draw(both, pairs, options.picture)
+        draw(both, runs, options.picture)
+    return _agree("a run", runs) & _agree("an iteration", paces)
+
+
+def _agree(what: str, pairs: Sequence[tuple[float, float]]) -> bool:
+    """Print how windows (the second of each pair) agree with launches; True where well enough."""
+    correlation = rank_correlation(*zip(*pairs, strict=True))
+    off = [live_s / cold_s - 1 for cold_s, live_s in pairs]
+    bias = statistics.median(off)
+    good = correlation >= LEAST_CORRELATION, abs(bias) <= MOST_BIAS
+    print(
+        f"  {what:12} rank correlation {correlation:.3f} (>= {LEAST_CORRELATION}) {_said(good[0])};"
+        f" median bias {bias:+.1%} (<= {MOST_BIAS:.0%}) {_said(good[1])},"
+        f" worst {max(off, key=abs):+.1%}"
+    )
     return all(good)
+
+
+def _pairs(
+    settings: Sequence[Setting],
+    cold: Mapping[Setting, list[float]],
+    live: Mapping[Setting, list[float]],
+) -> list[tuple[float, float]]:
+    """The medians of each setting: cold, live."""
+    return [(statistics.median(cold[each]), statistics.median(live[each])) for each in settings]
 
 
 def draw(settings: Sequence[Setting], pairs: Sequence[tuple[float, float]], path: Path) -> None:
@@ -95,10 +118,6 @@ def draw(settings: Sequence[Setting], pairs: Sequence[tuple[float, float]], path
         margin={"t": 20, "r": 20},
     )
     pictures.write(made, path, width=800, height=600)
-
-
-def _median(times: Times, setting: Setting) -> float:
-    return statistics.median(times.elapsed_s[setting])
 
 
 def _said(good: bool) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import random
 from collections.abc import Mapping
@@ -10,7 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tuner import space, stats
-from tuner.model import Choice, Finished, Knob, Live, Purpose, Setting, StudySpec, Value
+from tuner.model import (
+    Choice,
+    Finished,
+    Knob,
+    LaunchRecord,
+    Live,
+    Purpose,
+    Setting,
+    StudySpec,
+    Value,
+)
+from tuner.retune.scale import usual_s
 from tuner.store.store import Store
 from tuner.store.urls import resolve_url
 from tuner.study import tune
@@ -49,9 +59,10 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Times:
-    """What each setting came to, s, and what all of it took, s."""
+    """What each setting came to, s a run and s an iteration, and what all of it took, s."""
 
     elapsed_s: Mapping[Setting, list[float]]
+    pace_s: Mapping[Setting, list[float]]
     wall_s: float
     jobs: int  # launches that ran windows; 0 of cold ones
 
@@ -68,12 +79,23 @@ def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], 
     with Store.open(resolve_url(None, os.environ), create=False) as store:
         records = store.launches(made.name, detail=False)
     found: dict[Setting, list[float]] = {}
+    paces: dict[Setting, list[float]] = {}
     for record in stats.counted(records):
         if isinstance(record.outcome.ending, Finished):
             found.setdefault(record.setting, []).append(record.outcome.ending.elapsed_s)
+            paces.setdefault(record.setting, []).append(_pace_s(record))
     counted = [r for r in records if r.purpose is not Purpose.WARM_UP]
     jobs = {r.outcome.window.job for r in counted if r.outcome.window is not None}
-    return Times(found, sum(r.outcome.wall_s for r in counted), len(jobs))
+    return Times(found, paces, sum(r.outcome.wall_s for r in counted), len(jobs))
+
+
+def _pace_s(record: LaunchRecord) -> float:
+    """Seconds an iteration, without evaluations and the first ones."""
+    if record.outcome.window is not None:
+        return record.outcome.window.pace_s
+    found = usual_s(record.outcome.progress)
+    assert found is not None, "the log of a launch has one entry"
+    return found
 
 
 def _only(knob: Knob, values: tuple[Value, ...]) -> Knob:
@@ -83,7 +105,7 @@ def _only(knob: Knob, values: tuple[Value, ...]) -> Knob:
 def spec_of(study: str, ranks: int) -> StudySpec:
     """The spec of a shipped study, as the command line would make it."""
     file, source = find_study_file(study, cwd=Path.cwd())
-    options = RunOptions(ranks=ranks, name=f"{study}_{ranks}", oversubscribe=math.inf)
+    options = RunOptions(ranks=ranks, name=f"{study}_{ranks}", oversubscribe=1e6)
     return build_spec(
         file=file,
         source=source,
