@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     if os.environ.get("CI"):
         for item in items:
-            if item.get_closest_marker("system"):
+            if item.get_closest_marker("system") or item.path.parent.name == "live":
                 item.add_marker(pytest.mark.flaky(reruns=1))
 
 

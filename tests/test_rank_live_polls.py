@@ -250,9 +250,9 @@ def test_a_value_that_cannot_be_read_is_told(job: Job) -> None:
 def test_a_rank_whose_exchange_fails_ends_it_for_all(
     job: Job, rank: int, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rank_live_polls, "SILENCE_S", 1.0)  # before a rank waits by it
     job.start()
     job.supervisor.switch(1, workers=3)
-    monkeypatch.setattr(rank_live_polls, "SILENCE_S", 0.3)
     monkeypatch.setattr(job.ranks[rank].exchange, call, broken)
     ask_until_it_ends(job)
     assert all(rank.agent.passive for rank in job.ranks)

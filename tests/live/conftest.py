@@ -1,0 +1,27 @@
+"""Loaders have real worker processes: none outlives a test, and none is waited for without end."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+LIMIT_S = 60
+
+
+@pytest.fixture(autouse=True)
+def limited() -> Iterator[None]:
+    """End a test whose loader hangs, and its workers with it."""
+
+    def end(*_: object) -> None:
+        for process in multiprocessing.active_children():
+            process.kill()
+        raise TimeoutError(f"the test took longer than {LIMIT_S} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(LIMIT_S)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
