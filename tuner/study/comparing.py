@@ -1,9 +1,8 @@
 """Settings that were measured both in windows and in launches: how far off are the windows? Pure.
 
 The logarithm of live over cold, with a standard error from the spread that windows and launches
-have within their groups. Windows of one job have its start in common, so they count as one. What
-a full run takes beyond its iterations (:mod:`tuner.retune.scale`) is known better the more
-launches there are, so the windows are scaled anew, each from its own pace.
+have within their groups. Windows of one job have its start in common, so they count as one. The
+plan has all windows on one scale already, that of its cold launches.
 """
 
 from __future__ import annotations
@@ -11,11 +10,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tuner import stats
 from tuner.model import LaunchRecord, Setting
-from tuner.retune.scale import Expected, expected
 from tuner.study.plan import Plan
 
 #: What runs of a setting differ by where little is known of it: as the logarithm's standard
@@ -47,12 +45,11 @@ def compared(plan: Plan) -> tuple[list[Pair], int]:
     groups = _both_ways(plan)
     if not groups:
         return [], _USUAL_WORTH
-    known = expected(plan.records, 0, plan.spec.objective)
     logs = {
-        setting: ([_log(r, known) for r in live], [_log(r, known) for r in cold])
+        setting: ([_log(r) for r in live], [_log(r) for r in cold])
         for setting, (live, cold) in groups.items()
     }
-    sd, freedom = _spread([side for sides in logs.values() for side in sides])
+    sd, freedom = pooled_spread([side for sides in logs.values() for side in sides])
     pairs = []
     for setting, (live, _) in groups.items():
         jobs = {record.outcome.window.job for record in live if record.outcome.window}
@@ -81,8 +78,8 @@ def average(pairs: Sequence[Pair]) -> tuple[float, float]:
     return statistics.fmean([pair.off for pair in pairs], weights), 1 / math.sqrt(sum(weights))
 
 
-def _spread(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
-    """The pooled standard deviation within groups, and its degrees of freedom."""
+def pooled_spread(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
+    """The pooled standard deviation within groups of logarithms, and its degrees of freedom."""
     squares, freedom = _USUAL_WORTH * _USUAL_SD**2, _USUAL_WORTH
     for logs in groups:
         mean = statistics.fmean(logs)
@@ -98,9 +95,7 @@ def student(freedom: int) -> float:
     return _Z + first / freedom + second / freedom**2
 
 
-def _log(record: LaunchRecord, known: Expected) -> float:
-    """The logarithm of a measured figure, as all cold launches scale it."""
-    (sample,), window = record.outcome.samples, record.outcome.window
-    if window is None or window.pace_s <= 0:
-        return math.log(sample.elapsed_s)
-    return math.log(replace(known, iterations=sample.iterations).figure_s(window.pace_s))
+def _log(record: LaunchRecord) -> float:
+    """The logarithm of a measured figure."""
+    (sample,) = record.outcome.samples
+    return math.log(sample.elapsed_s)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from tuner import stats, wording
 from tuner.model import Finished, LaunchRecord, Setting, Stopped
+from tuner.study.comparing import pooled_spread
 from tuner.study.plan import Plan
 from tuner.study.running import DRIFTED, Job, running
 
@@ -25,10 +26,6 @@ EVERY = 6
 
 #: What is no drift: less than this share, or less than this many standard errors.
 LEAST, DEVIATIONS = 0.05, 3.0
-
-#: What windows of a setting differ by where little is known of it: as the logarithm's standard
-#: deviation, and the number of repeats that this figure counts as.
-USUAL_SD, USUAL_WORTH = 0.05, 4
 
 #: So many jobs of a study are ended for it; then it is just so.
 MOST_JOBS = 2
@@ -110,14 +107,13 @@ def spread(plan: Plan, *, without: Setting | None = None) -> float:
         if window is not None and setting != without and record.outcome.samples:
             time = _log(record)
             groups.setdefault((window.job, setting), []).extend([] if time is None else [time])
-    squares, freedom = USUAL_WORTH * USUAL_SD**2, USUAL_WORTH
-    for logs in groups.values():
-        middle = statistics.median(logs)
-        kept = [x for x in logs if abs(x - middle) <= _ACCIDENT]
-        mean = statistics.fmean(kept)
-        squares += sum((x - mean) ** 2 for x in kept)
-        freedom += len(kept) - 1
-    return math.sqrt(squares / freedom)
+    sd, _ = pooled_spread(_without_accidents(logs) for logs in groups.values())
+    return sd
+
+
+def _without_accidents(logs: Sequence[float]) -> list[float]:
+    middle = statistics.median(logs)
+    return [x for x in logs if abs(x - middle) <= _ACCIDENT]
 
 
 def _change(own: Sequence[tuple[int, float]], last: int, sd: float) -> float | None:
