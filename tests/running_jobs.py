@@ -36,6 +36,7 @@ class FakeJobs:
     #: A switch to this setting crashes the job; so does every start with it, where ``always``.
     crashes: Setting | None = None
     always: bool = False
+    crash: Failed = CRASH
     #: Called with the number of the record before each one; may raise.
     before: Callable[[int], None] = lambda _: None
     refusal: str | None = None
@@ -77,7 +78,7 @@ class FakeJobs:
             at_s=float(number),
         )
         if setting == self.crashes and (self.always or not started_s):
-            value = CRASH
+            value = self.crash
         if cancelled():
             value = Failed(FailureKind.INTERRUPTED, "asked to")
         if isinstance(value, Failed):

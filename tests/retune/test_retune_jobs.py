@@ -257,7 +257,7 @@ def test_an_iteration_that_does_not_end_ends_the_job(
 # --- faults ------------------------------------------------------------------------------
 
 
-def test_a_rank_that_cannot_switch_is_a_crash(bench: Callable[..., Bench]) -> None:
+def test_a_rank_that_cannot_switch_says_so(bench: Callable[..., Bench]) -> None:
     def refuses(rank: Rank0) -> int:
         rank.hello(CAN)
         rank.switch(errors=["omp_threads: no such library"])
@@ -265,9 +265,11 @@ def test_a_rank_that_cannot_switch_is_a_crash(bench: Callable[..., Bench]) -> No
         return 0
 
     live = bench(refuses)
-    ending = failed(live(ONE))
-    assert ending.kind is FailureKind.CRASHED
-    assert "rank 1 could not switch: omp_threads: no such library" in ending.reason
+    outcome = live(ONE)
+    ending = failed(outcome)
+    assert ending.kind is FailureKind.SWITCH
+    assert ending.reason == "omp_threads=1 in rank 1: no such library"
+    assert outcome.effects == (), "it was not switched: nothing is known of what it comes to"
     assert live.jobs.running is None
 
 

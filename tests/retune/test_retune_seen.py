@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from tests.study_samples import SPEC
-from tuner.model import Observation, RankView, Setting, Value, Verdict
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Observation,
+    RankView,
+    Setting,
+    Value,
+    Verdict,
+)
 from tuner.retune.messages import RankSeen
-from tuner.retune.seen import effects_of, observed
+from tuner.retune.seen import effects_of, observed, refused
 
 OUTSIDE = Observation((RankView(0, 5, 1, (0, 1, 2, 3)), RankView(1, 5, 2, ())))
 
@@ -52,3 +64,44 @@ def test_workers_too_which_are_more_while_old_ones_end() -> None:
     assert verdict("iterator_workers", 1, *one) == (Verdict.HONOURED, 1)
     four = (seen(0, iterator_workers=4), seen(1, iterator_workers=4))
     assert verdict("iterator_workers", 4, *four) == (Verdict.HONOURED, 4)
+
+
+def failing(rank: int, *errors: str) -> RankSeen:
+    return replace(seen(rank), errors=errors)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "kind", "reason"),
+    [
+        (
+            (seen(0), failing(1, "chunk: ValueError: not so many")),
+            FailureKind.SWITCH,
+            "chunk=16 in rank 1: ValueError: not so many",
+        ),
+        (
+            (failing(0, "chunk: OSError: no: not here", "x: y"), failing(1, "z: y"), seen(2)),
+            FailureKind.SWITCH,
+            "chunk=16 in rank 0 and 1 other: OSError: no: not here",
+        ),
+        (
+            (failing(0, "chunk: MemoryError: "),),
+            FailureKind.OUT_OF_MEMORY,
+            "out of memory at the switch to chunk=16 in rank 0: MemoryError: ",
+        ),
+        (
+            (failing(3, "workers: RuntimeError: can't start new thread"),),
+            FailureKind.THREADS,
+            "too many threads or processes for this system at the switch to workers in rank 3:"
+            " RuntimeError: can't start new thread",
+        ),
+    ],
+)
+def test_a_rank_that_cannot_switch_is_named(
+    ranks: tuple[RankSeen, ...], kind: FailureKind, reason: str
+) -> None:
+    found = refused(Setting.of({"chunk": 16}), ranks)
+    assert found == Failed(kind, reason)
+
+
+def test_where_all_could_switch_nothing_is_said() -> None:
+    assert refused(Setting.of({"chunk": 16}), (seen(0), seen(1))) is None

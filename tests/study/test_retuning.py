@@ -29,6 +29,7 @@ from tuner.model import (
     Conclusion,
     Ending,
     Failed,
+    FailureKind,
     Finished,
     LaunchRecord,
     ObjectiveSpec,
@@ -170,6 +171,23 @@ def test_a_setting_that_fails_in_a_window_is_launched_by_itself(tmp_path: Path) 
     assert window.outcome.disturbed.startswith("crashed: exit status 1; that may be the switch")
     assert own.outcome.window is None and own.number == window.number + 1
     assert not isinstance(own.outcome.ending, Failed)
+
+
+def test_one_that_could_not_be_switched_to_is_launched_by_itself(tmp_path: Path) -> None:
+    refused = Failed(FailureKind.SWITCH, "omp_threads=1 in rank 1: ValueError: no")
+    for jobs in (
+        FakeJobs(can=ALL, crashes=OTHER, crash=refused),
+        FakeJobs(can=frozenset(), crashes=OTHER, crash=refused, always=True),
+    ):
+        folder = tmp_path / str(len(jobs.can))
+        folder.mkdir()
+        run(folder, jobs)
+        window, own, *_ = of(folder, OTHER)
+        assert window.outcome.disturbed == (
+            "could not be switched to: omp_threads=1 in rank 1: ValueError: no;"
+            " it is launched by itself"
+        )
+        assert own.outcome.window is None and not isinstance(own.outcome.ending, Failed)
 
 
 def test_one_that_fails_by_itself_too_is_a_failure(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ class FailureKind(StrEnum):
     INTERRUPTED = "interrupted"
     DISK_FULL = "disk full"
     LAUNCHER = "could not be launched"
+    SWITCH = "could not be switched to"  # by a running job
 
 
 #: What came from outside and says nothing of the setting: it is launched again.

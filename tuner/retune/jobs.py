@@ -234,7 +234,7 @@ class LiveJobs:
         found = Measuring(job, asked, judge, is_first=started_s is not None)
         ended = found.switch()
         load = telemetry = None
-        if ended is None and found.switched is not None and not found.errors:
+        if ended is None and found.switched is not None and not found.refused:
             job.follower.look_afresh()
             neighbourhood = Neighbourhood(job.running.pids())
             with sampler(job.follower) as recorder:

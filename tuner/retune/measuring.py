@@ -12,6 +12,7 @@ from tuner.retune.asked import Asked
 from tuner.retune.job import Job
 from tuner.retune.judging import WindowJudge
 from tuner.retune.messages import Message, Steps, Switched
+from tuner.retune.seen import refused
 from tuner.retune.windows import Estimate, counted, estimate, is_long_enough, needed_error
 from tuner.trial import Ended
 
@@ -167,11 +168,7 @@ class Measuring:
         return self.judge.of_silence(self.estimate.times_s, silent_s, self._coming)
 
     @property
-    def errors(self) -> str:
-        """What the ranks could not change, in words; empty where all went well."""
-        if self.switched is None:
-            return ""
-        for rank in self.switched.ranks:
-            if rank.errors:
-                return f"rank {rank.rank} could not switch: {rank.errors[0]}"
-        return ""
+    def refused(self) -> Failed | None:
+        """That the ranks could not be switched; ``None`` where they could, or did not answer."""
+        ranks = self.switched.ranks if self.switched else ()
+        return refused(self.asked.setting, ranks)

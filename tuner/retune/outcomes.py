@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuner import model
-from tuner.model import Failed, FailureKind, Finished, Load, Outcome, Progress, Telemetry, Window
+from tuner.model import Finished, Load, Outcome, Progress, Telemetry, Window
 from tuner.retune.measuring import Measuring
 from tuner.retune.seen import effects_of, observed
 from tuner.retune.windows import LEAST_ENDED
@@ -27,7 +27,7 @@ class Beside:
 
 def is_cut_short(found: Measuring, ended: Ended | None) -> bool:
     """Whether the job ended by itself, or took no orders any more, before it had told enough."""
-    if found.stopped is not None or found.errors:
+    if found.stopped is not None or found.refused:
         return False
     told = found.estimate.iterations
     if ended is None:
@@ -52,7 +52,8 @@ def outcome(found: Measuring, ended: Ended | None, beside: Beside) -> Outcome:
         exit_code=None if ended is None else ended[0].code,
         progress=_progress(found),
         observation=observation,
-        effects=effects_of(asked.setting, job.spec, observation, ranks),
+        # What it could not be switched to shows nothing of how that takes effect.
+        effects=() if found.refused else effects_of(asked.setting, job.spec, observation, ranks),
         load=beside.load,
         telemetry=beside.telemetry,
         window=_window(found, beside.started_s),
@@ -64,8 +65,8 @@ def _ending(
 ) -> model.Ending:
     if ended is not None and not _went_well(ended):
         return found.job.begun.judged(*ended, ranks)
-    if found.errors:
-        return Failed(FailureKind.CRASHED, found.errors, found.job.begun.output_tail())
+    if found.refused:
+        return replace(found.refused, log_tail=found.job.begun.output_tail())
     if found.stopped is not None:
         return found.stopped
     expected = found.asked.expected

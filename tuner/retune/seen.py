@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tuner import shortage, wording
 from tuner.effects import effects
 from tuner.model import (
+    SHORTAGES,
     Effect,
+    Failed,
+    FailureKind,
     Observation,
     RankView,
     Setting,
@@ -34,6 +38,25 @@ def observed(from_outside: Observation, ranks: Sequence[RankSeen]) -> Observatio
             reported=True,
         )
     return Observation(tuple(view for _, view in sorted(views.items())))
+
+
+def refused(setting: Setting, ranks: Sequence[RankSeen]) -> Failed | None:
+    """What to say where ranks could not be switched to a setting; ``None`` where all could.
+
+    What ran out is told by the exception, as that of a launch is; all else is the switch's.
+    """
+    told = [(rank.rank, error) for rank in ranks for error in rank.errors]
+    if not told:
+        return None
+    number, (knob, _, said) = told[0][0], told[0][1].partition(": ")
+    what = f"{knob}={setting.as_dict()[knob]}" if knob in setting.as_dict() else knob
+    others = len({rank for rank, _ in told}) - 1
+    where = f"rank {number}" + (f" and {wording.count(others, 'other')}" if others else "")
+    found = shortage.in_exceptions([("", said)])
+    if found is not None and found[0] in SHORTAGES:
+        kind, meaning, _ = found
+        return Failed(kind, f"{meaning} at the switch to {what} in {where}: {said}")
+    return Failed(FailureKind.SWITCH, f"{what} in {where}: {said}")
 
 
 def effects_of(

@@ -117,11 +117,13 @@ def judged(record: LaunchRecord) -> LaunchRecord:
     Whether it was the setting or the switch tells a launch of its own: that comes next.
     """
     window, ending = record.outcome.window, record.outcome.ending
-    if window is None or window.job == record.number or not isinstance(ending, Failed):
+    if window is None or record.outcome.disturbed or not isinstance(ending, Failed):
         return record
-    if record.outcome.disturbed or ending.kind in _NOT_BY_THE_SWITCH:
+    is_switch = ending.kind is FailureKind.SWITCH
+    if ending.kind in _NOT_BY_THE_SWITCH or (window.job == record.number and not is_switch):
         return record
-    why = f"{wording.failure(ending)}; that may be the switch's fault: it is launched by itself"
+    blame = "it" if is_switch else "that may be the switch's fault: it"
+    why = f"{wording.failure(ending)}; {blame} is launched by itself"
     return replace(record, outcome=replace(record.outcome, disturbed=why))
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 
 import rank_live_threads as threads
 
@@ -63,6 +64,7 @@ class Knobs:
             try:
                 self._apply(name, values[name])
             except Exception as error:  # of a library, or of the program's own function
+                traceback.print_exc()  # where that was is for who reads the job's output
                 errors.append(_line(name, error))
             settle = self._all[name][2]
             if settle is not None and settle not in settles:
@@ -74,6 +76,7 @@ class Knobs:
         try:
             settle()
         except Exception as error:
+            traceback.print_exc()
             return [_line(name, error) for name in values if self._shares(name, settle)]
         return []
 
