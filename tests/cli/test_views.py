@@ -95,7 +95,7 @@ def test_a_launch_that_is_made_again_is_shown_and_not_counted() -> None:
     outcome = dataclasses.replace(made.outcome, disturbed=why)
     view(ended(dataclasses.replace(made, outcome=outcome), None))
     name = "omp_threads=1 iterator_workers=2 communicator=naive"
-    assert lines == [f"[0:00] 0/8 {name}: set aside: {why}"]
+    assert lines == [f"[0:00] - {name}: set aside: {why}"]
     assert (view.tally.done, view.tally.best_s, view.tally.failures) == (0, None, 0)
     assert [line for _, line in view.tally.last] == [f"{name}: set aside: {why}"]
 

@@ -9,7 +9,7 @@ from tuner import wording
 from tuner.cli import console
 from tuner.cli.tally import Tally
 from tuner.model import Purpose
-from tuner.stats import TRIALS
+from tuner.stats import TRIALS, says_nothing
 from tuner.study.events import Event, LaunchEnded, LaunchStarted, Note
 
 
@@ -41,7 +41,7 @@ class PlainView:
             self._line(event.text)
 
     def _place(self, event: LaunchEnded) -> str:
-        if event.record.purpose not in TRIALS:
+        if event.record.purpose not in TRIALS or says_nothing(event.record):
             return "-"
         return f"{self.tally.done}/{self.tally.asked}"
 
