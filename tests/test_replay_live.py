@@ -17,7 +17,7 @@ from tuner import replay
 from tuner.errors import UsageError
 from tuner.model import Failed, Finished, Purpose, Setting
 from tuner.replay.windows import ITERATION_SD, SWITCH_S, RetunedMachine
-from tuner.study.course import Step
+from tuner.study.course import Step, Stop, Tuning
 from tuner.study.plan import Plan
 
 
@@ -64,6 +64,32 @@ def test_what_a_window_says_is_what_launches_say(tmp_path: Path) -> None:
         times = [x.ending.elapsed_s for x in outcomes[place::2] if isinstance(x.ending, Finished)]
         assert statistics.median(times) == pytest.approx(truth_s, rel=0.03)
     assert ITERATION_SD > 0
+
+
+class Watching(Tuning):
+    """Keeps the plan that it was last shown."""
+
+    plan: Plan
+
+    def next(self, plan: Plan) -> Step | Stop:
+        self.plan = plan
+        return super().next(plan)
+
+
+def test_the_search_and_the_judge_go_by_one_scale(tmp_path: Path) -> None:
+    """Else a window is held against a best that is a few iterations of a run longer."""
+    loaded, course = surface(tmp_path), Watching()
+    spec = replay.spec(loaded, options={"live": "on", "confirm": False})
+    study = replay.play(loaded, spec, 0, course)
+    shown = {r.number: r.outcome.ending for r in course.plan.records}
+    assert isinstance(shown.pop(0), Finished)  # of the launch that was thrown away
+    measured = {x.record.number: x.record.outcome.ending for x in study.launches}
+    assert list(measured) == list(shown) == list(range(1, len(study.launches) + 1))
+    for number, ending in measured.items():
+        if isinstance(ending, Finished):
+            known = shown[number]
+            assert isinstance(known, Finished)
+            assert known.elapsed_s == pytest.approx(ending.elapsed_s)
 
 
 def test_another_cold_part_is_another_job(tmp_path: Path) -> None:

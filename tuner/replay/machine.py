@@ -8,6 +8,7 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
+    LaunchRecord,
     Outcome,
     Progress,
     Setting,
@@ -42,6 +43,13 @@ class VirtualMachine:
     def __init__(self, surface: Surface, seed: int) -> None:
         self.surface, self.clock_s = surface, 0.0
         self._rng = random.Random(seed)
+
+    def warmed_up(self, _setting: Setting, /) -> tuple[LaunchRecord, ...]:
+        """What is launched and thrown away before a study begins with a setting: it costs nothing.
+
+        Only what is measured in windows needs it.
+        """
+        return ()
 
     def measure(self, _number: int, step: Step, _plan: Plan, _best: Setting | None, /) -> Outcome:
         """The outcome of a step: here each is a launch of its own."""

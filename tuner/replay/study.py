@@ -131,6 +131,8 @@ def play(surface: Surface, spec: StudySpec, seed: int, course: Course | None = N
     plan = Plan(spec, (), baseline=surface.setting(surface.default))
     launches: list[Launched] = []
     while isinstance(step := course.next(plan), Step):
+        if not plan.records:
+            plan = replace(plan, records=machine.warmed_up(step.setting))
         best = launches[-1].incumbent if launches else None
         record = _record(step, plan, machine, best)
         plan = replace(plan, records=(*plan.records, record))
@@ -151,7 +153,7 @@ def _machine(surface: Surface, spec: StudySpec, seed: int) -> VirtualMachine:
 
 def _record(step: Step, plan: Plan, machine: VirtualMachine, best: Setting | None) -> LaunchRecord:
     started = _EPOCH + timedelta(seconds=machine.clock_s)
-    number = len(plan.records) + 1
+    number = 1 + max((record.number for record in plan.records), default=0)
     return LaunchRecord(
         number=number,
         purpose=step.purpose,

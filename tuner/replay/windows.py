@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tuner import stats
 from tuner.model import (
@@ -48,18 +48,24 @@ class _Entry:
 
 
 class RetunedMachine(VirtualMachine):
-    """Measures in windows; what is confirmed, or failed in one, is launched.
-
-    It is known before how many iterations a full run makes, and what it takes beyond them: as
-    the thrown-away launch tells, which goes before a study and is in no cost here.
-    """
+    """Measures in windows; what is confirmed, or failed in one, is launched."""
 
     def __init__(self, surface: Surface, seed: int, spec: StudySpec) -> None:
         super().__init__(surface, seed)
         self._spec = spec
         self._live = tuple(sorted(set(surface.knobs) - surface.cold))
-        self._expected: Expected | None = None
         self._failed: set[Setting] = set()
+
+    def warmed_up(self, setting: Setting, /) -> tuple[LaunchRecord, ...]:
+        """One launch, none of a setting that fails: windows are scaled by what it shows."""
+        runs = self.surface.points[self.surface.key(setting)].runs
+        if not runs:
+            return ()
+        run = self._rng.choice(runs)
+        ending = Finished(run.elapsed_s, self.surface.iterations)
+        outcome = Outcome(ending, wall_s=0.0, exit_code=0, progress=self._log(run))
+        purpose, machine = Purpose.WARM_UP, self._spec.machine
+        return (LaunchRecord(0, purpose, setting, (), {}, "", "", outcome, machine),)
 
     def measure(self, number: int, step: Step, plan: Plan, best: Setting | None, /) -> Outcome:
         """The outcome of a step.
@@ -77,22 +83,12 @@ class RetunedMachine(VirtualMachine):
             self._failed.add(step.setting)
             return self.launch(step.setting, None)
         run = self._rng.choice(point.runs)
-        if self._expected is None:
-            self._expected = self._warmed_up(run)
-        known = replace(self._expected, incumbent_s=_typical_s(plan, best))
+        n, objective = self.surface.iterations, self._spec.objective
+        known = expected(plan.records, n, objective, _typical_s(plan, best))
         entry = self._entry(number, step, plan, run)
         outcome = self._window(run, entry, known, step)
         self.clock_s += outcome.wall_s
         return outcome
-
-    def _warmed_up(self, run: Run) -> Expected:
-        """What a launch of the first setting shows of full runs."""
-        n = self.surface.iterations
-        outcome = Outcome(Finished(run.elapsed_s, n), 0.0, 0, self._log(run))
-        launch = LaunchRecord(
-            0, Purpose.WARM_UP, Setting(()), (), {}, "", "", outcome, self._spec.machine
-        )
-        return expected([launch], n, self._spec.objective)
 
     def _entry(self, number: int, step: Step, plan: Plan, run: Run) -> _Entry:
         job = running(plan)
