@@ -12,6 +12,7 @@ import pytest
 
 from tuner import launchers
 from tuner.errors import UsageError
+from tuner.launchers import places
 from tuner.model import LauncherInfo
 
 OPEN_MPI = "echo 'mpirun (Open MPI) 5.0.11'"
@@ -70,6 +71,14 @@ def test_beside_the_link_and_not_what_it_points_to(tmp_path: Path, environ: dict
     link = tmp_path / "venv" / "bin" / "python"
     link.symlink_to(system)
     assert launchers.find(None, program=str(link), environ=environ).mpirun == str(mpirun)
+
+
+def test_the_link_from_bin_to_usr_bin_is_followed() -> None:
+    """Open MPI 4.1 takes the folder above as its prefix, and ends at once where that is ``/``."""
+    shell = Path("/bin").resolve() / "sh"
+    assert list(places.found(["sh"], "/bin/sh", {})) == [shell]
+    assert list(places.found(["sh"], "/bin/cat", {"PATH": "/bin"})) == [shell, shell]
+    assert places.named("/bin/sh", {}) == shell
 
 
 def test_a_relative_path_becomes_absolute(

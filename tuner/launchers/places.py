@@ -38,27 +38,36 @@ def found(names: Sequence[str], program: str | None, environ: Mapping[str, str])
     if program and (resolved := shutil.which(program, path=search)):
         beside.insert(0, resolved)
         if Path(resolved).name.rstrip("0123456789.") in names:
-            yield Path(resolved).absolute()
+            yield _absolute(resolved)
             return
     for neighbour in beside:
         for name in names:
             # Not resolved: in a virtual environment `python` is a link to elsewhere.
             candidate = Path(neighbour).absolute().parent / name
             if os.access(candidate, os.X_OK):
-                yield candidate
+                yield _absolute(candidate)
     for name in names:
         on_path = shutil.which(name, path=search)
         if on_path is not None:
-            yield Path(on_path).absolute()
+            yield _absolute(on_path)
 
 
 def _named(wanted: str, place: str, search: str) -> Path:
     path = shutil.which(wanted, path=search)
     if path is not None:
-        # Open MPI 4.1 finds its own parts by an absolute path only.
-        return Path(path).absolute()
+        return _absolute(path)
     if Path(wanted).is_dir():
         raise UsageError(f"{place}: {wanted} is a folder", "give the path of the mpirun in it")
     if Path(wanted).exists():
         raise UsageError(f"{place}: {wanted} is not executable", f"chmod +x {wanted}")
     raise UsageError(f"{place}: there is no {wanted}", "give the path of an mpirun")
+
+
+def _absolute(path: str | Path) -> Path:
+    """Open MPI 4.1 finds its own parts by an absolute path, and refuses ``/`` for their prefix.
+
+    ``/bin`` is a link to ``/usr/bin`` on most systems. Links elsewhere are kept.
+    """
+    absolute = Path(path).absolute()
+    folder = absolute.parent
+    return folder.resolve() / absolute.name if folder.parent == Path("/") else absolute
