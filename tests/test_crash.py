@@ -63,6 +63,7 @@ OPENMPI_4 = (
     "a non-zero exit code. Per user-direction, the job has been aborted.\n"
     "--------------------------------------------------------------------------\n"
 )
+ADVICE = "Try 'sleep --help' for more information.\n"
 LAMMPS = (
     "LAMMPS (29 Sep 2021 - Update 2)\n"
     "ERROR: Cannot open input script in.lj: No such file or directory (src/lammps.cpp:528)\n"
@@ -79,6 +80,7 @@ LAMMPS = (
         (3, "no data here\n" + OPENMPI_4, FailureKind.CRASHED, "exit code 3: no data here"),
         (1, LAMMPS, FailureKind.CRASHED, "1: ERROR: Cannot open input script in.lj: No such file"),
         (2, "a.py: error: no image\nbye\n", FailureKind.CRASHED, "2: a.py: error: no image"),
+        (1, f"sleep: bad time\n{ADVICE}", FailureKind.CRASHED, "exit code 1: sleep: bad time"),
         (1, "Error:\nno image\n", FailureKind.CRASHED, "exit code 1: no image"),
         (139, "epoch 1\n" + KILLED, FailureKind.CRASHED, "(SIGSEGV): prterun noticed that process"),
         (-9, "epoch 1\n", FailureKind.CRASHED, "killed by SIGKILL: epoch 1"),

@@ -57,6 +57,8 @@ _WORKER_LOST = re.compile(
 
 #: How programs begin the line that says what went wrong, where it is not their last one.
 _ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
+#: Where programs send who has called them wrongly, below the line that says what was wrong.
+_ADVICE = re.compile(r"Try \W.+ --?h(?:elp)?\W for .*")
 #: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
 _SAYS_NOTHING = re.compile(
     r"\w+ detected that one or more processes exited|=|Please see the FAQ page"
@@ -104,7 +106,7 @@ def explain(
     if told.root is not None:
         code = told.root.code
         launcher.append(_first_to_end(told.root))
-    own = [line for line in own if line.strip().strip(_MARKS)]
+    own = [line for line in own if line.strip().strip(_MARKS) and not _ADVICE.fullmatch(line)]
     exceptions = _exceptions(own)
     found = shortage.in_exceptions(exceptions) or shortage.in_lines(own, launcher)
     if found is None and not exceptions:
