@@ -46,6 +46,14 @@ def test_a_crash_is_told_of_in_its_output(tmp_path: Path) -> None:
     assert f"{tmp_path / 'output.log'}, mend" in caught.value.hint
 
 
+def test_a_program_without_a_log_has_other_ways(tmp_path: Path) -> None:
+    missing = Failed(FailureKind.NO_LOG, "the program ended but wrote no log /x/log")
+    with pytest.raises(NothingMeasuredError, match="no log /x/log") as caught:
+        give_up(failing(tmp_path, missing, CRASH))
+    assert caught.value.hint.startswith(f"Read {tmp_path / 'output.log'}: ")
+    assert "--objective wall" in caught.value.hint
+
+
 @pytest.mark.parametrize(("kept", "name"), [(True, "stacks"), (False, "output.log")])
 def test_a_hang_is_told_of_in_its_stacks_where_there_are_some(
     tmp_path: Path, kept: bool, name: str

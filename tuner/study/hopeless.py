@@ -13,6 +13,12 @@ from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LaunchRecord
 #: So many launches in a row that were ended from outside end the study: it would go on so.
 LOST_IN_A_ROW = 3
 
+_MENDED = ", mend the cause, then run the same command again."
+_WITHOUT_LOG = (
+    ": has the program done its work? --log NAME names another file below {out}; --objective wall"
+    " needs no log, --objective 'pattern:REGEX' reads what is printed."
+)
+
 
 def give_up(failures: Sequence[LaunchRecord]) -> NoReturn:
     """End a study in which nothing works, or nothing but the defaults that are not asked for.
@@ -35,7 +41,7 @@ def give_up(failures: Sequence[LaunchRecord]) -> NoReturn:
     raise NothingMeasuredError(
         f"nothing could be measured: {len(failures)} launches in a row failed, the first with"
         f" {failed.kind}: {failed.reason}",
-        f"Read {_told_in(record)}, mend the cause, then run the same command again.",
+        f"Read {_told_in(record)}{_WITHOUT_LOG if failed.kind is FailureKind.NO_LOG else _MENDED}",
     )
 
 
