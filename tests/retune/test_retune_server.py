@@ -121,10 +121,13 @@ def test_a_line_without_an_end_is_not_waited_for(
 
 
 def test_nobody_else_is_let_in(server: Server, peer: Peer) -> None:
-    peer().sendall(LINE)
-    heard(server)
+    first = peer()
+    server.receive(0.05)
     with pytest.raises(ConnectionRefusedError):
         peer()
+    first.sendall(LINE)
+    heard(server)
+    assert not server.path.exists(), "all ranks have met: a tool that is killed leaves none"
 
 
 def test_the_socket_is_its_owners_and_goes_again(tmp_path: Path) -> None:

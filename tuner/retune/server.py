@@ -107,6 +107,9 @@ class Server:
         self.hang_up()
         self._selector.close()
         self._listener.close()
+        self._remove()
+
+    def _remove(self) -> None:
         with contextlib.suppress(OSError):
             self.path.unlink()
 
@@ -163,6 +166,7 @@ class Server:
             )
         if isinstance(message, Hello):
             self._hello = message
+            self._remove()  # all ranks have met: nobody else needs it, and none is left of a crash
 
     def _give_up(self, problem: str) -> None:
         self.problem, self.lost_s = problem, self._clock()
