@@ -117,6 +117,12 @@ class Vigil:
         reason = f"nothing happened for {self._limit_s:g} s: {_explain(seen, busy)}"
         return Failed(FailureKind.STALLED, reason)
 
+    def told(self, now_s: float, seen: Sequence[Activity]) -> str:
+        """Who did nothing since the last look, in words."""
+        ranks = [each for each in seen if each.rank is not None]
+        since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
+        return _explain(seen, self._busy(ranks or list(seen), since_s))
+
     def _are_elsewhere(self, seen: Sequence[Activity]) -> bool:
         """True where there are ranks on other hosts: they may well do something."""
         if any(each.rank is None and each.name in ELSEWHERE for each in seen):

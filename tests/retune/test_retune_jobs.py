@@ -283,7 +283,7 @@ def test_a_job_that_does_not_answer_is_stalled(bench: Callable[..., Bench]) -> N
 
     ending = failed(bench(ignores)(ONE, stall_limit_s=0.5))
     assert ending.kind is FailureKind.STALLED
-    assert "did not answer the order to switch within 0.5 s" in ending.reason
+    assert "no answer to the order to switch within 0.5 s: " in ending.reason
 
 
 def test_silence_is_a_stall_too(bench: Callable[..., Bench]) -> None:

@@ -155,7 +155,8 @@ class Measuring:
         limit_s = self.job.spec.stall_limit_s
         if limit_s is None or self._now() - self.ordered_s < limit_s:
             return None
-        return self._stalled(f"rank 0 did not answer the order to switch within {limit_s:g} s")
+        who = self.job.follower.silence()
+        return self._stalled(f"no answer to the order to switch within {limit_s:g} s: {who}")
 
     def _stalled(self, reason: str) -> Failed:
         """A failure, with the stacks of the ranks kept."""

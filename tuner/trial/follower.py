@@ -160,6 +160,12 @@ class Follower:
         where = stacks.keep(self.launch.folder / stacks.FOLDER, self.watcher.ranks())
         return replace(wrong, reason=f"{wrong.reason}; {where}")
 
+    def silence(self) -> str:
+        """Who does nothing, in words; empty where no stall is watched for."""
+        if self._vigil is None:
+            return ""
+        return self._vigil.told(self.clock(), self._activities(self.watcher.ranks()))
+
     def output_bytes(self) -> int:
         """How much it has printed."""
         try:
