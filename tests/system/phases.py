@@ -1,8 +1,9 @@
 """Signals to ``tune`` at every phase of a trial, with a real mpirun.
 
-``python -m tests.system.phases [--all] [--seed N] [--part I/N]`` prints one JSON line a case. Each
-case is a fork of this process, in which one function of the tool sends the signal to its own
-process before or after it does its work; then the same command is run once more, to the end.
+``python -m tests.system.phases [--live] [--all] [--seed N] [--part I/N]`` prints one JSON line a
+case; ``--live`` those of a running job that is retuned. Each case is a fork of this process, in
+which one function of the tool sends the signal to its own process before or after it does its work;
+then the same command is run once more, to the end.
 """
 
 from __future__ import annotations
@@ -18,24 +19,31 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.faults import bench
 from tests.light_trainer import command, environment, make_folder
 from tuner import quiet
-from tuner.model import Finished, Stopped
+from tuner.model import Finished, Outcome, Stopped
 from tuner.process import left_over
 
 PATIENCE_S = 60.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 ARGUMENTS = (
-    "-n", "2", "--name", "s", "--storage", "s.db", "--outputs", "out", "--quiet", "--trials", "1",
-    "--warm-ups", "0", "--no-confirm", "--trial-limit", "60", "--knob", "iterator_workers=1..2",
-    "--live", "off",
+    "-n", "2", "--name", "s", "--storage", "s.db", "--outputs", "out", "--quiet",
+    "--warm-ups", "0", "--no-confirm", "--trial-limit", "60",
 )  # fmt: skip
+COLD = ("--live", "off", "--trials", "1", "--knob", "iterator_workers=1..2")
+#: A launch, then two windows of a job, and one of another job, which is started with the defaults.
+LIVE = ("--trials", "3", "--knob", "step=1..4", "--default", "step=2", "--fix", "omp_threads=1")
+LIVE_COMMAND = (
+    *("--", sys.executable, "-m", "mpi4py", str(Path(bench.INSIDE, "trainer.py")), "{out}"),
+    *("--step", "{step}", "--iterations", str(bench.LIVE_ITERATIONS)),
+)
 
 #: Where: module and name of what is patched, whether before or after it, at which call of it. The
 #: first command of all is `mpirun --version`, before there is a study.
@@ -67,17 +75,41 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "after the end": ("tuner.study.loop", "_close", "after", 1),
 }
 
+#: The same of a job that is retuned; orders and windows are counted in all jobs.
+LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
+    "the job is started": ("tuner.process.running", "RunningTrial._ask", "after", 3),
+    "the job says hello": ("tuner.retune.server", "Server._check", "after", 1),
+    "the job stands ready": ("tuner.retune.measuring", "Measuring.switch", "before", 1),
+    "in the first window": ("tuner.retune.measuring", "Measuring._report", "after", 1),
+    "a window is done": ("tuner.retune.jobs", "LiveJobs.measure", "after", 1),
+    "before a window's journal": ("tuner.study.keeping", "Keeper.record", "before", 2),
+    "after a window's commit": ("tuner.store.store", "Store.add", "after", 2),
+    "between two windows": ("tuner.study.session", "Session._launch", "before", 3),
+    "before a switch": ("tuner.retune.measuring", "Measuring.switch", "before", 2),
+    "during a switch": ("tuner.retune.server", "Server.send", "after", 2),
+    "after a switch": ("tuner.retune.measuring", "Measuring.switch", "after", 2),
+    "in the next window": ("tuner.retune.measuring", "Measuring._is_done", "after", 8),
+    "before the job is ended": ("tuner.retune.job", "Job.end", "before", 1),
+    "while the job is ended": ("tuner.process.running", "RunningTrial._wait_awake", "before", 2),
+    "the job has ended": ("tuner.retune.job", "Job.end", "after", 1),
+    "another job is started": ("tuner.process.running", "RunningTrial._ask", "after", 4),
+    "while the last job is ended": (
+        *("tuner.process.running", "RunningTrial._wait_awake", "before", 3),
+    ),
+}
+
 #: What a study imports on its way.
 LOADED = (
     "alembic.command", "optuna.importance", "optuna.storages._rdb.models", "optuna_dashboard",
     "tuner.cli.live", "tuner.cli.main", "tuner.cli.plain", "tuner.cli.report", "tuner.cli.run",
     "tuner.cli.stored", "tuner.dashboard.plots", "tuner.exporters.json", "tuner.launchers.registry",
     "tuner.launchers.openmpi", "tuner.objectives.logreport", "tuner.store.store",
-    "tuner.study.loop", "tuner.study.projection", "tuner.study_file.mistakes", "tuner.trial",
+    "tuner.retune.jobs", "tuner.study.loop", "tuner.study.projection", "tuner.study_file.mistakes",
+    "tuner.trial",
 )  # fmt: skip
 
 #: Here nobody is left to ask whether to go on: the study may well have ended.
-LATE = {"at the end", "after the end"}
+LATE = {"at the end", "after the end", "while the last job is ended"}
 
 
 @dataclass(frozen=True)
@@ -88,16 +120,21 @@ class Case:
     number: int
     times: int
 
+    @property
+    def live(self) -> bool:
+        """Whether it happens to a job that is retuned."""
+        return self.phase in LIVE_PHASES
+
     def __str__(self) -> str:
         twice = " twice" if self.times == 2 else ""
         return f"{signal.Signals(self.number).name}{twice}, {self.phase}"
 
 
-def cases(rng: random.Random, *, all_of_them: bool) -> Iterator[Case]:
+def cases(rng: random.Random, phases: Iterable[str], *, all_of_them: bool) -> Iterator[Case]:
     """Every phase with one signal, or with each of them."""
     ways = [(number, times) for number in SIGNALS for times in (1, 2)] + [(signal.SIGKILL, 1)]
     chosen: list[tuple[int, int]] = []
-    for phase in PHASES:
+    for phase in phases:
         chosen = chosen or rng.sample(ways, len(ways))
         for number, times in ways if all_of_them else [chosen.pop()]:
             yield Case(phase, number, times)
@@ -105,7 +142,7 @@ def cases(rng: random.Random, *, all_of_them: bool) -> Iterator[Case]:
 
 def strike(case: Case, diary: Path) -> None:
     """In the child: patch the tool, so that the signal comes in its phase."""
-    module, name, when, call = PHASES[case.phase]
+    module, name, when, call = (LIVE_PHASES if case.live else PHASES)[case.phase]
     calls = 0
 
     def send() -> None:
@@ -131,7 +168,12 @@ def keep_diary(diary: Path) -> None:
         if isinstance(found, Finished):
             note(diary, "finished")
 
+    def measured_live(found: object) -> None:
+        if isinstance(found, Outcome) and found.window is not None:
+            ended(found.ending)
+
     patch("tuner.trial.ending", "Ending.of", result=ended)
+    patch("tuner.retune.jobs", "LiveJobs.measure", result=measured_live)
     patch("tuner.study.keeping", "Keeper.record", after=lambda: note(diary, "recorded"))
 
 
@@ -169,13 +211,13 @@ def patch(
     setattr(place, last, wrapped)
 
 
-def tune(folder: Path, case: Case | None) -> int:
+def tune(folder: Path, case: Case, *, strikes: bool) -> int:
     """Run ``tune`` in a fork; its exit status, negative for a signal."""
     pid = os.fork()
     if pid == 0:
         code = 70
         try:
-            code = _be_tune(folder, case)
+            code = _be_tune(folder, case, strikes)
         finally:
             os._exit(code)
     deadline = time.monotonic() + PATIENCE_S
@@ -188,7 +230,7 @@ def tune(folder: Path, case: Case | None) -> int:
     return os.waitstatus_to_exitcode(ended[1])
 
 
-def _be_tune(folder: Path, case: Case | None) -> int:
+def _be_tune(folder: Path, case: Case, strikes: bool) -> int:
     from tuner.cli.main import main
 
     os.setsid()
@@ -201,9 +243,11 @@ def _be_tune(folder: Path, case: Case | None) -> int:
     os.chdir(folder)
     os.environ.update(environment(folder, TUNE_CASE=folder.name, TMPDIR=str(folder)))
     keep_diary(folder / "diary")
-    if case is not None:
+    if strikes:
         strike(case, folder / "diary")
-    return main([*ARGUMENTS, *command("--scale", "1")])
+    if case.live:
+        return main([*ARGUMENTS, *LIVE, *LIVE_COMMAND])
+    return main([*ARGUMENTS, *COLD, *command("--scale", "1")])
 
 
 def left(folder: Path) -> list[str]:
@@ -217,7 +261,8 @@ def left(folder: Path) -> list[str]:
                     found.append(f"process {process.name}: {(process / 'cmdline').read_bytes()!r}")
             except OSError:
                 continue
-    return found + [str(each) for each in folder.glob("tune-*")]
+    sockets = (folder / "out").rglob("live.sock")
+    return found + [str(each) for each in (*folder.glob("tune-*"), *sockets)]
 
 
 def wait_for_nothing(folder: Path) -> list[str]:
@@ -244,7 +289,8 @@ def measured(folder: Path) -> list[int]:
 def mistakes(case: Case, folder: Path) -> list[str]:
     """Run a case and what comes after it; what went wrong."""
     wrong = []
-    code = tune(folder, case)
+    (folder / "noted").mkdir()
+    code = tune(folder, case, strikes=True)
     said = (
         Counter((folder / "diary").read_text().split())
         if (folder / "diary").exists()
@@ -265,7 +311,7 @@ def mistakes(case: Case, folder: Path) -> list[str]:
     before = measured(folder)
     if not killed and len(before) < said["finished"]:
         wrong.append(f"{said['finished']} launches finished, {len(before)} are kept")
-    again = tune(folder, None)
+    again = tune(folder, case, strikes=False)
     if again != 0:
         wrong.append(f"the next one ended with {again}: {(folder / 'said').read_text()[-500:]}")
     wrong += [f"left after the next: {each}" for each in wait_for_nothing(folder)]
@@ -283,15 +329,15 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="each signal in each phase")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--part", default="1/1", metavar="I/N")
-    parser.add_argument("--phase", choices=PHASES)
+    parser.add_argument("--live", action="store_true", help="of a running job that is retuned")
+    parser.add_argument("--phase", choices=(*PHASES, *LIVE_PHASES), action="append")
     asked = parser.parse_args()
     part, parts = map(int, asked.part.split("/"))
-    chosen = list(cases(random.Random(asked.seed), all_of_them=asked.all))[part - 1 :: parts]
+    phases = asked.phase or (LIVE_PHASES if asked.live else PHASES)
+    drawn = list(cases(random.Random(asked.seed), phases, all_of_them=asked.all))
     _load()
     bad = 0
-    for case in chosen:
-        if asked.phase not in {None, case.phase}:
-            continue
+    for case in drawn[part - 1 :: parts]:
         with tempfile.TemporaryDirectory(prefix="ts-", dir="/tmp") as name:
             wrong = mistakes(case, make_folder(Path(name)))
         bad += bool(wrong)

@@ -13,11 +13,21 @@ pytestmark = pytest.mark.system
 
 PARTS = 2
 
+#: Of a running job that is retuned; ``--live --all`` has every signal in every phase.
+LIVE = ("during a switch", "while the job is ended")
 
-@pytest.mark.parametrize("part", range(1, PARTS + 1))
-def test_signals_at_every_phase_of_a_trial(part: int) -> None:
+
+@pytest.mark.parametrize(
+    "which",
+    [
+        *(["--part", f"{part}/{PARTS}"] for part in range(1, PARTS + 1)),
+        [f"--phase={phase}" for phase in LIVE],
+    ],
+    ids=" ".join,
+)
+def test_signals_at_every_phase_of_a_trial(which: list[str]) -> None:
     """Each phase with one of the signals; ``python -m tests.system.phases --all`` has them all."""
-    argv = [sys.executable, "-m", "tests.system.phases", "--part", f"{part}/{PARTS}", "--seed", "1"]
+    argv = [sys.executable, "-m", "tests.system.phases", "--seed", "1", *which]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert results, done.stderr
