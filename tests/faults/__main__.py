@@ -1,4 +1,4 @@
-"""Some faults, in turn: ``python -m tests.faults [--mpirun PATH] [--json FILE] [WORDS]``."""
+"""Some faults, in turn: ``python -m tests.faults [--live] [--mpirun PATH] [--json FILE] WORDS``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.faults import case
+from tests.faults.live_rows import LIVE
 from tests.faults.rows import FAULTS
 from tuner import launchers
 
@@ -17,10 +18,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpirun")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--live", action="store_true", help="those of jobs that are retuned")
     parser.add_argument("words", nargs="*", default=[""])
     args = parser.parse_args()
     launcher = launchers.find(args.mpirun, environ=os.environ)
-    chosen = [fault for fault in FAULTS if any(word in fault.name for word in args.words)]
+    faults = LIVE if args.live else FAULTS
+    chosen = [fault for fault in faults if any(word in fault.name for word in args.words)]
     bad = 0
     for fault in chosen:
         (report,) = case.run([fault], launcher)

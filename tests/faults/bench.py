@@ -36,6 +36,9 @@ from tuner.model import (
     Setting,
     StudySpec,
 )
+from tuner.retune.jobs import LiveJobs
+from tuner.retune.messages import Message
+from tuner.retune.server import Server
 from tuner.store import Store
 from tuner.study import StudyInterrupted, tune
 from tuner.study.course import Step, Stop
@@ -47,12 +50,13 @@ from tuner.study.projection import Projection
 INSIDE = Path(__file__).parent / "inside"
 #: The fewest that wait for each other; a campaign may take more.
 RANKS = int(os.environ.get("TUNE_TEST_RANKS", "2"))
-ITERATIONS = 4
+#: Of a launch of its own; a job that is retuned goes on beyond them.
+ITERATIONS, LIVE_ITERATIONS = 4, 12
 STALL_S = 3.0
 LIMIT_S = 30.0
 BUSY_S = 3.0  # so long a locked database is waited for
 NAME = "faults"
-KNOBS = (Knob("step", IntRange(1, 8), Flag()),)
+KNOBS = (Knob("step", IntRange(1, 16), Flag(), live=True),)
 #: Does not exec, so that the rank's program is its child.
 WRAPPER = '"$@"\nexit $?\n'
 
@@ -95,7 +99,10 @@ def _no_stacks(*_: object) -> str:
 class Bench:
     """A study whose launches have these faults, in turn; ``None`` is a clean one.
 
-    The diary has ``start`` (marker, step) of each launch, ``end`` (number, kind) of each that
+    With ``live`` its launches are windows of a running job, but the first one.
+
+    The diary has ``start`` (marker, step) of each job, ``made`` (step) of each launch or window,
+    ``end`` (number, kind) of each that
     ``tune`` told its user of, ``problem`` (step, text) for what was seen to be wrong on the way,
     ``cleanup`` (step, s) for how long a launch took to be gone once it had ended or was to end,
     and ``strike`` (step) for each fault that happened.
@@ -131,6 +138,16 @@ class Bench:
         return step in self.diary.read("strike")
 
     @property
+    def live(self) -> bool:
+        """Whether it happens to a running job that is retuned."""
+        return bool(self.fault.phase)
+
+    @property
+    def iterations(self) -> int:
+        """Of a launch."""
+        return LIVE_ITERATIONS if self.live else ITERATIONS
+
+    @property
     def name(self) -> str:
         """What all processes of this bench carry."""
         return self.folder.name
@@ -147,7 +164,10 @@ class Bench:
         program = (sys.executable, "-m", "mpi4py", str(INSIDE / "trainer.py"))
         return StudySpec(
             name=NAME,
-            command=(*wrapper, *program, "{out}", "--step", "{step}"),
+            command=(
+                *(*wrapper, *program, "{out}", "--step", "{step}"),
+                *("--iterations", str(self.iterations)),
+            ),
             launcher=self.launcher,
             layout=Layout(RANKS),
             machine=this_machine(),
@@ -157,7 +177,8 @@ class Bench:
             folder=str(self.folder),
             trial_limit_s=self.fault.limit_s or LIMIT_S,
             stall_limit_s=STALL_S,
-            live="off",  # of each launch of its own
+            precision=0.5,
+            live="auto" if self.live else "off",
         )
 
     # --- a run of the study ----------------------------------------------------------
@@ -215,12 +236,27 @@ class Bench:
             self._at("tell")
             return tell(projection, plan)
 
-        run, begin = trial.run, process.start
+        run, measure, begin = trial.run, LiveJobs.measure, process.start
 
         def running(*args: Any, **more: Any) -> Outcome:
+            self.diary.note("made", self._step)
             outcome = run(*args, **more)
             self._at("result")
             return outcome
+
+        def measuring(*args: Any, **more: Any) -> Outcome:
+            self.diary.note("made", self._step)
+            outcome = measure(*args, **more)
+            self._at("result")
+            return outcome
+
+        receive = Server.receive
+
+        def receiving(server: Server, timeout_s: float) -> list[Message]:
+            found = receive(server, timeout_s)
+            if self._holding():  # a job that holds tells of no progress
+                self._at("progress")
+            return found
 
         def starting(launch: Launch, **more: Any) -> process.RunningTrial:
             started_s = time.monotonic()
@@ -242,6 +278,8 @@ class Bench:
             patch.object(Store, "add", adding),
             patch.object(Projection, "tell", telling),
             patch.object(trial, "run", running),
+            patch.object(LiveJobs, "measure", measuring),
+            patch.object(Server, "receive", receiving),
             patch.object(process, "start", starting),
             patch.object(process.RunningTrial, "_ask", asking),
             patch.object(quiet, "LOOK_S", quiet.LOOK_S if noticed else 0.02),
@@ -295,8 +333,10 @@ class Bench:
         if fault is None or not self._faulty or self.struck(self._step):
             return
         (self.folder / "go").unlink(missing_ok=True)
+        for path in (self.folder / "noted").glob("holding-*"):
+            path.unlink()
         if fault.act:
-            plan = {"act": fault.act, "rank": fault.rank, "at": fault.at}
+            plan = {"act": fault.act, "rank": fault.rank, "at": fault.at, "phase": fault.phase}
             (self.folder / "fault.json").write_text(json.dumps(plan))
         if fault.strike:
             self._due = fault
@@ -322,10 +362,13 @@ class Bench:
     def _wait_for_ranks(self) -> None:
         """Until all of them hold still."""
         deadline = time.monotonic() + 30.0
-        while len(list((self.folder / "noted").glob("holding-*"))) < RANKS:
+        while not self._holding():
             if time.monotonic() > deadline:
                 raise TimeoutError("the ranks do not hold")
             time.sleep(0.01)
+
+    def _holding(self) -> bool:
+        return len(list((self.folder / "noted").glob("holding-*"))) == RANKS
 
     def go(self) -> None:
         """Let the ranks go on."""
@@ -336,7 +379,8 @@ class Bench:
         ending = record.outcome.ending
         kind = ending.kind.value if isinstance(ending, Failed) else "finished"
         self.diary.note("end", record.number, kind)
-        for each in self.left():
+        runs_on = record.outcome.window is not None and kind == "finished"
+        for each in [] if runs_on else self.left():
             self.diary.note("problem", self._step, f"after launch {record.number}: {each}")
         self._at("reported")
 

@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.faults import children
-from tests.faults.bench import ITERATIONS, NAME, Bench, setting
+from tests.faults.bench import NAME, Bench, setting
 from tests.faults.rows import DISTURBED, FINISHED, NOTHING, Fault
 from tests.faults.strikes import STRIKES
 from tuner import stats
 from tuner.errors import TunerError
-from tuner.model import FROM_OUTSIDE, Failed, LauncherInfo, LaunchRecord
+from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord
 from tuner.store import Store
 
 
@@ -54,13 +54,13 @@ class Report:
 def run(faults: Sequence[Fault], launcher: LauncherInfo) -> list[Report]:
     """Make the faults happen, each to a launch of one study in a folder of its own.
 
-    A clean launch comes after them, and where one needs that, before them.
+    A clean launch comes after them, and where one needs that, before them. Those of a running job
+    have a clean one between them: that starts the job to which the next one happens.
     """
     started_s = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="tf-", dir="/tmp"))
     strike, mend = (STRIKES.get(word) for word in (faults[0].strike, faults[0].mend))
-    first = (None,) if any(fault.second for fault in faults) else ()
-    bench = Bench((*first, *faults, None), launcher, folder, strike, mend)
+    bench = Bench(_turns(faults), launcher, folder, strike, mend)
     try:
         disk = faults[0].disk
         reports = children.with_a_disk(bench, _run) if disk else _run(bench)
@@ -69,6 +69,13 @@ def run(faults: Sequence[Fault], launcher: LauncherInfo) -> list[Report]:
     for report in reports:
         report.wall_s = (time.monotonic() - started_s) / len(reports)
     return reports
+
+
+def _turns(faults: Sequence[Fault]) -> tuple[Fault | None, ...]:
+    if faults[0].phase:  # the first launch tells how long one is, the second starts a job
+        return (None, *(each for fault in faults for each in (None, fault)), None)
+    first = (None,) if any(fault.second for fault in faults) else ()
+    return (*first, *faults, None)
 
 
 def _run(bench: Bench) -> list[Report]:
@@ -101,7 +108,7 @@ def _run(bench: Bench) -> list[Report]:
     reports[0].problems += problems  # those of the study as a whole
     for word in ("problem", "cleanup"):
         for step, what in bench.diary.read(word):
-            report = reports[max(0, min(step - len(bench.faults), -1) + len(reports))]
+            report = reports[max(0, sum(map(bool, bench.faults[:step])) - 1)]
             (report.problems if word == "problem" else report.cleanups_s).append(what)
     return reports
 
@@ -147,6 +154,9 @@ def _judge(bench: Bench, step: int, report: Report, records: tuple[LaunchRecord,
     if report.seen not in report.expected:
         report.problems.append(f"it was seen as {report.seen}")
     again = report.seen in {kind.value for kind in FROM_OUTSIDE} | {NOTHING, DISTURBED}
+    if bench.live and mine and report.seen != NOTHING:
+        report.problems += _wrong_of_a_window(bench, step, mine)
+        again = again or bool(mine[0].outcome.disturbed)
     if again and not any(kind(each) == FINISHED for each in mine):
         report.problems.append("it was not launched again")
     if not again and len(mine) > 1:
@@ -157,9 +167,25 @@ def _judge(bench: Bench, step: int, report: Report, records: tuple[LaunchRecord,
         report.problems.append("the fault did not happen")
 
 
+def _wrong_of_a_window(bench: Bench, step: int, mine: list[LaunchRecord]) -> list[str]:
+    """It happened to a job that ran already; what failed is made again by itself."""
+    first, *later = (each.outcome.window for each in mine)
+    ending = mine[0].outcome.ending
+    if first is None or first.job == mine[0].number:
+        return ["it was no window of a job that ran"]
+    if not isinstance(ending, Failed) or ending.kind in {*FROM_OUTSIDE, FailureKind.LIMIT}:
+        return []
+    problems = [] if ending.reason else ["no reason is given"]
+    if bench.fault.stacks and not list(Path(mine[0].folder).glob("stacks/*")):
+        problems.append("no stacks were kept")
+    if not mine[0].outcome.disturbed or later != [None]:
+        problems.append(f"it was not launched by itself: {later}")
+    return problems
+
+
 def _unkept(bench: Bench, step: int, records: tuple[LaunchRecord, ...]) -> int:
     """How many launches of a setting were made that the database does not know."""
-    made = [of for _, of in bench.diary.read("start")].count(step)
+    made = bench.diary.read("made").count(step)
     return made - sum(each.setting == setting(step) for each in records)
 
 
@@ -167,8 +193,10 @@ def _right(bench: Bench, step: int, records: tuple[LaunchRecord, ...]) -> list[s
     """What came to its end has the figures that the trainer reported; a clean launch did, once."""
     mine = [each for each in records if each.setting == setting(step)]
     times = [sample.elapsed_s for each in mine for sample in each.outcome.samples]
+    cold = [r.outcome.samples for r in mine if r.outcome.window is None]
     problems = []
-    if any(abs(time_s - 0.01 * step * ITERATIONS) > 1e-9 for time_s in times):
+    exact_s = 0.01 * step * bench.iterations
+    if any(abs(each.elapsed_s - exact_s) > 1e-9 for samples in cold for each in samples):
         problems.append(f"setting {step} has the wrong figures: {times}")
     if bench.faults[step - 1] is not None:
         return problems

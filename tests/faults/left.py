@@ -81,5 +81,7 @@ def everything(name: str, folder: Path, markers: Iterable[str]) -> list[str]:
     found += [f"shared memory {path}" for path in sorted(shared) if Path(path).exists()]
     found += [f"temporary {path.name}" for path in (folder / "tmp").iterdir()]
     found += [f"control group {path}" for path in _cgroups(markers)]
+    for name in ("live.sock", "meeting-*"):
+        found += [f"{path.name} of a running job" for path in (folder / "outputs").rglob(name)]
     found += [f"note {path.name}" for path in (folder / "lock").glob("in-flight*")]
     return found

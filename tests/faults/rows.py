@@ -25,6 +25,7 @@ class Fault:
     as, ``also`` what else an MPI may make of it. ``ends`` is what the study's error says where
     it ends for that, and ``mend`` what is done before the same study is started again. With
     ``child`` the study runs in a process of its own, with ``disk`` that folder is a small disk.
+    With a ``phase`` it happens to a running job that is retuned (:mod:`tests.faults.live_rows`).
     """
 
     name: str
@@ -45,6 +46,7 @@ class Fault:
     noticed: bool = False  # a busy machine sets launches aside
     swept: bool = False  # what is left is ended by the next start
     wrapped: bool = False  # the user has a wrapper of his own, which does not exec
+    phase: Literal["", "window", "switch"] = ""  # of a job that is retuned
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

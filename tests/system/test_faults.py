@@ -1,7 +1,8 @@
 """Whatever goes wrong with a real job: nothing is left, nothing lost, and the study goes on.
 
 The catalogue is `tests/faults/rows.py`. Each fault happens to a launch of a small study, with
-ranks that have an iterator worker each; a clean launch comes in the end. Runs with the mpirun
+ranks that have an iterator worker each; a clean launch comes in the end. Some of
+`tests/faults/live_rows.py` happen to a running job that is retuned. Runs with the mpirun
 of this environment, or with that which ``TUNE_TEST_MPIRUN`` names;
 ``TUNE_TEST_FAULTS=FILE`` takes the reports (`python -m tests.faults.table FILE`).
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import case
+from tests.faults.live_rows import LIVE, SOME
 from tests.faults.rows import FAULTS, Fault, groups
 from tuner import launchers
 from tuner.model import LauncherInfo
@@ -27,7 +29,9 @@ def launcher() -> LauncherInfo:
     return launchers.find(os.environ.get("TUNE_TEST_MPIRUN"), environ=os.environ)
 
 
-@pytest.mark.parametrize("faults", groups(FAULTS), ids=lambda faults: faults[0].name)
+@pytest.mark.parametrize(
+    "faults", [*groups(FAULTS), *groups(SOME)], ids=lambda faults: faults[0].name
+)
 def test_faults(faults: tuple[Fault, ...], launcher: LauncherInfo) -> None:
     reports = case.run(faults, launcher)
     if path := os.environ.get("TUNE_TEST_FAULTS"):
@@ -39,4 +43,4 @@ def test_faults(faults: tuple[Fault, ...], launcher: LauncherInfo) -> None:
 
 def test_there_are_many() -> None:
     assert len(FAULTS) >= 40
-    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+    assert len({fault.name for fault in (*FAULTS, *LIVE)}) == len(FAULTS) + len(LIVE)

@@ -1,9 +1,11 @@
 """A trainer of half a second: some ranks, each with a process that loads its data.
 
-``python -m mpi4py trainer.py OUT --step STEP``, in a folder that may hold ``fault.json``:
-``{"act": NAME, "rank": R, "at": ITERATION}``, an entry of ``acts.ACTS``. Each process notes
-itself in ``noted/``, so that a test can tell whether it is still there. The times that rank 0
-reports are made up of STEP, so that a test knows them.
+``python -m mpi4py trainer.py OUT --step STEP --iterations N``, in a folder that may hold
+``fault.json``: ``{"act": NAME, "rank": R, "at": ITERATION, "phase": PHASE}``, an entry of
+``acts.ACTS``. It happens in that iteration, or, with a phase, once a study has switched the
+running job to another step: ``switch``, in that very moment, or ``window``, so many iterations
+later. Each process notes itself in ``noted/``, so that a test can tell whether it is still there.
+The times that rank 0 reports are made up of STEP, so that a test knows them.
 """
 
 from __future__ import annotations
@@ -13,14 +15,17 @@ import math
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from tests.faults.inside import acts
+from tuner import live
 
-ITERATIONS = 4
+#: An iteration of a job that is retuned takes at least so long, s.
+PACE_S = 0.01
 
 
 class Loader:
@@ -64,30 +69,60 @@ def planned() -> dict[str, Any]:
     return found
 
 
-def train(out: Path, step: float) -> None:
-    """A few iterations, and what goes wrong in them."""
-    fault = planned()
-    loader = Loader(keeps=fault.get("act") == "killed beside a worker that keeps all")
-    from mpi4py import MPI
+class Training:
+    """The iterations, and what goes wrong in them."""
 
-    world = MPI.COMM_WORLD
-    log = acts.Log(out)
-    me = acts.Rank(world, loader, log, MPI)
-    world.Barrier()  # now the memory that the ranks share is there
-    acts.note(f"rank {world.rank}", acts.segments())
-    mine = fault.get("rank") in {world.rank, "all"}
-    for iteration in range(1, ITERATIONS + 1):
-        loader.load()
-        if mine and fault["at"] == iteration:
-            acts.ACTS[fault["act"]](me)
-        world.allreduce(iteration)
-        if world.rank == 0:
-            log.add(iteration, 0.01 * step * iteration, math.exp(-iteration))
-    world.Barrier()
-    if mine and fault["at"] > ITERATIONS:
-        acts.ACTS[fault["act"]](me)
-    loader.close()
+    def __init__(self, out: Path, step: int, iterations: int) -> None:
+        fault = planned()
+        self.fault = {} if fault.get("phase") else fault
+        loader = Loader(keeps=self.fault.get("act") == "killed beside a worker that keeps all")
+        from mpi4py import MPI
+
+        self.world = MPI.COMM_WORLD
+        self.me = acts.Rank(self.world, loader, acts.Log(out), MPI)
+        self.step, self.iterations, self.iteration = step, iterations, 0
+        self.session = live.session()
+        self.session.on("step", self.switch, read=lambda: self.step)
+
+    def run(self) -> None:
+        """All of them."""
+        self.world.Barrier()  # now the memory that the ranks share is there
+        acts.note(f"rank {self.world.rank}", acts.segments())
+        while self.iteration < self.iterations or self.session.more():
+            self.iterate()
+        self.world.Barrier()
+        if self.fault and self.fault["at"] > self.iterations:
+            self.act()
+        self.me.loader.close()
+
+    def iterate(self) -> None:
+        """One of them."""
+        self.iteration += 1
+        self.me.loader.load()
+        if self.fault and self.fault["at"] == self.iteration:
+            self.act()
+        self.world.allreduce(self.iteration)
+        if self.world.rank == 0:
+            time_s = 0.01 * self.step * self.iteration
+            self.me.log.add(self.iteration, time_s, math.exp(-self.iteration))
+        if self.session.active:
+            time.sleep(PACE_S)
+        self.session.step()
+
+    def switch(self, step: int) -> None:
+        """A study wants another step of the running job."""
+        self.step, self.fault = step, planned()
+        if self.fault.get("phase") == "switch":
+            self.act()
+            self.fault = {}
+        elif self.fault:
+            self.fault["at"] += self.iteration
+
+    def act(self) -> None:
+        """It goes wrong, in the ranks that are meant."""
+        if self.fault["rank"] in {self.world.rank, "all"}:
+            acts.ACTS[self.fault["act"]](self.me)
 
 
 if __name__ == "__main__":
-    train(Path(sys.argv[1]), float(sys.argv[3]))
+    Training(Path(sys.argv[1]), int(sys.argv[3]), int(sys.argv[5])).run()
