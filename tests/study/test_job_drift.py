@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.study_windows import Told, setting
 from tuner.model import Stopped
 from tuner.study.course import Step, Tuning
-from tuner.study.job_drift import EVERY, MOST_JOBS, drift, due
+from tuner.study.job_drift import EVERY, MOST_JOBS, drift, due, spread
 from tuner.study.running import DRIFTED, running
 
 OTHERS = [setting(t, w) for t in (1, 2, 3, 4) for w in (1, 2, 3)]
@@ -78,6 +78,14 @@ def test_to_the_other_side_is_no_drift() -> None:
 @given(st.lists(st.floats(1.91, 2.09), min_size=1, max_size=8))
 def test_less_than_five_per_cent_is_none(times_s: list[float]) -> None:
     assert drift(job(*times_s).plan) is None
+
+
+def test_two_windows_that_are_far_apart_say_nothing_of_the_noise() -> None:
+    told = job(2.02)
+    usual = spread(told.plan)
+    for time_s in (4.0, 8.0):
+        told.window(OTHERS[-1], time_s)
+    assert spread(told.plan) == usual
 
 
 def test_what_differs_by_chance_is_rarely_taken_for_drift() -> None:

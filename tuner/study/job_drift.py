@@ -107,7 +107,9 @@ def spread(plan: Plan, *, without: Setting | None = None) -> float:
         if window is not None and setting != without and record.outcome.samples:
             time = _log(record)
             groups.setdefault((window.job, setting), []).extend([] if time is None else [time])
-    sd, _ = pooled_spread(_without_accidents(logs) for logs in groups.values())
+    # of two that are far apart none is left
+    told = (kept for logs in groups.values() if logs and (kept := _without_accidents(logs)))
+    sd, _ = pooled_spread(told)
     return sd
 
 
