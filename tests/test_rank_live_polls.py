@@ -304,11 +304,16 @@ def test_no_link_of_the_meeting_is_left(job: Job, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["live"]
 
 
-def test_without_an_exchange_nothing_happens(supervisor: Supervisor) -> None:
-    knobs = rank_live_knobs.Knobs()
-    polls = rank_live_polls.Polls(str(supervisor.path), 0, knobs, lambda _: None)
-    polls.boundary(2, "session")
-    assert polls.passive
+def test_without_an_exchange_rank_0_says_why(supervisor: Supervisor) -> None:
+    def refuse(_: int) -> None:
+        raise rank_live_polls.RefusedError("no MPI")
+
+    for rank in range(2):
+        polls = rank_live_polls.Polls(str(supervisor.path), rank, rank_live_knobs.Knobs(), refuse)
+        polls.boundary(2, "session")
+        assert polls.passive and not polls.met
+    assert supervisor.until("refused") == {"type": "refused", "why": "no MPI"}
+    assert supervisor.until("refused") is None
 
 
 def test_a_path_longer_than_an_address_will_do(tmp_path: Path) -> None:

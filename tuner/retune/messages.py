@@ -100,7 +100,7 @@ def parse(line: bytes) -> Message | None:
     """A line from rank 0; ``None`` for a type that this version does not know.
 
     Raises:
-        WireError: It is no line of the protocol.
+        WireError: It is no line of the protocol, or says that there will be none, and why.
     """
     try:
         message = json.loads(line)
@@ -156,6 +156,10 @@ def _rank(rank: Mapping[str, Any]) -> RankSeen:
     )
 
 
+def _refused(message: Mapping[str, Any]) -> Message:
+    raise WireError(one_line(str(message.get("why"))))
+
+
 def _pool(pool: list[Any]) -> tuple[str, int]:
     if len(pool) != 2 or not isinstance(pool[0], str):
         raise _wrong("pools", pool)
@@ -166,6 +170,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Message]] = {
     "hello": _hello,
     "steps": _steps,
     "switched": _switched,
+    "refused": _refused,
 }
 
 

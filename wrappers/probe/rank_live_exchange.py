@@ -16,6 +16,10 @@ _PAUSE_S = 1e-4
 _LONGEST_PAUSE_S = 2e-3
 
 
+class RefusedError(Exception):
+    """The ranks of this program cannot be reached; why, in words."""
+
+
 class SilentError(Exception):
     """A rank was not heard of within the limit."""
 
@@ -147,23 +151,41 @@ class Store:
 
 
 def choose(rank):
-    """The exchange that the program itself has set up by now; None without one.
+    """The exchange that the program itself has set up by now.
 
     Args:
         rank: As the launcher says.
+
+    Raises:
+        RefusedError: There is none.
     """
     size = rank_report.launcher_size()
-    for found in (_mpi(), _torch()):
+    mpi = _mpi()
+    for found in (None if _is_shared(mpi) else mpi and Mpi(mpi), _torch()):
         if found is not None and found.size > 1:
-            return found if found.rank == rank and size in (None, found.size) else None
-    return Alone() if rank == 0 and size in (None, 1) else None
+            if found.rank == rank and size in (None, found.size):
+                return found
+            theirs = f"rank {found.rank} of {found.size} to {found.name}"
+            raise RefusedError(f"rank {rank} of {size} is {theirs}")
+    if rank == 0 and size in (None, 1):
+        return Alone()
+    if _is_shared(mpi):
+        raise RefusedError("several threads of a rank may call MPI, one at a time")
+    raise RefusedError(
+        "neither mpi4py nor torch.distributed connected its ranks by the end of an iteration"
+    )
 
 
 def _mpi():
     mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
-        return None
-    return Mpi(mpi) if mpi.Is_thread_main() or mpi.Query_thread() == mpi.THREAD_MULTIPLE else None
+    return None if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized() else mpi
+
+
+def _is_shared(mpi):
+    """Whether a call of ours could meet one of another thread: one that the level forbids."""
+    if mpi is None or mpi.Query_thread() == mpi.THREAD_MULTIPLE:
+        return False
+    return mpi.Query_thread() == mpi.THREAD_SERIALIZED or not mpi.Is_thread_main()
 
 
 def _torch():

@@ -10,6 +10,7 @@ import json
 import os
 import time
 
+from rank_live_exchange import RefusedError
 from rank_live_line import Line
 from rank_live_meeting import LIMIT_S, Meeting
 from rank_live_report import Report
@@ -27,7 +28,7 @@ class Polls:
         path: The supervisor's socket.
         rank: As the launcher says.
         knobs: What can be changed here.
-        choose: Gives the exchange between the ranks, None without one.
+        choose: Gives the exchange between the ranks.
     """
 
     def __init__(self, path, rank, knobs, choose):
@@ -62,7 +63,7 @@ class Polls:
     # --- the meeting ---------------------------------------------------------------------
 
     def _meet(self, iteration, hook):
-        exchange = self._choose(self._rank)
+        exchange = self._chosen()
         if exchange is None or not self._agreed(exchange):
             self._end()
             return
@@ -79,6 +80,15 @@ class Polls:
             self._report.hello(exchange, hook, can, iteration)
             _at_exit(self._report.end)
         self._poll_at, self.more = iteration + 1, True
+
+    def _chosen(self):
+        """The exchange; without one rank 0 says why."""
+        try:
+            return self._choose(self._rank)
+        except RefusedError as error:
+            if not self._rank and self._connected():
+                self._report.refuse(str(error))
+            return None
 
     def _agreed(self, exchange):
         if exchange.size == 1:

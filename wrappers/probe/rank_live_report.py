@@ -41,6 +41,10 @@ class Report:
             }
         )
 
+    def refuse(self, why):
+        """In place of a hello: the ranks take no orders."""
+        self._line.send({"type": "refused", "why": why})
+
     def add(self, elapsed_s, marked):
         """An iteration has ended."""
         if marked:
