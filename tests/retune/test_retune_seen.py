@@ -86,7 +86,7 @@ def failing(rank: int, *errors: str) -> RankSeen:
         (
             (failing(0, "chunk: MemoryError: "),),
             FailureKind.OUT_OF_MEMORY,
-            "out of memory at the switch to chunk=16 in rank 0: MemoryError: ",
+            "out of memory at the switch to chunk=16 in rank 0: MemoryError",
         ),
         (
             (failing(3, "workers: RuntimeError: can't start new thread"),),

@@ -49,6 +49,7 @@ def refused(setting: Setting, ranks: Sequence[RankSeen]) -> Failed | None:
     if not told:
         return None
     number, (knob, _, said) = told[0][0], told[0][1].partition(": ")
+    said = said.rstrip(": ")  # an exception may have no text
     what = f"{knob}={setting.as_dict()[knob]}" if knob in setting.as_dict() else knob
     others = len({rank for rank, _ in told}) - 1
     where = f"rank {number}" + (f" and {wording.count(others, 'other')}" if others else "")
