@@ -261,7 +261,9 @@ def left(folder: Path) -> list[str]:
                     found.append(f"process {process.name}: {(process / 'cmdline').read_bytes()!r}")
             except OSError:
                 continue
-    sockets = (folder / "out").rglob("live.sock")
+    # The folder of a launch that was killed with tune, before it was recorded, stays as it is.
+    recorded = [each.parent for each in (folder / "out").rglob("record.json")]
+    sockets = [each / "live.sock" for each in recorded if (each / "live.sock").exists()]
     return found + [str(each) for each in (*folder.glob("tune-*"), *sockets)]
 
 
