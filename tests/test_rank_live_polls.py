@@ -6,7 +6,6 @@ import json
 import os
 import queue
 import random
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,7 +25,7 @@ MOST = 20_000  # iterations of a test that does not end
 
 
 class Rank:
-    """One rank's loop; what it did is kept: (iteration, value) and how long more was wanted."""
+    """One rank's loop, which a knob ends; what it did is kept: (iteration, value)."""
 
     def __init__(self, supervisor: Supervisor, exchange: Any) -> None:
         self.knobs = rank_live_knobs.Knobs()
@@ -38,21 +37,23 @@ class Rank:
         self.iteration = 0
         self.value: Any = "start"
         self.seen: list[tuple[int, Any]] = []
-        self.wanted: list[bool] = []
-        self.end = threading.Event()
+        self.ended = False
         self.agent.offer("workers", self.apply, lambda: self.value)
+        self.agent.offer("end", self.end)
 
     def apply(self, value: Any) -> None:
         self.seen.append((self.iteration, value))
         self.value = value
 
+    def end(self, _: Any) -> None:
+        self.ended = True
+
     def loop(self, least: int = 5) -> None:
-        while self.iteration < least or self.agent.more():
+        while not self.ended and (self.iteration < least or self.agent.more()):
             assert self.iteration < MOST
             time.sleep(random.random() * 1e-3)
             self.iteration += 1
             self.agent.step()
-            self.wanted.append(self.agent.more())
 
 
 class Job:
@@ -92,7 +93,7 @@ def job(supervisor: Supervisor) -> Job:
 
 
 def finish(job: Job) -> None:
-    job.supervisor.send(type="more", wanted=False)
+    job.supervisor.switch(99, end=1)
     job.join()
 
 
@@ -116,7 +117,7 @@ def test_only_what_all_can_change_is_told(job: Job) -> None:
     for rank in job.ranks[1:]:
         rank.agent.offer("not of rank 0", print)
     job.ranks[0].agent.offer("of rank 0", print)
-    assert set(job.start()["can"]) - {"omp_threads", "opencv_threads"} == {"workers"}
+    assert set(job.start()["can"]) - {"omp_threads", "opencv_threads"} == {"workers", "end"}
     finish(job)
 
 
@@ -141,8 +142,7 @@ def test_every_iteration_is_told_of_once(job: Job) -> None:
     for number in range(1, 5):
         job.supervisor.switch(number, workers=number)
         time.sleep(0.05)
-    job.supervisor.send(type="more", wanted=False)
-    job.join()
+    finish(job)
     job.ranks[0].polls._report.end()  # as at the exit
     assert job.supervisor.until("none") is None
     counted = job.supervisor.counted()
@@ -155,8 +155,6 @@ def test_the_end_is_the_same_for_all(job: Job) -> None:
     time.sleep(0.05)
     finish(job)
     assert len({rank.iteration for rank in job.ranks}) == 1
-    wanted = [rank.wanted for rank in job.ranks]
-    assert wanted == [wanted[0]] * RANKS
     assert not any(rank.agent.passive for rank in job.ranks)
 
 

@@ -43,7 +43,7 @@ while agent.more() or state["done"] < 50:
 print("rank", world.rank, "ended after", state["done"], "passive", agent.passive, flush=True)
 """
 
-#: These have no line for us but the one that keeps them until the test has seen enough.
+#: These have no line for us but the one by which the test ends them.
 CHAINER = """
 import sys
 from workloads import compat
@@ -57,8 +57,9 @@ model = chainer.links.Classifier(chainer.links.Linear(20, 2))
 optimizer = chainermn.create_multi_node_optimizer(chainer.optimizers.SGD(), world)
 optimizer.setup(model)
 updater = training.StandardUpdater(chainer.iterators.SerialIterator(data, 10), optimizer)
-agent = sys.modules["tune_rank_live"].agent()
-enough = lambda trainer: updater.iteration >= 40 and not agent.more()
+end = []
+sys.modules["tune_rank_live"].agent().offer("end", end.append)
+enough = lambda trainer: updater.iteration >= 40 and bool(end)
 trainer = training.Trainer(updater, enough, out={out!r})
 rows = chainer.iterators.SerialIterator(data, 10, repeat=False, shuffle=False)
 trainer.extend(extensions.Evaluator(rows, model), trigger=(16, "iteration"))
@@ -76,9 +77,9 @@ torch.distributed.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(20, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 data = torch.utils.data.TensorDataset(torch.ones(60, 20))
-agent = sys.modules["tune_rank_live"].agent()
-done = 0
-while done < 20 or agent.more():
+done, end = 0, []
+sys.modules["tune_rank_live"].agent().offer("end", end.append)
+while done < 20 or not end:
     for (rows,) in torch.utils.data.DataLoader(data, batch_size=10):
         optimizer.zero_grad()
         model(rows).sum().backward()
@@ -199,7 +200,7 @@ def test_pytorchs_own_loop_is_changed(start: Start, supervisor: Supervisor, tmp_
 
 def follow_to_the_end(supervisor: Supervisor) -> int:
     """Let the job end; the last iteration that was told of: none was left out."""
-    supervisor.send(type="more", wanted=False)
+    supervisor.switch(3, end=1)
     assert supervisor.until("none") is None
     counted = supervisor.counted()
     assert counted == list(range(counted[0], counted[0] + len(counted)))

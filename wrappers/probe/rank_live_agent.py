@@ -63,8 +63,8 @@ class Agent:
         self._tick(2)
 
     def more(self):
-        """True while the supervisor wants the job to go on beyond its end: alike on all ranks."""
-        return self._polls.more and not self.passive
+        """True while a supervisor is there, which ends the job itself: alike on all ranks."""
+        return self._polls.met and not self.passive
 
     # --- for the hooks -------------------------------------------------------------------
 

@@ -47,9 +47,7 @@ class Meeting:
             verdict = _read(self._verdict)
             if verdict is not None:
                 return verdict == "go"
-            words = (
-                [_read(self._place(rank)) for rank in range(self._size)] if not self._rank else []
-            )
+            words = [] if self._rank else self._words()
             if words and None not in words:
                 self._decide(all(word == self._word for word in words) and ready())
             elif clock() >= end_s:

@@ -36,7 +36,7 @@ class Polls:
         self._knobs, self._choose = knobs, choose
         self._exchange = self._report = self._meeting = None
         self._poll_at = 0
-        self.passive = self.more = False
+        self.passive = False
 
     @property
     def met(self):
@@ -79,7 +79,7 @@ class Polls:
                 self._meeting.clear()
             self._report.hello(exchange, hook, can, iteration)
             _at_exit(self._report.end)
-        self._poll_at, self.more = iteration + 1, True
+        self._poll_at = iteration + 1
 
     def _chosen(self):
         """The exchange; without one rank 0 says why."""
@@ -116,7 +116,7 @@ class Polls:
         if asked is None:
             self._end()
             return
-        self._poll_at, self.more = asked["next"], asked["more"]
+        self._poll_at = asked["next"]
         if asked["switch"] is not None:
             self._switch(iteration, asked["switch"])
 
@@ -145,7 +145,7 @@ class Polls:
         self._end()
 
     def _end(self):
-        self.passive, self.more = True, False
+        self.passive = True
         if self._report is not None:
             self._report.close()
 

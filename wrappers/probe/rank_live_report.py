@@ -23,7 +23,6 @@ class Report:
         self._line = line
         self._first, self._steps_s, self._marks = 0, [], []
         self._gap, self._polled_s = 1, None
-        self._more = True
 
     def hello(self, exchange, hook, can, iteration):
         """The first message: the ranks have met before this iteration."""
@@ -55,15 +54,15 @@ class Report:
         """Tell the steps since the last poll, and hear what is asked.
 
         Returns:
-            For all ranks: the iteration of the ``next`` poll, whether ``more`` is wanted, and
-            the ``switch`` or None. None where the supervisor is gone.
+            For all ranks: the iteration of the ``next`` poll, and the ``switch`` or None. None
+            where the supervisor is gone.
         """
         try:
             self._tell_steps()
             switch = self._asked()
         except LostError:
             return None
-        return {"next": iteration + self._next_gap(switch), "more": self._more, "switch": switch}
+        return {"next": iteration + self._next_gap(switch), "switch": switch}
 
     def _tell_steps(self):
         if self._steps_s:
@@ -78,8 +77,6 @@ class Report:
             message = self._line.receive()
             if message is None:
                 return None
-            if message.get("type") == "more":
-                self._more = bool(message.get("wanted"))
             if message.get("type") == "switch" and isinstance(message.get("values"), dict):
                 return {"number": message.get("number"), "values": message["values"]}
 
