@@ -41,6 +41,12 @@ def test_a_job_ends(way: str) -> None:
     assert live(told.plan) is not None
 
 
+def test_a_study_that_goes_on_without_running_jobs_has_none() -> None:
+    told = Told().cold(setting(), 3.0).starts(setting(2), 2.0).window(setting(3), 1.0)
+    told.spec = replace(told.spec, live="off")
+    assert (running(told.plan), live(told.plan)) == (None, None)
+
+
 def test_a_window_set_aside_for_what_others_did_leaves_the_job() -> None:
     told = Told().starts(setting(2), 2.0).set_aside((1,), "other processes used 2 cores")
     assert running(told.plan) is not None

@@ -51,9 +51,10 @@ class Job:
 def running(plan: Plan) -> Job | None:
     """The job that runs now, as the records tell; ``None``: none does.
 
-    A cold launch ends it, a failure, and a drift.
+    A cold launch ends it, a failure, and a drift. In a study that retunes none any more
+    (``--live off``) no job is started in place of the last one.
     """
-    if not plan.records:
+    if not plan.records or plan.spec.live == "off":
         return None
     last = plan.records[-1].outcome
     window = last.window
@@ -72,7 +73,9 @@ def windows_of(records: Iterable[LaunchRecord], job: int) -> list[LaunchRecord]:
 
 
 def live(plan: Plan) -> Live | None:
-    """What running jobs change of the search's costs; ``None`` in a study without."""
+    """What running jobs change of the search's costs; ``None`` in a study without, by now."""
+    if plan.spec.live == "off":
+        return None
     seen = [(r, w) for r in plan.records if (w := r.outcome.window) is not None]
     if not seen:
         return None
