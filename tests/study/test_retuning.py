@@ -31,6 +31,7 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
+    Launch,
     LaunchRecord,
     ObjectiveSpec,
     Outcome,
@@ -72,6 +73,11 @@ def kept(folder: Path, name: str = SPEC.name) -> list[LaunchRecord]:
         return store.launches(name)
 
 
+def trials(folder: Path) -> list[optuna.trial.FrozenTrial]:
+    storage = f"sqlite:///{folder / 'tune.db'}"
+    return optuna.load_study(study_name=SPEC.name, storage=storage).trials
+
+
 def notes(events: list[Any]) -> list[str]:
     return [event.text for event in events_of(Note, events)]
 
@@ -97,9 +103,8 @@ def test_a_whole_study(tmp_path: Path) -> None:
 def test_optuna_is_told_of_every_window(tmp_path: Path) -> None:
     run(tmp_path, FakeJobs())
     told = [record for record in kept(tmp_path) if record.trial is not None]
-    study = optuna.load_study(study_name=SPEC.name, storage=f"sqlite:///{tmp_path / 'tune.db'}")
     jobs = [record.outcome.window.job for record in told if record.outcome.window]
-    assert [trial.user_attrs["job"] for trial in study.trials] == jobs
+    assert [trial.user_attrs["job"] for trial in trials(tmp_path)] == jobs
 
 
 def test_what_a_job_printed_is_found_in_the_folder_of_each_window(tmp_path: Path) -> None:
@@ -250,6 +255,26 @@ def test_live_and_cold_that_disagree_set_the_windows_aside(tmp_path: Path) -> No
     told = [record.number for record in kept(tmp_path) if record.trial is not None]
     assert not {record.number for record in aside} & set(told)
     assert any("set aside" in note for note in found.notes)
+
+
+def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(tmp_path: Path) -> None:
+    def evaluated(launch: Launch, **asked: Any) -> Outcome:
+        made = runner(launch, **{**asked, "judge": None})
+        *log, last = made.progress
+        if len(runner.settings) == 1:  # the warm-up, all that the windows are scaled by at first
+            return made
+        late = replace(last, elapsed_s=1.5 * last.elapsed_s)
+        return replace(made, ending=Finished(late.elapsed_s, 100), progress=(*log, late))
+
+    runner = FakeRunner()
+    tune(CONFIRMED, storage=str(tmp_path / "tune.db"), run=evaluated, jobs=FakeJobs())
+    told = {trial.user_attrs["launch"]: trial.value for trial in trials(tmp_path)}
+    before = kept(tmp_path)
+    now = [r for r in Plan(CONFIRMED, tuple(before)).records if r.outcome.window and r.trial]
+    assert now and now[0].outcome.samples != before[now[0].number - 1].outcome.samples
+    for record in now:
+        (sample,) = record.outcome.samples
+        assert told[record.number] == pytest.approx(sample.elapsed_s)
 
 
 @pytest.mark.parametrize(("live", "is_live"), [(("omp_threads",), False), (tuple(ALL), True)])

@@ -78,6 +78,12 @@ class Keeper:
             return replace(plan, records=self.projection.reconcile(plan))
         return replace(plan, records=self.projection.tell(plan))
 
+    def conclude(self, plan: Plan) -> Plan:
+        """Have Optuna say what our tables say of windows by now: later launches scale them anew."""
+        if all(record.outcome.window is None for record in plan.records):
+            return plan
+        return replace(plan, records=self.projection.reconcile(plan))
+
     def set_aside(self, plan: Plan, numbers: Collection[int], why: str) -> Plan:
         """Count these launches no more, in our tables and in Optuna; the plan without them.
 

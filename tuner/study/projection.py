@@ -6,6 +6,7 @@ It is there for Optuna's own tools, the dashboard first; proposals do not read i
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +23,7 @@ from tuner.model import LaunchRecord
 from tuner.store.failures import translated
 from tuner.store.urls import display_url
 from tuner.study.attach import open_storage
-from tuner.study.told import LAUNCH, as_trial, distributions, is_told, state_of
+from tuner.study.told import LAUNCH, as_trial, distributions, is_told, state_of, value_of
 
 if TYPE_CHECKING:
     from tuner.store import Store
@@ -160,14 +161,24 @@ def _agrees(plan: Plan) -> bool:
 
 def _contradicted(plan: Plan, told: Sequence[FrozenTrial]) -> bool:
     """True where Optuna has a launch twice, or as what it is not, or one that is not there."""
-    states = {r.number: state_of(r) for r in plan.records if is_told(plan, r)}
+    records = {record.number: record for record in plan.records if is_told(plan, record)}
     ours = [
-        (launch, trial.state)
-        for trial in told
-        if isinstance(launch := trial.user_attrs.get(LAUNCH), int)
+        (launch, trial) for trial in told if isinstance(launch := trial.user_attrs.get(LAUNCH), int)
     ]
     twice = len({launch for launch, _ in ours}) < len(ours)
-    return twice or any(states.get(launch) is not state for launch, state in ours)
+    return twice or any(
+        launch not in records or _differs(plan, records[launch], trial) for launch, trial in ours
+    )
+
+
+def _differs(plan: Plan, record: LaunchRecord, trial: FrozenTrial) -> bool:
+    """True where Optuna has another end of the launch, or another figure: windows are rescaled."""
+    if trial.state is not state_of(record):
+        return True
+    ours, told = value_of(plan, record), trial.value
+    if ours is None or told is None:
+        return ours is not told
+    return not math.isclose(ours, told, rel_tol=1e-6)
 
 
 def _space(plan: Plan) -> str:

@@ -96,6 +96,7 @@ class Session:
         if self.result(StudyState.RUNNING, "").best is None:
             give_up(self.plan.fruitless() or self.plan.fruitless_trials())
         assert isinstance(step, Stop)
+        self.plan = self.keeper.conclude(self.plan)
         return step.reason
 
     def _next(self) -> Step | Stop:

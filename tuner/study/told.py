@@ -53,6 +53,11 @@ def state_of(record: LaunchRecord) -> TrialState:
     return TrialState.FAIL if isinstance(ending, Failed) else TrialState.COMPLETE
 
 
+def value_of(plan: Plan, record: LaunchRecord) -> float | None:
+    """The launch's figure in the user's unit; ``None`` where it never came to its end."""
+    return figures.figure(plan.spec.objective, stats.estimate_s(record.outcome.samples))
+
+
 def as_trial(plan: Plan, record: LaunchRecord) -> FrozenTrial:
     """The launch as Optuna's trial: its figure, in the user's unit.
 
@@ -74,7 +79,7 @@ def as_trial(plan: Plan, record: LaunchRecord) -> FrozenTrial:
     params = plan.pooling.canonical(record.setting).as_dict()
     trial = create_trial(
         state=state_of(record),
-        value=figures.figure(plan.spec.objective, stats.estimate_s(record.outcome.samples)),
+        value=value_of(plan, record),
         params=params,
         distributions=distributions(tuple(k for k in plan.knobs if k.name in params)),
         user_attrs=notes,
