@@ -1,4 +1,10 @@
-"""What a trainer pays for the extension and the probe while nobody retunes it."""
+"""What a job pays for being one that may be retuned, while nobody retunes it.
+
+The end of an iteration is timed in a job of two ranks; what it is made of, in one rank that does
+nothing else, with a supervisor that asks for nothing: processor time of the thread, read in the
+rank. Of the time that a study counts as a step none of it is part. The start is an interpreter as
+a rank: without the variables, with the probe as every trial has it, and with the agent beside it.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +16,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from tuner.launchers import find, launcher_for
 from tuner.observe import probe_environment, probe_folder
+from tuner.retune.server import VARIABLE
 
 RANKS = 2
 #: Of an iteration.
@@ -21,6 +31,9 @@ MOST_SHARE = 0.005
 #: The shortest that the shipped trainers have here, s.
 ITERATION_S = 0.05
 ITERATIONS = 100
+
+#: Interpreters of each kind are so many times those pairs of jobs: they are quicker.
+STARTS = 4
 
 #: Iterations of some work and an exchange; rank 0 tells what the ends of them took, s each.
 LOOP = f"""
@@ -40,6 +53,29 @@ if world.rank == 0:
     print(session.active, sum(spent_s[10:]) / {ITERATIONS})
 """
 
+#: A rank by itself: an iteration between two polls, a poll, and an iteration once it is passive.
+RANK = """
+import sys, time
+agent = sys.modules["tune_rank_live"].agent()
+number = 100_000
+def us(call, number):
+    begun_s = time.thread_time()
+    for _ in range(number):
+        call()
+    return (time.thread_time() - begun_s) / number * 1e6
+for _ in range(3):
+    agent.step()
+polls, report = agent._polls, agent._polls._report
+polls._poll_at = 10**9
+print(us(agent.step, number))
+def poll():
+    report._steps_s[:] = [1e-3] * 50
+    polls._poll(10)
+print(us(poll, 2000))
+polls.passive = True
+print(us(agent.step, number))
+"""
+
 
 def main(options: argparse.Namespace) -> bool:
     """Measure and print; True where the target is met."""
@@ -54,37 +90,72 @@ def main(options: argparse.Namespace) -> bool:
             f" {share:.3%} of {ITERATION_S * 1e3:.0f} ms (<= {MOST_SHARE:.1%})"
             f" {'met' if share <= MOST_SHARE else 'MISSED'}"
         )
+    _print_parts()
+    _print_starts(STARTS * options.pairs)
     return good
 
 
 def _step_s(listens: bool) -> float:
     """What the end of an iteration takes, s, in a job of its own."""
     info = find(None, environ=os.environ)
-    environ = dict(os.environ) | launcher_for(info).environment(info)
-    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
-        probe_folder(Path(folder)).mkdir()
-        environ |= probe_environment(Path(folder), environ)
-        if listens:
-            environ["TUNE_LIVE_SOCKET"] = f"{folder}/live.sock"
-            server.bind(environ["TUNE_LIVE_SOCKET"])
-            server.listen()
-            threading.Thread(target=_read, args=(server,), daemon=True).start()
+    with _probed(launcher_for(info).environment(info), listens=listens) as environ:
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         command = [info.mpirun, "--oversubscribe", "--bind-to", "none", *root, "-n", str(RANKS)]
-        ran = subprocess.run(
-            [*command, sys.executable, "-c", LOOP],
-            env=environ,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-    active, step_s = ran.stdout.split()
+        active, step_s = _printed([*command, sys.executable, "-c", LOOP], environ)
     assert active == str(listens), f"the session is active: {active}"
     return float(step_s)
 
 
+def _print_parts() -> None:
+    """Processor time of an iteration, of a poll and of a passive rank's iteration."""
+    with _probed({"OMPI_COMM_WORLD_RANK": "0"}, listens=True) as environ:
+        printed = _printed([sys.executable, "-c", RANK], environ)
+    step_us, poll_us, passive_us = map(float, printed)
+    print(f"an iteration between two polls {step_us:7.2f} us")
+    print(f"an iteration of a passive rank {passive_us:7.2f} us")
+    print(f"a poll that tells of 50 steps  {poll_us:7.2f} us, {poll_us / 50e3:.2%} of 50 ms")
+
+
+def _print_starts(times: int) -> None:
+    """The time to an interpreter's end, each kind in turn, medians."""
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    bare["OMPI_COMM_WORLD_RANK"] = "0"
+    with _probed(bare, listens=False) as probed:
+        kinds = {"bare": bare, "probe": probed, "agent": probed | {VARIABLE: "/nowhere/live.sock"}}
+        spent_s: dict[str, list[float]] = {kind: [] for kind in kinds}
+        for _ in range(times):
+            for kind, environ in kinds.items():
+                begun_s = time.perf_counter()
+                subprocess.run([sys.executable, "-c", "pass"], env=environ, check=True)
+                spent_s[kind].append(time.perf_counter() - begun_s)
+    for kind, each_s in spent_s.items():
+        print(f"start, {kind:23} {statistics.median(each_s) * 1e3:7.1f} ms")
+
+
+@contextmanager
+def _probed(more: Mapping[str, str], *, listens: bool) -> Iterator[dict[str, str]]:
+    """The environment of a trial, with ``more``; a supervisor ``listens``, and asks for nothing."""
+    environ = {**os.environ, **more}
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        probe_folder(Path(folder)).mkdir()
+        environ |= probe_environment(Path(folder), environ)
+        if listens:
+            environ[VARIABLE] = f"{folder}/live.sock"
+            server.bind(environ[VARIABLE])
+            server.listen()
+            threading.Thread(target=_read, args=(server,), daemon=True).start()
+        yield environ
+
+
+def _printed(command: list[str], environ: Mapping[str, str]) -> list[str]:
+    """The words that a program prints."""
+    ran = subprocess.run(command, env=environ, check=True, capture_output=True, text=True)
+    return ran.stdout.split()
+
+
 def _read(server: socket.socket) -> None:
-    """A supervisor that asks for nothing."""
+    """Read all that rank 0 tells."""
     line, _ = server.accept()
-    while line.recv(1 << 16):
-        pass
+    with line:
+        while line.recv(1 << 16):
+            pass

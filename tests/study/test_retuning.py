@@ -272,9 +272,9 @@ def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(tmp_path
     before = kept(tmp_path)
     now = [r for r in Plan(CONFIRMED, tuple(before)).records if r.outcome.window and r.trial]
     assert now and now[0].outcome.samples != before[now[0].number - 1].outcome.samples
-    for record in now:
-        (sample,) = record.outcome.samples
-        assert told[record.number] == pytest.approx(sample.elapsed_s)
+    for each in now:
+        (sample,) = each.outcome.samples
+        assert told[each.number] == pytest.approx(sample.elapsed_s)
 
 
 @pytest.mark.parametrize(("live", "is_live"), [(("omp_threads",), False), (tuple(ALL), True)])
