@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from tuner import stats
+
 #: (when: any number that grows, time in s) of each launch of one setting.
 Times = Sequence[tuple[float, float]]
 
@@ -95,11 +97,10 @@ def _logs(times_s: Sequence[float]) -> list[float]:
 
 
 def _spread(groups: Sequence[Sequence[float]]) -> float:
-    """The pooled standard deviation within groups."""
-    freedom = sum(len(group) - 1 for group in groups)
+    """The pooled standard deviation within groups: of few, as in each stretch, a cautious one."""
+    squares, freedom = stats.within(groups)
     if freedom == 0:
         return _UNKNOWN_SD
-    squares = sum((x - statistics.fmean(group)) ** 2 for group in groups for x in group)
     least = _LEAST_SD if freedom >= _KNOWN_FROM else _UNKNOWN_SD
     # A spread of few repeats may well be too small: Student's distribution has wider tails.
     return max(least, math.sqrt(squares / freedom) * (1 + 2 / freedom))

@@ -79,12 +79,12 @@ def average(pairs: Sequence[Pair]) -> tuple[float, float]:
 
 
 def pooled_spread(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
-    """The pooled standard deviation within groups of logarithms, and its degrees of freedom."""
-    squares, freedom = _USUAL_WORTH * _USUAL_SD**2, _USUAL_WORTH
-    for logs in groups:
-        mean = statistics.fmean(logs)
-        squares += sum((x - mean) ** 2 for x in logs)
-        freedom += len(logs) - 1
+    """The pooled standard deviation within groups of logarithms, and its degrees of freedom.
+
+    What is usual counts with it, so that few repeats by chance alike do not seem to be exact.
+    """
+    squares, freedom = stats.within(groups)
+    squares, freedom = squares + _USUAL_WORTH * _USUAL_SD**2, freedom + _USUAL_WORTH
     return math.sqrt(squares / freedom), freedom
 
 

@@ -104,11 +104,11 @@ def spread(plan: Plan, *, without: Setting | None = None) -> float:
     groups: dict[tuple[int, Setting], list[float]] = {}
     for record in stats.counted(plan.records):
         window, setting = record.outcome.window, canonical(record.setting)
-        if window is not None and setting != without and record.outcome.samples:
-            time = _log(record)
-            groups.setdefault((window.job, setting), []).extend([] if time is None else [time])
+        time = _log(record) if record.outcome.samples else None
+        if window is not None and time is not None and setting != without:
+            groups.setdefault((window.job, setting), []).append(time)
     # of two that are far apart none is left
-    told = (kept for logs in groups.values() if logs and (kept := _without_accidents(logs)))
+    told = (kept for logs in groups.values() if (kept := _without_accidents(logs)))
     sd, _ = pooled_spread(told)
     return sd
 
