@@ -268,7 +268,7 @@ def test_a_rank_that_cannot_switch_says_so(bench: Callable[..., Bench]) -> None:
     outcome = live(ONE)
     ending = failed(outcome)
     assert ending.kind is FailureKind.SWITCH
-    assert ending.reason == "omp_threads=1 in rank 1: no such library"
+    assert ending.reason == "omp_threads=2 in rank 1: no such library"
     assert outcome.effects == (), "it was not switched: nothing is known of what it comes to"
     assert live.jobs.running is None
 
@@ -417,19 +417,25 @@ def test_a_launch_without_an_agent_is_an_ordinary_one(
     assert live.jobs.refusal == "no rank said that it takes orders"
 
 
+@pytest.mark.parametrize(
+    ("came", "said"),
+    [
+        (("0",), "only 1 of 2 ranks came to the end of an iteration, and waited"),
+        (("0", "1"), "its 2 ranks do not come to the ends of their iterations together"),
+    ],
+)
 def test_ranks_that_waited_in_vain_for_the_others_say_nothing_of_the_setting(
-    bench: Callable[..., Bench],
+    bench: Callable[..., Bench], came: tuple[str, ...], said: str
 ) -> None:
-    def one_of_two(rank: Rank0) -> int:
-        for name in ("0", "verdict"):  # as rank_live_meeting.py leaves them
+    def apart(rank: Rank0) -> int:
+        for name in (*came, "verdict"):  # as rank_live_meeting.py leaves them
             (rank.launch.folder / f"meeting-7-8-{name}").symlink_to("no")
         rank.log(30.0, 30.1, *(30.0 + 0.1 * n for n in range(1, 19)))
         return 0
 
-    live = bench(one_of_two)
-    found = live(ONE)
-    assert found.disturbed == "1 rank came to the end of an iteration and waited for the others"
-    assert live.jobs.refusal == found.disturbed
+    live = bench(apart)
+    assert live(ONE).disturbed == said
+    assert live.jobs.refusal == said
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ class LiveJobs:
         cold = begun.outcome(started.takes_orders)
         if cold is not None or server is None or server.hello is None:
             cold = cold or to_its_end(begun, asked)
-            waited = met_in_vain(asked.launch.folder)
+            waited = met_in_vain(asked.launch, asked.spec.layout.ranks)
             if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
                 self.refusal = started.problem or waited or "no rank said that it takes orders"
             return replace(cold, disturbed=waited) if waited else cold

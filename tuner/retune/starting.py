@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from tuner import process, wording
+from tuner import process
 from tuner.model import Failed, FailureKind, Finished, Launch, Outcome
 from tuner.retune.asked import Asked
 from tuner.retune.server import VARIABLE, Server
@@ -80,19 +79,20 @@ def start(
             server.close()
 
 
-def met_in_vain(folder: Path) -> str:
-    """What to say of a job in whose clock ranks waited for others that did not come; else empty.
+def met_in_vain(launch: Launch, ranks: int) -> str:
+    """What to say of a job in whose clock ranks waited for others in vain; else empty.
 
     Args:
-        folder: The job's; ``wrappers/probe/rank_live_meeting.py`` leaves its links there then.
+        launch: The job; ``wrappers/probe/rank_live_meeting.py`` leaves links in its folder then.
+        ranks: How many it has.
     """
-    links = [link.name for link in folder.glob("meeting-*")]
+    links = [link.name for link in launch.folder.glob("meeting-*")]
     if not any(name.endswith("-verdict") for name in links):
         return ""
     came = sum(not name.endswith("-verdict") for name in links)
-    return (
-        f"{wording.count(came, 'rank')} came to the end of an iteration and waited for the others"
-    )
+    if came < ranks:
+        return f"only {came} of {ranks} ranks came to the end of an iteration, and waited"
+    return f"its {ranks} ranks do not come to the ends of their iterations together"
 
 
 def to_its_end(begun: Begun, asked: Asked) -> Outcome:
