@@ -14,7 +14,16 @@ from tests import study_samples as samples
 from tests.report_samples import GPU_GAP, everything, large, watched
 from tests.study_samples import FAST, NEXT, launched, searched, setting, stopped, study
 from tuner.exporters import ExportInput
-from tuner.model import BASELINE, Failed, FailureKind, ObjectiveSpec, Purpose, Result, Setting
+from tuner.model import (
+    BASELINE,
+    Failed,
+    FailureKind,
+    ObjectiveSpec,
+    Purpose,
+    Result,
+    Setting,
+    Window,
+)
 from tuner.report.pictures import FAMILIES, Figure, style
 from tuner.report.pictures.figure import MOST_ROWS, Table
 from tuner.report.pictures.runs import centre, sides
@@ -177,6 +186,26 @@ def test_a_cell_of_a_pair_is_the_fastest_setting_with_both_values() -> None:
 def test_a_pair_that_was_not_crossed_has_no_map() -> None:
     times = {setting(omp_threads=1, iterator_workers=n): 1.0 * n for n in (1, 2)}
     assert not [key for key in figures(study({BASELINE: 9.0, **times})) if key.startswith("pair")]
+
+
+def test_windows_that_were_left_early_stand_where_they_were_going() -> None:
+    """Their few iterations took less than any full run: that is no place for a dot."""
+    made = launched([(Purpose.SEARCH, setting(omp_threads=1), 1.0)] * 2, best=None)
+    kinds = ((BASELINE, stopped(0.5, 8.0)), (setting(omp_threads=2), stopped(0.25, 4.0)))
+    window = Window(1, ("omp_threads",), 0.0, 0.1, 1, 5, 0.1, 0.01, 1.0)
+    left = [
+        dataclasses.replace(
+            made.records[0],
+            number=3 + n,
+            setting=of,
+            outcome=dataclasses.replace(made.records[0].outcome, ending=ending, window=window),
+        )
+        for n, (of, ending) in enumerate(kinds)
+    ]
+    found = figures(dataclasses.replace(made, records=(*made.records, *left)))["history"]
+    assert trace(found, "defaults, projected")["y"] == [8.0]
+    assert trace(found, "stopped, projected")["y"] == [4.0]
+    assert trace(found, "stopped, projected")["marker"]["symbol"] == "circle-open"
 
 
 def test_the_history_has_bounds_failures_and_the_confirmation() -> None:

@@ -67,16 +67,16 @@ def _drawing(objective: ObjectiveSpec, shown: list[Run]) -> JsonDict:
     floor = 0.8 * min(places, default=1.0) if axis.get("type") == "log" else 0.0
     bound = style.bound(objective)
     ended = [run for run in shown if run.cost]
-    settings = [run for run in ended if not run.is_default]
-    defaults = [run for run in ended if run.is_default]
     stopped = [run for run in shown if run.stopped is not None and run.known]
-    cut = [run for run in stopped if not run.is_default]
-    cut_defaults = [run for run in stopped if run.is_default]
+    going = [run for run in stopped if run.is_projected]
+    stopped = [run for run in stopped if not run.is_projected]
     traces = [
-        _known(objective, settings, "a setting", style.OTHER, "circle"),
-        _known(objective, defaults, "defaults", style.BASELINE, "circle"),
-        _known(objective, cut, "stopped, no better", style.OTHER, bound),
-        _known(objective, cut_defaults, "defaults, stopped", style.BASELINE, bound),
+        _known(objective, _others(ended), "a setting", style.OTHER, "circle"),
+        _known(objective, _own(ended), "defaults", style.BASELINE, "circle"),
+        _known(objective, _others(going), "stopped, projected", style.OTHER, "circle-open"),
+        _known(objective, _own(going), "defaults, projected", style.BASELINE, "circle-open"),
+        _known(objective, _others(stopped), "stopped, no better", style.OTHER, bound),
+        _known(objective, _own(stopped), "defaults, stopped", style.BASELINE, bound),
         _incumbent(objective, shown),
         *_failures(objective, shown, floor),
     ]
@@ -84,9 +84,18 @@ def _drawing(objective: ObjectiveSpec, shown: list[Run]) -> JsonDict:
         400,
         xaxis={"title": {"text": "launch"}, "zeroline": False, **_whole(shown)},
         yaxis=axis,
-        shapes=[*_defaults_line(objective, defaults), *_confirmation(shown)],
+        shapes=[*_defaults_line(objective, _own(ended)), *_confirmation(shown)],
     )
     return {"data": [trace for trace in traces if trace["x"]], "layout": layout}
+
+
+def _own(shown: list[Run]) -> list[Run]:
+    """Those of the defaults."""
+    return [run for run in shown if run.is_default]
+
+
+def _others(shown: list[Run]) -> list[Run]:
+    return [run for run in shown if not run.is_default]
 
 
 def _whole(shown: list[Run]) -> JsonDict:

@@ -51,7 +51,14 @@ class Run:
     @property
     def known(self) -> float | None:
         """The cost, or what it came to for certain where it was stopped; ``None``: nothing is."""
-        return self.cost if self.stopped is None else self.stopped.bound_s or None
+        if self.stopped is None or self.is_projected:
+            return self.going
+        return self.stopped.bound_s or None
+
+    @property
+    def is_projected(self) -> bool:
+        """True where a window was left early: of its few iterations only the pace says anything."""
+        return self.job is not None and self.stopped is not None and not self.is_bound
 
     @property
     def is_bound(self) -> bool:

@@ -57,10 +57,12 @@ def _drawing(objective: ObjectiveSpec, sides: list[Side]) -> JsonDict:
 def _traces(objective: ObjectiveSpec, at: int, side: Side) -> list[JsonDict]:
     ended = style.thinned([run for run in side.runs if run.cost is not None])
     cut = style.thinned([run for run in side.runs if run.stopped is not None and run.known])
-    bound = style.bound(objective, is_sideways=True)
+    going = [run for run in cut if run.is_projected]
+    bounds = [run for run in cut if not run.is_projected]
     made = [
         _dots(objective, at, ended, side.colour, "circle"),
-        _dots(objective, at, cut, side.colour, bound),
+        _dots(objective, at, going, side.colour, "circle-open"),
+        _dots(objective, at, bounds, side.colour, style.bound(objective, is_sideways=True)),
     ]
     if ended:
         found = runs.centre([run.cost for run in ended if run.cost is not None])
