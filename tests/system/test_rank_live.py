@@ -156,7 +156,9 @@ def test_a_loop_is_changed_on_all_ranks_at_once(
     counted = supervisor.counted()
     assert counted == list(range(2, 2 + len(counted)))
     supervisor.close()
-    after, said = changed["iteration"] - 1, finished(running, tmp_path)
+    printed = finished(running, tmp_path)
+    assert printed.count("ValueError: not here") == 1, "the program's mistake is shown where it is"
+    after, said = changed["iteration"] - 1, [p for p in printed if p.startswith("rank ")]
     ended = said[1].removeprefix("rank 0 ")
     assert ended.endswith("passive True")
     assert said == [
