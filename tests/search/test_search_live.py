@@ -109,8 +109,26 @@ def test_what_asks_for_more_than_all_that_ran_may_fail() -> None:
         Observation((4, 8, "none"), "failed", "explore", 1.0, is_bound=True),
     ]
     surer = risk(grid, grid.all, grouped(short))
-    assert (surer[demand >= 1.5] > 0.5).all()
-    assert (surer[demand < 1.5] == chances[demand < 1.5]).all()
+    least = float(grid.demand(grid.rows([(4, 8, "none")]))[0])
+    assert (surer[demand <= most] == 0).all()
+    assert surer[demand >= least] == pytest.approx(0.9)
+    between = (demand > most) & (demand < least)
+    share = (demand[between] - most) / (least - most)
+    assert surer[between] == pytest.approx(0.9 * share)
+    assert between.any()
+
+
+def test_a_failure_that_asks_for_less_than_what_ran_says_little_of_that() -> None:
+    grid = Grid(SPACE)
+    assert grid.all is not None
+    seen = [
+        Observation((2, 8, "none"), "finished", "guess", 12.0, 10.0),
+        Observation((2, 2, "none"), "failed", "explore", 1.0, is_bound=True),
+    ]
+    chances, demand = risk(grid, grid.all, grouped(seen)), grid.demand(grid.all)
+    most = float(grid.demand(grid.rows([(2, 8, "none")]))[0])
+    assert (chances[demand <= most] == 0).all()
+    assert chances[demand > most] == pytest.approx(0.9)
 
 
 def test_of_two_that_no_window_tells_apart_the_one_that_asks_for_less_is_best() -> None:

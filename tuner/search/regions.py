@@ -13,6 +13,9 @@ from tuner.search.space import Grid
 #: The chance that a setting fails, for each octave of cores that it asks for beyond what ran.
 _RISK = 0.3
 
+#: The most that this comes to, before anything ran short.
+_RISK_MOST = 0.5
+
 #: The chance for what asks for more than all that ran, and no less than what ran short.
 _SHORT = 0.9
 
@@ -69,20 +72,20 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
 def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     """How likely each row fails for nothing but asking for more cores than all that ran.
 
-    A prior for where a failure is dear: a share for each octave beyond, and nearly sure from
-    where something ran out.
+    A prior for where a failure is dear: a share for each octave beyond. Once something ran out,
+    the limit lies between what ran and that, anywhere on a scale of doublings.
     """
     ran = [g.key for g in groups.values() if g.finished or g.projected]
     if not ran or not grid.has_roles:
         return np.zeros(len(rows))
     demand = grid.demand(rows)
-    away = demand - max(0.0, float(grid.demand(grid.rows(ran)).max()))
-    chance = np.clip(_RISK * away, 0, 0.5)
+    most = max(0.0, float(grid.demand(grid.rows(ran)).max()))
     short = [g.key for g in groups.values() if g.only_failed and g.is_bound]
-    if short:
-        least = float(grid.demand(grid.rows(short)).min())
-        chance[(away > 0) & (demand >= least)] = _SHORT
-    return np.asarray(chance)
+    if not short:
+        return np.clip(_RISK * (demand - most), 0, _RISK_MOST)
+    least = float(grid.demand(grid.rows(short)).min())
+    between = (demand - most) / max(least - most, 1e-9)
+    return np.where(demand > most, np.minimum(between, 1.0) * _SHORT, 0.0)
 
 
 def overdone(grid: Grid, rows: Rows, groups: Groups, slow_log_s: float) -> Flags:
