@@ -1,6 +1,6 @@
 """The search replayed on every surface: what it costs, and how good what it finds is.
 
-    python benchmarks/search.py [--seeds 20] [--only mlp] [--jobs 2] [SURFACE.json ...]
+    python benchmarks/search.py [--seeds 20] [--first 0] [--only mlp] [--jobs 2] [SURFACE.json ...]
 
 Each study is replayed twice: with a launch for every measurement, and in running jobs (`--live`).
 Costs are counted in best runs (`benchmarks/surfaces/README.md`). Prints a line a surface with
@@ -59,6 +59,7 @@ class InJobs:
     """The figures of one study in running jobs."""
 
     to_5: float
+    to_2: float
     regret: float
     search: float
 
@@ -120,6 +121,7 @@ def _in_jobs(surface: replay.Surface, seed: int) -> InJobs:
     done = replay.play(surface, replay.spec(surface, seed=seed, options=options), seed)
     return InJobs(
         to_5=cost_to(0.05, surface, done.searched),
+        to_2=cost_to(0.02, surface, done.searched),
         regret=surface.regret(done.best),
         search=done.result.search_s / surface.unit_s,
     )
@@ -205,6 +207,7 @@ COLUMNS = (
     Column("confirm", lambda r: middle([x.confirm for x in r]), None, None, None),
     Column("live: to 5 %", lambda r: middle([x.live.to_5 for x in r]), 3, 8, 3),
     Column("90th", lambda r: quantile([x.live.to_5 for x in r], 0.9), None, None, None),
+    Column("to 2 %", lambda r: middle([x.live.to_2 for x in r]), None, None, None),
     Column("regret %", lambda r: 100 * middle([x.live.regret for x in r]), None, None, None),
     Column("90th", lambda r: 100 * quantile([x.live.regret for x in r], 0.9), None, None, None),
     Column("search", lambda r: middle([x.live.search for x in r]), None, None, None),
@@ -272,11 +275,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("surfaces", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed")
     parser.add_argument("--only", default="", help="surfaces with this in their name")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     paths = options.surfaces or sorted(SURFACES.glob("*.json"))
-    tasks = [(p, seed) for p in paths if options.only in p.name for seed in range(options.seeds)]
+    seeds = range(options.first, options.first + options.seeds)
+    tasks = [(p, seed) for p in paths if options.only in p.name for seed in seeds]
     if not tasks:
         parser.error("no surface to replay")
     with ProcessPoolExecutor(options.jobs) as pool:
