@@ -20,7 +20,7 @@ from tuner.model import (
     StudySpec,
     Value,
 )
-from tuner.retune.scale import usual_s
+from tuner.retune.excess import usual_s
 from tuner.store.store import Store
 from tuner.store.urls import resolve_url
 from tuner.study import tune

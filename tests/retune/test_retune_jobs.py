@@ -29,11 +29,12 @@ from tuner.model import (
 )
 from tuner.racing import Judge, Limit, Noise, Race
 from tuner.retune import judging
+from tuner.retune.excess import Excess
 from tuner.retune.jobs import LiveJobs
 from tuner.retune.scale import Expected
 
 CAN: dict[str, Value | None] = {"omp_threads": 2, "iterator_workers": 1}
-EXPECTED = Expected(20, 2.0)
+EXPECTED = Expected(20, Excess(2.0))
 STUDY = replace(SPEC, command=("train", "{out}"), knobs=(OMP, WORKERS, COMMUNICATOR))
 STEADY = [0.3, 0.1, 0.1, 0.1, 0.1, 0.1]
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from tuner.clocks import judge_by
 from tuner.model import Stopped
 from tuner.racing import Cut, Limit, Noise, Race
+from tuner.retune.excess import Excess
 from tuner.retune.judging import EXCESS, PATIENCE_S, WindowJudge
 from tuner.retune.scale import Expected
 
-EXPECTED = Expected(100, 3.0, incumbent_s=10.3)
+EXPECTED = Expected(100, Excess(3.0), incumbent_s=10.3)
 RACE = Race(Limit(15.0), Noise(interval=10), 100)
 JUDGE = WindowJudge(RACE, EXPECTED, 0.1)
 
@@ -67,8 +68,8 @@ def test_a_steady_pace_is_judged_as_a_whole_run_is(pace_s: float, iterations: in
     """The same setting under both objectives: the verdict is the same."""
     race = Race(Limit(0.15), RACE.noise, 100)
     judge = judge_by("steady", race, 100)
-    steady = WindowJudge(judge, Expected(100, 3.0, steady=True), 0.1)
-    whole = WindowJudge(Race(Limit(0.15 * 100), RACE.noise, 100), Expected(100, 3.0), 0.1)
+    steady = WindowJudge(judge, Expected(100, Excess(3.0), steady=True), 0.1)
+    whole = WindowJudge(Race(Limit(0.15 * 100), RACE.noise, 100), Expected(100, Excess(3.0)), 0.1)
     times_s = [pace_s] * iterations
     found, same = steady.of(times_s, 1.0), whole.of(times_s, 1.0)
     assert (found is None) == (same is None)

@@ -24,13 +24,14 @@ from tuner.model import (
     Window,
 )
 from tuner.pace import steady_s
-from tuner.retune.scale import Expected, expected, rescaled, warm_up_iterations
+from tuner.retune.excess import Excess
+from tuner.retune.scale import Expected, expected, rescaled
 
 STEADY = ObjectiveSpec(statistic="steady")
 
 
-def log(*times_s: float, every: int = 1) -> tuple[Progress, ...]:
-    return tuple(Progress(n * every, time_s) for n, time_s in enumerate(times_s, 1))
+def log(*times_s: float) -> tuple[Progress, ...]:
+    return tuple(Progress(n, time_s) for n, time_s in enumerate(times_s, 1))
 
 
 def record(progress: tuple[Progress, ...], ended: bool = True, live: bool = False) -> LaunchRecord:
@@ -46,20 +47,7 @@ def record(progress: tuple[Progress, ...], ended: bool = True, live: bool = Fals
     )
 
 
-def test_a_slow_first_iteration_counts_for_more_than_one() -> None:
-    assert warm_up_iterations(log(3.0, 4.0, 5.0, 6.0)) == pytest.approx(2.0)
-
-
-def test_so_does_an_evaluation_that_the_log_holds() -> None:
-    assert warm_up_iterations(log(1.0, 2.0, 3.0, 8.0, 9.0, 10.0)) == pytest.approx(4.0)
-
-
-def test_a_log_with_one_entry_says_nothing() -> None:
-    assert warm_up_iterations(log(3.0)) is None
-    assert warm_up_iterations(()) is None
-
-
-def test_the_median_of_the_cold_runs_counts() -> None:
+def test_the_cold_runs_that_ended_count() -> None:
     records = [
         record(log(3.0, 4.0, 5.0)),
         record(log(2.0, 3.0, 4.0)),
@@ -67,13 +55,28 @@ def test_the_median_of_the_cold_runs_counts() -> None:
         record(log(90.0, 91.0), ended=False),
         record(log(90.0, 91.0), live=True),
     ]
-    assert expected(records, 3, LOGGED_TIME) == Expected(3, 2.0)
-    assert expected([], 3, STEADY, 1.5) == Expected(3, 0.0, True, 1.5)
+    assert expected(records, 3, LOGGED_TIME) == Expected(3, Excess(1.0, 1.0))
+    assert expected([], 3, STEADY, 1.5) == Expected(3, Excess(0.0), True, 1.5)
 
 
-@given(st.lists(st.floats(0.01, 10), min_size=2, max_size=30), st.booleans())
-def test_the_log_of_a_window_leads_to_its_figure(times_s: list[float], steady: bool) -> None:
-    known = Expected(100, 2.5, steady)
+@given(st.floats(0.01, 10), st.floats(0, 20), st.floats(0, 20), st.booleans())
+def test_the_usual_pace_is_that_of_the_best(
+    pace_s: float, more: float, seconds: float, steady: bool
+) -> None:
+    known = Expected(10, Excess(more, seconds), steady)
+    best = dataclasses.replace(known, incumbent_s=known.figure_s(pace_s))
+    assert known.usual_s is None
+    assert best.usual_s == pytest.approx(pace_s)
+    odd = dataclasses.replace(known, incumbent_s=known.figure_s(0.0) / 2 + 1e-6)
+    assert odd.usual_s is not None
+    assert odd.usual_s > 0
+
+
+@given(st.lists(st.floats(0.01, 10), min_size=2, max_size=30), st.floats(0, 9), st.booleans())
+def test_the_log_of_a_window_leads_to_its_figure(
+    times_s: list[float], seconds: float, steady: bool
+) -> None:
+    known = Expected(100, Excess(2.5, seconds), steady)
     seen = known.log(times_s)
     (first, _first_s), (last, last_s) = seen[0], seen[-1]
     pace_s = sum(times_s) / len(times_s)
@@ -95,11 +98,12 @@ def test_windows_are_scaled_anew_by_the_launches_that_count() -> None:
     window = record(log(1.0, 2.0, 3.0), live=True)
     launch = record(log(3.0, 4.0, 5.0))
     at_first, at_last = (
-        rescaled(records, LOGGED_TIME)[1].outcome.ending
+        rescaled(records, LOGGED_TIME)[1].outcome.samples
         for records in ([warm_up, window], [warm_up, window, launch])
     )
     pace_s = 0.1
-    assert (at_first, at_last) == (Finished(pace_s * (3 + 8), 3), Finished(pace_s * (3 + 2), 3))
+    assert at_first[0].elapsed_s == pytest.approx(pace_s * (3 + 4) + 4.0)
+    assert at_last[0].elapsed_s == pytest.approx(pace_s * (3 + 1) + 1.0)
     assert rescaled([launch], LOGGED_TIME) == (launch,)
 
 

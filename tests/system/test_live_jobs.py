@@ -27,6 +27,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.racing import Judge
+from tuner.retune.excess import Excess
 from tuner.retune.jobs import LiveJobs
 from tuner.retune.scale import Expected
 
@@ -60,7 +61,7 @@ while iteration < N or (agent is not None and agent.more()):
         os.replace(sys.argv[1] + "/draft", sys.argv[1] + "/log")
 """
 N = 30
-EXPECTED = Expected(N, 2.0)
+EXPECTED = Expected(N, Excess(2.0))
 KNOBS = (
     Knob("pause", IntRange(1, 1000), Flag(), live=True),
     Knob("ends", IntRange(0, 1), Flag("--ends"), live=True),

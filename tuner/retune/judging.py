@@ -68,7 +68,7 @@ class WindowJudge:
         """
         if self.usual_s is None or len(times_s) >= LEAST_ENDED:
             return None
-        excess_s = EXCESS * self.expected.warm_up_iterations * self.usual_s
+        excess_s = EXCESS * self.expected.excess.at_s(self.usual_s)
         beyond_s = silent_s - PATIENCE_S - excess_s
         if beyond_s <= 0:
             return None
