@@ -33,6 +33,8 @@ class FakeJobs:
     #: Why no job takes orders; then each launch runs to its end.
     refuses: str | None = None
     is_python: bool = True
+    #: The warm-up goes on as a job that takes orders.
+    goes_on: bool = False
     #: A switch to this setting crashes the job; so does every start with it, where ``always``.
     crashes: Setting | None = None
     always: bool = False
@@ -67,9 +69,9 @@ class FakeJobs:
         started_s = 0.0
         if self.job is None or not self._fits(setting, self.can - frozen):
             self.end()
-            self.job, started_s = (number, setting), STARTUP_S
-            launch.folder.mkdir(parents=True, exist_ok=True)
-            (launch.folder / "output.log").write_text("what the job printed\n")
+            self._begin(number, launch, setting)
+            started_s = STARTUP_S
+        assert self.job is not None
         job = self.job[0]
         value = self.time_s(setting)
         pace_s = value / expected.figure_s(1.0) if isinstance(value, float) else 0.0
@@ -87,6 +89,18 @@ class FakeJobs:
         assert isinstance(value, float)
         wall_s = started_s + SWITCH_S + SHARE * value
         return Outcome(Finished(value, expected.iterations), wall_s, None, window=window)
+
+    def launch(self, number: int, launch: Launch, *, setting: Setting, **_: Any) -> Outcome | None:
+        self.end()
+        if not self.goes_on:
+            return None
+        self._begin(number, launch, setting)
+        return self._cold(setting)
+
+    def _begin(self, number: int, launch: Launch, setting: Setting) -> None:
+        self.job = (number, setting)
+        launch.folder.mkdir(parents=True, exist_ok=True)
+        (launch.folder / "output.log").write_text("what the job printed\n")
 
     def _cold(self, setting: Setting) -> Outcome:
         ranks = (RankView(0, 1, 0, (0,), reported=self.is_python),)

@@ -26,6 +26,7 @@ class Polls:
 
     def __init__(self) -> None:
         self.boundaries: list[tuple[int, str]] = []
+        self.overs: list[int] = []
         self.told: list[bool] = []
 
     @property
@@ -34,6 +35,9 @@ class Polls:
 
     def boundary(self, iteration: int, hook: str) -> None:
         self.boundaries.append((iteration, hook))
+
+    def over(self) -> None:
+        self.overs.append(len(self.told))
 
     def ended(self, elapsed_s: float, marked: bool) -> None:
         assert elapsed_s >= 0
@@ -254,3 +258,22 @@ def test_the_end_is_seen_though_a_worker_has_inherited_the_line(tmp_path: Path) 
 @pytest.mark.parametrize("path", sorted(PROBE.glob("*.py")), ids=lambda path: path.name)
 def test_it_is_written_for_old_pythons(path: Any) -> None:
     ast.parse(path.read_text(), feature_version=(3, 6))
+
+
+def test_the_programs_own_end_is_told_once(agent: Any, polls: Polls) -> None:
+    for _ in range(3):
+        agent.step()
+    assert agent.more() and agent.more()
+    agent.step()
+    assert agent.more()
+    assert polls.overs == [3]
+
+
+def test_a_program_that_asks_in_each_iteration_does_not_tell_its_end(
+    agent: Any, polls: Polls
+) -> None:
+    for _ in range(3):
+        agent.more()
+        agent.step()
+    assert agent.more()
+    assert polls.overs == []

@@ -27,10 +27,10 @@ MOST = 20_000  # iterations of a test that does not end
 class Rank:
     """One rank's loop, which a knob ends; what it did is kept: (iteration, value)."""
 
-    def __init__(self, supervisor: Supervisor, exchange: Any) -> None:
+    def __init__(self, supervisor: Supervisor, exchange: Any, pauses: bool = False) -> None:
         self.knobs = rank_live_knobs.Knobs()
         self.polls = rank_live_polls.Polls(
-            str(supervisor.path), exchange.rank, self.knobs, lambda _: exchange
+            str(supervisor.path), exchange.rank, self.knobs, lambda _: exchange, pauses
         )
         self.agent = rank_live_agent.Agent(self.polls, self.knobs)
         self.exchange, self.rank = exchange, exchange.rank
@@ -48,6 +48,13 @@ class Rank:
     def end(self, _: Any) -> None:
         self.ended = True
 
+    def plain_loop(self) -> None:
+        """Asks for more at its end alone."""
+        while not self.ended and (self.iteration < 5 or self.agent.more()):
+            assert self.iteration < MOST
+            self.iteration += 1
+            self.agent.step()
+
     def loop(self, least: int = 5) -> None:
         while not self.ended and (self.iteration < least or self.agent.more()):
             assert self.iteration < MOST
@@ -57,11 +64,11 @@ class Rank:
 
 
 class Job:
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, supervisor: Supervisor, pauses: bool = False) -> None:
         down: list[queue.Queue[str]] = [queue.Queue() for _ in range(RANKS)]
         up: list[queue.Queue[str]] = [queue.Queue() for _ in range(RANKS)]
         self.supervisor = supervisor
-        self.ranks = [Rank(supervisor, Threads(n, down, up)) for n in range(RANKS)]
+        self.ranks = [Rank(supervisor, Threads(n, down, up), pauses) for n in range(RANKS)]
         self._pool = ThreadPoolExecutor(RANKS)
         self._loops: list[Future[None]] = []
 
@@ -324,3 +331,26 @@ def test_a_path_longer_than_an_address_will_do(tmp_path: Path) -> None:
     assert short.hello() == {"type": "hello"}
     line.close()
     short.close()
+
+
+def test_at_the_programs_own_end_rank_0_waits_for_an_order(supervisor: Supervisor) -> None:
+    job = Job(supervisor, pauses=True)
+    job._loops = [job._pool.submit(rank.plain_loop) for rank in job.ranks]
+    supervisor.hello()
+    supervisor.until("over")
+    time.sleep(0.2)
+    assert job.ranks[0].iteration == 5, "it waits"
+    supervisor.switch(1, workers=4)
+    finish(job)
+    assert [value for _, value in job.alike()] == [4]
+    assert all(rank.iteration > 5 for rank in job.ranks)
+
+
+def test_a_supervisor_that_is_gone_by_then_keeps_nobody(supervisor: Supervisor) -> None:
+    job = Job(supervisor, pauses=True)
+    job._loops = [job._pool.submit(rank.plain_loop) for rank in job.ranks]
+    supervisor.hello()
+    supervisor.until("over")
+    supervisor.close()
+    job.join()
+    assert len({rank.iteration for rank in job.ranks}) == 1

@@ -32,6 +32,7 @@ from tuner.retune import judging
 from tuner.retune.excess import Excess
 from tuner.retune.jobs import LiveJobs
 from tuner.retune.scale import Expected
+from tuner.retune.server import PAUSE
 
 CAN: dict[str, Value | None] = {"omp_threads": 2, "iterator_workers": 1}
 EXPECTED = Expected(20, Excess(2.0))
@@ -502,3 +503,75 @@ def test_with_another_setting_that_is_a_failure(
     ending = failed(live(TWO))
     assert ending.kind is FailureKind.STALLED
     assert "takes no more orders: it sent a line that is no JSON object" in ending.reason
+
+
+# --- a launch that goes on ---------------------------------------------------------------
+
+
+def whole(rank: Rank0, *elapsed_s: float) -> None:
+    """Run to the program's own end, and say so."""
+    rank.hello(CAN)
+    rank.steps([0.1] * 9)
+    rank.log(*elapsed_s)
+    rank.send({"type": "over"})
+
+
+def whole_run(bench: Bench, setting: Setting = ONE) -> Outcome | None:
+    bench.number += 1
+    made = launch(bench.folder, bench.number, 10.0)
+    return bench.jobs.launch(bench.number, made, spec=STUDY, setting=setting)
+
+
+def test_a_launch_that_goes_on_is_the_running_job(bench: Callable[..., Bench]) -> None:
+    def goes_on(rank: Rank0) -> int:
+        assert rank.launch.env[PAUSE] == "1"
+        whole(rank, 1.0, 1.1, 1.2)
+        while True:
+            rank.switch()
+            rank.steps(STEADY)
+
+    made = bench(goes_on)
+    outcome = whole_run(made)
+    assert outcome is not None
+    assert (outcome.ending, outcome.window) == (Finished(1.2, 3), None)
+    assert outcome.exit_code is None, "it has not ended"
+    other = window(made(TWO))
+    assert (other.job, other.started_s) == (1, 0.0)
+    assert len(made.start.jobs) == 1
+
+
+def test_one_that_ends_is_a_launch(bench: Callable[..., Bench]) -> None:
+    def ends(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.log(1.0, 1.1, 1.2)
+        return 0
+
+    made = bench(ends, obedient)
+    outcome = whole_run(made)
+    assert outcome is not None
+    assert (outcome.ending, outcome.exit_code) == (Finished(1.2, 3), 0)
+    assert (made.jobs.running, made.jobs.refusal) == (None, None)
+    assert window(made(TWO)).job == 2
+
+
+def test_one_that_takes_no_orders_says_so(bench: Callable[..., Bench]) -> None:
+    def silent(rank: Rank0) -> int:
+        rank.log(1.0, 1.1, 1.2)
+        return 0
+
+    made = bench(silent)
+    assert whole_run(made) is not None
+    assert made.jobs.refusal == "no rank said that it takes orders"
+
+
+def test_one_that_has_written_nothing_by_its_end_is_ended(bench: Callable[..., Bench]) -> None:
+    def silent(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.send({"type": "over"})
+        rank.stay()
+        return 0
+
+    made = bench(silent)
+    assert whole_run(made) is None
+    assert made.jobs.running is None
+    assert made.start.jobs[0].stops > 0

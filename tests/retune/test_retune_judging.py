@@ -33,7 +33,17 @@ def test_by_less_than_a_quarter_of_a_second_nothing_is_judged() -> None:
 def test_what_is_ruinous_after_three() -> None:
     assert JUDGE.of([0.4] * 3, 1.0) is None
     assert JUDGE.of([1.0] * 3, 1.0) is not None
-    assert JUDGE.of([1.0] * 2, 1.0) is None
+    assert JUDGE.of([1.0] * 1, 1.0) is None
+
+
+def test_in_a_job_that_ran_before_less_has_to_be_allowed_for() -> None:
+    ran = WindowJudge(RACE, EXPECTED, 0.1, ran=True)
+    assert JUDGE.of([0.6] * 2, 1.0) is None
+    stopped = ran.of([0.6] * 2, 1.0)
+    assert stopped is not None
+    assert stopped.projection_s == pytest.approx(0.6 * 2 * 103 / 5)
+    assert ran.of([0.2] * 2, 1.0) is None, "a loader may be filling up again"
+    assert ran.of([0.6] * 1, 1.0) is None
 
 
 def test_after_one_where_that_took_very_long() -> None:

@@ -100,6 +100,20 @@ def test_a_whole_study(tmp_path: Path) -> None:
     assert jobs.expected[0].incumbent_s is None and jobs.expected[-1].incumbent_s == 1.0
 
 
+def test_a_warm_up_that_goes_on_is_the_first_job(tmp_path: Path) -> None:
+    jobs, runner = FakeJobs(can=ALL, goes_on=True), FakeRunner()
+    found = run(tmp_path, jobs, CONFIRMED, runner)
+    warm_up, first, *others = kept(tmp_path)
+    assert warm_up.purpose is Purpose.WARM_UP and warm_up.outcome.window is None
+    assert first.outcome.window is not None
+    assert (first.outcome.window.job, first.outcome.window.started_s) == (warm_up.number, 0.0)
+    assert (Path(first.folder) / "output.log").read_text() == "what the job printed\n"
+    assert found.jobs == jobs.ends == 2, "it and that of the defaults, ended before the proof"
+    proof = [record for record in others if record.outcome.window is None]
+    assert {record.purpose for record in proof} == {Purpose.CONFIRM}
+    assert len(proof) == len(runner.launches)
+
+
 def test_optuna_is_told_of_every_window(tmp_path: Path) -> None:
     run(tmp_path, FakeJobs())
     told = [record for record in kept(tmp_path) if record.trial is not None]
@@ -156,6 +170,17 @@ def test_where_it_is_asked_for_the_study_ends_then(tmp_path: Path) -> None:
         run(tmp_path, jobs, replace(SPEC, live="on"))
     assert "session.step()" in caught.value.hint and "docs/live.md" in caught.value.hint
     assert [record.purpose for record in kept(tmp_path)] == [Purpose.WARM_UP, Purpose.GUESS]
+
+
+def test_or_after_a_warm_up_that_took_none(tmp_path: Path) -> None:
+    class Silent(FakeJobs):
+        def launch(self, number: int, launch: Launch, **_: Any) -> Outcome | None:
+            self.refusal = "no rank met"
+            return self._cold(BEST)
+
+    with pytest.raises(UsageError, match="--live on: no rank met"):
+        run(tmp_path, Silent(), replace(SPEC, live="on"))
+    assert [record.purpose for record in kept(tmp_path)] == [Purpose.WARM_UP]
 
 
 #: Any knob may change in the running job; the first guess starts it.

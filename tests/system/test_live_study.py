@@ -54,5 +54,5 @@ def test_one_job_measures_the_settings_of_a_search(tmp_path: Path) -> None:
     assert found["windows"] > found["jobs"], "a job has measured several settings"
     assert found["launches"] - found["windows"] == 1, "the warm-up"
     assert found["best"]["windows"] == len(found["best"]["samples"]) > 0
-    assert "(starts job 2)" in done.stderr and "(job 2)" in done.stderr
+    assert "(job 1)" in done.stderr, "the warm-up went on"
     assert left_over(tmp_path) == []

@@ -60,8 +60,7 @@ def switched(
             message = supervisor.until("steps")
             assert message is not None
             supervisor.steps.append(message)
-        supervisor.send(type="more", wanted=False)
-        assert supervisor.until("none") is None
+        supervisor.close()
         return running.result(), hello, answers
 
 

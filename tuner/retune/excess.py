@@ -3,7 +3,7 @@
 The first iterations, evaluations, what comes behind the last. Part of it is as long whatever the
 setting (libraries that start, files that are written), part goes with the pace (an evaluation):
 ``seconds + iterations * pace``. One setting alone does not tell these apart: then it is taken for
-half and half, and what settings of other paces show is held against that as against one of them.
+half and half, until settings of other paces show it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tuner.pace import steady_s
 #: An interval of the log that took so many times the usual had something else in it.
 UNUSUAL = 1.5
 
-#: So much of it does not go with the pace, before that was seen.
-FIXED_SHARE = 0.5
+#: So much of it does not go with the pace, before that was seen; it counts as so many settings.
+FIXED_SHARE, PRIOR_WEIGHT = 0.5, 0.1
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _middle(runs: Sequence[_Seen]) -> _Seen:
 
 
 def _line(seen: Sequence[_Seen]) -> Excess:
-    """The least squares of what each is off by as a share of its pace, with the prior as one more.
+    """The least squares of what each is off by as a share of its pace, and the prior.
 
     In units of the median pace and the median excess: ``fixed + growing * x = y`` with the
     weights ``1 / x``; neither part is below 0.
@@ -82,8 +82,8 @@ def _line(seen: Sequence[_Seen]) -> Excess:
     points = [(each.pace_s / pace_s, each.excess_s / excess_s) for each in seen]
     ones, halves = sum(x**-2 for x, _ in points), sum(1 / x for x, _ in points)
     offs, rises = sum(y / x**2 for x, y in points), sum(y / x for x, y in points)
-    a, d, b = ones + 1, len(points) + 1, halves
-    e, f = offs + FIXED_SHARE, rises + 1 - FIXED_SHARE
+    a, d, b = ones + PRIOR_WEIGHT, len(points) + PRIOR_WEIGHT, halves
+    e, f = offs + PRIOR_WEIGHT * FIXED_SHARE, rises + PRIOR_WEIGHT * (1 - FIXED_SHARE)
     fixed, growing = (e * d - f * b) / (a * d - b * b), (f * a - e * b) / (a * d - b * b)
     if fixed < 0:
         fixed, growing = 0.0, rises / len(points)

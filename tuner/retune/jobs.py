@@ -23,12 +23,14 @@ from tuner.model import (
 from tuner.neighbours import Neighbourhood
 from tuner.racing import Judge
 from tuner.retune.asked import Asked
+from tuner.retune.excess import Excess
 from tuner.retune.job import Job
 from tuner.retune.judging import WindowJudge
 from tuner.retune.measuring import Measuring
 from tuner.retune.outcomes import Beside, is_cut_short, outcome
 from tuner.retune.scale import Expected
 from tuner.retune.starting import Started, met_in_vain, start, to_its_end
+from tuner.retune.whole_run import whole_run
 from tuner.retune.windows import LEAST
 from tuner.trial import MOST_OUTPUT, ignore, sampler
 
@@ -167,6 +169,52 @@ class LiveJobs:
         self._marked_s = self._clock()
         return found
 
+    def launch(
+        self,
+        number: int,
+        launch: Launch,
+        *,
+        spec: StudySpec,
+        setting: Setting,
+        on_progress: Callable[[Progress], None] | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+        judge: Judge | None = None,
+    ) -> Outcome | None:
+        """Make a launch of its own; what goes on beyond its end is the running job from then on.
+
+        Args:
+            number: That of the record which this becomes.
+            launch: What to start.
+            spec: The study.
+            setting: What the launch was rendered from.
+            on_progress: Called with each new entry of its log.
+            cancelled: Asked often; True ends it as interrupted.
+            judge: Asked often too; ends it once it cannot win any more.
+
+        Returns:
+            What :func:`tuner.trial.run` does; ``None``: at its end the program had not written
+            yet what it came to, and nothing of it is left.
+
+        Raises:
+            TunerError, UsageError: As :meth:`measure`, after which nothing is left either.
+        """
+        self.end()
+        asked = Asked(
+            number,
+            launch,
+            spec,
+            setting,
+            Expected(0, Excess(0.0)),
+            judge,
+            on_progress or ignore,
+            cancelled,
+            self._clock(),
+        )
+        found = whole_run(asked, self._start, self._clock)
+        self._job, self.refusal = found.job, found.refusal
+        self._marked_s = self._clock()
+        return found.outcome
+
     def _can_go_on(self, setting: Setting, frozen: frozenset[str]) -> bool:
         """Whether the running job can be switched to the setting."""
         job = self._job
@@ -230,8 +278,9 @@ class LiveJobs:
         """
         job = self._job
         assert job is not None
-        judge = WindowJudge(asked.judge, asked.expected, job.pace_s or asked.expected.usual_s)
-        found = Measuring(job, asked, judge, is_first=started_s is not None)
+        is_first, usual_s = started_s is not None, job.pace_s or asked.expected.usual_s
+        judge = WindowJudge(asked.judge, asked.expected, usual_s, ran=not is_first)
+        found = Measuring(job, asked, judge, is_first)
         ended = found.switch()
         load = telemetry = None
         if ended is None and found.switched is not None and not found.refused:

@@ -2,7 +2,8 @@
 
 The judge (:mod:`tuner.racing`) reads a log of elapsed times and forecasts the end of the run. The
 iterations that count make that log (`Expected.log`), one entry each. Fewer than it takes for a
-figure may still be slow for coming first: they are one entry, of which the judge allows for that.
+figure may still be slow for coming first: they are one entry, of which the judge allows for that:
+in a job that has just started for all that a run begins with, later for a loader's refilling alone.
 
 An iteration that does not end may be ruinous, or hold something that is not the setting's: an
 evaluation, a loader that starts its workers. Those end; so it is judged only before anything is
@@ -27,6 +28,12 @@ PATIENCE_S = 3.0
 #: One iteration may hold so many times what a whole run takes beyond its iterations.
 EXCESS = 2.0
 
+#: From so many iterations that count on a window is judged.
+LEAST_JUDGED = 2
+
+#: So many iterations more may the first one behind a switch cost, where the job ran before.
+REFILL = 4.0
+
 
 @dataclass(frozen=True)
 class WindowJudge:
@@ -36,11 +43,13 @@ class WindowJudge:
         judge: That of the launch; ``None``: the window runs to its end.
         expected: What a full run is known to be.
         usual_s: The pace of the best setting so far, s; ``None``: none is known.
+        ran: The job ran before the switch.
     """
 
     judge: Judge | None
     expected: Expected
     usual_s: float | None
+    ran: bool = False
 
     def of(self, times_s: Sequence[float], passed_s: float) -> Stopped | None:
         """By the iterations that count.
@@ -53,7 +62,7 @@ class WindowJudge:
         if len(times_s) >= LEAST and took_s >= LEAST_S:
             log = self.expected.log(times_s)
             return self._asked(log, log[-1][1])
-        enough = len(times_s) >= LEAST_ENDED and took_s >= LEAST_S
+        enough = len(times_s) >= LEAST_JUDGED and took_s >= LEAST_S
         if enough or (times_s and passed_s >= PATIENCE_S):
             return self._by_first_ones(len(times_s), took_s)
         return None
@@ -77,19 +86,21 @@ class WindowJudge:
     def _by_first_ones(self, iterations: int, took_s: float) -> Stopped | None:
         """By few: to the judge a log of one entry, in which those that come first may be slow."""
         clock_s = self.expected.clock_s(took_s)
-        return self._asked([(iterations, clock_s)], clock_s)
+        return self._asked([(iterations, clock_s)], clock_s, most=REFILL if self.ran else math.inf)
 
-    def _asked(self, log: Log, bound_s: float) -> Stopped | None:
+    def _asked(self, log: Log, bound_s: float, most: float = math.inf) -> Stopped | None:
+        """The judge's verdict; the first iteration costs at most so many more than others."""
         judge = self.judge.judge if isinstance(self.judge, Through) else self.judge
         if judge is None:
             return None
         if isinstance(judge, Race):
-            judge = replace(judge, noise=_of_single(judge.noise))
+            judge = replace(judge, noise=_of_single(judge.noise, most))
         verdict = judge(log, bound_s, 0.0)
         return verdict if isinstance(verdict, Stopped) else None
 
 
-def _of_single(noise: Noise) -> Noise:
+def _of_single(noise: Noise, most: float) -> Noise:
     """What is known of a log's intervals, for one that has an entry for each iteration."""
     cv = noise.pace_cv * math.sqrt(noise.interval or 1)
-    return replace(noise, pace_cv=cv, interval=1)
+    first, usual = min(noise.warm_up_iterations, most), min(noise.warm_up_typical, most)
+    return replace(noise, pace_cv=cv, interval=1, warm_up_iterations=first, warm_up_typical=usual)

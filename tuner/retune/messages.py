@@ -84,7 +84,12 @@ class Switched:
     ranks: tuple[RankSeen, ...]
 
 
-Message = Hello | Steps | Switched
+@dataclass(frozen=True)
+class Over:
+    """The program is at its own end, and waits for an order before it goes on."""
+
+
+Message = Hello | Steps | Switched | Over
 
 
 def switch(number: int, values: Mapping[str, Value | None]) -> bytes:
@@ -171,6 +176,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Message]] = {
     "steps": _steps,
     "switched": _switched,
     "refused": _refused,
+    "over": lambda _: Over(),
 }
 
 

@@ -24,7 +24,7 @@ class Expected:
     """What a full cold run of the job is known to be.
 
     Attributes:
-        iterations: How many it makes.
+        iterations: How many it makes; 0: not known.
         excess: What it takes beyond them (w and c above).
         steady: The figure is of one iteration.
         incumbent_s: The figure of the best setting so far, ``None`` before there is one.

@@ -22,6 +22,9 @@ from tuner.retune.messages import Hello, Message, WireError
 NAME = "live.sock"
 VARIABLE = "TUNE_LIVE_SOCKET"
 
+#: … and the one that lets rank 0 say so at the program's own end, and wait there.
+PAUSE = "TUNE_LIVE_PAUSE"
+
 #: So long may a line be under way, or an order, s.
 LINE_S = 10.0
 

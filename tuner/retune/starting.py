@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tuner import process
 from tuner.model import Failed, FailureKind, Finished, Launch, Outcome
 from tuner.retune.asked import Asked
-from tuner.retune.server import VARIABLE, Server
+from tuner.retune.server import PAUSE, VARIABLE, Server
 from tuner.trial import Begun, begin
 
 
@@ -40,9 +40,19 @@ class Started:
 
 
 def start(
-    asked: Asked, start_launch: Callable[[Launch], process.Running], clock: Callable[[], float]
+    asked: Asked,
+    start_launch: Callable[[Launch], process.Running],
+    clock: Callable[[], float],
+    *,
+    pauses: bool = False,
 ) -> Started | Outcome:
     """Start the launch that is asked for; its outcome where it cannot be started.
+
+    Args:
+        asked: What is to be started.
+        start_launch: Starts it.
+        clock: Seconds that only go forward.
+        pauses: Whether it says when it is at its own end, and waits there for an order.
 
     Raises:
         TunerError, UsageError: What :func:`tuner.trial.begin` does.
@@ -57,7 +67,7 @@ def start(
         except OSError as error:
             reason = f"no socket can be made in {launch.folder}: {error.strerror}"
             return start_launch(launch)
-        return start_launch(_with_socket(launch, server))
+        return start_launch(_with_socket(launch, server, pauses))
 
     done = False
     try:
@@ -65,7 +75,7 @@ def start(
             asked.launch,
             spec=asked.spec,
             setting=asked.setting,
-            expected_iterations=asked.expected.iterations,
+            expected_iterations=asked.expected.iterations or None,
             start=with_server,
             clock=clock,
             on_progress=asked.on_progress,
@@ -95,6 +105,20 @@ def met_in_vain(launch: Launch, ranks: int) -> str:
     return f"its {ranks} ranks do not come to the ends of their iterations together"
 
 
+def unheard(started: Started, asked: Asked) -> str | None:
+    """Why nothing of a launch that ran took orders; ``None``: all its ranks said that they do."""
+    server = started.server
+    if server is not None:
+        for _ in range(2):  # a program that ended at once: first it connects, then it says hello
+            server.receive(0.0)
+    if server is None or server.hello is None:
+        waited = met_in_vain(asked.launch, asked.spec.layout.ranks)
+        return started.problem or waited or "no rank said that it takes orders"
+    if server.hello.ranks != asked.spec.layout.ranks:
+        return f"{server.hello.ranks} of {asked.spec.layout.ranks} ranks met"
+    return None
+
+
 def to_its_end(begun: Begun, asked: Asked) -> Outcome:
     """What a job came to that is an ordinary launch after all."""
     found = begun.outcome()
@@ -107,6 +131,7 @@ def to_its_end(begun: Begun, asked: Asked) -> Outcome:
     return found
 
 
-def _with_socket(launch: Launch, server: Server) -> Launch:
+def _with_socket(launch: Launch, server: Server, pauses: bool) -> Launch:
     """The launch with what its ranks need to take orders."""
-    return replace(launch, env={**launch.env, VARIABLE: str(server.path)})
+    own = {VARIABLE: str(server.path), PAUSE: str(int(pauses))}
+    return replace(launch, env={**launch.env, **own})

@@ -98,6 +98,11 @@ class Making:
             self._link(number, launch, found.window)
             return found
         self.retuning.end()  # nothing of a study runs beside a launch
+        if jobs is not None and self.retuning.goes_on(plan, step, launch.env):
+            whole = jobs.launch(number, launch, **common)
+            if whole is not None:
+                self._job = launch.folder
+                return whole
         iterations = plan.expected_iterations(step.setting)
         return self.run(launch, expected_iterations=iterations, **common)
 

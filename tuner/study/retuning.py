@@ -61,6 +61,22 @@ class Jobs(Protocol):
     ) -> Outcome:
         """A window of the running job, or the first one of ``launch``."""
 
+    def launch(
+        self,
+        number: int,
+        launch: Launch,
+        *,
+        spec: StudySpec,
+        setting: Setting,
+        on_progress: Callable[[Progress], None] | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+        judge: Judge | None = None,
+    ) -> Outcome | None:
+        """A launch of its own, which is the running job from then on if it goes on.
+
+        ``None``: it did not say in time what it came to, and has to be made otherwise.
+        """
+
     def end(self) -> None:
         """End the running job, if there is one; nothing of it is left."""
 
@@ -82,6 +98,10 @@ class Retuning:
             return None
         return expected(plan.records, iterations, plan.spec.objective, _incumbent_s(plan))
 
+    def goes_on(self, plan: Plan, step: Step, environ: Mapping[str, str]) -> bool:
+        """Whether the launch of the step may go on as a job that is retuned: a warm-up may."""
+        return step.purpose is Purpose.WARM_UP and not self.why_cold(plan.spec, environ)
+
     def why_cold(self, spec: StudySpec, environ: Mapping[str, str]) -> str:
         """Why no launch of this study can be a window; empty where nothing speaks against it."""
         if self.jobs is None or spec.live == "off":
@@ -97,7 +117,8 @@ class Retuning:
         Raises:
             UsageError: It was to be one.
         """
-        if self.jobs is None or spec.live == "off" or record.purpose in COLD:
+        proves = record.purpose in COLD and record.purpose is not Purpose.WARM_UP
+        if self.jobs is None or spec.live == "off" or proves:
             return ""
         why = self.why_cold(spec, environ)
         if why and spec.live == "on":

@@ -61,7 +61,8 @@ def running(plan: Plan) -> Job | None:
     if window is None or isinstance(last.ending, Failed) or last.disturbed.startswith(DRIFTED):
         return None
     windows = tuple(windows_of(plan.records, window.job))
-    started = windows[0]
+    # (a warm-up starts a job too, and is no window)
+    started = next((r for r in plan.records if r.number == window.job), windows[0])
     start = BASELINE if started.purpose is Purpose.BASELINE else started.setting
     can = frozenset(window.live) - frozen(plan.records)
     return Job(window.job, plan.pooling.canonical(start), can, windows)

@@ -82,9 +82,8 @@ class Follower:
             How it ended, and the reason where we had to end it; ``None``: it was left.
         """
         while not done():
-            passed_s = self.clock() - self._started_s
             limit_s = self.launch.limit_s
-            tick_s = TICK_S if limit_s is None else max(0.0, min(TICK_S, limit_s - passed_s))
+            tick_s = TICK_S if limit_s is None else max(0.0, min(TICK_S, limit_s - self.passed_s))
             exit_ = self.running.wait(tick_s)
             if exit_ is not None:
                 return exit_, None
@@ -92,6 +91,11 @@ class Follower:
             if reason is not None:
                 return self.stop(reason)
         return None
+
+    @property
+    def passed_s(self) -> float:
+        """Seconds since it was started."""
+        return self.clock() - self._started_s
 
     def stop(self, reason: Failed | Stopped) -> Ended:
         """End the launch for this reason, if it has not ended by itself just then."""
@@ -107,7 +111,7 @@ class Follower:
     def _reason_to_stop(self, limit_s: float | None) -> Failed | Stopped | None:
         if self.cancelled():
             return Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
-        if limit_s is not None and self.clock() - self._started_s >= limit_s:
+        if limit_s is not None and self.passed_s >= limit_s:
             reason = f"not done within the trial limit of {limit_s:g} s"
             return Failed(FailureKind.LIMIT, reason)
         self.report_progress()
@@ -119,14 +123,14 @@ class Follower:
         step = len(self.progress) // JUDGED_ENTRIES + 1
         some = self.progress[::-step][::-1]  # the last entry is always among them
         log = [(entry.iteration, entry.elapsed_s) for entry in some]
-        verdict = self.judge(log, self.clock() - self._started_s, startup_s(self.progress))
+        verdict = self.judge(log, self.passed_s, startup_s(self.progress))
         return verdict if isinstance(verdict, Stopped) else None
 
     def report_progress(self) -> None:
         """Read the log and hand on the entries that are new."""
         before = len(self.progress)
         found = self.objective.progress(self.launch.out_dir)
-        self.progress = _noticed(self.progress, found, self.clock() - self._started_s)
+        self.progress = _noticed(self.progress, found, self.passed_s)
         for step in self.progress[before:]:
             self.on_progress(step)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from tuner import crash, model, process
@@ -131,6 +131,25 @@ class Begun:
 
         Whatever is raised goes on only after the launch has been ended.
         """
+        found, telemetry = self._followed(done)
+        return None if found is None else self._concluded(found, telemetry)
+
+    def outcome_at_its_end(self, over: Callable[[], bool]) -> tuple[Outcome, bool]:
+        """Follow it to its end, or until it is ``over`` while its processes go on.
+
+        Whatever is raised goes on only after the launch has been ended.
+
+        Returns:
+            What it came to, and whether they go on.
+        """
+        found, telemetry = self._followed(over)
+        if found is not None:
+            return self._concluded(found, telemetry), False
+        exit_ = process.Exit(0, self.follower.passed_s, stopped=False, killed=0)
+        outcome = self._concluded((exit_, None), telemetry, self.follower.running.pids())
+        return replace(outcome, exit_code=None), True
+
+    def _followed(self, done: Callable[[], bool]) -> tuple[Ended | None, Telemetry]:
         with sampler(self.follower) as recorder:
             ended = False
             try:
@@ -139,15 +158,15 @@ class Begun:
             finally:
                 if not ended:
                     self.follower.running.stop()
-        if found is None:
-            return None
         phases = read_phases(self.follower.launch.folder)
-        return self.concluded(found, replace(recorder.telemetry, phases=phases))
+        return found, replace(recorder.telemetry, phases=phases)
 
-    def concluded(self, ended: Ended, telemetry: Telemetry | None) -> Outcome:
-        """What it came to; nothing of it may be alive any more."""
+    def _concluded(
+        self, ended: Ended, telemetry: Telemetry | None, alive: Collection[int] = ()
+    ) -> Outcome:
+        """What it came to; ``alive`` are its processes that go on."""
         follower, (exit_, stopped) = self.follower, ended
-        load = self.neighbourhood.load()
+        load = self.neighbourhood.load(alive)
         follower.report_progress()
         observation = follower.watcher.result()
         return Outcome(

@@ -2,6 +2,7 @@
 
 ``TUNE_LIVE_SOCKET`` names the socket of the supervisor. Until the program's own loop turns there
 is nothing but an import finder, which puts hooks on Chainer and PyTorch (``rank_live_hooks.py``).
+With ``TUNE_LIVE_PAUSE=1`` it says when the program is at its own end, and waits for the answer.
 ``sys.modules["tune_rank_live"].agent()`` is for the programs that take part themselves.
 
 It must run in the oldest Python a user may have: no annotations, nothing newer than 3.6, and
@@ -41,6 +42,7 @@ def start(path, rank):
     if _is_worker():
         return
     path, knobs = os.path.abspath(path), Knobs()  # noqa: PTH100 - the program may change folders
-    _agent = Agent(Polls(path, rank, knobs, rank_live_exchange.choose), knobs)
+    pauses = os.environ.get("TUNE_LIVE_PAUSE") == "1"
+    _agent = Agent(Polls(path, rank, knobs, rank_live_exchange.choose, pauses), knobs)
     sys.modules[NAME] = sys.modules[__name__]
     rank_live_hooks.install(_agent)

@@ -24,6 +24,7 @@ class Agent:
         self._hook = None
         self._marked = False
         self._iteration, self._since_s = 1, None
+        self._asked = False  # whether the program has asked for more
 
     # --- for the program -----------------------------------------------------------------
 
@@ -64,7 +65,12 @@ class Agent:
 
     def more(self):
         """True while a supervisor is there, which ends the job itself: alike on all ranks."""
-        return self._polls.met and not self.passive
+        wanted = self._polls.met and not self.passive
+        if wanted and not self._asked:  # who asks in each iteration asked before the ranks met
+            self._polls.over()
+            self._since_s = time.monotonic()
+        self._asked = True
+        return wanted
 
     # --- for the hooks -------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import socket
 
 MOST = 64 * 1024  # bytes a line
@@ -55,6 +56,11 @@ class Line:
             if len(_encoded(message)) > MOST:
                 message["ranks"] = [dict(rank, **{part: []}) for rank in message["ranks"]]
         self.send(message)
+
+    def wait(self, limit_s):
+        """Until something is there to be received, or the supervisor is gone; at most so long."""
+        if not self._lines:
+            select.select([self._socket], [], [], limit_s)
 
     def receive(self):
         """The next message that is there by now, or None; :class:`LostError` at the end."""

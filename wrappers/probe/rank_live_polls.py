@@ -29,13 +29,14 @@ class Polls:
         rank: As the launcher says.
         knobs: What can be changed here.
         choose: Gives the exchange between the ranks.
+        pauses: Whether the supervisor wants to know when the program is at its own end.
     """
 
-    def __init__(self, path, rank, knobs, choose):
+    def __init__(self, path, rank, knobs, choose, pauses=False):
         self._path, self._rank = path, rank
         self._knobs, self._choose = knobs, choose
         self._exchange = self._report = self._meeting = None
-        self._poll_at = 0
+        self._poll_at, self._pauses = 0, pauses
         self.passive = False
 
     @property
@@ -132,6 +133,11 @@ class Polls:
         self._report.switched(switch["number"], iteration, took_s, [state, *others])
 
     # --- the end -------------------------------------------------------------------------
+
+    def over(self):
+        """The program is at its own end, and goes on: rank 0 says so where that is asked for."""
+        if self._pauses and self._report is not None:
+            self._report.over()
 
     def _fail(self):
         """Tell the others, who hear of it when they next listen, and be passive."""

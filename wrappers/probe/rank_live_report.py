@@ -9,6 +9,7 @@ from rank_live_line import LostError
 PROTOCOL = 1
 
 _POLL_S = 0.05  # between two polls, as near as whole iterations allow
+_PAUSE_S = 20.0  # at the program's own end; the other ranks wait longer for a poll
 _MOST_STEPS = 1000  # between two polls: they must fit into a line
 
 
@@ -105,6 +106,12 @@ class Report:
             }
         )
         self._polled_s = time.monotonic()
+
+    def over(self):
+        """The program is at its own end: the supervisor reads what it has written, then asks."""
+        with contextlib.suppress(LostError):  # which the next poll finds too, and tells all ranks
+            self._line.send({"type": "over"})
+            self._line.wait(_PAUSE_S)
 
     def end(self):
         """The program ends: tell the last steps."""
