@@ -154,7 +154,8 @@ def _judge(bench: Bench, step: int, report: Report, records: tuple[LaunchRecord,
     if report.seen not in report.expected:
         report.problems.append(f"it was seen as {report.seen}")
     again = report.seen in {kind.value for kind in FROM_OUTSIDE} | {NOTHING, DISTURBED}
-    if bench.live and mine and report.seen != NOTHING:
+    before = bench.fault.moment == "started"  # of the launch: tune is killed, and the job with it
+    if bench.live and mine and report.seen != NOTHING and not before:
         report.problems += _wrong_of_a_window(bench, step, mine)
         again = again or bool(mine[0].outcome.disturbed)
     if again and not any(kind(each) == FINISHED for each in mine):
