@@ -153,7 +153,7 @@ def test_what_it_cannot_change_takes_a_new_job(bench: Callable[..., Bench]) -> N
     live(ONE)
     assert window(live(OTHER)).job == 2
     assert live.start.jobs[0].poll() is not None
-    assert live.jobs.running is not None and live.jobs.running.setting == OTHER
+    assert live.jobs._job is not None and live.jobs._job.begun.setting == OTHER
 
 
 def test_so_does_what_is_frozen(bench: Callable[..., Bench]) -> None:
@@ -253,7 +253,7 @@ def test_an_iteration_that_does_not_end_ends_the_job(
     outcome = live(TWO, judge=race(0.02))
     assert isinstance(outcome.ending, Stopped), outcome.ending
     assert window(outcome).iterations == 0
-    assert live.jobs.running is None
+    assert live.jobs._job is None
 
 
 # --- faults ------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_a_rank_that_cannot_switch_says_so(bench: Callable[..., Bench]) -> None:
     assert ending.kind is FailureKind.SWITCH
     assert ending.reason == "omp_threads=2 in rank 1: no such library"
     assert outcome.effects == (), "it was not switched: nothing is known of what it comes to"
-    assert live.jobs.running is None
+    assert live.jobs._job is None
 
 
 def test_a_job_that_does_not_answer_is_stalled(bench: Callable[..., Bench]) -> None:
@@ -313,7 +313,7 @@ def test_a_crash_in_a_window_is_typed(bench: Callable[..., Bench]) -> None:
     assert (failed(outcome).kind, outcome.exit_code) == (FailureKind.CRASHED, 7)
     assert failed(outcome).log_tail == "it begins"
     assert window(outcome).job == 1
-    assert live.jobs.running is None
+    assert live.jobs._job is None
 
 
 def test_a_request_ends_the_job(bench: Callable[..., Bench]) -> None:
@@ -321,7 +321,7 @@ def test_a_request_ends_the_job(bench: Callable[..., Bench]) -> None:
     live = bench(slow)
     ending = failed(live(ONE, cancelled=lambda: bool(seen), on_progress=seen.append))
     assert ending.kind is FailureKind.INTERRUPTED
-    assert live.jobs.running is None
+    assert live.jobs._job is None
 
 
 def slow(rank: Rank0) -> int:
@@ -339,7 +339,7 @@ def test_so_does_an_interrupt(bench: Callable[..., Bench]) -> None:
     live = bench(slow)
     with pytest.raises(KeyboardInterrupt):
         live(ONE, on_progress=interrupt)
-    assert live.start.jobs[0].poll() is not None and live.jobs.running is None
+    assert live.start.jobs[0].poll() is not None and live.jobs._job is None
 
 
 def test_a_window_has_the_limit_of_a_launch(bench: Callable[..., Bench]) -> None:
@@ -378,7 +378,7 @@ def test_in_one_that_told_enough_it_counts(bench: Callable[..., Bench]) -> None:
     outcome = live(TWO)
     assert finished(outcome).elapsed_s == pytest.approx(0.2 * 22)
     assert (window(outcome).iterations, outcome.exit_code) == (3, 0)
-    assert live.jobs.running is None
+    assert live.jobs._job is None
 
 
 def test_a_job_that_ends_in_its_first_window_was_a_launch(bench: Callable[..., Bench]) -> None:
@@ -550,7 +550,7 @@ def test_one_that_ends_is_a_launch(bench: Callable[..., Bench]) -> None:
     outcome = whole_run(made)
     assert outcome is not None
     assert (outcome.ending, outcome.exit_code) == (Finished(1.2, 3), 0)
-    assert (made.jobs.running, made.jobs.refusal) == (None, None)
+    assert (made.jobs._job, made.jobs.refusal) == (None, None)
     assert window(made(TWO)).job == 2
 
 
@@ -573,5 +573,5 @@ def test_one_that_has_written_nothing_by_its_end_is_ended(bench: Callable[..., B
 
     made = bench(silent)
     assert whole_run(made) is None
-    assert made.jobs.running is None
+    assert made.jobs._job is None
     assert made.start.jobs[0].stops > 0

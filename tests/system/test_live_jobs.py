@@ -135,7 +135,7 @@ def test_settings_are_measured_in_one_job(jobs: LiveJobs, measure: Measure) -> N
     slow_window, quick_window = slow.window, quick.window
     assert slow_window is not None and quick_window is not None
     assert (slow_window.job, quick_window.job) == (1, 1)
-    assert jobs.running is not None and jobs.running.can >= {"ends", "omp_threads", "pause"}
+    assert jobs._job is not None and jobs._job.can >= {"ends", "omp_threads", "pause"}
     assert finished(slow).iterations == finished(quick).iterations == N
     assert finished(slow).elapsed_s > 1.5 * finished(quick).elapsed_s
     assert finished(quick).elapsed_s == pytest.approx(quick_window.pace_s * (N + 2))
@@ -160,9 +160,9 @@ def test_a_job_that_ends_by_itself_is_started_anew(jobs: LiveJobs, measure: Meas
 
 def test_an_interrupt_leaves_nothing(jobs: LiveJobs, measure: Measure) -> None:
     def interrupt(_: Progress) -> None:
-        if jobs.running is not None:
+        if jobs._job is not None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         measure(pause=10, ends=0, on_progress=interrupt)
-    assert jobs.running is None
+    assert jobs._job is None

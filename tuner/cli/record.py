@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,9 +14,11 @@ from tuner.cli.asking import LIMITS, OUTPUT
 from tuner.cli.base import TuneCommand, tail
 from tuner.cli.options import option
 
+if TYPE_CHECKING:
+    from tuner.model import JsonDict, StudySpec
+
 #: More settings than this are no small space: a slip of the pen.
 MOST_SETTINGS = 1000
-
 
 #: A typical spread of single runs above this says that something else ran beside them.
 NOISY = 0.1
@@ -65,9 +68,7 @@ OFF = 0.1
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Record one surface."""
-    from tuner import space, wording
     from tuner.cli import console, outfile, stored
-    from tuner.errors import UsageError
     from tuner.exporters import Export
     from tuner.exporters.json import dumps
     from tuner.replay import recorded
@@ -78,24 +79,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     spec = asking.spec_of({**options, "live": "off"}, tail(ctx))  # a surface is of launches
     if options["name"] is None:
         spec = replace(spec, name=f"{spec.name}-surface")
-    if spec.objective.clock not in {"elapsed", "wall"}:
-        raise UsageError(
-            "a surface holds how long runs take; this objective is something else",
-            "Record with --objective logreport or --objective wall.",
-        )
-    tuned = {knob.name for knob in spec.knobs}
-    for knob in spec.knobs:
-        if any(parent in tuned for parent, _ in knob.when):
-            raise UsageError(
-                f"a surface holds every combination, and {knob.name} exists in some settings only",
-                f"Leave {knob.name} out, or what it depends on.",
-            )
-    size = space.size(spec.knobs)
-    if size > MOST_SETTINGS:
-        raise UsageError(
-            f"the space has {size} settings: recording measures each one {options['runs']} times",
-            "Narrow it with --knob NAME=VALUES or --fix NAME=VALUE.",
-        )
+    _require_surface(spec, options["runs"])
     outputs = Path(options["outputs"]) if options["outputs"] else None
     with asking.view(options["quiet"]) as view:
         tune(
@@ -111,17 +95,51 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     document = recorded.document(Plan(data.spec, data.records))
     path = options["filename"] or Path(f"{spec.name}.json")
     outfile.write(path, Export(dumps(document)))
+    for doubt in _doubts(document):
+        console.warn(doubt)
+    console.err(f"wrote {path} ({len(document['points'])} settings; tune replay {path})")
+    return exits.OK
+
+
+def _require_surface(spec: StudySpec, runs: int) -> None:
+    """Raise ``UsageError`` for a study whose settings make no surface, or too large a one."""
+    from tuner import space
+    from tuner.errors import UsageError
+
+    if spec.objective.clock not in {"elapsed", "wall"}:
+        raise UsageError(
+            "a surface holds how long runs take; this objective is something else",
+            "Record with --objective logreport or --objective wall.",
+        )
+    tuned = {knob.name for knob in spec.knobs}
+    for knob in spec.knobs:
+        if any(parent in tuned for parent, _ in knob.when):
+            raise UsageError(
+                f"a surface holds every combination, and {knob.name} exists in some settings only",
+                f"Leave {knob.name} out, or what it depends on.",
+            )
+    size = space.size(spec.knobs)
+    if size > MOST_SETTINGS:
+        raise UsageError(
+            f"the space has {size} settings: recording measures each one {runs} times",
+            "Narrow it with --knob NAME=VALUES or --fix NAME=VALUE.",
+        )
+
+
+def _doubts(document: JsonDict) -> Iterator[str]:
+    """What to know of a surface before one searches on it."""
+    from tuner import wording
+    from tuner.replay import recorded
+
     spread = recorded.spread(document)
     if spread > NOISY:
-        console.warn(
+        yield (
             f"the runs of a setting differ by {wording.percent(round(spread, 2))} (median): this"
             " machine was not quiet, and a search on the surface shows little"
         )
     off = recorded.default_is_off(document)
     if off > OFF:
-        console.warn(
+        yield (
             "no setting takes as long as your defaults: the nearest differs by"
             f" {wording.percent(round(off, 2))}, and stands for them in replays"
         )
-    console.err(f"wrote {path} ({len(document['points'])} settings; tune replay {path})")
-    return exits.OK

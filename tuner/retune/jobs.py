@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 
 from tuner import process
@@ -29,31 +29,12 @@ from tuner.retune.judging import WindowJudge
 from tuner.retune.measuring import Measuring
 from tuner.retune.outcomes import Beside, is_cut_short, outcome
 from tuner.retune.scale import Expected
-from tuner.retune.starting import Started, met_in_vain, start, to_its_end
+from tuner.retune.starting import Started, met_in_vain, start, to_its_end, why_without
 from tuner.retune.whole_run import whole_run
-from tuner.retune.windows import LEAST
 from tuner.trial import MOST_OUTPUT, ignore, sampler
 
 #: A job that has printed this share of what any may print is started afresh: it ran long.
 PRINTED_SHARE = 0.5
-
-#: A run of fewer iterations has no room for a window beside what is thrown away.
-LEAST_RUN = 2 * LEAST
-
-
-@dataclass(frozen=True)
-class Running:
-    """The job that runs.
-
-    Attributes:
-        number: That of the launch that started it.
-        setting: What it was started with.
-        can: The knobs that it can change while it runs.
-    """
-
-    number: int
-    setting: Setting
-    can: frozenset[str]
 
 
 class LiveJobs:
@@ -79,12 +60,6 @@ class LiveJobs:
         self._job: Job | None = None
         self._marked_s = 0.0  # the end of the last window
         self.refusal: str | None = None
-
-    @property
-    def running(self) -> Running | None:
-        """The job that runs and takes orders."""
-        job = self._job
-        return None if job is None else Running(job.number, job.begun.setting, job.can)
 
     def __enter__(self) -> LiveJobs:
         return self
@@ -158,8 +133,12 @@ class LiveJobs:
             cancelled,
             now_s if self._job is None else self._marked_s,
         )
+        return self._measured(asked, frozen)
+
+    def _measured(self, asked: Asked, frozen: frozenset[str]) -> Outcome:
+        """In the running job where it fits, and was not cut short; else in a new one."""
         try:
-            found = self._window(asked) if self._can_go_on(setting, frozen) else None
+            found = self._window(asked) if self._can_go_on(asked.setting, frozen) else None
             if found is None:
                 self.end()
                 found = self._started(asked)
@@ -256,12 +235,7 @@ class LiveJobs:
             if found is not None:
                 return found
             self._job = None
-            if begun.follower.running.poll() is None:
-                self.refusal = server.problem
-            elif asked.expected.iterations < LEAST_RUN:
-                self.refusal = (
-                    f"a run of {asked.expected.iterations} iterations is too short for a window"
-                )
+            self.refusal = why_without(begun, server, asked)
         else:
             self.refusal = f"{server.hello.ranks} of {asked.spec.layout.ranks} ranks met"
         server.hang_up()

@@ -9,7 +9,11 @@ from tuner import process
 from tuner.model import Failed, FailureKind, Finished, Launch, Outcome
 from tuner.retune.asked import Asked
 from tuner.retune.server import PAUSE, VARIABLE, Server
+from tuner.retune.windows import LEAST
 from tuner.trial import Begun, begin
+
+#: A run of fewer iterations has no room for a window beside what is thrown away.
+LEAST_RUN = 2 * LEAST
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,16 @@ def unheard(started: Started, asked: Asked) -> str | None:
         return started.problem or waited or "no rank said that it takes orders"
     if server.hello.ranks != asked.spec.layout.ranks:
         return f"{server.hello.ranks} of {asked.spec.layout.ranks} ranks met"
+    return None
+
+
+def why_without(begun: Begun, server: Server, asked: Asked) -> str | None:
+    """Why a job that took orders has come to no window; ``None``: its end came by chance."""
+    if begun.follower.running.poll() is None:
+        return server.problem
+    iterations = asked.expected.iterations
+    if iterations < LEAST_RUN:
+        return f"a run of {iterations} iterations is too short for a window"
     return None
 
 

@@ -60,17 +60,7 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
     if best is None and plan.spec.fixed.is_baseline:
         best = plan.default  # no setting works: there is nothing to prove, where these do
     proof = None if best is None or best not in by_setting else confirmation(plan, best)
-    done = (
-        proof is not None
-        and proof.next is None
-        and plan.spec.confirm
-        and (proof.finding is not None or state is StudyState.FINISHED)
-    )
-    reference = None
-    if proof is not None and proof.reference is not None:
-        reference = by_setting.get(proof.reference)
-    elif baseline is not None and baseline.elapsed_s is not None:
-        reference = baseline
+    done = proof is not None and _is_done(plan, proof, state)
     shown = _best(plan, by_setting, best, proof)
     jobs = [r.outcome.window.job for r in plan.records if r.outcome.window is not None]
     return Result(
@@ -80,7 +70,7 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
         reason=reason,
         best=shown,
         baseline=baseline,
-        reference=reference,
+        reference=_reference(by_setting, baseline, proof),
         trials=plan.trials,
         launches=len(plan.records),
         failures=stats.failures(plan.records),
@@ -99,6 +89,23 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
         windows=len(jobs),
         jobs=len(set(jobs)),
     )
+
+
+def _is_done(plan: Plan, proof: Confirmation, state: StudyState) -> bool:
+    """Whether the confirmation has come to its end."""
+    ended = proof.finding is not None or state is StudyState.FINISHED
+    return plan.spec.confirm and proof.next is None and ended
+
+
+def _reference(
+    by_setting: Mapping[Setting, Measurement],
+    baseline: Measurement | None,
+    proof: Confirmation | None,
+) -> Measurement | None:
+    """What the best is held against."""
+    if proof is not None and proof.reference is not None:
+        return by_setting.get(proof.reference)
+    return baseline if baseline is not None and baseline.elapsed_s is not None else None
 
 
 def _best(

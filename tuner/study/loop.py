@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -86,19 +86,24 @@ def tune(
             return found
         folders.prepare(folder)
         try:
-            with lock.measuring(
-                spec.name,
-                environ=os.environ,
-                database=place(url),
-                wait=wait,
-                on_wait=lambda owner: visit.emit(Note(f"waiting for {owner}")),
-                cancelled=stop,
-            ) as note:
+            with _alone(visit, wait=wait) as note:
                 return _measure(visit, fresh, _making(visit, run, jobs, note), is_real=run is None)
         except StudyInterrupted:
             raise
         except KeyboardInterrupt as error:  # before the first launch
             raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
+
+
+def _alone(visit: Visit, *, wait: bool) -> AbstractContextManager[Path]:
+    """While entered, nobody else measures on this host; gives the note for the trial in flight."""
+    return lock.measuring(
+        visit.spec.name,
+        environ=os.environ,
+        database=place(visit.store.url),
+        wait=wait,
+        on_wait=lambda owner: visit.emit(Note(f"waiting for {owner}")),
+        cancelled=visit.stop,
+    )
 
 
 def _making(visit: Visit, run: TrialRunner | None, jobs: Jobs | None, note: Path) -> Making:
