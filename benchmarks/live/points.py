@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import pictures
-from benchmarks.live.sweep import spec_of, swept
-from tuner.model import Setting, Value
+from benchmarks.live.sweep import Swept, spec_of, swept
+from tuner.model import LaunchRecord, Setting, Value
 
 LEAST_CORRELATION = 0.9
 MOST_BIAS = 0.05
@@ -22,9 +22,8 @@ VALUES: Mapping[str, Mapping[str, tuple[Value, ...]]] = {
     },
     "chainer_imagenet": {
         "omp_threads": (1, 2),
-        "opencv_threads": (1, 2),
-        "iterator_workers": (1, 2, 3, 4),
-        "prefetch": (1, 4),
+        "opencv_threads": (1, 2, 4, 8),
+        "iterator_workers": (1, 2, 4, 8),
     },
     "torch_ddp": {
         "omp_threads": (1, 2),
@@ -52,22 +51,31 @@ def main(options: argparse.Namespace) -> bool:
     values = VALUES[options.study]
     live = swept(spec, "on", values, options.runs)
     cold = swept(spec, "off", values, options.runs)
-    both = [setting for setting in cold.elapsed_s if setting in live.elapsed_s]
-    runs = _pairs(both, cold.elapsed_s, live.elapsed_s)
-    paces = _pairs(both, cold.pace_s, live.pace_s)
+    cold_s, live_s = cold.elapsed_s(), live.elapsed_s(_proof(live, cold))
+    both = [setting for setting in cold_s if setting in live_s]
+    runs = _pairs(both, cold_s, live_s)
+    paces = _pairs(both, cold.pace_s(), live.pace_s())
     print("      a run: live, cold, s        an iteration: live, cold, ms")
     for place in sorted(range(len(both)), key=lambda n: runs[n]):
         cells = [
-            f"{live_s / cold_s - 1:+7.1%} {live_s * unit:8.2f} {cold_s * unit:8.2f}"
-            for (cold_s, live_s), unit in ((runs[place], 1), (paces[place], 1e3))
+            f"{b / a - 1:+7.1%} {b * unit:8.2f} {a * unit:8.2f}"
+            for (a, b), unit in ((runs[place], 1), (paces[place], 1e3))
         ]
         print(*cells, both[place], sep="    ")
-    lost = len(cold.elapsed_s) - len(both)
+    lost = len(cold_s) - len(both)
     print(f"{len(both)} settings of {options.study} with {options.ranks} ranks, {lost} only cold")
     print(f"  all windows took {live.wall_s:.0f} s in {live.jobs} jobs, cold {cold.wall_s:.0f} s")
     if options.picture:
         draw(both, runs, options.picture)
     return _agree("a run", runs) & _agree("an iteration", paces)
+
+
+def _proof(live: Swept, cold: Swept) -> list[LaunchRecord]:
+    """The launches of the best and of the slowest by windows: a study's windows are scaled by
+    those of its proof, of the best and the defaults."""
+    paces_s = live.pace_s()
+    order = sorted(paces_s, key=lambda setting: statistics.median(paces_s[setting]))
+    return [record for record in cold.records if record.setting in (order[0], order[-1])]
 
 
 def _agree(what: str, pairs: Sequence[tuple[float, float]]) -> bool:

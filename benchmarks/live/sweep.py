@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tuner import space, stats
 from tuner.model import (
+    LOGGED_TIME,
     Choice,
-    Finished,
     Knob,
     LaunchRecord,
     Live,
@@ -21,6 +21,7 @@ from tuner.model import (
     Value,
 )
 from tuner.retune.excess import usual_s
+from tuner.retune.scale import rescaled
 from tuner.store.store import Store
 from tuner.store.urls import resolve_url
 from tuner.study import tune
@@ -58,16 +59,40 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Times:
-    """What each setting came to, s a run and s an iteration, and what all of it took, s."""
+class Swept:
+    """What was measured: those that count, what all took, s, and how many jobs had windows."""
 
-    elapsed_s: Mapping[Setting, list[float]]
-    pace_s: Mapping[Setting, list[float]]
+    records: tuple[LaunchRecord, ...]
     wall_s: float
-    jobs: int  # launches that ran windows; 0 of cold ones
+    jobs: int
+
+    def elapsed_s(self, others: Sequence[LaunchRecord] = ()) -> Mapping[Setting, list[float]]:
+        """The figures of each setting, s a run; windows by the scale of what else was launched."""
+        mine = {id(record) for record in self.records}
+        scaled = rescaled((*self.records, *others), LOGGED_TIME)
+        pairs = zip((*self.records, *others), scaled, strict=True)
+        return _by_setting(
+            (after, sample.elapsed_s)
+            for before, after in pairs
+            if id(before) in mine
+            for sample in after.outcome.samples
+        )
+
+    def pace_s(self) -> Mapping[Setting, list[float]]:
+        """Seconds an iteration of each setting, without evaluations and the first ones."""
+        return _by_setting((record, _pace_s(record)) for record in self.records)
 
 
-def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], runs: int) -> Times:
+def _by_setting(
+    figures: Iterable[tuple[LaunchRecord, float]],
+) -> Mapping[Setting, list[float]]:
+    found: dict[Setting, list[float]] = {}
+    for record, figure in figures:
+        found.setdefault(record.setting, []).append(figure)
+    return found
+
+
+def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], runs: int) -> Swept:
     """Measure all combinations of these values of the spec's knobs.
 
     What was measured before under this name is not measured again: a sweep that was
@@ -78,19 +103,13 @@ def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], 
     tune(made, course=Sweep(runs))
     with Store.open(resolve_url(None, os.environ), create=False) as store:
         records = store.launches(made.name, detail=False)
-    found: dict[Setting, list[float]] = {}
-    paces: dict[Setting, list[float]] = {}
-    for record in stats.counted(records):
-        if isinstance(record.outcome.ending, Finished):
-            found.setdefault(record.setting, []).append(record.outcome.ending.elapsed_s)
-            paces.setdefault(record.setting, []).append(_pace_s(record))
     counted = [r for r in records if r.purpose is not Purpose.WARM_UP]
     jobs = {r.outcome.window.job for r in counted if r.outcome.window is not None}
-    return Times(found, paces, sum(r.outcome.wall_s for r in counted), len(jobs))
+    kept = tuple(record for record in stats.counted(records) if record.outcome.samples)
+    return Swept(kept, sum(r.outcome.wall_s for r in counted), len(jobs))
 
 
 def _pace_s(record: LaunchRecord) -> float:
-    """Seconds an iteration, without evaluations and the first ones."""
     if record.outcome.window is not None:
         return record.outcome.window.pace_s
     found = usual_s(record.outcome.progress)
