@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import stat
 from pathlib import Path
 
@@ -21,8 +22,10 @@ def at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def dashboard(tune: Tune, database: Path, *more: str) -> tuple[str, str]:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
     done = tune("dashboard", "--storage", str(database), "--port", "0", *more)
     assert done.code == 0, done.err
+    assert before == [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
     return done.out, done.err
 
 

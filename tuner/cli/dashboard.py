@@ -43,11 +43,10 @@ def command(port: int, host: str, open_browser: bool, storage: str | None) -> No
     from tuner.cli import console, stored
     from tuner.dashboard import access, annotate, server
 
-    _end_as_by_ctrl_c()
     token = access.token_of(os.environ.get(access.TOKEN_VARIABLE))
     store = stored.open_store(storage)
     stored.chosen(store, None)
-    with server.bind(store.url, host, port, token) as pages:
+    with _ended_as_by_ctrl_c(), server.bind(store.url, host, port, token) as pages:
         for summary in store.studies():
             annotate(store.url, stored.watched(store, stored.load(store, summary.name)))
         if pages.is_wide:
@@ -61,11 +60,17 @@ def command(port: int, host: str, open_browser: bool, storage: str | None) -> No
     console.err("dashboard ended")
 
 
-def _end_as_by_ctrl_c() -> None:
+@contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
     """Let SIGTERM and a closed terminal leave nothing behind either; `nohup` keeps them out."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _shown(pages: Server) -> str:
