@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
 from multiprocessing import heap
 from typing import Any
 
@@ -106,12 +110,24 @@ def test_an_order_of_its_own_goes_on() -> None:
     assert states(made(), 9, at_random(3, 9)) == states(made(), 9, {})
 
 
-def test_other_random_numbers_are_those_without_a_switch() -> None:
-    def drawn(switches: dict[int, dict[str, Any]]) -> float:
-        states(iterator(), 14, switches)
-        return float(np.random.random())
+def test_each_order_is_drawn_once() -> None:
+    """How many are drawn by the end is chance: a loader draws them ahead, in a thread."""
 
-    assert drawn(at_random(1, 14)) == drawn({})
+    def drawn(switches: dict[int, dict[str, Any]]) -> list[list[int]]:
+        generator = np.random.RandomState(1)
+        given: list[list[int]] = []
+
+        def sampler(order: Any, _: int) -> Any:
+            given.append(generator.permutation(order).tolist())
+            return np.array(given[-1])
+
+        states(iterator(shuffle=None, order_sampler=sampler), 14, switches)
+        return given
+
+    plain, changed = drawn({}), drawn(at_random(1, 14))
+    reached = 1 + 14 * 4 // 17
+    assert changed[:reached] == plain[:reached]
+    assert len(changed) <= reached + 2  # seven batches are ahead at most
 
 
 def test_old_workers_and_their_memory_are_gone() -> None:
@@ -127,53 +143,107 @@ def test_old_workers_and_their_memory_are_gone() -> None:
     found.finalize()
 
 
-def test_where_workers_cannot_start_the_old_ones_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def handled() -> Iterator[None]:
+    """The program has a handler of SIGTERM: its workers have it too, and do not end by one."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def refused(error: Exception, number: int, really: Callable[..., Any]) -> Callable[..., Any]:
+    """In place of what starts a process or a thread: the start of this number fails."""
+    count = 0
+
+    def start(process: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == number:
+            raise error
+        return really(process)
+
+    return start
+
+
+def goes_on_where(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, error: Exception, number: int
+) -> None:
     plain = states(iterator(), 6, {})
     found = iterator()
     agent = live(found)
     seen = [numbers(found.next()), numbers(found.next())]
-    start = multiprocessing.context.ForkProcess._Popen
-    started: list[str] = []
-
-    def not_the_first(process: Any) -> Any:
-        if not started:
-            started.append("refused")
-            raise BlockingIOError(11, "Resource temporarily unavailable")
-        started.append("started")
-        return start(process)
-
-    monkeypatch.setattr(multiprocessing.context.ForkProcess, "_Popen", staticmethod(not_the_first))
-    assert agent.switch(iterator_workers=4, prefetch=2) == [
-        "BlockingIOError: [Errno 11] Resource temporarily unavailable"
-    ]
+    with monkeypatch.context() as failing:
+        start = refused(error, number, getattr(owner, name))
+        failing.setattr(owner, name, staticmethod(start) if name == "_Popen" else start)
+        assert agent.switch(iterator_workers=4, prefetch=2) == [f"{type(error).__name__}: {error}"]
     assert agent.read() == {"iterator_workers": 1, "prefetch": 1, "opencv_threads": None}
     assert len(multiprocessing.active_children()) == 1
     seen += [numbers(found.next()) for _ in range(4)]
     assert seen == [batch for batch, *_ in plain]
+    assert len(multiprocessing.active_children()) == 1
     found.finalize()
 
 
+@pytest.mark.usefixtures("handled")
+@pytest.mark.parametrize("number", [1, 3])
+def test_where_workers_cannot_start_the_old_ones_go_on(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    error = BlockingIOError(11, "Resource temporarily unavailable")
+    goes_on_where(monkeypatch, multiprocessing.context.ForkProcess, "_Popen", error, number)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_where_threads_cannot_start_the_old_workers_go_on(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    error = RuntimeError("can't start new thread")
+    goes_on_where(monkeypatch, threading.Thread, "start", error, number)
+
+
+class Hanging(Numbered):
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        if index == 5:
+            time.sleep(1000)
+        return super().__getitem__(index)
+
+
+@pytest.mark.usefixtures("handled")
 def test_a_worker_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
-
-    class Hanging(Numbered):
-        def __getitem__(self, index: int) -> tuple[Any, int]:
-            if index == 5:
-                time.sleep(1000)
-            return super().__getitem__(index)
-
     from chainer.iterators import MultiprocessIterator
 
     found = MultiprocessIterator(Hanging(8), 4, shuffle=False, n_processes=2, shared_mem=0)
-    agent = live(found)
+    changed, agent = LiveIterator(found), FakeAgent()
+    changed.offer(agent)
     assert numbers(found.next()) == [0, 1, 2, 3]
     monkeypatch.setattr("tuner.live.chainer_iterator._PATIENCE_S", 0.3)
-    agent.switch(iterator_workers=1)
-    assert len(multiprocessing.active_children()) == 1
-    agent.switch(iterator_workers=2)
-    found._comm.terminate()
-    found._prefetch_loop._pool.terminate()
+    for workers in (1, 2):
+        assert agent.switch(iterator_workers=workers) == []
+        assert len(multiprocessing.active_children()) == workers
+    changed._stop()
+    assert multiprocessing.active_children() == []
     found.finalize()
+
+
+def test_a_lock_that_a_killed_worker_held_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the kernel does where memory is short; who waits for a task holds the queue's lock."""
+    found = iterator()
+    agent = live(found)
+    seen = [numbers(found.next())]
+    (worker,) = multiprocessing.active_children()
+    lock = found._prefetch_loop._pool._inqueue._rlock
+    while lock.acquire(block=False):
+        lock.release()
+        time.sleep(0.01)
+    worker.kill()
+    monkeypatch.setattr("tuner.live.chainer_iterator._PATIENCE_S", 0.3)
+    assert agent.switch(iterator_workers=2) == []
+    assert len(multiprocessing.active_children()) == 2
+    seen += [numbers(found.next()) for _ in range(4)]
+    found.finalize()
+    assert seen == [batch for batch, *_ in states(iterator(), 5, {})]
 
 
 def test_others_are_left_alone() -> None:

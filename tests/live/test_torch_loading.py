@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -147,6 +148,32 @@ def test_where_workers_cannot_start_the_old_ones_go_on(monkeypatch: pytest.Monke
             assert agent.read()["iterator_workers"] == 1
     assert sorted(seen) == list(range(17))
     loading._stop()
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+def test_where_threads_cannot_start_the_old_workers_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's handler of SIGCHLD then speaks of none that is ended."""
+    agent = install(monkeypatch, FakeAgent())
+    loading = live.torch_loader(loader(num_workers=1))
+    start, started = threading.Thread.start, []
+
+    def refused(thread: threading.Thread) -> None:
+        started.append(thread)
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    seen = []
+    for step, batch in enumerate(loading):
+        seen += batch.tolist()
+        if step == 1:
+            with monkeypatch.context() as failing:
+                failing.setattr(threading.Thread, "start", refused)
+                said = agent.switch(iterator_workers=3)
+            assert said == ["RuntimeError: can't start new thread"]
+            assert len(multiprocessing.active_children()) == 1
+    assert sorted(seen) == list(range(17))
+    assert multiprocessing.active_children() == []
 
 
 def test_what_cannot_be_changed_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -101,9 +103,10 @@ class LiveIterator:
         iterator._comm.terminate()
         if loop.thread is not None:
             loop.thread.join(_PATIENCE_S)
-            if loop.thread.is_alive():
-                loop._pool.terminate()
-        loop.terminate()
+        if loop._pool is not None:
+            from tuner.live.chainer_pool import end_pool  # here: for programs that change nothing
+
+            end_pool(loop._pool)
         self._workers.end()
 
     def _start(self, wanted: Mapping[str, Any], *, workers_too: bool) -> None:
@@ -131,4 +134,19 @@ class LiveIterator:
         iterator._comm, iterator._prefetch_loop = comm, loop
         if workers_too:
             with self._workers.starting():
-                loop.launch_thread()
+                _launch(loop)
+
+
+def _launch(loop: Any) -> None:
+    """What the loop's own ``launch_thread`` does, with a pool whose start cannot hang."""
+    from tuner.live.chainer_pool import WorkerPool
+
+    loop._pool = WorkerPool(
+        processes=loop.n_processes,
+        initializer=sys.modules[type(loop).__module__]._fetch_setup,
+        initargs=(loop.dataset, loop.mem_size, loop.mem_bulk),
+        maxtasksperchild=loop.maxtasksperchild,
+    )
+    thread = threading.Thread(target=loop._run, name="prefetch_loop", daemon=True)
+    thread.start()
+    loop._thread = thread

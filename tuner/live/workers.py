@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,10 @@ class Workers:
             sys.modules["cv2"].setNumThreads(1)
         try:
             yield
-        except BaseException:
+        except BaseException as error:
+            traceback.clear_frames(
+                error.__traceback__
+            )  # where a loader has started by half, it ends itself
             end(children() - before)
             raise
         finally:

@@ -1,0 +1,59 @@
+"""The pool of worker processes behind Chainer's iterator: its start and its end wait for nobody."""
+
+from __future__ import annotations
+
+from multiprocessing.pool import TERMINATE, Pool
+from typing import Any
+
+from tuner.live.workers import end
+
+#: So long what starts new workers may take to end, s. Nothing but a fork can be in its way.
+_PATIENCE_S = 20.0
+
+_HANDLERS = ("_worker_handler", "_task_handler", "_result_handler")
+
+
+class WorkerPool(Pool):
+    """A pool that leaves nothing and waits for nobody where its start fails.
+
+    CPython's sends SIGTERM to the workers that it has and waits for them without limit. They have
+    the program's handler of SIGTERM, and a process that has just been forked forgets a signal that
+    has a handler. Where a thread cannot start, the other threads replace the workers for good.
+    """
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        try:
+            super().__init__(*args, **how)
+        except BaseException:
+            end_pool(self)
+            raise
+
+    @staticmethod
+    def Process(ctx: Any, *args: Any, **kwds: Any) -> Any:  # noqa: N802 -- CPython's name
+        """A worker, not yet started."""
+        worker = ctx.Process(*args, **kwds)
+        worker.terminate = worker.kill
+        return worker
+
+
+def end_pool(pool: Any) -> None:
+    """Kill the workers of a pool, also of one that has not started wholly.
+
+    Unlike its own ``terminate`` this waits for no lock: a worker that was killed from outside may
+    have taken one with it. Threads of the pool that wait for such a lock are left behind.
+
+    Args:
+        pool: Any pool of CPython's.
+    """
+    parts = vars(pool)
+    handlers = [parts[name] for name in _HANDLERS if name in parts]
+    for handler in handlers:
+        handler._state = TERMINATE
+    if handlers:
+        pool._cache.clear()  # no result is waited for: no worker is replaced
+        pool._change_notifier.put(None)
+        if pool._worker_handler.is_alive():
+            pool._worker_handler.join(_PATIENCE_S)
+    if "_terminate" in parts:
+        pool._terminate.cancel()  # or the program's end would wait for those locks
+    end(pool._pool)
