@@ -30,25 +30,17 @@ def test_by_less_than_a_quarter_of_a_second_nothing_is_judged() -> None:
     assert quick.of([0.004] * 70, 0.3) is not None
 
 
-def test_what_is_ruinous_after_three() -> None:
-    assert JUDGE.of([0.4] * 3, 1.0) is None
-    assert JUDGE.of([1.0] * 3, 1.0) is not None
-    assert JUDGE.of([1.0] * 1, 1.0) is None
-
-
-def test_in_a_job_that_ran_before_less_has_to_be_allowed_for() -> None:
-    ran = WindowJudge(RACE, EXPECTED, 0.1, ran=True)
-    assert JUDGE.of([0.6] * 2, 1.0) is None
-    stopped = ran.of([0.6] * 2, 1.0)
+def test_what_is_ruinous_after_two() -> None:
+    stopped = JUDGE.of([0.6] * 2, 1.0)
     assert stopped is not None
     assert stopped.projection_s == pytest.approx(0.6 * 2 * 103 / 5)
-    assert ran.of([0.2] * 2, 1.0) is None, "a loader may be filling up again"
-    assert ran.of([0.6] * 1, 1.0) is None
+    assert JUDGE.of([0.3] * 2, 1.0) is None, "a loader may be filling up again"
+    assert JUDGE.of([0.6] * 1, 1.0) is None
 
 
 def test_after_one_where_that_took_very_long() -> None:
     assert JUDGE.of([PATIENCE_S], 2 * PATIENCE_S) is not None
-    assert JUDGE.of([10 * 0.1], 2 * PATIENCE_S) is None  # it may be slow for coming first
+    assert JUDGE.of([5 * 0.1], 2 * PATIENCE_S) is None  # it may be slow for coming first
     assert JUDGE.of([], 2 * PATIENCE_S) is None
 
 

@@ -99,7 +99,7 @@ class RetunedMachine(VirtualMachine):
         return _Entry(number, ends_s + run.startup_s, 0.0, run.first_iteration_s)
 
     def _window(self, run: Run, entry: _Entry, known: Expected, step: Step) -> Outcome:
-        judge = WindowJudge(step.judge, known, None, ran=entry.first_s is None)
+        judge = WindowJudge(step.judge, known, None)
         times_s: list[float] = []
         found, stopped = Estimate(0, ()), None
         for time_s in self._iterations(run, entry.first_s):

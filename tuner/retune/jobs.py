@@ -252,9 +252,8 @@ class LiveJobs:
         """
         job = self._job
         assert job is not None
-        is_first, usual_s = started_s is not None, job.pace_s or asked.expected.usual_s
-        judge = WindowJudge(asked.judge, asked.expected, usual_s, ran=not is_first)
-        found = Measuring(job, asked, judge, is_first)
+        judge = WindowJudge(asked.judge, asked.expected, job.pace_s or asked.expected.usual_s)
+        found = Measuring(job, asked, judge, is_first=started_s is not None)
         ended = found.switch()
         load = telemetry = None
         if ended is None and found.switched is not None and not found.refused:

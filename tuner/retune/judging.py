@@ -2,8 +2,8 @@
 
 The judge (:mod:`tuner.racing`) reads a log of elapsed times and forecasts the end of the run. The
 iterations that count make that log (`Expected.log`), one entry each. Fewer than it takes for a
-figure may still be slow for coming first: they are one entry, of which the judge allows for that:
-in a job that has just started for all that a run begins with, later for a loader's refilling alone.
+figure may still be slow for coming first: they are one entry, of which the judge allows for that.
+Not for all that a run begins with, which is over before a job takes orders; but a loader fills up.
 
 An iteration that does not end may be ruinous, or hold something that is not the setting's: an
 evaluation, a loader that starts its workers. Those end; so it is judged only before anything is
@@ -31,7 +31,7 @@ EXCESS = 2.0
 #: From so many iterations that count on a window is judged.
 LEAST_JUDGED = 2
 
-#: So many iterations more may the first one behind a switch cost, where the job ran before.
+#: So many iterations more may the first one that counts behind a switch cost.
 REFILL = 4.0
 
 
@@ -43,13 +43,11 @@ class WindowJudge:
         judge: That of the launch; ``None``: the window runs to its end.
         expected: What a full run is known to be.
         usual_s: The pace of the best setting so far, s; ``None``: none is known.
-        ran: The job ran before the switch.
     """
 
     judge: Judge | None
     expected: Expected
     usual_s: float | None
-    ran: bool = False
 
     def of(self, times_s: Sequence[float], passed_s: float) -> Stopped | None:
         """By the iterations that count.
@@ -64,7 +62,7 @@ class WindowJudge:
             return self._asked(log, log[-1][1])
         enough = len(times_s) >= LEAST_JUDGED and took_s >= LEAST_S
         if enough or (times_s and passed_s >= PATIENCE_S):
-            return self._by_first_ones(len(times_s), took_s)
+            return self._by_first_ones(len(times_s), took_s, REFILL)
         return None
 
     def of_silence(self, times_s: Sequence[float], silent_s: float, coming: int) -> Stopped | None:
@@ -81,12 +79,13 @@ class WindowJudge:
         beyond_s = silent_s - PATIENCE_S - excess_s
         if beyond_s <= 0:
             return None
-        return self._by_first_ones(len(times_s) + coming, math.fsum(times_s) + beyond_s)
+        took_s = math.fsum(times_s) + beyond_s
+        return self._by_first_ones(len(times_s) + coming, took_s, math.inf)
 
-    def _by_first_ones(self, iterations: int, took_s: float) -> Stopped | None:
+    def _by_first_ones(self, iterations: int, took_s: float, most: float) -> Stopped | None:
         """By few: to the judge a log of one entry, in which those that come first may be slow."""
         clock_s = self.expected.clock_s(took_s)
-        return self._asked([(iterations, clock_s)], clock_s, most=REFILL if self.ran else math.inf)
+        return self._asked([(iterations, clock_s)], clock_s, most)
 
     def _asked(self, log: Log, bound_s: float, most: float = math.inf) -> Stopped | None:
         """The judge's verdict; the first iteration costs at most so many more than others."""
