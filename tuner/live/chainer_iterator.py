@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -133,20 +131,7 @@ class LiveIterator:
         iterator.n_processes, iterator.n_prefetch = workers, prefetch
         iterator._comm, iterator._prefetch_loop = comm, loop
         if workers_too:
+            from tuner.live.chainer_pool import launch
+
             with self._workers.starting():
-                _launch(loop)
-
-
-def _launch(loop: Any) -> None:
-    """What the loop's own ``launch_thread`` does, with a pool whose start cannot hang."""
-    from tuner.live.chainer_pool import WorkerPool
-
-    loop._pool = WorkerPool(
-        processes=loop.n_processes,
-        initializer=sys.modules[type(loop).__module__]._fetch_setup,
-        initargs=(loop.dataset, loop.mem_size, loop.mem_bulk),
-        maxtasksperchild=loop.maxtasksperchild,
-    )
-    thread = threading.Thread(target=loop._run, name="prefetch_loop", daemon=True)
-    thread.start()
-    loop._thread = thread
+                launch(loop)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from multiprocessing.pool import TERMINATE, Pool
 from typing import Any
 
@@ -57,3 +59,16 @@ def end_pool(pool: Any) -> None:
     if "_terminate" in parts:
         pool._terminate.cancel()  # or the program's end would wait for those locks
     end(pool._pool)
+
+
+def launch(loop: Any) -> None:
+    """What the loop's own ``launch_thread`` does, with a pool whose start cannot hang."""
+    loop._pool = WorkerPool(
+        processes=loop.n_processes,
+        initializer=sys.modules[type(loop).__module__]._fetch_setup,
+        initargs=(loop.dataset, loop.mem_size, loop.mem_bulk),
+        maxtasksperchild=loop.maxtasksperchild,
+    )
+    thread = threading.Thread(target=loop._run, name="prefetch_loop", daemon=True)
+    thread.start()
+    loop._thread = thread

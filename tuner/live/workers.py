@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -36,9 +35,9 @@ class Workers:
         try:
             yield
         except BaseException as error:
-            traceback.clear_frames(
-                error.__traceback__
-            )  # where a loader has started by half, it ends itself
+            from traceback import clear_frames  # here: for programs that change nothing
+
+            clear_frames(error.__traceback__)  # a loader that has started by half ends itself
             end(children() - before)
             raise
         finally:
