@@ -42,6 +42,7 @@ class FakeJobs:
     #: Called with the number of the record before each one; may raise.
     before: Callable[[int], None] = lambda _: None
     refusal: str | None = None
+    ends_alone: bool = False
     job: tuple[int, Setting] | None = None
     asked: list[Setting] = field(default_factory=list)
     frozen: list[frozenset[str]] = field(default_factory=list)

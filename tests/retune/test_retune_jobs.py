@@ -554,6 +554,21 @@ def test_one_that_ends_is_a_launch(bench: Callable[..., Bench]) -> None:
     assert window(made(TWO)).job == 2
 
 
+def test_a_job_that_ends_by_itself_between_windows_is_noted(bench: Callable[..., Bench]) -> None:
+    def ends(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.steps(STEADY)
+        return 0
+
+    made = bench(ends, obedient)
+    window(made(ONE))
+    made.start.jobs[0].wait(10.0)
+    assert not made.jobs.ends_alone
+    assert window(made(TWO)).job == 2
+    assert made.jobs.ends_alone
+
+
 def test_one_that_takes_no_orders_says_so(bench: Callable[..., Bench]) -> None:
     def silent(rank: Rank0) -> int:
         rank.log(1.0, 1.1, 1.2)

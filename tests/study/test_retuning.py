@@ -164,6 +164,13 @@ def test_a_job_that_takes_no_orders_is_asked_once(
     assert len(about) == said
 
 
+def test_of_jobs_that_end_by_themselves_it_is_said_once(tmp_path: Path) -> None:
+    events = list[Any]()
+    run(tmp_path, FakeJobs(ends_alone=True), on_event=events.append)
+    (about,) = [text for text in notes(events) if "own end" in text]
+    assert "more()" in about
+
+
 def test_where_it_is_asked_for_the_study_ends_then(tmp_path: Path) -> None:
     jobs = FakeJobs(refuses="no rank met")
     with pytest.raises(UsageError, match="--live on: no rank met") as caught:

@@ -48,6 +48,7 @@ class LiveJobs:
 
     Attributes:
         refusal: Why the last launch was none that takes orders, in words; ``None``: it was.
+        ends_alone: A job has ended by itself, with windows in it.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class LiveJobs:
         self._job: Job | None = None
         self._marked_s = 0.0  # the end of the last window
         self.refusal: str | None = None
+        self.ends_alone = False
 
     def __enter__(self) -> LiveJobs:
         return self
@@ -199,7 +201,9 @@ class LiveJobs:
         job = self._job
         if job is None:
             return False
-        alive = job.running.poll() is None and job.server.is_open
+        exit_ = job.running.poll()
+        self.ends_alone |= exit_ is not None and exit_.code == 0
+        alive = exit_ is None and job.server.is_open
         quiet = job.follower.output_bytes() < PRINTED_SHARE * MOST_OUTPUT
         return alive and quiet and job.fits(setting, frozen)
 

@@ -39,12 +39,22 @@ _HINT = (
 )
 
 
+_ENDS_ALONE = (
+    "a job ends at the program's own end, and the next setting needs another: with an extension, or"
+    " more() in its loop, it goes on (docs/live.md)"
+)
+
+
 class Jobs(Protocol):
     """Measures settings in running jobs: :class:`tuner.retune.jobs.LiveJobs`, or what stands in."""
 
     @property
     def refusal(self) -> str | None:
         """Why the job cannot be retuned; ``None`` as long as nothing is known against it."""
+
+    @property
+    def ends_alone(self) -> bool:
+        """Whether a job has ended by itself, with windows in it."""
 
     def measure(
         self,
@@ -110,7 +120,7 @@ class Retuning:
         return windowing.why_cold(spec.objective, spec.launcher, environ) or refused or ""
 
     def note(self, spec: StudySpec, record: LaunchRecord, environ: Mapping[str, str]) -> str:
-        """What the user should know of a launch that was no window; mostly empty.
+        """What the user should know of how a launch was made; mostly empty.
 
         Of a program without Python nobody expects that it can be retuned.
 
@@ -123,6 +133,8 @@ class Retuning:
         why = self.why_cold(spec, environ)
         if why and spec.live == "on":
             raise UsageError(f"--live on: {why}", _HINT)
+        if not why and self.jobs.ends_alone:
+            return _ENDS_ALONE
         python = any(rank.reported for rank in record.outcome.observation.ranks)
         return f"each setting is launched anew: {why} (docs/live.md)" if why and python else ""
 
