@@ -20,10 +20,13 @@ from tuner.model import (
     Finished,
     IntRange,
     LaunchRecord,
+    Outcome,
+    Progress,
     Purpose,
     Setting,
     Stopped,
     StudySpec,
+    Window,
 )
 from tuner.study.plan import Plan, changes
 
@@ -93,6 +96,26 @@ def test_what_was_searched_and_what_proves_are_all_that_counts(made: list[Purpos
     assert (*plan.searched, *plan.confirming) == plan.valid
     assert all(r.purpose is Purpose.CONFIRM for r in plan.confirming)
     assert not plan.searched or plan.searched[-1].purpose is not Purpose.CONFIRM
+
+
+def cold(excess_s: float) -> Outcome:
+    """A launch of 20 iterations of 0.1 s, and so much before them."""
+    log = tuple(Progress(n, excess_s + 0.1 * n) for n in range(1, 21))
+    return Outcome(Finished(log[-1].elapsed_s, 20), 9.0, 0, log)
+
+
+def test_what_the_proof_shows_of_windows_does_not_change_the_search() -> None:
+    setting = Setting.of({"omp_threads": 1, "iterator_workers": 1})
+    window = Window(1, ("omp_threads",), 0.0, 0.1, 1, 9, 0.1, 0.01, 3.0)
+    live = Outcome(Finished(2.2, 20), 1.0, None, window=window)
+    before = [
+        launch(1, setting, Purpose.WARM_UP, cold(0.2)),
+        launch(2, setting, Purpose.GUESS, live),
+    ]
+    then = Plan(SPEC, tuple(before))
+    now = Plan(SPEC, (*before, launch(3, setting, Purpose.CONFIRM, cold(1.0))))
+    assert [r.outcome.samples for r in now.searched] == [r.outcome.samples for r in then.searched]
+    assert now.records[1].outcome.samples != then.records[1].outcome.samples
 
 
 def test_the_defaults_may_be_a_known_setting() -> None:

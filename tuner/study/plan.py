@@ -74,8 +74,16 @@ class Plan:
 
     @cached_property
     def searched(self) -> tuple[LaunchRecord, ...]:
-        """The launches that the search has to go by: all before the confirmation."""
-        return self.valid[: len(self.valid) - len(self.confirming)]
+        """The launches that the search has to go by: all before the confirmation.
+
+        What that shows of the scale of windows changes nothing here: the search would begin anew.
+        """
+        found = self.valid[: len(self.valid) - len(self.confirming)]
+        if not self.confirming:
+            return found
+        known = [r for r in self.records if r.number < self.confirming[0].number]
+        then = {r.number: r for r in rescaled(known, self.spec.objective)}
+        return tuple(then[record.number] for record in found)
 
     @property
     def default(self) -> Setting:
