@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_windows import LIVE, Told, setting
-from tuner.model import BASELINE, Finished, Progress
+from tuner.model import BASELINE, Finished, LaunchRecord, Progress
 from tuner.study.agreement import bias, disagreements, frozen, notes
 
 BEST, START = setting(2, 1), setting(1, 1)
@@ -71,15 +71,19 @@ def test_a_scale_that_is_right_is_not_spoken_of() -> None:
     assert bias(study().plan) == pytest.approx(1.0, rel=0.05)
 
 
+def late(record: LaunchRecord) -> LaunchRecord:
+    """The launch with a log of 23 iterations more than its 100."""
+    (sample,) = record.outcome.samples
+    pace_s = sample.elapsed_s / 123
+    log = tuple(Progress(10 * k, pace_s * (23 + 10 * k)) for k in range(1, 11))
+    return replace(record, outcome=replace(record.outcome, progress=log))
+
+
 def test_windows_are_scaled_by_what_all_launches_show() -> None:
     """They took 23 iterations more than theirs, not the 3 that were presumed: 19 % in all."""
     told = study(best=103 / 123, baseline=103 / 123)
     assert bias(told.plan) == pytest.approx(103 / 123, rel=0.02)
-    log = tuple(Progress(10 * k, 0.1 * (23 + 10 * k)) for k in range(1, 11))
-    told.records = [
-        r if r.outcome.window else replace(r, outcome=replace(r.outcome, progress=log))
-        for r in told.records
-    ]
+    told.records = [r if r.outcome.window else late(r) for r in told.records]
     assert bias(told.plan) == pytest.approx(1.0, rel=0.02)
     assert disagreements(told.plan) == ()
 
