@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from multiprocessing.pool import TERMINATE, Pool
 from typing import Any
 
@@ -11,6 +12,9 @@ from tuner.live.workers import end
 
 #: So long what starts new workers may take to end, s. Nothing but a fork can be in its way.
 _PATIENCE_S = 20.0
+
+#: Between two looks at it, s.
+_LOOK_S = 0.1
 
 _HANDLERS = ("_worker_handler", "_task_handler", "_result_handler")
 
@@ -49,13 +53,15 @@ def end_pool(pool: Any) -> None:
     """
     parts = vars(pool)
     handlers = [parts[name] for name in _HANDLERS if name in parts]
-    for handler in handlers:
-        handler._state = TERMINATE
-    if handlers:
+    end_s = time.monotonic() + _PATIENCE_S
+    while handlers and time.monotonic() < end_s:
+        for handler in handlers:
+            handler._state = TERMINATE
         pool._cache.clear()  # no result is waited for: no worker is replaced
         pool._change_notifier.put(None)
-        if pool._worker_handler.is_alive():
-            pool._worker_handler.join(_PATIENCE_S)
+        if not pool._worker_handler.is_alive():
+            break
+        pool._worker_handler.join(_LOOK_S)  # whoever uses the pool may close it meanwhile
     if "_terminate" in parts:
         pool._terminate.cancel()  # or the program's end would wait for those locks
     end(pool._pool)
