@@ -65,6 +65,7 @@ def main(options: argparse.Namespace) -> bool:
     lost = len(cold_s) - len(both)
     print(f"{len(both)} settings of {options.study} with {options.ranks} ranks, {lost} only cold")
     print(f"  all windows took {live.wall_s:.0f} s in {live.jobs} jobs, cold {cold.wall_s:.0f} s")
+    _say_among_themselves(cold_s)
     if options.picture:
         draw(both, runs, options.picture)
     return _agree("a run", runs) & _agree("an iteration", paces)
@@ -90,6 +91,15 @@ def _agree(what: str, pairs: Sequence[tuple[float, float]]) -> bool:
         f" worst {max(off, key=abs):+.1%}"
     )
     return all(good)
+
+
+def _say_among_themselves(cold: Mapping[Setting, Sequence[float]]) -> None:
+    """Print how launches agree with launches: windows can do no better."""
+    halves = [(runs[::2], runs[1::2]) for runs in cold.values() if len(runs) > 1]
+    if len(halves) > 1:
+        first, second = zip(*([statistics.median(h) for h in both] for both in halves), strict=True)
+        found = rank_correlation(first, second)
+        print(f"  launches among themselves, one half of them and the other: {found:.3f}")
 
 
 def _pairs(

@@ -8,7 +8,7 @@ from rank_live_line import LostError
 
 PROTOCOL = 1
 
-_POLL_S = 0.05  # between two polls, as near as whole iterations allow
+_POLL_S = 0.1  # between two polls, as near as whole iterations allow
 _PAUSE_S = 20.0  # at the program's own end; the other ranks wait longer for a poll
 _MOST_STEPS = 1000  # between two polls: they must fit into a line
 
