@@ -113,7 +113,8 @@ def _print_parts() -> None:
     step_us, poll_us, passive_us = map(float, printed)
     print(f"an iteration between two polls {step_us:7.2f} us")
     print(f"an iteration of a passive rank {passive_us:7.2f} us")
-    print(f"a poll that tells of 50 steps  {poll_us:7.2f} us, {poll_us / 100e3:.2%} of the 0.1 s between two")
+    share = poll_us / 100e3
+    print(f"a poll that tells of 50 steps  {poll_us:7.2f} us, {share:.2%} of the 0.1 s between two")
 
 
 def _print_starts(times: int) -> None:
