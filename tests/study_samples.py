@@ -57,6 +57,9 @@ SPEC = StudySpec(
     trials=8,
 )
 
+#: Of each launch.
+ITERATIONS = 20
+
 #: What a program may write in its last line: tags, a picture, links, code, and a colour.
 HOSTILE = (
     "<script>alert(1)</script> <img src=http://evil.example/i> ![p](http://evil.example/p)"
@@ -74,7 +77,7 @@ def record(number: int, chosen: Setting, elapsed_s: float | None, **changes: Any
     ending = (
         Failed(FailureKind.CRASHED, "rank 1 ended with status 1", "Traceback …\nValueError: x")
         if elapsed_s is None
-        else Finished(elapsed_s, 20)
+        else Finished(elapsed_s, ITERATIONS)
     )
     effects = tuple(Effect(name, value, value, Verdict.HONOURED) for name, value in chosen.items)
     outcome = Outcome(
@@ -233,9 +236,11 @@ def in_window(launch: LaunchRecord, job: int = 3, **changes: Any) -> LaunchRecor
     """The launch as a window of a running job, the one that starts it where the numbers agree."""
     started_s = 2.0 if launch.number == job else 0.0
     window = dataclasses.replace(WINDOW, job=job, started_s=started_s)
-    if isinstance(launch.outcome.ending, Finished):  # on the scale of cold launches without a log
-        iterations = launch.outcome.ending.iterations + Noise().warm_up_typical
-        window = dataclasses.replace(window, pace_s=launch.outcome.ending.elapsed_s / iterations)
+    ending = launch.outcome.ending
+    if not isinstance(ending, Failed):  # on the scale of cold launches without a log
+        figure_s = ending.elapsed_s if isinstance(ending, Finished) else ending.projection_s
+        pace_s = figure_s / (ITERATIONS + Noise().warm_up_typical)
+        window = dataclasses.replace(window, pace_s=pace_s)
     outcome = dataclasses.replace(launch.outcome, window=window, progress=(), **changes)
     return dataclasses.replace(launch, outcome=outcome)
 

@@ -564,7 +564,6 @@ def test_a_job_that_ends_by_itself_between_windows_is_noted(bench: Callable[...,
     made = bench(ends, obedient)
     window(made(ONE))
     made.start.jobs[0].wait(10.0)
-    assert not made.jobs.ends_alone
     assert window(made(TWO)).job == 2
     assert made.jobs.ends_alone
 

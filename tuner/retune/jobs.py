@@ -202,7 +202,7 @@ class LiveJobs:
         if job is None:
             return False
         exit_ = job.running.poll()
-        self.ends_alone |= exit_ is not None and exit_.code == 0
+        self.ends_alone |= _went_well(exit_)
         alive = exit_ is None and job.server.is_open
         quiet = job.follower.output_bytes() < PRINTED_SHARE * MOST_OUTPUT
         return alive and quiet and job.fits(setting, frozen)
@@ -270,8 +270,13 @@ class LiveJobs:
             return None
         came_to = outcome(found, ended, Beside(load, telemetry, started_s or 0.0))
         if ended is not None or isinstance(came_to.ending, Failed):
+            self.ends_alone |= ended is not None and _went_well(ended[0])
             self.end()
             came_to = replace(came_to, wall_s=self._clock() - asked.since_s)
         elif found.estimate.iterations:
             job.note(found.estimate.pace_s)
         return came_to
+
+
+def _went_well(exit_: process.Exit | None) -> bool:
+    return exit_ is not None and exit_.code == 0 and not exit_.stopped
