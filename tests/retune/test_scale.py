@@ -21,7 +21,6 @@ from tuner.model import (
     Progress,
     Purpose,
     Setting,
-    Stopped,
     Window,
 )
 from tuner.pace import steady_s
@@ -108,20 +107,6 @@ def test_windows_are_scaled_anew_by_the_launches_that_count() -> None:
     assert at_first[0].elapsed_s == pytest.approx(pace_s * (3 + 4) + 4.0)
     assert at_last[0].elapsed_s == pytest.approx(pace_s * (3 + 1) + 1.0)
     assert rescaled([launch], LOGGED_TIME) == (launch,)
-
-
-def test_so_are_those_that_were_left_early() -> None:
-    window = record(log(1.0, 2.0, 3.0), live=True)
-    left = Stopped(0.2, 0.5, 0.4, None, 0.15, "pace")
-    stopped = dataclasses.replace(window, outcome=dataclasses.replace(window.outcome, ending=left))
-    _, found = rescaled([record(log(3.0, 4.0, 5.0)), stopped], LOGGED_TIME)
-    pace_s = 0.1
-    figure_s = pace_s * (3 + 1) + 1.0
-    ending = found.outcome.ending
-    assert isinstance(ending, Stopped)
-    assert ending.projection_s == pytest.approx(figure_s)
-    assert ending.high_s is None
-    assert ending.low_s / ending.projection_s == pytest.approx(left.low_s / left.projection_s)
 
 
 def test_a_steady_figure_has_what_is_behind_the_warm_up() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tuner import stats
-from tuner.model import Finished, LaunchRecord, ObjectiveSpec, Stopped
+from tuner.model import Finished, LaunchRecord, ObjectiveSpec
 from tuner.racing import Noise
 from tuner.retune.excess import Excess, learned
 
@@ -99,27 +99,14 @@ def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple
     """
     if not any(record.outcome.window for record in records):
         return tuple(records)
-    known = expected(records, stats.full_length(records) or 0, objective)
+    known = expected(records, 0, objective)
     return tuple(_rescaled(record, known) for record in records)
 
 
 def _rescaled(record: LaunchRecord, known: Expected) -> LaunchRecord:
-    outcome, ending = record.outcome, record.outcome.ending
-    if outcome.window is None or not outcome.window.pace_s:
+    outcome = record.outcome
+    if outcome.window is None or not isinstance(outcome.ending, Finished):
         return record
-    if isinstance(ending, Finished):
-        scale = replace(known, iterations=ending.iterations)
-        ending = replace(ending, elapsed_s=scale.figure_s(outcome.window.pace_s))
-    elif isinstance(ending, Stopped) and ending.projection_s > 0:
-        ending = _stretched(ending, known.figure_s(outcome.window.pace_s) / ending.projection_s)
+    scale = replace(known, iterations=outcome.ending.iterations)
+    ending = replace(outcome.ending, elapsed_s=scale.figure_s(outcome.window.pace_s))
     return replace(record, outcome=replace(outcome, ending=ending))
-
-
-def _stretched(ending: Stopped, factor: float) -> Stopped:
-    return replace(
-        ending,
-        bound_s=factor * ending.bound_s,
-        projection_s=factor * ending.projection_s,
-        low_s=factor * ending.low_s,
-        high_s=None if ending.high_s is None else factor * ending.high_s,
-    )
