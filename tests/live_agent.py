@@ -17,6 +17,7 @@ class FakeAgent:
     def __init__(self) -> None:
         self.offered: dict[str, tuple[Callable[[Any], object], Any, Any]] = {}
         self.steps: list[bool] = []
+        self.overs = 0
         self.wanted = 0  # how often more() is still true
         self.started: dict[str, Any] = {}
 
@@ -32,6 +33,9 @@ class FakeAgent:
 
     def step(self, mark: bool = False) -> None:
         self.steps.append(mark)
+
+    def over(self) -> None:
+        self.overs += 1
 
     def more(self) -> bool:
         self.wanted -= 1

@@ -22,7 +22,7 @@ rank_live_threads, rank_live_line = (
 class Polls:
     """Keeps what the agent says: at which iterations it was at a boundary, and what it told."""
 
-    passive = False
+    passive = pauses = False
 
     def __init__(self) -> None:
         self.boundaries: list[tuple[int, str]] = []
@@ -261,19 +261,22 @@ def test_it_is_written_for_old_pythons(path: Any) -> None:
 
 
 def test_the_programs_own_end_is_told_once(agent: Any, polls: Polls) -> None:
+    polls.pauses = True
+    agent.over()
     for _ in range(3):
         agent.step()
-    assert agent.more() and agent.more()
+    assert not agent.more(), "nobody has been told of the end"
+    agent.over()
+    agent.over()
+    assert agent.more()
     agent.step()
     assert agent.more()
     assert polls.overs == [3]
 
 
-def test_a_program_that_asks_in_each_iteration_does_not_tell_its_end(
-    agent: Any, polls: Polls
-) -> None:
+def test_where_nobody_asks_for_it_no_end_is_told(agent: Any, polls: Polls) -> None:
     for _ in range(3):
-        agent.more()
         agent.step()
+    agent.over()
     assert agent.more()
     assert polls.overs == []

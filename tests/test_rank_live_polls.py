@@ -49,11 +49,13 @@ class Rank:
         self.ended = True
 
     def plain_loop(self) -> None:
-        """Asks for more at its end alone."""
+        """Says when it is at its end."""
         while not self.ended and (self.iteration < 5 or self.agent.more()):
             assert self.iteration < MOST
             self.iteration += 1
             self.agent.step()
+            if self.iteration == 5:
+                self.agent.over()
 
     def loop(self, least: int = 5) -> None:
         while not self.ended and (self.iteration < least or self.agent.more()):
@@ -344,6 +346,14 @@ def test_at_the_programs_own_end_rank_0_waits_for_an_order(supervisor: Superviso
     finish(job)
     assert [value for _, value in job.alike()] == [4]
     assert all(rank.iteration > 5 for rank in job.ranks)
+
+
+def test_a_loop_that_only_asks_for_more_ends_at_its_own_end(supervisor: Supervisor) -> None:
+    """Where a supervisor waits for the end: nobody knows whether it asks there alone."""
+    job = Job(supervisor, pauses=True)
+    job.start()
+    job.join()
+    assert {rank.iteration for rank in job.ranks} == {5}
 
 
 def test_a_supervisor_that_is_gone_by_then_keeps_nobody(supervisor: Supervisor) -> None:

@@ -51,3 +51,10 @@ def test_others_see_the_programs_own_trigger() -> None:
     until = Until(Trigger(3), lambda: False)
     assert until.unit == "epoch"
     assert not hasattr(until, "serialize")
+
+
+def test_the_own_end_is_told_before_more_is_asked_for() -> None:
+    agent = FakeAgent()
+    agent.wanted = 2
+    assert stops(Until(Trigger(3), agent.more, over=agent.over), 5) == [5]
+    assert agent.overs == 1

@@ -63,7 +63,7 @@ class ChainerExtension:
         optimizers = list(trainer.updater.get_all_optimizers().values())
         if Exchange.fits(optimizers):
             Exchange(optimizers, self._communicator).offer(agent)
-        trainer.stop_trigger = Until(trainer.stop_trigger, agent.more)
+        trainer.stop_trigger = Until(trainer.stop_trigger, agent.more, over=agent.over)
 
 
 def main_iterator(updater: Any) -> Any:

@@ -42,6 +42,10 @@ class Agent(Protocol):
         """Whether the job is wanted beyond its end; alike on all ranks."""
         ...
 
+    def over(self) -> None:
+        """The program is at its own end, and what it logs of its run is written."""
+        ...
+
 
 def find_agent() -> Agent | None:
     """The agent in this process; ``None`` outside a live study and in a loader worker."""

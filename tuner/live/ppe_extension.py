@@ -51,7 +51,7 @@ class PpeExtension:
             return not by_epoch or float(manager.epoch_detail).is_integer()
 
         for name in ("_stop_trigger", "_internal_stop_trigger"):
-            setattr(manager, name, Until(getattr(manager, name), agent.more, between))
+            setattr(manager, name, Until(getattr(manager, name), agent.more, between, agent.over))
 
     def __call__(self, manager: Any) -> None:
         """An iteration boundary."""

@@ -13,6 +13,7 @@ class Until:
         trigger: The program's own stop trigger, which may fire only once.
         more: Whether to go on.
         between: Where the loop can end once the program's own end is behind it.
+        over: Called at that end.
     """
 
     def __init__(
@@ -20,16 +21,19 @@ class Until:
         trigger: Callable[[Any], Any],
         more: Callable[[], bool],
         between: Callable[[Any], bool] = lambda _: True,
+        over: Callable[[], None] = lambda: None,
     ) -> None:
         self._trigger = trigger
         self._more = more
         self._between = between
+        self._over = over
         self._reached = False
 
     def __call__(self, trainer: Any) -> bool:
         """Whether to stop."""
         if bool(self._trigger(trainer)) and not self._reached:
             self._reached = True
+            self._over()
             return not self._more()
         return self._reached and not self._more() and self._between(trainer)
 

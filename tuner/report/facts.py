@@ -7,7 +7,16 @@ from collections import Counter
 
 from tuner import demand, render, space, stats, wording
 from tuner.exporters import ExportInput
-from tuner.model import Effect, Failed, Finished, JsonDict, LaunchRecord, Measurement, Verdict
+from tuner.model import (
+    Effect,
+    Failed,
+    Finished,
+    JsonDict,
+    LaunchRecord,
+    Measurement,
+    Purpose,
+    Verdict,
+)
 
 #: How each verdict is told.
 _VERDICTS = {
@@ -57,7 +66,9 @@ def best_effects(data: ExportInput) -> list[Effect]:
     effects: dict[str, Effect] = {}
     for record in data.records if data.result.best else ():
         same = data.pooling.canonical(record.setting) == data.best_setting
-        if same and isinstance(record.outcome.ending, Finished):
+        # (a warm-up that goes on is read before its ranks have reported)
+        counts = record.purpose is not Purpose.WARM_UP
+        if same and counts and isinstance(record.outcome.ending, Finished):
             effects |= {effect.knob: effect for effect in record.outcome.effects}
     return list(effects.values())
 

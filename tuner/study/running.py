@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tuner.model import BASELINE, Failed, Finished, LaunchRecord, Purpose, Setting, Window
+from tuner.pace import startup_s
 from tuner.search import Live
 from tuner.study.agreement import frozen
 from tuner.study.plan import Plan
@@ -83,7 +84,7 @@ def live(plan: Plan) -> Live | None:
     job = running(plan)
     windows = [window for _, window in seen]
     switches = [w.switch_s for w in windows if not w.started_s]
-    started = [w.started_s for w in windows if w.started_s]
+    started = [w.started_s for w in windows if w.started_s] or _startups_s(plan)
     shares = [_share(record, window) for record, window in seen if record.outcome.samples]
     return Live(
         knobs=frozenset(windows[-1].live) - frozen(plan.records),
@@ -92,6 +93,12 @@ def live(plan: Plan) -> Live | None:
         switch_s=statistics.median(switches) if switches else SWITCH_S,
         share=statistics.median(shares) if shares else SHARE,
     )
+
+
+def _startups_s(plan: Plan) -> list[float]:
+    """What the launches took before their own clocks began, s: a warm-up starts the first job."""
+    found = (startup_s(r.outcome.progress) for r in plan.records if r.outcome.window is None)
+    return [each for each in found if each is not None]
 
 
 def _share(record: LaunchRecord, window: Window) -> float:

@@ -24,7 +24,7 @@ class Agent:
         self._hook = None
         self._marked = False
         self._iteration, self._since_s = 1, None
-        self._asked = False  # whether the program has asked for more
+        self._over = False  # whether the supervisor knows of the program's own end
 
     # --- for the program -----------------------------------------------------------------
 
@@ -64,13 +64,19 @@ class Agent:
         self._tick(2)
 
     def more(self):
-        """True while a supervisor is there, which ends the job itself: alike on all ranks."""
-        wanted = self._polls.met and not self.passive
-        if wanted and not self._asked:  # who asks in each iteration asked before the ranks met
+        """True while a supervisor is there, which ends the job itself: alike on all ranks.
+
+        Where it wants to know the program's own end, only behind :meth:`over`.
+        """
+        told = self._over or not self._polls.pauses
+        return told and self._polls.met and not self.passive
+
+    def over(self):
+        """The program is at its own end, and has logged what it logs: every rank says so."""
+        if self._polls.pauses and self._polls.met and not self.passive and not self._over:
+            self._over = True
             self._polls.over()
             self._since_s = time.monotonic()
-        self._asked = True
-        return wanted
 
     # --- for the hooks -------------------------------------------------------------------
 

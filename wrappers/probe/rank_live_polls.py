@@ -36,7 +36,7 @@ class Polls:
         self._path, self._rank = path, rank
         self._knobs, self._choose = knobs, choose
         self._exchange = self._report = self._meeting = None
-        self._poll_at, self._pauses = 0, pauses
+        self._poll_at, self.pauses = 0, pauses
         self.passive = False
 
     @property
@@ -135,8 +135,8 @@ class Polls:
     # --- the end -------------------------------------------------------------------------
 
     def over(self):
-        """The program is at its own end, and goes on: rank 0 says so where that is asked for."""
-        if self._pauses and self._report is not None:
+        """The program is at its own end, and goes on: rank 0 says so, and waits for the answer."""
+        if self._report is not None:
             self._report.over()
 
     def _fail(self):
