@@ -94,11 +94,26 @@ def test_one_that_is_off_beside_others_that_are_off_alike() -> None:
     assert found.low < 1.6 / 1.2 < found.high
 
 
-def test_with_one_to_compare_it_stands_for_itself() -> None:
-    told = study(best=1.3)
+def alone(factor: float) -> Told:
+    """The best alone has windows and launches."""
+    told = study(best=factor)
     told.records = [r for r in told.records if r.setting != BASELINE]
+    return told
+
+
+def test_with_one_to_compare_it_stands_for_itself() -> None:
+    told = alone(1.4)
     assert bias(told.plan) is None
     assert [found.setting for found in disagreements(told.plan)] == [BEST]
+
+
+@pytest.mark.parametrize("factor", [0.85, 1.15])
+def test_with_one_to_compare_the_scale_may_be_off(factor: float) -> None:
+    """It is said, and nothing is measured anew."""
+    told = alone(factor)
+    assert disagreements(told.plan) == ()
+    (note,) = notes(told.plan)
+    assert f"than launches of {BEST}, the one setting" in note
 
 
 def test_where_nothing_was_switched_all_is_launched() -> None:

@@ -5,7 +5,8 @@ interval.
 
 **All alike.** Where every setting is off by the same factor, the windows rank as launches do:
 that is a bias of the scale, which is said and taken out of the comparison, and no disagreement.
-With one setting to compare nothing is known of it, and the setting stands for itself.
+How large it may be is known beforehand (`comparing.SCALE_SD`): with one setting to compare, nothing
+else is known of it, and that setting is off only beyond it.
 
 **Disagreement.** A setting is off by more than its interval and more than `LEAST`, beside what
 the others are. The knobs that were switched in its windows, and in those of no setting that
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 
 from tuner import stats, wording
 from tuner.model import LaunchRecord, Setting
-from tuner.study.comparing import Pair, average, compared, student
+from tuner.study.comparing import Pair, average, compared, scale_bias, student
 from tuner.study.plan import Plan
 
 #: Less than this share is no disagreement.
@@ -74,13 +75,15 @@ def bias(plan: Plan) -> float | None:
 def notes(plan: Plan) -> list[str]:
     """What a reader of the result must know of the windows' scale; empty where that is right."""
     pairs, freedom = compared(plan)
-    off, se = average(pairs)
-    if len(pairs) < 2 or abs(off) <= max(student(freedom) * se, math.log1p(LEAST)):
+    if not pairs:
         return []
-    return [
-        f"windows of running jobs took {wording.changed(math.exp(off))} than launches of the same"
-        " settings, all alike: so they rank as launches do"
-    ]
+    off, se = average(pairs)
+    if abs(off) <= max(student(freedom) * se, math.log1p(LEAST)):
+        return []
+    took = f"windows of running jobs took {wording.changed(math.exp(off))} than launches of"
+    if len(pairs) > 1:
+        return [f"{took} the same settings, all alike: so they rank as launches do"]
+    return [f"{took} {pairs[0].setting}, the one setting that was measured both ways"]
 
 
 def disagreements(plan: Plan) -> tuple[Disagreement, ...]:
@@ -108,7 +111,7 @@ def _worst(plan: Plan, pairs: Sequence[Pair], wide: float) -> tuple[Pair, float,
     """
     found = []
     for pair in pairs:
-        others, others_se = average([each for each in pairs if each is not pair])
+        others, others_se = scale_bias([each for each in pairs if each is not pair])
         off, half = pair.off - others, wide * math.hypot(pair.se, others_se)
         limit = max(half, math.log1p(LEAST))
         if abs(off) > limit:

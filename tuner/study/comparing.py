@@ -20,6 +20,10 @@ from tuner.study.plan import Plan
 #: deviation, and the number of repeats that this figure counts as.
 _USUAL_SD, _USUAL_WORTH = 0.05, 4
 
+#: How far the scale of windows is off, as the logarithm's standard deviation: it is learnt from a
+#: few launches, and the machine is another one when the proof is made (docs/live.md has the cases).
+SCALE_SD = 0.1
+
 #: The normal distribution's quantile for 95 %.
 _Z = 1.96
 
@@ -71,11 +75,21 @@ def _both_ways(plan: Plan) -> dict[Setting, tuple[list[LaunchRecord], list[Launc
 
 
 def average(pairs: Sequence[Pair]) -> tuple[float, float]:
-    """What they are off by on average, with its standard error; 0 where there are none."""
-    if not pairs:
-        return 0.0, 0.0
+    """What they are off by on average, with its standard error; there is one at least."""
     weights = [1 / pair.se**2 for pair in pairs]
     return statistics.fmean([pair.off for pair in pairs], weights), 1 / math.sqrt(sum(weights))
+
+
+def scale_bias(others: Sequence[Pair]) -> tuple[float, float]:
+    """What any setting is off by for the scale alone, as others show it, with its standard error.
+
+    Before they do it is 0 give or take `SCALE_SD`.
+    """
+    if not others:
+        return 0.0, SCALE_SD
+    off, se = average(others)
+    weight = 1 / (1 + (se / SCALE_SD) ** 2)
+    return weight * off, math.sqrt(weight) * se
 
 
 def pooled_spread(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
