@@ -116,7 +116,7 @@ def test_a_rank_that_is_killed_has_told_the_most(run: Run, tmp_path: Path) -> No
 
 
 def test_imports_do_not_count(run: Run, tmp_path: Path) -> None:
-    run("import slow\nspin(0.3)", slow="import time; time.sleep(1)")
+    run("import slow\nspin(1.2)", slow="import time; time.sleep(1)")
     assert seen(tmp_path)["compute"].blocked < 0.5
 
 
