@@ -25,10 +25,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tuner import confirm
 from tuner.launchers import find, launcher_for
 from tuner.machine import this_machine
 from tuner.model import Layout
+from tuner.wilcoxon import interval
 
 ROOT = Path(__file__).resolve().parent.parent
 RANKS, TRIALS, MOST = 8, 50, 16
@@ -154,7 +154,7 @@ def in_turn(a: dict[str, int], b: dict[str, int]) -> dict[str, Any]:
             times[side].append(elapsed_s)
             walls += [wall_s] if side else []
     logs = [math.log(x / y) for x, y in zip(*times, strict=True)]
-    found = confirm.interval(logs, 1 / 32)
+    found = interval(logs, 1 / 32)
     assert found is not None
     ratio, low, high = map(math.exp, found)
     return {"ratio": ratio, "low": low, "high": high} | {

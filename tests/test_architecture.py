@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tuner"
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "live", "model", "plugins", "procfs"}),
-    frozenset({"elastic", "plausible", "probe_thread", "shortage", "stall", "tracing"}),
+    frozenset({"elastic", "plausible", "probe_thread", "shortage", "stall", "tracing", "wilcoxon"}),
     frozenset({"conditions", "found"}),
     frozenset(
         {

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuner import confirm, figures, stats, wording
+from tuner import figures, stats, wording
 from tuner.explain import choice
 from tuner.exporters import ExportInput
 from tuner.model import (
@@ -22,6 +22,7 @@ from tuner.model import (
     Stopped,
 )
 from tuner.report.pictures import style
+from tuner.wilcoxon import interval
 
 #: The chance, at most, that an interval misses the centre.
 ERROR = 0.05
@@ -159,7 +160,7 @@ def _colour(name: str) -> str:
 def centre(costs: Sequence[float]) -> Centre:
     """The median with its 95 % interval (signed rank); with too few runs for one their range."""
     median = statistics.median(costs)
-    found = confirm.interval([math.log(cost) for cost in costs], ERROR)
+    found = interval([math.log(cost) for cost in costs], ERROR)
     if found is not None:
         low, high = min(median, math.exp(found[1])), max(median, math.exp(found[2]))
         return Centre(median, low, high, "95 % interval")
