@@ -15,7 +15,18 @@ PACKAGE = ROOT / "tuner"
 #: From the ground up: a module imports from its own layer or from one below it.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "live", "model", "plugins", "procfs"}),
-    frozenset({"elastic", "plausible", "probe_thread", "shortage", "stall", "tracing", "wilcoxon"}),
+    frozenset(
+        {
+            "elastic",
+            "forecast",
+            "plausible",
+            "probe_thread",
+            "shortage",
+            "stall",
+            "tracing",
+            "wilcoxon",
+        }
+    ),
     frozenset({"conditions", "found"}),
     frozenset(
         {

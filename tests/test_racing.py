@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.model import Progress, Stopped
-from tuner.pace import startup_s
-from tuner.racing import Cut, GoOn, Limit, Noise, Race, Verdict, elapsed_bound, judge
+from tests.trainings import ENTRY, Training, trainings
+from tuner.forecast import elapsed_bound
+from tuner.model import Stopped
+from tuner.racing import Cut, GoOn, Limit, Noise, Race, Verdict, judge
 
 ITERATIONS = 200
-ENTRY = 10
 NOISE = Noise(startup_s=3.0, interval=ENTRY)
 
 seconds = st.floats(0.5, 500.0)
@@ -53,59 +51,6 @@ def watch(elapsed_s: float, share: float, limit: Limit | None, noise: Noise = NO
     return verdict_of(log, since_s, 3.0 if log else None, limit, noise)
 
 
-@dataclass(frozen=True)
-class Training:
-    """A run: when its log could be read, and what it says then."""
-
-    startup_s: float
-    entries: tuple[tuple[int, float], ...]
-    burst: int  # so many entries are written at once; the rest at the end
-    delay_s: float  # until somebody looks
-
-    @property
-    def elapsed_s(self) -> float:
-        return self.entries[-1][1]
-
-    @property
-    def end_s(self) -> float:
-        return self.startup_s + self.elapsed_s
-
-    def look(self, since_launch_s: float) -> tuple[list[tuple[int, float]], float | None]:
-        """The log and the start-up that it tells, this long after the launch."""
-        shown: list[Progress] = []
-        for first in range(0, len(self.entries), self.burst):
-            burst = self.entries[first : first + self.burst]
-            seen_s = self.startup_s + burst[-1][1] + self.delay_s
-            if seen_s <= since_launch_s:
-                shown += [Progress(k, elapsed_s, seen_s) for k, elapsed_s in burst]
-        return [(entry.iteration, entry.elapsed_s) for entry in shown], startup_s(shown)
-
-
-@st.composite
-def trainings(draw: st.DrawFn, delays_s: Sequence[float] = (0.0, 0.1, 2.0)) -> Training:
-    """Uneven runs with a slow first step, any start-up, and a log in bursts."""
-    steps = draw(st.lists(st.floats(0.01, 20), min_size=1, max_size=20))
-    times = itertools.accumulate(steps, initial=draw(st.floats(0.01, 60)))
-    return Training(
-        draw(st.floats(0, 100)),
-        tuple((ENTRY * k, elapsed_s) for k, elapsed_s in enumerate(times, start=1)),
-        draw(st.sampled_from([1, 2, 5, 100])),
-        draw(st.sampled_from(delays_s)),
-    )
-
-
-@given(trainings(), st.floats(0, 1))
-def test_the_bound_is_never_above_what_has_passed(training: Training, share: float) -> None:
-    now_s = share * training.end_s
-    bound_s = elapsed_bound(*args(training, now_s))
-    assert bound_s <= max(0.0, now_s - training.startup_s) + 1e-9
-
-
-def args(training: Training, now_s: float) -> tuple[list[tuple[int, float]], float, float | None]:
-    log, own_startup_s = training.look(now_s)
-    return log, now_s, own_startup_s
-
-
 @given(trainings(), st.floats(0, 1), seconds, st.sampled_from([None, 0, 5]))
 def test_what_is_stopped_would_have_taken_its_bound_at_least(
     training: Training, share: float, limit_s: float, more_entries: int | None
@@ -114,7 +59,7 @@ def test_what_is_stopped_would_have_taken_its_bound_at_least(
     iterations = None
     if more_entries is not None:
         iterations = ENTRY * (len(training.entries) + more_entries)
-    looked = args(training, share * training.end_s)
+    looked = training.look(share * training.end_s)
     verdicts = Race(Limit(limit_s), NOISE, iterations)(*looked), Cut(limit_s)(*looked)
     for verdict in verdicts:
         if isinstance(verdict, Stopped):
@@ -122,22 +67,12 @@ def test_what_is_stopped_would_have_taken_its_bound_at_least(
             assert verdict.low_s <= verdict.projection_s
 
 
-@given(trainings(delays_s=[0.0]), st.floats(0, 1.2), st.floats(0, 1.2))
-def test_more_progress_never_lowers_the_bound(
-    training: Training, share: float, later: float
-) -> None:
-    first, second = (
-        elapsed_bound(*args(training, part * training.end_s)) for part in sorted((share, later))
-    )
-    assert first <= second + 1e-9
-
-
 @given(trainings(), st.floats(1, 10), seconds, st.floats(0, 1))
 def test_a_run_that_is_done_is_never_stopped(
     training: Training, share: float, limit_s: float, entries_sooner: float
 ) -> None:
     """However long it takes after its training: that is none of its time."""
-    looked = args(training, share * training.end_s + training.delay_s)
+    looked = training.look(share * training.end_s + training.delay_s)
     last = training.entries[-1][0]
     iterations = last - int(entries_sooner * last)
     assert Race(Limit(limit_s), NOISE, iterations)(*looked) == GoOn(training.elapsed_s)
@@ -148,7 +83,7 @@ def test_a_run_that_is_done_is_never_stopped(
 def test_a_race_judges(
     training: Training, share: float, limit_s: float, factor: float, iterations: int | None
 ) -> None:
-    log, now_s, own_startup_s = args(training, share * training.end_s)
+    log, now_s, own_startup_s = training.look(share * training.end_s)
     limit = Limit(limit_s, 0.05, factor)
     verdict = verdict_of(log, now_s, own_startup_s, limit, NOISE, iterations)
     assert Race(limit, NOISE, iterations)(log, now_s, own_startup_s) == verdict
@@ -158,20 +93,13 @@ def test_a_race_judges(
 def test_a_cut_stops_once_the_bound_is_above_it(
     training: Training, share: float, factor: float
 ) -> None:
-    looked = args(training, share * training.end_s)
+    looked = training.look(share * training.end_s)
     bound_s = elapsed_bound(*looked)
     limit_s = max(0.01, factor * bound_s)
     expected: Verdict = GoOn()
     if bound_s > limit_s:
         expected = Stopped(bound_s, bound_s, bound_s, None, 0.5, "cut")
     assert Cut(limit_s)(*looked) == expected
-
-
-def test_what_the_log_says_has_passed_for_certain() -> None:
-    """Whatever start-up is taken off; without an entry nothing is certain."""
-    for own_startup_s in (9.0, None):
-        assert elapsed_bound([(10, 5.0), (20, 7.0)], 8.0, own_startup_s) == 7.0
-    assert elapsed_bound([], 1e6, None) == 0.0
 
 
 @given(seconds, shares, seconds, st.floats(0.0, 0.3), st.floats(1.0, 5.0))

@@ -1,12 +1,7 @@
 """While a trial runs: go on, or stop it? Pure: no clock, no files.
 
-The projection is the *drift method* (random walk with drift; Hyndman & Athanasopoulos,
-Forecasting: Principles and Practice, 3rd ed., section 5.5, table 5.2). With the elapsed time
-``e`` at ``m + 1`` log entries, evenly spaced by ``d`` iterations, and ``h`` intervals to go,
-the finish is forecast as ``e_last + h * drift`` with the standard deviation
-``sigma * sqrt(h * (1 + h / m))``, where ``sigma`` is the spread of one interval's time. The
-drift is taken from the first entry on, so the slow first iterations bias nothing. Few
-intervals tell little about ``sigma``: it is pooled with the noise model's prior figure.
+From two log entries on the finish is forecast (:mod:`tuner.forecast`), what is known of an
+interval's spread pooled with the noise model's figure.
 
 With one entry only a bound is known. The work done is at most ``k`` iterations (those of the
 entry, or those before the next one, which has not come yet) and the first iteration costs as
@@ -25,9 +20,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol
 
+from tuner.forecast import by_drift, elapsed_bound, if_it_came_now, shared_out
 from tuner.model import Stopped
 
 #: (iteration, elapsed_s) of the log so far, the oldest first, iterations strictly rising.
@@ -38,9 +33,6 @@ Z = 1.75
 
 #: A launch that has shown no entry may have started for so many usual start-ups.
 _PATIENCE = 4.0
-
-#: The noise model's figure for one interval's spread counts as this many intervals.
-_PRIOR_INTERVALS = 3.0
 
 
 @dataclass(frozen=True)
@@ -180,16 +172,6 @@ def _is_done(progress: Log, iterations: int | None) -> bool:
     return bool(progress) and iterations is not None and progress[-1][0] >= iterations
 
 
-def elapsed_bound(progress: Log, since_launch_s: float, startup_s: float | None) -> float:
-    """The least that the trial's own elapsed time can be now, s.
-
-    Only what this launch has shown counts: before its first entry nobody knows how long it
-    starts, as that may depend on the setting.
-    """
-    seen = progress[-1][1] if progress else 0.0
-    return seen if startup_s is None else max(seen, since_launch_s - startup_s)
-
-
 def _by_patience(since_launch_s: float, bar: _Bar, noise: Noise) -> Verdict:
     """Before any entry: a limit on the whole launch, with ample room for the start-up."""
     if noise.startup_s is None:
@@ -202,7 +184,7 @@ def _by_patience(since_launch_s: float, bar: _Bar, noise: Noise) -> Verdict:
 
 def _by_forecast(progress: Log, iterations: int, bound: float, bar: _Bar, noise: Noise) -> Verdict:
     """From two entries on: the drift, then what an overdue entry says."""
-    finish, sd = _drift(progress, iterations, noise)
+    finish, sd = by_drift(progress, iterations, noise.pace_cv)
     if bar.exceeded(finish, sd):
         spread = math.exp(bar.z * sd)
         return Stopped(bound, finish, finish / spread, finish * spread, sd, "drift")
@@ -228,9 +210,8 @@ def _by_bounds(progress: Log, iterations: int, bound: float, bar: _Bar, noise: N
 
 def _spread_out(elapsed_s: float, done: int, iterations: int, noise: Noise) -> tuple[float, float]:
     """The least and the usual finish of a run whose first ``done`` iterations took this long."""
-    most, usual = noise.warm_up_iterations, noise.warm_up_typical
-    least = elapsed_s * (iterations + most) / (done + most)
-    return least, elapsed_s * (iterations + usual) / (done + usual)
+    least = shared_out(elapsed_s, done, iterations, noise.warm_up_iterations)
+    return least, shared_out(elapsed_s, done, iterations, noise.warm_up_typical)
 
 
 def _next_entry(done: int, noise: Noise) -> int | None:
@@ -243,24 +224,4 @@ def _if_it_came_now(progress: Log, iterations: int, bound: float, noise: Noise) 
     coming = _next_entry(progress[-1][0], noise)
     if coming is None or coming > iterations:
         return None
-    first, first_s = progress[0]
-    return bound + (iterations - coming) * max(0.0, bound - first_s) / (coming - first)
-
-
-def _drift(progress: Log, iterations: int, noise: Noise) -> tuple[float, float]:
-    """The forecast finish in seconds and the standard deviation of its logarithm."""
-    (first, first_s), (last, last_s) = progress[0], progress[-1]
-    intervals = len(progress) - 1
-    pace = (last_s - first_s) / (last - first)
-    step = (last - first) / intervals
-    finish = last_s + max(0, iterations - last) * pace
-    to_go = max(0.0, (iterations - last) / step)
-    if pace <= 0 or to_go == 0:
-        return max(finish, 1e-9), 0.0
-    squares = sum(
-        ((later_s - early_s) - pace * (later - early)) ** 2 * step / (later - early)
-        for (early, early_s), (later, later_s) in pairwise(progress)
-    )
-    squares += _PRIOR_INTERVALS * (noise.pace_cv * pace * step) ** 2
-    sigma = math.sqrt(squares / (intervals - 1 + _PRIOR_INTERVALS))
-    return finish, sigma * math.sqrt(to_go * (1 + to_go / intervals)) / finish
+    return if_it_came_now(progress, coming, iterations, bound)
