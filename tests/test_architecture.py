@@ -57,7 +57,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "wording",
         }
     ),
-    frozenset({"command", "space", "pooling", "search"}),
+    frozenset({"command", "domains", "space", "pooling", "search"}),
     frozenset(
         {"process", "launchers", "objectives", "observe", "effects", "crash", "phases", "explain"}
     ),

@@ -15,7 +15,7 @@ import pytest
 
 from fuzz.targets import TARGETS
 from fuzz.targets.kept import ENTRY
-from tuner import lock, space
+from tuner import domains, lock
 from tuner.errors import TunerError, UsageError, shown
 from tuner.launchers.openmpi import OpenMPI
 from tuner.model import Choice, Failed, FailureKind, ObjectiveSpec, Setting
@@ -168,9 +168,9 @@ def test_a_bomb_of_aliases_is_not_written_out(tmp_path: Path) -> None:
 
 def test_a_number_of_many_digits_is_passed_on_as_it_is() -> None:
     text = "12345678901234567890"
-    assert space.parse_domain(f"{text},1", where="x") == Choice((text, 1))
+    assert domains.parse_domain(f"{text},1", where="x") == Choice((text, 1))
     with pytest.raises(UsageError, match="up to 15 digits"):
-        space.parse_domain(f"1..{text}", where="x")
+        domains.parse_domain(f"1..{text}", where="x")
 
 
 @pytest.mark.parametrize(

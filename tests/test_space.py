@@ -1,4 +1,4 @@
-"""Domains as text, their cut to the machine, the points and the guesses."""
+"""Domains cut to the machine, the points and the guesses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner import space
-from tuner.errors import UsageError
 from tuner.knobs import knob
 from tuner.model import (
     UNSET,
@@ -40,95 +39,8 @@ def spec_of(*knobs: Knob, ranks: int = 4, machine: Machine = MACHINE) -> StudySp
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "domain"),
-    [
-        ("1..16", IntRange(1, 16)),
-        (" 1 .. 16 ", IntRange(1, 16)),
-        ("1..cores", IntRange(1, "cores")),
-        ("3..3", IntRange(3, 3)),
-        ("1,2,4", Choice((1, 2, 4))),
-        ("4", Choice((4,))),
-        ("naive,flat", Choice(("naive", "flat"))),
-        ("naive , flat", Choice(("naive", "flat"))),
-        ("unset,1", Choice(("unset", 1))),
-        ("-2..2", IntRange(-2, 2)),
-    ],
-)
-def test_parse_domain(text: str, domain: Domain) -> None:
-    assert space.parse_domain(text, where="--knob x") == domain
-
-
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("", "empty"),
-        ("  ", "empty"),
-        ("..", "no lower end"),
-        ("..4", "no lower end"),
-        ("4..", "no upper end"),
-        ("4..1", "reversed"),
-        ("a..b", "not whole numbers"),
-        ("1..x", "not whole numbers"),
-        ("1.5..3", "not whole numbers"),
-        ("cores..9", "not whole numbers"),
-        ("1...4", "not whole numbers"),
-        ("1,,2", "empty value"),
-        ("1,", "empty value"),
-        ("1,1", "twice"),
-        ("naive,naive", "twice"),
-        ("1-16", "not a range"),
-        ("1:16", "not a range"),
-        ("1..1000000", "more than"),
-    ],
-)
-def test_a_bad_domain_names_the_place_and_the_fix(text: str, word: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        space.parse_domain(text, where="--knob omp_threads")
-    assert "--knob omp_threads" in caught.value.message
-    assert word in caught.value.message
-    assert caught.value.hint
-
-
-@given(st.integers(-1000, 1000), st.integers(0, 500))
-def test_a_written_range_is_the_range(low: int, extra: int) -> None:
-    text = f"{low}..{low + extra}"
-    domain = space.parse_domain(text, where="x")
-    assert space.values(domain) == tuple(range(low, low + extra + 1))
-
-
-@pytest.mark.parametrize(
-    ("name", "domain"),
-    [
-        ("omp_threads", IntRange(0, 4)),
-        ("omp_threads", IntRange(-3, 4)),
-        ("omp_threads", Choice((1, 0))),
-        ("omp_threads", Choice(("many",))),
-        ("iterator_workers", Choice((-1,))),
-        ("iterator_workers", Choice((UNSET,))),
-        ("communicator", Choice(("hierarchical",))),
-        ("communicator", IntRange(1, 2)),
-    ],
-)
-def test_values_that_make_no_sense_for_a_knob(name: str, domain: Domain) -> None:
-    with pytest.raises(UsageError, match="--knob"):
-        space.check_against(knob(name), domain, where=f"--knob {name}")
-
-
-def test_a_communicator_slip_names_the_nearest() -> None:
-    with pytest.raises(UsageError) as caught:
-        space.check_against(knob("communicator"), Choice(("nave",)), where="--knob")
-    assert "'naive'" in caught.value.hint
-
-
-def test_an_environment_knob_can_be_unset() -> None:
-    domain = Choice((UNSET, 1))
-    assert space.check_against(knob("omp_threads"), domain, where="x") is domain
-
-
 def test_a_users_range_may_exceed_the_machine() -> None:
     wide = replace(knob("omp_threads"), domain=IntRange(1, 64))
-    assert space.check_against(knob("omp_threads"), wide.domain, where="x") == IntRange(1, 64)
     (resolved,) = space.resolve([wide], MACHINE, Layout(2), own=frozenset({"omp_threads"}))
     assert resolved.domain == IntRange(1, 64)
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tuner.domains import MAX_INT
 from tuner.errors import UsageError, shown, suggestion
 from tuner.model import Setting, Value
-from tuner.space import MAX_INT
 
 #: One value a knob, in the surface's order.
 Key = tuple[Value, ...]

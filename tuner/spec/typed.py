@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuner import knobs as table
-from tuner import space
+from tuner.domains import check_against, parse_domain, parse_value
 from tuner.errors import UsageError, suggestion
 from tuner.model import OFF, ON, Choice, Flag, IntRange, Knob, Value
 
@@ -43,7 +43,7 @@ def put_values(
         if text is None:
             _check_has_values(rows[name])
             continue
-        domain = space.parse_domain(text, where=f"--knob {name}")
+        domain = parse_domain(text, where=f"--knob {name}")
         where = f"--knob {name}={text}"
         rows[name] = replace(rows[name], domain=_sensible(rows[name], domain, where))
     fixed = fixed | {name: _single(rows[name], text) for name, text in fixes.items()}
@@ -69,7 +69,7 @@ def put_defaults(
                 f"--default {name}={text}: the command has no {{{name}}}.",
                 "A default is the value of a placeholder in the baseline.",
             )
-        rows[name] = replace(rows[name], default=space.parse_value(text))
+        rows[name] = replace(rows[name], default=parse_value(text))
 
 
 def check_known(option: str, name: str, rows: Mapping[str, Knob]) -> None:
@@ -107,19 +107,19 @@ def _check_has_values(row: Knob) -> None:
 def _sensible(row: Knob, domain: Choice | IntRange, where: str) -> Choice | IntRange:
     """The typed domain, checked against what the tool, and the file's list, allow the knob."""
     if isinstance(row.route, Flag) and row.route.switch and not table.is_known(row.name):
-        return space.check_against(replace(row, domain=Choice((OFF, ON))), domain, where=where)
+        return check_against(replace(row, domain=Choice((OFF, ON))), domain, where=where)
     if not table.is_known(row.name):
         return domain
     allowed = table.knob(row.name).domain
     if isinstance(allowed, Choice) and isinstance(row.domain, Choice):
         allowed = Choice(tuple(dict.fromkeys((*allowed.values, *row.domain.values))))
-    return space.check_against(replace(row, domain=allowed), domain, where=where)
+    return check_against(replace(row, domain=allowed), domain, where=where)
 
 
 def _single(row: Knob, text: str) -> Value:
     where = f"--fix {row.name}={text}"
     if "," in text or ".." in text:
         raise UsageError(f"{where}: is more than one value.", f"--knob {row.name}={text} tunes it.")
-    value = space.parse_value(text)
+    value = parse_value(text)
     _sensible(row, Choice((value,)), where)
     return value

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from tuner import domains
 from tuner import knobs as table
-from tuner import space
 from tuner.command import RESERVED, knobs_in
 from tuner.errors import UsageError, nearest, shown, suggestion
 from tuner.model import OFF, ON, Choice
@@ -177,9 +177,9 @@ def _domain_mistakes(name: str, entry: KnobEntry, where: str) -> list[str]:
     try:
         knob = entry.knob(name, where)
         if known and entry.values is None:
-            space.check_against(table.knob(name), knob.domain, where=where)
+            domains.check_against(table.knob(name), knob.domain, where=where)
         elif known and not isinstance(table.knob(name).domain, Choice):
-            space.check_against(table.knob(name), knob.domain, where=f"{where}.values")
+            domains.check_against(table.knob(name), knob.domain, where=f"{where}.values")
     except UsageError as error:
         return [f"{error.message} {error.hint}".strip()]
     return []

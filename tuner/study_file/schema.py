@@ -15,8 +15,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from tuner import domains
 from tuner import knobs as table
-from tuner import space
 from tuner.errors import UsageError
 from tuner.model import (
     OFF,
@@ -66,7 +66,7 @@ def _value(value: object) -> Value:
         return value
     if type(value) is not int:
         raise PydanticCustomError("value", "must be a whole number or a string")
-    if abs(value) > space.MAX_INT:
+    if abs(value) > domains.MAX_INT:
         raise PydanticCustomError("value", "must be a whole number of up to 15 digits, or a string")
     return value
 
@@ -180,9 +180,9 @@ class KnobEntry(_Table):
     def domain(self, where: str) -> Domain | None:
         """The values to try; ``None`` where the file leaves them to the tool."""
         if self.range is not None:
-            return space.parse_domain(self.range, where=f"{where}.range")
+            return domains.parse_domain(self.range, where=f"{where}.range")
         if self.values is not None:
-            return space.check_domain(Choice(self.values), where=f"{where}.values")
+            return domains.check_domain(Choice(self.values), where=f"{where}.values")
         return None
 
     def route(self) -> Env | Flag | LauncherOption | None:
