@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tuner import process
-from tuner.model import UNSET, Setting, StudySpec, Value
+from tuner.model import Setting, StudySpec, Value
+from tuner.retune.fitting import can_become
 from tuner.retune.messages import Hello
 from tuner.retune.server import Server
 from tuner.trial import Begun, Follower
@@ -67,17 +68,10 @@ class Job:
         """Whether it can be switched to the setting: what cannot be changed is as there.
 
         Args:
-            setting: The defaults (the empty one) only fit a job that was started with them.
+            setting: What it is to be switched to.
             frozen: Knobs that are not to be changed in a running job.
         """
-        if setting.is_baseline:
-            return self.begun.setting.is_baseline
-        asked, own = setting.as_dict(), self.begun.setting.as_dict()
-        live = self.can - frozen
-        return all(
-            asked.get(knob) == own.get(knob) or (knob in live and asked.get(knob) != UNSET)
-            for knob in asked | own
-        )
+        return can_become(self.begun.setting, setting, self.can - frozen)
 
     def order(self, setting: Setting) -> dict[str, Value | None]:
         """What must be changed for the setting now; ``None``: as the job was started."""

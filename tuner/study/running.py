@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tuner.model import BASELINE, Failed, Finished, LaunchRecord, Purpose, Setting, Window
 from tuner.pace import startup_s
+from tuner.retune.fitting import can_become
 from tuner.search import Live
 from tuner.study.agreement import frozen
 from tuner.study.plan import Plan
@@ -38,15 +39,8 @@ class Job:
     windows: tuple[LaunchRecord, ...]  # the oldest first
 
     def serves(self, setting: Setting) -> bool:
-        """Whether a (canonical) setting can be measured in it: it was started with its cold part.
-
-        The defaults are nothing that a job can be switched to.
-        """
-        if setting.is_baseline:
-            return self.start.is_baseline
-        before, wanted = self.start.as_dict(), setting.as_dict()
-        cold = (before.keys() | wanted.keys()) - self.live
-        return all(before.get(name) == wanted.get(name) for name in cold)
+        """Whether a (canonical) setting can be measured in it."""
+        return can_become(self.start, setting, self.live)
 
 
 def running(plan: Plan) -> Job | None:
