@@ -78,6 +78,7 @@ class Bench:
         limit_s: float | None = 10.0,
         stall_limit_s: float | None = 5.0,
         frozen: frozenset[str] = frozenset(),
+        expected: Expected = EXPECTED,
     ) -> Outcome:
         self.number += 1
         return self.jobs.measure(
@@ -85,7 +86,7 @@ class Bench:
             launch(self.folder, self.number, limit_s),
             spec=replace(STUDY, stall_limit_s=stall_limit_s),
             setting=setting,
-            expected=EXPECTED,
+            expected=expected,
             frozen=frozen,
             judge=judge,
             cancelled=cancelled,
@@ -463,6 +464,25 @@ def test_so_is_one_whose_agent_is_another(
     outcome = live(ONE)
     assert (outcome.ending, outcome.window) == (Finished(2.0, 20), None)
     assert live.jobs.refusal is not None and said in live.jobs.refusal
+
+
+@pytest.mark.parametrize(
+    ("iterations", "said"),
+    [(20, None), (8, "a run of 8 iterations is too short for a window")],
+)
+def test_one_that_ends_right_behind_its_hello_may_do_better_next_time(
+    bench: Callable[..., Bench], iterations: int, said: str | None
+) -> None:
+    def quick(rank: Rank0) -> int:
+        rank.log(*(0.1 * n for n in range(1, iterations + 1)))
+        rank.hello(CAN)
+        return 0
+
+    live = bench(quick)
+    outcome = live(ONE, expected=Expected(iterations, Excess(2.0)))
+    assert isinstance(outcome.ending, Finished)
+    assert (outcome.ending.iterations, outcome.window) == (iterations, None)
+    assert live.jobs.refusal == said
 
 
 def test_and_one_that_goes_on_without_us(

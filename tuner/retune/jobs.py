@@ -29,7 +29,7 @@ from tuner.retune.judging import WindowJudge
 from tuner.retune.measuring import Measuring
 from tuner.retune.outcomes import Beside, is_cut_short, outcome
 from tuner.retune.scale import Expected
-from tuner.retune.starting import Started, met_in_vain, start, to_its_end, why_without
+from tuner.retune.starting import Started, met_in_vain, refusal, start, to_its_end
 from tuner.retune.whole_run import whole_run
 from tuner.trial import MOST_OUTPUT, ignore, sampler
 
@@ -225,25 +225,30 @@ class LiveJobs:
                 found.close()
 
     def _followed(self, asked: Asked, started: Started, started_s: float) -> Outcome:
-        begun, server = started.begun, started.server
+        begun = started.begun
         cold = begun.outcome(started.takes_orders)
-        if cold is not None or server is None or server.hello is None:
-            cold = cold or to_its_end(begun, asked)
-            waited = met_in_vain(asked.launch, asked.spec.layout.ranks)
-            if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
-                self.refusal = started.problem or waited or "no rank said that it takes orders"
-            return replace(cold, disturbed=waited) if waited else cold
+        if cold is None:
+            return self._first_window(asked, started, started_s) or to_its_end(begun, asked)
+        waited = met_in_vain(asked.launch, asked.spec.layout.ranks)
+        if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
+            self.refusal = refusal(started, asked)
+        return replace(cold, disturbed=waited) if waited else cold
+
+    def _first_window(self, asked: Asked, started: Started, started_s: float) -> Outcome | None:
+        """Measure in a launch that has said that it takes orders; ``None``: it is left alone."""
+        server = started.server
+        assert server is not None
+        assert server.hello is not None
         if server.hello.ranks == asked.spec.layout.ranks:
-            self._job = Job(asked.number, begun, server, server.hello, self._clock, started_s)
+            job = Job(asked.number, started.begun, server, server.hello, self._clock, started_s)
+            self._job = job
             found = self._window(asked, self._clock() - started_s)
             if found is not None:
                 return found
             self._job = None
-            self.refusal = why_without(begun, server, asked)
-        else:
-            self.refusal = f"{server.hello.ranks} of {asked.spec.layout.ranks} ranks met"
+        self.refusal = refusal(started, asked)
         server.hang_up()
-        return to_its_end(begun, asked)
+        return None
 
     # --- a window --------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ from tuner.trial import Begun, begin
 #: A run of fewer iterations has no room for a window beside what is thrown away.
 LEAST_RUN = 2 * LEAST
 
+_SILENT = "no rank said that it takes orders"
+
 
 @dataclass(frozen=True)
 class Started:
@@ -109,26 +111,26 @@ def met_in_vain(launch: Launch, ranks: int) -> str:
     return f"its {ranks} ranks do not come to the ends of their iterations together"
 
 
-def unheard(started: Started, asked: Asked) -> str | None:
-    """Why nothing of a launch that ran took orders; ``None``: all its ranks said that they do."""
+def refusal(started: Started, asked: Asked) -> str | None:
+    """Why a launch came to no window; ``None``: it took orders, its end came by chance.
+
+    Args:
+        started: The launch, which has ended or is left to itself.
+        asked: What was to be measured; without a number of iterations no run is too short.
+    """
     server = started.server
     if server is not None:
         for _ in range(2):  # a program that ended at once: first it connects, then it says hello
             server.receive(0.0)
+    ranks = asked.spec.layout.ranks
     if server is None or server.hello is None:
-        waited = met_in_vain(asked.launch, asked.spec.layout.ranks)
-        return started.problem or waited or "no rank said that it takes orders"
-    if server.hello.ranks != asked.spec.layout.ranks:
-        return f"{server.hello.ranks} of {asked.spec.layout.ranks} ranks met"
-    return None
-
-
-def why_without(begun: Begun, server: Server, asked: Asked) -> str | None:
-    """Why a job that took orders has come to no window; ``None``: its end came by chance."""
-    if begun.follower.running.poll() is None:
+        return started.problem or met_in_vain(asked.launch, ranks) or _SILENT
+    if server.hello.ranks != ranks:
+        return f"{server.hello.ranks} of {ranks} ranks met"
+    if server.problem and started.begun.follower.running.poll() is None:
         return server.problem
     iterations = asked.expected.iterations
-    if iterations < LEAST_RUN:
+    if 0 < iterations < LEAST_RUN:
         return f"a run of {iterations} iterations is too short for a window"
     return None
 

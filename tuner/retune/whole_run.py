@@ -10,7 +10,7 @@ from tuner.model import Finished, Launch, Outcome
 from tuner.retune.asked import Asked
 from tuner.retune.job import Job
 from tuner.retune.messages import Over
-from tuner.retune.starting import Started, start, unheard
+from tuner.retune.starting import Started, refusal, start
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ def whole_run(
         outcome, goes_on = started.begun.outcome_at_its_end(lambda: _is_over(started))
         if not goes_on:
             finished = isinstance(outcome.ending, Finished)  # else it may not have come so far
-            return WholeRun(outcome, refusal=unheard(started, asked) if finished else None)
+            return WholeRun(outcome, refusal=refusal(started, asked) if finished else None)
         if not isinstance(outcome.ending, Finished):
             return WholeRun(None)
-        refusal, server = unheard(started, asked), started.server
-        if refusal is None and server is not None and server.hello is not None:
+        why, server = refusal(started, asked), started.server
+        if why is None and server is not None and server.hello is not None:
             job = Job(asked.number, started.begun, server, server.hello, clock, started_s)
-        return WholeRun(outcome, job, refusal)
+        return WholeRun(outcome, job, why)
     finally:
         if job is None:
             started.begun.follower.running.stop()
