@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -51,3 +52,31 @@ def select(
     columns = [c for c in table.c if detail or c.name not in rows.DETAIL]
     query = sa.select(*columns).where(mine).order_by(table.c.number)
     return [(row, by_launch[row.id]) for row in connection.execute(query).all()]
+
+
+def folders(connection: Connection, study_id: int) -> list[str]:
+    """Those of a study's launches in the order they were made."""
+    table = schema.launches
+    query = sa.select(table.c.folder).where(table.c.study_id == study_id)
+    return list(connection.execute(query.order_by(table.c.number)).scalars())
+
+
+def set_trial(
+    connection: Connection, study_id: int, launch_number: int, trial_number: int | None
+) -> None:
+    """Note which of Optuna's trials tells of a launch."""
+    table = schema.launches
+    mine = table.c.study_id == study_id, table.c.number == launch_number
+    connection.execute(sa.update(table).where(*mine).values(trial=trial_number))
+
+
+def set_aside(
+    connection: Connection, study_id: int, why: str, numbers: Collection[int] | None
+) -> int:
+    """Call launches of a study disturbed, all or these; returns how many were not until now."""
+    table = schema.launches
+    mine = table.c.study_id == study_id, table.c.disturbed.is_(None)
+    query = sa.update(table).where(*mine).values(disturbed=why)
+    if numbers is not None:
+        query = query.where(table.c.number.in_(numbers))
+    return connection.execute(query).rowcount

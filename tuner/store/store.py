@@ -8,15 +8,13 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
-
 from tuner.errors import UsageError
 from tuner.model import LaunchRecord, StudySpec, StudyState, Telemetry
 from tuner.secrets import Hider, kept_spec
-from tuner.store import codec, database, launches, rows, schema, telemetry
+from tuner.store import codec, database, launches, rows, studies, telemetry
 from tuner.store.identity import identity, merged
 from tuner.store.liveness import as_it_is
-from tuner.store.rows import StudyRow, StudySummary, Summary, now
+from tuner.store.rows import StudyRow, StudySummary, Summary
 from tuner.store.transactions import TakenError, Transactions
 from tuner.store.urls import display_url
 
@@ -55,10 +53,8 @@ class Store:
 
     def studies(self) -> list[StudySummary]:
         """All studies, the one worked on last first."""
-        table = schema.studies
-        query = sa.select(table).order_by(table.c.updated_at.desc(), table.c.id.desc())
         with self._transactions.begin() as connection:
-            found = connection.execute(query).all()
+            found = studies.select(connection)
         with self._transactions.readable():
             return [
                 as_it_is(rows.study_summary(row), json.loads(row.identity), self.url)
@@ -67,16 +63,13 @@ class Store:
 
     def latest(self) -> str | None:
         """The name of the study worked on last, ``None`` where there is none."""
-        table = schema.studies
-        query = sa.select(table.c.name).order_by(table.c.updated_at.desc(), table.c.id.desc())
         with self._transactions.begin() as connection:
-            return connection.execute(query.limit(1)).scalar()
+            return studies.latest(connection)
 
     def find(self, name: str) -> StudyRow | None:
         """The study of that name, ``None`` where there is none."""
-        query = sa.select(schema.studies).where(schema.studies.c.name == name)
         with self._transactions.begin() as connection:
-            row = connection.execute(query).one_or_none()
+            row = studies.find(connection, name)
         if row is None:
             return None
         with self._transactions.readable():
@@ -85,9 +78,8 @@ class Store:
 
     def has(self, name: str) -> bool:
         """True where there is a study of that name, readable or not."""
-        query = sa.select(schema.studies.c.id).where(schema.studies.c.name == name)
         with self._transactions.begin() as connection:
-            return connection.execute(query).scalar() is not None
+            return studies.id_of(connection, name) is not None
 
     def load(self, name: str) -> StudyRow:
         """The study of that name.
@@ -106,21 +98,10 @@ class Store:
         Raises:
             UsageError: The name is taken.
         """
-        moment = now()
-        values = {
-            "name": spec.name,
-            "state": StudyState.RUNNING.value,
-            "reason": "",
-            "spec": codec.dumps(kept_spec(spec, os.environ)),
-            "identity": codec.dumps(identity(spec)),
-            "created_at": moment,
-            "updated_at": moment,
-            "forgiven_until": 0,
-            **rows.summary_columns(Summary()),
-        }
+        columns = studies.columns(spec)
         try:
             with self._transactions.begin() as connection:
-                connection.execute(sa.insert(schema.studies).values(values))
+                studies.insert(connection, columns)
         except TakenError as error:
             raise UsageError(
                 f"the study {spec.name} exists already", "Choose another with --name NAME."
@@ -151,7 +132,7 @@ class Store:
     def remove(self, name: str) -> None:
         """Remove the study with all that is kept of its launches; nothing where there is none."""
         with self._transactions.begin() as connection:
-            connection.execute(sa.delete(schema.studies).where(schema.studies.c.name == name))
+            studies.delete(connection, name)
 
     # --- launches --------------------------------------------------------------------
 
@@ -178,11 +159,8 @@ class Store:
 
     def folders(self, name: str) -> list[str]:
         """The folders of a study's launches, which need not be readable."""
-        table = schema.launches
         with self._transactions.begin() as connection:
-            mine = table.c.study_id == self._study_id(connection, name)
-            query = sa.select(table.c.folder).where(mine).order_by(table.c.number)
-            return list(connection.execute(query).scalars())
+            return launches.folders(connection, self._study_id(connection, name))
 
     def add(self, name: str, record: LaunchRecord, summary: Summary | None = None) -> int:
         """Add a launch with its samples and telemetry, and the new summary, in one transaction.
@@ -195,11 +173,8 @@ class Store:
         """
         try:
             with self._transactions.begin() as connection:
-                study_id = self._study_id(connection, name)
-                launches.insert(connection, study_id, record)
-                values = {"updated_at": now(), **(rows.summary_columns(summary) if summary else {})}
-                mine = schema.studies.c.id == study_id
-                connection.execute(sa.update(schema.studies).where(mine).values(values))
+                launches.insert(connection, self._study_id(connection, name), record)
+                studies.update(connection, name, rows.summary_columns(summary) if summary else {})
         except TakenError as error:
             raise UsageError(
                 f"launch {record.number} of {name} is there already",
@@ -209,11 +184,9 @@ class Store:
 
     def set_trial(self, name: str, launch_number: int, trial_number: int | None) -> None:
         """Note which of Optuna's trials tells of the launch."""
-        table = schema.launches
         with self._transactions.begin() as connection:
-            mine = table.c.study_id == self._study_id(connection, name)
-            query = sa.update(table).where(mine, table.c.number == launch_number)
-            connection.execute(query.values(trial=trial_number))
+            study_id = self._study_id(connection, name)
+            launches.set_trial(connection, study_id, launch_number, trial_number)
 
     def require_usable(self, name: str) -> None:
         """Make sure that the next launch of a study could be added; cheap.
@@ -231,29 +204,22 @@ class Store:
 
     def set_aside(self, name: str, why: str, numbers: Collection[int] | None = None) -> int:
         """Count launches of the study no more, all or these; returns how many did until now."""
-        table = schema.launches
         with self._transactions.begin() as connection:
             study_id = self._study_id(connection, name)
-            mine = (table.c.study_id == study_id, table.c.disturbed.is_(None))
-            query = sa.update(table).where(*mine).values(disturbed=why)
-            if numbers is not None:
-                query = query.where(table.c.number.in_(numbers))
-            return connection.execute(query).rowcount
+            return launches.set_aside(connection, study_id, why, numbers)
 
     # --- inside ----------------------------------------------------------------------
 
     def _update_study(self, name: str, values: dict[str, Any]) -> None:
-        query = sa.update(schema.studies).where(schema.studies.c.name == name)
         with self._transactions.begin() as connection:
-            if not connection.execute(query.values(updated_at=now(), **values)).rowcount:
+            if not studies.update(connection, name, values):
                 raise self._no_study(name)
 
     def _study_id(self, connection: Connection, name: str) -> int:
-        query = sa.select(schema.studies.c.id).where(schema.studies.c.name == name)
-        found = connection.execute(query).scalar()
+        found = studies.id_of(connection, name)
         if found is None:
             raise self._no_study(name)
-        return int(found)
+        return found
 
     def _no_study(self, name: str) -> UsageError:
         names = [study.name for study in self.studies()]
