@@ -116,7 +116,7 @@ def words(data: bytes) -> None:
     """A command in a study file, split into words as a shell does."""
     from pydantic_core import PydanticCustomError
 
-    from tuner.study_file.schema import words as split
+    from tuner.study_file.kinds import words as split
 
     text = data.decode("utf-8", "replace")
     with suppress(PydanticCustomError):

@@ -15,7 +15,8 @@ from tuner.command import RESERVED, knobs_in
 from tuner.errors import UsageError, nearest, shown, suggestion
 from tuner.model import OFF, ON, Choice
 from tuner.objectives import objective_for
-from tuner.study_file.schema import KnobEntry, ObjectiveEntry, StudyFile, words
+from tuner.study_file.kinds import words
+from tuner.study_file.schema import KnobEntry, ObjectiveEntry, StudyFile
 
 T = TypeVar("T", bound=BaseModel)
 
