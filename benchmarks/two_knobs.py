@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks import pictures
 from tuner.model import Setting, Value
-from tuner.replay import surface
+from tuner.replay import surface_file
 from tuner.replay.surface import Surface
 
 
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("of", help="the knob with a line for each value")
     parser.add_argument("picture", type=Path)
     options = parser.parse_args()
-    job = surface.load(options.surface)
+    job = surface_file.load(options.surface)
     others = [n for n, values in job.knobs.items() if len(values) > 1 and n != options.across]
     if options.across not in job.knobs or others != [options.of]:
         parser.error(f"{options.surface}: its varied knobs are {', '.join(job.knobs)}")

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tuner.model import Setting
+from tuner.replay.surface import Surface
+from tuner.replay.surface_file import load
 
 THREADS = (1, 2, 4, 8)
 WORKERS = (1, 2, 4)
@@ -60,3 +62,8 @@ def write(path: Path, made: dict[str, Any]) -> Path:
     """Put a surface into a file."""
     path.write_text(json.dumps(made))
     return path
+
+
+def surface(folder: Path, **made: Any) -> Surface:
+    """The surface of a document, read from a file in the folder."""
+    return load(write(folder / "bowl.json", document(**made)))

@@ -22,7 +22,7 @@ from tuner.model import Choice, Failed, FailureKind, ObjectiveSpec, Setting
 from tuner.objectives import EndedLaunch
 from tuner.objectives.logreport import LogReport
 from tuner.observe import parse_report
-from tuner.replay import surface
+from tuner.replay import surface_file
 from tuner.secrets import hide_shapes
 from tuner.store import codec, names, urls
 from tuner.study import journal
@@ -192,7 +192,7 @@ def test_a_study_file_says_what_is_wrong(text: str, said: str) -> None:
 
 def test_a_surface_with_too_many_digits_is_no_json() -> None:
     with pytest.raises(UsageError, match="is no JSON"):
-        surface.parse(b'{"name": ' + LONG + b"}", Path("surface.json"))
+        surface_file.parse(b'{"name": ' + LONG + b"}", Path("surface.json"))
 
 
 def test_a_lock_note_of_another_user_cannot_move_the_cursor() -> None:

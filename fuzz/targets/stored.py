@@ -27,7 +27,7 @@ from tuner.model import (
     StudySpec,
     Verdict,
 )
-from tuner.replay import surface
+from tuner.replay import surface_file
 from tuner.store import codec, urls
 
 # --- rows --------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ _SURFACES = Trees([_SURFACE], (*_SURFACE, "setting", "runs", "truth_s", "failed"
 def recorded(data: bytes) -> None:
     """A surface file: one that can be searched, or the user's mistake."""
     with suppress(UsageError):
-        found = surface.parse(data, Path("surface.json"))
+        found = surface_file.parse(data, Path("surface.json"))
         for key in found.points:
             assert found.regret(found.setting(key)) >= 0
         assert found.unit_s > 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tuner.replay import trace
 from tuner.replay.study import Launched, Study, play, spec
-from tuner.replay.surface import Surface, load
+from tuner.replay.surface import Surface
+from tuner.replay.surface_file import load
 
 __all__ = ["Launched", "Study", "Surface", "load", "play", "spec", "trace"]

@@ -11,7 +11,7 @@ from tuner import stats
 from tuner.demand import usable_cores
 from tuner.errors import NothingMeasuredError
 from tuner.model import BASELINE, Failed, Finished, JsonDict, LaunchRecord, Outcome, Setting
-from tuner.replay.surface import RUN_COLUMNS
+from tuner.replay.surface_file import RUN_COLUMNS
 from tuner.study.plan import Plan
 from tuner.study.recording import launches, settings
 
