@@ -2,39 +2,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
+from tests.written_logs import FORMATS, as_lines, entries
 from tuner.errors import UsageError
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 from tuner.objectives import EndedLaunch, objective_for
-from tuner.objectives.formats import BadLogError, parse
-from tuner.objectives.logreport import MOST_BYTES, READS, LogReport, check, epochs
+from tuner.objectives.formats import BadLogError
+from tuner.objectives.logreport import MOST_BYTES, READS, LogReport
 from tuner.plausible import DIVERGED
-
-Entry = dict[str, Any]
-
-
-def entries(*elapsed: float) -> list[Entry]:
-    return [{"iteration": n, "elapsed_time": each} for n, each in enumerate(elapsed, start=1)]
-
-
-def as_lines(log: Sequence[Entry]) -> str:
-    return "".join(json.dumps(entry) + "\n" for entry in log)
-
-
-FORMATS: dict[str, Callable[[Sequence[Entry]], str]] = {
-    "log": lambda log: json.dumps(log, indent=4),
-    "log.json": json.dumps,
-    "log.jsonl": as_lines,
-    "log.yaml": yaml.safe_dump,
-}
 
 
 def ended(folder: Path) -> EndedLaunch:
@@ -109,31 +87,6 @@ def test_how_many_epochs_were_done_is_read(name: str, tmp_path: Path) -> None:
     log = [{**entry, "epoch_detail": 0.25 * entry["iteration"]} for entry in entries(1.5, 3.25)]
     (tmp_path / name).write_text(FORMATS[name](log))
     assert report().result(ended(tmp_path)) == Finished(3.25, 2, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("told", "found"),
-    [
-        ([{"epoch_detail": 1}], 1.0),
-        ([{"epoch_detail": 0.1}, {"epoch_detail": 0.2}], 0.2),
-        ([{"epoch_detail": 0.1}, {}], None),
-        ([{"epoch_detail": 0.0}], None),
-        ([{"epoch_detail": -1.0}], None),
-        ([{"epoch_detail": float("nan")}], None),
-        ([{"epoch_detail": float("inf")}], None),
-        ([{"epoch_detail": True}], None),
-        ([{"epoch_detail": "1"}], None),
-        ([{"epoch": 1}, {"epoch": 2}, {"epoch": 3}], 3.0),
-        ([{"epoch": 0}], None),
-        ([{"epoch": 0}, {"epoch": 0}, {"epoch": 1}], None),
-        ([{"epoch": 2}, {"epoch": 4}], None),
-        ([{"epoch": "1"}], None),
-        ([{"epoch": 1, "epoch_detail": 1.5}], 1.5),
-        ([{}], None),
-    ],
-)
-def test_epochs_are_told_exactly_or_not_at_all(told: list[Entry], found: float | None) -> None:
-    assert epochs(told) == found
 
 
 def test_a_log_without_epochs_is_no_worse_for_it(tmp_path: Path) -> None:
@@ -320,43 +273,6 @@ def test_an_unknown_objective_is_refused() -> None:
     with pytest.raises(UsageError, match="unknown objective: speed"):
         objective_for(ObjectiveSpec(kind="speed"))
     assert isinstance(objective_for(ObjectiveSpec()), LogReport)
-
-
-# --- laws --------------------------------------------------------------------------------
-
-LIKELY = st.sampled_from(
-    ["[", "{", "- ", "iteration", "elapsed_time", ": ", "1", '"', "!!int", "\n"]
-)
-
-
-@given(
-    st.binary() | st.lists(LIKELY | st.text(max_size=3)).map(lambda words: "".join(words).encode()),
-    st.sampled_from(["", ".json", ".jsonl", ".yaml"]),
-)
-def test_any_bytes_are_a_log_or_a_bad_log(data: bytes, suffix: str) -> None:
-    try:
-        progress, value = check(parse(data, suffix))
-    except BadLogError as error:
-        assert str(error)
-    else:
-        assert progress
-        assert value > 0
-
-
-@given(
-    st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=5).map(sorted),
-    st.floats(),
-    st.sampled_from(sorted(FORMATS)),
-    st.booleans(),
-)
-def test_a_valid_log_comes_back_whole(
-    elapsed: list[float], loss: float, name: str, by_suffix: bool
-) -> None:
-    log = [{"epoch": 1, "main/loss": loss, **entry} for entry in entries(*elapsed)]
-    found = parse(FORMATS[name](log).encode(), Path(name).suffix if by_suffix else "")
-    progress, value = check(found)
-    assert [step.elapsed_s for step in progress] == elapsed
-    assert value == elapsed[-1]
 
 
 # --- other keys, and the steady state ---------------------------------------------------------
