@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from tests.study_surface import CRASH, STARTUP_S, ran, surface
 from tuner.model import (
@@ -12,13 +11,13 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
-    Launch,
     Observation,
     Outcome,
     RankView,
     Setting,
     Window,
 )
+from tuner.retune.asked import Asked
 from tuner.retune.scale import Expected
 
 SWITCH_S, SHARE = 0.1, 0.2
@@ -49,18 +48,9 @@ class FakeJobs:
     expected: list[Expected] = field(default_factory=list)
     ends: int = 0
 
-    def measure(
-        self,
-        number: int,
-        launch: Launch,
-        *,
-        setting: Setting,
-        expected: Expected,
-        frozen: frozenset[str],
-        cancelled: Callable[[], bool] = lambda: False,
-        **_: Any,
-    ) -> Outcome:
-        self.before(number)
+    def measure(self, asked: Asked, frozen: frozenset[str] = frozenset()) -> Outcome:
+        setting, expected = asked.setting, asked.expected
+        self.before(asked.number)
         self.asked.append(setting)
         self.frozen.append(frozen)
         self.expected.append(expected)
@@ -70,7 +60,7 @@ class FakeJobs:
         started_s = 0.0
         if self.job is None or not self._fits(setting, self.can - frozen):
             self.end()
-            self._begin(number, launch, setting)
+            self._begin(asked)
             started_s = STARTUP_S
         assert self.job is not None
         job = self.job[0]
@@ -78,11 +68,11 @@ class FakeJobs:
         pace_s = value / expected.figure_s(1.0) if isinstance(value, float) else 0.0
         window = Window(
             *(job, tuple(sorted(self.can)), started_s, SWITCH_S, 1, 20, pace_s, 0.005),
-            at_s=float(number),
+            at_s=float(asked.number),
         )
         if setting == self.crashes and (self.always or not started_s):
             value = self.crash
-        if cancelled():
+        if asked.cancelled():
             value = Failed(FailureKind.INTERRUPTED, "asked to")
         if isinstance(value, Failed):
             self.end()
@@ -91,17 +81,17 @@ class FakeJobs:
         wall_s = started_s + SWITCH_S + SHARE * value
         return Outcome(Finished(value, expected.iterations), wall_s, None, window=window)
 
-    def launch(self, number: int, launch: Launch, *, setting: Setting, **_: Any) -> Outcome | None:
+    def launch(self, asked: Asked) -> Outcome | None:
         self.end()
         if not self.goes_on:
             return None
-        self._begin(number, launch, setting)
-        return self._cold(setting)
+        self._begin(asked)
+        return self._cold(asked.setting)
 
-    def _begin(self, number: int, launch: Launch, setting: Setting) -> None:
-        self.job = (number, setting)
-        launch.folder.mkdir(parents=True, exist_ok=True)
-        (launch.folder / "output.log").write_text("what the job printed\n")
+    def _begin(self, asked: Asked) -> None:
+        self.job = (asked.number, asked.setting)
+        asked.launch.folder.mkdir(parents=True, exist_ok=True)
+        (asked.launch.folder / "output.log").write_text("what the job printed\n")
 
     def _cold(self, setting: Setting) -> Outcome:
         ranks = (RankView(0, 1, 0, (0,), reported=self.is_python),)

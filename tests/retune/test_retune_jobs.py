@@ -29,6 +29,7 @@ from tuner.model import (
 )
 from tuner.racing import Judge, Limit, Noise, Race
 from tuner.retune import judging
+from tuner.retune.asked import Asked
 from tuner.retune.excess import Excess
 from tuner.retune.jobs import LiveJobs
 from tuner.retune.scale import Expected
@@ -81,17 +82,17 @@ class Bench:
         expected: Expected = EXPECTED,
     ) -> Outcome:
         self.number += 1
-        return self.jobs.measure(
+        asked = Asked(
             self.number,
             launch(self.folder, self.number, limit_s),
-            spec=replace(STUDY, stall_limit_s=stall_limit_s),
-            setting=setting,
-            expected=expected,
-            frozen=frozen,
-            judge=judge,
-            cancelled=cancelled,
-            on_progress=on_progress,
+            replace(STUDY, stall_limit_s=stall_limit_s),
+            setting,
+            expected,
+            judge,
+            on_progress or trial.ignore,
+            cancelled,
         )
+        return self.jobs.measure(asked, frozen)
 
 
 @pytest.fixture
@@ -539,7 +540,7 @@ def whole(rank: Rank0, *elapsed_s: float) -> None:
 def whole_run(bench: Bench, setting: Setting = ONE) -> Outcome | None:
     bench.number += 1
     made = launch(bench.folder, bench.number, 10.0)
-    return bench.jobs.launch(bench.number, made, spec=STUDY, setting=setting)
+    return bench.jobs.launch(Asked(bench.number, made, STUDY, setting))
 
 
 def test_a_launch_that_goes_on_is_the_running_job(bench: Callable[..., Bench]) -> None:

@@ -42,6 +42,7 @@ from tuner.model import (
     StudyState,
     Window,
 )
+from tuner.retune.asked import Asked
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, tune
 from tuner.study.course import Step
@@ -181,7 +182,7 @@ def test_where_it_is_asked_for_the_study_ends_then(tmp_path: Path) -> None:
 
 def test_or_after_a_warm_up_that_took_none(tmp_path: Path) -> None:
     class Silent(FakeJobs):
-        def launch(self, number: int, launch: Launch, **_: Any) -> Outcome | None:
+        def launch(self, asked: Asked) -> Outcome | None:
             self.refusal = "no rank met"
             return self._cold(BEST)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.test_trial_mpirun import alive
-from tuner import launchers, machine, render
+from tuner import launchers, machine, render, trial
 from tuner.model import (
     Env,
     Finished,
@@ -27,6 +27,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.racing import Judge
+from tuner.retune.asked import Asked
 from tuner.retune.excess import Excess
 from tuner.retune.jobs import LiveJobs
 from tuner.retune.scale import Expected
@@ -107,16 +108,17 @@ def measure(jobs: LiveJobs, tmp_path: Path) -> Iterator[Measure]:
         launches.append(
             render.launch(spec, setting, folder, environ=os.environ, cwd=tmp_path, marker=marker)
         )
-        return jobs.measure(
+        asked = Asked(
             number,
             launches[-1],
-            spec=spec,
-            setting=setting,
-            expected=EXPECTED,
-            on_progress=on_progress,
-            cancelled=cancelled,
-            judge=judge,
+            spec,
+            setting,
+            EXPECTED,
+            judge,
+            on_progress or trial.ignore,
+            cancelled,
         )
+        return jobs.measure(asked)
 
     yield measured
     jobs.end()

@@ -11,27 +11,16 @@ from dataclasses import replace
 from types import TracebackType
 
 from tuner import process
-from tuner.model import (
-    Failed,
-    Finished,
-    Launch,
-    Outcome,
-    Progress,
-    Setting,
-    StudySpec,
-)
+from tuner.model import Failed, Finished, Launch, Outcome, Setting
 from tuner.neighbours import Neighbourhood
-from tuner.racing import Judge
 from tuner.retune.asked import Asked
-from tuner.retune.excess import Excess
 from tuner.retune.job import Job
 from tuner.retune.judging import WindowJudge
 from tuner.retune.measuring import Measuring
 from tuner.retune.outcomes import Beside, is_cut_short, outcome
-from tuner.retune.scale import Expected
 from tuner.retune.starting import Started, met_in_vain, refusal, start, to_its_end
 from tuner.retune.whole_run import whole_run
-from tuner.trial import MOST_OUTPUT, ignore, sampler
+from tuner.trial import MOST_OUTPUT, sampler
 
 #: A job that has printed this share of what any may print is started afresh: it ran long.
 PRINTED_SHARE = 0.5
@@ -84,32 +73,12 @@ class LiveJobs:
         if job is not None:
             job.end()
 
-    def measure(
-        self,
-        number: int,
-        launch: Launch,
-        *,
-        spec: StudySpec,
-        setting: Setting,
-        expected: Expected,
-        frozen: frozenset[str] = frozenset(),
-        on_progress: Callable[[Progress], None] | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-        judge: Judge | None = None,
-    ) -> Outcome:
+    def measure(self, asked: Asked, frozen: frozenset[str] = frozenset()) -> Outcome:
         """Measure a setting in a window of the running job, or of one that is started for it.
 
         Args:
-            number: That of the record which this becomes.
-            launch: The setting rendered: what to start where the running job does not fit it.
-            spec: The study.
-            setting: What the launch was rendered from.
-            expected: What a full run is known to be.
+            asked: What is to be measured.
             frozen: Knobs that are not to be changed in a running job.
-            on_progress: Called as the window goes on, as if it were a launch of its own; a
-                launch that takes no orders tells of its log.
-            cancelled: Asked often; True ends the job as interrupted.
-            judge: Asked often too; leaves a setting once it cannot win any more.
 
         Returns:
             That of the window (`Outcome.window`), scaled to a full run; its ``wall_s`` is all the
@@ -123,19 +92,8 @@ class LiveJobs:
 
         Whatever is raised, a KeyboardInterrupt too, goes on only after the job has been ended.
         """
-        now_s = self._clock()
-        asked = Asked(
-            number,
-            launch,
-            spec,
-            setting,
-            expected,
-            judge,
-            on_progress or ignore,
-            cancelled,
-            now_s if self._job is None else self._marked_s,
-        )
-        return self._measured(asked, frozen)
+        since_s = self._clock() if self._job is None else self._marked_s
+        return self._measured(replace(asked, since_s=since_s), frozen)
 
     def _measured(self, asked: Asked, frozen: frozenset[str]) -> Outcome:
         """In the running job where it fits, and was not cut short; else in a new one."""
@@ -150,27 +108,8 @@ class LiveJobs:
         self._marked_s = self._clock()
         return found
 
-    def launch(
-        self,
-        number: int,
-        launch: Launch,
-        *,
-        spec: StudySpec,
-        setting: Setting,
-        on_progress: Callable[[Progress], None] | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-        judge: Judge | None = None,
-    ) -> Outcome | None:
+    def launch(self, asked: Asked) -> Outcome | None:
         """Make a launch of its own; what goes on beyond its end is the running job from then on.
-
-        Args:
-            number: That of the record which this becomes.
-            launch: What to start.
-            spec: The study.
-            setting: What the launch was rendered from.
-            on_progress: Called with each new entry of its log.
-            cancelled: Asked often; True ends it as interrupted.
-            judge: Asked often too; ends it once it cannot win any more.
 
         Returns:
             What :func:`tuner.trial.run` does; ``None``: at its end the program had not written
@@ -180,18 +119,7 @@ class LiveJobs:
             TunerError, UsageError: As :meth:`measure`, after which nothing is left either.
         """
         self.end()
-        asked = Asked(
-            number,
-            launch,
-            spec,
-            setting,
-            Expected(0, Excess(0.0)),
-            judge,
-            on_progress or ignore,
-            cancelled,
-            self._clock(),
-        )
-        found = whole_run(asked, self._start, self._clock)
+        found = whole_run(replace(asked, since_s=self._clock()), self._start, self._clock)
         self._job, self.refusal = found.job, found.refusal
         self._marked_s = self._clock()
         return found.outcome

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from tuner import stacks
 from tuner.model import (
@@ -22,6 +22,7 @@ from tuner.model import (
 )
 from tuner.process import OUTPUT
 from tuner.racing import Judge
+from tuner.retune.asked import Asked
 from tuner.retune.scale import Expected
 from tuner.store.failures import from_os_error
 from tuner.study.agreement import frozen
@@ -84,27 +85,35 @@ class Making:
     def _made(
         self, number: int, launch: Launch, step: Step, plan: Plan, expected: Expected | None
     ) -> Outcome:
-        common: dict[str, Any] = {
-            "spec": plan.spec,
-            "setting": step.setting,
-            "on_progress": lambda progress: self.emit(LaunchProgress(number, progress)),
-            "cancelled": self.cancelled,
-            "judge": step.judge,
-        }
+        asked = Asked(
+            number,
+            launch,
+            plan.spec,
+            step.setting,
+            judge=step.judge,
+            on_progress=lambda progress: self.emit(LaunchProgress(number, progress)),
+            cancelled=self.cancelled,
+        )
         jobs = self.retuning.jobs
         if expected is not None and jobs is not None:
-            held = frozen(plan.records)
-            found = jobs.measure(number, launch, expected=expected, frozen=held, **common)
+            found = jobs.measure(replace(asked, expected=expected), frozen(plan.records))
             self._link(number, launch, found.window)
             return found
         self.retuning.end()  # nothing of a study runs beside a launch
         if jobs is not None and self.retuning.goes_on(plan, step, launch.env):
-            whole = jobs.launch(number, launch, **common)
+            whole = jobs.launch(asked)
             if whole is not None:
                 self._job = launch.folder
                 return whole
-        iterations = plan.expected_iterations(step.setting)
-        return self.run(launch, expected_iterations=iterations, **common)
+        return self.run(
+            launch,
+            spec=asked.spec,
+            setting=asked.setting,
+            expected_iterations=plan.expected_iterations(asked.setting),
+            on_progress=asked.on_progress,
+            cancelled=asked.cancelled,
+            judge=asked.judge,
+        )
 
     def _link(self, number: int, launch: Launch, window: Window | None) -> None:
         """Let what a job wrote be found in the folders of all its windows."""

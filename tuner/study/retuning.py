@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -12,15 +12,13 @@ from tuner.model import (
     FROM_OUTSIDE,
     Failed,
     FailureKind,
-    Launch,
     LaunchRecord,
     Outcome,
-    Progress,
     Purpose,
     Setting,
     StudySpec,
 )
-from tuner.racing import Judge
+from tuner.retune.asked import Asked
 from tuner.retune.scale import Expected, expected
 from tuner.study.agreement import frozen
 from tuner.study.course import Step
@@ -56,32 +54,10 @@ class Jobs(Protocol):
     def ends_alone(self) -> bool:
         """Whether a job has ended by itself, with windows in it."""
 
-    def measure(
-        self,
-        number: int,
-        launch: Launch,
-        *,
-        spec: StudySpec,
-        setting: Setting,
-        expected: Expected,
-        frozen: frozenset[str],
-        on_progress: Callable[[Progress], None] | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-        judge: Judge | None = None,
-    ) -> Outcome:
-        """A window of the running job, or the first one of ``launch``."""
+    def measure(self, asked: Asked, frozen: frozenset[str] = ..., /) -> Outcome:
+        """A window of the running job, or the first one of a launch; ``frozen`` knobs are cold."""
 
-    def launch(
-        self,
-        number: int,
-        launch: Launch,
-        *,
-        spec: StudySpec,
-        setting: Setting,
-        on_progress: Callable[[Progress], None] | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-        judge: Judge | None = None,
-    ) -> Outcome | None:
+    def launch(self, asked: Asked, /) -> Outcome | None:
         """A launch of its own, which is the running job from then on if it goes on.
 
         ``None``: it did not say in time what it came to, and has to be made otherwise.
