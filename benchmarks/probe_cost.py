@@ -21,7 +21,8 @@ from pathlib import Path
 
 from tuner import process, trial
 from tuner.model import Launch
-from tuner.observe import Watcher, probe_environment, probe_folder
+from tuner.observe import Watcher
+from tuner.probe import probe_environment, probe_folder
 
 PROGRAMS = {
     "start (python -c pass)": "import os; os._exit(0)",

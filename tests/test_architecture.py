@@ -59,7 +59,17 @@ LAYERS: tuple[frozenset[str], ...] = (
     ),
     frozenset({"command", "domains", "space", "pooling", "search"}),
     frozenset(
-        {"process", "launchers", "objectives", "observe", "effects", "crash", "phases", "explain"}
+        {
+            "process",
+            "launchers",
+            "objectives",
+            "observe",
+            "effects",
+            "crash",
+            "phases",
+            "probe",
+            "explain",
+        }
     ),
     frozenset({"activity", "stacks", "telemetry"}),
     frozenset({"render"}),

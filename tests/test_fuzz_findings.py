@@ -21,7 +21,7 @@ from tuner.launchers.openmpi import OpenMPI
 from tuner.model import Choice, Failed, FailureKind, ObjectiveSpec, Setting
 from tuner.objectives import EndedLaunch
 from tuner.objectives.logreport import LogReport
-from tuner.observe import parse_report
+from tuner.probe import parse_report
 from tuner.replay import surface_file
 from tuner.secrets import hide_shapes
 from tuner.store import codec, names, urls

@@ -10,13 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tuner.model import Observation, RankView
-from tuner.observe import (
-    RANK_VARIABLES,
-    Watcher,
-    probe_environment,
-    probe_folder,
-    read_reports,
-)
+from tuner.observe import RANK_VARIABLES, Watcher
+from tuner.probe import probe_folder
 
 #: No process has such an id: the kernel's PID_MAX_LIMIT is 2^22.
 FAR = 1 << 23
@@ -228,27 +223,3 @@ def test_no_report_can_do_harm(tmp_path: Path, content: bytes) -> None:
     probe_folder(tmp_path).mkdir(exist_ok=True)
     (probe_folder(tmp_path) / "rank-0.json").write_bytes(content)
     assert len(Watcher(tmp_path).result().ranks) <= 1
-
-
-def test_half_written_reports_are_not_read(tmp_path: Path) -> None:
-    report(tmp_path, 3)
-    (probe_folder(tmp_path) / "rank-1.json.77").write_text('{"rank": 1}')
-    assert list(read_reports(probe_folder(tmp_path))) == [3]
-    assert read_reports(tmp_path / "nowhere") == {}
-
-
-# --- what brings the probe in ------------------------------------------------------------
-
-
-def test_the_probe_goes_before_the_users_path(tmp_path: Path) -> None:
-    added = probe_environment(tmp_path, {"PYTHONPATH": "a:b", "X": "1"})
-    probe, _, rest = added["PYTHONPATH"].partition(":")
-    assert (Path(probe) / "sitecustomize.py").is_file()
-    assert rest == "a:b"
-    assert added["TUNE_PROBE_DIR"] == str(tmp_path / "probe")
-    assert set(added) == {"PYTHONPATH", "TUNE_PROBE_DIR"}
-
-
-@pytest.mark.parametrize("environ", [{}, {"PYTHONPATH": ""}])
-def test_no_empty_entry_is_added(environ: dict[str, str], tmp_path: Path) -> None:
-    assert ":" not in probe_environment(tmp_path, environ)["PYTHONPATH"]

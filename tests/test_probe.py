@@ -1,4 +1,4 @@
-"""The probe in real interpreters: what it reports, and that nobody notices it."""
+"""The probe in real interpreters: what it reports, that nobody notices it, and how it is read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tuner import observe
+from tuner.probe import Report, probe_environment, read_reports
 
 PROBE = Path(__file__).resolve().parent.parent / "wrappers" / "probe"
 
@@ -223,3 +224,39 @@ def test_a_folder_that_is_gone_is_no_obstacle(run: Run, reports: Path) -> None:
     reports.rmdir()
     ran = run("print('hello')")
     assert (ran.stdout, ran.stderr, ran.returncode) == ("hello\n", "", 0)
+
+
+# --- what is read of it ------------------------------------------------------------------
+
+
+def test_its_report_comes_back_whole(run: Run, reports: Path) -> None:
+    run("import numpy", OPENBLAS_NUM_THREADS="1", OMPI_COMM_WORLD_SIZE="4")
+    (found,) = read_reports(reports).values()
+    assert (found.rank, found.world_size, found.in_mpi) == (3, 4, False)
+    assert found.affinity == tuple(sorted(os.sched_getaffinity(0)))
+    assert found.blas is not None
+    assert (found.blas.threads, found.blas.library.split("/")[0][:5]) == (1, "numpy")
+
+
+def test_half_written_reports_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "rank-3.json").write_text('{"rank": 3}')
+    (tmp_path / "rank-1.json.77").write_text('{"rank": 1}')
+    assert read_reports(tmp_path) == {3: Report(3)}
+    assert read_reports(tmp_path / "nowhere") == {}
+
+
+# --- what brings it in -------------------------------------------------------------------
+
+
+def test_the_probe_goes_before_the_users_path(tmp_path: Path) -> None:
+    added = probe_environment(tmp_path, {"PYTHONPATH": "a:b", "X": "1"})
+    probe, _, rest = added["PYTHONPATH"].partition(":")
+    assert (Path(probe) / "sitecustomize.py").is_file()
+    assert rest == "a:b"
+    assert added["TUNE_PROBE_DIR"] == str(tmp_path / "probe")
+    assert set(added) == {"PYTHONPATH", "TUNE_PROBE_DIR"}
+
+
+@pytest.mark.parametrize("environ", [{}, {"PYTHONPATH": ""}])
+def test_no_empty_entry_is_added(environ: dict[str, str], tmp_path: Path) -> None:
+    assert ":" not in probe_environment(tmp_path, environ)["PYTHONPATH"]

@@ -1,23 +1,21 @@
 """Sees what a trial's ranks really run: from ``/proc`` for any program, and by the probe in Python.
 
-The probe (``wrappers/probe/sitecustomize.py``) writes one report a rank when the rank ends;
-``/proc`` is sampled while it runs. Both are joined into one `Observation`.
+The probe reports when a rank ends (:mod:`tuner.probe`); ``/proc`` is sampled while it runs. Both
+are joined into one `Observation`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tuner import procfs
 from tuner.model import Observation, RankView
-from tuner.wording import one_line
+from tuner.probe import Report, probe_folder, read_reports
 
 #: Where the launchers of Open MPI, PMIx and Hydra say which rank a process is, and of how many.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
@@ -26,35 +24,8 @@ SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 #: one that torchrun has started, which has the third.
 TORCHRUN_RANK, TORCHRUN_SIZE, TORCHRUN = "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"
 
-#: Library names (prefixes) whose pool is a BLAS: the other pools are OpenMP runtimes.
-BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libblas", "libmkl_rt", "libblis")
-
-
 #: A rank or a size; a variable of a longer number says something else.
 _NUMBER = re.compile(r"[0-9]{1,9}")
-
-
-def probe_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that bring the probe into the ranks of the trial in `folder`.
-
-    Args:
-        folder: The trial's own folder; the reports go to ``probe/`` below it.
-        environ: The environment to be extended; its ``PYTHONPATH`` is kept behind the probe.
-
-    Returns:
-        ``PYTHONPATH`` and ``TUNE_PROBE_DIR`` alone, to be merged into the environment.
-    """
-    probe = Path(import_module("tuner.wrappers").__path__[0]) / "probe"
-    rest = environ.get("PYTHONPATH", "")
-    return {
-        "PYTHONPATH": f"{probe}{os.pathsep}{rest}" if rest else str(probe),
-        "TUNE_PROBE_DIR": str(probe_folder(folder)),
-    }
-
-
-def probe_folder(folder: Path) -> Path:
-    """Where the reports of the trial in `folder` lie; absolute, since a rank may change folders."""
-    return folder.absolute() / "probe"
 
 
 class Member(NamedTuple):
@@ -158,7 +129,7 @@ class Watcher:
                 _view(
                     rank,
                     self._ranks.get(rank),
-                    reports.get(rank, {}),
+                    reports.get(rank),
                     opencv_loaded=(folder / f"rank-{rank}.cv2").exists(),
                 )
                 for rank in sorted({*self._ranks, *reports})
@@ -166,77 +137,30 @@ class Watcher:
         )
 
 
-def read_reports(folder: Path) -> dict[int, dict[str, Any]]:
-    """The probe's reports by rank; what is missing or is not such a report is passed over."""
-    reports: dict[int, dict[str, Any]] = {}
-    for path in sorted(folder.glob("rank-*.json")):
-        report = parse_report(procfs.read(str(path)))
-        if report is not None:
-            reports[report["rank"]] = report
-    return reports
-
-
-def parse_report(data: bytes) -> dict[str, Any] | None:
-    """One rank's report; ``None`` for what is not such a report."""
-    try:
-        report = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return report if isinstance(report, dict) and _count(report.get("rank")) is not None else None
-
-
-def _view(
-    rank: int, seen: _Rank | None, report: Mapping[str, Any], *, opencv_loaded: bool
-) -> RankView:
-    mpi = report.get("mpi")
-    mpi = mpi if isinstance(mpi, dict) else {}
-    pools = _pools(report.get("pools"))
-    blas = _numpy_first([pool for pool in pools if _is_blas(pool[0])])
-    affinity = report.get("affinity")
-    cpus = affinity if isinstance(affinity, list) else []
-    # MPI's own word in the rank, else the launcher's.
-    sizes = (_count(mpi.get("world_size")), _count(report.get("launcher_size")))
+def _view(rank: int, seen: _Rank | None, report: Report | None, *, opencv_loaded: bool) -> RankView:
+    told = report or Report(rank)
     seen_size = seen.root.world_size if seen else None
     return RankView(
         rank=rank,
         threads=seen.threads if seen else 0,
         children=seen.children if seen else 0,
-        affinity=(seen.affinity if seen else ()) or tuple(c for c in cpus if isinstance(c, int)),
-        blas_threads=blas[0][1] if blas else None,
-        opencv_threads=_count(report.get("opencv_threads")),
+        affinity=(seen.affinity if seen else ()) or told.affinity,
+        blas_threads=told.blas.threads if told.blas else None,
+        opencv_threads=told.opencv_threads,
         opencv_loaded=opencv_loaded,
-        world_size=next((size for size in sizes if size is not None), seen_size),
-        mpi_library=one_line(library) if isinstance(library := mpi.get("library"), str) else None,
-        pools=tuple((name, threads) for name, threads, _ in pools),
-        blas_limit=blas[0][2] if blas else None,
-        allocator=one_line(name) if isinstance(name := report.get("allocator"), str) else None,
-        reported=bool(report) and (bool(mpi or pools) or _is_of_the_rank_itself(report, seen)),
+        world_size=seen_size if told.world_size is None else told.world_size,
+        mpi_library=told.mpi_library,
+        pools=tuple((pool.library, pool.threads) for pool in told.pools),
+        blas_limit=told.blas.built_for if told.blas else None,
+        allocator=told.allocator,
+        reported=report is not None and _is_of_the_program(report, seen),
     )
 
 
-def _is_of_the_rank_itself(report: Mapping[str, Any], seen: _Rank | None) -> bool:
+def _is_of_the_program(report: Report, seen: _Rank | None) -> bool:
     """False for that of a Python which only helps a program in another language."""
-    return seen is None or report.get("pid") == seen.root.pid
-
-
-def _pools(found: Any) -> list[tuple[str, int, int | None]]:
-    """(library as ``folder/file``, threads, the most it was built for), the names kept short."""
-    pools = []
-    for pool in found if isinstance(found, list) else []:
-        threads = _count(pool.get("threads")) if isinstance(pool, dict) else None
-        if threads is not None:
-            name = one_line("/".join(str(pool.get("library", "")).split("/")[-2:]))
-            pools.append((name, threads, _count(pool.get("built_for"))))
-    return pools
-
-
-def _is_blas(name: str) -> bool:
-    return name.rpartition("/")[2].startswith(BLAS_PREFIXES)
-
-
-def _numpy_first(pools: list[tuple[str, int, int | None]]) -> list[tuple[str, int, int | None]]:
-    """NumPy's own BLAS before those that came with other packages (OpenCV brings one too)."""
-    return sorted(pools, key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")))
+    is_its_own = seen is None or report.pid == seen.root.pid
+    return report.in_mpi or bool(report.pools) or is_its_own
 
 
 def _affinity(pid: int) -> tuple[int, ...]:
@@ -254,7 +178,3 @@ def _variables(environ: bytes) -> dict[str, str]:
 def _first_number(environ: Mapping[str, str], names: Iterable[str]) -> int | None:
     values = (environ.get(name, "") for name in names)
     return next((int(value) for value in values if _NUMBER.fullmatch(value)), None)
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and value >= 0 else None

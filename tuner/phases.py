@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from tuner.model import PHASES, PhaseShare
-from tuner.observe import probe_folder
+from tuner.probe import probe_folder
 from tuner.wording import one_line
 
 #: The probe's files: the rank, and the process that wrote it.

@@ -30,7 +30,7 @@ def launch(
     probe and the marker need; the setting reaches the ranks through the wrapper.
     """
     from tuner.launchers import launcher_for, wrapper_argv
-    from tuner.observe import probe_environment
+    from tuner.probe import probe_environment
 
     launcher = launcher_for(spec.launcher)
     out_dir = folder / "out"

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tuner.launchers import find, launcher_for
-from tuner.observe import probe_environment, probe_folder
+from tuner.probe import probe_environment, probe_folder
 from tuner.retune.server import VARIABLE
 
 RANKS = 2

@@ -10,7 +10,7 @@ from fuzz.target import Target
 from fuzz.targets.asked import MACHINE
 from fuzz.texts import Texts
 from fuzz.trees import Trees
-from tuner import crash, observe
+from tuner import crash, observe, probe
 from tuner.effects import effects
 from tuner.knobs import KNOBS
 from tuner.launchers.discovery import _last_line
@@ -117,10 +117,10 @@ _REPORT: dict[str, Any] = {
 
 def report(data: bytes) -> None:
     """A rank's report: passed over, or a view that can be kept, judged and shown."""
-    found = observe.parse_report(data)
+    found = probe.parse_report(data)
     if found is None:
         return
-    view = observe._view(found["rank"], None, found, opencv_loaded=False)
+    view = observe._view(found.rank, None, found, opencv_loaded=False)
     seen = Observation((view,))
     assert codec.loads(Observation, codec.dumps(seen)) == seen
     for effect in effects(

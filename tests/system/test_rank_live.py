@@ -13,7 +13,7 @@ import pytest
 from tests.live_bench import PATIENCE_S, Supervisor
 from tuner import launchers, process
 from tuner.model import Launch
-from tuner.observe import probe_environment
+from tuner.probe import probe_environment
 
 pytestmark = pytest.mark.system
 

@@ -24,8 +24,8 @@ from tuner.model import (
 )
 from tuner.neighbours import Neighbourhood
 from tuner.objectives import objective_for
-from tuner.observe import probe_folder
 from tuner.phases import read_phases
+from tuner.probe import probe_folder
 from tuner.racing import Judge
 from tuner.secrets import make_folder
 from tuner.telemetry import Sampler
