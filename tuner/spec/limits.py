@@ -10,9 +10,9 @@ from tuner.demand import OVERSUBSCRIPTION
 from tuner.errors import UsageError, shown
 from tuner.knobs import ROLES
 from tuner.model import Live
+from tuner.spec.options import RunOptions
 
 if TYPE_CHECKING:
-    from tuner.spec import RunOptions
     from tuner.study_file import StudyFile
 
 T = TypeVar("T")

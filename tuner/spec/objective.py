@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from tuner.errors import UsageError
 from tuner.model import ObjectiveSpec
 from tuner.objectives import Objective, objective_for, with_argument
+from tuner.spec.options import RunOptions
 
 if TYPE_CHECKING:
-    from tuner.spec import RunOptions
     from tuner.study_file import StudyFile
 
 

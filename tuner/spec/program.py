@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+from typing import TypedDict
 
 from tuner import command as templates
 from tuner.errors import UsageError, suggestion
@@ -51,7 +52,7 @@ def check(template: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> 
     return path
 
 
-def resolved(template: Sequence[str], first: str, path: str) -> tuple[str, ...]:
+def _resolved(template: Sequence[str], first: str, path: str) -> tuple[str, ...]:
     """The template with the program's own path for its first word, where that is ``first``.
 
     A bare ``python`` would mean another program wherever PATH is another one.
@@ -59,6 +60,32 @@ def resolved(template: Sequence[str], first: str, path: str) -> tuple[str, ...]:
     if not template or template[0] != first or first == "{python}":
         return tuple(template)
     return (path.replace("{", "{{").replace("}", "}}"), *template[1:])
+
+
+class Program(TypedDict):
+    """Fields of :class:`tuner.model.StudySpec`."""
+
+    command: tuple[str, ...]
+    job: tuple[str, ...]
+    folder: str
+    interpreter: str
+
+
+def fields(template: Sequence[str], job: Sequence[str], path: str, cwd: Path) -> Program:
+    """What is run, and where it is.
+
+    Args:
+        template: The command.
+        job: The whole job, empty where that is the command.
+        path: What :func:`check` said.
+        cwd: The current folder.
+    """
+    return Program(
+        command=_resolved(template, template[0], path),
+        job=_resolved(job, template[0], path),
+        folder=folder_of(template, job, cwd),
+        interpreter=sys.executable if "python" in templates.placeholders((*template, *job)) else "",
+    )
 
 
 def folder_of(template: Sequence[str], job: Sequence[str], cwd: Path) -> str:

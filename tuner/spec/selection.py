@@ -11,10 +11,10 @@ from tuner import command as templates
 from tuner import knobs as table
 from tuner.errors import UsageError
 from tuner.model import BASELINE, Choice, Flag, Knob, Setting, Value
+from tuner.spec.options import RunOptions
 from tuner.spec.typed import check_known, of_options, put_defaults, put_values
 
 if TYPE_CHECKING:
-    from tuner.spec import RunOptions
     from tuner.study_file import StudyFile
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tuner import knobs as table
 from tuner.domains import check_against, parse_domain, parse_value
 from tuner.errors import UsageError, suggestion
 from tuner.model import OFF, ON, Choice, Flag, IntRange, Knob, Value
-
-if TYPE_CHECKING:
-    from tuner.spec import RunOptions
+from tuner.spec.options import RunOptions
 
 
 def of_options(options: RunOptions) -> tuple[dict[str, str | None], dict[str, str]]:
