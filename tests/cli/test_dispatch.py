@@ -31,7 +31,7 @@ def test_argv_is_cut_at_the_first_dashes_only(before: list[str], after: list[str
 
 def seen_by_run(monkeypatch: pytest.MonkeyPatch, tune: Tune, *args: str) -> tuple[dict, object]:  # type: ignore[type-arg]
     """What ``tune run`` makes of a command line."""
-    from tuner.cli import asking
+    from tuner.cli import asked
 
     calls: list[tuple[dict, object]] = []  # type: ignore[type-arg]
 
@@ -39,7 +39,7 @@ def seen_by_run(monkeypatch: pytest.MonkeyPatch, tune: Tune, *args: str) -> tupl
         calls.append((options, words))
         raise UsageError("enough")
 
-    monkeypatch.setattr(asking, "spec_of", spec)
+    monkeypatch.setattr(asked, "spec_of", spec)
     assert tune(*args).err == "tune: error: enough\n"
     return calls[0]
 

@@ -8,14 +8,14 @@ import pytest
 
 from tests.cli.conftest import Tune, store_study
 from tests.study_samples import SPEC, study
-from tuner.cli import asking
+from tuner.cli import asked
 from tuner.exporters import ExportInput
 from tuner.model import BASELINE
 
 
 def ending(monkeypatch: pytest.MonkeyPatch, data: ExportInput) -> None:
     """Let ``tune run`` come to this result at once."""
-    monkeypatch.setattr(asking, "spec_of", lambda *_: SPEC)
+    monkeypatch.setattr(asked, "spec_of", lambda *_: SPEC)
     monkeypatch.setattr("tuner.study.loop.tune", lambda *_, **__: data.result)
 
 

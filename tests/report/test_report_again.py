@@ -13,8 +13,8 @@ import pytest
 
 from tests.study_samples import SPEC, setting, study
 from tuner import study_file
-from tuner.cli import asking
 from tuner.cli.app import split_tail
+from tuner.cli.asked import spec_of
 from tuner.cli.run import command as run
 from tuner.errors import UsageError
 from tuner.found import Found
@@ -81,7 +81,7 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def asked(*args: str) -> StudySpec:
     """The study of a command line, read by the tool's own parser."""
     options, program = split_tail(args)
-    return asking.spec_of(run.make_context("run", options).params, program)
+    return spec_of(run.make_context("run", options).params, program)
 
 
 @pytest.mark.parametrize(

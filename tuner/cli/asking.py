@@ -1,22 +1,13 @@
-"""What ``tune run`` and ``tune record`` both ask for, and the study that comes of it."""
+"""What ``tune run`` and ``tune record`` both ask for."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from tuner.cli.options import KnobDomain, Seconds, SecondsOrNone, option, storage_option
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from tuner.model import StudySpec
-    from tuner.study.events import Event
+from typing import Any, TypeVar
 
 import click
+
+from tuner.cli.options import KnobDomain, Seconds, SecondsOrNone, option, storage_option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -181,67 +172,3 @@ def options(*groups: Callable[[Function], Function]) -> Callable[[Function], Fun
         return function
 
     return decorate
-
-
-def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
-    """What was typed, and the study file, as a spec."""
-    from tuner import study_file
-    from tuner.cli import console
-    from tuner.errors import UsageError
-
-    if words == ():
-        raise UsageError("there is no program after `--`", "tune -- python train.py --out {out}")
-    file, source = study_file.find_study_file(
-        given["study_file"], cwd=Path.cwd(), has_command=words is not None
-    )
-    if source == study_file.LOCAL_NAME and given["study_file"] is None:
-        console.err(f"tune: using ./{source} (another: --study FILE)")
-    return study_file.build_spec(
-        file=file,
-        source=source,
-        command=words,
-        options=study_file.RunOptions(
-            ranks=given["ranks"],
-            trials=given.get("trials"),
-            knobs=given["knobs"],
-            all_knobs=given["all_knobs"],
-            fixes=given["fixes"],
-            defaults=given["defaults"],
-            name=given["name"],
-            mpirun=given["mpirun"],
-            launcher=given["launcher"],
-            mpirun_args=given["mpirun_args"],
-            seed=given["seed"],
-            trial_limit_s=given["trial_limit"],
-            stall_limit_s=given["stall_limit"],
-            budget_s=given.get("budget"),
-            until=given.get("until"),
-            precision=given.get("precision"),
-            oversubscribe=given.get("oversubscribe"),
-            confirm=given.get("confirm"),
-            warm_ups=given["warm_ups"],
-            live=given.get("live"),
-            objective=given["objective"],
-            log=given["log"],
-            unit=given["unit"],
-            maximize=given["maximize"],
-            items=given["items"],
-            price_per_hour=given["price_per_hour"],
-        ),
-        environ=os.environ,
-        cwd=Path.cwd(),
-    )
-
-
-def view(quiet: bool) -> AbstractContextManager[Callable[[Event], None]]:
-    """The live view on a terminal, timed lines elsewhere."""
-    from tuner.cli import console
-    from tuner.cli.plain import PlainView, QuietView
-
-    if quiet:
-        return QuietView()
-    if not console.is_live(sys.stderr):
-        return PlainView()
-    from tuner.cli.live import LiveView
-
-    return LiveView()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.cli import asking, exits
+from tuner.cli import asked, asking, exits, views
 from tuner.cli.asking import LIMITS, OUTPUT
 from tuner.cli.base import TuneCommand, tail
 from tuner.cli.options import option
@@ -76,12 +76,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     from tuner.study.plan import Plan
     from tuner.study.recording import Recording
 
-    spec = asking.spec_of({**options, "live": "off"}, tail(ctx))  # a surface is of launches
+    spec = asked.spec_of({**options, "live": "off"}, tail(ctx))  # a surface is of launches
     if options["name"] is None:
         spec = replace(spec, name=f"{spec.name}-surface")
     _require_surface(spec, options["runs"])
     outputs = Path(options["outputs"]) if options["outputs"] else None
-    with asking.view(options["quiet"]) as view:
+    with views.view(options["quiet"]) as view:
         tune(
             replace(spec, oversubscription=None, confirm=False),
             storage=options["storage"],

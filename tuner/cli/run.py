@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tuner.cli import asking, exits
+from tuner.cli import asked, asking, exits, views
 from tuner.cli.asking import LIMITS, OUTPUT, PLACE, SPACE
 from tuner.cli.base import EXAMPLES, TuneCommand, tail
 from tuner.cli.options import Percent, Seconds, json_option, option
@@ -105,7 +105,7 @@ _REMEASURE = option(
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Run one study."""
-    spec = asking.spec_of(options, tail(ctx))
+    spec = asked.spec_of(options, tail(ctx))
     outputs = Path(options["outputs"]) if options["outputs"] else None
     if options["dry_run"]:
         from tuner.cli import dry_run
@@ -114,7 +114,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return exits.OK
     from tuner.study import tune
 
-    with asking.view(options["quiet"]) as view:
+    with views.view(options["quiet"]) as view:
         result = tune(
             spec,
             storage=options["storage"],
