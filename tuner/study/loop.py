@@ -138,42 +138,49 @@ def _finished(visit: Visit) -> Result | None:
 
 def _measure(visit: Visit, fresh: bool, making: Making, *, is_real: bool) -> Result:
     """Enter the study and work on it; the host is ours, and looked at where it ``is_real``."""
-    store, name = visit.store, visit.spec.name
-    with closing(Projection(store, name)) as projection, _left_in_order(visit):
-        if fresh and store.has(name):
+    with closing(Projection(visit.store, visit.spec.name)) as projection, _left_in_order(visit):
+        if fresh and visit.store.has(visit.spec.name):
             remove(visit, projection)
-        before = store.find(name)
-        died = before is not None and before.state is StudyState.RUNNING
-        plan = enter(visit, projection, before)
-        plan = replace(plan, records=projection.reconcile(plan, thorough=died))
-        journal = journal_of(visit, store.load(name))
-        keeper = Keeper(store, projection, journal, visit.emit, visit.spec.objective)
-        quietness = _quietness(visit) if is_real else Quietness()
-        session = Session(
-            plan,
-            store,
-            keeper,
-            visit.folder,
-            making,
-            visit.course,
-            quietness,
-            held=visit.stop.held,
-        )
-        try:
-            reason = session.measure()
-        except (Cancelled, KeyboardInterrupt) as error:
-            number = visit.stop.signal_number or SIGINT
-            reason = f"interrupted by {Signals(number).name}"
-            found = _close(session, StudyState.INTERRUPTED, reason)
-            raise StudyInterrupted(number, found) from error
-        except (NothingMeasuredError, LimitReachedError) as error:
-            _close(session, StudyState.FAILED, error.message)
-            raise
-        except TunerError as error:
-            with suppress(TunerError):  # the first error is the one to tell
-                store.set_state(name, StudyState.INTERRUPTED, error.message)
-            raise
-        return _close(session, StudyState.FINISHED, reason)
+        return _worked_on(_session(visit, making, projection, is_real=is_real), visit)
+
+
+def _session(visit: Visit, making: Making, projection: Projection, *, is_real: bool) -> Session:
+    """Where the study stands, once everything of it agrees."""
+    store, name = visit.store, visit.spec.name
+    before = store.find(name)
+    died = before is not None and before.state is StudyState.RUNNING
+    plan = enter(visit, projection, before)
+    plan = replace(plan, records=projection.reconcile(plan, thorough=died))
+    journal = journal_of(visit, store.load(name))
+    return Session(
+        plan,
+        store,
+        Keeper(store, projection, journal, visit.emit, visit.spec.objective),
+        visit.folder,
+        making,
+        visit.course,
+        _quietness(visit) if is_real else Quietness(),
+        held=visit.stop.held,
+    )
+
+
+def _worked_on(session: Session, visit: Visit) -> Result:
+    """Measure until there is nothing left to do, and write down how it ended."""
+    try:
+        reason = session.measure()
+    except (Cancelled, KeyboardInterrupt) as error:
+        number = visit.stop.signal_number or SIGINT
+        reason = f"interrupted by {Signals(number).name}"
+        found = _close(session, StudyState.INTERRUPTED, reason)
+        raise StudyInterrupted(number, found) from error
+    except (NothingMeasuredError, LimitReachedError) as error:
+        _close(session, StudyState.FAILED, error.message)
+        raise
+    except TunerError as error:
+        with suppress(TunerError):  # the first error is the one to tell
+            visit.store.set_state(visit.spec.name, StudyState.INTERRUPTED, error.message)
+        raise
+    return _close(session, StudyState.FINISHED, reason)
 
 
 @contextmanager
