@@ -20,6 +20,22 @@ def print_result(data: ExportInput, *, summary: bool, held_back: str = "") -> No
         summary: Whether this is all that is shown of it.
         held_back: What holds the best setting back, where that is known.
     """
+    _print_title(data)
+    _print_found(data)
+    if held_back:
+        console.out(_below_best(held_back))
+    told = facts.knob_lines(data)
+    _print_block("Knobs in the best run", facts.effect_lines(data))
+    _print_block("Knobs over all launches", told)
+    _print_block("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out])
+    _print_block("Core budget", facts.core_budget(data))
+    if summary:
+        _print_block("Failed launches (`tune show` has the logs)", facts.failure_lines(data))
+    _print_block("Notes", [note for note in data.result.notes if note not in told])
+
+
+def _print_title(data: ExportInput) -> None:
+    """Which study it is, how far and on what."""
     result, spec = data.result, data.spec
     machine = f"{wording.count(spec.layout.ranks, 'rank')} on {spec.machine.hostname}"
     console.out(
@@ -29,6 +45,11 @@ def print_result(data: ExportInput, *, summary: bool, held_back: str = "") -> No
     )
     if result.reason:
         console.out(f"  ended:     {result.reason}")
+
+
+def _print_found(data: ExportInput) -> None:
+    """The best setting, and what may be said of it."""
+    result, spec = data.result, data.spec
     best = data.best_setting if result.best else None
     if best is not None:
         console.out(console.heading(f"  best:      {wording.assigned(best, spec.knobs)}"))
@@ -47,16 +68,6 @@ def print_result(data: ExportInput, *, summary: bool, held_back: str = "") -> No
     paid = break_even(result)
     if paid is not None:
         console.out(_below_best(claims.break_even(paid)))
-    if held_back:
-        console.out(_below_best(held_back))
-    told = facts.knob_lines(data)
-    _print_block("Knobs in the best run", facts.effect_lines(data))
-    _print_block("Knobs over all launches", told)
-    _print_block("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out])
-    _print_block("Core budget", facts.core_budget(data))
-    if summary:
-        _print_block("Failed launches (`tune show` has the logs)", facts.failure_lines(data))
-    _print_block("Notes", [note for note in result.notes if note not in told])
 
 
 def _below_best(text: str) -> str:
