@@ -264,15 +264,18 @@ def test_an_iteration_that_does_not_end_ends_the_job(
 def test_a_rank_that_cannot_switch_says_so(bench: Callable[..., Bench]) -> None:
     def refuses(rank: Rank0) -> int:
         rank.hello(CAN)
+        rank.switch(errors=["omp_threads: cannot be read"])  # it was started with its value
+        rank.steps(STEADY)
         rank.switch(errors=["omp_threads: no such library"])
         rank.stay()
         return 0
 
     live = bench(refuses)
-    outcome = live(ONE)
+    window(live(ONE))
+    outcome = live(TWO)
     ending = failed(outcome)
     assert ending.kind is FailureKind.SWITCH
-    assert ending.reason == "omp_threads=2 in rank 1: no such library"
+    assert ending.reason == "omp_threads=4 in rank 1: no such library"
     assert outcome.effects == (), "it was not switched: nothing is known of what it comes to"
     assert live.jobs._job is None
 

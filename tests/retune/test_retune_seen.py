@@ -17,7 +17,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.retune.messages import RankSeen
-from tuner.retune.seen import effects_of, observed, refused
+from tuner.retune.seen import Refusal, effects_of, observed, refusal, refused
 
 OUTSIDE = Observation((RankView(0, 5, 1, (0, 1, 2, 3)), RankView(1, 5, 2, ())))
 
@@ -66,6 +66,9 @@ def test_workers_too_which_are_more_while_old_ones_end() -> None:
     assert verdict("iterator_workers", 4, *four) == (Verdict.HONOURED, 4)
 
 
+CHUNK = Setting.of({"chunk": 16})
+
+
 def failing(rank: int, *errors: str) -> RankSeen:
     return replace(seen(rank), errors=errors)
 
@@ -99,9 +102,26 @@ def failing(rank: int, *errors: str) -> RankSeen:
 def test_a_rank_that_cannot_switch_is_named(
     ranks: tuple[RankSeen, ...], kind: FailureKind, reason: str
 ) -> None:
-    found = refused(Setting.of({"chunk": 16}), ranks)
+    found = refused(CHUNK, ranks, {"chunk", "workers", "x", "z"})
     assert found == Failed(kind, reason)
 
 
 def test_where_all_could_switch_nothing_is_said() -> None:
-    assert refused(Setting.of({"chunk": 16}), (seen(0), seen(1))) is None
+    assert refused(CHUNK, (seen(0), seen(1)), {"chunk"}) is None
+
+
+def test_of_knobs_that_were_not_switched_nothing_is_said() -> None:
+    ranks = (seen(0), failing(1, "workers: ValueError: cannot be read", "chunk: y"))
+    assert refused(CHUNK, ranks, set()) is None
+    assert refused(CHUNK, ranks, {"chunk"}) == Failed(FailureKind.SWITCH, "chunk=16 in rank 1: y")
+
+
+@pytest.mark.parametrize(
+    ("value", "what"), [(16, "chunk=16"), ("a=b in c", "chunk=a=b in c"), (None, "chunk")]
+)
+def test_what_was_refused_is_read_back(value: Value | None, what: str) -> None:
+    setting = Setting.of({} if value is None else {"chunk": value})
+    found = refused(setting, (failing(1, "chunk: E: 2 in rank 3: no"),), {"chunk"})
+    assert found is not None
+    assert refusal(found.reason) == Refusal("chunk", what, found.reason)
+    assert refusal("the job takes no more orders") is None

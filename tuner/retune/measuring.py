@@ -44,6 +44,7 @@ class Measuring:
         self._now = self.job.clock
         self._steps: list[tuple[float, bool]] = []
         self._looked_at, self._told_enough = 0, False
+        self._changed: frozenset[str] = frozenset()
         self._heard_s = self._now()
         self._coming = 1  # so many iterations will be told of next, at most
 
@@ -54,6 +55,7 @@ class Measuring:
         self.job.orders += 1
         self.ordered_s = self._heard_s = self._now()
         values = self.job.order(self.asked.setting)
+        self._changed = frozenset(values)
         self.job.server.send(messages.switch(self.job.orders, values))
         ended = self._follow(lambda: self.switched is not None, self._unanswered)
         self.switched_s = self._now()
@@ -172,4 +174,4 @@ class Measuring:
     def refused(self) -> Failed | None:
         """That the ranks could not be switched; ``None`` where they could, or did not answer."""
         ranks = self.switched.ranks if self.switched else ()
-        return refused(self.asked.setting, ranks)
+        return refused(self.asked.setting, ranks, self._changed)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from tuner import shortage, wording
 from tuner.effects import effects
@@ -40,12 +41,23 @@ def observed(from_outside: Observation, ranks: Sequence[RankSeen]) -> Observatio
     return Observation(tuple(view for _, view in sorted(views.items())))
 
 
-def refused(setting: Setting, ranks: Sequence[RankSeen]) -> Failed | None:
+def refused(setting: Setting, ranks: Sequence[RankSeen], changed: Collection[str]) -> Failed | None:
     """What to say where ranks could not be switched to a setting; ``None`` where all could.
 
     What ran out is told by the exception, as that of a launch is; all else is the switch's.
+
+    Args:
+        setting: What was asked for.
+        ranks: What they read back.
+        changed: The knobs that they were to change; one that can be changed but not read would
+            fail in every window else, in those of a job that was started with its value too.
     """
-    told = [(rank.rank, error) for rank in ranks for error in rank.errors]
+    told = [
+        (rank.rank, error)
+        for rank in ranks
+        for error in rank.errors
+        if error.partition(": ")[0] in changed
+    ]
     if not told:
         return None
     number, (knob, _, said) = told[0][0], told[0][1].partition(": ")
@@ -58,6 +70,24 @@ def refused(setting: Setting, ranks: Sequence[RankSeen]) -> Failed | None:
         kind, meaning, _ = found
         return Failed(kind, f"{meaning} at the switch to {what} in {where}: {said}")
     return Failed(FailureKind.SWITCH, f"{what} in {where}: {said}")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What ranks could not be switched to: ``chunk=16`` of the knob ``chunk``, and why not."""
+
+    knob: str
+    what: str
+    text: str
+
+
+_REFUSAL = re.compile(r"((\S+?)(?:=.*?)?) in rank \d+", re.DOTALL)
+
+
+def refusal(reason: str) -> Refusal | None:
+    """The reason of a failure that :func:`refused` found, read back."""
+    found = _REFUSAL.match(reason)
+    return None if found is None else Refusal(found[2], found[1], reason)
 
 
 def effects_of(
