@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.study_windows import LIVE, Told, setting
 from tuner.model import BASELINE, Finished, LaunchRecord, Progress
-from tuner.study.agreement import bias, disagreements, frozen, notes
+from tuner.study.agreement import bias, blamed, disagreements, notes
 
 BEST, START = setting(2, 1), setting(1, 1)
 
@@ -40,7 +40,7 @@ def study(
 def test_where_they_agree_nothing_is_found() -> None:
     told = study()
     assert disagreements(told.plan) == ()
-    assert frozen(told.records) == frozenset()
+    assert blamed(told.records) == frozenset()
 
 
 @pytest.mark.parametrize("factor", [0.75, 1.35])
@@ -53,7 +53,7 @@ def test_a_setting_that_is_off_freezes_what_was_switched(factor: float) -> None:
     assert found.low < factor < found.high
     assert found.live_s / found.cold_s == pytest.approx(factor, rel=0.05)
     told.set_aside(found.numbers, found.text)
-    assert frozen(told.records) == {"omp_threads"}
+    assert blamed(told.records) == {"omp_threads"}
     assert disagreements(told.plan) == ()
 
 
@@ -157,11 +157,11 @@ def test_it_ends_with_all_knobs_cold() -> None:
     """Whatever windows say, each disagreement makes at least one knob more cold."""
     told = study(best=1.5, start=0.7)
     for _ in range(len(LIVE) + 1):
-        before = frozen(told.records)
+        before = blamed(told.records)
         found = disagreements(told.plan)
         if not found:
             return
         for each in found:
             told.set_aside(each.numbers, each.text)
-        assert frozen(told.records) > before
+        assert blamed(told.records) > before
     raise AssertionError("it does not end")

@@ -46,9 +46,10 @@ from tuner.retune.asked import Asked
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, tune
 from tuner.study.course import Step
+from tuner.study.due import COLD
 from tuner.study.events import LaunchStarted, Note
 from tuner.study.plan import Plan
-from tuner.study.retuning import COLD, Retuning
+from tuner.study.retuning import Retuning
 
 OFF_BY = 1.4
 
@@ -324,6 +325,44 @@ def test_once_no_knob_is_left_that_a_job_may_change_each_setting_is_launched(
     plan = Plan(SPEC, (own, record(2, BEST, Purpose.GUESS, aside)))
     expected = Retuning(FakeJobs()).expected(plan, Step(Purpose.SEARCH, OTHER), {})
     assert (expected is not None) == is_live
+
+
+def stubborn() -> FakeJobs:
+    """Its program raises whenever it is to change its workers."""
+
+    def time_s(setting: Setting) -> float | Ending:
+        assert jobs.job is not None
+        workers = setting.as_dict().get("iterator_workers")
+        if workers in {None, jobs.job[1].as_dict().get("iterator_workers")}:
+            return surface(setting)
+        return Failed(FailureKind.SWITCH, f"iterator_workers={workers} in rank 1: ValueError: no")
+
+    jobs = FakeJobs(time_s, can=ALL)
+    return jobs
+
+
+def test_a_knob_that_no_job_can_change_is_launched_cold(tmp_path: Path) -> None:
+    jobs, events = stubborn(), list[Any]()
+    found = run(tmp_path, jobs, replace(SPEC, trials=12), on_event=events.append)
+    made = kept(tmp_path)
+    failed = [r for r in made if isinstance(r.outcome.ending, Failed)]
+    tried = [r.setting.as_dict()["iterator_workers"] for r in failed]
+    assert len(set(tried)) == 2, "two of three values are enough"
+    assert jobs.frozen[0] == frozenset() and jobs.frozen[-1] == {"iterator_workers"}
+    said = [text for text in notes(events) if "launches alone" in text]
+    assert len(said) == 1 and said[0] in found.notes
+    windows = [r for r in made if r.outcome.window is not None and r not in failed]
+    assert windows and not any(r.outcome.disturbed for r in windows), "what was measured counts"
+    assert made[-1] in windows, "other knobs are changed as before"
+
+
+def test_a_study_that_goes_on_knows_that_knob(tmp_path: Path) -> None:
+    run(tmp_path, stubborn(), replace(SPEC, trials=10, until=0.0))
+    made, jobs, events = kept(tmp_path), stubborn(), list[Any]()
+    run(tmp_path, jobs, replace(SPEC, trials=12, until=0.0), on_event=events.append)
+    assert jobs.frozen and set(jobs.frozen) == {frozenset({"iterator_workers"})}
+    assert not any(isinstance(r.outcome.ending, Failed) for r in kept(tmp_path)[len(made) :])
+    assert sum("launches alone" in text for text in notes(events)) == 1
 
 
 def test_a_window_costs_what_it_took(tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ class Disagreement:
     text: str
 
 
-def frozen(records: Iterable[LaunchRecord]) -> frozenset[str]:
-    """The knobs that are launched cold in this study, as the windows set aside tell."""
+def blamed(records: Iterable[LaunchRecord]) -> frozenset[str]:
+    """The knobs on which live and cold disagreed, as the windows set aside tell."""
     found = (_KNOBS.match(record.outcome.disturbed) for record in records)
     return frozenset(name for each in found if each for name in each[1].split(", "))
 

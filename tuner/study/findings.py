@@ -20,7 +20,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.store.urls import display_url
-from tuner.study import agreement, steadiness
+from tuner.study import agreement, cold_knobs, steadiness
 from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
 from tuner.study.plan import Plan
 
@@ -196,6 +196,7 @@ def _notes(plan: Plan) -> Sequence[str]:
     notes += dropped_notes(plan)
     notes += plan.pooling.notes
     notes += steadiness.notes(plan)
+    notes += cold_knobs.notes(plan)
     notes += agreement.notes(plan)
     return notes
 

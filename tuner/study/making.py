@@ -25,7 +25,7 @@ from tuner.racing import Judge
 from tuner.retune.asked import Asked
 from tuner.retune.scale import Expected
 from tuner.store.failures import from_os_error
-from tuner.study.agreement import frozen
+from tuner.study.cold_knobs import frozen
 from tuner.study.course import Step
 from tuner.study.events import Event, LaunchProgress
 from tuner.study.plan import Plan

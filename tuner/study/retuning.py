@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tuner import stats, windowing, wording
 from tuner.errors import UsageError
 from tuner.model import (
-    FROM_OUTSIDE,
     Failed,
     FailureKind,
     LaunchRecord,
     Outcome,
     Purpose,
-    Setting,
-    StudySpec,
 )
 from tuner.retune.asked import Asked
 from tuner.retune.scale import Expected, expected
-from tuner.study.agreement import frozen
 from tuner.study.course import Step
+from tuner.study.due import COLD, NOT_BY_THE_SWITCH, iterations_due
 from tuner.study.plan import Plan
-
-#: Launches of their own in any study: what they prove is proven of what is exported.
-COLD = frozenset({Purpose.WARM_UP, Purpose.CONFIRM, Purpose.RECORD})
-
-#: Failures that no switch can be at fault for.
-_NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
 
 #: What to do for a job that cannot be retuned.
 _HINT = (
@@ -75,39 +66,40 @@ class Retuning:
 
     def expected(self, plan: Plan, step: Step, environ: Mapping[str, str]) -> Expected | None:
         """What a window of the step is scaled by; ``None``: it is a launch of its own."""
-        if self.jobs is None or step.purpose in COLD or self.why_cold(plan.spec, environ):
+        if self.jobs is None or self.why_cold(plan, environ):
             return None
-        iterations = plan.expected_iterations(step.setting)
-        if iterations is None or _is_frozen(plan):
-            return None
-        if _failed_in_a_window(plan.records, step.setting):
+        iterations = iterations_due(plan, step.purpose, step.setting)
+        if iterations is None:
             return None
         return expected(plan.records, iterations, plan.spec.objective, _incumbent_s(plan))
 
     def goes_on(self, plan: Plan, step: Step, environ: Mapping[str, str]) -> bool:
         """Whether the launch of the step may go on as a job that is retuned: a warm-up may."""
-        return step.purpose is Purpose.WARM_UP and not self.why_cold(plan.spec, environ)
+        return step.purpose is Purpose.WARM_UP and not self.why_cold(plan, environ)
 
-    def why_cold(self, spec: StudySpec, environ: Mapping[str, str]) -> str:
+    def why_cold(self, plan: Plan, environ: Mapping[str, str]) -> str:
         """Why no launch of this study can be a window; empty where nothing speaks against it."""
+        spec = plan.spec
         if self.jobs is None or spec.live == "off":
             return "--live off"
+        why = windowing.why_cold(spec.objective, spec.launcher, environ)
         refused = self.jobs.refusal
-        return windowing.why_cold(spec.objective, spec.launcher, environ) or refused or ""
+        return why or refused or ""
 
-    def note(self, spec: StudySpec, record: LaunchRecord, environ: Mapping[str, str]) -> str:
-        """What the user should know of how a launch was made; mostly empty.
+    def note(self, plan: Plan, environ: Mapping[str, str]) -> str:
+        """What the user should know of how the last launch was made; mostly empty.
 
         Of a program without Python nobody expects that it can be retuned.
 
         Raises:
             UsageError: It was to be one.
         """
+        record = plan.records[-1]
         proves = record.purpose in COLD and record.purpose is not Purpose.WARM_UP
-        if self.jobs is None or spec.live == "off" or proves:
+        if self.jobs is None or plan.spec.live == "off" or proves:
             return ""
-        why = self.why_cold(spec, environ)
-        if why and spec.live == "on":
+        why = self.why_cold(plan, environ)
+        if why and plan.spec.live == "on":
             raise UsageError(f"--live on: {why}", _HINT)
         if not why and self.jobs.ends_alone:
             return _ENDS_ALONE
@@ -129,30 +121,11 @@ def judged(record: LaunchRecord) -> LaunchRecord:
     if window is None or record.outcome.disturbed or not isinstance(ending, Failed):
         return record
     is_switch = ending.kind is FailureKind.SWITCH
-    if ending.kind in _NOT_BY_THE_SWITCH or (window.job == record.number and not is_switch):
+    if ending.kind in NOT_BY_THE_SWITCH or (window.job == record.number and not is_switch):
         return record
     blame = "it" if is_switch else "that may be the switch's fault: it"
     why = f"{wording.failure(ending)}; {blame} is launched by itself"
     return replace(record, outcome=replace(record.outcome, disturbed=why))
-
-
-def _is_frozen(plan: Plan) -> bool:
-    """True where live and cold disagreed until no knob is left that a job could change."""
-    held = frozen(plan.records)
-    windows = [r.outcome.window for r in plan.records if r.outcome.window is not None]
-    tuned = {knob.name for knob in plan.knobs}
-    return bool(held) and not tuned & set(windows[-1].live) - held
-
-
-def _failed_in_a_window(records: Iterable[LaunchRecord], setting: Setting) -> bool:
-    """True where a window of the setting failed: the next launch is one of its own."""
-    return any(
-        record.setting == setting
-        and record.outcome.window is not None
-        and isinstance(record.outcome.ending, Failed)
-        and record.outcome.ending.kind not in _NOT_BY_THE_SWITCH
-        for record in records
-    )
 
 
 def _incumbent_s(plan: Plan) -> float | None:

@@ -13,7 +13,7 @@ from tuner.model import BASELINE, Failed, Finished, LaunchRecord, Purpose, Setti
 from tuner.pace import startup_s
 from tuner.retune.fitting import can_become
 from tuner.search import Live
-from tuner.study.agreement import frozen
+from tuner.study.cold_knobs import frozen
 from tuner.study.plan import Plan
 
 #: What a window is set aside with where its job changed: the job is ended.

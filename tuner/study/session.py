@@ -19,7 +19,7 @@ from tuner.model import (
 )
 from tuner.secrets import kept_record, recorded_environment
 from tuner.store.rows import now
-from tuner.study import outputs
+from tuner.study import cold_knobs, outputs
 from tuner.study.agreement import disagreements
 from tuner.study.course import Course, Step, Stop
 from tuner.study.disturbance import Quietness
@@ -127,7 +127,7 @@ class Session:
             self._launch(Step(Purpose.WARM_UP, step.setting if best is None else best))
 
     def _note_what_is_new(self, step: Step) -> None:
-        notes = [*dropped_notes(self.plan), *self.plan.pooling.notes]
+        notes = [*dropped_notes(self.plan), *self.plan.pooling.notes, *cold_knobs.notes(self.plan)]
         if step.purpose is Purpose.BASELINE:
             inherited = inherited_note(self.spec, dict(os.environ))
             notes += [inherited] if inherited else []
@@ -154,7 +154,7 @@ class Session:
             if stats.was_interrupted(record) and (self.making.asked or self.cancelled()):
                 raise Cancelled
             require_space(record)
-            self._say(self.making.retuning.note(self.spec, record, os.environ))
+            self._say(self.making.retuning.note(self.plan, os.environ))
             lost.append(record)
         changed = drift(self.plan)
         if changed is not None and changed.proven:

@@ -1,0 +1,44 @@
+"""Which launches of a study are due to be windows of a running job, as its records tell. Pure."""
+
+from __future__ import annotations
+
+from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LaunchRecord, Purpose, Setting
+from tuner.study.cold_knobs import frozen, is_all_frozen, refused
+from tuner.study.plan import Plan
+
+#: Launches of their own in any study: what they prove is proven of what is exported.
+COLD = frozenset({Purpose.WARM_UP, Purpose.CONFIRM, Purpose.RECORD})
+
+#: Failures that no switch can be at fault for.
+NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
+
+
+def iterations_due(plan: Plan, purpose: Purpose, setting: Setting) -> int | None:
+    """Those of the full run that a window is to stand for, as long as jobs take orders.
+
+    ``None``: a launch of its own is due.
+    """
+    cold = purpose in COLD or is_all_frozen(plan) or _failed_in_a_window(plan, setting)
+    return None if cold else plan.expected_iterations(setting)
+
+
+def _failed_in_a_window(plan: Plan, setting: Setting) -> bool:
+    """True where a window of the setting failed: the next launch is one of its own."""
+    held = frozen(plan.records)
+    return any(
+        record.setting == setting and _may_fail_again(record, held) for record in plan.records
+    )
+
+
+def _may_fail_again(record: LaunchRecord, held: frozenset[str]) -> bool:
+    """True for a window that failed, unless by the switch of a knob that is not switched any more.
+
+    Args:
+        record: Any launch.
+        held: The knobs that are not.
+    """
+    window, ending = record.outcome.window, record.outcome.ending
+    if window is None or not isinstance(ending, Failed) or ending.kind in NOT_BY_THE_SWITCH:
+        return False
+    found = refused(record)
+    return found is None or found.knob not in held
