@@ -192,6 +192,65 @@ def test_or_after_a_warm_up_that_took_none(tmp_path: Path) -> None:
     assert [record.purpose for record in kept(tmp_path)] == [Purpose.WARM_UP]
 
 
+class Deaf(FakeJobs):
+    """The launches with these numbers take no orders, by chance."""
+
+    deaf: frozenset[int] = frozenset()
+
+    def measure(self, asked: Asked, frozen: frozenset[str] = frozenset()) -> Outcome:
+        if asked.number not in self.deaf:
+            self.refusal = None
+            return super().measure(asked, frozen)
+        self.before(asked.number)
+        self.end()
+        self.refusal = "no rank met"
+        return self._cold(asked.setting)
+
+
+def deaf(*numbers: int) -> Deaf:
+    jobs = Deaf(can=frozenset())  # each setting is the first of a job
+    jobs.deaf = frozenset(numbers)
+    return jobs
+
+
+@pytest.mark.parametrize("spec", [SPEC, replace(SPEC, live="on")])
+def test_one_launch_without_orders_behind_windows_is_chance(
+    tmp_path: Path, spec: StudySpec
+) -> None:
+    events = list[Any]()
+    found = run(tmp_path, deaf(4, 6), spec, on_event=events.append)
+    cold = [r.number for r in kept(tmp_path) if r.outcome.window is None]
+    assert cold == [1, 4, 6] and found.windows > 3
+    assert all(kept(tmp_path)[number - 1].outcome.samples for number in (4, 6)), "they count"
+    assert not any("no rank met" in text for text in notes(events))
+
+
+def test_two_in_a_row_are_not(tmp_path: Path) -> None:
+    jobs, events = deaf(4, 5), list[Any]()
+    run(tmp_path, jobs, on_event=events.append)
+    assert {r.number for r in kept(tmp_path) if r.outcome.window is not None} == {2, 3}
+    assert sum("no rank met" in text for text in notes(events)) == 1
+    (tmp_path / "on").mkdir()
+    with pytest.raises(UsageError, match="--live on: no rank met"):
+        run(tmp_path / "on", deaf(4, 5), replace(SPEC, live="on"))
+    assert kept(tmp_path / "on")[-1].number == 5
+
+
+def test_a_study_that_goes_on_counts_those_from_before(tmp_path: Path) -> None:
+    def ask(number: int) -> None:
+        if number == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    jobs = deaf(4)
+    jobs.before = ask
+    with pytest.raises(StudyInterrupted):
+        run(tmp_path, jobs)
+    run(tmp_path, deaf(6))
+    warm_up, *later = [r for r in kept(tmp_path) if r.number > 4]
+    assert warm_up.purpose is Purpose.WARM_UP
+    assert len(later) > 2 and all(r.outcome.window is None for r in later)
+
+
 #: Any knob may change in the running job; the first guess starts it.
 ALL = frozenset({"omp_threads", "iterator_workers"})
 OTHER = Setting.of({"omp_threads": 1, "iterator_workers": 1})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LaunchRecord, Purpose, Setting
+from dataclasses import replace
+
+from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LaunchRecord, Purpose, Setting, Stopped
 from tuner.study.cold_knobs import frozen, is_all_frozen, refused
 from tuner.study.plan import Plan
 
@@ -12,6 +14,11 @@ COLD = frozenset({Purpose.WARM_UP, Purpose.CONFIRM, Purpose.RECORD})
 #: Failures that no switch can be at fault for.
 NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
 
+#: A program that never took orders will not begin to. One whose jobs had windows can: ranks that
+#: once did not connect were kept from it by chance (a crowded host, a slow file system with the
+#: socket). So many such launches in a row tell that it is over; each counts as what it was.
+IN_A_ROW = 2
+
 
 def iterations_due(plan: Plan, purpose: Purpose, setting: Setting) -> int | None:
     """Those of the full run that a window is to stand for, as long as jobs take orders.
@@ -20,6 +27,31 @@ def iterations_due(plan: Plan, purpose: Purpose, setting: Setting) -> int | None
     """
     cold = purpose in COLD or is_all_frozen(plan) or _failed_in_a_window(plan, setting)
     return None if cold else plan.expected_iterations(setting)
+
+
+def takes_none(plan: Plan) -> bool:
+    """Whether the next job will take no orders either, after a launch that took none.
+
+    Where a window was due and it became a launch, that one took none. (So look one that ended by
+    chance before its first window was long enough, and one that was made with ``--live off``:
+    then fewer are waited for.) A resumed study decides as one that went on.
+    """
+    if all(record.outcome.window is None for record in plan.records):
+        return True
+    found = 0
+    for place, record in reversed(list(enumerate(plan.records))):
+        if record.outcome.window is not None or found == IN_A_ROW:
+            break
+        before = replace(plan, records=plan.records[:place])
+        due = iterations_due(before, record.purpose, record.setting) is not None
+        found += due and _came_far_enough(record)
+    return found >= IN_A_ROW
+
+
+def _came_far_enough(record: LaunchRecord) -> bool:
+    """True where ranks that take orders would have said so."""
+    ending, disturbed = record.outcome.ending, record.outcome.disturbed
+    return not isinstance(ending, Failed | Stopped) or bool(disturbed)
 
 
 def _failed_in_a_window(plan: Plan, setting: Setting) -> bool:

@@ -18,7 +18,7 @@ from tuner.model import (
 from tuner.retune.asked import Asked
 from tuner.retune.scale import Expected, expected
 from tuner.study.course import Step
-from tuner.study.due import COLD, NOT_BY_THE_SWITCH, iterations_due
+from tuner.study.due import COLD, NOT_BY_THE_SWITCH, iterations_due, takes_none
 from tuner.study.plan import Plan
 
 #: What to do for a job that cannot be retuned.
@@ -84,7 +84,7 @@ class Retuning:
             return "--live off"
         why = windowing.why_cold(spec.objective, spec.launcher, environ)
         refused = self.jobs.refusal
-        return why or refused or ""
+        return why or (refused if refused is not None and takes_none(plan) else "")
 
     def note(self, plan: Plan, environ: Mapping[str, str]) -> str:
         """What the user should know of how the last launch was made; mostly empty.
