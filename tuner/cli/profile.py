@@ -130,32 +130,13 @@ def _document(data: ExportInput, sides: list[Side], changed: list[Change]) -> Js
 
 
 def _print(data: ExportInput, sides: list[Side], changed: list[Change]) -> None:
-    from tuner import figures, wording
     from tuner.cli import console
 
-    objective = data.spec.objective
     console.out(console.heading(f"Profile of {data.spec.name}"))
     for side in sides:
-        what = wording.assigned(side.setting, data.spec.knobs)
-        loss = "" if side.loss is None else f", final loss {side.loss:.4g}"
-        shown = figures.shown(objective, side.elapsed_s)
-        console.out(
-            f"  {side.name + ':':<10} {shown} under the profile{loss}"
-            f" ({wording.count(side.profile.ranks, 'rank')}; {what})"
-        )
+        console.out(_side_line(data, side))
     console.out()
-    rows = [
-        [
-            wording.one_line(change.function, 90),
-            f"{change.before_share:.1%}",
-            f"{change.after_share:.1%}",
-            f"{100 * change.points:+.1f}",
-            wording.seconds(change.before_s),
-            wording.seconds(change.after_s),
-        ]
-        for change in changed
-        if abs(change.points) >= LEAST_POINTS
-    ]
+    rows = [_row(change) for change in changed if abs(change.points) >= LEAST_POINTS]
     other = sides[-1].name
     titles = ["function itself", "defaults", other, "points", "defaults", other]
     console.print_table(titles, rows, right={1, 2, 3, 4, 5})
@@ -165,3 +146,30 @@ def _print(data: ExportInput, sides: list[Side], changed: list[Change]) -> None:
     console.out(
         f"  the profiles lie in {sides[0].folder} and {sides[-1].folder} (pstats, snakeviz)"
     )
+
+
+def _side_line(data: ExportInput, side: Side) -> str:
+    """What ran under the profile, and how long it took."""
+    from tuner import figures, wording
+
+    what = wording.assigned(side.setting, data.spec.knobs)
+    loss = "" if side.loss is None else f", final loss {side.loss:.4g}"
+    shown = figures.shown(data.spec.objective, side.elapsed_s)
+    return (
+        f"  {side.name + ':':<10} {shown} under the profile{loss}"
+        f" ({wording.count(side.profile.ranks, 'rank')}; {what})"
+    )
+
+
+def _row(change: Change) -> list[str]:
+    """A function in the table: its share and time in both, and by how much the share differs."""
+    from tuner import wording
+
+    return [
+        wording.one_line(change.function, 90),
+        f"{change.before_share:.1%}",
+        f"{change.after_share:.1%}",
+        f"{100 * change.points:+.1f}",
+        wording.seconds(change.before_s),
+        wording.seconds(change.after_s),
+    ]

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 @json_option()
 def command(storage: str | None, as_json: bool) -> None:
     """List the studies."""
-    from tuner import claims
     from tuner.cli import console, stored
     from tuner.exporters.json import dumps
     from tuner.store import display_url
@@ -39,26 +38,28 @@ def command(storage: str | None, as_json: bool) -> None:
         return
     if not found:
         stored.chosen(store, None)
-    rows = []
-    for study in found:
-        ratio = study.baseline_s / study.best_s if study.baseline_s and study.best_s else None
-        rows.append(
-            [
-                study.name,
-                str(study.state),
-                _shown(study, study.best_s),
-                _shown(study, study.baseline_s),
-                claims.gain(study.conclusion, study.finding, ratio),
-                str(study.trials),
-                _handed_over(study),
-            ]
-        )
     console.print_table(
         ["study", "state", "best", "defaults", "faster", "settings", "best setting"],
-        rows,
+        [_row(each) for each in found],
         right={2, 3, 4, 5},
     )
     console.err(f"in {display_url(store.url)}")
+
+
+def _row(study: StudySummary) -> list[str]:
+    """A study in the table."""
+    from tuner import claims
+
+    ratio = study.baseline_s / study.best_s if study.baseline_s and study.best_s else None
+    return [
+        study.name,
+        str(study.state),
+        _shown(study, study.best_s),
+        _shown(study, study.baseline_s),
+        claims.gain(study.conclusion, study.finding, ratio),
+        str(study.trials),
+        _handed_over(study),
+    ]
 
 
 def _json(study: StudySummary) -> JsonDict:
