@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.search.test_search_engine import SPACE, bowl, run
+from tests.search.test_search_engine import SPACE, bowl, few, run
 from tuner.model import Value
 from tuner.search import Done, Launch, Live, Observation, Options, Search
 from tuner.search.history import grouped
@@ -145,3 +146,22 @@ def test_of_two_that_no_window_tells_apart_the_one_that_asks_for_less_is_best() 
     assert Search(SPACE, cautious).best(history(in_job=True)) == Search(SPACE).best(
         history(in_job=False)
     )
+
+
+def test_what_is_dearer_by_as_much_as_it_is_faster_is_not_measured_again_and_again() -> None:
+    """Else the best, which it is by its cores, would for ever be one that others are ahead of."""
+    space = few((1, 2, 4, 8, 16, 32))
+    search, history, rng = Search(space), list[Observation](), random.Random(3)
+    live = Live(frozenset({"threads"}), (1,), startup_s=5.0, switch_s=0.3, share=0.1)
+    while isinstance(step := search.next(history, live), Launch):
+        assert step.setting is not None
+        threads = step.setting[0]
+        assert isinstance(threads, int)
+        time_s = 10 * 0.99 ** math.log2(threads) * math.exp(rng.gauss(0, 0.005))
+        history.append(
+            Observation(step.setting, "finished", step.purpose, 1.0, time_s, in_job=True)
+        )
+    demand = Grid(space).demand(Grid(space).rows([(4,)]))[0]
+    assert demand == 0  # up to here cores are free
+    assert search.best(history) == (4,)
+    assert len(history) <= 14

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tuner.search.arrays import Flags, Floats
+from tuner.search.arrays import Flags, Floats, Rows
 from tuner.search.gaussian import Data, Effort, Gaussian
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
@@ -44,12 +44,17 @@ class Fit:
 
 @dataclass(frozen=True)
 class Incumbent:
-    """The setting that is called best: its estimate as a logarithm, with a standard error."""
+    """The setting that is called best: its estimate as a logarithm, with a standard error.
+
+    Settings are compared by their worth: the estimate with what their cores cost (:func:`dear`).
+    """
 
     key: Key
     log_s: float
     se: float
-    second_log_s: float  # the best estimate among the other settings
+    worth: float
+    second: float  # the lowest worth among the other settings
+    thrift: float  # by which they were compared
 
 
 def fit(kernel: Kernel, groups: Groups, doubt: Doubt, seed: int) -> Fit | None:
@@ -158,8 +163,18 @@ def incumbent(fitted: Fit, grid: Grid, caution: float, thrift: float = 0.0) -> I
         return None
     rows = grid.rows(keys)
     mean, se = fitted.model.predict(rows)
-    dear = thrift * np.maximum(grid.demand(rows), 0.0)
-    best = int(np.argmin(mean + caution * se + dear))
-    others = np.delete(mean, best)
-    second = float(others.min()) if len(others) else float(mean[best]) + 0.3
-    return Incumbent(keys[best], float(mean[best]), float(se[best]), second)
+    worth = mean + dear(grid, rows, thrift)
+    best = int(np.argmin(worth + caution * se))
+    others = np.delete(worth, best)
+    second = float(others.min()) if len(others) else float(worth[best]) + 0.3
+    return Incumbent(
+        keys[best], float(mean[best]), float(se[best]), float(worth[best]), second, thrift
+    )
+
+
+def dear(grid: Grid, rows: Rows, thrift: float) -> Floats:
+    """What is held against each row for the cores that it asks for beyond what there is.
+
+    A logarithm: the share ``thrift`` for each octave.
+    """
+    return np.asarray(thrift * np.maximum(grid.demand(rows), 0.0))

@@ -11,7 +11,7 @@ from tuner.racing import Limit, Noise
 from tuner.search.acquisition import cost_s, gradient, normal_cdf, stays
 from tuner.search.arrays import Flags, Floats, Rows
 from tuner.search.candidates import beside, candidates
-from tuner.search.estimate import Fit, Incumbent
+from tuner.search.estimate import Fit, Incumbent, dear
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
 from tuner.search.live import Live
@@ -47,8 +47,8 @@ class State:
 class Pool:
     """The candidates: which were launched already, and what another launch should give.
 
-    ``mean`` and ``sd`` are of the logarithm of the time, ``gain`` is what the best is expected
-    to fall by, ``cost`` in seconds.
+    ``worth`` and ``sd`` are of the logarithm of the time, what the cores cost included (see
+    `Incumbent`), ``gain`` is what the best is expected to fall by, ``cost`` in seconds.
     """
 
     grid: Grid
@@ -58,7 +58,7 @@ class Pool:
     best: Incumbent
     rows: Rows
     known: Flags
-    mean: Floats
+    worth: Floats
     sd: Floats
     gain: Floats
     cost: Floats
@@ -90,7 +90,7 @@ class Pool:
         order = np.argsort(-self.gain)
         likely = self.rows[order[~self.hopeless[order]][:120]]
         rows = np.concatenate([self.grid.rows([self.best.key]), likely])
-        return _expected_regret(self.fitted, rows, self.state.rng)
+        return _expected_regret(self.fitted, self.grid, rows, self.best.thrift, self.state.rng)
 
     def neighbour(self) -> int | None:
         """The untried setting next to the incumbent that promises most.
@@ -99,7 +99,7 @@ class Pool:
         were looked at; none where each is tried, or far worse even by a doubtful model.
         """
         near = beside(self.grid, self.rows, self.grid.row(self.best.key)) & ~self.known
-        scores = (self.best.log_s - self.mean) / np.hypot(self.sd, 0.03)
+        scores = (self.best.worth - self.worth) / np.hypot(self.sd, 0.03)
         scores[~near | (scores <= self.options.beside_sds)] = -np.inf
         pick = int(np.argmax(scores))
         return pick if np.isfinite(scores[pick]) else None
@@ -110,7 +110,7 @@ class Pool:
         Of the incumbent and the likeliest such setting the one that is known less well.
         """
         best, groups = self.best, self.state.groups
-        gap = best.log_s - math.log1p(self.options.precision) - self.mean
+        gap = best.worth - math.log1p(self.options.precision) - self.worth
         chance = normal_cdf(gap / np.hypot(self.sd, best.se))
         likely = np.flatnonzero(self.known & (chance > self.options.contender_chance))
         for place in likely[np.argsort(-chance[likely])]:
@@ -128,10 +128,11 @@ def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incu
     grid, groups = kernel.grid, state.groups
     rows, known = _open_rows(kernel, state)
     mean, sd = fitted.model.predict(rows)
+    worth = mean + dear(grid, rows, best.thrift)
     keys = [grid.key(row) if seen else None for row, seen in zip(rows, known, strict=True)]
     # of the incumbent: what is saved if another run shows it to be slower than the second
     own = np.array([key == best.key for key in keys])
-    ahead = np.where(own, mean - best.second_log_s, best.log_s - mean)
+    ahead = np.where(own, worth - best.second, best.worth - worth)
     gain = gradient(ahead, sd, fitted.model.noise_sd(rows))
     fails = chance_of_failure(grid, rows, groups)
     hopeless = np.zeros(len(rows), bool)
@@ -153,7 +154,7 @@ def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incu
         cost = cost_s(staying, best.log_s, state.noise.startup_s)
     else:
         cost = state.live.cost_s(state.live.fits(grid, rows), mean, staying, fails)
-    return Pool(grid, options, state, fitted, best, rows, known, mean, sd, gain, cost, hopeless)
+    return Pool(grid, options, state, fitted, best, rows, known, worth, sd, gain, cost, hopeless)
 
 
 def _regret(state: State, fitted: Fit, best: Incumbent, grid: Grid) -> float:
@@ -161,12 +162,14 @@ def _regret(state: State, fitted: Fit, best: Incumbent, grid: Grid) -> float:
     others = [key for key, group in state.groups.items() if group.finished and key != best.key]
     if not others:
         return math.inf  # alone, it is compared with what is not known yet
-    return _expected_regret(fitted, grid.rows([best.key, *others]), state.rng)
+    return _expected_regret(fitted, grid, grid.rows([best.key, *others]), best.thrift, state.rng)
 
 
-def _expected_regret(fitted: Fit, rows: Rows, rng: np.random.Generator) -> float:
+def _expected_regret(
+    fitted: Fit, grid: Grid, rows: Rows, thrift: float, rng: np.random.Generator
+) -> float:
     """By how much, expected, the best of the rows lies below the first."""
-    drawn = fitted.model.sample(rows, 128, rng)
+    drawn = fitted.model.sample(rows, 128, rng) + dear(grid, rows, thrift)
     return float(np.mean(drawn[:, 0] - drawn.min(1)))
 
 
