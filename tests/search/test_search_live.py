@@ -142,10 +142,9 @@ def test_of_two_that_no_window_tells_apart_the_one_that_asks_for_less_is_best() 
         ]
 
     assert Search(SPACE).best(history(in_job=True)) == (2, 2, "none")
-    cautious = Options(thrift=0.0)
-    assert Search(SPACE, cautious).best(history(in_job=True)) == Search(SPACE).best(
-        history(in_job=False)
-    )
+    careless = Search(SPACE, Options(thrift=0.0))
+    assert careless.best(history(in_job=True)) == (4, 8, "none")
+    assert Search(SPACE).best(history(in_job=False)) == careless.best(history(in_job=False))
 
 
 def test_what_is_dearer_by_as_much_as_it_is_faster_is_not_measured_again_and_again() -> None:
@@ -165,3 +164,19 @@ def test_what_is_dearer_by_as_much_as_it_is_faster_is_not_measured_again_and_aga
     assert demand == 0  # up to here cores are free
     assert search.best(history) == (4,)
     assert len(history) <= 14
+
+
+@pytest.mark.parametrize(("away", "smaller"), [(0.01, True), (0.2, False)])
+def test_what_windows_differ_by_is_learnt_from_few_repeats(*, away: float, smaller: bool) -> None:
+    def run_sd(*, in_job: bool) -> float:
+        history = [
+            Observation(key, "finished", "explore", 1.0, 10.0 * math.exp(off), in_job=in_job)
+            for key in [(2, 2, "none"), (2, 4, "none"), (4, 4, "none")]
+            for off in (0.0, away)
+        ]
+        step = Search(SPACE).again(history, (4, 4, "none"))
+        assert step is not None
+        return step.noise.run_sd
+
+    assert (run_sd(in_job=True) < 0.8 * run_sd(in_job=False)) == smaller
+    assert (run_sd(in_job=True) > run_sd(in_job=False)) != smaller

@@ -54,7 +54,9 @@ class Search:
     def __init__(self, space: Space, options: Options | None = None, seed: int = 0) -> None:
         self.space, self.options, self.seed = space, options or Options(), seed
         self._grid = Grid(space)
-        self._kernel = Kernel(self._grid, self.options.prior)
+        prior, unsure = self.options.prior, self.options.window_noise
+        self._kernel = Kernel(self._grid, prior)
+        self._of_windows = Kernel(self._grid, replace(prior, noise=(prior.noise[0], unsure)))
         self._last: tuple[list[Observation], State | None] = ([], None)
 
     def best(self, history: Sequence[Observation]) -> Key | None:
@@ -121,8 +123,10 @@ class Search:
 
     def _made(self, history: Sequence[Observation]) -> State:
         groups = grouped(history)
-        fitted = fit(self._kernel, groups, self.options.doubt, self.seed)
-        thrift = self.options.thrift if any(seen.in_job for seen in history) else 0.0
+        in_jobs = any(seen.in_job for seen in history)
+        kernel = self._of_windows if in_jobs else self._kernel
+        fitted = fit(kernel, groups, self.options.doubt, self.seed)
+        thrift = self.options.thrift if in_jobs else 0.0
         best = incumbent(fitted, self._grid, self.options.caution, thrift) if fitted else None
         run_sd = _RUN_SD
         if fitted is not None and best is not None:

@@ -26,6 +26,9 @@ class Options:
     # added for each octave of too few cores, where windows were measured: what a setting starts
     # at the beginning of a run is in no window
     thrift: float = 0.02
+    # log standard deviation of the prior of the noise, where windows were measured: those of a
+    # steady job differ far less than launches do, those of another as much
+    window_noise: float = 1.2
     step_share: float = 0.05  # a launch that gains less than this share of `until` is idle
     hidden_share: float = 1.5  # and ends it if all that is hidden is below this share
     doubted_share: float = 0.5  # a lone failure that rules out more of the space is doubted
