@@ -11,8 +11,12 @@ import pytest
 
 from tests.search.test_search_engine import SPACE, bowl, few, run
 from tuner.model import Value
+from tuner.racing import Noise
 from tuner.search import Done, Launch, Live, Observation, Options, Search
+from tuner.search.estimate import Doubt, fit, incumbent
 from tuner.search.history import grouped
+from tuner.search.kernel import Kernel, Prior
+from tuner.search.pool import Pool, State, pool
 from tuner.search.regions import risk
 from tuner.search.space import Grid
 
@@ -164,6 +168,31 @@ def test_what_is_dearer_by_as_much_as_it_is_faster_is_not_measured_again_and_aga
     assert demand == 0  # up to here cores are free
     assert search.best(history) == (4,)
     assert len(history) <= 14
+
+
+def weighed(live: Live | None) -> Pool:
+    """What may come next where two settings of few are known well."""
+    grid = Grid(SPACE)
+    kernel = Kernel(grid, Prior())
+    seen = [((2, 4, "core"), 10.0), ((2, 2, "core"), 13.0), ((4, 4, "core"), 13.0)]
+    groups = grouped(
+        [Observation(key, "finished", "explore", 1.0, s) for key, s in seen for _ in range(4)]
+    )
+    fitted = fit(kernel, groups, Doubt(), 0)
+    assert fitted is not None
+    best = incumbent(fitted, grid, 0.25)
+    assert best is not None
+    rng = np.random.default_rng(0)
+    state = State(groups, fitted, best, Noise(), rng, 3, live)
+    return pool(kernel, Options(), state, fitted, best)
+
+
+def test_it_ends_where_all_windows_together_promise_little() -> None:
+    live, cold, patient = weighed(made((4, 4, "none"))), weighed(None), Options(until=0.5)
+    assert not live.converged()
+    assert replace(live, options=patient).converged()
+    assert live.gain.max() > patient.until * patient.step_share  # though one of them promises more
+    assert not replace(cold, options=patient).converged()
 
 
 @pytest.mark.parametrize(("away", "smaller"), [(0.01, True), (0.2, False)])

@@ -77,6 +77,9 @@ class Pool:
     def converged(self) -> bool:
         """True where going on is expected to gain too little."""
         options, gain = self.options, float(self.gain.max())
+        if self.state.live is not None:
+            # one window more costs little: what it promises is no reason to go on, nor to end
+            return self._hidden() < options.until * options.windows_share
         idle = options.until * options.step_share
         if gain >= idle:
             return False
