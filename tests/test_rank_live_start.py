@@ -136,6 +136,23 @@ for epoch in range(3):
     assert marks(supervisor) == [3, 5]
 
 
+@pytest.mark.parametrize(
+    ("program", "new", "step"),
+    [
+        (STEPS, "optimizer = Optimizer()", "optimizer.step(); other.step()"),
+        (UPDATES, "updater = StandardUpdater()", "updater.update(); other.update()"),
+    ],
+)
+def test_the_next_takes_the_place_of_one_that_is_gone(
+    run: Run, supervisor: Supervisor, program: str, new: str, step: str
+) -> None:
+    loop = f"for _ in '12':\n  {new}\n  for _ in '1234': {step}\n"
+    ran = watched(run, supervisor, program + loop)
+    assert (ran.stderr, ran.returncode) == ("", 0)
+    assert supervisor.counted() == list(range(supervisor.steps[0]["first"], 9))
+    assert 5 in marks(supervisor), "the first of the second one"
+
+
 def test_an_error_of_the_program_is_its_own(run: Run, supervisor: Supervisor) -> None:
     loop = "updater.fails_at = 4\nwhile True: updater.update()\n"
     ran = watched(run, supervisor, UPDATES + loop)

@@ -64,20 +64,27 @@ def _after(loader, hook):
 
 
 class _First:
-    """Lets only the first object through: of several optimizers one counts the iterations."""
+    """Lets only the first object through: of several optimizers one counts the iterations.
 
-    def __init__(self):
-        self._first = None
+    Once that is gone the next that comes takes its place: a new model, a new fold. What was done
+    between them makes the iteration unlike the others.
+    """
+
+    def __init__(self, agent):
+        self._agent, self._first = agent, None
 
     def __call__(self, thing):
         if self._first is None:
             self._first = weakref.ref(thing)
+        elif self._first() is None:
+            self._first = weakref.ref(thing)
+            self._agent.mark()
         return self._first() is thing
 
 
 def _on_updater(agent, module):
     """An iteration of Chainer is an ``update``: what its extensions do is not of it."""
-    update, first = module.StandardUpdater.update, _First()
+    update, first = module.StandardUpdater.update, _First(agent)
 
     @functools.wraps(update)
     def hooked(self):
@@ -115,7 +122,7 @@ def _on_evaluator(agent, module):
 
 def _on_optimizer(agent, module):
     """An iteration of PyTorch lasts from one optimizer's step to its next."""
-    first = _First()
+    first = _First(agent)
 
     def hooked(optimizer, _args, _options):
         if not agent.idle and first(optimizer):
