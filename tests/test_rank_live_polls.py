@@ -6,10 +6,11 @@ import json
 import os
 import queue
 import random
+import resource
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +347,26 @@ def test_at_the_programs_own_end_rank_0_waits_for_an_order(supervisor: Superviso
     finish(job)
     assert [value for _, value in job.alike()] == [4]
     assert all(rank.iteration > 5 for rank in job.ranks)
+
+
+def test_with_very_many_files_open_it_waits_too(supervisor: Supervisor) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 1200:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(1200, hard), hard))
+    with ExitStack() as files:
+        for _ in range(1024):
+            files.enter_context(Path(os.devnull).open())
+        line = probe_module("rank_live_line").Line(str(supervisor.path))
+        line.wait(0.01)
+        line.close()
+
+
+def test_what_fails_at_the_programs_own_end_is_not_the_programs(job: Job) -> None:
+    job.start()
+    job.ranks[0].polls._report.over = broken
+    job.ranks[0].polls.over()
+    job.join()
+    assert all(rank.agent.passive for rank in job.ranks)
 
 
 def test_a_loop_that_only_asks_for_more_ends_at_its_own_end(supervisor: Supervisor) -> None:

@@ -60,7 +60,9 @@ class Line:
     def wait(self, limit_s):
         """Until something is there to be received, or the supervisor is gone; at most so long."""
         if not self._lines:
-            select.select([self._socket], [], [], limit_s)
+            readable = select.poll()  # select() takes no descriptor above 1023
+            readable.register(self._socket, select.POLLIN)
+            readable.poll(limit_s * 1000)
 
     def receive(self):
         """The next message that is there by now, or None; :class:`LostError` at the end."""

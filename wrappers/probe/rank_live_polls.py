@@ -136,8 +136,11 @@ class Polls:
 
     def over(self):
         """The program is at its own end, and goes on: rank 0 says so, and waits for the answer."""
-        if self._report is not None:
-            self._report.over()
+        try:
+            if self._report is not None:
+                self._report.over()
+        except Exception:  # as at a boundary
+            self._fail()
 
     def _fail(self):
         """Tell the others, who hear of it when they next listen, and be passive."""
