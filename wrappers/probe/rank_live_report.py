@@ -66,7 +66,8 @@ class Report:
         return {"next": iteration + self._next_gap(switch), "switch": switch}
 
     def _tell_steps(self):
-        if self._steps_s:
+        # Between two windows nobody reads, for seconds, and nobody misses them: do not wait there.
+        if self._steps_s and self._line.takes_more():
             steps_s = [round(step_s, 7) for step_s in self._steps_s]
             self._line.send(
                 {"type": "steps", "first": self._first, "s": steps_s, "marks": self._marks}
