@@ -12,6 +12,7 @@ from fuzz.trees import Trees
 from tuner.knobs import KNOBS
 from tuner.model import LauncherInfo, Layout, Observation, Setting, StudySpec
 from tuner.retune import messages, windows
+from tuner.retune.batches import Iterations
 from tuner.retune.messages import Steps, Switched, WireError
 from tuner.retune.seen import effects_of, observed
 from tuner.store import codec
@@ -63,7 +64,11 @@ def message(data: bytes) -> None:
 def _counted(steps: Steps) -> None:
     assert all(0 <= time_s < math.inf for time_s in steps.times_s)
     if steps.times_s:
-        told = windows.estimate(windows.counted(steps.times_s, [False] * len(steps.times_s)))
+        iterations = Iterations()
+        for number, time_s in enumerate(steps.times_s, steps.first):
+            iterations.add(time_s, number in steps.marks)
+        batches = iterations.counted
+        told = windows.estimate(batches.means, batches.each)
         assert not told.iterations or 0 <= told.pace_s < math.inf
 
 

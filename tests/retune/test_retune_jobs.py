@@ -28,7 +28,7 @@ from tuner.model import (
     Window,
 )
 from tuner.racing import Judge, Limit, Noise, Race
-from tuner.retune import judging
+from tuner.retune import judging, measuring
 from tuner.retune.asked import Asked
 from tuner.retune.excess import Excess
 from tuner.retune.jobs import LiveJobs
@@ -201,6 +201,56 @@ def test_evaluations_are_left_out(bench: Callable[..., Bench]) -> None:
         return 0
 
     assert window(bench(evaluates)(ONE)).pace_s == pytest.approx(0.1)
+
+
+def test_very_many_iterations_are_told_of_as_they_were(bench: Callable[..., Bench]) -> None:
+    """Kept as means; the window has their number and their time."""
+
+    def quick(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        for _ in range(8):
+            rank.steps([2e-5, 4e-5] * 1000)
+        rank.stay()
+        return 0
+
+    many = Expected(10**6, Excess(0.0))
+    outcome = bench(quick)(ONE, expected=many)
+    told = window(outcome)
+    assert told.pace_s == pytest.approx(3e-5)
+    assert told.iterations >= 0.25 / 3e-5
+    assert told.discarded + told.iterations <= 16_000
+    last = outcome.progress[-1]
+    assert last.iteration == told.iterations
+    assert last.elapsed_s == pytest.approx(3e-5 * told.iterations)
+
+
+def test_a_window_that_runs_dry_ends_with_what_it_has(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ranks compute, and nothing ends an iteration any more; the next order is not answered."""
+    monkeypatch.setattr(measuring, "DRY_S", 0.2)
+
+    def dries_up(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.steps([0.3, 0.1, 0.1, 0.1])
+        rank.switch(answers=False)
+        rank.stay()
+        return 0
+
+    live = bench(dries_up)
+    outcome = live(ONE, stall_limit_s=1.0)
+    assert finished(outcome).elapsed_s == pytest.approx(0.1 * 22)
+    assert window(outcome).iterations == 3
+    assert failed(live(TWO)).kind is FailureKind.STALLED
+
+
+def test_one_that_has_told_too_little_does_not(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "DRY_S", 0.1)
+    assert failed(bench(slow)(ONE, limit_s=0.5)).kind is FailureKind.LIMIT
 
 
 def test_the_jobs_own_processes_are_no_neighbours(

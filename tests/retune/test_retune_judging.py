@@ -30,6 +30,15 @@ def test_by_less_than_a_quarter_of_a_second_nothing_is_judged() -> None:
     assert quick.of([0.004] * 70, 0.3) is not None
 
 
+def test_means_of_very_many_are_judged_by_all_their_iterations() -> None:
+    quick = WindowJudge(Race(Limit(0.15), Noise(interval=10), 10**5), EXPECTED, 1e-6)
+    assert quick.of([4e-6] * 500, 0.02, each=16) is None, "they took 0.03 s"
+    assert quick.of([4e-6] * 500, 0.6, each=256) is None, "a whole run was seen"
+    stopped = quick.of([4e-6] * 500, 0.6, each=128)
+    assert stopped is not None
+    assert stopped.projection_s == pytest.approx(4e-6 * (10**5 + 3), rel=0.01)
+
+
 def test_what_is_ruinous_after_two() -> None:
     stopped = JUDGE.of([0.6] * 2, 1.0)
     assert stopped is not None

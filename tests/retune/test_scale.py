@@ -74,6 +74,11 @@ def test_the_usual_pace_is_that_of_the_best(
     assert odd.usual_s > 0
 
 
+def test_a_log_of_means_is_as_long_as_its_iterations() -> None:
+    known = Expected(100, Excess(2.0, 5.0))
+    assert known.log([0.5, 1.5], 8) == [(8, 7.0 + 4.0), (16, 7.0 + 16.0)]
+
+
 @given(st.lists(st.floats(0.01, 10), min_size=2, max_size=30), st.floats(0, 9), st.booleans())
 def test_the_log_of_a_window_leads_to_its_figure(
     times_s: list[float], seconds: float, steady: bool

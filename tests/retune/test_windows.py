@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tuner.retune.windows import (
     LEAST,
     LEAST_S,
-    counted,
     estimate,
     is_long_enough,
     needed_error,
@@ -118,6 +117,12 @@ def test_what_is_far_behind_is_measured_roughly() -> None:
     assert needed_error(0.02, 2.0) == pytest.approx(0.25 * math.log(2))
 
 
-def test_evaluations_are_not_counted() -> None:
-    assert counted([1.0, 9.0, 1.0], [False, True, False]) == [1.0, 1.0]
-    assert counted([1.0, 9.0, 9.0], [False, True, True]) == [1.0, 9.0, 9.0]
+def test_batches_stand_for_all_their_iterations() -> None:
+    found = estimate([2e-5] * 800, each=16)
+    assert (found.discarded, found.iterations) == (16, 799 * 16)
+    assert found.took_s == pytest.approx(799 * 16 * 2e-5)
+    assert found.pace_s == pytest.approx(2e-5)
+    assert not is_long_enough(estimate([2e-5] * 700, each=16), 0.02, most=10**6)  # 0.22 s
+    assert is_long_enough(found, 0.02, most=10**6)
+    assert is_long_enough(found, 0.0, most=799 * 16)
+    assert not is_long_enough(found, 0.02, most=10**6, period=500 * 16)

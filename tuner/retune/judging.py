@@ -49,20 +49,21 @@ class WindowJudge:
     expected: Expected
     usual_s: float | None
 
-    def of(self, times_s: Sequence[float], passed_s: float) -> Stopped | None:
+    def of(self, times_s: Sequence[float], passed_s: float, each: int = 1) -> Stopped | None:
         """By the iterations that count.
 
         Args:
             times_s: How long they took, without those thrown away.
             passed_s: Since the switch.
+            each: So many iterations each time stands for, as their mean.
         """
-        took_s = math.fsum(times_s)
+        took_s = each * math.fsum(times_s)
         if len(times_s) >= LEAST and took_s >= LEAST_S:
-            log = self.expected.log(times_s)
+            log = self.expected.log(times_s, each)
             return self._asked(log, log[-1][1])
         enough = len(times_s) >= LEAST_JUDGED and took_s >= LEAST_S
         if enough or (times_s and passed_s >= PATIENCE_S):
-            return self._by_first_ones(len(times_s), took_s, REFILL)
+            return self._by_first_ones(each * len(times_s), took_s, REFILL)
         return None
 
     def of_silence(self, times_s: Sequence[float], silent_s: float, coming: int) -> Stopped | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -9,11 +10,12 @@ from tuner import stacks
 from tuner.model import Failed, FailureKind, Progress, Stopped
 from tuner.retune import messages
 from tuner.retune.asked import Asked
+from tuner.retune.batches import Iterations
 from tuner.retune.job import Job
 from tuner.retune.judging import WindowJudge
 from tuner.retune.messages import Message, Steps, Switched
 from tuner.retune.seen import refused
-from tuner.retune.windows import Estimate, counted, estimate, is_long_enough, needed_error
+from tuner.retune.windows import LEAST_ENDED, Estimate, estimate, is_long_enough, needed_error
 from tuner.trial import Ended
 
 #: How often a window is looked at, s; what the job says wakes us at once.
@@ -22,8 +24,16 @@ TICK_S = 0.05
 #: A job that ends closes its connection first, and has ended before this is over, s.
 LAST_S = 10.0
 
-#: The iterations are looked at again once they are more by this share: there may be very many.
+#: The iterations are looked at again once they are more by this share …
 GROWN = 1.02
+#: … and no sooner than after this, s: a look takes milliseconds of the ranks' cores.
+LOOK_S = 0.1
+
+#: A program may end no more iterations (it has made another optimizer), and still compute. Nothing
+#: heard for so long, s, …
+DRY_S = 30.0
+#: … and for so many times what was heard of, is no evaluation: these are a part of a run.
+DRY_TIMES = 10.0
 
 
 @dataclass
@@ -42,8 +52,8 @@ class Measuring:
 
     def __post_init__(self) -> None:
         self._now = self.job.clock
-        self._steps: list[tuple[float, bool]] = []
-        self._looked_at, self._told_enough = 0, False
+        self._iterations = Iterations()
+        self._looked_at, self._looked_s, self._told_enough = 0, -math.inf, False
         self._changed: frozenset[str] = frozenset()
         self._heard_s = self._now()
         self._coming = 1  # so many iterations will be told of next, at most
@@ -74,7 +84,7 @@ class Measuring:
             exit_ = job.running.poll()
             if exit_ is not None:
                 self._hear_the_rest()
-                self._is_done()
+                self._look()
                 return exit_, None
             reason = None if done() else self._reason_to_stop() or wrong()
             if reason is not None:
@@ -111,22 +121,36 @@ class Measuring:
             return
         for iteration, time_s in enumerate(steps.times_s, steps.first):
             if iteration >= self.switched.iteration:
-                self._steps.append((time_s, iteration in steps.marks))
+                self._iterations.add(time_s, iteration in steps.marks)
 
     # --- when it ends ----------------------------------------------------------------
 
     def _is_done(self) -> bool:
-        if self._told_enough or len(self._steps) < GROWN * self._looked_at or not self._steps:
-            return self._told_enough
-        self._looked_at = len(self._steps) + 1
-        times, marks = zip(*self._steps, strict=True)
-        found = self.estimate = estimate(counted(times, marks))
+        if not self._told_enough and self._is_to_be_looked_at():
+            self._look()
+        return self._told_enough or self._has_run_dry()
+
+    def _is_to_be_looked_at(self) -> bool:
+        seen, soon = self._iterations.seen, self._now() - self._looked_s < LOOK_S
+        return seen > 0 and seen >= GROWN * self._looked_at and not soon
+
+    def _look(self) -> None:
+        """See what the iterations tell by now, and whether that is enough."""
+        self._looked_at, self._looked_s = self._iterations.seen + 1, self._now()
+        batches = self._iterations.counted
+        found = self.estimate = estimate(batches.means, batches.each)
         if not found.iterations:
-            return False
+            return
         self._report(found)
-        self.stopped = self.judge.of(found.times_s, self._now() - self.switched_s)
+        self.stopped = self.judge.of(found.times_s, self._now() - self.switched_s, found.each)
         self._told_enough = self.stopped is not None or self._is_long_enough(found)
-        return self._told_enough
+
+    def _has_run_dry(self) -> bool:
+        """Whether the job tells of no more iterations, and has told of enough for a figure."""
+        silent_s = self._now() - self._heard_s
+        heard_s = self._heard_s - self.switched_s
+        is_dry = silent_s > max(DRY_S, DRY_TIMES * heard_s)
+        return is_dry and self.estimate.iterations >= LEAST_ENDED
 
     def _is_long_enough(self, found: Estimate) -> bool:
         expected, ratio = self.asked.expected, None
@@ -138,7 +162,7 @@ class Measuring:
 
     def _report(self, found: Estimate) -> None:
         expected = self.asked.expected
-        elapsed_s = expected.log(found.times_s)[-1][1]
+        elapsed_s = expected.log(found.times_s, found.each)[-1][1]
         self.asked.on_progress(Progress(found.iterations, elapsed_s))
 
     def _reason_to_stop(self) -> Failed | Stopped | None:

@@ -79,7 +79,7 @@ def _went_well(ended: Ended) -> bool:
 
 
 def _progress(found: Measuring) -> tuple[Progress, ...]:
-    log = found.asked.expected.log(found.estimate.times_s)
+    log = found.asked.expected.log(found.estimate.times_s, found.estimate.each)
     some = log[:: -(len(log) // JUDGED_ENTRIES + 1)][::-1]  # the last is among them
     return tuple(Progress(iteration, elapsed_s) for iteration, elapsed_s in some)
 

@@ -50,8 +50,10 @@ class Expected:
         beyond_s = self.incumbent_s - fixed_s if self.incumbent_s > fixed_s else self.incumbent_s
         return beyond_s / slope
 
-    def log(self, times_s: Sequence[float]) -> list[tuple[int, float]]:
+    def log(self, times_s: Sequence[float], each: int = 1) -> list[tuple[int, float]]:
         """(iteration, elapsed_s) of a run that warmed up as expected and then took these times.
+
+        Each time stands for `each` iterations, whose mean it is.
 
         Its clock is that of the figure: forecast to the end of the run, it comes to
         :meth:`figure_s` of their mean.
@@ -60,9 +62,9 @@ class Expected:
             return []
         total_s = self.excess.at_s(math.fsum(times_s) / len(times_s))
         found = []
-        for iteration, time_s in enumerate(times_s, 1):
-            total_s += time_s
-            found.append((iteration, self.clock_s(total_s)))
+        for entry, time_s in enumerate(times_s, 1):
+            total_s += each * time_s
+            found.append((each * entry, self.clock_s(total_s)))
         return found
 
     def clock_s(self, seconds: float) -> float:

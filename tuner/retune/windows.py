@@ -6,6 +6,7 @@ the first d are thrown away, at least 1 and at most half of them, with the d tha
 marginal standard error ``sum (x_i - mean)^2 / (n - d)^2`` of the others (MSER: White, "An
 effective truncation heuristic for bias reduction in simulation output", Simulation 69 (1997)
 323-334). Iterations in which an epoch began or the model was evaluated are not counted at all.
+Very many are looked at as the means of batches (:mod:`tuner.retune.batches`).
 
 **Length.** Iterations are correlated, so the standard error of their mean is that of Newey and
 West (Econometrica 55 (1987) 703-708) with ``n^(1/3)`` lags, and never less than that of
@@ -52,16 +53,23 @@ class Estimate:
 
     Attributes:
         discarded: Iterations thrown away at its begin.
-        times_s: Those that count, one each, s.
+        times_s: How long those that count took, s; of many the means of batches.
+        each: So many iterations each time stands for (:mod:`tuner.retune.batches`).
     """
 
     discarded: int
     times_s: tuple[float, ...]
+    each: int = 1
 
     @property
     def iterations(self) -> int:
         """How many count."""
-        return len(self.times_s)
+        return self.each * len(self.times_s)
+
+    @property
+    def took_s(self) -> float:
+        """How long they took together, s."""
+        return self.each * math.fsum(self.times_s)
 
     @property
     def pace_s(self) -> float:
@@ -74,16 +82,10 @@ class Estimate:
         return relative_error(self.times_s)
 
 
-def counted(times_s: Sequence[float], marked: Sequence[bool]) -> list[float]:
-    """Those that count: the marked ones do not, unless it is more than half of all."""
-    plain = [time_s for time_s, mark in zip(times_s, marked, strict=True) if not mark]
-    return plain if 2 * len(plain) >= len(times_s) else list(times_s)
-
-
-def estimate(times_s: Sequence[float]) -> Estimate:
-    """What the iterations since the switch tell that count, the oldest first."""
+def estimate(times_s: Sequence[float], each: int = 1) -> Estimate:
+    """What the iterations since the switch tell that count, the oldest first; of `each` a mean."""
     discarded = truncation(times_s)
-    return Estimate(discarded, tuple(times_s[discarded:]))
+    return Estimate(each * discarded, tuple(times_s[discarded:]), each)
 
 
 def truncation(times_s: Sequence[float]) -> int:
@@ -137,7 +139,7 @@ def is_long_enough(found: Estimate, needed: float, most: int, period: int = 1) -
     """
     if found.iterations >= most:
         return True
-    if found.iterations < max(LEAST, PERIODS * period) or math.fsum(found.times_s) < LEAST_S:
+    if found.iterations < max(LEAST, PERIODS * period) or found.took_s < LEAST_S:
         return False
     return found.pace_se <= needed
 
