@@ -101,7 +101,7 @@ class Threads:
         self.rank, self.size = rank, len(down)
         self._down, self._up = down, up
 
-    def open(self) -> None:
+    def open(self, _has_left: object) -> None:
         """All is there."""
 
     def tell(self, text: str) -> None:

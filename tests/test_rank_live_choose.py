@@ -65,3 +65,38 @@ def test_one_rank_needs_nothing_and_more_need_something(choose: Any) -> None:
     assert choose(FakeMpi(0, 1, SERIALIZED), rank=0, size=1).name == "alone"
     with pytest.raises(exchange.RefusedError, match="neither mpi4py nor"):
         choose(None, rank=0, size=2)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What time it is: only waiting lets it go on."""
+    now = [0.0]
+
+    def sleep(time_s: float) -> None:
+        now[0] += time_s
+
+    monkeypatch.setattr(exchange, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    return now
+
+
+def test_who_has_left_is_not_waited_for(clock: list[float]) -> None:
+    looks = []
+
+    def has_left() -> bool:
+        looks.append(clock[0])
+        return clock[0] > 5.0
+
+    with pytest.raises(exchange.SilentError):
+        exchange._until(lambda: False, 60.0, has_left)
+    assert 5.0 < clock[0] < 6.0
+    assert 10 < len(looks) < 60, "not in each turn"
+
+
+def test_what_it_said_last_is_heard(clock: list[float]) -> None:
+    exchange._until(lambda: clock[0] > 5.1, 60.0, lambda: clock[0] > 5.0)
+
+
+def test_who_is_there_is_waited_for_until_the_limit(clock: list[float]) -> None:
+    with pytest.raises(exchange.SilentError):
+        exchange._until(lambda: False, 60.0, lambda: False)
+    assert 60.0 < clock[0] < 61.0

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -275,6 +276,32 @@ def test_a_rank_that_ends_early_keeps_nobody(job: Job, monkeypatch: pytest.Monke
     assert gone.iteration == 5
     assert job.ranks[0].agent.passive
     assert job.ranks[2].agent.passive
+
+
+def test_who_ends_is_noted_for_the_others_until_all_have_ended(job: Job, tmp_path: Path) -> None:
+    job.start()
+    finish(job)
+    job.ranks[0].polls._exit()  # as at the exit
+    left = [job.ranks[1].polls._marks.has_left(rank) for rank in range(RANKS)]
+    assert left == [True, False, False]
+    for rank in job.ranks:
+        rank.polls._exit()
+    assert [path.name for path in tmp_path.iterdir()] == ["live"], "and nobody waited"
+
+
+@pytest.mark.parametrize(("waited_s", "parted"), [(0.0, []), (9.0, ["1"])])
+def test_a_wait_in_vain_is_noted_if_it_was_long(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waited_s: float, parted: list[str]
+) -> None:
+    job.start()
+    finish(job)
+    clock = iter([0.0, waited_s])
+    monkeypatch.setattr(rank_live_polls, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    polls = job.ranks[1].polls
+    monkeypatch.setattr(polls._exchange, "hear", broken)
+    polls.boundary(MOST, "session")
+    assert polls.passive
+    assert [path.name[-1] for path in tmp_path.glob("parted-*")] == parted
 
 
 # --- the meeting -------------------------------------------------------------------------

@@ -495,6 +495,27 @@ def test_ranks_that_waited_in_vain_for_the_others_say_nothing_of_the_setting(
     assert live.jobs.refusal == said
 
 
+@pytest.mark.parametrize("hangs_up", [True, False])
+def test_so_do_ranks_that_met_and_lost_each_other(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, hangs_up: bool
+) -> None:
+    monkeypatch.setattr("tuner.retune.measuring.LAST_S", 0.1)
+
+    def apart(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        (rank.launch.folder / "parted-7-8-1").symlink_to("parted")  # as rank_live_marks.py does
+        if hangs_up:
+            rank.send(b"no JSON\n")
+        rank.log(60.0, 60.1, *(60.0 + 0.1 * n for n in range(1, 19)))
+        return 0
+
+    live = bench(apart)
+    said = "its 2 ranks do not come to the ends of their iterations together"
+    assert live(ONE).disturbed == said
+    assert live.jobs.refusal == said
+
+
 @pytest.mark.parametrize(
     ("hello", "said"),
     [

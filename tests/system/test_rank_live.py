@@ -89,6 +89,18 @@ print("rank", os.environ["RANK"], "ended after", done, flush=True)
 torch.distributed.destroy_process_group()
 """
 
+#: Rank 0 ends first.
+UNEVEN = """
+import sys, time
+from mpi4py import MPI
+rank = MPI.COMM_WORLD.rank
+agent = sys.modules["tune_rank_live"].agent()
+for _ in range(20 * (1 + rank)):
+    time.sleep(0.01)
+    agent.step()
+print("rank", rank, "passive", agent.passive, flush=True)
+"""
+
 Start = Callable[..., process.RunningTrial]
 
 
@@ -198,6 +210,16 @@ def test_pytorchs_own_loop_is_changed(start: Start, supervisor: Supervisor, tmp_
     assert finished(running, tmp_path) == [f"rank {n} ended after {last}" for n in range(RANKS)]
     marks = {mark for message in supervisor.steps for mark in message["marks"]}
     assert marks == set(range(7, last + 1, 6))  # the first batch of each epoch
+
+
+def test_a_rank_that_has_ended_is_not_waited_for(
+    start: Start, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    pytest.importorskip("mpi4py")
+    running = start(UNEVEN)
+    supervisor.hello()
+    assert finished(running, tmp_path) == ["rank 0 passive False", "rank 1 passive True"]
+    assert [*tmp_path.glob("left-*"), *tmp_path.glob("parted-*")] == []
 
 
 def follow_to_the_end(supervisor: Supervisor) -> int:

@@ -99,16 +99,18 @@ def met_in_vain(launch: Launch, ranks: int) -> str:
     """What to say of a job in whose clock ranks waited for others in vain; else empty.
 
     Args:
-        launch: The job; ``wrappers/probe/rank_live_meeting.py`` leaves links in its folder then.
+        launch: The job; ``wrappers/probe/rank_live_meeting.py`` leaves links in its folder then,
+            and ``rank_live_marks.py`` where ranks that had met lost each other.
         ranks: How many it has.
     """
     links = [link.name for link in launch.folder.glob("meeting-*")]
-    if not any(name.endswith("-verdict") for name in links):
-        return ""
+    has_verdict = any(name.endswith("-verdict") for name in links)
     came = sum(not name.endswith("-verdict") for name in links)
-    if came < ranks:
+    if has_verdict and came < ranks:
         return f"only {came} of {ranks} ranks came to the end of an iteration, and waited"
-    return f"its {ranks} ranks do not come to the ends of their iterations together"
+    if has_verdict or any(launch.folder.glob("parted-*")):
+        return f"its {ranks} ranks do not come to the ends of their iterations together"
+    return ""
 
 
 def refusal(started: Started, asked: Asked) -> str | None:
@@ -123,10 +125,13 @@ def refusal(started: Started, asked: Asked) -> str | None:
         for _ in range(2):  # a program that ended at once: first it connects, then it says hello
             server.receive(0.0)
     ranks = asked.spec.layout.ranks
+    waited = met_in_vain(asked.launch, ranks)
     if server is None or server.hello is None:
-        return started.problem or met_in_vain(asked.launch, ranks) or _SILENT
+        return started.problem or waited or _SILENT
     if server.hello.ranks != ranks:
         return f"{server.hello.ranks} of {ranks} ranks met"
+    if waited:
+        return waited
     if server.problem and started.begun.follower.running.poll() is None:
         return server.problem
     iterations = asked.expected.iterations

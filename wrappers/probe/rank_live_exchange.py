@@ -14,6 +14,8 @@ _TAG = 1
 _SPINS = 100  # looks before the first pause
 _PAUSE_S = 1e-4
 _LONGEST_PAUSE_S = 2e-3
+_LOOK_S = 0.1  # between two looks whether the other rank has left
+_LAST_S = 0.2  # what it said last may still be under way
 
 
 class RefusedError(Exception):
@@ -21,19 +23,23 @@ class RefusedError(Exception):
 
 
 class SilentError(Exception):
-    """A rank was not heard of within the limit."""
+    """A rank was not heard of within the limit, or has left."""
 
 
-def _until(ready, limit_s):
+def _until(ready, limit_s, has_left):
     """Wait for ``ready()``: at once at first, then with growing pauses. The ranks share CPUs."""
     for _ in range(_SPINS):
         if ready():
             return
-    begun_s = time.monotonic()
+    begun_s, look_s = time.monotonic(), _LOOK_S
     while not ready():
         waited_s = time.monotonic() - begun_s
         if waited_s > limit_s:
             raise SilentError
+        if waited_s >= look_s:
+            look_s = waited_s + _LOOK_S
+            if has_left():
+                limit_s, look_s = min(limit_s, waited_s + _LAST_S), limit_s
         time.sleep(min(_LONGEST_PAUSE_S, max(_PAUSE_S, waited_s / 10)))
 
 
@@ -42,7 +48,7 @@ class Alone:
 
     name, rank, size = "alone", 0, 1
 
-    def open(self):
+    def open(self, _has_left):
         """Nothing to be made."""
 
     def tell(self, text):
@@ -61,11 +67,16 @@ class Mpi:
     def __init__(self, mpi):
         self._mpi = mpi
         self.rank, self.size = mpi.COMM_WORLD.Get_rank(), mpi.COMM_WORLD.Get_size()
-        self._comm = None
+        self._comm = self._has_left = None
         self._sent = []
 
-    def open(self):
-        """Duplicate the communicator; every rank must come."""
+    def open(self, has_left):
+        """Duplicate the communicator; every rank must come.
+
+        Args:
+            has_left: Whether the rank of this number takes no more part: then it says nothing.
+        """
+        self._has_left = has_left
         self._comm = self._mpi.COMM_WORLD.Dup()
         self._comm.Set_errhandler(self._mpi.ERRORS_RETURN)
 
@@ -93,7 +104,7 @@ class Mpi:
 
     def _receive(self, rank, limit_s):
         self._check()
-        _until(lambda: self._comm.iprobe(rank, _TAG), limit_s)
+        _until(lambda: self._comm.iprobe(rank, _TAG), limit_s, lambda: self._has_left(rank))
         return self._comm.recv(source=rank, tag=_TAG)
 
     def _check(self):
@@ -114,8 +125,8 @@ class Store:
         self._told = self._answered = 0
         self._old = []
 
-    def open(self):
-        """Keep the store apart from what others put there."""
+    def open(self, _has_left):
+        """Keep the store apart from what others put there; it ends with rank 0 by itself."""
         self._store = self._group.PrefixStore("tune-live", self._group._get_default_store())
 
     def tell(self, text):

@@ -12,11 +12,14 @@ import time
 
 from rank_live_exchange import RefusedError
 from rank_live_line import Line
+from rank_live_marks import Marks
 from rank_live_meeting import LIMIT_S, Meeting
 from rank_live_report import Report
 
 #: Rank 0 may be busy alone for so long, with an evaluation for instance; and so may a change take.
 SILENCE_S = 60.0
+
+_IN_VAIN_S = 1.0  # who waits longer for what does not come has spoilt what the job's clock says
 
 _END = "null"  # rank 0 to the others, or one of them to it: no more
 
@@ -35,7 +38,7 @@ class Polls:
     def __init__(self, path, rank, knobs, choose, pauses=False):
         self._path, self._rank = path, rank
         self._knobs, self._choose = knobs, choose
-        self._exchange = self._report = self._meeting = None
+        self._exchange = self._report = self._meeting = self._marks = None
         self._poll_at, self.pauses = 0, pauses
         self.passive = False
 
@@ -68,18 +71,19 @@ class Polls:
         if exchange is None or not self._agreed(exchange):
             self._end()
             return
-        exchange.open()
+        self._marks = Marks(self._path, self._rank, exchange.size)
+        exchange.open(self._marks.has_left)
         self._exchange = exchange
+        _at_exit(self._exit)
         can = self._knobs.begin()
         if self._rank:
             exchange.answer(_text(sorted(can)))
         else:
-            others = [json.loads(text) for text in exchange.collect(LIMIT_S)]
+            others = self._collected()
             can = {name: value for name, value in can.items() if all(name in o for o in others)}
             if self._meeting is not None:  # all have come further
                 self._meeting.clear()
             self._report.hello(exchange, hook, can, iteration)
-            _at_exit(self._report.end)
         self._poll_at = iteration + 1
 
     def _chosen(self):
@@ -109,7 +113,7 @@ class Polls:
 
     def _poll(self, iteration):
         if self._rank:
-            text = self._exchange.hear(SILENCE_S)
+            text = self._waited(self._exchange.hear)
         else:
             text = _text(self._report.poll(iteration))
             self._exchange.tell(text)
@@ -128,9 +132,22 @@ class Polls:
         if self._rank:
             self._exchange.answer(_text(state))
             return
-        others = [json.loads(text) for text in self._exchange.collect(SILENCE_S)]
+        others = self._collected()
         took_s = time.monotonic() - begun_s
         self._report.switched(switch["number"], iteration, took_s, [state, *others])
+
+    def _collected(self):
+        return [json.loads(text) for text in self._waited(self._exchange.collect)]
+
+    def _waited(self, receive):
+        """What comes; where nothing does, after long, the supervisor must know of it."""
+        begun_s = time.monotonic()
+        try:
+            return receive(SILENCE_S)
+        except Exception:
+            if time.monotonic() - begun_s > _IN_VAIN_S:
+                self._marks.waited_in_vain()
+            raise
 
     # --- the end -------------------------------------------------------------------------
 
@@ -153,7 +170,15 @@ class Polls:
             pass
         self._end()
 
+    def _exit(self):
+        """The process ends: nobody is to wait for it."""
+        if self._report is not None:
+            self._report.end()
+        self._end()
+
     def _end(self):
+        if self._marks is not None and not self.passive:
+            self._marks.leave()
         self.passive = True
         if self._report is not None:
             self._report.close()
