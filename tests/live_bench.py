@@ -36,6 +36,7 @@ class Supervisor:
         self._line: socket.socket | None = None
         self._rest = b""
         self.steps: list[dict[str, Any]] = []
+        self.made: int | None = None  # iterations, as the program's end tells
 
     def send(self, **message: Any) -> None:
         self.raw(json.dumps(message).encode() + b"\n")
@@ -52,13 +53,16 @@ class Supervisor:
         return answer
 
     def until(self, kind: str) -> dict[str, Any] | None:
-        """The next message of this kind, None at the end; steps are kept."""
+        """The next message of this kind, None at the end; steps are kept, and so is the end."""
         if self._line is None:
             self._line, _ = self._server.accept()
             self._line.settimeout(PATIENCE_S)
         while (message := self._next()) is not None:
             if message["type"] == kind:
                 return message
+            if message["type"] == "end":
+                self.made = message["iterations"]
+                continue
             assert message["type"] == "steps", message
             self.steps.append(message)
         return None

@@ -158,7 +158,7 @@ def test_every_iteration_is_told_of_once(job: Job) -> None:
     assert job.supervisor.until("none") is None
     counted = job.supervisor.counted()
     assert counted == list(range(2, 2 + len(counted)))
-    assert counted[-1] == job.ranks[0].iteration
+    assert counted[-1] == job.ranks[0].iteration == job.supervisor.made
 
 
 def test_the_end_is_the_same_for_all(job: Job) -> None:
@@ -367,7 +367,8 @@ def test_at_the_programs_own_end_rank_0_waits_for_an_order(supervisor: Superviso
     job = Job(supervisor, pauses=True)
     job._loops = [job._pool.submit(rank.plain_loop) for rank in job.ranks]
     supervisor.hello()
-    supervisor.until("over")
+    over = supervisor.until("over")
+    assert over is not None and over["iterations"] == 5
     time.sleep(0.2)
     assert job.ranks[0].iteration == 5, "it waits"
     supervisor.switch(1, workers=4)

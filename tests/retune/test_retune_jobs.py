@@ -608,9 +608,9 @@ def test_with_another_setting_that_is_a_failure(
 def whole(rank: Rank0, *elapsed_s: float) -> None:
     """Run to the program's own end, and say so."""
     rank.hello(CAN)
-    rank.steps([0.1] * 9)
+    rank.steps([0.1] * len(elapsed_s))
     rank.log(*elapsed_s)
-    rank.send({"type": "over"})
+    rank.send({"type": "over", "iterations": rank.iteration - 1})
 
 
 def whole_run(bench: Bench, setting: Setting = ONE) -> Outcome | None:
@@ -635,6 +635,46 @@ def test_a_launch_that_goes_on_is_the_running_job(bench: Callable[..., Bench]) -
     other = window(made(TWO))
     assert (other.job, other.started_s) == (1, 0.0)
     assert len(made.start.jobs) == 1
+
+
+def test_one_whose_log_counts_other_iterations_takes_no_orders(
+    bench: Callable[..., Bench],
+) -> None:
+    """The optimizer steps every fourth time: windows would be scaled by four times too many."""
+
+    def accumulates(rank: Rank0) -> int:
+        rank.hello(CAN, hook="torch")
+        rank.steps([0.4] * 5)
+        rank.log(*(0.1 * n for n in range(1, 21)))
+        rank.send({"type": "over", "iterations": 5})
+        rank.stay()
+        return 0
+
+    made = bench(accumulates)
+    outcome = whole_run(made)
+    assert outcome is not None and finished(outcome).iterations == 20
+    assert made.jobs.refusal == (
+        "its log counts 20 iterations where 5 were seen at the optimizer's step (session.step()"
+        " says what an iteration is)"
+    )
+    assert made.jobs._job is None and made.start.jobs[0].stops > 0
+
+
+@pytest.mark.parametrize("ends_in", ["a warm-up", "a job"])
+def test_so_does_one_that_tells_of_it_as_it_ends(bench: Callable[..., Bench], ends_in: str) -> None:
+    def ends(rank: Rank0) -> int:
+        rank.log(*(0.1 * n for n in range(1, 21)))
+        rank.hello(CAN, iteration=9)
+        for _ in range(100):  # more than is read at once
+            rank.send({"type": "steps", "first": 9, "s": [0.1] * 300, "marks": []})
+        rank.send({"type": "end", "iterations": 40})
+        return 0
+
+    made = bench(ends)
+    outcome = whole_run(made) if ends_in == "a warm-up" else made(ONE)
+    assert outcome is not None and finished(outcome).iterations == 20
+    said = "its log counts 20 iterations where 40 ended at session.step()"
+    assert made.jobs.refusal == said
 
 
 def test_one_that_ends_is_a_launch(bench: Callable[..., Bench]) -> None:
@@ -678,7 +718,7 @@ def test_one_that_takes_no_orders_says_so(bench: Callable[..., Bench]) -> None:
 def test_one_that_has_written_nothing_by_its_end_is_ended(bench: Callable[..., Bench]) -> None:
     def silent(rank: Rank0) -> int:
         rank.hello(CAN)
-        rank.send({"type": "over"})
+        rank.send({"type": "over", "iterations": rank.iteration - 1})
         rank.stay()
         return 0
 

@@ -155,15 +155,14 @@ class LiveJobs:
     def _followed(self, asked: Asked, started: Started, started_s: float) -> Outcome:
         begun = started.begun
         cold = begun.outcome(started.takes_orders)
-        took_none = cold is not None
         if cold is None:
             window = self._first_window(asked, started, started_s)
             if window is not None:
                 return window
             cold = to_its_end(begun, asked)
         waited = met_in_vain(asked.launch, asked.spec.layout.ranks)
-        if waited or (took_none and isinstance(cold.ending, Finished)):  # else it ended too early
-            self.refusal = refusal(started, asked)
+        if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
+            self.refusal = self.refusal or refusal(started, asked, cold)
         return replace(cold, disturbed=waited) if waited else cold
 
     def _first_window(self, asked: Asked, started: Started, started_s: float) -> Outcome | None:

@@ -86,10 +86,22 @@ class Switched:
 
 @dataclass(frozen=True)
 class Over:
-    """The program is at its own end, and waits for an order before it goes on."""
+    """The program is at its own end, and waits for an order before it goes on.
+
+    It has made so many ``iterations``.
+    """
+
+    iterations: int
 
 
-Message = Hello | Steps | Switched | Over
+@dataclass(frozen=True)
+class End:
+    """The program ends, with so many ``iterations``."""
+
+    iterations: int
+
+
+Message = Hello | Steps | Switched | Over | End
 
 
 def switch(number: int, values: Mapping[str, Value | None]) -> bytes:
@@ -176,7 +188,8 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Message]] = {
     "steps": _steps,
     "switched": _switched,
     "refused": _refused,
-    "over": lambda _: Over(),
+    "over": lambda message: Over(_count(message, "iterations")),
+    "end": lambda message: End(_count(message, "iterations")),
 }
 
 
@@ -233,4 +246,6 @@ def _mapping(message: Mapping[str, Any], name: str) -> dict[str, Value | None]:
 def _value(value: object) -> Value | None:
     if isinstance(value, str):
         return one_line(value, _LONGEST)
+    if isinstance(value, float):  # that of a library, or what stands for a text like 0.5
+        return int(value) if value.is_integer() and abs(value) <= _MOST_COUNT else repr(value)
     return value if type(value) is int and abs(value) <= _MOST_COUNT else None

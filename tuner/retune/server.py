@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tuner.retune import messages
-from tuner.retune.messages import Hello, Message, WireError
+from tuner.retune.messages import End, Hello, Message, Over, WireError
 
 #: The socket's name in the trial's folder, and the variable that tells the ranks of it.
 NAME = "live.sock"
@@ -47,6 +47,8 @@ class Server:
         #: Why the connection was given up, in words; empty where it was not.
         self.problem = ""
         self.lost_s = 0.0  # … and when
+        #: How many iterations the program made by its own end; None: it has not told.
+        self.iterations: int | None = None
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -84,6 +86,11 @@ class Server:
         if self._received and self._clock() - self._since_s > LINE_S:
             self._give_up("it did not finish a line")
         return found
+
+    def receive_all(self) -> None:
+        """Take what is there by now, also of a program that has connected and ended since."""
+        while self._selector.select(0.0):
+            self.receive(0.0)
 
     def send(self, line: bytes) -> bool:
         """Send an order; False where nobody takes it any more."""
@@ -162,7 +169,7 @@ class Server:
         return found
 
     def _check(self, message: Message | None) -> None:
-        """The first line, and only that one, is a hello."""
+        """The first line, and only that one, is a hello; what is told of the end is kept."""
         if isinstance(message, Hello) != (self._hello is None):
             raise WireError(
                 "its first line is no hello" if self._hello is None else "a second hello"
@@ -170,6 +177,8 @@ class Server:
         if isinstance(message, Hello):
             self._hello = message
             self._remove()  # all ranks have met: nobody else needs it, and none is left of a crash
+        if isinstance(message, Over | End) and self.iterations is None:
+            self.iterations = message.iterations
 
     def _give_up(self, problem: str) -> None:
         self.problem, self.lost_s = problem, self._clock()

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from tuner import process
 from tuner.model import Failed, FailureKind, Finished, Launch, Outcome
 from tuner.retune.asked import Asked
+from tuner.retune.counting import miscounted
+from tuner.retune.messages import Hello
 from tuner.retune.server import PAUSE, VARIABLE, Server
 from tuner.retune.windows import LEAST
 from tuner.trial import Begun, begin
@@ -113,17 +115,17 @@ def met_in_vain(launch: Launch, ranks: int) -> str:
     return ""
 
 
-def refusal(started: Started, asked: Asked) -> str | None:
+def refusal(started: Started, asked: Asked, outcome: Outcome | None = None) -> str | None:
     """Why a launch came to no window; ``None``: it took orders, its end came by chance.
 
     Args:
         started: The launch, which has ended or is left to itself.
         asked: What was to be measured; without a number of iterations no run is too short.
+        outcome: What it came to at its own end, where it came so far.
     """
     server = started.server
     if server is not None:
-        for _ in range(2):  # a program that ended at once: first it connects, then it says hello
-            server.receive(0.0)
+        server.receive_all()
     ranks = asked.spec.layout.ranks
     waited = met_in_vain(asked.launch, ranks)
     if server is None or server.hello is None:
@@ -137,7 +139,15 @@ def refusal(started: Started, asked: Asked) -> str | None:
     iterations = asked.expected.iterations
     if 0 < iterations < LEAST_RUN:
         return f"a run of {iterations} iterations is too short for a window"
-    return None
+    return _miscounted(server, server.hello, outcome) or None
+
+
+def _miscounted(server: Server, hello: Hello, outcome: Outcome | None) -> str:
+    """What to say where its log and its ranks count other iterations; else empty."""
+    if server.iterations is None or not outcome or not isinstance(outcome.ending, Finished):
+        return ""
+    logged = [entry.iteration for entry in outcome.progress] or [outcome.ending.iterations]
+    return miscounted(logged, server.iterations, hello.hook)
 
 
 def to_its_end(begun: Begun, asked: Asked) -> Outcome:

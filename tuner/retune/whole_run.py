@@ -48,10 +48,10 @@ def whole_run(
         outcome, goes_on = started.begun.outcome_at_its_end(lambda: _is_over(started))
         if not goes_on:
             finished = isinstance(outcome.ending, Finished)  # else it may not have come so far
-            return WholeRun(outcome, refusal=refusal(started, asked) if finished else None)
+            return WholeRun(outcome, refusal=refusal(started, asked, outcome) if finished else None)
         if not isinstance(outcome.ending, Finished):
             return WholeRun(None)
-        why, server = refusal(started, asked), started.server
+        why, server = refusal(started, asked, outcome), started.server
         if why is None and server is not None and server.hello is not None:
             job = Job(asked.number, started.begun, server, server.hello, clock, started_s)
         return WholeRun(outcome, job, why)

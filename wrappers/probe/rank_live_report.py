@@ -111,14 +111,19 @@ class Report:
     def over(self):
         """The program is at its own end: the supervisor reads what it has written, then asks."""
         with contextlib.suppress(LostError):  # which the next poll finds too, and tells all ranks
-            self._line.send({"type": "over"})
+            self._line.send({"type": "over", "iterations": self._made()})
             self._line.wait(_PAUSE_S)
 
     def end(self):
-        """The program ends: tell the last steps."""
+        """The program ends: tell the last steps, and how many there were in all."""
         with contextlib.suppress(LostError):
             self._tell_steps()
+            self._line.send({"type": "end", "iterations": self._made()})
         self.close()
+
+    def _made(self):
+        """How many iterations the program has made."""
+        return max(0, self._first + len(self._steps_s) - 1)
 
     def close(self):
         """The supervisor sees that there is no more."""
