@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ from tuner.model import (
     Value,
     Verdict,
 )
-from tuner.retune.messages import RankSeen
+from tuner.retune.messages import RankSeen, Switched, parse
 from tuner.retune.seen import Refusal, effects_of, observed, refusal, refused
 
 OUTSIDE = Observation((RankView(0, 5, 1, (0, 1, 2, 3)), RankView(1, 5, 2, ())))
@@ -57,6 +59,32 @@ def test_what_nothing_shows_is_told_by_the_ranks() -> None:
     half = (naive[0], seen(1, communicator=None))
     assert verdict("communicator", "naive", *half)[0] is Verdict.NOT_OBSERVABLE
     assert verdict("communicator", "naive")[0] is Verdict.NOT_OBSERVABLE
+
+
+@pytest.mark.parametrize(
+    ("asked", "read", "same"),
+    [
+        (16, "16", True),  # what json makes of numpy.int64(16) too
+        ("16", 16, True),
+        (16, 16.0, True),
+        ("0.5", 0.5, True),
+        (16, "64", False),
+        (16, 16.5, False),
+        (16, "16.0", True),  # of numpy.float32
+        ("naive", "flat", False),
+    ],
+)
+def test_what_is_read_is_compared_as_a_value(asked: Value, read: Any, same: bool) -> None:
+    ranks: list[RankSeen] = []
+    for number in range(2):
+        rank = {"rank": number, "pid": 9, "values": {"communicator": read}}
+        switched = {"type": "switched", "number": 1, "iteration": 1, "took_s": 0, "ranks": [rank]}
+        message = parse(json.dumps(switched).encode())
+        assert isinstance(message, Switched)
+        ranks += message.ranks
+    found = verdict("communicator", asked, *ranks)
+    assert (found == (Verdict.HONOURED, asked)) is same
+    assert same or found[0] is Verdict.OVERRIDDEN
 
 
 def test_workers_too_which_are_more_while_old_ones_end() -> None:

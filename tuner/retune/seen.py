@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tuner import shortage, wording
@@ -17,6 +18,7 @@ from tuner.model import (
     RankView,
     Setting,
     StudySpec,
+    Value,
     Verdict,
 )
 from tuner.retune.messages import RankSeen
@@ -105,7 +107,14 @@ def _by_read_back(effect: Effect, ranks: Sequence[RankSeen]) -> Effect:
     if not read or None in read.values():
         return effect
     for rank, found in read.items():
-        if found != effect.asked:
+        if found is not None and not _is_same(found, effect.asked):
             reason = f"the program itself set it to {found} (read back in rank {rank})"
             return replace(effect, observed=found, verdict=Verdict.OVERRIDDEN, reason=reason)
     return replace(effect, observed=effect.asked, verdict=Verdict.HONOURED, reason="")
+
+
+def _is_same(read: Value, asked: Value) -> bool:
+    """Whether it is the same value; numbers may be read as text, and as another type's text."""
+    with suppress(ValueError):  # it is no number
+        return float(read) == float(asked)
+    return read == asked
