@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.study_surface import overridden
 from tests.study_windows import LIVE, Told, setting
 from tuner.model import BASELINE, Finished, LaunchRecord, Progress
 from tuner.study.agreement import bias, blamed, disagreements, notes
@@ -123,6 +124,19 @@ def test_where_nothing_was_switched_all_is_launched() -> None:
     (found,) = disagreements(told.plan)
     assert found.knobs == set(LIVE)
     assert found.numbers == (1, 2)
+
+
+def test_a_knob_that_is_not_tuned_is_not_named() -> None:
+    told = Told().starts(BEST, 3.0).window(setting(3, 2), 4.0)
+    for _ in range(6):
+        told.cold(BEST, 2.0)
+    effects = tuple(overridden("iterator_workers", 1)(BEST))
+    told.records = [
+        replace(each, outcome=replace(each.outcome, effects=effects)) for each in told.records
+    ]
+    (found,) = disagreements(told.plan)
+    assert "iterator_workers" not in {knob.name for knob in told.plan.knobs}
+    assert found.knobs == {"omp_threads"}
 
 
 def test_knobs_that_agree_elsewhere_are_not_blamed() -> None:

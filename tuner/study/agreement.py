@@ -123,7 +123,7 @@ def _worst(plan: Plan, pairs: Sequence[Pair], wide: float) -> tuple[Pair, float,
 def _told(plan: Plan, pair: Pair, off: float, half: float, good: frozenset[str]) -> Disagreement:
     switched = _switched(plan, pair.windows)
     can = _can(pair.windows)
-    tuned = can & {knob.name for knob in plan.spec.knobs}
+    tuned = can & {knob.name for knob in plan.knobs} - plan.spec.fixed.as_dict().keys()
     knobs = (switched - good) or switched or tuned or can
     aside = [r for r in _windows(plan) if not switched or _switched(plan, [r]) & knobs]
     text = (
