@@ -13,7 +13,7 @@ from tests.cli.conftest import Tune, store_study
 from tests.study_samples import OMP, SPEC, capped_study, launched, searched, setting, stopped, study
 from tuner.cli import printed
 from tuner.exporters import ExportInput
-from tuner.model import BASELINE, Choice, Effect, Flag, Knob, Setting, Verdict
+from tuner.model import BASELINE, Choice, Effect, Failed, Flag, Knob, Setting, Verdict, Window
 from tuner.report import facts
 from tuner.store import Store
 
@@ -280,6 +280,27 @@ def test_a_very_long_value_is_shortened_in_tables_only(tune: Tune, tmp_path: Pat
         assert "x" * 59 + "…" in text
         assert "x" * 60 not in text
     assert value in tune("show", "--json", "--storage", path).out
+
+
+def test_a_window_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
+    data = study()
+    (number,) = [n for n, r in enumerate(data.records) if isinstance(r.outcome.ending, Failed)]
+    failed = data.records[number]
+    window = Window(2, ("omp_threads",), 0.0, 0.1, 1, 10, 0.1, 0.01, 5.0)
+    outcome = dataclasses.replace(failed.outcome, window=window, disturbed="it drifted")
+    again = dataclasses.replace(failed, number=12, outcome=outcome)
+    only = dataclasses.replace(data, records=(again,))
+    both = dataclasses.replace(data, records=(*data.records, again))
+    for each in (only, both):
+        printed.print_failures(each)
+        printed.print_set_aside(each)
+        printed.print_result(each, summary=True)
+    out = capsys.readouterr().out
+    assert "Failed windows\n  window 12 (" in out
+    assert "Windows set aside\n  window 12 (" in out
+    assert "Failed windows (`tune show` has the logs)\n  1 window: crashed" in out
+    assert f"Failed launches and windows\n  launch {failed.number} (" in out
+    assert "  1 launch: crashed: rank 1 ended with status 1\n  1 window: crashed" in out
 
 
 def test_launches_that_were_set_aside_are_listed(tune: Tune, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from tuner import claims, figures, price, wording
 from tuner.break_even import break_even
 from tuner.cli import console
 from tuner.exporters import ExportInput, table
+from tuner.model import JsonDict
 from tuner.report import facts
 from tuner.store.urls import display_url
 
@@ -30,7 +31,8 @@ def print_result(data: ExportInput, *, summary: bool, held_back: str = "") -> No
     _print_block("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out])
     _print_block("Core budget", facts.core_budget(data))
     if summary:
-        _print_block("Failed launches (`tune show` has the logs)", facts.failure_lines(data))
+        failed = facts.kinds(facts.failures(data))
+        _print_block(f"Failed {failed} (`tune show` has the logs)", facts.failure_lines(data))
     _print_block("Notes", [note for note in data.result.notes if note not in told])
 
 
@@ -157,20 +159,23 @@ def print_importance(weights: dict[str, float]) -> None:
 
 def print_failures(data: ExportInput) -> None:
     """Each failed launch with its reason and where its log lies."""
-    lines = []
-    for failed in facts.failures(data):
-        lines.append(f"launch {failed['number']} ({failed['name']}): {failed['failure']}")
+    lines, rows = [], facts.failures(data)
+    for failed in rows:
+        lines.append(f"{_numbered(failed)} ({failed['name']}): {failed['failure']}")
         lines.append(f"    {failed['folder']}/output.log")
-    _print_block("Failed launches", lines)
+    _print_block(f"Failed {facts.kinds(rows)}", lines)
 
 
 def print_set_aside(data: ExportInput) -> None:
     """Each launch that was set aside, with the reason."""
-    rows = [
-        f"launch {row['number']} ({row['name']}): {row['disturbed']}"
-        for row in facts.set_aside(data)
-    ]
-    _print_block("Launches set aside", rows)
+    rows = facts.set_aside(data)
+    lines = [f"{_numbered(row)} ({row['name']}): {row['disturbed']}" for row in rows]
+    _print_block(f"{facts.kinds(rows).capitalize()} set aside", lines)
+
+
+def _numbered(row: JsonDict) -> str:
+    """``launch 3``, or ``window 3``: both have one row of numbers."""
+    return f"{'launch' if row['job'] is None else 'window'} {row['number']}"
 
 
 def _print_block(title: str, lines: list[str], *, wrap: bool = True) -> None:

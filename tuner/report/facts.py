@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
+from collections.abc import Iterable
 
 from tuner import demand, render, space, stats, wording
 from tuner.exporters import ExportInput
@@ -58,7 +59,15 @@ def _launch(data: ExportInput, record: LaunchRecord) -> JsonDict:
         "purpose": record.purpose.value,
         "setting": record.setting.as_dict(),
         "name": wording.assigned(record.setting, data.spec.knobs),
+        "job": None if record.outcome.window is None else record.outcome.window.job,
     }
+
+
+def kinds(rows: Iterable[JsonDict]) -> str:
+    """What failed or was set aside: ``launches``, ``windows``, or both."""
+    jobs = [row["job"] for row in rows]
+    found = ("launches" if None in jobs else "", "windows" if any(jobs) else "")
+    return " and ".join(filter(None, found))
 
 
 def best_effects(data: ExportInput) -> list[Effect]:
@@ -128,10 +137,10 @@ def inherited(data: ExportInput) -> dict[str, str]:
 
 def failure_lines(data: ExportInput) -> list[str]:
     """The reasons of failed launches, each once, with how often it came."""
-    reasons = Counter(failed["failure"] for failed in failures(data))
+    found = [(failed["failure"], failed["job"] is None) for failed in failures(data)]
     return [
-        f"{wording.count(number, 'launch', 'launches')}: {why}"
-        for why, number in reasons.most_common()
+        f"{wording.count(number, *(('launch', 'launches') if cold else ('window',)))}: {why}"
+        for (why, cold), number in Counter(found).most_common()
     ]
 
 
