@@ -495,18 +495,20 @@ def test_ranks_that_waited_in_vain_for_the_others_say_nothing_of_the_setting(
     assert live.jobs.refusal == said
 
 
-@pytest.mark.parametrize("hangs_up", [True, False])
+@pytest.mark.parametrize("late", [True, False])
 def test_so_do_ranks_that_met_and_lost_each_other(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, hangs_up: bool
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
     monkeypatch.setattr("tuner.retune.measuring.LAST_S", 0.1)
 
     def apart(rank: Rank0) -> int:
         rank.hello(CAN)
         rank.switch()
-        (rank.launch.folder / "parted-7-8-1").symlink_to("parted")  # as rank_live_marks.py does
-        if hangs_up:
+        if late:
             rank.send(b"no JSON\n")
+            rank._socket.recv(1)  # it is hung up on
+            time.sleep(0.3)  # and left to itself
+        (rank.launch.folder / "parted-7-8-1").symlink_to("parted")  # as rank_live_marks.py does
         rank.log(60.0, 60.1, *(60.0 + 0.1 * n for n in range(1, 19)))
         return 0
 
