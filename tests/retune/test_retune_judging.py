@@ -11,7 +11,7 @@ from tuner.model import Stopped
 from tuner.racing import Cut, Limit, Noise, Race
 from tuner.retune.excess import Excess
 from tuner.retune.judging import EXCESS, PATIENCE_S, WindowJudge
-from tuner.retune.scale import Expected
+from tuner.retune.scale import SILENT, Expected
 
 EXPECTED = Expected(100, Excess(3.0), incumbent_s=10.3)
 RACE = Race(Limit(15.0), Noise(interval=10), 100)
@@ -42,9 +42,27 @@ def test_means_of_very_many_are_judged_by_all_their_iterations() -> None:
 def test_what_is_ruinous_after_two() -> None:
     stopped = JUDGE.of([0.6] * 2, 1.0)
     assert stopped is not None
-    assert stopped.projection_s == pytest.approx(0.6 * 2 * 103 / 5)
+    assert stopped.projection_s == pytest.approx(0.6 * 103), "by its pace"
+    assert stopped.low_s == pytest.approx(0.6 * 2 * 104 / 6), "and for certain this"
     assert JUDGE.of([0.3] * 2, 1.0) is None, "a loader may be filling up again"
     assert JUDGE.of([0.6] * 1, 1.0) is None
+
+
+@pytest.mark.parametrize("once", range(4))
+def test_one_slow_iteration_of_a_few_is_an_accident(once: int) -> None:
+    """Something that happens once, as a compiler: the others show the pace."""
+    times_s = [0.1] * 4
+    times_s[once] = 9.0
+    for told in range(once + 1, 5):
+        if told >= 2:
+            assert JUDGE.of(times_s[:told], 9.5) is None
+
+
+def test_where_it_was_going_is_known_as_well_as_its_iterations_agree() -> None:
+    alike, apart = JUDGE.of([0.6, 0.6], 1.0), JUDGE.of([0.6, 0.9], 1.0)
+    assert alike is not None and apart is not None
+    assert (alike.log_sd, alike.low_s) == (0.15, apart.low_s)
+    assert apart.log_sd > 0.3
 
 
 def test_after_one_where_that_took_very_long() -> None:
@@ -61,7 +79,9 @@ def test_what_may_win_goes_on() -> None:
 def test_one_that_does_not_end_is_given_time() -> None:
     allowed_s = PATIENCE_S + EXCESS * 3.0 * 0.1
     assert JUDGE.of_silence([], allowed_s + 1.0, 1) is None
-    assert JUDGE.of_silence([], allowed_s + 4.0, 1) is not None
+    found = JUDGE.of_silence([], allowed_s + 4.0, 1)
+    assert found is not None
+    assert found.rule == SILENT, "no pace stands for it"
     assert JUDGE.of_silence([], allowed_s + 4.0, 100) is None  # many are told of at once
 
 

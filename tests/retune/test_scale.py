@@ -21,11 +21,12 @@ from tuner.model import (
     Progress,
     Purpose,
     Setting,
+    Stopped,
     Window,
 )
 from tuner.pace import steady_s
 from tuner.retune.excess import Excess
-from tuner.retune.scale import Expected, expected, rescaled
+from tuner.retune.scale import SILENT, Expected, expected, rescaled
 
 STEADY = ObjectiveSpec(statistic="steady")
 
@@ -112,6 +113,22 @@ def test_windows_are_scaled_anew_by_the_launches_that_count() -> None:
     assert at_first[0].elapsed_s == pytest.approx(pace_s * (3 + 4) + 4.0)
     assert at_last[0].elapsed_s == pytest.approx(pace_s * (3 + 1) + 1.0)
     assert rescaled([launch], LOGGED_TIME) == (launch,)
+
+
+def test_where_a_stopped_window_was_going_is_told_by_its_pace_on_the_same_scale() -> None:
+    """However it was judged, and whatever was known then; where no pace stands for it it stays."""
+    launch, window = record(log(3.0, 4.0, 5.0)), record(log(1.0, 2.0, 3.0), live=True)
+    pace_s = 0.1
+    for rule, projection_s in (("pace", pace_s * (3 + 1) + 1.0), (SILENT, 0.9)):
+        stopped = Stopped(0.5, 0.9, 0.8, None, 0.15, rule)
+        left = dataclasses.replace(
+            window, outcome=dataclasses.replace(window.outcome, ending=stopped)
+        )
+        _, found = rescaled([launch, left], LOGGED_TIME)
+        ending = found.outcome.ending
+        assert isinstance(ending, Stopped)
+        assert ending.projection_s == pytest.approx(projection_s)
+        assert (ending.low_s, ending.high_s, ending.bound_s) == (0.8, None, 0.5)
 
 
 def test_a_steady_figure_has_what_is_behind_the_warm_up() -> None:

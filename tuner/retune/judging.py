@@ -4,6 +4,8 @@ The judge (:mod:`tuner.racing`) reads a log of elapsed times and forecasts the e
 iterations that count make that log (`Expected.log`), one entry each. Fewer than it takes for a
 figure may still be slow for coming first: they are one entry, of which the judge allows for that.
 Not for all that a run begins with, which is over before a job takes orders; but a loader fills up.
+And any one of them may hold what happens once (a compiler, a table that grows): all are taken to be
+as quick as the quickest. Where the setting was going tells the pace in any case.
 
 An iteration that does not end may be ruinous, or hold something that is not the setting's: an
 evaluation, a loader that starts its workers. Those end; so it is judged only before anything is
@@ -19,8 +21,8 @@ from dataclasses import dataclass, replace
 from tuner.clocks import Through
 from tuner.model import Stopped
 from tuner.racing import Judge, Log, Noise, Race
-from tuner.retune.scale import Expected
-from tuner.retune.windows import LEAST, LEAST_ENDED, LEAST_S
+from tuner.retune.scale import SILENT, Expected, going
+from tuner.retune.windows import LEAST, LEAST_ENDED, LEAST_S, relative_error
 
 #: A window is judged by one or two iterations only after this, s.
 PATIENCE_S = 3.0
@@ -30,6 +32,9 @@ EXCESS = 2.0
 
 #: From so many iterations that count on a window is judged.
 LEAST_JUDGED = 2
+
+#: Of where a setting was going nothing is known worse than this, as the logarithm's deviation.
+MOST_SD = 0.5
 
 #: So many iterations more may the first one that counts behind a switch cost.
 REFILL = 4.0
@@ -60,11 +65,21 @@ class WindowJudge:
         took_s = each * math.fsum(times_s)
         if len(times_s) >= LEAST and took_s >= LEAST_S:
             log = self.expected.log(times_s, each)
-            return self._asked(log, log[-1][1])
+            return self._going(self._asked(log, log[-1][1]), times_s)
         enough = len(times_s) >= LEAST_JUDGED and took_s >= LEAST_S
         if enough or (times_s and passed_s >= PATIENCE_S):
-            return self._by_first_ones(each * len(times_s), took_s, REFILL)
+            made = each * len(times_s)
+            return self._going(self._by_first_ones(made, made * min(times_s), REFILL), times_s)
         return None
+
+    def _going(self, found: Stopped | None, times_s: Sequence[float]) -> Stopped | None:
+        """The verdict, with where it was going told by the pace of these iterations."""
+        if found is None:
+            return None
+        projection_s = self.expected.figure_s(math.fsum(times_s) / len(times_s))
+        error = relative_error(times_s)
+        sd = max(found.log_sd, error if error < MOST_SD else MOST_SD)
+        return replace(going(found, projection_s), log_sd=sd)
 
     def of_silence(self, times_s: Sequence[float], silent_s: float, coming: int) -> Stopped | None:
         """By the time since the job was last heard of.
@@ -80,8 +95,9 @@ class WindowJudge:
         beyond_s = silent_s - PATIENCE_S - excess_s
         if beyond_s <= 0:
             return None
-        took_s = math.fsum(times_s) + beyond_s
-        return self._by_first_ones(len(times_s) + coming, took_s, math.inf)
+        took_s = len(times_s) * min(times_s, default=0.0) + beyond_s
+        found = self._by_first_ones(len(times_s) + coming, took_s, math.inf)
+        return None if found is None else replace(found, rule=SILENT)
 
     def _by_first_ones(self, iterations: int, took_s: float, most: float) -> Stopped | None:
         """By few: to the judge a log of one entry, in which those that come first may be slow."""

@@ -14,9 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tuner import stats
-from tuner.model import Finished, LaunchRecord, ObjectiveSpec
+from tuner.model import Finished, LaunchRecord, ObjectiveSpec, Stopped
 from tuner.racing import Noise
 from tuner.retune.excess import Excess, learned
+
+#: The rule by which a window was stopped in an iteration that did not end: its pace is not known.
+SILENT = "silence"
 
 
 @dataclass(frozen=True)
@@ -102,13 +105,32 @@ def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple
     if not any(record.outcome.window for record in records):
         return tuple(records)
     known = expected(records, 0, objective)
-    return tuple(_rescaled(record, known) for record in records)
+    lengths = {stats.batch(each.setting): 0 for each in records}
+    for batch in lengths:
+        own = (each for each in records if stats.batch(each.setting) == batch)
+        lengths[batch] = stats.full_length(own) or 0
+    return tuple(
+        _rescaled(each, replace(known, iterations=lengths[stats.batch(each.setting)]))
+        for each in records
+    )
 
 
 def _rescaled(record: LaunchRecord, known: Expected) -> LaunchRecord:
-    outcome = record.outcome
-    if outcome.window is None or not isinstance(outcome.ending, Finished):
+    """A window as it is on this scale; a full run makes the iterations that it was scaled by."""
+    outcome, ending = record.outcome, record.outcome.ending
+    if outcome.window is None:
         return record
-    scale = replace(known, iterations=outcome.ending.iterations)
-    ending = replace(outcome.ending, elapsed_s=scale.figure_s(outcome.window.pace_s))
+    pace_s = outcome.window.pace_s
+    if isinstance(ending, Finished):
+        scale = replace(known, iterations=ending.iterations)
+        ending = replace(ending, elapsed_s=scale.figure_s(pace_s))
+    elif isinstance(ending, Stopped) and ending.rule != SILENT and pace_s and known.iterations:
+        ending = going(ending, known.figure_s(pace_s))
     return replace(record, outcome=replace(outcome, ending=ending))
+
+
+def going(stopped: Stopped, projection_s: float) -> Stopped:
+    """What was stopped, going there: its interval holds that."""
+    high_s = None if stopped.high_s is None else max(stopped.high_s, projection_s)
+    low_s = min(stopped.low_s, projection_s)
+    return replace(stopped, projection_s=projection_s, low_s=low_s, high_s=high_s)
