@@ -31,6 +31,7 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
+    IntRange,
     Launch,
     LaunchRecord,
     ObjectiveSpec,
@@ -402,7 +403,7 @@ def stubborn() -> FakeJobs:
 
 def test_a_knob_that_no_job_can_change_is_launched_cold(tmp_path: Path) -> None:
     jobs, events = stubborn(), list[Any]()
-    found = run(tmp_path, jobs, replace(SPEC, trials=12), on_event=events.append)
+    found = run(tmp_path, jobs, replace(SPEC, trials=12, until=0.0), on_event=events.append)
     made = kept(tmp_path)
     failed = [r for r in made if isinstance(r.outcome.ending, Failed)]
     tried = [r.setting.as_dict()["iterator_workers"] for r in failed]
@@ -416,9 +417,11 @@ def test_a_knob_that_no_job_can_change_is_launched_cold(tmp_path: Path) -> None:
 
 
 def test_a_study_that_goes_on_knows_that_knob(tmp_path: Path) -> None:
-    run(tmp_path, stubborn(), replace(SPEC, trials=10, until=0.0))
+    run(tmp_path, stubborn(), replace(SPEC, trials=12, until=0.0))
     made, jobs, events = kept(tmp_path), stubborn(), list[Any]()
-    run(tmp_path, jobs, replace(SPEC, trials=12, until=0.0), on_event=events.append)
+    threads = replace(SPEC.knobs[0], domain=IntRange(1, 6))  # there is something left to try
+    wider = replace(SPEC, knobs=(threads, *SPEC.knobs[1:]))
+    run(tmp_path, jobs, replace(wider, trials=14, until=0.0), on_event=events.append)
     assert jobs.frozen and set(jobs.frozen) == {frozenset({"iterator_workers"})}
     assert not any(isinstance(r.outcome.ending, Failed) for r in kept(tmp_path)[len(made) :])
     assert sum("launches alone" in text for text in notes(events)) == 1
