@@ -31,7 +31,8 @@ def test_by_less_than_a_quarter_of_a_second_nothing_is_judged() -> None:
 
 
 def test_means_of_very_many_are_judged_by_all_their_iterations() -> None:
-    quick = WindowJudge(Race(Limit(0.15), Noise(interval=10), 10**5), EXPECTED, 1e-6)
+    known = Expected(10**5, Excess(3.0))
+    quick = WindowJudge(Race(Limit(0.15), Noise(interval=10), 10**5), known, 1e-6)
     assert quick.of([4e-6] * 500, 0.02, each=16) is None, "they took 0.03 s"
     assert quick.of([4e-6] * 500, 0.6, each=256) is None, "a whole run was seen"
     stopped = quick.of([4e-6] * 500, 0.6, each=128)
