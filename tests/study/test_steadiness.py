@@ -79,12 +79,11 @@ def test_launches_that_were_set_aside_are_counted_with_the_last_reason() -> None
     one = launched(1, BEST, 9.0, aside="other processes used 1.5 of 4 cores")
     two = launched(2, BEST, 4.0)
     assert told(one, two) == [
-        "1 launch was set aside, as this machine was not quiet (number 1: other processes used 1.5"
-        " of 4 cores)"
+        "1 launch was set aside (number 1: other processes used 1.5 of 4 cores)"
     ]
     hot = launched(3, BEST, 9.0, aside="CPUs were slowed down for their temperature")
     assert told(one, two, hot) == [
-        "2 launches were set aside, as this machine was not quiet (the last one, number 3: CPUs"
+        "2 launches were set aside (the last one, number 3: CPUs"
         " were slowed down for their temperature)"
     ]
 

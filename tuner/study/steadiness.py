@@ -37,11 +37,10 @@ def set_aside(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
 def _set_aside(plan: Plan) -> str:
     spoiled = [r for r in set_aside(plan.records) if r.outcome.window is None]
     were = "launch was" if len(spoiled) == 1 else "launches were"
-    return _aside(spoiled, f"{were} set aside, as this machine was not quiet")
+    return _aside(spoiled, f"{were} set aside")
 
 
 def _windows_set_aside(plan: Plan) -> str:
-    """A window may have other faults than its neighbours."""
     spoiled = [r for r in set_aside(plan.records) if r.outcome.window is not None]
     were = "window of a running job was" if len(spoiled) == 1 else "windows of running jobs were"
     return _aside(spoiled, f"{were} set aside")
