@@ -162,7 +162,7 @@ class LiveJobs:
             cold = to_its_end(begun, asked)
         waited = met_in_vain(asked.launch, asked.spec.layout.ranks)
         if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
-            self.refusal = self.refusal or refusal(started, asked, cold)
+            self.refusal = waited or self.refusal or refusal(started, asked, cold)
         return replace(cold, disturbed=waited) if waited else cold
 
     def _first_window(self, asked: Asked, started: Started, started_s: float) -> Outcome | None:
