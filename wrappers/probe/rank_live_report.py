@@ -87,7 +87,7 @@ class Report:
         now_s = time.monotonic()
         passed_s = now_s - self._polled_s
         number = max(1, len(self._steps_s))
-        fitting = int(_POLL_S * number / passed_s) if passed_s > 0 else _MOST_STEPS
+        fitting = round(_POLL_S * number / passed_s) if passed_s > 0 else _MOST_STEPS
         self._gap = 1 if switch else max(1, min(2 * self._gap, fitting, _MOST_STEPS))
         self._first, self._steps_s, self._marks = self._first + len(self._steps_s), [], []
         self._polled_s = now_s
