@@ -72,7 +72,9 @@ def test_json_has_every_launch(folder: Path) -> None:
     for launch in launches:
         state = launch["ending"]["state"]
         assert state in ("finished", "stopped")
-        assert (launch["exit_code"] == 0, bool(launch["samples"])) == (state == "finished",) * 2
+        assert bool(launch["samples"]) == (state == "finished")
+        if state == "finished":  # what is stopped may end by itself in that moment
+            assert launch["exit_code"] == 0
     assert document["result"]["verdict"] == "faster"
 
 
