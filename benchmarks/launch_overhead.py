@@ -19,9 +19,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tuner import trial
-from tuner.launchers import find
-from tuner.machine import this_machine
+from tuner.hosts.machine import this_machine
+from tuner.launch import trial
+from tuner.launch.launchers import find
 from tuner.model import Env, IntRange, Knob, Launch, Layout, Outcome, StudySpec
 from tuner.study import tune
 

@@ -64,7 +64,7 @@ def benchmark_iterations() -> int:
 
 def measured(pairs: int, ranks: int) -> list[tuple[float, float]]:
     """Seconds of each pair's blocks, with and without writes, in one well-set job."""
-    from tuner.launchers import find, launcher_for
+    from tuner.launch.launchers import find, launcher_for
 
     info = find(None, environ=os.environ)
     launcher = launcher_for(info)

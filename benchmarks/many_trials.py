@@ -21,7 +21,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from tuner import space
+from tuner.knobs import space
 from tuner.model import (
     BASELINE,
     HOST_COLUMNS,

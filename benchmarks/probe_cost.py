@@ -19,10 +19,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from tuner import process, trial
+from tuner.hosts import process
+from tuner.hosts.observe import Watcher
+from tuner.hosts.probe import probe_environment, probe_folder
+from tuner.launch import trial
 from tuner.model import Launch
-from tuner.observe import Watcher
-from tuner.probe import probe_environment, probe_folder
 
 PROGRAMS = {
     "start (python -c pass)": "import os; os._exit(0)",

@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuner import replay
+from benchmarks import replay
 from tuner.model import Conclusion, Purpose, Setting, Stopped
 from tuner.study.course import Course, Step, Stop, Tuning
 from tuner.study.plan import Plan

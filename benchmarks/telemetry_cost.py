@@ -18,10 +18,11 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from tuner import process, trial
+from tuner.hosts import process
+from tuner.hosts.observe import Watcher
+from tuner.hosts.telemetry import Sampler
+from tuner.launch import trial
 from tuner.model import Launch
-from tuner.observe import Watcher
-from tuner.telemetry import Sampler
 
 #: Of one core.
 TARGET = 0.01

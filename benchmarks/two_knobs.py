@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import pictures
+from benchmarks.replay import surface_file
+from benchmarks.replay.surface import Surface
 from tuner.model import Setting, Value
-from tuner.replay import surface_file
-from tuner.replay.surface import Surface
 
 
 def quartiles(times_s: Sequence[float]) -> tuple[float, float, float]:

@@ -25,10 +25,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tuner.launchers import find, launcher_for
-from tuner.machine import this_machine
+from tuner.hosts.machine import this_machine
+from tuner.launch.launchers import find, launcher_for
 from tuner.model import Layout
-from tuner.wilcoxon import interval
+from tuner.stats.wilcoxon import interval
 
 ROOT = Path(__file__).resolve().parent.parent
 RANKS, TRIALS, MOST = 8, 50, 16

@@ -23,13 +23,12 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from benchmarks import made_up, pictures
+from benchmarks import made_up, pictures, replay
 from benchmarks.search import SURFACES, cost_to, middle, quantile
-from tuner import replay
+from tuner.knobs.space import guesses, values
 from tuner.model import Choice, Ending, Finished, Purpose, Setting, Stopped
-from tuner.racing import Limit, Noise, Race
 from tuner.search import Options
-from tuner.space import guesses, values
+from tuner.search.racing import Limit, Noise, Race
 from tuner.study.course import Course, Step, Stop, Tuning
 from tuner.study.plan import Plan
 

@@ -78,7 +78,7 @@ def _route(knob: Knob) -> str:
 
 
 def _template() -> str:
-    from tuner.study_file import template
+    from tuner.config.study_file import template
 
     return template("tune")
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.serving import Answer, ask, serving
 from tests.study_surface import CONFIRMED, FakeRunner
-from tuner.dashboard.server import Server
+from tuner.results.dashboard.server import Server
 from tuner.study import tune
 
 #: A value for each part of a path; the study exists, so that an open route would tell or change it.

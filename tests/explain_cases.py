@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tests.study_samples import SPEC
-from tuner.explain import Explanation, explain
 from tuner.model import (
     BASELINE,
     Finished,
@@ -21,6 +20,7 @@ from tuner.model import (
     Telemetry,
     Track,
 )
+from tuner.results.explain import Explanation, explain
 
 MACHINE = replace(SPEC.machine, logical_cpus=4, physical_cores=4, affinity_cpus=4)
 

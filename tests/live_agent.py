@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tuner.live.loop import AGENT
+from tuner.live.client.loop import AGENT
 
 
 class FakeAgent:

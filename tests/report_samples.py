@@ -9,7 +9,6 @@ import random
 
 from tests import study_samples as samples
 from tests.study_samples import FAST, HOSTILE, MACHINE, SPEC, launched, setting
-from tuner.exporters import ExportInput
 from tuner.model import (
     BASELINE,
     Choice,
@@ -29,6 +28,7 @@ from tuner.model import (
     Track,
     Value,
 )
+from tuner.results.exporters import ExportInput
 
 GPU_GAP = "no GPU was seen: NVML is not installed"
 

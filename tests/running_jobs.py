@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.study_surface import CRASH, STARTUP_S, ran, surface
+from tuner.live.request import Asked
+from tuner.live.scale import Expected
 from tuner.model import (
     Ending,
     Failed,
@@ -17,8 +19,6 @@ from tuner.model import (
     Setting,
     Window,
 )
-from tuner.retune.asked import Asked
-from tuner.retune.scale import Expected
 
 SWITCH_S, SHARE = 0.1, 0.2
 

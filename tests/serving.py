@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tuner.dashboard.server import Server, bind
+from tuner.results.dashboard.server import Server, bind
 
 
 @contextmanager

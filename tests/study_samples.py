@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tuner import stats
-from tuner.exporters import ExportInput
+from tuner.knobs.pooling import Pooling
 from tuner.model import (
     BASELINE,
     Choice,
@@ -35,8 +34,9 @@ from tuner.model import (
     Verdict,
     Window,
 )
-from tuner.pooling import Pooling
-from tuner.racing import Noise
+from tuner.results.exporters import ExportInput
+from tuner.search.racing import Noise
+from tuner.stats import estimates
 from tuner.study.findings import build, caps
 from tuner.study.plan import Plan
 
@@ -117,7 +117,7 @@ def study(
         for number, (chosen, elapsed_s) in enumerate(times.items(), start=1)
     )
     pooling = Pooling.from_records(spec, records)
-    found = stats.measurements(records, pooling.canonical)
+    found = estimates.measurements(records, pooling.canonical)
     baseline = next((m for m in found if m.setting.is_baseline), None)
     reference = baseline if baseline and baseline.elapsed_s is not None else None
     if reference is None:
@@ -127,12 +127,12 @@ def study(
         storage="studies/tune.db",
         state=StudyState.FINISHED,
         reason="8 settings were tried",
-        best=stats.best(found),
+        best=estimates.best(found),
         baseline=baseline,
         reference=reference,
-        trials=stats.trials(records),
+        trials=estimates.trials(records),
         launches=len(records),
-        failures=stats.failures(records),
+        failures=estimates.failures(records),
         settings_failed=sum(m.elapsed_s is None and not m.setting.is_baseline for m in found),
         launches_measured=sum(bool(record.outcome.samples) for record in records),
         caps=caps(pooling, records),

@@ -28,7 +28,7 @@ from tuner.model import (
     StudySpec,
     Verdict,
 )
-from tuner.racing import Judge
+from tuner.search.racing import Judge
 from tuner.study.course import Step, Tuning
 from tuner.study.plan import Plan
 

@@ -18,7 +18,7 @@ from tuner.model import (
     Value,
     Window,
 )
-from tuner.racing import Noise
+from tuner.search.racing import Noise
 from tuner.study.plan import Plan
 
 LIVE = ("iterator_workers", "omp_threads")

@@ -8,9 +8,9 @@ import random
 from pathlib import Path
 from typing import Any
 
+from benchmarks.replay.surface import Surface
+from benchmarks.replay.surface_file import load
 from tuner.model import Setting
-from tuner.replay.surface import Surface
-from tuner.replay.surface_file import load
 
 THREADS = (1, 2, 4, 8)
 WORKERS = (1, 2, 4)

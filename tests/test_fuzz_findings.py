@@ -13,21 +13,22 @@ from typing import Any
 
 import pytest
 
+from benchmarks.replay import surface_file
 from fuzz.targets import TARGETS
 from fuzz.targets.kept import ENTRY
-from tuner import domains, lock
-from tuner.errors import TunerError, UsageError, shown
-from tuner.launchers.openmpi import OpenMPI
+from tuner.config.study_file import parse
+from tuner.hosts import lock
+from tuner.hosts.probe import parse_report
+from tuner.knobs import domains
+from tuner.launch.launchers.openmpi import OpenMPI
+from tuner.launch.objectives import EndedLaunch
+from tuner.launch.objectives.logreport import LogReport
+from tuner.launch.secrets import hide_shapes
 from tuner.model import Choice, Failed, FailureKind, ObjectiveSpec, Setting
-from tuner.objectives import EndedLaunch
-from tuner.objectives.logreport import LogReport
-from tuner.probe import parse_report
-from tuner.replay import surface_file
-from tuner.secrets import hide_shapes
+from tuner.model.errors import TunerError, UsageError, shown
+from tuner.model.wording import one_line
 from tuner.store import codec, names, urls
 from tuner.study import journal
-from tuner.study_file import parse
-from tuner.wording import one_line
 
 DEEP = b"[" * 3000
 LONG = b"9" * 4400  # more digits than Python reads
@@ -184,7 +185,7 @@ def test_a_number_of_many_digits_is_passed_on_as_it_is() -> None:
     ids=["digits", "deep", "hex", "hex-fix"],
 )
 def test_a_study_file_says_what_is_wrong(text: str, said: str) -> None:
-    from tuner.spec.limits import whole
+    from tuner.config.spec.limits import whole
 
     with pytest.raises(UsageError, match=said):
         whole("--trials", None, parse(text.encode(), "tune.toml").trials, 50)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.errors import UsageError
-from tuner.spec.naming import as_name, check_name
+from tuner.config.spec.naming import as_name, check_name
+from tuner.model.errors import UsageError
 
 
 @pytest.mark.parametrize("name", ["a", "mnist-n8", "3.x_y", "a" * 100])

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tuner import command
-from tuner.errors import UsageError
+from tuner.config.spec import RunOptions, WantedLauncher, build_spec
+from tuner.config.study_file import find_study_file
+from tuner.launch import command
+from tuner.launch.render import rank_argv
 from tuner.model import BASELINE, LauncherInfo, Machine, StudySpec
-from tuner.render import rank_argv
-from tuner.spec import RunOptions, WantedLauncher, build_spec
-from tuner.study_file import find_study_file
+from tuner.model.errors import UsageError
 
 STUDIES = sorted(path.stem for path in command.shipped_dir("studies").glob("*.toml"))
 MACHINE = Machine("host", "cpu", 4, 4, 4, None, 1, 2**30)
@@ -43,7 +43,7 @@ def find(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with what the studies want to find, and all modules that trainers import."""
-    monkeypatch.setattr("tuner.spec.program.find_spec", lambda _: object())
+    monkeypatch.setattr("tuner.config.spec.program.find_spec", lambda _: object())
     for name in ("hpcc", "gmx", "lmp", "python", "sh"):
         program = tmp_path / "bin" / name
         program.parent.mkdir(exist_ok=True)

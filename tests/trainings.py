@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from tuner.model import Progress
-from tuner.pace import startup_s
+from tuner.search.throughput import startup_s
 
 #: Iterations between two entries of the log.
 ENTRY = 10

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuner.errors import TunerError
     from tuner.model import Result, StudySpec
+    from tuner.model.errors import TunerError
     from tuner.study import tune
 
     __version__: str
@@ -23,7 +23,7 @@ __all__ = ["Result", "StudySpec", "TunerError", "__version__", "tune"]
 _HOMES = {
     "Result": "tuner.model",
     "StudySpec": "tuner.model",
-    "TunerError": "tuner.errors",
+    "TunerError": "tuner.model.errors",
     "tune": "tuner.study",
 }
 

@@ -21,9 +21,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tuner.launchers import find, launcher_for
-from tuner.probe import probe_environment, probe_folder
-from tuner.retune.server import VARIABLE
+from tuner.hosts.probe import probe_environment, probe_folder
+from tuner.launch.launchers import find, launcher_for
+from tuner.live.server import VARIABLE
 
 RANKS = 2
 #: Of an iteration.

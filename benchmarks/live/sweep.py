@@ -8,7 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tuner import space, stats
+from tuner.config.study_file import RunOptions, build_spec, find_study_file
+from tuner.knobs import space
+from tuner.live.fixed_overhead import usual_s
+from tuner.live.scale import rescaled
 from tuner.model import (
     LOGGED_TIME,
     Choice,
@@ -20,14 +23,12 @@ from tuner.model import (
     StudySpec,
     Value,
 )
-from tuner.retune.excess import usual_s
-from tuner.retune.scale import rescaled
+from tuner.stats import estimates
 from tuner.store.store import Store
 from tuner.store.urls import resolve_url
 from tuner.study import tune
 from tuner.study.course import Step, Stop
 from tuner.study.plan import Plan
-from tuner.study_file import RunOptions, build_spec, find_study_file
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Sweep:
 
     def best(self, plan: Plan) -> Setting | None:
         """The setting with the lowest median so far."""
-        found = stats.best(stats.measurements(plan.valid, plan.pooling.canonical))
+        found = estimates.best(estimates.measurements(plan.valid, plan.pooling.canonical))
         return found.setting if found else None
 
     def next(self, plan: Plan) -> Step | Stop:
@@ -105,7 +106,7 @@ def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], 
         records = store.launches(made.name, detail=False)
     counted = [r for r in records if r.purpose is not Purpose.WARM_UP]
     jobs = {r.outcome.window.job for r in counted if r.outcome.window is not None}
-    kept = tuple(record for record in stats.counted(records) if record.outcome.samples)
+    kept = tuple(record for record in estimates.counted(records) if record.outcome.samples)
     return Swept(kept, sum(r.outcome.wall_s for r in counted), len(jobs))
 
 

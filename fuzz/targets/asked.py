@@ -11,16 +11,18 @@ from typing import Any
 from fuzz.target import Target
 from fuzz.texts import Texts
 from fuzz.trees import Trees
-from tuner import demand, render, space, study_file
-from tuner.applies import Host
-from tuner.command import shipped_dir
-from tuner.errors import UsageError
-from tuner.found import Found
+from tuner.config import study_file
+from tuner.config.applies import Host
+from tuner.config.spec import RunOptions, checks, naming, selection
+from tuner.config.spec.applying import applying
+from tuner.config.spec.limits import limits, whole
+from tuner.config.study_file.schema import StudyFile
+from tuner.hosts.features import Found
+from tuner.knobs import core_budget, space
+from tuner.launch import render
+from tuner.launch.command import shipped_dir
 from tuner.model import BASELINE, LauncherInfo, Layout, Machine, StudySpec
-from tuner.spec import RunOptions, checks, naming, selection
-from tuner.spec.applying import applying
-from tuner.spec.limits import limits, whole
-from tuner.study_file.schema import StudyFile
+from tuner.model.errors import UsageError
 
 MACHINE = Machine("node1", "Some CPU", 8, 4, 8, None, 1, 8 << 30)
 LAUNCHER = LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11")
@@ -160,8 +162,8 @@ def plan(
 
 def _walk(spec: StudySpec) -> None:
     assert space.size(spec.knobs) >= 1
-    demand.summary(spec)
-    demand.left_out(spec)
+    core_budget.summary(spec)
+    core_budget.left_out(spec)
     for setting in (BASELINE, *space.guesses(spec)):
         assert setting == type(setting).from_json(setting.to_json())
         if not setting.is_baseline:

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from fuzz.target import Target
 from fuzz.texts import Texts
-from tuner import figures, price
-from tuner.errors import UsageError
-from tuner.model import Failed, ObjectiveSpec
-from tuner.objectives import objective_for, with_argument
-from tuner.objectives.output import last_match
-from tuner.objectives.pattern import compiled, judged
+from tuner.launch.objectives import objective_for, with_argument
+from tuner.launch.objectives.output import last_match
+from tuner.launch.objectives.pattern import compiled, judged
+from tuner.model import Failed, ObjectiveSpec, figures, price
+from tuner.model.errors import UsageError
 from tuner.store import codec
 
 _OUTPUT = Path("/launch/output.log")

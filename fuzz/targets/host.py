@@ -12,9 +12,9 @@ from typing import Any
 
 from fuzz.target import Target
 from fuzz.texts import Texts
-from tuner import lock, machine, procfs
+from tuner.hosts import lock, machine, procfs
+from tuner.hosts.supervisor import litter, table
 from tuner.store import codec, filesystem
-from tuner.supervisor import litter, table
 
 _STAT = b" R 1 4711 4711 0 -1 4194304 100 0 0 0 5 3 0 0 20 0 7 0 123456 1000 200 184467 1 1 0 0 0"
 

@@ -10,11 +10,11 @@ from fuzz.target import Target
 from fuzz.targets.asked import MACHINE
 from fuzz.texts import Texts, one
 from fuzz.trees import Trees
+from tuner.hosts.process import left_over
+from tuner.hosts.process.request import name_of
+from tuner.launch.secrets import hide_shapes
+from tuner.launch.secrets.words import hide_words
 from tuner.model import Finished, LaunchRecord, Outcome, Progress, Purpose, Setting
-from tuner.process import left_over
-from tuner.process.request import name_of
-from tuner.secrets import hide_shapes
-from tuner.secrets.words import hide_words
 from tuner.store import codec, identity, rows
 from tuner.study import journal
 

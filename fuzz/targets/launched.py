@@ -10,15 +10,16 @@ from fuzz.target import Target
 from fuzz.targets.asked import MACHINE
 from fuzz.texts import Texts
 from fuzz.trees import Trees
-from tuner import crash, observe, probe
-from tuner.effects import effects
+from tuner.hosts import observe, probe
 from tuner.knobs import KNOBS
-from tuner.launchers.discovery import _last_line
-from tuner.launchers.mpich import MPICH
-from tuner.launchers.openmpi import OpenMPI
-from tuner.launchers.torchrun import Torchrun
+from tuner.knobs.effects import effects
+from tuner.launch import crash
+from tuner.launch.launchers.discovery import _last_line
+from tuner.launch.launchers.mpich import MPICH
+from tuner.launch.launchers.openmpi import OpenMPI
+from tuner.launch.launchers.torchrun import Torchrun
+from tuner.launch.phases import parse_phases
 from tuner.model import FailureKind, Observation, Setting
-from tuner.phases import parse_phases
 from tuner.store import codec
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -10,10 +10,10 @@ from typing import Any
 from fuzz.target import Target
 from fuzz.texts import Texts
 from fuzz.trees import Trees
-from tuner import pace, racing
-from tuner.clocks import judge_by
+from tuner.launch.clocks import judge_by
+from tuner.launch.objectives.logreport import LogReport, _Version
 from tuner.model import Clock, Failed, Finished, ObjectiveSpec, Progress, Stopped
-from tuner.objectives.logreport import LogReport, _Version
+from tuner.search import racing, throughput
 from tuner.store import codec
 
 _KEYS = ("elapsed_time", "iteration", "epoch", "epoch_detail", "loss", "main/loss")
@@ -133,8 +133,8 @@ def log_yaml(data: bytes) -> None:
 def course(data: bytes) -> None:
     """A log is read, and a running trial is judged by it."""
     progress = read(data, ".json")
-    pace.Pace.of(progress)
-    pace.startup_s(progress)
+    throughput.Pace.of(progress)
+    throughput.startup_s(progress)
     log: list[tuple[int, float]] = []
     for step in progress:
         if not log or step.iteration > log[-1][0]:

@@ -7,14 +7,14 @@ from typing import Any
 
 from fuzz.target import Target
 from fuzz.texts import Texts
-from tuner import procfs
+from tuner.hosts import procfs
+from tuner.hosts.procfs import Stat
+from tuner.hosts.telemetry import kernel
+from tuner.hosts.telemetry.host import HostLook, host_row, moved, others_s
+from tuner.hosts.telemetry.processes import Seen, Task, rank_row
+from tuner.hosts.telemetry.series import Series
 from tuner.model import Telemetry
-from tuner.procfs import Stat
 from tuner.store import codec
-from tuner.telemetry import kernel
-from tuner.telemetry.host import HostLook, host_row, moved, others_s
-from tuner.telemetry.processes import Seen, Task, rank_row
-from tuner.telemetry.series import Series
 
 
 def _plain(row: Any) -> None:

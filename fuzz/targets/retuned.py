@@ -10,11 +10,11 @@ from fuzz.target import Target
 from fuzz.targets.asked import MACHINE
 from fuzz.trees import Trees
 from tuner.knobs import KNOBS
+from tuner.live import messages, windows
+from tuner.live.batches import Iterations
+from tuner.live.messages import Steps, Switched, WireError
+from tuner.live.seen import effects_of, observed
 from tuner.model import LauncherInfo, Layout, Observation, Setting, StudySpec
-from tuner.retune import messages, windows
-from tuner.retune.batches import Iterations
-from tuner.retune.messages import Steps, Switched, WireError
-from tuner.retune.seen import effects_of, observed
 from tuner.store import codec
 
 _HELLO: dict[str, Any] = {

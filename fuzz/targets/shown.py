@@ -11,10 +11,9 @@ from random import Random
 from fuzz.target import Target
 from fuzz.targets.asked import LAUNCHER, MACHINE
 from fuzz.texts import Texts, one
-from tuner import claims, confirm, render, wording
-from tuner.break_even import break_even
-from tuner.errors import UsageError
-from tuner.exporters import Export, ExportInput, exporter_for
+from tuner.knobs.pooling import Pooling
+from tuner.launch import render
+from tuner.launch.objectives.asked import MOST
 from tuner.model import (
     BASELINE,
     Choice,
@@ -31,9 +30,13 @@ from tuner.model import (
     Stopped,
     StudySpec,
     StudyState,
+    wording,
 )
-from tuner.objectives.asked import MOST
-from tuner.pooling import Pooling
+from tuner.model.errors import UsageError
+from tuner.results import claims
+from tuner.results.break_even import break_even
+from tuner.results.exporters import Export, ExportInput, exporter_for
+from tuner.stats import confirm
 
 # --- times of any size -------------------------------------------------------------------
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from benchmarks.replay import surface_file
 from fuzz.target import Target
 from fuzz.targets.asked import LAUNCHER, MACHINE
 from fuzz.texts import Texts, one
 from fuzz.trees import Trees
 from tuner.cli.completion import knob_names, study_names
-from tuner.errors import UsageError
 from tuner.knobs import KNOBS
 from tuner.model import (
     Effect,
@@ -27,7 +27,7 @@ from tuner.model import (
     StudySpec,
     Verdict,
 )
-from tuner.replay import surface_file
+from tuner.model.errors import UsageError
 from tuner.store import codec, urls
 
 # --- rows --------------------------------------------------------------------------------

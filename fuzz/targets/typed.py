@@ -10,11 +10,12 @@ from pathlib import Path
 from fuzz.target import Target
 from fuzz.targets.asked import plan
 from fuzz.texts import Texts
-from tuner import command, units
 from tuner.cli.options import Percent, Seconds
-from tuner.errors import UsageError
-from tuner.spec import RunOptions, program
-from tuner.study_file.schema import StudyFile
+from tuner.config.spec import RunOptions, program
+from tuner.config.study_file.schema import StudyFile
+from tuner.launch import command
+from tuner.model import units
+from tuner.model.errors import UsageError
 
 _TEMPLATE = ("python", "train.py", "--out", "{out}", "-j", "{iterator_workers}", "--a={a}")
 
@@ -116,7 +117,7 @@ def words(data: bytes) -> None:
     """A command in a study file, split into words as a shell does."""
     from pydantic_core import PydanticCustomError
 
-    from tuner.study_file.kinds import words as split
+    from tuner.config.study_file.kinds import words as split
 
     text = data.decode("utf-8", "replace")
     with suppress(PydanticCustomError):

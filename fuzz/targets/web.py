@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from fuzz.target import Target
 from fuzz.texts import Texts
-from tuner.dashboard import access, guard
+from tuner.results.dashboard import access, guard
 
 _TOKEN = "0123456789abcdefTOKEN"
 _DOOR = access.Door(_TOKEN, frozenset({"node1"}))

@@ -12,10 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.bottlenecks.rows import Planted
-from tuner import launchers, machine, process, render, trial
-from tuner.explain import Cause, Explanation, explain
+from tuner.hosts import machine, process
 from tuner.knobs import KNOBS
+from tuner.launch import launchers, render, trial
 from tuner.model import BASELINE, Finished, Launch, Layout, Outcome, StudySpec
+from tuner.results.explain import Cause, Explanation, explain
 
 INSIDE = Path(__file__).parent / "inside"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tests.bottlenecks import around
 from tests.bottlenecks.around import Around
-from tuner.explain import Cause
+from tuner.results.explain import Cause
 
 #: The messages go by TCP.
 TCP = ("--mca", "btl", "self,tcp", "--mca", "pml", "ob1")

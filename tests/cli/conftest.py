@@ -10,7 +10,7 @@ import pytest
 
 from tests.study_samples import study
 from tuner.cli.main import main
-from tuner.exporters import ExportInput
+from tuner.results.exporters import ExportInput
 from tuner.store import Store
 from tuner.study.findings import summary
 

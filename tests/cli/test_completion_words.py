@@ -54,7 +54,7 @@ def test_formats_of_other_packages_are_completed(
     tune: Tune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = EntryPoint("yaml", "their.package:export", "tuner.exporters")
-    monkeypatch.setattr("tuner.plugins.entry_points", lambda **_: [theirs])
+    monkeypatch.setattr("tuner.model.plugins.entry_points", lambda **_: [theirs])
     assert complete(tune, monkeypatch, "export", "--format", "y") == ["yaml"]
 
 

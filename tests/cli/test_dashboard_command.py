@@ -11,7 +11,7 @@ import click
 import pytest
 
 from tests.cli.conftest import Tune
-from tuner.dashboard import access, server
+from tuner.results.dashboard import access, server
 
 
 @pytest.fixture(autouse=True)

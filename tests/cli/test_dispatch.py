@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import Tune
 from tuner.cli import main as entry
-from tuner.cli.app import COMMANDS, split_tail
-from tuner.errors import BusyError, LimitReachedError, NothingMeasuredError, UsageError
+from tuner.cli.app import COMMANDS
+from tuner.cli.base import split_tail
 from tuner.model import Result, StudyState
+from tuner.model.errors import BusyError, LimitReachedError, NothingMeasuredError, UsageError
 
 
 @given(
@@ -259,7 +260,7 @@ def test_every_error_has_its_exit_code(
 
 
 def raising(error: BaseException) -> object:
-    def run(_: list[str]) -> int:
+    def run(*_: object) -> int:
         raise error
 
     return run

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.study_samples import SPEC
-from tuner import render
 from tuner.cli import dry_run
+from tuner.launch import render
 from tuner.model import BASELINE, Choice, Env, Flag, Knob, LauncherInfo, Setting
 
 #: Says what it was started with, one JSON list a line, in place of mpirun.

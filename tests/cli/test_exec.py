@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.cli.conftest import Tune
 from tests.study_samples import study
 from tuner.cli.exec import not_carried, replace, split
-from tuner.errors import UsageError
+from tuner.model.errors import UsageError
 from tuner.store import Store
 
 

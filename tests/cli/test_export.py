@@ -12,10 +12,10 @@ import pytest
 from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
 from tests.study_samples import setting, study
-from tuner import exporters
 from tuner.cli import outfile
-from tuner.exporters import ExportInput
 from tuner.model import BASELINE
+from tuner.results import exporters
+from tuner.results.exporters import ExportInput
 
 
 def export(tune: Tune, database: Path, *args: str) -> tuple[int, str, str]:

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 from tests.cli.conftest import Tune
-from tuner import study_file
+from tuner.config import study_file
 
 
 def test_the_file_is_valid_and_has_comments(tune: Tune, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
 from tests.study_samples import COMMUNICATOR, SPEC, launched, searched, setting, study
 from tuner.cli import printed
-from tuner.exporters import ExportInput
 from tuner.model import BASELINE, Measurement
+from tuner.results.exporters import ExportInput
 
 
 def shown(data: ExportInput, capsys: pytest.CaptureFixture[str]) -> str:

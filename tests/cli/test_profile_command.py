@@ -7,8 +7,8 @@ import pytest
 from tests import study_samples as samples
 from tests.study_samples import study
 from tuner.cli.profile import compared
-from tuner.errors import UsageError
 from tuner.model import BASELINE
+from tuner.model.errors import UsageError
 
 
 def test_the_best_is_compared_with_the_defaults() -> None:

@@ -9,8 +9,8 @@ import pytest
 from tests.cli.conftest import Tune, store_study
 from tests.study_samples import SPEC, study
 from tuner.cli import asked
-from tuner.exporters import ExportInput
 from tuner.model import BASELINE
+from tuner.results.exporters import ExportInput
 
 
 def ending(monkeypatch: pytest.MonkeyPatch, data: ExportInput) -> None:

@@ -12,9 +12,9 @@ from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
 from tests.study_samples import OMP, SPEC, capped_study, launched, searched, setting, stopped, study
 from tuner.cli import printed
-from tuner.exporters import ExportInput
 from tuner.model import BASELINE, Choice, Effect, Failed, Flag, Knob, Setting, Verdict, Window
-from tuner.report import facts
+from tuner.results.exporters import ExportInput
+from tuner.results.report import facts
 from tuner.store import Store
 
 

@@ -16,7 +16,6 @@ from tuner.cli import console
 from tuner.cli.live import LiveView
 from tuner.cli.plain import PlainView
 from tuner.cli.tally import Tally
-from tuner.exporters import ExportInput
 from tuner.model import (
     BASELINE,
     Failed,
@@ -28,6 +27,7 @@ from tuner.model import (
     Purpose,
     Sample,
 )
+from tuner.results.exporters import ExportInput
 from tuner.study.events import (
     Event,
     LaunchEnded,

@@ -9,20 +9,20 @@ import json
 import pytest
 
 from tests.study_samples import FAST, NEXT, SLOW, SPEC, in_window, record, retuned
-from tuner import claims
 from tuner.cli import printed
 from tuner.cli.live import LiveView
 from tuner.cli.plain import PlainView
-from tuner.explain import choice, explain
-from tuner.exporters import json as as_json
-from tuner.exporters import table
 from tuner.model import Purpose
-from tuner.report import words
-from tuner.report.pictures import history, progress
+from tuner.results import claims
+from tuner.results.explain import choice, explain
+from tuner.results.exporters import json as as_json
+from tuner.results.exporters import table
+from tuner.results.report import words
+from tuner.results.report.pictures import history, progress
 from tuner.study.events import LaunchEnded, LaunchStarted, StudyStarted
+from tuner.study.optuna_trials import as_trial
 from tuner.study.plan import Plan
 from tuner.study.steadiness import notes
-from tuner.study.told import as_trial
 
 DATA = retuned()
 

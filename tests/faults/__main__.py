@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.faults import case
 from tests.faults.live_rows import LIVE
 from tests.faults.rows import FAULTS
-from tuner import launchers
+from tuner.launch import launchers
 
 
 def main() -> int:

@@ -19,9 +19,12 @@ from unittest.mock import patch
 from tests.faults import left
 from tests.faults.diary import Diary
 from tests.faults.rows import Fault, Moment
-from tuner import process, quiet, stacks, trial
-from tuner.errors import TunerError
-from tuner.machine import this_machine
+from tuner.hosts import process, quiet
+from tuner.hosts.machine import this_machine
+from tuner.launch import stacks, trial
+from tuner.live.jobs import LiveJobs
+from tuner.live.messages import Message
+from tuner.live.server import Server
 from tuner.model import (
     Failed,
     Flag,
@@ -36,9 +39,7 @@ from tuner.model import (
     Setting,
     StudySpec,
 )
-from tuner.retune.jobs import LiveJobs
-from tuner.retune.messages import Message
-from tuner.retune.server import Server
+from tuner.model.errors import TunerError
 from tuner.store import Store
 from tuner.study import StudyInterrupted, tune
 from tuner.study.course import Step, Stop

@@ -15,9 +15,9 @@ from tests.faults import children
 from tests.faults.bench import NAME, Bench, setting
 from tests.faults.rows import DISTURBED, FINISHED, NOTHING, Fault
 from tests.faults.strikes import STRIKES
-from tuner import stats
-from tuner.errors import TunerError
 from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord
+from tuner.model.errors import TunerError
+from tuner.stats import estimates
 from tuner.store import Store
 
 
@@ -94,7 +94,7 @@ def _run(bench: Bench) -> list[Report]:
     problems += _ended(bench, ended)
     records = _records(bench, problems)
     problems += [*_nothing_lost(bench, records), *_sound(bench.database)]
-    records = stats.judged(records)  # as a study takes them: a loss is judged by the others
+    records = estimates.judged(records)  # as a study takes them: a loss is judged by the others
     reports = []
     for step, fault in enumerate(bench.faults, start=1):
         wrong = _right(bench, step, records)

@@ -22,7 +22,7 @@ from tests.faults import bench, case
 from tests.faults.case import Report
 from tests.faults.rows import FAULTS, RANKS, Fault
 from tests.faults.table import read
-from tuner import launchers
+from tuner.launch import launchers
 from tuner.model import LauncherInfo
 
 #: These wait for tens of seconds by their nature.

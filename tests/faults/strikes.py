@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from tests.faults import disks, left
 from tests.faults.bench import Bench, Strike
-from tuner import process
+from tuner.hosts import process
 
 PROC = Path("/proc")
 HOURS_S = 7200.0

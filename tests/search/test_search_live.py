@@ -11,12 +11,12 @@ import pytest
 
 from tests.search.test_search_engine import SPACE, bowl, few, run
 from tuner.model import Value
-from tuner.racing import Noise
 from tuner.search import Done, Launch, Live, Observation, Options, Search
 from tuner.search.estimate import Doubt, fit, incumbent
 from tuner.search.history import grouped
 from tuner.search.kernel import Kernel, Prior
 from tuner.search.pool import Pool, State, pool
+from tuner.search.racing import Noise
 from tuner.search.regions import risk
 from tuner.search.space import Grid
 

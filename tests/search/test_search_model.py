@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tuner.model import Progress
-from tuner.pace import Pace
 from tuner.search import blas
 from tuner.search.acquisition import cost_s, gradient, normal_cdf, stays
 from tuner.search.candidates import candidates
@@ -18,6 +17,7 @@ from tuner.search.gaussian import Data, Effort, Gaussian
 from tuner.search.history import Group, Groups, Observation, grouped, noise
 from tuner.search.kernel import Kernel, Prior
 from tuner.search.space import Grid, Key, KnobAxis, Space
+from tuner.search.throughput import Pace
 
 GRID = Grid(Space((KnobAxis("a", tuple(range(1, 17))), KnobAxis("b", ("x", "y", "z"))), 2, 8))
 KERNEL = Kernel(GRID, Prior())

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 import sqlalchemy as sa
 
-from tuner.errors import BusyError, TunerError, UsageError
+from tuner.model.errors import BusyError, TunerError, UsageError
 from tuner.store.failures import from_os_error, translate, translated
 
 URL = "sqlite:///studies/tune.db"

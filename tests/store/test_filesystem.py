@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tuner.errors import UsageError
+from tuner.model.errors import UsageError
 from tuner.store.filesystem import network_filesystem, require_local
 
 MOUNTS = r"""22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw

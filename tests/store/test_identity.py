@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.study_surface import SPEC
-from tuner.errors import UsageError
 from tuner.model import Env, Flag, LauncherOption, Route, StudySpec
+from tuner.model.errors import UsageError
 from tuner.store.identity import difference, identity, merged, require_same
 
 

@@ -15,7 +15,6 @@ import pytest
 import sqlalchemy as sa
 
 from tests.study_surface import BEST, CONFIRMED, MACHINE, SPEC, FakeRunner, nearly_flat
-from tuner.errors import BusyError
 from tuner.model import (
     BASELINE,
     Conclusion,
@@ -26,6 +25,7 @@ from tuner.model import (
     Purpose,
     StudyState,
 )
+from tuner.model.errors import BusyError
 from tuner.store import Store, codec, database, schema
 from tuner.store.identity import identity
 from tuner.study import result, tune

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 
 from tests.study_surface import MACHINE, SPEC
-from tuner import lock
-from tuner.errors import TunerError, UsageError
+from tuner.hosts import lock
 from tuner.model import (
     BASELINE,
     Conclusion,
@@ -36,6 +35,7 @@ from tuner.model import (
     StudyState,
     Verdict,
 )
+from tuner.model.errors import TunerError, UsageError
 from tuner.store import Store, Summary, rows
 from tuner.store.urls import place
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.study_surface import BEST, MACHINE, SPEC
-from tuner.errors import UsageError
 from tuner.model import (
     Failed,
     FailureKind,
@@ -21,6 +20,7 @@ from tuner.model import (
     Telemetry,
     Track,
 )
+from tuner.model.errors import UsageError
 from tuner.store import Store
 from tuner.study import journal
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.errors import UsageError
+from tuner.model.errors import UsageError
 from tuner.store import DEFAULT_STORAGE, display_url, resolve_url
 from tuner.store.urls import place, sqlite_path
 

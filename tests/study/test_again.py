@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tests.study_samples import SPEC
-from tuner.errors import UsageError
-from tuner.secrets import kept_spec
+from tuner.launch.secrets import kept_spec
+from tuner.model.errors import UsageError
 from tuner.study.again import with_command
 
 OPEN = replace(SPEC, command=("/bin/python", "train.py", "--out", "{out}", "--password", "hunter2"))

@@ -29,7 +29,7 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.racing import Cut
+from tuner.search.racing import Cut
 from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
 from tuner.study.findings import build
 from tuner.study.plan import Plan

@@ -27,7 +27,7 @@ from tests.study_surface import (
     record,
     surface,
 )
-from tuner import stats
+from tuner.knobs.space import guesses, points
 from tuner.model import (
     BASELINE,
     FROM_OUTSIDE,
@@ -47,8 +47,8 @@ from tuner.model import (
     StudyState,
     Verdict,
 )
-from tuner.racing import Cut, Race
-from tuner.space import guesses, points
+from tuner.search.racing import Cut, Race
+from tuner.stats import estimates
 from tuner.study.course import Step, Stop, Tuning
 from tuner.study.findings import build
 from tuner.study.plan import Plan
@@ -310,7 +310,7 @@ def test_more_trials_go_on_with_the_search_and_prove_anew() -> None:
 
 
 def measured(plan: Plan) -> list[Measurement]:
-    return stats.measurements(plan.records, plan.pooling.canonical)
+    return estimates.measurements(plan.records, plan.pooling.canonical)
 
 
 def test_fewer_trials_change_nothing_that_was_made() -> None:

@@ -10,7 +10,6 @@ import pytest
 from tests.study_samples import SPEC, capped_study, setting, study
 from tests.study_surface import CONFIRMED, crash, nearly_flat, played
 from tests.study_surface import SPEC as SEARCHED
-from tuner import stats
 from tuner.model import (
     BASELINE,
     Cap,
@@ -23,6 +22,7 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
+from tuner.stats import estimates
 from tuner.study.course import Tuning
 from tuner.study.findings import build, inherited_note, summary
 from tuner.study.plan import Plan
@@ -37,8 +37,8 @@ def result_of(plan: Plan, best: Setting | None, state: StudyState = StudyState.F
 
 def found(times: dict[Setting, float | None], spec: StudySpec = UNCONFIRMED) -> Result:
     plan = Plan(spec, study(times).records)
-    measured = (m for m in stats.measurements(plan.records, plan.pooling.canonical))
-    best = stats.best(m for m in measured if not m.setting.is_baseline)
+    measured = (m for m in estimates.measurements(plan.records, plan.pooling.canonical))
+    best = estimates.best(m for m in measured if not m.setting.is_baseline)
     return result_of(plan, best.setting if best else None)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.study_surface import CRASH, ran
 from tests.study_surface import record as launch
-from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.model import Failed, FailureKind, LaunchRecord, Purpose, Setting
+from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.study.hopeless import all_over_the_limit, give_up, require_hope, require_space
 
 LIMIT = Failed(FailureKind.LIMIT, "ran longer than 2 s")

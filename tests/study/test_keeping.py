@@ -15,7 +15,6 @@ import optuna
 import pytest
 
 from tests.study_surface import BEST, SPEC, FakeRunner, Killed, events_of, nearly_flat, surface
-from tuner.errors import TunerError
 from tuner.model import (
     Failed,
     FailureKind,
@@ -26,6 +25,7 @@ from tuner.model import (
     StudyState,
     Telemetry,
 )
+from tuner.model.errors import TunerError
 from tuner.store.failures import disk_full
 from tuner.store.store import Store
 from tuner.study import tune

@@ -29,8 +29,7 @@ from tests.study_surface import (
     overridden,
     surface,
 )
-from tuner import stats
-from tuner.errors import LimitReachedError, NothingMeasuredError, UsageError
+from tuner.knobs.space import guesses
 from tuner.model import (
     BASELINE,
     Choice,
@@ -48,13 +47,14 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.space import guesses
+from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageError
+from tuner.stats import estimates
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, result, tune
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
+from tuner.study.optuna_trials import state_of
 from tuner.study.plan import Plan
 from tuner.study.projection import Projection
-from tuner.study.told import state_of
 
 
 @pytest.fixture(autouse=True)
@@ -645,7 +645,7 @@ def test_a_runner_that_raises_keyboard_interrupt(tmp_path: Path) -> None:
 
 def sequence(folder: Path) -> list[tuple[Purpose, Setting]]:
     """What was launched and counts, in its order."""
-    counted = stats.counted(records(folder))
+    counted = estimates.counted(records(folder))
     return [(record.purpose, record.setting) for record in counted]
 
 
@@ -744,7 +744,7 @@ def test_a_crash_between_our_commit_and_optunas(
         trial = trials[record.trial or 0]
         assert trial.user_attrs["launch"] == record.number
         assert trial.state is state_of(record)
-        assert trial.value == stats.estimate_s(record.outcome.samples)
+        assert trial.value == estimates.estimate_s(record.outcome.samples)
 
 
 @pytest.mark.parametrize("at", range(1, 9))

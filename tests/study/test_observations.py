@@ -18,6 +18,7 @@ from tests.study_surface import (
     record,
     surface,
 )
+from tuner.knobs.space import guesses, points
 from tuner.model import (
     BASELINE,
     SHORTAGES,
@@ -32,9 +33,8 @@ from tuner.model import (
     Stopped,
     StudySpec,
 )
-from tuner.pace import Pace
 from tuner.search import Key, KnobAxis
-from tuner.space import guesses, points
+from tuner.search.throughput import Pace
 from tuner.study.observations import as_setting, observations, search_space
 from tuner.study.plan import Plan
 

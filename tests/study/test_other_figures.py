@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from tests.study_surface import BEST, CONFIRMED, ran, record
-from tuner import confirm
-from tuner.clocks import Through
+from tuner.launch.clocks import Through
 from tuner.model import BASELINE, Finished, LaunchRecord, ObjectiveSpec, Progress, Purpose
-from tuner.racing import Cut
+from tuner.search.racing import Cut
+from tuner.stats import confirm
 from tuner.store.identity import identity
 from tuner.study.confirmation import confirmation
 from tuner.study.course import Step, Stop, Tuning
 from tuner.study.observations import observations
+from tuner.study.optuna_trials import as_trial
 from tuner.study.plan import Plan
-from tuner.study.told import as_trial
 
 RATE = ObjectiveSpec(kind="pattern", pattern="(.)", unit="ns/day", maximize=True)
 WALL = ObjectiveSpec(kind="wall")

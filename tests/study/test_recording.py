@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.replay import recorded
 from tests.study_surface import MACHINE, SPEC, surface
 from tuner.model import (
     BASELINE,
@@ -21,7 +22,6 @@ from tuner.model import (
     Purpose,
     Setting,
 )
-from tuner.replay import recorded
 from tuner.study.course import Step, Stop
 from tuner.study.plan import Plan
 from tuner.study.recording import Recording, settings

@@ -23,7 +23,7 @@ from tests.study_surface import (
     record,
     surface,
 )
-from tuner.errors import TunerError, UsageError
+from tuner.live.request import Asked
 from tuner.model import (
     BASELINE,
     Conclusion,
@@ -43,7 +43,7 @@ from tuner.model import (
     StudyState,
     Window,
 )
-from tuner.retune.asked import Asked
+from tuner.model.errors import TunerError, UsageError
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, tune
 from tuner.study.course import Step

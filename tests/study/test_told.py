@@ -23,8 +23,8 @@ from tuner.model import (
     Setting,
     Stopped,
 )
+from tuner.study.optuna_trials import as_trial, distributions, is_told, state_of
 from tuner.study.plan import Plan
-from tuner.study.told import as_trial, distributions, is_told, state_of
 
 STOPPED = Stopped(1.5, 3.0, 2.5, 3.5, 0.12, "drift")
 INTERRUPTED = Failed(FailureKind.INTERRUPTED, "ended by the user")

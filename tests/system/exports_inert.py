@@ -25,11 +25,9 @@ from pathlib import Path
 from plotly.offline import get_plotlyjs
 
 from tests.study_samples import SPEC, study
-from tuner import render, report
-from tuner.errors import UsageError
-from tuner.exporters import ExportInput, args, dotenv, shell, table
-from tuner.exporters import json as json_export
-from tuner.launchers import launcher_for
+from tuner.launch import render
+from tuner.launch.launchers import launcher_for
+from tuner.launch.secrets import HIDDEN
 from tuner.model import (
     BASELINE,
     Choice,
@@ -42,7 +40,10 @@ from tuner.model import (
     StudySpec,
     Value,
 )
-from tuner.secrets import HIDDEN
+from tuner.model.errors import UsageError
+from tuner.results import report
+from tuner.results.exporters import ExportInput, args, dotenv, shell, table
+from tuner.results.exporters import json as json_export
 
 #: Those that there are, ``sh`` only where it is none of the others.
 SHELLS = tuple(

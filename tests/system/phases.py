@@ -26,9 +26,9 @@ from typing import Any
 
 from tests.faults import bench
 from tests.light_trainer import command, environment, make_folder
-from tuner import quiet
+from tuner.hosts import quiet
+from tuner.hosts.process import left_over
 from tuner.model import Finished, Outcome, Stopped
-from tuner.process import left_over
 
 PATIENCE_S = 60.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -52,21 +52,26 @@ LIVE_COMMAND = (
 #: Where: module and name of what is patched, whether before or after it, at which call of it. The
 #: first command of all is `mpirun --version`, before there is a study.
 PHASES: dict[str, tuple[str, str, str, int]] = {
-    "before the lock": ("tuner.lock", "_Held.take", "before", 1),
-    "with the lock": ("tuner.lock", "_Held.take", "after", 1),
+    "before the lock": ("tuner.hosts.lock", "_Held.take", "before", 1),
+    "with the lock": ("tuner.hosts.lock", "_Held.take", "after", 1),
     "the study is new": ("tuner.study.loop", "enter", "after", 1),
     "before a launch": ("tuner.study.session", "Session._launch", "before", 1),
     "its folders are made": ("tuner.study.keeping", "Keeper.make_room", "after", 1),
-    "before the note": ("tuner.process.left_over", "write", "before", 1),
-    "after the note": ("tuner.process.left_over", "write", "after", 1),
-    "the supervisor is started": ("tuner.process.running", "RunningTrial._ask", "before", 2),
-    "mpirun is started": ("tuner.process.running", "RunningTrial._ask", "after", 2),
-    "the first look at the ranks": ("tuner.trial.follower", "Follower.look", "after", 1),
-    "the first look at the log": ("tuner.trial.follower", "Follower.report_progress", "after", 1),
-    "in the middle": ("tuner.trial.follower", "Follower.report_progress", "after", 4),
-    "mpirun has ended": ("tuner.process.running", "RunningTrial._conclude", "before", 2),
-    "nothing is left": ("tuner.process.running", "RunningTrial._conclude", "after", 2),
-    "before the result": ("tuner.trial.ending", "Ending.of", "before", 1),
+    "before the note": ("tuner.hosts.process.left_over", "write", "before", 1),
+    "after the note": ("tuner.hosts.process.left_over", "write", "after", 1),
+    "the supervisor is started": ("tuner.hosts.process.running", "RunningTrial._ask", "before", 2),
+    "mpirun is started": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 2),
+    "the first look at the ranks": ("tuner.launch.trial.follower", "Follower.look", "after", 1),
+    "the first look at the log": (
+        "tuner.launch.trial.follower",
+        "Follower.report_progress",
+        "after",
+        1,
+    ),
+    "in the middle": ("tuner.launch.trial.follower", "Follower.report_progress", "after", 4),
+    "mpirun has ended": ("tuner.hosts.process.running", "RunningTrial._conclude", "before", 2),
+    "nothing is left": ("tuner.hosts.process.running", "RunningTrial._conclude", "after", 2),
+    "before the result": ("tuner.launch.trial.ending", "Ending.of", "before", 1),
     "before the journal": ("tuner.study.keeping", "Keeper.record", "before", 1),
     "after the journal": ("tuner.study.keeping", "Keeper.record", "after", 1),
     "before the commit": ("tuner.store.store", "Store.add", "before", 1),
@@ -74,31 +79,36 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "before Optuna": ("tuner.study.keeping", "Keeper.tell", "before", 1),
     "before the report": ("tuner.study.session", "Session._report", "before", 1),
     "between two launches": ("tuner.study.session", "Session._launch", "before", 2),
-    "the second launch": ("tuner.process.running", "RunningTrial._ask", "after", 3),
+    "the second launch": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 3),
     "at the end": ("tuner.study.loop", "_close", "before", 1),
     "after the end": ("tuner.study.loop", "_close", "after", 1),
 }
 
 #: The same of a job that is retuned; windows are counted in all jobs, and each is an order.
 LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
-    "the job is started": ("tuner.process.running", "RunningTrial._ask", "after", 3),
-    "the job says hello": ("tuner.retune.server", "Server._check", "after", 1),
-    "the job stands ready": ("tuner.retune.measuring", "Measuring.switch", "before", 1),
-    "in the first window": ("tuner.retune.measuring", "Measuring._report", "after", 1),
-    "a window is done": ("tuner.retune.jobs", "LiveJobs.measure", "after", 1),
+    "the job is started": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 3),
+    "the job says hello": ("tuner.live.server", "Server._check", "after", 1),
+    "the job stands ready": ("tuner.live.measuring", "Measuring.switch", "before", 1),
+    "in the first window": ("tuner.live.measuring", "Measuring._report", "after", 1),
+    "a window is done": ("tuner.live.jobs", "LiveJobs.measure", "after", 1),
     "before a window's journal": ("tuner.study.keeping", "Keeper.record", "before", 2),
     "after a window's commit": ("tuner.store.store", "Store.add", "after", 2),
     "between two windows": ("tuner.study.session", "Session._launch", "before", 4),
-    "before a switch": ("tuner.retune.measuring", "Measuring.switch", "before", 3),
-    "during a switch": ("tuner.retune.server", "Server.send", "after", 3),
-    "after a switch": ("tuner.retune.measuring", "Measuring.switch", "after", 3),
-    "in the next window": ("tuner.retune.measuring", "Measuring.run", "before", 3),
-    "before the job is ended": ("tuner.retune.job", "Job.end", "before", 1),
-    "while the job is ended": ("tuner.process.running", "RunningTrial._wait_awake", "before", 2),
-    "the job has ended": ("tuner.retune.job", "Job.end", "after", 1),
-    "another job is started": ("tuner.process.running", "RunningTrial._ask", "after", 4),
+    "before a switch": ("tuner.live.measuring", "Measuring.switch", "before", 3),
+    "during a switch": ("tuner.live.server", "Server.send", "after", 3),
+    "after a switch": ("tuner.live.measuring", "Measuring.switch", "after", 3),
+    "in the next window": ("tuner.live.measuring", "Measuring.run", "before", 3),
+    "before the job is ended": ("tuner.live.job", "Job.end", "before", 1),
+    "while the job is ended": (
+        "tuner.hosts.process.running",
+        "RunningTrial._wait_awake",
+        "before",
+        2,
+    ),
+    "the job has ended": ("tuner.live.job", "Job.end", "after", 1),
+    "another job is started": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 4),
     "while the last job is ended": (
-        *("tuner.process.running", "RunningTrial._wait_awake", "before", 3),
+        *("tuner.hosts.process.running", "RunningTrial._wait_awake", "before", 3),
     ),
 }
 
@@ -106,10 +116,12 @@ LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
 LOADED = (
     "alembic.command", "optuna.importance", "optuna.storages._rdb.models", "optuna_dashboard",
     "tuner.cli.live", "tuner.cli.main", "tuner.cli.plain", "tuner.cli.report", "tuner.cli.run",
-    "tuner.cli.stored", "tuner.dashboard.plots", "tuner.exporters.json", "tuner.launchers.registry",
-    "tuner.launchers.openmpi", "tuner.objectives.logreport", "tuner.store.store",
-    "tuner.retune.jobs", "tuner.study.loop", "tuner.study.projection", "tuner.study_file.mistakes",
-    "tuner.trial",
+    "tuner.cli.stored", "tuner.results.dashboard.plots", "tuner.results.exporters.json",
+    "tuner.launch.launchers.registry",
+    "tuner.launch.launchers.openmpi", "tuner.launch.objectives.logreport", "tuner.store.store",
+    "tuner.live.jobs", "tuner.study.loop", "tuner.study.projection",
+    "tuner.config.study_file.mistakes",
+    "tuner.launch.trial",
 )  # fmt: skip
 
 #: Here nobody is left to ask whether to go on: the study may well have ended.
@@ -176,8 +188,8 @@ def keep_diary(diary: Path) -> None:
         if isinstance(found, Outcome) and found.window is not None:
             ended(found.ending)
 
-    patch("tuner.trial.ending", "Ending.of", result=ended)
-    patch("tuner.retune.jobs", "LiveJobs.measure", result=measured_live)
+    patch("tuner.launch.trial.ending", "Ending.of", result=ended)
+    patch("tuner.live.jobs", "LiveJobs.measure", result=measured_live)
     patch("tuner.study.keeping", "Keeper.record", after=lambda: note(diary, "recorded"))
 
 

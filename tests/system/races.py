@@ -19,10 +19,10 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-import tuner.lock
-from tuner import lock
-from tuner.errors import BusyError
-from tuner.process import left_over  # noqa: F401 (loaded before the forks)
+import tuner.hosts.lock
+from tuner.hosts import lock
+from tuner.hosts.process import left_over  # noqa: F401 (loaded before the forks)
+from tuner.model.errors import BusyError
 
 PROCESSES = 20
 #: How long one measures, s: long enough to be caught by any other.
@@ -132,7 +132,7 @@ def mistakes(notes: list[str], cast: list[Part]) -> list[str]:
 
 def campaign(rounds: int, seed: int) -> dict[str, object]:
     """Rounds with one study and with two, of those that wait, and now and then of others."""
-    tuner.lock.POLL_S = 0.005
+    tuner.hosts.lock.POLL_S = 0.005
     rng = random.Random(seed)
     wrong: list[str] = []
     words: Counter[str] = Counter()

@@ -13,11 +13,11 @@ import pytest
 from tests.serving import serving
 from tests.study_samples import HOSTILE, launched, searched
 from tests.study_surface import CONFIRMED, FakeRunner, nearly_flat
-from tuner import dashboard
 from tuner.cli import stored
-from tuner.dashboard.notes import note
-from tuner.dashboard.server import Server
 from tuner.model import Failed, FailureKind
+from tuner.results import dashboard
+from tuner.results.dashboard.notes import note
+from tuner.results.dashboard.server import Server
 from tuner.store import Store
 from tuner.study import tune
 

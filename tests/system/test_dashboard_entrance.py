@@ -14,7 +14,7 @@ import pytest
 
 from tests.dashboard_site import Site, made_database, standing
 from tests.serving import ask, serving
-from tuner.dashboard import listener
+from tuner.results.dashboard import listener
 
 pytestmark = pytest.mark.system
 

@@ -20,7 +20,7 @@ from tests.dashboard_site import BODY, Site, assert_told_nothing, made_database,
 from tests.light_trainer import MAIN
 from tests.scripts import python_script
 from tests.serving import Answer, ask
-from tuner.dashboard import access
+from tuner.results.dashboard import access
 
 pytestmark = pytest.mark.system
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tuner import launchers, machine, quiet
+from tuner.hosts import machine, quiet
+from tuner.launch import launchers
 from tuner.model import Choice, Env, Knob, LaunchRecord, Layout, Load, Purpose, StudySpec
 from tuner.store.store import Store
 from tuner.study import tune

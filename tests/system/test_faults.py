@@ -17,7 +17,7 @@ import pytest
 from tests.faults import case
 from tests.faults.live_rows import LIVE, SOME
 from tests.faults.rows import FAULTS, Fault, groups
-from tuner import launchers
+from tuner.launch import launchers
 from tuner.model import LauncherInfo
 
 pytestmark = pytest.mark.system

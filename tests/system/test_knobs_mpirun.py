@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tuner import launchers, machine, render, trial
-from tuner.applies import Host, answer
-from tuner.found import look
+from tuner.config.applies import Host, answer
+from tuner.hosts import machine
+from tuner.hosts.features import look
 from tuner.knobs import knob
+from tuner.launch import launchers, render, trial
 from tuner.model import Choice, Finished, Layout, Setting, StudySpec, Value, Verdict
 
 pytestmark = pytest.mark.system

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tuner import lock, process, supervisor
-from tuner.process import left_over
-from tuner.process.left_over import Flight
+from tuner.hosts import lock, process, supervisor
+from tuner.hosts.process import left_over
+from tuner.hosts.process.left_over import Flight
 
 pytestmark = pytest.mark.system
 
@@ -25,7 +25,7 @@ PATIENCE_S = 60.0
 MEASURING = """
 import os, sys, time
 from pathlib import Path
-from tuner import lock, process
+from tuner.hosts import lock, process
 from tuner.model import Launch
 folder = Path(sys.argv[1])
 with lock.measuring("theirs", environ=os.environ) as note:

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.system.test_trial_mpirun import alive
-from tuner import launchers, machine, render, trial
+from tuner.hosts import machine
+from tuner.launch import launchers, render, trial
+from tuner.live.fixed_overhead import Excess
+from tuner.live.jobs import LiveJobs
+from tuner.live.request import Asked
+from tuner.live.scale import Expected
 from tuner.model import (
     Env,
     Finished,
@@ -26,11 +31,7 @@ from tuner.model import (
     StudySpec,
     Verdict,
 )
-from tuner.racing import Judge
-from tuner.retune.asked import Asked
-from tuner.retune.excess import Excess
-from tuner.retune.jobs import LiveJobs
-from tuner.retune.scale import Expected
+from tuner.search.racing import Judge
 
 pytestmark = pytest.mark.system
 

@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from tuner import launchers, process, supervisor
+from tuner.hosts import process, supervisor
+from tuner.launch import launchers
 from tuner.model import Launch, LauncherInfo
 
 pytestmark = pytest.mark.system
@@ -215,7 +216,7 @@ def test_a_rank_that_raises_ends_the_trial(info: LauncherInfo, tmp_path: Path) -
 PARENT = """
 import json, os, sys, time
 from pathlib import Path
-from tuner import process
+from tuner.hosts import process
 from tuner.model import Launch
 argv, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
 running = process.start(Launch(tuple(argv), os.environ, folder, folder, folder))

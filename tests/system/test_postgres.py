@@ -17,8 +17,8 @@ import pytest
 import sqlalchemy as sa
 
 from tests.study_surface import CONFIRMED, SPEC, FakeRunner, nearly_flat, surface
-from tuner.errors import TunerError, UsageError
 from tuner.model import BASELINE, Conclusion, Failed, FailureKind, Stopped
+from tuner.model.errors import TunerError, UsageError
 from tuner.store import Store, display_url, resolve_url, schema
 from tuner.study import StudyInterrupted, result, tune
 

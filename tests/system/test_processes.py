@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from tuner import process, supervisor
+from tuner.hosts import process, supervisor
+from tuner.hosts.process.link import Link
 from tuner.model import Launch
-from tuner.process.link import Link
 
 pytestmark = pytest.mark.system
 
@@ -235,7 +235,7 @@ def test_two_trials_at_once(tmp_path: Path) -> None:
 PARENT = """
 import os, sys, time
 from pathlib import Path
-from tuner import process
+from tuner.hosts import process
 from tuner.model import Launch
 folder = Path(sys.argv[1])
 running = process.start(Launch(("sh", "-c", sys.argv[2]), os.environ, folder, folder, folder))
@@ -340,7 +340,7 @@ def open_folder() -> Iterator[Path]:
 
 def test_a_supervisor_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
-    monkeypatch.setattr("tuner.process.link.ANSWER_S", 0.1)
+    monkeypatch.setattr("tuner.hosts.process.link.ANSWER_S", 0.1)
     os.kill(running._link.pid, signal.SIGSTOP)
     ended = running.stop()
     assert (ended.code, ended.stopped) == (None, True)
@@ -462,7 +462,7 @@ def test_an_ordinary_user(open_folder: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("the other tests run as one already")
     nobody = 65534
-    source = Path(supervisor.__file__).parent.parent
+    source = Path(supervisor.__file__).parents[2]
     shutil.copytree(source, open_folder / "tuner", ignore=shutil.ignore_patterns("__pycache__"))
     code = PARENT.format(then="print(running.stop(), process.run_tool(['id', '-u'], timeout_s=60))")
     for python in (sys.executable, "/usr/bin/python3"):
@@ -491,7 +491,7 @@ def test_an_ordinary_user(open_folder: Path) -> None:
 
 EXECUTE = """
 import os, sys
-from tuner import process
+from tuner.hosts import process
 sys.exit(process.execute(sys.argv[1:], {**os.environ, "TUNE_TRIAL": "%s"}))
 """
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from tests.live_bench import PATIENCE_S, Supervisor
-from tuner import launchers, process
+from tuner.hosts import process
+from tuner.hosts.probe import probe_environment
+from tuner.launch import launchers
 from tuner.model import Launch
-from tuner.probe import probe_environment
 
 pytestmark = pytest.mark.system
 

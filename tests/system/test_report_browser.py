@@ -10,7 +10,7 @@ import pytest
 
 from tests import study_samples as samples
 from tests.report_samples import hostile, large, watched
-from tuner.report import report
+from tuner.results.report import report
 
 pytestmark = pytest.mark.system
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tuner import launchers, machine, render, trial
+from tuner.hosts import machine
+from tuner.launch import launchers, render, trial
 from tuner.model import Failed, FailureKind, Finished, Layout, Outcome, Setting, StudySpec
 
 pytestmark = pytest.mark.system

@@ -15,8 +15,8 @@ import pytest
 from sqlalchemy import event
 
 from tests.study_surface import SPEC, FakeRunner, nearly_flat
-from tuner.errors import BusyError, TunerError, UsageError
 from tuner.model import LaunchRecord
+from tuner.model.errors import BusyError, TunerError, UsageError
 from tuner.store import Store, Summary
 from tuner.study import result, tune
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tuner import launchers, machine, render, trial
+from tuner.hosts import machine
+from tuner.launch import launchers, render, trial
 from tuner.model import Finished, Layout, Outcome, Progress, Setting, StudySpec, Track
 
 pytestmark = pytest.mark.system

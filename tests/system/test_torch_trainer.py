@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tuner import render, study_file, trial
+from tuner.config import study_file
+from tuner.hosts.supervisor.table import carriers, processes
+from tuner.launch import render, trial
 from tuner.model import Finished, Outcome, Setting, Verdict
-from tuner.supervisor.table import carriers, processes
 
 pytestmark = pytest.mark.system
 

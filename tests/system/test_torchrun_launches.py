@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tuner import launchers, machine, render, trial
+from tuner.hosts import machine
+from tuner.hosts.supervisor.table import Process, carriers, processes
+from tuner.launch import launchers, render, trial
 from tuner.model import (
     Env,
     Failed,
@@ -25,7 +27,6 @@ from tuner.model import (
     StudySpec,
     Verdict,
 )
-from tuner.supervisor.table import Process, carriers, processes
 
 pytestmark = pytest.mark.system
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tuner import launchers, machine, process, render, trial
+from tuner.hosts import machine, process
+from tuner.launch import launchers, render, trial
 from tuner.model import (
     Effect,
     Env,
@@ -30,7 +31,7 @@ from tuner.model import (
     StudySpec,
     Verdict,
 )
-from tuner.racing import Judge, Limit, Noise, Race
+from tuner.search.racing import Judge, Limit, Noise, Race
 
 pytestmark = pytest.mark.system
 

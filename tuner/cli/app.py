@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner import errors
-from tuner.cli.base import EXAMPLES, TAIL, TuneContext, write_options, write_pairs
-from tuner.errors import UsageError
+from tuner.cli.base import (
+    EXAMPLES,
+    TAIL,
+    TuneContext,
+    split_tail,
+    write_options,
+    write_pairs,
+)
+from tuner.model import errors
+from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -31,22 +38,8 @@ COMMANDS = {
     "init": "Write a study file with comments, to be edited.",
     "explain": "Name what held a run back: best and defaults side by side.",
     "profile": "Profile best and defaults: the functions whose share of the time changed.",
-    "record": "Measure every setting of a small space: a surface file.",
-    "replay": "Search a recorded surface: the search's own code, without a cluster.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }
-
-
-def split_tail(args: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
-    """Cut ``args`` at the first ``--``; the second part is ``None`` where there is none.
-
-    Click would otherwise take ``tune … -- export`` for its own command ``export``.
-    """
-    words = list(args)
-    if "--" not in words:
-        return words, None
-    cut = words.index("--")
-    return words[:cut], tuple(words[cut + 1 :])
 
 
 def nearest(word: str, candidates: Sequence[str]) -> str | None:

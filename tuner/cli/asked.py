@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tuner.config.spec import RunOptions
     from tuner.model import StudySpec
-    from tuner.spec import RunOptions
 
 
 def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
     """What was typed, and the study file, as a spec."""
-    from tuner import study_file
     from tuner.cli import console
-    from tuner.errors import UsageError
+    from tuner.config import study_file
+    from tuner.model.errors import UsageError
 
     if words == ():
         raise UsageError("there is no program after `--`", "tune -- python train.py --out {out}")
@@ -35,8 +35,8 @@ def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
 
 
 def _run_options(given: dict[str, Any]) -> RunOptions:
-    """The options by their own names; those that ``tune record`` has not are not typed there."""
-    from tuner.spec import RunOptions
+    """The options by their own names; ``benchmarks.record`` has not all of them."""
+    from tuner.config.spec import RunOptions
 
     return RunOptions(
         ranks=given["ranks"],

@@ -1,4 +1,4 @@
-"""What ``tune run`` and ``tune record`` both ask for."""
+"""What ``tune run`` and ``benchmarks.record`` both ask for."""
 
 from __future__ import annotations
 

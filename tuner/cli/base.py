@@ -22,6 +22,18 @@ EXAMPLES = (
 )
 
 
+def split_tail(args: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
+    """Cut ``args`` at the first ``--``; the second part is ``None`` where there is none.
+
+    Click would otherwise take ``tune … -- export`` for its own command ``export``.
+    """
+    words = list(args)
+    if "--" not in words:
+        return words, None
+    cut = words.index("--")
+    return words[:cut], tuple(words[cut + 1 :])
+
+
 def tail(ctx: click.Context) -> tuple[str, ...] | None:
     """The words after the first ``--`` of the command line, ``None`` without one."""
     words: tuple[str, ...] | None = ctx.meta.get(TAIL)
@@ -72,6 +84,8 @@ class TuneCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Give back the words after ``--`` to a command that has no use for them as a tail."""
+        if ctx.parent is None:  # a program of its own, such as benchmarks.record
+            args, ctx.meta[TAIL] = split_tail(args)
         words = tail(ctx)
         if words is not None and not self.takes_tail and not ctx.resilient_parsing:
             args = [*args, "--", *words]

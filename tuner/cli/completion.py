@@ -9,7 +9,7 @@ import click
 
 from tuner.cli.app import cli
 from tuner.cli.base import TuneCommand
-from tuner.errors import UsageError
+from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

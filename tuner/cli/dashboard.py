@@ -15,7 +15,7 @@ from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option
 
 if TYPE_CHECKING:
-    from tuner.dashboard.server import Server
+    from tuner.results.dashboard.server import Server
 
 
 @click.command(
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def command(port: int, host: str, open_browser: bool, storage: str | None) -> None:
     """Serve the dashboard until Ctrl-C."""
     from tuner.cli import console, stored
-    from tuner.dashboard import access, annotate, server
+    from tuner.results.dashboard import access, annotate, server
 
     token = access.token_of(os.environ.get(access.TOKEN_VARIABLE))
     store = stored.open_store(storage)
@@ -75,7 +75,7 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 def _shown(pages: Server) -> str:
     """The URL to open; a token of the user's own is not repeated where output may be kept."""
-    from tuner.dashboard.access import TOKEN_VARIABLE
+    from tuner.results.dashboard.access import TOKEN_VARIABLE
 
     known = TOKEN_VARIABLE in os.environ
     return f"{pages.page}?token=${TOKEN_VARIABLE}" if known else pages.url

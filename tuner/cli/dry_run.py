@@ -10,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuner import demand, render, space, wording
 from tuner.cli import console
-from tuner.exporters.header import one_line
-from tuner.exporters.json import dumps, spec_json
-from tuner.launchers import launcher_for
-from tuner.model import BASELINE
-from tuner.secrets import HIDDEN, Hider, kept_spec
+from tuner.knobs import core_budget, setting_text, space
+from tuner.launch import render
+from tuner.launch.launchers import launcher_for
+from tuner.launch.secrets import HIDDEN, Hider, kept_spec
+from tuner.model import BASELINE, wording
+from tuner.results.exporters.header import one_line
+from tuner.results.exporters.json import dumps, spec_json
 
 if TYPE_CHECKING:
     from tuner.model import Launch, Setting, StudySpec
@@ -50,7 +51,7 @@ def script(
     """Lines to be pasted: all that is no command of a launch stands in comments of one line."""
     variables = ["env", *(f"{name}={value}" for name, value in sorted(environment.items()))]
     for setting, launch in launches:
-        yield one_line(f"# {wording.assigned(setting, spec.knobs)}")
+        yield one_line(f"# {setting_text.assigned(setting, spec.knobs)}")
         yield shlex.join(("mkdir", "-p", str(launch.out_dir)))
         yield shlex.join((*(variables if environment else ()), *launch.argv))
     if any(HIDDEN in word for _, launch in launches for word in launch.argv):
@@ -58,7 +59,7 @@ def script(
     size = space.size([knob for knob in spec.knobs if knob.name not in spec.fixed.as_dict()])
     most = wording.count(min(spec.trials, size), "setting")
     yield f"# with the search at most {most} of {size}"
-    left_out = demand.left_out(spec)
+    left_out = core_budget.left_out(spec)
     if left_out:
         yield f"# {left_out}"
     for name, why in spec.left_out:

@@ -13,7 +13,7 @@ from tuner.cli.options import StudyName, storage_option
 from tuner.model import Env
 
 if TYPE_CHECKING:
-    from tuner.exporters import ExportInput
+    from tuner.results.exporters import ExportInput
     from tuner.store import Store
 
 
@@ -42,9 +42,11 @@ def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> 
     """Run a command with the best setting."""
     import shutil
 
-    from tuner import claims, process, render
     from tuner.cli import console, stored
-    from tuner.errors import UsageError
+    from tuner.hosts import process
+    from tuner.launch import render
+    from tuner.model.errors import UsageError
+    from tuner.results import claims
 
     store = stored.open_store(storage)
     study, argv = split(words, tail(ctx), store)
@@ -70,7 +72,7 @@ def split(
     Raises:
         UsageError: There is no command, or more than one word before ``--``.
     """
-    from tuner.errors import UsageError
+    from tuner.model.errors import UsageError
 
     hint = "tune exec [STUDY] -- COMMAND"
     if rest is None:
@@ -87,7 +89,7 @@ def split(
 
 def not_carried(data: ExportInput, argv: tuple[str, ...]) -> tuple[str, ...]:
     """A line for each part of the setting that does not reach the command."""
-    from tuner.command import knobs_in
+    from tuner.launch.command import knobs_in
 
     values, placed = data.best_setting.as_dict(), knobs_in(argv)
     return tuple(

@@ -1,4 +1,4 @@
-"""The exit codes of ``tune``, in one place; an error's own code is in ``tuner.errors``."""
+"""The exit codes of ``tune``, in one place; an error's own code is in ``tuner.model.errors``."""
 
 from __future__ import annotations
 

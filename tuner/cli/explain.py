@@ -11,9 +11,9 @@ from tuner.cli.base import TuneCommand
 from tuner.cli.options import json_option, option, storage_option, study_argument
 
 if TYPE_CHECKING:
-    from tuner.explain.told import Told
-    from tuner.exporters import ExportInput
     from tuner.model import JsonDict, LaunchRecord
+    from tuner.results.explain.told import Told
+    from tuner.results.exporters import ExportInput
     from tuner.store import Store
 
 
@@ -42,8 +42,8 @@ def command(
 ) -> None:
     """Explain one launch or two."""
     from tuner.cli import stored
-    from tuner.explain.told import told
-    from tuner.exporters.json import dumps
+    from tuner.results.explain.told import told
+    from tuner.results.exporters.json import dumps
 
     store = stored.open_store(storage)
     if study is not None and trial is None and study.isdecimal() and not store.has(study):
@@ -68,9 +68,9 @@ def chosen(
     Raises:
         UsageError: There is no such launch or trial, both are asked for, or nothing was launched.
     """
-    from tuner.errors import UsageError
-    from tuner.explain.choice import typical
     from tuner.model import BASELINE
+    from tuner.model.errors import UsageError
+    from tuner.results.explain.choice import typical
 
     name = data.spec.name
     if launch is not None and trial is not None:
@@ -97,7 +97,7 @@ def chosen(
 
 
 def _launch(data: ExportInput, number: int) -> LaunchRecord:
-    from tuner.errors import UsageError
+    from tuner.model.errors import UsageError
 
     for record in data.records:
         if record.number == number:
@@ -108,11 +108,11 @@ def _launch(data: ExportInput, number: int) -> LaunchRecord:
 
 
 def _median_run(data: ExportInput, trial: int) -> LaunchRecord:
-    from tuner import stats
-    from tuner.errors import UsageError
-    from tuner.explain.choice import typical
+    from tuner.model.errors import UsageError
+    from tuner.results.explain.choice import typical
+    from tuner.stats import estimates
 
-    tried = stats.tried(data.records)
+    tried = estimates.tried(data.records)
     if trial > len(tried):
         raise UsageError(
             f"study {data.spec.name} has no trial {trial}", f"it has 1 to {len(tried)}"
@@ -125,9 +125,9 @@ def _median_run(data: ExportInput, trial: int) -> LaunchRecord:
 
 def line(store: Store, data: ExportInput) -> str:
     """For the end of ``tune``: what holds the best setting back; empty where that is not known."""
-    from tuner.explain import Cause
-    from tuner.explain.evidence import sentence
-    from tuner.explain.told import told
+    from tuner.results.explain import Cause
+    from tuner.results.explain.evidence import sentence
+    from tuner.results.explain.told import told
 
     if data.result.best is None:
         return ""
@@ -139,7 +139,7 @@ def line(store: Store, data: ExportInput) -> str:
 
 
 def _json(run: Told) -> JsonDict:
-    from tuner.exporters.json import plain
+    from tuner.results.exporters.json import plain
 
     found = run.found
     return {
@@ -167,14 +167,14 @@ def _json(run: Told) -> JsonDict:
 
 
 def _print(data: ExportInput, runs: list[Told]) -> None:
-    from tuner import wording
     from tuner.cli import console
-    from tuner.explain.cause import Cause, per_cent
-    from tuner.explain.evidence import remedy_sentence, table
+    from tuner.knobs import setting_text
+    from tuner.results.explain.cause import Cause, per_cent
+    from tuner.results.explain.evidence import remedy_sentence, table
 
     console.out(console.heading(f"Study {data.spec.name}"))
     for run in runs:
-        what = wording.assigned(run.record.setting, data.spec.knobs)
+        what = setting_text.assigned(run.record.setting, data.spec.knobs)
         console.out(f"  {run.name}: {what}, launch {run.record.number}, {_came_to(data, run)}")
     rows = table([run.case for run in runs])
     if rows:
@@ -200,8 +200,7 @@ def _print(data: ExportInput, runs: list[Told]) -> None:
 
 
 def _came_to(data: ExportInput, run: Told) -> str:
-    from tuner import figures, wording
-    from tuner.model import Failed, Finished
+    from tuner.model import Failed, Finished, figures, wording
 
     ending = run.record.outcome.ending
     if isinstance(ending, Finished):

@@ -12,7 +12,7 @@ from tuner.cli.options import option, storage_option, study_argument
 
 
 def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from tuner.exporters import names
+    from tuner.results.exporters import names
 
     return [name for name in names() if name.startswith(incomplete)]
 
@@ -49,9 +49,9 @@ def command(
     study: str | None, format_name: str | None, filename: str | None, storage: str | None
 ) -> None:
     """Export one study."""
-    from tuner import exporters
-    from tuner.claims import comparison
     from tuner.cli import console, outfile, stored
+    from tuner.results import exporters
+    from tuner.results.claims import comparison
 
     to_stdout = filename in (None, "-", "/dev/stdout")
     name = format_name or exporters.format_of("" if to_stdout else str(filename))

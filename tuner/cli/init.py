@@ -21,9 +21,9 @@ from tuner.cli.options import option
 def command(file: str, force: bool) -> None:
     """Write a study file."""
     from tuner.cli import console, outfile
-    from tuner.errors import UsageError
-    from tuner.exporters import Export
-    from tuner.study_file import template
+    from tuner.config.study_file import template
+    from tuner.model.errors import UsageError
+    from tuner.results.exporters import Export
 
     path = Path(file)
     if path.exists() and not force:

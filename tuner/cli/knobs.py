@@ -13,7 +13,7 @@ from tuner.cli.base import TuneCommand
 from tuner.cli.options import json_option, option
 
 if TYPE_CHECKING:
-    from tuner.applies import Answer
+    from tuner.config.applies import Answer
     from tuner.model import JsonDict, Knob
 
 
@@ -37,14 +37,14 @@ def command(
     name: str | None, ranks: int, mpirun: str | None, launcher: str | None, as_json: bool
 ) -> None:
     """List the table, or show one row."""
-    from tuner import launchers
-    from tuner.applies import Host, answer
-    from tuner.exporters.json import dumps
-    from tuner.found import look
+    from tuner.config.applies import Host, answer
+    from tuner.config.spec.limits import whole
+    from tuner.hosts.features import look
+    from tuner.hosts.machine import this_machine
     from tuner.knobs import KNOBS, knob
-    from tuner.machine import this_machine
+    from tuner.launch import launchers
     from tuner.model import Layout
-    from tuner.spec.limits import whole
+    from tuner.results.exporters.json import dumps
 
     rows = KNOBS if name is None else (knob(name),)
     layout = Layout(whole("--mpi-procs", ranks, None, 2))
@@ -127,7 +127,7 @@ def _here(found: Answer) -> str:
 
 
 def _json(found: Answer) -> JsonDict:
-    from tuner.exporters.json import knob_json
+    from tuner.results.exporters.json import knob_json
 
     document: dict[str, Any] = knob_json(found.knob)
     return document | {

@@ -12,9 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tuner import figures, wording
 from tuner.cli import console
 from tuner.cli.tally import Tally
+from tuner.knobs import setting_text
+from tuner.model import figures, wording
 from tuner.study.events import Event, Note
 
 #: Redraws a second: enough for a clock, too few to cost the trials a core.
@@ -89,7 +90,7 @@ class LiveView:
             ratio = ""
             if tally.ratio is not None and not tally.best.is_baseline:
                 ratio = f"   {tally.ratio:.2f} times the defaults' speed"
-            name = wording.assigned(tally.best, tally.spec.knobs if tally.spec else ())
+            name = setting_text.assigned(tally.best, tally.spec.knobs if tally.spec else ())
             line = Text(name, style="bold green").append(ratio, style="not bold")
             grid.add_row(
                 "best", Text(figures.shown(tally.objective, tally.best_s), style="bold green"), line

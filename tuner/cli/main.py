@@ -11,26 +11,30 @@ import click
 
 from tuner.cli import exits
 from tuner.cli.app import cli, nearest
-from tuner.errors import TunerError
+from tuner.model.errors import TunerError
 
 if TYPE_CHECKING:
+    from tuner.launch.secrets import Hider
     from tuner.model import Result
-    from tuner.secrets import Hider
 
 #: The variable through which click's completion scripts call ``tune``.
 COMPLETE = "_TUNE_COMPLETE"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None, command: click.Command = cli, program: str = "tune"
+) -> int:
     """Run one command line; returns the exit code and never raises.
 
     Args:
         argv: The words after the program's name; those of the process by default.
+        command: What runs them.
+        program: What the command is called in its help.
     """
     _open_streams()
     args = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = _run(args)
+        code = _run(args, command, program)
         sys.stdout.flush()
     except BrokenPipeError:
         return _quiet_pipe()
@@ -57,14 +61,14 @@ def _open_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
-def _run(args: list[str]) -> int:
+def _run(args: list[str], command: click.Command, program: str) -> int:
     if COMPLETE in os.environ:
         from tuner.cli.completion import complete
 
         return complete(os.environ[COMPLETE])
     try:
-        with cli.make_context("tune", args) as ctx:
-            code = cli.invoke(ctx)
+        with command.make_context(program, args) as ctx:
+            code = command.invoke(ctx)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     return code if isinstance(code, int) else exits.OK
@@ -101,7 +105,7 @@ def say(message: str, hint: str, code: int) -> int:
 
 def _hider() -> Hider:
     """Knows the secrets of this process; loaded for errors only."""
-    from tuner.secrets import Hider
+    from tuner.launch.secrets import Hider
 
     return Hider.of(os.environ, sys.argv)
 
@@ -136,7 +140,7 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
     """Say in one line what is kept and how to go on; gives the signal's code."""
     import signal
 
-    from tuner import figures, wording
+    from tuner.model import figures, wording
 
     number = getattr(interrupt, "signal_number", signal.SIGINT)
     result: Result | None = getattr(interrupt, "result", None)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tuner.cli.base import GroupedOption
-from tuner.errors import UsageError
-from tuner.units import parse_limit_s, parse_share, parse_time_s
+from tuner.model.errors import UsageError
+from tuner.model.units import parse_limit_s, parse_share, parse_time_s
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -7,8 +7,8 @@ import stat
 import tempfile
 from pathlib import Path
 
-from tuner.errors import UsageError
-from tuner.exporters import Export
+from tuner.model.errors import UsageError
+from tuner.results.exporters import Export
 
 #: How each database file of SQLite begins, and what it puts behind the name for others.
 _SQLITE = b"SQLite format 3\0"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tuner import wording
 from tuner.cli import console
 from tuner.cli.tally import Tally
-from tuner.model import Purpose
-from tuner.stats import TRIALS, says_nothing
+from tuner.model import Purpose, wording
+from tuner.stats.estimates import TRIALS, says_nothing
 from tuner.study.events import Event, LaunchEnded, LaunchStarted, Note
 
 

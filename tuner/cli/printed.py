@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 
-from tuner import claims, figures, price, wording
-from tuner.break_even import break_even
 from tuner.cli import console
-from tuner.exporters import ExportInput, table
-from tuner.model import JsonDict
-from tuner.report import facts
+from tuner.knobs import setting_text
+from tuner.model import JsonDict, figures, price, wording
+from tuner.results import claims
+from tuner.results.break_even import break_even
+from tuner.results.exporters import ExportInput, table
+from tuner.results.report import facts
 from tuner.store.urls import display_url
 
 
@@ -29,7 +30,7 @@ def print_result(data: ExportInput, *, summary: bool, held_back: str = "") -> No
     _print_block("Knobs in the best run", facts.effect_lines(data))
     _print_block("Knobs over all launches", told)
     _print_block("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out])
-    _print_block("Core budget", facts.core_budget(data))
+    _print_block("Core budget", facts.budget_lines(data))
     if summary:
         failed = facts.kinds(facts.failures(data))
         _print_block(f"Failed {failed} (`tune show` has the logs)", facts.failure_lines(data))
@@ -54,10 +55,10 @@ def _print_found(data: ExportInput) -> None:
     result, spec = data.result, data.spec
     best = data.best_setting if result.best else None
     if best is not None:
-        console.out(console.heading(f"  best:      {wording.assigned(best, spec.knobs)}"))
+        console.out(console.heading(f"  best:      {setting_text.assigned(best, spec.knobs)}"))
     keeping = result.best_keeping
     if keeping is not None:
-        name = wording.assigned(keeping.setting, spec.knobs)
+        name = setting_text.assigned(keeping.setting, spec.knobs)
         took = figures.typical(spec.objective, keeping)
         console.out(_below_best(f"best that keeps the numerics: {name}, {took}"))
     if not _is_said(data):
@@ -127,7 +128,7 @@ def print_settings(data: ExportInput) -> None:
                 str(len(found.samples)),
                 *table.window_cells(data, found),
                 *table.extra_cells(data.spec, found),
-                *(wording.shortened(values.get(name, "-")) for name in names),
+                *(setting_text.shortened(values.get(name, "-")) for name in names),
                 what,
             ]
         )

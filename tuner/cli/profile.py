@@ -12,9 +12,9 @@ from tuner.cli.base import TuneCommand, tail
 from tuner.cli.options import json_option, option, storage_option, study_argument
 
 if TYPE_CHECKING:
-    from tuner.exporters import ExportInput
+    from tuner.launch.profiles import Change
     from tuner.model import JsonDict, Setting
-    from tuner.profiles import Change
+    from tuner.results.exporters import ExportInput
     from tuner.study.profiling import Side
 
 #: A function whose share moves by less than this did not change.
@@ -45,9 +45,10 @@ LEAST_POINTS = 0.002
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Profile both and compare."""
-    from tuner import profiles, wording
     from tuner.cli import console, stored
-    from tuner.exporters.json import dumps
+    from tuner.knobs import setting_text
+    from tuner.launch import profiles
+    from tuner.results.exporters.json import dumps
     from tuner.study.again import with_command
     from tuner.study.profiling import profiled
 
@@ -56,7 +57,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     settings = compared(data)
 
     def say(name: str) -> None:
-        what = wording.assigned(settings[name], data.spec.knobs)
+        what = setting_text.assigned(settings[name], data.spec.knobs)
         console.err(f"profiling {what}{_expected(data, settings[name])}")
 
     spec = with_command(data.spec, tail(ctx))
@@ -76,8 +77,8 @@ def compared(data: ExportInput) -> dict[str, Setting]:
     Raises:
         UsageError: Nothing was measured, or nothing but the defaults.
     """
-    from tuner.errors import UsageError
     from tuner.model import BASELINE
+    from tuner.model.errors import UsageError
 
     for found in data.measurements:
         if found.elapsed_s is not None and not found.setting.is_baseline:
@@ -92,11 +93,12 @@ def compared(data: ExportInput) -> dict[str, Setting]:
 
 def _expected(data: ExportInput, setting: Setting) -> str:
     """How long that should take, where it is known."""
-    from tuner import stats, wording
+    from tuner.model import wording
+    from tuner.stats import estimates
 
     same = [
         record
-        for record in stats.counted(data.records)
+        for record in estimates.counted(data.records)
         if record.outcome.window is None and data.pooling.canonical(record.setting) == setting
     ]
     if not same:
@@ -106,7 +108,7 @@ def _expected(data: ExportInput, setting: Setting) -> str:
 
 
 def _document(data: ExportInput, sides: list[Side], changed: list[Change]) -> JsonDict:
-    from tuner.exporters.json import plain
+    from tuner.results.exporters.json import plain
 
     objective = data.spec.objective
     return {
@@ -150,9 +152,10 @@ def _print(data: ExportInput, sides: list[Side], changed: list[Change]) -> None:
 
 def _side_line(data: ExportInput, side: Side) -> str:
     """What ran under the profile, and how long it took."""
-    from tuner import figures, wording
+    from tuner.knobs import setting_text
+    from tuner.model import figures, wording
 
-    what = wording.assigned(side.setting, data.spec.knobs)
+    what = setting_text.assigned(side.setting, data.spec.knobs)
     loss = "" if side.loss is None else f", final loss {side.loss:.4g}"
     shown = figures.shown(data.spec.objective, side.elapsed_s)
     return (
@@ -163,7 +166,7 @@ def _side_line(data: ExportInput, side: Side) -> str:
 
 def _row(change: Change) -> list[str]:
     """A function in the table: its share and time in both, and by how much the share differs."""
-    from tuner import wording
+    from tuner.model import wording
 
     return [
         wording.one_line(change.function, 90),

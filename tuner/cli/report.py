@@ -13,7 +13,7 @@ from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option, study_argument
 
 if TYPE_CHECKING:
-    from tuner.exporters import ExportInput
+    from tuner.results.exporters import ExportInput
 
 
 @click.command(
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 def command(study: str | None, filename: str, open_browser: bool, storage: str | None) -> None:
     """Write the page of one study."""
     from tuner.cli import console, outfile, stored
-    from tuner.errors import UsageError
-    from tuner.exporters import Export
-    from tuner.report import report
+    from tuner.model.errors import UsageError
+    from tuner.results.exporters import Export
+    from tuner.results.report import report
 
     to_stdout = filename in ("-", "/dev/stdout")
     if to_stdout and open_browser:

@@ -137,10 +137,10 @@ def _finish(result: Result, options: dict[str, Any], *, shown: str | None) -> in
     Raises:
         NothingMeasuredError: What is asked for now holds no setting with a time.
     """
-    from tuner import dashboard
     from tuner.cli import console, explain, printed, stored
-    from tuner.errors import NothingMeasuredError, TunerError
-    from tuner.exporters.json import dumps, result_json
+    from tuner.model.errors import NothingMeasuredError, TunerError
+    from tuner.results import dashboard
+    from tuner.results.exporters.json import dumps, result_json
 
     store = stored.open_store(options["storage"])
     data = stored.load(store, result.study)

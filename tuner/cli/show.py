@@ -22,9 +22,9 @@ from tuner.cli.options import json_option, storage_option, study_argument
 def command(study: str | None, storage: str | None, as_json: bool) -> None:
     """Show one study."""
     from tuner.cli import printed, stored
-    from tuner.exporters import table
-    from tuner.exporters.json import dumps, effect_json, measurement_json, result_json
-    from tuner.report import facts
+    from tuner.results.exporters import table
+    from tuner.results.exporters.json import dumps, effect_json, measurement_json, result_json
+    from tuner.results.report import facts
     from tuner.study.importance import importance
     from tuner.study.plan import Plan
 
@@ -41,7 +41,7 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
             "importance": weights,
             "effects": [effect_json(effect) for effect in facts.best_effects(data)],
             "left_out": dict(facts.left_out(data)),
-            "core_budget": facts.core_budget(data),
+            "core_budget": facts.budget_lines(data),
             "inherited": facts.inherited(data),
             "failures": facts.failures(data),
             "set_aside": facts.set_aside(data),

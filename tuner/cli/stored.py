@@ -6,8 +6,8 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tuner.errors import UsageError
-from tuner.exporters import ExportInput
+from tuner.model.errors import UsageError
+from tuner.results.exporters import ExportInput
 
 if TYPE_CHECKING:
     from tuner.model import LaunchRecord, Telemetry
@@ -46,7 +46,7 @@ def watched(store: Store, data: ExportInput) -> ExportInput:
 
     :func:`load` leaves that out: there is much of it, and it is of no use to the others.
     """
-    from tuner.report.pictures import runs
+    from tuner.results.report.pictures import runs
 
     found: dict[int, Telemetry] = {}
     for side in runs.sides(data):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def command(storage: str | None, as_json: bool) -> None:
     """List the studies."""
     from tuner.cli import console, stored
-    from tuner.exporters.json import dumps
+    from tuner.results.exporters.json import dumps
     from tuner.store import display_url
 
     store = stored.open_store(storage)
@@ -48,7 +48,7 @@ def command(storage: str | None, as_json: bool) -> None:
 
 def _row(study: StudySummary) -> list[str]:
     """A study in the table."""
-    from tuner import claims
+    from tuner.results import claims
 
     ratio = study.baseline_s / study.best_s if study.baseline_s and study.best_s else None
     return [
@@ -64,8 +64,8 @@ def _row(study: StudySummary) -> list[str]:
 
 def _json(study: StudySummary) -> JsonDict:
     """A study as a document; times are none where its figures are none."""
-    from tuner import figures
-    from tuner.exporters.json import plain
+    from tuner.model import figures
+    from tuner.results.exporters.json import plain
 
     objective = study.objective
     document: JsonDict = plain(study)
@@ -84,17 +84,17 @@ def _json(study: StudySummary) -> JsonDict:
 
 
 def _shown(study: StudySummary, cost: float | None) -> str:
-    from tuner import figures
+    from tuner.model import figures
 
     return "" if cost is None else figures.shown(study.objective, cost)
 
 
 def _handed_over(study: StudySummary) -> str:
     """The setting that an export holds."""
-    from tuner import wording
+    from tuner.knobs import setting_text
 
     if study.conclusion is Conclusion.NO_GAIN:
         return "defaults"
     if study.best_setting is None:
         return ""
-    return wording.assigned(study.best_setting, (), cut=True)
+    return setting_text.assigned(study.best_setting, (), cut=True)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tuner import figures, stats, wording
+from tuner.knobs import setting_text
 from tuner.model import (
     Effect,
     Ending,
@@ -19,7 +19,10 @@ from tuner.model import (
     Setting,
     Stopped,
     StudySpec,
+    figures,
+    wording,
 )
+from tuner.stats import estimates
 from tuner.study.events import (
     Event,
     LaunchEnded,
@@ -99,10 +102,10 @@ class Tally:
     def _ended(self, event: LaunchEnded) -> None:
         record, ending = event.record, event.record.outcome.ending
         self.current = None
-        if stats.says_nothing(record):  # it is launched again
+        if estimates.says_nothing(record):  # it is launched again
             self.last.append((self._time(ending), self._ended_as(event)))
             return
-        if record.purpose in stats.TRIALS:
+        if record.purpose in estimates.TRIALS:
             self.done = min(self.asked, self.done + 1)
         if isinstance(ending, Finished):
             self.iterations = ending.iterations
@@ -160,7 +163,7 @@ class Tally:
             return "warm-up (not counted)"
         name = "your defaults"
         if not setting.is_baseline:
-            name = wording.assigned(setting, self.spec.knobs if self.spec else (), effects)
+            name = setting_text.assigned(setting, self.spec.knobs if self.spec else (), effects)
         more = ", ".join(text for text in (_AGAIN.get(purpose, ""), where) if text)
         return f"{name} ({more})" if more else name
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tuner.errors import UsageError, suggestion
 from tuner.knobs.binding import BINDING
 from tuner.knobs.loading import LOADING
 from tuner.knobs.memory import MEMORY
@@ -16,6 +15,7 @@ from tuner.knobs.nccl import NCCL
 from tuner.knobs.numerics import NUMERICS
 from tuner.knobs.threads import THREADS
 from tuner.model import Knob
+from tuner.model.errors import UsageError, suggestion
 
 Role = Literal["threads", "workers", "worker_threads"]
 

@@ -23,10 +23,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuner.live.chainer_extension import ChainerExtension
-    from tuner.live.loop import Session, session
-    from tuner.live.ppe_extension import PpeExtension
-    from tuner.live.torch_loading import torch_loader
+    from tuner.live.client.chainer_extension import ChainerExtension
+    from tuner.live.client.loop import Session, session
+    from tuner.live.client.ppe_extension import PpeExtension
+    from tuner.live.client.torch_loading import torch_loader
 
 __all__ = ["ChainerExtension", "PpeExtension", "Session", "session", "torch_loader"]
 
@@ -44,5 +44,5 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         from importlib import import_module
 
-        return getattr(import_module(f"tuner.live.{_HOMES[name]}"), name)
+        return getattr(import_module(f"tuner.live.client.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'tuner.live' has no attribute {name!r}")

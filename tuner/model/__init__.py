@@ -3,11 +3,6 @@
 Nothing here has an effect or imports anything but the standard library.
 """
 
-from tuner.model.asked import (
-    Launch,
-    Live,
-    StudySpec,
-)
 from tuner.model.host import (
     LauncherInfo,
     Layout,
@@ -55,6 +50,11 @@ from tuner.model.outcome import (
     Sample,
     Stopped,
     Verdict,
+)
+from tuner.model.spec import (
+    Launch,
+    Live,
+    StudySpec,
 )
 from tuner.model.study import (
     Cap,

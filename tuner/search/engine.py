@@ -13,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 
-from tuner.racing import Limit, Noise
 from tuner.search.arrays import Rows
 from tuner.search.candidates import candidates
 from tuner.search.estimate import Fit, Incumbent, fit, incumbent
@@ -22,6 +21,7 @@ from tuner.search.kernel import Kernel
 from tuner.search.live import Live
 from tuner.search.options import Options
 from tuner.search.pool import Pool, State, pool
+from tuner.search.racing import Limit, Noise
 from tuner.search.regions import barred, beyond, excessive
 from tuner.search.space import Grid, Key, Space
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tuner.conditions import Axis
+from tuner.knobs.conditions import Axis
 from tuner.search.arrays import Flags, Rows
 
 
 class Existence:
-    """The conditions of a space as arrays: the rule of :func:`tuner.conditions.active`."""
+    """The conditions of a space as arrays: the rule of :func:`tuner.knobs.conditions.active`."""
 
     def __init__(self, axes: Sequence[Axis]) -> None:
         place = {axis.name: j for j, axis in enumerate(axes)}

@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from tuner.pace import Pace
-from tuner.racing import Noise
+from tuner.search.racing import Noise
 from tuner.search.space import Key
+from tuner.search.throughput import Pace
 
 Ending = Literal["finished", "killed", "failed"]
 Purpose = Literal["guess", "baseline", "explore", "repeat", "confirm"]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.racing import Limit, Noise
 from tuner.search.acquisition import cost_s, gradient, normal_cdf, stays
 from tuner.search.arrays import Flags, Floats, Rows
 from tuner.search.candidates import beside, candidates
@@ -16,6 +15,7 @@ from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
 from tuner.search.live import Live
 from tuner.search.options import Options
+from tuner.search.racing import Limit, Noise
 from tuner.search.regions import barred, chance_of_failure, excessive, overdone, risk
 from tuner.search.space import Grid, Key
 

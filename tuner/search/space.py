@@ -9,10 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tuner import conditions
-from tuner.conditions import worlds
-from tuner.demand import UNASKED, asked_per_rank
-from tuner.knobs import Role
+from tuner.knobs import Role, conditions
+from tuner.knobs.conditions import worlds
+from tuner.knobs.core_budget import UNASKED, asked_per_rank
 from tuner.model import Value, When
 from tuner.search.arrays import Flags, Floats, Rows
 from tuner.search.existence import Existence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from tuner.errors import UsageError
-from tuner.secrets import make_folder
+from tuner.launch.secrets import make_folder
+from tuner.model.errors import UsageError
 from tuner.store import filesystem, schema
 from tuner.store.failures import from_os_error, translated
 from tuner.store.rows import now

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from tuner.errors import BusyError, TunerError, UsageError
-from tuner.secrets import Hider
+from tuner.launch.secrets import Hider
+from tuner.model.errors import BusyError, TunerError, UsageError
 from tuner.store.urls import display_url
 
 #: What a full disk says: SQLite, the C library, PostgreSQL.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from tuner.errors import UsageError
+from tuner.model.errors import UsageError
 
 #: File systems whose locks SQLite cannot trust (sqlite.org/faq.html, question 5;
 #: optuna/optuna issues 815, 820 and 6036 are what happens).

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from tuner import command
-from tuner.errors import UsageError
+from tuner.launch import command
+from tuner.launch.secrets import kept_spec
 from tuner.model import Env, Flag, JsonDict, Knob, ObjectiveSpec, StudySpec
-from tuner.secrets import kept_spec
+from tuner.model.errors import UsageError
 
 GIB = 1 << 30
 

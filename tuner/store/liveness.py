@@ -7,7 +7,7 @@ import socket
 from dataclasses import replace
 from typing import TypeVar
 
-from tuner import lock
+from tuner.hosts import lock
 from tuner.model import JsonDict, StudyState
 from tuner.store.rows import StudyRow, StudySummary
 from tuner.store.urls import place

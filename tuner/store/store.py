@@ -8,9 +8,9 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from tuner.errors import UsageError
+from tuner.launch.secrets import Hider, kept_spec
 from tuner.model import LaunchRecord, StudySpec, StudyState, Telemetry
-from tuner.secrets import Hider, kept_spec
+from tuner.model.errors import UsageError
 from tuner.store import codec, database, launches, rows, studies, telemetry
 from tuner.store.identity import identity, merged
 from tuner.store.liveness import as_it_is

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from tuner.launch.secrets import kept_spec
 from tuner.model import StudySpec, StudyState
-from tuner.secrets import kept_spec
 from tuner.store import codec, schema
 from tuner.store.identity import identity
 from tuner.store.rows import Summary, now, summary_columns

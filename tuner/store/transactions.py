@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from tuner.errors import TunerError, UsageError
+from tuner.model.errors import TunerError, UsageError
 from tuner.store.failures import translated
 from tuner.store.urls import display_url
 from tuner.store.watch import Watch

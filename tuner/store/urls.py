@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tuner.errors import UsageError
-from tuner.secrets import HIDDEN
+from tuner.launch.secrets import HIDDEN
+from tuner.model.errors import UsageError
 
 DEFAULT_STORAGE = "studies/tune.db"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuner.errors import TunerError
+from tuner.model.errors import TunerError
 from tuner.store.urls import sqlite_path
 
 

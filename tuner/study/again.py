@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 from signal import SIGINT
 
-from tuner import lock, process, render, trial
-from tuner.errors import UsageError
+from tuner.hosts import lock, process
+from tuner.launch import render, trial
+from tuner.launch.secrets import HIDDEN, kept_spec
 from tuner.model import Outcome, Setting, StudySpec
-from tuner.secrets import HIDDEN, kept_spec
+from tuner.model.errors import UsageError
 from tuner.store.urls import place, resolve_url
 from tuner.study import outputs as folders
 from tuner.study.interruption import Interruption, StudyInterrupted

@@ -23,8 +23,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tuner import stats, wording
-from tuner.model import LaunchRecord, Setting
+from tuner.model import LaunchRecord, Setting, wording
+from tuner.stats import estimates
 from tuner.study.comparing import Pair, average, compared, scale_bias, student
 from tuner.study.plan import Plan
 
@@ -143,7 +143,7 @@ def _told(plan: Plan, pair: Pair, off: float, half: float, good: frozenset[str])
 
 
 def _windows(plan: Plan) -> list[LaunchRecord]:
-    return [r for r in stats.counted(plan.records) if r.outcome.window is not None]
+    return [r for r in estimates.counted(plan.records) if r.outcome.window is not None]
 
 
 def _switched(plan: Plan, windows: Iterable[LaunchRecord]) -> frozenset[str]:

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tuner import wording
-from tuner.model import Failed, FailureKind, LaunchRecord
-from tuner.retune.seen import Refusal, refusal
+from tuner.live.seen import Refusal, refusal
+from tuner.model import Failed, FailureKind, LaunchRecord, wording
 from tuner.study.agreement import blamed
 from tuner.study.disturbance import REMEASURED
 from tuner.study.plan import Plan

@@ -12,8 +12,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tuner import stats
 from tuner.model import LaunchRecord, Setting
+from tuner.stats import estimates
 from tuner.study.plan import Plan
 
 #: What runs of a setting differ by where little is known of it: as the logarithm's standard
@@ -67,7 +67,7 @@ def compared(plan: Plan) -> tuple[list[Pair], int]:
 def _both_ways(plan: Plan) -> dict[Setting, tuple[list[LaunchRecord], list[LaunchRecord]]]:
     """The windows and the launches of each (canonical) setting that has both."""
     groups: dict[Setting, tuple[list[LaunchRecord], list[LaunchRecord]]] = {}
-    for record in stats.counted(plan.records):
+    for record in estimates.counted(plan.records):
         if any(sample.elapsed_s > 0 for sample in record.outcome.samples):
             sides = groups.setdefault(plan.pooling.canonical(record.setting), ([], []))
             sides[record.outcome.window is None].append(record)
@@ -97,7 +97,7 @@ def pooled_spread(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
 
     What is usual counts with it, so that few repeats by chance alike do not seem to be exact.
     """
-    squares, freedom = stats.within(groups)
+    squares, freedom = estimates.within(groups)
     squares, freedom = squares + _USUAL_WORTH * _USUAL_SD**2, freedom + _USUAL_WORTH
     return math.sqrt(squares / freedom), freedom
 

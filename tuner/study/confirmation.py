@@ -6,8 +6,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tuner import confirm
-from tuner.confirm import Next, Run, Seen, Side
 from tuner.model import (
     Conclusion,
     Failed,
@@ -18,7 +16,9 @@ from tuner.model import (
     Setting,
     Stopped,
 )
-from tuner.pace import startup_s
+from tuner.search.throughput import startup_s
+from tuner.stats import confirm
+from tuner.stats.confirm import Next, Run, Seen, Side
 from tuner.study.plan import Plan
 
 #: The confirmation may cost this share of the search; then the next look is the last.

@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tuner import wording
-from tuner.clocks import judge_by
-from tuner.model import Purpose, Setting, StudySpec
-from tuner.racing import Cut, Judge, Race
+from tuner.launch.clocks import judge_by
+from tuner.model import Purpose, Setting, StudySpec, wording
 from tuner.search import Done, Launch, Options, Search
+from tuner.search.racing import Cut, Judge, Race
 from tuner.search.space import Key
 from tuner.study import job_drift
 from tuner.study.confirmation import confirmation

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from tuner import demand, wording
-from tuner.knobs import ROLES, Role
+from tuner.knobs import ROLES, Role, core_budget
 from tuner.model import (
     Failed,
     FailureKind,
@@ -22,6 +21,7 @@ from tuner.model import (
     Purpose,
     Setting,
     StudySpec,
+    wording,
 )
 
 #: The environment variable that says otherwise (:data:`COUNT`): for machines of which one knows.
@@ -122,14 +122,14 @@ def again(setting: Setting, records: Sequence[LaunchRecord]) -> bool:
 def asked(setting: Setting, spec: StudySpec) -> float | None:
     """The cores that the setting asks a host for; ``None`` where it leaves that to the program."""
     values: Mapping[str, object] = setting.as_dict()
-    numbers: dict[Role, int] = dict(demand.UNASKED)
+    numbers: dict[Role, int] = dict(core_budget.UNASKED)
     for name, role in ROLES.items():
         value = values.get(name)
         if isinstance(value, int):
             numbers[role] = value
         elif role == "threads" or any(knob.name == name for knob in spec.knobs):
             return None
-    return float(spec.layout.ranks_per_host * demand.asked_per_rank(**numbers))
+    return float(spec.layout.ranks_per_host * core_budget.asked_per_rank(**numbers))
 
 
 def _unusual(

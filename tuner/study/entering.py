@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuner import stats
 from tuner.model import StudySpec, StudyState
+from tuner.stats import estimates
 from tuner.store.identity import identity, require_same
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
@@ -87,5 +87,5 @@ def journal_of(visit: Visit, row: StudyRow) -> Journal:
 
 def measured(plan: Plan) -> int:
     """How many settings have a time so far."""
-    pooled = stats.measurements(plan.records, plan.pooling.canonical)
+    pooled = estimates.measurements(plan.records, plan.pooling.canonical)
     return sum(measurement.elapsed_s is not None for measurement in pooled)

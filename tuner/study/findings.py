@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tuner import render, stats, wording
+from tuner.launch import render
 from tuner.model import (
     Cap,
     Failed,
@@ -18,14 +18,16 @@ from tuner.model import (
     StudyState,
     Value,
     Verdict,
+    wording,
 )
+from tuner.stats import estimates
 from tuner.store.urls import display_url
 from tuner.study import agreement, cold_knobs, steadiness
 from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
 from tuner.study.plan import Plan
 
 if TYPE_CHECKING:
-    from tuner.pooling import Pooling
+    from tuner.knobs.pooling import Pooling
     from tuner.store import Store, Summary
 
 #: What torchrun sets for its ranks (torch.distributed.run, config_from_args).
@@ -54,7 +56,7 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
         best: What the search calls best; where the defaults were faster they are the best,
             unless something is fixed, which they leave out.
     """
-    measured = stats.measurements(plan.records, plan.pooling.canonical)
+    measured = estimates.measurements(plan.records, plan.pooling.canonical)
     by_setting = {m.setting: m for m in measured}
     baseline = by_setting.get(plan.default)
     if best is None and plan.spec.fixed.is_baseline:
@@ -73,11 +75,11 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
         reference=_reference(by_setting, baseline, proof),
         trials=plan.trials,
         launches=len(plan.records),
-        failures=stats.failures(plan.records),
+        failures=estimates.failures(plan.records),
         notes=tuple(_notes(plan)),
         settings_failed=plan.failed,
         settings_stopped=plan.stopped,
-        launches_measured=sum(bool(r.outcome.samples) for r in stats.counted(plan.records)),
+        launches_measured=sum(bool(r.outcome.samples) for r in estimates.counted(plan.records)),
         caps=caps(plan.pooling, plan.records),
         conclusion=proof.conclusion if proof and done else None,
         finding=proof.finding if proof else None,
@@ -119,7 +121,7 @@ def _best(
     baseline = by_setting.get(plan.default) if plan.spec.fixed.is_baseline else None
     if proof is not None and proof.finding is not None:
         return found
-    return stats.best(m for m in (found, baseline) if m is not None)
+    return estimates.best(m for m in (found, baseline) if m is not None)
 
 
 def _best_keeping(
@@ -133,7 +135,7 @@ def _best_keeping(
 
     if best is None or keeps(best.setting):
         return None
-    return stats.best(m for m in measured if keeps(m.setting) and _is_offered(plan, m.setting))
+    return estimates.best(m for m in measured if keeps(m.setting) and _is_offered(plan, m.setting))
 
 
 def _is_offered(plan: Plan, setting: Setting) -> bool:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from tuner import process, stacks, stats
-from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
+from tuner.hosts import process
+from tuner.launch import stacks
 from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LaunchRecord
+from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
+from tuner.stats import estimates
 
 #: So many launches in a row that were ended from outside end the study: it would go on so.
 LOST_IN_A_ROW = 3
@@ -29,7 +31,7 @@ def give_up(failures: Sequence[LaunchRecord]) -> NoReturn:
     """
     record, failed = next(
         (record, record.outcome.ending)
-        for record in stats.counted(failures)
+        for record in estimates.counted(failures)
         if isinstance(record.outcome.ending, Failed)
     )
     if all_over_the_limit(failures):

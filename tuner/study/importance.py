@@ -6,10 +6,10 @@ import warnings
 
 import optuna
 
-from tuner import stats
 from tuner.model import Measurement
+from tuner.stats import estimates
+from tuner.study.optuna_trials import distributions
 from tuner.study.plan import Plan
-from tuner.study.told import distributions
 
 #: Below this many settings the numbers would say more about chance than about the knobs.
 FEWEST = 6
@@ -33,7 +33,7 @@ def importance(plan: Plan) -> dict[str, float]:
     """
     measured = [
         m
-        for m in stats.measurements(plan.records, plan.pooling.canonical)
+        for m in estimates.measurements(plan.records, plan.pooling.canonical)
         if m.typical_s is not None and plan.contains(m.setting)
     ]
     varied = [

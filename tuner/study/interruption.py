@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from tuner import process
+from tuner.hosts import process
 from tuner.model import Result
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

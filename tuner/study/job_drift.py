@@ -15,8 +15,8 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tuner import stats, wording
-from tuner.model import Finished, LaunchRecord, Setting, Stopped
+from tuner.model import Finished, LaunchRecord, Setting, Stopped, wording
+from tuner.stats import estimates
 from tuner.study.comparing import pooled_spread
 from tuner.study.plan import Plan
 from tuner.study.running import DRIFTED, Job, running
@@ -64,7 +64,7 @@ def due(plan: Plan, job: Job, *, stays: bool) -> Setting | None:
     suspected = drift(plan)
     if suspected is not None:
         return suspected.setting
-    counted = stats.counted(job.windows)
+    counted = estimates.counted(job.windows)
     canonical = plan.pooling.canonical
     seen: set[Setting] = set()
     since = 0
@@ -81,7 +81,7 @@ def drift(plan: Plan) -> JobDrift | None:
     if job is None or _drifted_jobs(plan.records) >= MOST_JOBS:
         return None
     canonical = plan.pooling.canonical
-    windows = [(r, x) for r in stats.counted(job.windows) if (x := _log(r)) is not None]
+    windows = [(r, x) for r in estimates.counted(job.windows) if (x := _log(r)) is not None]
     if not windows or windows[-1][0].number != plan.records[-1].number:
         return None
     setting = canonical(windows[-1][0].setting)
@@ -102,7 +102,7 @@ def spread(plan: Plan, *, without: Setting | None = None) -> float:
     """
     canonical = plan.pooling.canonical
     groups: dict[tuple[int, Setting], list[float]] = {}
-    for record in stats.counted(plan.records):
+    for record in estimates.counted(plan.records):
         window, setting = record.outcome.window, canonical(record.setting)
         time = _log(record) if record.outcome.samples else None
         if window is not None and time is not None and setting != without:
@@ -136,7 +136,7 @@ def _change(own: Sequence[tuple[int, float]], last: int, sd: float) -> float | N
 
 
 def _found(job: Job, setting: Setting, ratio: float, agreed: int, *, proven: bool) -> JobDrift:
-    numbers = tuple(r.number for r in stats.counted(job.windows) if r.number > agreed)
+    numbers = tuple(r.number for r in estimates.counted(job.windows) if r.number > agreed)
     text = f"{DRIFTED}: the same setting took {wording.changed(ratio)} than before"
     return JobDrift(setting, ratio, numbers, proven, text)
 
@@ -153,7 +153,7 @@ def _best(
     records: Iterable[LaunchRecord], canonical: Callable[[Setting], Setting]
 ) -> Setting | None:
     """The quickest setting of a job."""
-    found = stats.best(stats.measurements(records, canonical))
+    found = estimates.best(estimates.measurements(records, canonical))
     return None if found is None else found.setting
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tuner.launch.secrets import make_folder
 from tuner.model import JsonDict, LaunchRecord
-from tuner.secrets import make_folder
 from tuner.store import codec
 from tuner.store.fitting import fits
 from tuner.store.identity import difference

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuner import figures, stats
-from tuner.errors import TunerError
-from tuner.model import LOGGED_TIME, LaunchRecord, ObjectiveSpec
+from tuner.model import LOGGED_TIME, LaunchRecord, ObjectiveSpec, figures
+from tuner.model.errors import TunerError
+from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.study.events import Event, Note
 from tuner.study.journal import NAME, Journal, lacking
@@ -99,7 +99,7 @@ class Keeper:
         return replace(plan, records=self.projection.reconcile(plan))
 
     def _not_saved(self, record: LaunchRecord) -> str:
-        value = stats.estimate_s(record.outcome.samples)
+        value = estimates.estimate_s(record.outcome.samples)
         if value is None:
             return ""
         shown = figures.shown(self.objective, value)

@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from signal import SIGINT, Signals
 
-from tuner import lock, quiet
-from tuner.errors import LimitReachedError, NothingMeasuredError, TunerError
+from tuner.config.spec.naming import check_name
+from tuner.hosts import lock, quiet
+from tuner.launch.secrets import kept_spec
 from tuner.model import Result, StudySpec, StudyState
-from tuner.secrets import kept_spec
-from tuner.spec.naming import check_name
+from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.store.identity import difference, identity, require_same
 from tuner.store.store import Store
 from tuner.store.urls import place, resolve_url
@@ -61,9 +61,9 @@ def tune(
         remeasure: Keep what the study has, but count none of its times any more.
         wait: Wait while another process measures on this host.
         on_event: Called with each :data:`tuner.study.events.Event`.
-        run: Runs a launch; :func:`tuner.trial.run` where not given.
+        run: Runs a launch; :func:`tuner.launch.trial.run` where not given.
         jobs: Measures settings in running jobs; where not given, none does beside a ``run``, else
-            :class:`tuner.retune.jobs.LiveJobs`.
+            :class:`tuner.live.jobs.LiveJobs`.
         course: Says what comes next; search, then confirmation, where not given.
 
     Raises:
@@ -109,8 +109,9 @@ def _alone(visit: Visit, *, wait: bool) -> AbstractContextManager[Path]:
 def _making(visit: Visit, run: TrialRunner | None, jobs: Jobs | None, note: Path) -> Making:
     """How launches are made; ``note`` is for the one in flight."""
     if run is None:
-        from tuner import process, trial
-        from tuner.retune.jobs import LiveJobs
+        from tuner.hosts import process
+        from tuner.launch import trial
+        from tuner.live.jobs import LiveJobs
 
         start = partial(process.start, note=note)
         run = partial(trial.run, start=start)

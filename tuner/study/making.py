@@ -9,7 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from tuner import stacks
+from tuner.hosts.process import OUTPUT
+from tuner.launch import stacks
+from tuner.live.request import Asked
+from tuner.live.scale import Expected
 from tuner.model import (
     Failed,
     FailureKind,
@@ -20,10 +23,7 @@ from tuner.model import (
     StudySpec,
     Window,
 )
-from tuner.process import OUTPUT
-from tuner.racing import Judge
-from tuner.retune.asked import Asked
-from tuner.retune.scale import Expected
+from tuner.search.racing import Judge
 from tuner.store.failures import from_os_error
 from tuner.study.cold_knobs import frozen
 from tuner.study.course import Step
@@ -33,7 +33,7 @@ from tuner.study.retuning import Retuning
 
 
 class TrialRunner(Protocol):
-    """Runs one launch to its outcome: :func:`tuner.trial.run`, or what stands in for it."""
+    """Runs one launch to its outcome: :func:`tuner.launch.trial.run`, or what stands in for it."""
 
     def __call__(
         self,

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
-from tuner import demand, space
-from tuner.knobs import ROLES
+from tuner.knobs import ROLES, core_budget, space
 from tuner.model import (
     SHORTAGES,
     Failed,
@@ -22,10 +21,10 @@ from tuner.model import (
     Value,
     Window,
 )
-from tuner.pace import Pace, startup_s
 from tuner.search.history import Observation
 from tuner.search.history import Purpose as SearchPurpose
 from tuner.search.space import Key, KnobAxis, Space
+from tuner.search.throughput import Pace, startup_s
 from tuner.study.plan import Plan
 
 _PURPOSES: dict[Purpose, SearchPurpose] = {
@@ -73,10 +72,10 @@ def search_space(plan: Plan) -> Space:
     return Space(
         axes,
         ranks_per_host=spec.layout.ranks_per_host,
-        cores=demand.usable_cores(spec.machine),
+        cores=core_budget.usable_cores(spec.machine),
         baseline=as_key(plan, plan.default),
         guesses=tuple(key for guess in guesses if (key := as_key(plan, guess)) is not None),
-        most_demand=demand.most_demand(spec),
+        most_demand=core_budget.most_demand(spec),
     )
 
 

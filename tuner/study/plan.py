@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 
-from tuner import space, stats
+from tuner.knobs import space
+from tuner.knobs.pooling import Pooling
+from tuner.live.scale import rescaled
 from tuner.model import (
     BASELINE,
     Choice,
@@ -20,8 +22,7 @@ from tuner.model import (
     StudySpec,
     Value,
 )
-from tuner.pooling import Pooling
-from tuner.retune.scale import rescaled
+from tuner.stats import estimates
 
 #: So many failures in a row, with nothing measured, end the study: the cause is not a setting.
 GIVE_UP_AFTER = 5
@@ -31,8 +32,8 @@ GIVE_UP_AFTER = 5
 class Plan:
     """The state of a search.
 
-    ``records`` are judged by :func:`tuner.stats.judged`, whatever was handed in, and their windows
-    are of one scale (:func:`tuner.retune.scale.rescaled`).
+    ``records`` are judged by :func:`tuner.stats.estimates.judged`, and their windows
+    are of one scale (:func:`tuner.live.scale.rescaled`).
     ``forgiven_until`` is the number of the last launch whose failure is forgotten: where
     nothing at all had worked, the fault was not the setting's, and a new run tries again.
     ``baseline`` is the setting that the defaults come to, where that is known.
@@ -44,7 +45,7 @@ class Plan:
     baseline: Setting | None = None
 
     def __post_init__(self) -> None:
-        records = rescaled(stats.judged(self.records), self.spec.objective)
+        records = rescaled(estimates.judged(self.records), self.spec.objective)
         object.__setattr__(self, "records", records)
 
     @cached_property
@@ -62,7 +63,7 @@ class Plan:
         """The launches that say something of their setting."""
         return tuple(
             record
-            for record in stats.counted(self.records)
+            for record in estimates.counted(self.records)
             if record.number > self.forgiven_until or record.outcome.samples
         )
 
@@ -132,7 +133,7 @@ class Plan:
     @cached_property
     def trials(self) -> int:
         """Trials made so far in the present space, without those that are forgotten."""
-        return stats.trials(self._present)
+        return estimates.trials(self._present)
 
     @cached_property
     def failed(self) -> int:
@@ -148,7 +149,7 @@ class Plan:
         """Trials with no such launch among those that come to the same."""
         canonical = self.pooling.canonical
         some = {canonical(record.setting) for record in self.valid if is_one(record)}
-        return stats.trials(r for r in self._present if canonical(r.setting) not in some)
+        return estimates.trials(r for r in self._present if canonical(r.setting) not in some)
 
     @cached_property
     def outside(self) -> int:
@@ -186,8 +187,11 @@ class Plan:
 
         An objective that counts none says 0. Those with other batches are no measure.
         """
-        own = stats.batch(setting)
-        return stats.full_length(r for r in self.records if stats.batch(r.setting) == own) or None
+        own = estimates.batch(setting)
+        return (
+            estimates.full_length(r for r in self.records if estimates.batch(r.setting) == own)
+            or None
+        )
 
     def fruitless(self) -> tuple[LaunchRecord, ...]:
         """The launches of a study in which nothing has worked; empty where something has."""
@@ -195,7 +199,7 @@ class Plan:
 
     def fruitless_trials(self) -> tuple[LaunchRecord, ...]:
         """The trials in the present space if none of them worked; empty where one has."""
-        made = tuple(record for record in self._present if record.purpose in stats.TRIALS)
+        made = tuple(record for record in self._present if record.purpose in estimates.TRIALS)
         return () if any(record.outcome.samples for record in made) else made
 
 

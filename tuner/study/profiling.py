@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuner import profiles, wording
-from tuner.errors import NothingMeasuredError
-from tuner.model import Failed, Finished, Setting, StudySpec
-from tuner.profiles import Profile
+from tuner.launch import profiles
+from tuner.launch.profiles import Profile
+from tuner.model import Failed, Finished, Setting, StudySpec, wording
+from tuner.model.errors import NothingMeasuredError
 from tuner.study.again import Host, alone
 
 

@@ -18,12 +18,12 @@ from optuna.exceptions import OptunaError
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from tuner.errors import UsageError
 from tuner.model import LaunchRecord
+from tuner.model.errors import UsageError
 from tuner.store.failures import translated
 from tuner.store.urls import display_url
 from tuner.study.attach import open_storage
-from tuner.study.told import LAUNCH, as_trial, distributions, is_told, state_of, value_of
+from tuner.study.optuna_trials import LAUNCH, as_trial, distributions, is_told, state_of, value_of
 
 if TYPE_CHECKING:
     from tuner.store import Store

@@ -6,8 +6,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tuner import space, stats
+from tuner.knobs import space
 from tuner.model import BASELINE, Failed, LaunchRecord, Purpose, Setting
+from tuner.stats import estimates
 from tuner.study.course import Step, Stop
 from tuner.study.plan import Plan
 
@@ -27,8 +28,8 @@ class Recording:
 
     def best(self, plan: Plan) -> Setting | None:
         """The setting with the lowest median so far."""
-        measured = stats.measurements(plan.valid, plan.pooling.canonical)
-        best = stats.best(each for each in measured if plan.contains(each.setting))
+        measured = estimates.measurements(plan.valid, plan.pooling.canonical)
+        best = estimates.best(each for each in measured if plan.contains(each.setting))
         return best.setting if best else None
 
     def next(self, plan: Plan) -> Step | Stop:

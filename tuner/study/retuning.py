@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tuner import stats, windowing, wording
-from tuner.errors import UsageError
+from tuner.live import windowing
+from tuner.live.request import Asked
+from tuner.live.scale import Expected, expected
 from tuner.model import (
     Failed,
     FailureKind,
     LaunchRecord,
     Outcome,
     Purpose,
+    wording,
 )
-from tuner.retune.asked import Asked
-from tuner.retune.scale import Expected, expected
+from tuner.model.errors import UsageError
+from tuner.stats import estimates
 from tuner.study.course import Step
 from tuner.study.due import COLD, NOT_BY_THE_SWITCH, iterations_due, takes_none
 from tuner.study.plan import Plan
@@ -35,7 +37,7 @@ _ENDS_ALONE = (
 
 
 class Jobs(Protocol):
-    """Measures settings in running jobs: :class:`tuner.retune.jobs.LiveJobs`, or what stands in."""
+    """Measures settings in running jobs: :class:`tuner.live.jobs.LiveJobs`, or what stands in."""
 
     @property
     def refusal(self) -> str | None:
@@ -130,5 +132,5 @@ def judged(record: LaunchRecord) -> LaunchRecord:
 
 def _incumbent_s(plan: Plan) -> float | None:
     """The figure of the best setting so far."""
-    found = stats.best(stats.measurements(plan.searched, plan.pooling.canonical))
+    found = estimates.best(estimates.measurements(plan.searched, plan.pooling.canonical))
     return None if found is None else found.elapsed_s

@@ -9,10 +9,10 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tuner.live.fitting import can_become
 from tuner.model import BASELINE, Failed, Finished, LaunchRecord, Purpose, Setting, Window
-from tuner.pace import startup_s
-from tuner.retune.fitting import can_become
 from tuner.search import Live
+from tuner.search.throughput import startup_s
 from tuner.study.cold_knobs import frozen
 from tuner.study.plan import Plan
 

@@ -9,15 +9,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuner import render, stats, wording
+from tuner.launch import render
+from tuner.launch.secrets import kept_record, recorded_environment
 from tuner.model import (
     LaunchRecord,
     Purpose,
     Result,
     StudySpec,
     StudyState,
+    wording,
 )
-from tuner.secrets import kept_record, recorded_environment
+from tuner.stats import estimates
 from tuner.store.rows import now
 from tuner.study import cold_knobs, outputs
 from tuner.study.agreement import disagreements
@@ -151,7 +153,7 @@ class Session:
                 raise Cancelled
             with self.held():
                 record = self._once(step)
-            if stats.was_interrupted(record) and (self.making.asked or self.cancelled()):
+            if estimates.was_interrupted(record) and (self.making.asked or self.cancelled()):
                 raise Cancelled
             require_space(record)
             self._say(self.making.retuning.note(self.plan, os.environ))
@@ -172,7 +174,7 @@ class Session:
     def _run(self, number: int, step: Step) -> LaunchRecord:
         purpose, setting = step.purpose, step.setting
         folder = outputs.launch_folder(self.folder, number)
-        trial = self.plan.trials + 1 if purpose in stats.TRIALS else None
+        trial = self.plan.trials + 1 if purpose in estimates.TRIALS else None
         expected = self.making.retuning.expected(self.plan, step, os.environ)
         live = expected is not None
         self.emit(LaunchStarted(number, purpose, setting, trial, self.plan.most_trials, live))
@@ -214,10 +216,10 @@ class Session:
 
     def _report(self, record: LaunchRecord, found: Result) -> None:
         measurement = None
-        if record in stats.counted([record]):
+        if record in estimates.counted([record]):
             canonical = self.plan.pooling.canonical
             mine = canonical(record.setting)
-            pooled = stats.measurements(self.plan.records, canonical)
+            pooled = estimates.measurements(self.plan.records, canonical)
             measurement = next(m for m in pooled if m.setting == mine)
         is_best = (
             measurement is not None

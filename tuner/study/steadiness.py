@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from tuner import drift, stats, wording
-from tuner.model import Finished, LaunchRecord, Load, Purpose, Setting
-from tuner.quiet import QUIET_CORES
+from tuner.hosts.quiet import QUIET_CORES
+from tuner.model import Finished, LaunchRecord, Load, Purpose, Setting, wording
+from tuner.stats import drift, estimates
 from tuner.study.disturbance import LEAST_SHARE, REMEASURED
 from tuner.study.plan import Plan
 
@@ -62,7 +62,7 @@ def _remeasured(plan: Plan) -> str:
 
 def _loaded(plan: Plan) -> str:
     """What others did during the launches that count."""
-    loads = [r.outcome.load for r in stats.counted(plan.records) if r.outcome.load is not None]
+    loads = [r.outcome.load for r in estimates.counted(plan.records) if r.outcome.load is not None]
     if not loads:
         return ""
     cpus = plan.spec.machine.affinity_cpus

@@ -24,7 +24,7 @@ from alembic.util import pyfiles
 import tuner.study
 from tests.study_surface import log, surface
 from tuner.cli.main import main as tune_main
-from tuner.launchers import discovery
+from tuner.launch.launchers import discovery
 from tuner.model import Finished, Launch, Outcome, Progress, Setting
 from tuner.study.events import Event, LaunchEnded
 

@@ -1,0 +1,151 @@
+"""Every setting of a small space, measured several times, as a surface."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tuner.cli import asked, asking, exits, views
+from tuner.cli.asking import LIMITS, OUTPUT
+from tuner.cli.base import TuneCommand, tail
+from tuner.cli.main import main
+from tuner.cli.options import option
+
+if TYPE_CHECKING:
+    from tuner.model import JsonDict, StudySpec
+
+#: More settings than this are no small space: a slip of the pen.
+MOST_SETTINGS = 1000
+
+#: A typical spread of single runs above this says that something else ran beside them.
+NOISY = 0.1
+
+#: The setting that stands for the defaults should take as long as they do, within this share.
+OFF = 0.1
+
+
+@click.command(
+    "record",
+    cls=TuneCommand,
+    takes_tail=True,
+    examples=(
+        ("python -m benchmarks.record -n 4 --knob omp_threads=1,2 -o job.json", "a trainer"),
+        ("python -m benchmarks.replay job.json --seed 3", "a search on what was recorded"),
+    ),
+    help=(
+        "Measure every setting of a small space several times and write them as a surface file,"
+        " on which benchmarks.replay searches in seconds. The same command continues an"
+        " interrupted recording."
+    ),
+)
+@asking.options(
+    *asking.RUN_OPTIONS,
+    *asking.SPACE_OPTIONS,
+    option(
+        "--runs",
+        type=click.IntRange(1),
+        default=10,
+        metavar="N",
+        heading=LIMITS,
+        help="Runs of each setting [10].",
+    ),
+    *asking.LAUNCH_OPTIONS,
+    *asking.PLACE_OPTIONS,
+    option(
+        "--output",
+        "-o",
+        "filename",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        heading=OUTPUT,
+        help="The surface file [NAME.json].",
+    ),
+    asking.QUIET,
+)
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:
+    """Record one surface."""
+    from benchmarks.replay import recorded
+    from tuner.cli import console, outfile, stored
+    from tuner.results.exporters import Export
+    from tuner.results.exporters.json import dumps
+    from tuner.study import tune
+    from tuner.study.plan import Plan
+    from tuner.study.recording import Recording
+
+    spec = asked.spec_of({**options, "live": "off"}, tail(ctx))  # a surface is of launches
+    if options["name"] is None:
+        spec = replace(spec, name=f"{spec.name}-surface")
+    _require_surface(spec, options["runs"])
+    outputs = Path(options["outputs"]) if options["outputs"] else None
+    with views.view(options["quiet"]) as view:
+        tune(
+            replace(spec, oversubscription=None, confirm=False),
+            storage=options["storage"],
+            outputs=outputs,
+            fresh=options["fresh"],
+            wait=options["wait"],
+            on_event=view,
+            course=Recording(options["runs"]),
+        )
+    data = stored.load(stored.open_store(options["storage"]), spec.name)
+    document = recorded.document(Plan(data.spec, data.records))
+    path = options["filename"] or Path(f"{spec.name}.json")
+    outfile.write(path, Export(dumps(document)))
+    for doubt in _doubts(document):
+        console.warn(doubt)
+    console.err(f"wrote {path} ({len(document['points'])} settings)")
+    return exits.OK
+
+
+def _require_surface(spec: StudySpec, runs: int) -> None:
+    """Raise ``UsageError`` for a study whose settings make no surface, or too large a one."""
+    from tuner.knobs import space
+    from tuner.model.errors import UsageError
+
+    if spec.objective.clock not in {"elapsed", "wall"}:
+        raise UsageError(
+            "a surface holds how long runs take; this objective is something else",
+            "Record with --objective logreport or --objective wall.",
+        )
+    tuned = {knob.name for knob in spec.knobs}
+    for knob in spec.knobs:
+        if any(parent in tuned for parent, _ in knob.when):
+            raise UsageError(
+                f"a surface holds every combination, and {knob.name} exists in some settings only",
+                f"Leave {knob.name} out, or what it depends on.",
+            )
+    size = space.size(spec.knobs)
+    if size > MOST_SETTINGS:
+        raise UsageError(
+            f"the space has {size} settings: recording measures each one {runs} times",
+            "Narrow it with --knob NAME=VALUES or --fix NAME=VALUE.",
+        )
+
+
+def _doubts(document: JsonDict) -> Iterator[str]:
+    """What to know of a surface before one searches on it."""
+    from benchmarks.replay import recorded
+    from tuner.model import wording
+
+    spread = recorded.spread(document)
+    if spread > NOISY:
+        yield (
+            f"the runs of a setting differ by {wording.percent(round(spread, 2))} (median): this"
+            " machine was not quiet, and a search on the surface shows little"
+        )
+    off = recorded.default_is_off(document)
+    if off > OFF:
+        yield (
+            "no setting takes as long as your defaults: the nearest differs by"
+            f" {wording.percent(round(off, 2))}, and stands for them in replays"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main(command=command, program="python -m benchmarks.record"))

@@ -1,0 +1,13 @@
+"""Recorded jobs to search without a cluster: the very course of a live study on a virtual clock.
+
+NumPy is loaded here, so import it late.
+"""
+
+from __future__ import annotations
+
+from benchmarks.replay import trace
+from benchmarks.replay.study import Launched, Study, play, spec
+from benchmarks.replay.surface import Surface
+from benchmarks.replay.surface_file import load
+
+__all__ = ["Launched", "Study", "Surface", "load", "play", "spec", "trace"]

@@ -1,0 +1,167 @@
+"""A whole study on a surface, search and confirmation, on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from benchmarks.replay.machine import VirtualMachine
+from benchmarks.replay.surface import Surface
+from benchmarks.replay.windows import RetunedMachine
+from tuner.model import (
+    Choice,
+    Conclusion,
+    Env,
+    Finding,
+    Knob,
+    LauncherInfo,
+    LaunchRecord,
+    Layout,
+    Machine,
+    Purpose,
+    Result,
+    Setting,
+    StudySpec,
+    StudyState,
+)
+from tuner.study.course import Course, Step, Stop, Tuning
+from tuner.study.findings import build
+from tuner.study.plan import GIVE_UP_AFTER, Plan
+
+#: When virtual clocks begin.
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch of the replay, and what was called best after it."""
+
+    record: LaunchRecord
+    t_s: float  # the clock when it ended
+    incumbent: Setting | None
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the replay came to; ``best`` is what the search found, whatever the proof says."""
+
+    launches: tuple[Launched, ...]
+    best: Setting | None
+    result: Result
+
+    @property
+    def searched(self) -> tuple[Launched, ...]:
+        """The launches before the confirmation."""
+        return tuple(x for x in self.launches if x.record.purpose is not Purpose.CONFIRM)
+
+    @property
+    def windows(self) -> int:
+        """How many of them were windows of running jobs."""
+        return sum(x.record.outcome.window is not None for x in self.searched)
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs these are of."""
+        windows = (x.record.outcome.window for x in self.searched)
+        return len({window.job for window in windows if window is not None})
+
+    @property
+    def finding(self) -> Finding | None:
+        """What the confirmation proves."""
+        return self.result.finding
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """What it comes to."""
+        return self.result.conclusion or Conclusion.NO_GAIN
+
+    @property
+    def export(self) -> Setting | None:
+        """The setting that is handed over."""
+        return self.result.export
+
+
+def spec(
+    surface: Surface, *, seed: int = 0, options: Mapping[str, object] | None = None
+) -> StudySpec:
+    """The study of a surface.
+
+    Args:
+        surface: The recorded job.
+        seed: Of the search.
+        options: Other fields of the spec, such as ``trials``; with ``live="on"`` jobs are
+            retuned while they run.
+    """
+    n = surface.cores
+    made = StudySpec(
+        name=surface.name,
+        command=("replay", "{out}"),
+        launcher=LauncherInfo("openmpi", "mpirun", "0"),
+        layout=Layout(surface.ranks),
+        machine=Machine("replay", surface.name, n, n, n, None, 1, 0),
+        knobs=tuple(
+            Knob(
+                name,
+                Choice(values),
+                Env((name.upper(),)),
+                default=default,
+                live=name not in surface.cold,
+            )
+            for (name, values), default in zip(surface.knobs.items(), surface.default, strict=True)
+        ),
+        warm_ups=0,
+        seed=seed,
+        live="off",
+    )
+    return replace(made, **dict(options or {}))  # type: ignore[arg-type]
+
+
+def play(surface: Surface, spec: StudySpec, seed: int, course: Course | None = None) -> Study:
+    """Search the surface, and confirm what was found.
+
+    Args:
+        surface: The recorded job.
+        spec: Its study.
+        seed: Which of the recorded runs are drawn.
+        course: What comes next; that of live studies where not given.
+    """
+    course = course or Tuning()
+    machine = _machine(surface, spec, 7919 * seed + 13)
+    plan = Plan(spec, (), baseline=surface.setting(surface.default))
+    launches: list[Launched] = []
+    while isinstance(step := course.next(plan), Step):
+        if not plan.records:
+            plan = replace(plan, records=machine.warmed_up(step.setting))
+        best = launches[-1].incumbent if launches else None
+        record = _record(step, plan, machine, best)
+        plan = replace(plan, records=(*plan.records, record))
+        launches.append(Launched(record, machine.clock_s, course.best(plan)))
+        if len(plan.fruitless()) >= GIVE_UP_AFTER:
+            break
+    reason = step.reason if isinstance(step, Stop) else f"{GIVE_UP_AFTER} launches in a row failed"
+    best = course.best(plan)
+    found = build(plan, "", StudyState.FINISHED, reason, best)
+    return Study(tuple(launches), best, found)
+
+
+def _machine(surface: Surface, spec: StudySpec, seed: int) -> VirtualMachine:
+    if spec.live == "off":
+        return VirtualMachine(surface, seed)
+    return RetunedMachine(surface, seed, spec)
+
+
+def _record(step: Step, plan: Plan, machine: VirtualMachine, best: Setting | None) -> LaunchRecord:
+    started = _EPOCH + timedelta(seconds=machine.clock_s)
+    number = 1 + max((record.number for record in plan.records), default=0)
+    return LaunchRecord(
+        number=number,
+        purpose=step.purpose,
+        setting=step.setting,
+        argv=(),
+        env={},
+        folder="",
+        started_at=started.isoformat(),
+        outcome=machine.measure(number, step, plan, best),
+        machine=plan.spec.machine,
+    )

@@ -1,0 +1,148 @@
+"""A surface in place of jobs that are retuned while they run.
+
+A window draws one of the point's runs. Its iterations take that run's pace, times a log-normal
+factor of mean 1 and `ITERATION_SD`, each its own; how many there are, and which count, say the
+rules of :mod:`tuner.live`, which also judge the window.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchmarks.replay.machine import STOP_S, VirtualMachine
+from benchmarks.replay.surface import Run, Surface
+from tuner.live.judging import WindowJudge
+from tuner.live.scale import Expected, expected
+from tuner.live.windows import Estimate, estimate, is_long_enough, needed_error
+from tuner.model import (
+    Finished,
+    LaunchRecord,
+    Outcome,
+    Purpose,
+    Setting,
+    StudySpec,
+    Window,
+)
+from tuner.stats import estimates
+from tuner.study.course import Step
+from tuner.study.plan import Plan
+from tuner.study.running import running
+
+#: What a switch takes, s.
+SWITCH_S = 0.3
+
+#: The standard deviation of the logarithm of one iteration's time.
+ITERATION_SD = 0.1
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """How a window is come to: by a switch, or by the start of a job for it."""
+
+    job: int
+    started_s: float
+    switch_s: float
+    first_s: float | None  # what the first iteration takes, where that is the run's own
+
+
+class RetunedMachine(VirtualMachine):
+    """Measures in windows; what is confirmed, or failed in one, is launched."""
+
+    def __init__(self, surface: Surface, seed: int, spec: StudySpec) -> None:
+        super().__init__(surface, seed)
+        self._spec = spec
+        self._live = tuple(sorted(set(surface.knobs) - surface.cold))
+        self._failed: set[Setting] = set()
+
+    def warmed_up(self, setting: Setting, /) -> tuple[LaunchRecord, ...]:
+        """One launch, none of a setting that fails: windows are scaled by what it shows."""
+        runs = self.surface.points[self.surface.key(setting)].runs
+        if not runs:
+            return ()
+        run = self._rng.choice(runs)
+        ending = Finished(run.elapsed_s, self.surface.iterations)
+        outcome = Outcome(ending, wall_s=0.0, exit_code=0, progress=self._log(run))
+        purpose, machine = Purpose.WARM_UP, self._spec.machine
+        return (LaunchRecord(0, purpose, setting, (), {}, "", "", outcome, machine),)
+
+    def measure(self, number: int, step: Step, plan: Plan, best: Setting | None, /) -> Outcome:
+        """The outcome of a step.
+
+        Args:
+            number: That of its record.
+            step: What to measure.
+            plan: The study before it.
+            best: What is called best so far.
+        """
+        if step.purpose is Purpose.CONFIRM or step.setting in self._failed:
+            return self.launch(step.setting, step.judge)
+        point = self.surface.points[self.surface.key(step.setting)]
+        if point.fail_after_s is not None:
+            self._failed.add(step.setting)
+            return self.launch(step.setting, None)
+        run = self._rng.choice(point.runs)
+        n, objective = self.surface.iterations, self._spec.objective
+        known = expected(plan.records, n, objective, _typical_s(plan, best))
+        entry = self._entry(number, step, plan, run)
+        outcome = self._window(run, entry, known, step)
+        self.clock_s += outcome.wall_s
+        return outcome
+
+    def _entry(self, number: int, step: Step, plan: Plan, run: Run) -> _Entry:
+        job = running(plan)
+        serves = job is not None and job.serves(plan.pooling.canonical(step.setting))
+        if job is not None and serves and step.purpose is not Purpose.BASELINE:
+            return _Entry(job.number, 0.0, SWITCH_S, None)
+        ends_s = 0.0 if job is None else STOP_S
+        return _Entry(number, ends_s + run.startup_s, 0.0, run.first_iteration_s)
+
+    def _window(self, run: Run, entry: _Entry, known: Expected, step: Step) -> Outcome:
+        judge = WindowJudge(step.judge, known, None)
+        times_s: list[float] = []
+        found, stopped = Estimate(0, ()), None
+        for time_s in self._iterations(run, entry.first_s):
+            times_s.append(time_s)
+            found = estimate(times_s)
+            if not found.iterations:
+                continue
+            stopped = judge.of(found.times_s, math.fsum(times_s))
+            if stopped is not None or self._is_long_enough(found, known):
+                break
+        wall_s = entry.started_s + entry.switch_s + math.fsum(times_s)
+        ending = stopped or Finished(known.figure_s(found.pace_s), known.iterations)
+        window = Window(
+            job=entry.job,
+            live=self._live,
+            started_s=entry.started_s,
+            switch_s=entry.switch_s,
+            discarded=found.discarded,
+            iterations=found.iterations,
+            pace_s=found.pace_s,
+            pace_se=found.pace_se if found.iterations > 1 else 0.0,
+            at_s=wall_s / 2,
+        )
+        return Outcome(ending, wall_s, None, window=window)
+
+    def _iterations(self, run: Run, first_s: float | None) -> Iterator[float]:
+        pace_s = (run.elapsed_s - run.first_iteration_s) / max(1, self.surface.iterations - 1)
+        if first_s is not None:
+            yield first_s
+        while True:
+            factor = math.exp(self._rng.gauss(-(ITERATION_SD**2) / 2, ITERATION_SD))
+            yield pace_s * factor
+
+    def _is_long_enough(self, found: Estimate, known: Expected) -> bool:
+        ratio = None
+        if known.incumbent_s is not None:
+            ratio = known.figure_s(found.pace_s) / known.incumbent_s
+        needed = needed_error(self._spec.precision, ratio)
+        return is_long_enough(found, needed, known.iterations)
+
+
+def _typical_s(plan: Plan, setting: Setting | None) -> float | None:
+    if setting is None:
+        return None
+    own = plan.of(plan.valid, setting)
+    return estimates.estimate_s([sample for record in own for sample in record.outcome.samples])

@@ -1,0 +1,145 @@
+"""The script that tunes real programs: what is missing, and the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.programs import catalogue, table
+from benchmarks.programs.catalogue import PROGRAMS, Program
+from benchmarks.programs.inputs import Checkouts
+from tuner.launch import command
+
+BY_NAME = {program.study: program for program in PROGRAMS}
+
+
+def document(**result: Any) -> dict[str, Any]:
+    """What is read of an export."""
+    found = {
+        "trials": 20,
+        "launches": 45,
+        "baseline": {"elapsed_s": None, "figure": 2.0, "stopped": None},
+        "best": {"elapsed_s": None, "figure": 4.0, "stopped": None},
+        "verdict": "faster",
+        "finding": {"ratio": 2.0, "low": 1.9, "high": 2.1},
+        "export": {"omp_threads": 1, "bind_to": "core"},
+    }
+    objective = {"kind": "pattern", "pattern": "(.)", "unit": "steps/s", "maximize": True}
+    study = {"layout": {"ranks": 2}, "objective": objective}
+    return {"study": study, "result": found | result}
+
+
+EXPLAINED = {
+    "runs": [
+        {"name": "best", "sentence": "nothing: bound by compute, 90 % of the time (clear)"},
+        {"name": "defaults", "sentence": "held back by the loader (a.py:7 next), 60 % of the time"},
+    ]
+}
+
+
+def test_a_line_of_the_table() -> None:
+    made = table.row("A program", document(), EXPLAINED)
+    assert made.cells == (
+        "A program",
+        "2",
+        "20, 45",
+        "2 steps/s",
+        "4 steps/s",
+        "2.00 (1.90 to 2.10)",
+        "omp_threads=1 bind_to=core",
+        "the loader (a.py:7 next), 60 % → nothing: bound by compute, 90 %",
+    )
+
+
+def test_where_the_defaults_are_best_there_is_one_verdict() -> None:
+    runs = {"runs": [run for run in EXPLAINED["runs"] if run["name"] == "defaults"]}
+    assert table.row("A program", document(), runs).cells[-1] == "the loader (a.py:7 next), 60 %"
+
+
+def test_a_run_that_nothing_is_known_of() -> None:
+    assert table.row("A program", document(), {"runs": []}).cells[-1] == "not known"
+
+
+@pytest.mark.parametrize(
+    ("changed", "cell"),
+    [
+        ({"finding": {"ratio": 3.0, "low": 2.5, "high": None}}, "at least 2.50"),
+        ({"verdict": "no significant gain"}, "2.00 (1.90 to 2.10): no significant gain"),
+        ({"verdict": "baseline fails", "finding": None}, "baseline fails"),
+        ({"verdict": None, "finding": None}, "not confirmed"),
+        ({"baseline": {"figure": None, "stopped": {"bound_s": 1}}}, "stopped"),
+        ({"baseline": {"figure": None, "stopped": None}}, "failed"),
+        ({"baseline": None}, "not measured"),
+        ({"export": {}}, "your defaults"),
+        ({"export": None}, "none yet"),
+    ],
+)
+def test_what_there_is_instead(changed: dict[str, Any], cell: str) -> None:
+    assert cell in table.row("A program", document(**changed), EXPLAINED).cells
+
+
+def test_text_and_markdown_have_a_line_a_program() -> None:
+    rows = [table.row(title, document(), EXPLAINED) for title in ("One", "Two|three")]
+    text = table.as_text(rows).splitlines()
+    assert [line.split("  ")[0] for line in text] == ["program", "One", "Two|three"]
+    page = table.as_markdown(rows, "a machine", 20)
+    assert page.count("\n| ") == 4
+    assert r"| Two\|three | 2 |" in page
+    assert "on a machine. It asks for 20 settings" in page
+
+
+def test_every_study_ships_with_the_tool() -> None:
+    shipped = {path.stem for path in command.shipped_dir("studies").glob("*.toml")}
+    assert BY_NAME.keys() <= shipped
+    assert len(BY_NAME) == len(PROGRAMS)
+
+
+def test_a_program_of_debian_is_named_with_its_package() -> None:
+    assert catalogue.missing(BY_NAME["hpl"], Checkouts(), lambda _: None) == [
+        "hpcc: apt-get install hpcc"
+    ]
+    assert catalogue.missing(BY_NAME["hpl"], Checkouts(), lambda name: name) == []
+
+
+@pytest.fixture
+def example() -> Program:
+    return BY_NAME["dlrm_example"]
+
+
+def test_an_example_wants_a_checkout_and_an_interpreter(example: Program) -> None:
+    checkout, python = catalogue.missing(example, Checkouts())
+    assert checkout.startswith("--dlrm FOLDER")
+    assert "git clone https://github.com/facebookresearch/dlrm" in checkout
+    assert python.startswith("--dlrm-python FILE")
+    assert "pip install torch" in python
+
+
+def test_a_folder_that_is_no_checkout_is_named(example: Program, tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.touch()
+    checkouts = Checkouts(dlrm=tmp_path, dlrm_python=python)
+    (lack,) = catalogue.missing(example, checkouts)
+    assert f"--dlrm {tmp_path}: has no dlrm_s_pytorch.py" in lack
+    (tmp_path / "dlrm_s_pytorch.py").touch()
+    assert catalogue.missing(example, checkouts) == []
+    example.prepare(tmp_path, checkouts)
+    assert (tmp_path / "example" / "dlrm_s_pytorch.py").is_file()
+    environ = catalogue.environment(example, checkouts, {"PATH": "/usr/bin", "HOME": "/"})
+    assert environ == {"PATH": f"{python.parent}:/usr/bin", "HOME": "/"}
+
+
+def test_a_program_of_debian_gets_the_environment_as_it_is() -> None:
+    assert catalogue.environment(BY_NAME["hpl"], Checkouts(), {"A": "b"}) == {"A": "b"}
+
+
+def test_images_are_made_for_chainers_example(tmp_path: Path) -> None:
+    cv2 = pytest.importorskip("cv2")
+    program = BY_NAME["chainer_imagenet_example"]
+    program.prepare(tmp_path, Checkouts(chainer=tmp_path))
+    listed = (tmp_path / "train.txt").read_text().splitlines()
+    names = [line.split()[0] for line in listed]
+    assert len(names) == len(set(names)) > 0
+    assert cv2.imread(str(tmp_path / "images" / names[0])).shape == (256, 256, 3)

@@ -1,0 +1,269 @@
+"""How launches and a study on a surface go."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import replay
+from benchmarks.replay.machine import ENTRIES, STOP_S, TICK_S, VirtualMachine
+from benchmarks.replay.surface import Key, Point, Run
+from tests.surfaces import THREADS, WORKERS, document, setting, surface, write
+from tuner.model import Conclusion, Failed, Finished, Purpose, Setting, Stopped
+from tuner.search.racing import Cut, GoOn, Judge
+from tuner.search.throughput import startup_s
+from tuner.study.course import Step, Stop
+from tuner.study.plan import Plan
+
+
+def play(loaded: replay.Surface, seed: int = 0, **options: Any) -> replay.Study:
+    return replay.play(loaded, replay.spec(loaded, seed=seed, options=options), seed)
+
+
+@pytest.fixture(scope="module")
+def bowl(tmp_path_factory: pytest.TempPathFactory) -> replay.Surface:
+    return surface(tmp_path_factory.mktemp("surface"))
+
+
+def test_a_launch_takes_its_start_up_and_its_run(tmp_path: Path) -> None:
+    machine = VirtualMachine(surface(tmp_path), seed=1)
+    played = machine.launch(setting(2, 2), None)
+    assert isinstance(played.ending, Finished)
+    own_s = startup_s(played.progress)
+    assert own_s is not None
+    assert played.wall_s == machine.clock_s == pytest.approx(own_s + played.ending.elapsed_s)
+    assert len(played.progress) == ENTRIES
+    assert played.progress[-1].iteration == played.ending.iterations == 100
+    assert played.progress[-1].elapsed_s == pytest.approx(played.ending.elapsed_s)
+
+
+@given(st.integers(2, 1000), st.floats(0, 20), st.floats(0.1, 1000), st.floats(0, 1))
+def test_a_log_has_even_entries_behind_the_first_iteration(
+    iterations: int, startup_s: float, elapsed_s: float, share: float
+) -> None:
+    run = Run(startup_s, share * elapsed_s, elapsed_s)
+    points: dict[Key, Point] = {(1,): Point((run,), elapsed_s)}
+    one = replay.Surface("one", True, 1, 1, iterations, {"k": (1,)}, (1,), points)
+    log = VirtualMachine(one, 0).launch(one.setting((1,)), None).progress
+    assert len(log) == min(ENTRIES, iterations)
+    assert log[-1].iteration == iterations
+    assert log[-1].elapsed_s == pytest.approx(elapsed_s)
+    pace_s = (elapsed_s - run.first_iteration_s) / (iterations - 1)
+    for entry in log:
+        past_first_s = entry.elapsed_s - run.first_iteration_s
+        assert past_first_s == pytest.approx((entry.iteration - 1) * pace_s, abs=1e-6)
+        assert entry.seen_s == startup_s + entry.elapsed_s
+
+
+def test_a_running_launch_shows_only_what_its_log_would(tmp_path: Path) -> None:
+    machine = VirtualMachine(surface(tmp_path), seed=1)
+    shown: list[tuple[int, float, float | None]] = []
+
+    def judge(log: Any, since_s: float, startup_s: float | None) -> GoOn | Stopped:
+        shown.append((len(log), since_s, startup_s))
+        if len(log) < 3:
+            return GoOn()
+        return Stopped(1.0, 20.0, 10.0, 30.0, 0.1, "drift")
+
+    played = machine.launch(setting(2, 2), judge)
+    assert {entries for entries, _, own_s in shown if own_s is None} == {0}
+    assert {own_s for entries, _, own_s in shown if entries} == {startup_s(played.progress)}
+    times = [since_s for _, since_s, _ in shown]
+    assert times == sorted(set(times))
+    assert max(b - a for a, b in pairwise(times)) <= TICK_S
+    assert isinstance(played.ending, Stopped)
+    assert len(played.progress) == 3
+    assert machine.clock_s == played.wall_s == shown[-1][1] + STOP_S
+
+
+def test_a_judge_that_never_stops_changes_nothing(tmp_path: Path) -> None:
+    loaded = surface(tmp_path, failing=8)
+
+    def judge(log: Any, since_s: float, startup_s: float | None) -> GoOn:
+        return GoOn()
+
+    judges: tuple[Judge | None, ...] = (None, judge)
+    for chosen in (setting(2, 2), setting(8, 1)):
+        assert len({VirtualMachine(loaded, 1).launch(chosen, each) for each in judges}) == 1
+
+
+@given(st.floats(0.1, 60), st.sampled_from(THREADS), st.sampled_from(WORKERS))
+def test_a_launch_is_cut_at_no_more_than_it_would_take(
+    bowl: replay.Surface, limit_s: float, threads: int, workers: int
+) -> None:
+    chosen = setting(threads, workers)
+    cut = VirtualMachine(bowl, 1).launch(chosen, Cut(limit_s, bowl.iterations))
+    whole = VirtualMachine(bowl, 1).launch(chosen, None)
+    assert isinstance(whole.ending, Finished)
+    if isinstance(cut.ending, Stopped):
+        assert limit_s < cut.ending.bound_s <= whole.ending.elapsed_s
+        assert cut.wall_s <= whole.wall_s + STOP_S
+        assert cut.progress == whole.progress[: len(cut.progress)]
+    else:
+        assert cut == whole
+        assert whole.ending.elapsed_s <= limit_s + TICK_S
+
+
+def test_a_failing_launch_takes_until_it_fails(tmp_path: Path) -> None:
+    machine = VirtualMachine(surface(tmp_path, failing=8), seed=1)
+    played = machine.launch(setting(8, 1), None)
+    assert isinstance(played.ending, Failed)
+    assert (played.ending.reason, played.wall_s, played.progress) == ("out of memory", 2.0, ())
+
+
+def test_a_study_finds_and_proves_the_best(tmp_path: Path) -> None:
+    loaded = surface(tmp_path)
+    study = play(loaded)
+    assert study.best == study.export == setting(2, 2)
+    assert study.conclusion is Conclusion.FASTER
+    assert study.result.reference is not None
+    assert study.result.reference.setting == loaded.setting(loaded.default)
+    assert study.finding is not None
+    assert study.finding.at_least
+    assert 1 < study.finding.low <= math.exp(0.5 * 3)
+
+
+def test_a_moderate_gain_gets_an_interval(tmp_path: Path) -> None:
+    study = play(surface(tmp_path, slope=0.2))
+    assert study.finding is not None
+    assert study.finding.high is not None
+    assert study.finding.low <= math.exp(0.2 * 3) <= study.finding.high
+    assert study.conclusion is Conclusion.FASTER
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_without_a_gain_the_defaults_are_kept(tmp_path: Path, seed: int) -> None:
+    loaded = surface(tmp_path, slope=0.0)
+    study = play(loaded, seed)
+    assert study.conclusion is Conclusion.NO_GAIN
+    assert study.export == loaded.setting(loaded.default)
+    if study.finding is not None:
+        assert study.finding.claim != "faster"
+
+
+@pytest.mark.parametrize(
+    ("failing", "reference", "best"),
+    [(8, (4, 4), (2, 2)), (4, (1, 1), (2, 2)), (2, (1, 1), (1, 2))],
+)
+def test_where_the_defaults_fail_the_first_guess_that_worked_is_compared(
+    tmp_path: Path, failing: int, reference: tuple[int, int], best: tuple[int, int]
+) -> None:
+    study = play(surface(tmp_path, failing=failing, slope=0.2))
+    assert study.conclusion is Conclusion.BASELINE_FAILS
+    assert study.result.baseline is not None
+    assert study.result.baseline.failure is not None
+    assert study.result.baseline.failure.reason == "out of memory"
+    assert study.result.reference is not None
+    assert study.result.reference.setting == setting(*reference)
+    assert study.finding is not None
+    assert study.finding.low > 1
+    assert study.export == study.best == setting(*best)
+
+
+def test_where_nothing_works_it_ends_with_nothing(tmp_path: Path) -> None:
+    """The least fails, and with it what asks for more: the one that works is not looked for."""
+    made = document()
+    for point in made["points"][:-1]:
+        point.update(failed=True, fail_after_s=1.0)
+    made["default"] = setting(1, 1).as_dict()
+    study = play(replay.load(write(tmp_path / "odd.json", made)))
+    assert study.best is None
+    assert study.finding is None
+    assert all(isinstance(x.record.outcome.ending, Failed) for x in study.launches)
+    assert replay.trace.summary(study)["best"] is None
+
+
+def test_the_same_seed_gives_the_same_trace(tmp_path: Path) -> None:
+    loaded = surface(tmp_path)
+    once, again, other = (list(replay.trace.lines(play(loaded, seed=s))) for s in (2, 2, 3))
+    assert once == again
+    assert once != other
+
+
+def test_trials_and_budget_end_it(tmp_path: Path) -> None:
+    loaded = surface(tmp_path, slope=0.05)
+    few = play(loaded, trials=4)
+    assert few.result.trials <= 4
+    assert few.result.reason.endswith("of 4 trials were made")
+    short = play(loaded, budget_s=40.0)
+    assert short.result.reason == "the budget of 40 s was used up (--budget)"
+    spent_s = [launched.t_s for launched in short.searched]
+    assert spent_s[-2] < 40 <= spent_s[-1]
+
+
+def test_without_a_confirmation_nothing_is_concluded(tmp_path: Path) -> None:
+    study = play(surface(tmp_path), confirm=False)
+    assert study.launches == study.searched
+    assert study.result.conclusion is None
+    assert study.finding is None
+    assert study.best == setting(2, 2)
+
+
+def test_what_is_spent_is_the_clock(tmp_path: Path) -> None:
+    study = play(surface(tmp_path))
+    walls_s = [launched.record.outcome.wall_s for launched in study.launches]
+    assert [launched.t_s for launched in study.launches] == pytest.approx(list(accumulate(walls_s)))
+    assert study.result.search_s + study.result.confirm_s == pytest.approx(sum(walls_s))
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """Another course: each setting once, whatever came of the others."""
+
+    settings: tuple[Setting, ...]
+
+    def next(self, plan: Plan) -> Step | Stop:
+        left = self.settings[len(plan.records) :]
+        return Step(Purpose.SEARCH, left[0]) if left else Stop("that is all")
+
+    def best(self, plan: Plan) -> Setting | None:
+        return plan.records[0].setting if plan.records else None
+
+
+def test_any_course_can_be_replayed(bowl: replay.Surface) -> None:
+    settings = tuple(bowl.setting(key) for key in bowl.points)
+    spec = replay.spec(bowl, options={"confirm": False})
+    study = replay.play(bowl, spec, 0, InTurn(settings))
+    assert tuple(launched.record.setting for launched in study.launches) == settings
+    assert study.result.reason == "that is all"
+
+
+def test_the_trace_has_a_line_a_launch_and_a_last_one(tmp_path: Path) -> None:
+    study = play(surface(tmp_path, failing=8))
+    rows = [json.loads(line) for line in replay.trace.lines(study)]
+    launches, last = rows[:-1], rows[-1]
+    search = [row for row in launches if "outcome" in row]
+    confirmation = launches[len(search) :]
+    common = ["t_s", "setting"], ["elapsed_s", "incumbent"]
+    assert len(launches) == len(study.launches)
+    assert all(list(row) == [*common[0], "outcome", *common[1]] for row in search)
+    assert all(list(row) == [*common[0], "phase", *common[1]] for row in confirmation)
+    assert {row["phase"] for row in confirmation} == {"confirm"}
+    assert {row["outcome"] for row in search} == {"finished", "killed", "failed"}
+    assert all((row["elapsed_s"] is None) == (row["outcome"] == "failed") for row in search)
+    for row, launched in zip(launches, study.launches, strict=True):
+        ending = launched.record.outcome.ending
+        assert row["setting"] == launched.record.setting.as_dict()
+        if isinstance(ending, Stopped):
+            assert row["elapsed_s"] == round(ending.bound_s, 6)
+    clocks = [row["t_s"] for row in rows]
+    assert clocks == sorted(clocks)
+    assert list(last) == ["t_s", "best", "export", "ratio", "interval", "verdict"]
+    assert last["best"] == {"omp_threads": 2, "iterator_workers": 2}
+    assert last["verdict"] == "baseline fails"
+
+
+def test_an_open_interval_has_no_upper_end(tmp_path: Path) -> None:
+    last = replay.trace.summary(play(surface(tmp_path)))
+    assert last["interval"][1] is None
+    assert last["ratio"] is None
+    assert last["interval"][0] > 1
+    assert last["verdict"] == "faster"

@@ -1,0 +1,155 @@
+"""``python -m benchmarks.replay``: a study on a surface in words, as JSON and as a trace."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from benchmarks.replay.__main__ import command
+from tests.surfaces import document, write
+from tuner.cli.main import main
+
+
+class Done(NamedTuple):
+    """What a command line came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+Replay = Callable[..., Done]
+
+
+@pytest.fixture
+def replay(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Replay:
+    """Runs the program in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args: str) -> Done:
+        return Done(main(args, command, "replay"), *capfd.readouterr())
+
+    return call
+
+
+def test_the_result_in_words(replay: Replay, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document(slope=0.2))
+    done = replay("bowl.json")
+    assert (done.code, done.err) == (0, "")
+    assert re.match(
+        r"1\.\d\d times faster than your defaults"
+        r" \(95 % interval \d\.\d\d to \d\.\d\d, \d+ pairs\)\n",
+        done.out,
+    )
+    assert "best:     iterator_workers=2 omp_threads=2\n" in done.out
+    assert re.search(r"search: +\d+\.\d best runs \(\d+ launches, \d+ settings\); \w+", done.out)
+    assert re.search(r"confirm: +\d+\.\d best runs \(\d+ launches\)\n", done.out)
+    assert "regret:   0.0 %" in done.out
+    assert "export:" not in done.out
+
+
+def test_a_large_gain_is_at_least_so_large(replay: Replay, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document())
+    out = replay("bowl.json").out
+    assert re.match(
+        r"at least \d\.\d\d times faster than your defaults \(95 % sure, 4 and 3 runs\)", out
+    )
+
+
+def test_no_gain_exports_the_defaults(replay: Replay, tmp_path: Path) -> None:
+    write(tmp_path / "flat.json", document(slope=0.0))
+    out = replay("flat.json").out
+    assert out.startswith("no significant gain: keep your defaults")
+    chosen = [line for line in out.splitlines() if re.match(" +(best|export): ", line)]
+    assert chosen[-1].endswith("iterator_workers=4 omp_threads=8")
+
+
+def test_defaults_that_fail_are_said_to(replay: Replay, tmp_path: Path) -> None:
+    write(tmp_path / "oom.json", document(failing=8))
+    out = replay("oom.json").out
+    assert out.startswith("your defaults fail (out of memory); ")
+    assert "the first guess that worked" in out
+
+
+def test_where_nothing_works_it_is_an_error(replay: Replay, tmp_path: Path) -> None:
+    """All settings that are tried fail: the one that works asks for more than they do."""
+    made = document()
+    for point in made["points"][:-1]:
+        point.update(failed=True, fail_after_s=1.0, reason="out of memory")
+    write(tmp_path / "oom.json", made | {"default": made["points"][0]["setting"]})
+    done = replay("oom.json")
+    assert done.code not in (0, 2)
+    assert done.out == ""
+    assert "every launch failed: out of memory" in done.err
+
+
+def test_the_trace_is_written(replay: Replay, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document())
+    done = replay("bowl.json", "--seed", "3", "--trials", "5", "--trace", "a trace.jsonl")
+    assert done.code == 0
+    rows = [json.loads(line) for line in (tmp_path / "a trace.jsonl").read_text().splitlines()]
+    assert rows[-1]["verdict"] == "faster"
+    assert rows[-1]["interval"][1] is None
+    again = replay("bowl.json", "--seed", "3", "--trials", "5", "--trace", "again.jsonl")
+    assert again.out == done.out
+    assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "a trace.jsonl").read_text()
+
+
+def test_the_result_as_json(replay: Replay, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document())
+    made = json.loads(replay("bowl.json", "--budget", "1m", "--json").out)
+    assert made["schema"] == "tuner.replay/1"
+    assert made["ended"] == "the budget of 1 min was used up (--budget)"
+    assert made["search_best_runs"] > 4
+    assert set(made) >= {"best", "export", "ratio", "interval", "verdict", "regret", "launches"}
+
+
+def test_the_search_ends_where_it_is_told_to(replay: Replay, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document(slope=0.05))
+
+    def launches(*arguments: str) -> int:
+        made = json.loads(replay("bowl.json", "--json", *arguments).out)
+        return int(made["launches"])
+
+    assert launches("--until", "20%") < launches("--until", "0.1%")
+    assert launches("--trials", "3") < launches()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("none.json",),
+        ("bowl.json", "--trials", "0"),
+        ("bowl.json", "--seed", "-1"),
+        ("bowl.json", "--budget", "soon"),
+        ("bowl.json", "--until", "0.01"),
+        ("bowl.json", "--precision", "0%"),
+        ("bowl.json", "--trace", "no/such/folder.jsonl"),
+        ("bowl.json", "--trace", "."),
+        (),
+    ],
+)
+def test_each_mistake_is_one_error(
+    replay: Replay, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    write(tmp_path / "bowl.json", document())
+    done = replay(*arguments)
+    assert done.code == 2
+    assert done.err.count("error:") == 1
+
+
+def test_in_running_jobs(replay: Replay, tmp_path: Path) -> None:
+    write(tmp_path / "bowl.json", document())
+    out = replay("bowl.json", "--live").out
+    assert re.search(
+        r"search: +\d+\.\d best runs \(\d+ windows in \d+ jobs?, \d+ settings\); \w+", out
+    )
+    made = json.loads(replay("bowl.json", "--live", "--json").out)
+    assert made["windows"] == made["launches"] > made["jobs"] > 0

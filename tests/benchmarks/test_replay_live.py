@@ -1,0 +1,143 @@
+"""Surfaces searched in running jobs."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import replay
+from benchmarks.replay.windows import ITERATION_SD, SWITCH_S, RetunedMachine
+from tests.study_surface import record
+from tests.surfaces import document, setting, write
+from tuner.model import Failed, Finished, Purpose, Setting
+from tuner.model.errors import UsageError
+from tuner.study.course import Step, Stop, Tuning
+from tuner.study.plan import Plan
+
+
+def surface(tmp_path: Path, cold: tuple[str, ...] = (), **made: Any) -> replay.Surface:
+    named = document(**made) | {"cold": list(cold)}
+    return replay.load(write(tmp_path / "bowl.json", named))
+
+
+def play(loaded: replay.Surface, seed: int = 0, **options: Any) -> replay.Study:
+    asked = {"live": "on", **options}
+    return replay.play(loaded, replay.spec(loaded, seed=seed, options=asked), seed)
+
+
+def measured(loaded: replay.Surface, *settings: Setting) -> list[Any]:
+    """Windows of these settings, one after the other."""
+    spec = replay.spec(loaded, options={"live": "on"})
+    machine = RetunedMachine(loaded, 1, spec)
+    plan = Plan(spec, (), baseline=loaded.setting(loaded.default))
+    outcomes = []
+    for number, each in enumerate(settings, start=1):
+        outcome = machine.measure(number, Step(Purpose.SEARCH, each), plan, None)
+        plan = replace(plan, records=(*plan.records, record(number, each, Purpose.SEARCH, outcome)))
+        outcomes.append(outcome)
+    return outcomes
+
+
+def test_a_start_up_a_job_and_a_switch_a_setting(tmp_path: Path) -> None:
+    first, second = measured(surface(tmp_path), setting(2, 2), setting(4, 2))
+    assert first.window.job == second.window.job == 1
+    assert 3.0 <= first.window.started_s <= 3.1
+    assert second.window.started_s == 0
+    assert second.window.switch_s == SWITCH_S
+    assert second.window.discarded >= 1
+    for outcome in (first, second):
+        made = outcome.window.discarded + outcome.window.iterations
+        beside_s = outcome.window.started_s + outcome.window.switch_s
+        assert outcome.wall_s - beside_s == pytest.approx(made * outcome.window.pace_s, rel=0.4)
+
+
+def test_what_a_window_says_is_what_launches_say(tmp_path: Path) -> None:
+    loaded = surface(tmp_path)
+    outcomes = measured(loaded, *[setting(2, 2), setting(4, 4)] * 12)
+    for place, truth_s in ((0, 10.0), (1, 10.0 * math.exp(1.0))):
+        times = [x.ending.elapsed_s for x in outcomes[place::2] if isinstance(x.ending, Finished)]
+        assert statistics.median(times) == pytest.approx(truth_s, rel=0.03)
+    assert ITERATION_SD > 0
+
+
+class Watching(Tuning):
+    """Keeps the plan that it was last shown."""
+
+    plan: Plan
+
+    def next(self, plan: Plan) -> Step | Stop:
+        self.plan = plan
+        return super().next(plan)
+
+
+def test_the_search_and_the_judge_go_by_one_scale(tmp_path: Path) -> None:
+    """Else a window is held against a best that is a few iterations of a run longer."""
+    loaded, course = surface(tmp_path), Watching()
+    spec = replay.spec(loaded, options={"live": "on", "confirm": False})
+    study = replay.play(loaded, spec, 0, course)
+    shown = {r.number: r.outcome.ending for r in course.plan.records}
+    assert isinstance(shown.pop(0), Finished)  # of the launch that was thrown away
+    measured = {x.record.number: x.record.outcome.ending for x in study.launches}
+    assert list(measured) == list(shown) == list(range(1, len(study.launches) + 1))
+    for number, ending in measured.items():
+        if isinstance(ending, Finished):
+            known = shown[number]
+            assert isinstance(known, Finished)
+            assert known.elapsed_s == pytest.approx(ending.elapsed_s)
+
+
+def test_another_cold_part_is_another_job(tmp_path: Path) -> None:
+    loaded = surface(tmp_path, cold=("omp_threads",))
+    outcomes = measured(loaded, setting(2, 2), setting(2, 4), setting(4, 4))
+    assert [x.window.job for x in outcomes] == [1, 1, 3]
+    assert outcomes[0].window.live == ("iterator_workers",)
+
+
+def test_what_fails_ends_the_job(tmp_path: Path) -> None:
+    loaded = surface(tmp_path, failing=8)
+    outcomes = measured(loaded, setting(2, 2), setting(8, 1), setting(4, 1))
+    assert isinstance(outcomes[1].ending, Failed)
+    assert outcomes[2].window.job == 3
+
+
+def test_a_study_finds_the_best_for_less(tmp_path: Path) -> None:
+    loaded = surface(tmp_path)
+    live, cold = play(loaded), play(loaded, live="off")
+    assert live.best == cold.best == setting(2, 2)
+    assert live.export == live.best
+    assert live.result.search_s < cold.result.search_s / 2
+    assert cold.windows == 0
+    assert live.windows == len(live.searched)
+    assert all(x.record.outcome.window is None for x in live.launches[live.windows :])
+
+
+def test_the_defaults_have_a_job_of_their_own_and_come_last(tmp_path: Path) -> None:
+    study = play(surface(tmp_path, slope=0.2))
+    purposes = [x.record.purpose for x in study.searched]
+    place = purposes.index(Purpose.BASELINE)
+    window = study.searched[place].record.outcome.window
+    assert window is not None
+    assert window.job == place + 1
+    assert place > len(purposes) / 2
+
+
+@pytest.mark.parametrize("live", ["on", "off"])
+def test_the_same_seed_gives_the_same_trace(tmp_path: Path, live: str) -> None:
+    loaded = surface(tmp_path)
+    once, again, other = (list(replay.trace.lines(play(loaded, s, live=live))) for s in (2, 2, 3))
+    assert once == again
+    assert once != other
+    rows = [json.loads(line) for line in once]
+    assert ("job" in rows[0]) == (live == "on")
+
+
+@pytest.mark.parametrize("wrong", ["omp_threads", ["threads"], [1]])
+def test_what_is_cold_is_a_list_of_knobs(tmp_path: Path, wrong: object) -> None:
+    with pytest.raises(UsageError, match="cold"):
+        replay.load(write(tmp_path / "wrong.json", document() | {"cold": wrong}))

@@ -1,0 +1,138 @@
+"""Which knobs can be set on a host, and what is written for their values there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tuner.config.applies import Host, answer
+from tuner.hosts.features import Found
+from tuner.knobs import KNOBS, knob, names
+from tuner.launch import render
+from tuner.model import (
+    Choice,
+    Env,
+    Flag,
+    Knob,
+    LauncherInfo,
+    LauncherOption,
+    Layout,
+    Machine,
+    Setting,
+    StudySpec,
+)
+
+MACHINE = Machine("node1", "Some CPU", 32, 16, 32, None, 2, 64 << 30)
+OPENMPI = LauncherInfo("openmpi", "/mpi/bin/mpirun", "5.0.11")
+FOUND = Found(
+    allocators={"jemalloc": "/lib/libjemalloc.so.2", "tcmalloc": "/lib/libtcmalloc.so.4"},
+    huge_pages="madvise",
+    glibc=(2, 36),
+    interfaces=("eth0", "ib0"),
+    sockets=2,
+)
+HOST = Host(MACHINE, Layout(4), OPENMPI, FOUND)
+
+
+def env(row: str, value: str, host: Host = HOST) -> tuple[tuple[str, ...], dict[str, str]]:
+    """What the wrapper is told of a value: variables to remove, and to set."""
+    knob_ = answer(knob(row), host).knob
+    spec = StudySpec("s", ("p",), host.launcher, host.layout, host.machine, (knob_,))
+    return render.assignments(spec, Setting.of({row: value}))
+
+
+def test_on_a_large_host_all_but_the_gpu_and_the_other_mpi_apply() -> None:
+    out = {name for name in names() if answer(knob(name), HOST).why_not}
+    gpu = {"pin_memory", "fp16_gradients", "double_buffering"}
+    assert out == gpu | {"mpich_allreduce"} | {n for n in names() if n.startswith("nccl")}
+    with_gpu = replace(HOST, machine=replace(MACHINE, gpus=("H100",) * 4))
+    assert {n for n in names() if answer(knob(n), with_gpu).why_not} == {"mpich_allreduce"}
+    assert answer(knob("nccl_interface"), with_gpu).knob.domain == Choice(("unset", "eth0", "ib0"))
+    assert env("nccl_interface", "ib0", with_gpu) == ((), {"NCCL_SOCKET_IFNAME": "=ib0"})
+
+
+def test_what_a_needed_thing_is_called_is_known() -> None:
+    for row in KNOBS:
+        assert answer(row, HOST).hint or not answer(row, HOST).why_not
+
+
+def test_the_users_own_preload_and_tunables_stay() -> None:
+    found = replace(
+        FOUND, preload="/a.so:/lib/libtcmalloc.so.4 /b.so", tunables="glibc.malloc.check=1"
+    )
+    host = replace(HOST, found=found)
+    assert env("allocator", "jemalloc", host)[1] == {
+        "LD_PRELOAD": "/lib/libjemalloc.so.2:/a.so:/b.so"
+    }
+    assert env("allocator", "glibc", host)[1] == {"LD_PRELOAD": "/a.so:/b.so"}
+    assert env("allocator", "glibc") == (("LD_PRELOAD",), {})
+    assert env("huge_pages", "on", host)[1] == {
+        "GLIBC_TUNABLES": "glibc.malloc.check=1:glibc.malloc.hugetlb=1"
+    }
+    assert env("huge_pages", "off") == (("GLIBC_TUNABLES",), {})
+
+
+def test_constants_are_set_along_with_a_value_and_not_without() -> None:
+    assert env("ompi_allreduce", "ring")[1] == {
+        "OMPI_MCA_coll_tuned_allreduce_algorithm": "4",
+        "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+    }
+    assert env("ompi_allreduce", "unset") == (("OMPI_MCA_coll_tuned_allreduce_algorithm",), {})
+
+
+@pytest.mark.parametrize(("version", "shared"), [("5.0.11", "self,sm"), ("4.1.8", "self,vader")])
+def test_shared_memory_is_called_otherwise_before_open_mpi_5(version: str, shared: str) -> None:
+    host = replace(HOST, launcher=replace(OPENMPI, version=version))
+    assert env("ompi_btl", "sm", host)[1] == {"OMPI_MCA_btl": shared}
+    assert env("ompi_btl", "auto", host)[1] == {"OMPI_MCA_btl": "^ofi"}
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (replace(FOUND, huge_pages="always"), "the kernel gives them to every process"),
+        (replace(FOUND, huge_pages="never"), "the kernel gives them to none"),
+        (replace(FOUND, huge_pages=""), "not there"),
+        (replace(FOUND, glibc=(2, 31)), "glibc 2.35"),
+    ],
+)
+def test_huge_pages(found: Found, why: str) -> None:
+    got = answer(knob("huge_pages"), replace(HOST, found=found))
+    assert why in got.why_not
+    assert got.hint
+    assert not got.possible
+
+
+def test_places_that_are_one_are_no_choice() -> None:
+    small = replace(HOST, machine=replace(MACHINE, numa_nodes=1), found=replace(FOUND, sockets=1))
+    got = answer(knob("bind_to"), small)
+    assert got.possible
+    assert "confined to one core" in got.why_not
+    assert got.knob.domain == Choice(("none", "core"))
+    own = answer(replace(knob("bind_to"), domain=Choice(("none", "numa"))), small, own=True)
+    assert own.knob.domain == Choice(("none", "numa")), "what the user named is never cut"
+    assert answer(knob("bind_to"), replace(HOST, layout=Layout(16))).possible
+
+
+def test_a_launcher_that_binds_nothing() -> None:
+    host = replace(HOST, launcher=LauncherInfo("torchrun", "/bin/torchrun", "2.13.0"))
+    got = answer(knob("bind_to"), host)
+    assert "torchrun has no such option" in got.why_not
+    assert not got.possible
+    assert not answer(knob("bind_to"), replace(host, layout=Layout(16))).possible
+
+
+def test_an_allocator_of_the_users_own_way_is_left_alone() -> None:
+    own = replace(knob("allocator"), route=Env(("MY_MALLOC",)), domain=Choice(("glibc", "mine")))
+    assert answer(own, HOST, own=True).why_not == ""
+    flag = replace(knob("huge_pages"), route=Flag("--huge"), needs=())
+    assert answer(flag, HOST).knob.route == Flag("--huge")
+
+
+def test_nothing_but_the_default_is_no_knob() -> None:
+    got = answer(knob("allocator"), replace(HOST, found=replace(FOUND, allocators={})))
+    assert got.why_not == "jemalloc is not installed here"
+    assert "apt-get install" in got.hint
+    only = Knob("x", Choice(("none",)), LauncherOption("bind_to"), neutral="none")
+    assert answer(only, HOST).why_not == "nothing but the default can be set here"

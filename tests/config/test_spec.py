@@ -1,0 +1,943 @@
+"""One spec out of file, command line and machine."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.config.spec import RunOptions, WantedLauncher, build_spec, program
+from tuner.config.study_file import StudyFile, find_study_file, load
+from tuner.hosts.features import Found
+from tuner.knobs import core_budget, space
+from tuner.model import (
+    BASELINE,
+    UNSET,
+    Choice,
+    Env,
+    Flag,
+    IntRange,
+    Knob,
+    LauncherInfo,
+    LauncherOption,
+    Machine,
+    ObjectiveSpec,
+    Setting,
+    StudySpec,
+)
+from tuner.model.errors import UsageError
+
+MACHINE = Machine("host", "cpu", 4, 4, 4, None, 1, 2**30)
+OPENMPI = LauncherInfo("openmpi", "/opt/bin/mpirun", "5.0.11")
+OWN = ("{python}", "-c", "pass", "--out", "{out}")
+
+
+needs_chainer = pytest.mark.skipif(
+    find_spec("chainer") is None, reason="the shipped trainer needs the extra `chainer`"
+)
+
+
+def find(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) -> LauncherInfo:
+    return LauncherInfo(
+        wanted.kind or OPENMPI.kind, wanted.mpirun or OPENMPI.mpirun, "5.0.11", None, wanted.args
+    )
+
+
+FOUND = Found({"jemalloc": "/usr/lib/libjemalloc.so.2"}, huge_pages="never", glibc=(2, 36))
+
+
+def build(
+    *command: str,
+    file: StudyFile | None = None,
+    cwd: Path = Path("/"),
+    machine: Machine = MACHINE,
+    environ: Mapping[str, str] | None = None,
+    **options: Any,
+) -> StudySpec:
+    return build_spec(
+        file=file,
+        source="test",
+        command=command or None,
+        options=RunOptions(**options),
+        environ=environ or {"PATH": "/usr/bin:/bin"},
+        cwd=cwd,
+        machine=machine,
+        found=FOUND,
+        find=find,
+    )
+
+
+def toml(folder: Path, text: str) -> StudyFile:
+    path = folder / "study.toml"
+    path.write_text(text)
+    return load(path)
+
+
+def domains(spec: StudySpec) -> dict[str, object]:
+    return {knob.name: knob.domain for knob in spec.knobs}
+
+
+def refused(*command: str, **options: Any) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        build(*command, **options)
+    assert caught.value.hint
+    return caught.value
+
+
+# --- a command of the user's own -----------------------------------------------------------
+
+
+def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
+    spec = build(*OWN)
+    assert domains(spec) == {"omp_threads": IntRange(1, 4), "opencv_threads": IntRange(1, 4)}
+    assert (spec.name, spec.layout.ranks, spec.trials, spec.warm_ups) == ("python-n2", 2, 50, 1)
+    assert (spec.seed, spec.trial_limit_s, spec.fixed) == (0, None, BASELINE)
+    assert (spec.budget_s, spec.until, spec.precision) == (None, 0.01, 0.02)
+    assert spec.stall_limit_s == 120.0
+    assert (spec.oversubscription, spec.confirm) == (4.0, True)
+    assert spec.objective == ObjectiveSpec()
+    assert dict(spec.left_out) == {
+        "iterator_workers": "the command has no {iterator_workers}",
+        "communicator": "the command has no {communicator}",
+        "bind_to": "with one socket and one NUMA node a rank can only be confined to one core",
+    }
+
+
+def test_a_stall_limit_may_be_none() -> None:
+    assert build(*OWN, stall_limit_s=math.inf).stall_limit_s is None
+    assert build(*OWN, stall_limit_s=9.0).stall_limit_s == 9.0
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"objective": "wall"}, "a whole launch"),
+        ({"objective": "pattern:([0-9]+)"}, "pattern"),
+        ({"mpirun_args": ("--hostfile", "hosts")}, "other hosts"),
+    ],
+)
+def test_what_no_running_job_can_measure_is_refused_only_where_it_is_to(
+    options: dict[str, Any], word: str
+) -> None:
+    error = refused(*OWN, live="on", **options)
+    assert "--live on" in error.message and word in error.message
+    assert "docs/live.md" in error.hint
+    assert build(*OWN, **options).live == "auto"
+    assert build(*OWN, live="on").live == "on"
+
+
+def test_a_placeholder_brings_its_knob() -> None:
+    spec = build(*OWN, "-j", "{iterator_workers}", ranks=8)
+    assert list(domains(spec)) == ["omp_threads", "opencv_threads", "iterator_workers"]
+    assert [name for name, _ in spec.left_out] == ["communicator", "bind_to"]
+
+
+def test_a_knob_without_values_has_those_of_the_table_that_apply_here() -> None:
+    spec = build(*OWN, knobs=("bind_to", "allocator", "omp_wait_policy"))
+    got = domains(spec)
+    assert got["bind_to"] == Choice(("none", "core"))
+    assert got["allocator"] == Choice(("glibc", "jemalloc"))
+    assert got["omp_wait_policy"] == Choice((UNSET, "active", "passive"))
+
+
+def test_all_knobs_are_those_that_apply_and_keep_the_numerics() -> None:
+    spec = build(*OWN, "-b", "{batch_size}", all_knobs=True)
+    got = set(domains(spec))
+    assert {"omp_threads", "omp_proc_bind", "omp_places", "allocator", "ompi_allreduce"} <= got
+    assert not got & {"bind_to", "map_by", "huge_pages", "nccl_algo", "mpich_allreduce", "prefetch"}
+    assert "batch_size" not in got
+    reasons = dict(spec.left_out)
+    assert reasons["batch_size"] == "it changes the numerics: --knob batch_size asks for it"
+    assert reasons["map_by"] == "with one socket and one NUMA node every order is the same"
+    assert reasons["nccl_algo"] == "no GPU was found here"
+    for setting in (*space.guesses(spec), *itertools.islice(space.points(spec.knobs), 100)):
+        assert space.contains(spec.knobs, spec.fixed, setting)
+
+
+def test_what_changes_the_numerics_is_held_unless_it_is_named() -> None:
+    words = (*OWN, "{batch_size}")
+    held = build(*words, defaults=("batch_size=32",))
+    assert held.fixed == Setting.of({"batch_size": 32})
+    asked = build(*words, defaults=("batch_size=32",), knobs=("batch_size",))
+    assert domains(asked)["batch_size"] == Choice((16, 32, 64, 128, 256))
+
+
+def test_a_knob_of_the_file_may_exist_in_some_settings_only(tmp_path: Path) -> None:
+    text = """
+[knobs.bind_to]
+values = ["none", "core"]
+[knobs.amp]
+switch = "--amp"
+when = {bind_to = ["core"]}
+"""
+    spec = build(*OWN, file=toml(tmp_path, text))
+    assert space.size(spec.knobs) == 3
+    (amp,) = (knob for knob in spec.knobs if knob.name == "amp")
+    assert amp.domain == Choice(("off", "on"))
+    assert amp.route == Flag("--amp", switch=True)
+
+
+@pytest.mark.parametrize(
+    ("entry", "word"),
+    [
+        ('when = {bind = ["core"]}', "there is no knob 'bind'"),
+        ('when = {a = ["x"]}', "it depends on itself"),
+        ('when = {bind_to = ["board"]}', "it exists only where bind_to is board"),
+    ],
+)
+def test_a_condition_that_cannot_hold(tmp_path: Path, entry: str, word: str) -> None:
+    text = f'[knobs.bind_to]\nvalues = ["none", "core"]\n[knobs.a]\nswitch = "--a"\n{entry}'
+    assert word in refused(*OWN, file=toml(tmp_path, text)).message
+
+
+@pytest.mark.parametrize(
+    ("entry", "hint"),
+    [
+        ("b = '1'", "1 is a number there: write when = {b = 1}."),
+        ("t = 1", "'1' is a text there: write when = {t = '1'}."),
+        ("b = [3, 4]", "Leave it out, or add 3 or 4 to b's values."),
+    ],
+)
+def test_what_to_do_about_a_condition(tmp_path: Path, entry: str, hint: str) -> None:
+    text = (
+        '[knobs.b]\nenv = "B"\nvalues = [1, 2]\n[knobs.t]\nenv = "T"\nvalues = ["1", "2"]\n'
+        f'[knobs.a]\nswitch = "--a"\nwhen = {{{entry}}}'
+    )
+    assert refused(*OWN, file=toml(tmp_path, text)).hint == hint
+
+
+def test_what_only_glibc_has_with_another_allocator(tmp_path: Path) -> None:
+    text = '[knobs.malloc_arenas]\n[knobs.allocator]\nvalues = ["jemalloc"]'
+    error = refused(*OWN, file=toml(tmp_path, text))
+    assert error.message == "malloc_arenas: it exists only where allocator is glibc."
+    assert error.hint == "Leave it out, or add glibc to allocator's values."
+
+
+def test_the_hint_for_another_allocator_can_be_followed(tmp_path: Path) -> None:
+    typed = refused(*OWN, knobs=("allocator=glibc,/opt/libmine.so",))
+    assert "allocator cannot be '/opt/libmine.so'" in typed.message
+    text = '[knobs.allocator]\nvalues = ["glibc", "/opt/libmine.so"]'
+    filed = refused(*OWN, file=toml(tmp_path, text))
+    assert filed.message == "allocator: it cannot be '/opt/libmine.so'."
+    for error in (typed, filed):
+        assert "[knobs.allocator]" not in error.hint
+        assert '[knobs.preload] env = "LD_PRELOAD" values = ["unset", "/path' in error.hint
+    text = '[knobs.preload]\nenv = "LD_PRELOAD"\nvalues = ["unset", "/opt/libmine.so"]'
+    (knob,) = build(*OWN, file=toml(tmp_path, text)).knobs
+    assert knob.route == Env(("LD_PRELOAD",))
+
+
+def test_conditions_that_never_hold_together(tmp_path: Path) -> None:
+    text = """
+[knobs.a]
+env = "A"
+values = [1, 2]
+[knobs.b]
+env = "B"
+values = [1, 2]
+when = {a = 1}
+[knobs.d]
+env = "D"
+values = [1, 2]
+when = {c = 1}
+[knobs.c]
+env = "C"
+values = [1, 2]
+when = {a = 2, b = 1}
+"""
+    error = refused(*OWN, file=toml(tmp_path, text))
+    assert error.message == (
+        "c: it exists only where a is 2 and b is 1, which no setting has together."
+    )
+    ok = build(*OWN, file=toml(tmp_path, text.replace("a = 2", "a = 1")))
+    assert space.size(ok.knobs) == 1 + 1 + 1 * (1 + 2)
+
+
+def test_more_conditions_than_can_be_walked(tmp_path: Path) -> None:
+    def text(number: int) -> str:
+        return "".join(
+            f'[knobs.p{n}]\nenv="P{n}"\nvalues=[0, 1]\n[knobs.d{n}]\nenv="D{n}"\nvalues=[0, 1]\n'
+            f"when={{p{n}=1}}\n"
+            for n in range(number)
+        )
+
+    assert space.size(build(*OWN, file=toml(tmp_path, text(12))).knobs) == 3**12
+    error = refused(*OWN, file=toml(tmp_path, text(18)))
+    assert f"at least {2**18} parts; more than 4096" in error.message
+    assert "(p0, p1, p2, p3, p4, p5, …), as with --fix p0=VALUE" in error.hint
+    fixes = tuple(f"p{n}=1" for n in range(6))
+    assert build(*OWN, file=toml(tmp_path, text(18)), fixes=fixes).knobs
+
+
+def test_one_rank_a_gpu_unless_told() -> None:
+    gpus = replace(MACHINE, gpus=("H200",) * 4)
+    assert build(*OWN, machine=gpus).layout.ranks == 4
+    assert build(*OWN, machine=gpus, ranks=8).layout.ranks == 8
+
+
+def test_the_space_can_be_typed() -> None:
+    spec = build(
+        *OWN,
+        "-j={iterator_workers}",
+        "-c={communicator}",
+        knobs=("omp_threads=1..16", "communicator=naive,flat"),
+        fixes=("iterator_workers=2",),
+    )
+    assert domains(spec) == {
+        "omp_threads": IntRange(1, 16),
+        "opencv_threads": IntRange(1, 4),
+        "iterator_workers": Choice((2,)),
+        "communicator": Choice(("naive", "flat")),
+    }
+    assert spec.fixed == Setting.of({"iterator_workers": 2})
+    assert space.size(spec.knobs) == 16 * 4 * 2
+
+
+def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
+    spec = build(*OWN, "-b", "{batch}", knobs=("batch=32,64",), defaults=("batch=48",))
+    assert spec.knobs[-1] == Knob("batch", Choice((32, 64)), Flag(), default=48)
+    spec = build(*OWN, "-b", "{batch}", fixes=("batch=32",))
+    assert spec.knobs[-1] == Knob("batch", Choice((32,)), Flag(), default=32)
+
+
+@pytest.mark.parametrize(
+    ("options", "word", "hint"),
+    [
+        ({"ranks": 0}, "--mpi-procs 0", "--mpi-procs 1"),
+        ({"ranks": -3}, "--mpi-procs -3", ""),
+        ({"trials": 0}, "--trials 0", "--trials 1"),
+        ({"warm_ups": -1}, "--warm-ups -1", ""),
+        ({"seed": -1}, "--seed -1", ""),
+        ({"seed": 2**32}, "--seed 4294967296", ""),
+        ({"trial_limit_s": 0.0}, "--trial-limit 0", ""),
+        ({"trial_limit_s": float("nan")}, "--trial-limit nan", ""),
+        ({"stall_limit_s": 0.0}, "--stall-limit 0", ""),
+        ({"budget_s": 0.0}, "--budget 0", "5m"),
+        ({"budget_s": -1.0}, "--budget -1", ""),
+        ({"budget_s": float("inf")}, "--budget inf", ""),
+        ({"until": 0.0}, "--until 0%", "1%"),
+        ({"until": 1.0}, "--until 100%", ""),
+        ({"until": float("nan")}, "--until nan%", ""),
+        ({"precision": -0.01}, "--precision -1%", "1%"),
+        ({"precision": 2.0}, "--precision 200%", ""),
+        ({"oversubscribe": 0.5}, "--oversubscribe 0.5", "2 or 4"),
+        ({"oversubscribe": float("nan")}, "--oversubscribe nan", ""),
+        ({"oversubscribe": float("inf")}, "--oversubscribe inf", ""),
+        ({"name": "a b"}, "--name 'a b'", ""),
+        ({"name": "../x"}, "--name '../x'", ""),
+        ({"name": ""}, "--name ''", ""),
+        ({"log": "/tmp/log"}, "log '/tmp/log'", ""),
+        ({"log": "../log"}, "log '../log'", ""),
+        ({"log": ""}, "log ''", ""),
+        ({"objective": "magic"}, "magic", ""),
+        ({"knobs": ("omp_thread",)}, "--knob omp_thread:", "'omp_threads'"),
+        ({"knobs": ("omp_threads", "omp_threads=1")}, "twice", ""),
+        ({"knobs": (" ",)}, "--knob is empty", ""),
+        ({"knobs": ("prefetch",)}, "prefetch: nothing carries it", "{prefetch}"),
+        ({"knobs": ("nccl_algo",)}, "nccl_algo: no GPU was found here", "GPU"),
+        ({"knobs": ("mpich_allreduce",)}, "only MPICH reads it, and this is Open MPI", ""),
+        ({"knobs": ("allocator=tcmalloc",)}, "tcmalloc is not installed here", "apt-get"),
+        ({"knobs": ("huge_pages",)}, "the kernel gives them to none", "madvise"),
+        ({"knobs": ("map_by",)}, "map_by: it exists only where bind_to is", "--knob bind_to"),
+        (
+            {"launcher": "torchrun", "mpirun_args": ("--nproc-per-node=8",)},
+            "how many ranks torchrun starts",
+            "--mpi-procs",
+        ),
+        (
+            {"knobs": ("bind_to=none,core",), "launcher": "torchrun"},
+            "bind_to: bind_to=core: torchrun has no such option",
+            "under an mpirun",
+        ),
+        ({"knobs": ("omp_places",)}, "omp_proc_bind is close or spread", "--knob omp_proc_bind"),
+        (
+            {"knobs": ("omp_places",), "fixes": ("omp_proc_bind=false",)},
+            "omp_proc_bind is close or spread",
+            "",
+        ),
+        (
+            {"knobs": ("ompi_btl",), "mpirun_args": ("--mca", "btl", "self,tcp")},
+            "choose it: self,tcp",
+            "",
+        ),
+        ({"knobs": ("omp_threads=",)}, "empty", ""),
+        ({"knobs": ("omp_threads=4..1",)}, "reversed", "1..4"),
+        ({"knobs": ("omp_threads=a..b",)}, "not whole numbers", ""),
+        ({"knobs": ("omp_threads=many",)}, "'many' is not a whole number", ""),
+        ({"knobs": ("omp_threads=0..4",)}, "omp_threads cannot be 0", ""),
+        ({"knobs": ("omp_threads=1,1",)}, "twice", ""),
+        ({"knobs": ("omp_thread=1..4",)}, "--knob omp_thread:", "'omp_threads'"),
+        ({"knobs": ("omp_threads=1..2", "omp_threads=1..4")}, "twice", ""),
+        ({"knobs": ("omp_threads=1..2",), "fixes": ("omp_threads=1",)}, "--knob and by --fix", ""),
+        ({"knobs": ("iterator_workers=1..2",)}, "nothing carries it", "{iterator_workers}"),
+        ({"fixes": ("iterator_workers=2",)}, "nothing carries it", "{iterator_workers}"),
+        ({"fixes": ("omp_threads=0",)}, "cannot be 0", ""),
+        ({"fixes": ("omp_threads=1,2",)}, "more than one value", "--knob omp_threads=1,2"),
+        ({"fixes": ("omp_threads=1..2",)}, "more than one value", "--knob"),
+        ({"fixes": ("omp=1",)}, "--fix omp:", "omp_threads"),
+        ({"defaults": ("omp_threads=1",)}, "no {omp_threads}", ""),
+        ({"defaults": ("omp=1",)}, "--default omp:", ""),
+    ],
+)
+def test_a_bad_option_names_value_place_and_next_step(
+    options: dict[str, Any], word: str, hint: str
+) -> None:
+    error = refused(*OWN, **options)
+    assert word in error.message
+    assert hint in error.hint
+
+
+def test_a_wrong_figure_is_told_before_the_program_and_mpirun_are_looked_for() -> None:
+    assert "--oversubscribe 0" in refused("no-such-program", "{out}", oversubscribe=0.0).message
+
+
+# --- the core budget -----------------------------------------------------------------------
+
+THREADS_AND_WORKERS = (*OWN, "-j", "{iterator_workers}")
+
+
+@given(
+    st.integers(1, 64),
+    st.sampled_from(["omp_threads", "iterator_workers", "opencv_threads"]),
+    st.integers(1, 16),
+)
+def test_a_typed_range_is_never_cut_by_the_core_budget(high: int, name: str, ranks: int) -> None:
+    spec = build(*THREADS_AND_WORKERS, knobs=(f"{name}=1..{high}",), ranks=ranks)
+    assert domains(spec)[name] == IntRange(1, high)
+    assert spec.oversubscription is None
+    assert (core_budget.most_demand(spec), core_budget.beyond(spec)) == (None, 0)
+    assert core_budget.left_out(spec) == ""
+
+
+@given(st.integers(1, 64), st.floats(1, 100))
+def test_a_core_budget_that_is_asked_for_holds_for_typed_ranges_too(
+    high: int, budget: float
+) -> None:
+    knobs = (f"omp_threads=1..{high}",)
+    spec = build(*THREADS_AND_WORKERS, knobs=knobs, oversubscribe=budget)
+    assert spec.oversubscription == budget
+    assert domains(spec)["omp_threads"] == IntRange(1, high), "the range itself stays"
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"knobs": ("batch=1..64",)}, {"fixes": ("communicator=naive",)}]
+)
+def test_where_no_cores_are_typed_the_budget_is_four_times_the_cores(
+    options: dict[str, Any],
+) -> None:
+    command = (*THREADS_AND_WORKERS, "-b{batch}", "-c={communicator}")
+    given = {"knobs": ("batch=1..64",), **options}
+    assert build(*command, **given).oversubscription == 4.0
+
+
+def test_a_range_in_the_study_file_is_ones_own_too(tmp_path: Path) -> None:
+    file = toml(tmp_path, '[knobs.omp_threads]\nrange = "1..64"\n')
+    assert build(*OWN, file=file).oversubscription is None
+    file = toml(tmp_path, "[knobs.omp_threads]\n")
+    assert build(*OWN, file=file).oversubscription == 4.0
+    file = toml(tmp_path, 'oversubscription = 2\n[knobs.omp_threads]\nrange = "1..64"\n')
+    assert build(*OWN, file=file).oversubscription == 2.0
+    assert build(*OWN, file=file, oversubscribe=8.0).oversubscription == 8.0
+
+
+def test_an_unknown_communicator_names_the_nearest() -> None:
+    error = refused(*OWN, "{communicator}", knobs=("communicator=nave",))
+    assert "'naive'" in error.hint
+
+
+def test_the_command_needs_out() -> None:
+    error = refused("{python}", "-c", "pass")
+    assert "{out}" in error.message
+    assert "--out {out}" in error.hint
+
+
+@pytest.mark.parametrize("command", [("",), (" ", "{out}")])
+def test_an_empty_command(command: tuple[str, ...]) -> None:
+    assert "no command after --" in refused(*command).message
+
+
+def test_a_command_with_a_nul() -> None:
+    assert "NUL" in refused("sh", "a\0b", "{out}").message
+
+
+def test_neither_file_nor_command() -> None:
+    assert "no command in test" in refused().message
+    assert "no command in test" in refused(file=StudyFile()).message
+
+
+def test_an_unknown_placeholder() -> None:
+    error = refused(*OWN, "{iterator_worker}")
+    assert "{iterator_worker}" in error.message
+    assert "'iterator_workers'" in error.hint
+
+
+# --- the program ---------------------------------------------------------------------------
+
+
+def test_a_program_that_is_not_on_path() -> None:
+    error = refused("no-such-program-here", "{out}")
+    assert "'no-such-program-here' is not on PATH" in error.message
+
+
+def test_a_program_in_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    error = refused("train.py", "{out}", cwd=tmp_path)
+    assert "python train.py" in error.hint
+    error = refused("./train.py", "{out}", cwd=tmp_path)
+    assert "not executable" in error.message
+    assert "python ./train.py" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("word", "what"),
+    [("./gone", "does not exist"), ("/nowhere/x", "does not exist"), (".", "PATH")],
+)
+def test_a_program_that_is_not_there(tmp_path: Path, word: str, what: str) -> None:
+    assert what in refused(word, "{out}", cwd=tmp_path).message
+
+
+def test_a_folder_is_no_program(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    assert "is a folder" in refused("./sub", "{out}", cwd=tmp_path).message
+
+
+def test_the_program_cannot_be_a_knob() -> None:
+    error = refused("{prog}", "{out}", knobs=("prog=a,b",))
+    assert "begins with '{prog}'" in error.message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train.py",),
+        ("-u", "train.py"),
+        ("-X", "dev", "train.py"),
+        ("-m", "mpi4py", "train.py"),
+        ("sub/train.py",),
+        ("/nowhere/train.py",),
+    ],
+)
+def test_a_script_that_does_not_exist(tmp_path: Path, words: tuple[str, ...]) -> None:
+    error = refused("{python}", *words, "{out}", cwd=tmp_path)
+    assert repr(words[-1]) in error.message
+    assert str(tmp_path) in error.hint
+
+
+@pytest.mark.parametrize(
+    "words", [("train.py",), ("-m", "other", "gone.py"), ("-c", "pass", "gone.py"), ("runner",)]
+)
+def test_what_is_there_or_cannot_be_known_passes(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "train.py").write_text("")
+    build("{python}", *words, "--out", "{out}", cwd=tmp_path)
+
+
+def test_another_path_is_another_program(tmp_path: Path) -> None:
+    """The same word on another PATH must not go on with this study, nor be exported."""
+    program = tmp_path / "{bin}" / "train"
+    program.parent.mkdir()
+    program.write_text("")
+    program.chmod(0o755)
+    spec = build("train", "{out}", environ={"PATH": str(program.parent)})
+    assert spec.command == (str(program).replace("{", "{{").replace("}", "}}"), "{out}")
+    assert spec.name == "train-n2"
+
+
+SHIPPED = ("{python}", "-m", "mpi4py", "{workloads}/chainer_mnist.py", "--out", "{out}")
+
+
+def test_a_command_of_ones_own_always_belongs_to_its_folder(tmp_path: Path) -> None:
+    """Whether or not its words name something there: `python -m mytrain` may import from it."""
+    for words in ((), ("--data", "data.npz"), ("--data=/abs/data.npz",)):
+        assert build(*OWN, *words, cwd=tmp_path).folder == str(tmp_path)
+
+
+@needs_chainer
+@pytest.mark.parametrize(
+    ("words", "matters"),
+    [
+        ((), False),
+        (("--lr", "0.5", "--communicator=naive", "--x=1.5", "-j", "2"), False),
+        (("--data", "/abs/data.npz", "--log={out}/x.json"), False),
+        (("--data", "data.npz"), True),
+        (("--data", "images"), True),
+        (("--val=images",), True),
+        (("--data", "-j", "2"), False),
+        (("--data=sub/data",), True),
+        (("--data", ".."), True),
+        (("--data", "data-{omp_threads}.npz"), True),
+    ],
+)
+def test_the_folder_of_a_shipped_trainer_counts_for_relative_paths(
+    tmp_path: Path, words: tuple[str, ...], matters: bool
+) -> None:
+    assert build(*SHIPPED, *words, cwd=tmp_path).folder == (str(tmp_path) if matters else "")
+
+
+def test_the_interpreter_is_kept_where_the_command_has_it() -> None:
+    assert build(*OWN).interpreter == sys.executable
+    assert build("sh", "-c", "true", "{out}").interpreter == ""
+    file = StudyFile.model_validate({"command": "sh {out}", "job": "{python} x {out}"})
+    assert build(file=file).interpreter == sys.executable
+
+
+def test_the_environment_is_kept_by_the_allowlist() -> None:
+    environ = {"PATH": "/bin", "OMP_NUM_THREADS": "3", "HOME": "/x", "OMPI_MCA_KEY": "secret"}
+    assert build(*OWN, environ=environ).environment == (("OMP_NUM_THREADS", "3"),)
+
+
+def test_the_path_of_the_program_finds_mpirun(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def spy(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) -> LauncherInfo:
+        seen.append(program_path)
+        return OPENMPI
+
+    link = tmp_path / "python"
+    link.symlink_to(sys.executable)
+    build_spec(
+        file=None,
+        source="",
+        command=("python", "{out}"),
+        options=RunOptions(),
+        environ={"PATH": str(tmp_path)},
+        cwd=tmp_path,
+        machine=MACHINE,
+        find=spy,
+    )
+    assert seen == [str(link)]
+
+
+@pytest.mark.parametrize(
+    ("words", "stem"),
+    [
+        (("{python}", "-m", "mpi4py", "{workloads}/chainer_mnist.py"), "chainer_mnist"),
+        (("python3.11", "sub/my train.py"), "my_train"),
+        (("python", "-m", "pkg.train", "x"), "pkg.train"),
+        (("./bin/solver", "a.py"), "solver"),
+        (("{python}", "-c", "pass"), "python"),
+        (("@@@",), "study"),
+    ],
+)
+def test_the_name_of_a_program(words: tuple[str, ...], stem: str) -> None:
+    assert program.stem(words) == stem
+
+
+def test_an_unknown_workload_names_the_nearest() -> None:
+    error = refused("{python}", "{workloads}/chainer_mnst.py", "{out}")
+    assert "'chainer_mnst.py'" in error.message
+    assert "'chainer_mnist.py'" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("trainer", "module", "extra"),
+    [
+        ("chainer_mnist.py", "chainer", "chainer"),
+        ("chainer_imagenet.py", "cv2", "chainer"),
+        ("mpi_stencil.py", "mpi4py", "mpi"),
+    ],
+)
+def test_the_shipped_trainer_says_how_to_install_what_it_needs(
+    trainer: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without(name: str) -> object:
+        return None if name == module else object()
+
+    monkeypatch.setattr("tuner.config.spec.program.find_spec", without)
+    error = refused("{python}", f"{{workloads}}/{trainer}", "{out}")
+    assert f"needs {module}, which is not installed" in error.message
+    assert f"pip install --build-constraint constraints-build.txt '.[{extra}]'" in error.hint
+
+
+# --- with a study file ---------------------------------------------------------------------
+
+FILE = """
+name = "mine"
+command = ["{python}", "-c", "pass", "{out}", "-j", "{iterator_workers}"]
+job = ["{python}", "-c", "long", "{out}", "-j", "{iterator_workers}"]
+mpi_procs = 3
+trials = 7
+warm_ups = 2
+seed = 5
+trial_limit_s = 60
+budget_s = "10m"
+until = "3%"
+precision = "0.5 %"
+oversubscription = 2
+confirm = false
+live = "off"
+mpirun = "/a/mpirun"
+mpirun_args = ["-x"]
+[objective]
+key = "t"
+filename = "log.yaml"
+[knobs.omp_threads]
+range = "1..32"
+[knobs.iterator_workers]
+[knobs.arenas]
+values = [1, 2]
+env = "MALLOC_ARENA_MAX"
+[knobs.bind]
+values = ["none", "core"]
+launcher_option = "bind_to"
+[left_out]
+opencv_threads = "no OpenCV"
+"""
+
+
+def test_the_file_says_it_all(tmp_path: Path) -> None:
+    spec = build(file=toml(tmp_path, FILE))
+    assert (spec.name, spec.layout.ranks) == ("mine-n3", 3)
+    assert (spec.trials, spec.warm_ups, spec.seed) == (7, 2, 5)
+    assert (spec.trial_limit_s, spec.budget_s) == (60.0, 600.0)
+    assert (spec.until, spec.precision) == (0.03, 0.005)
+    assert (spec.oversubscription, spec.confirm, spec.live) == (2.0, False, "off")
+    assert spec.launcher == replace(OPENMPI, mpirun="/a/mpirun", extra_args=("-x",))
+    assert spec.objective == ObjectiveSpec("logreport", "t", "log.yaml")
+    assert spec.job[2] == "long"
+    assert domains(spec) == {
+        "omp_threads": IntRange(1, 32),  # the user's own range is never cut
+        "iterator_workers": IntRange(1, 4),
+        "arenas": Choice((1, 2)),
+        "bind": Choice(("none", "core")),
+    }
+    routes = {knob.name: knob.route for knob in spec.knobs}
+    assert routes["arenas"] == Env(("MALLOC_ARENA_MAX",))
+    assert routes["bind"] == LauncherOption("bind_to")
+    assert dict(spec.left_out) == {
+        "opencv_threads": "no OpenCV",
+        "communicator": "the command has no {communicator}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "option", "word", "hint"),
+    [
+        ('["none", "weird"]', "bind_to", "bind: bind_to=weird: openmpi knows none, core", ""),
+        ('["none", "cor"]', "bind_to", "bind_to=cor", "'core'"),
+        ("[1, 2]", "bind_to", "bind_to=1", ""),
+        ('["none"]', "bogus", "bind: launcher_option 'bogus'", "bind_to"),
+        ('["none"]', "bindto", "bind: launcher_option 'bindto'", "'bind_to'"),
+    ],
+)
+def test_the_launcher_is_asked_before_anything_runs(
+    tmp_path: Path, values: str, option: str, word: str, hint: str
+) -> None:
+    text = f'[knobs.bind]\nvalues = {values}\nlauncher_option = "{option}"'
+    error = refused(*OWN, file=toml(tmp_path, text))
+    assert word in error.message
+    assert hint in error.hint
+
+
+def test_a_binding_of_the_users_own_is_not_tuned_as_well(tmp_path: Path) -> None:
+    text = '[knobs.bind]\nvalues = ["none", "core"]\nlauncher_option = "bind_to"'
+    error = refused(*OWN, file=toml(tmp_path, text), mpirun_args=("--bind-to", "core"))
+    assert "say it too" in error.message
+
+
+def test_the_command_line_wins(tmp_path: Path) -> None:
+    spec = build(
+        file=toml(tmp_path, FILE),
+        ranks=8,
+        trials=9,
+        warm_ups=0,
+        seed=0,
+        trial_limit_s=5.0,
+        budget_s=7.0,
+        until=0.02,
+        precision=0.04,
+        oversubscribe=3.0,
+        confirm=True,
+        live="auto",
+        mpirun="/b/mpirun",
+        mpirun_args=("-y",),
+        name="other",
+        log="log",
+        knobs=("omp_threads=1,2", "opencv_threads=1..2"),
+        fixes=("arenas=4",),
+    )
+    assert (spec.name, spec.layout.ranks, spec.trials, spec.warm_ups) == ("other", 8, 9, 0)
+    assert (spec.seed, spec.trial_limit_s, spec.objective.filename) == (0, 5.0, "log")
+    assert (spec.budget_s, spec.until, spec.precision) == (7.0, 0.02, 0.04)
+    assert (spec.oversubscription, spec.confirm, spec.live) == (3.0, True, "auto")
+    assert (spec.launcher.mpirun, spec.launcher.extra_args) == ("/b/mpirun", ("-y",))
+    assert domains(spec)["omp_threads"] == Choice((1, 2))
+    assert domains(spec)["opencv_threads"] == IntRange(1, 2)
+    assert spec.fixed == Setting.of({"arenas": 4})
+    assert "opencv_threads" not in dict(spec.left_out)
+
+
+def test_a_typed_command_replaces_command_job_and_name(tmp_path: Path) -> None:
+    spec = build("{python}", "-c", "pass", "{out}", file=toml(tmp_path, FILE))
+    assert spec.job == ()
+    assert spec.name == "python-n3"
+    assert dict(spec.left_out)["iterator_workers"] == "the command has no {iterator_workers}"
+    assert set(domains(spec)) == {"omp_threads", "arenas", "bind"}
+
+
+def test_a_fix_of_the_file_yields_to_a_typed_range(tmp_path: Path) -> None:
+    text = 'command = ["{python}", "-c", "pass", "{out}"]\n[knobs.omp_threads]\nfix = 2\n'
+    assert build(file=toml(tmp_path, text)).fixed == Setting.of({"omp_threads": 2})
+    spec = build(file=toml(tmp_path, text), knobs=("omp_threads=1..2",))
+    assert spec.fixed == BASELINE
+    assert domains(spec) == {"omp_threads": IntRange(1, 2)}
+
+
+def test_a_file_whose_knob_cannot_reach_its_own_command(tmp_path: Path) -> None:
+    text = 'command = ["{python}", "-c", "pass", "{out}"]\n[knobs.iterator_workers]\n'
+    assert "nothing carries it" in refused(file=toml(tmp_path, text)).message
+
+
+def test_a_job_that_cannot_take_the_setting(tmp_path: Path) -> None:
+    text = FILE.replace('"long", "{out}", "-j", "{iterator_workers}"', '"long"')
+    error = refused(file=toml(tmp_path, text))
+    assert "job has no {iterator_workers}" in error.message
+
+
+def test_a_job_with_an_unknown_placeholder(tmp_path: Path) -> None:
+    error = refused(file=toml(tmp_path, FILE.replace('"long"', '"{foo}"')))
+    assert "{foo}" in error.message
+
+
+def test_the_files_own_communicators_widen_the_known_ones(tmp_path: Path) -> None:
+    text = (
+        'command = ["{python}", "-c", "pass", "{out}", "{communicator}"]\n'
+        '[knobs.communicator]\nvalues = ["hierarchical"]\ndefault = "naive"\n'
+    )
+    file = toml(tmp_path, text)
+    assert domains(build(file=file)) == {"communicator": Choice(("hierarchical",))}
+    spec = build(file=file, knobs=("communicator=hierarchical,naive",))
+    assert domains(spec) == {"communicator": Choice(("hierarchical", "naive"))}
+
+
+def test_nothing_to_tune(tmp_path: Path) -> None:
+    text = (
+        'command = ["{python}", "-c", "pass", "{out}"]\n'
+        '[left_out]\nomp_threads = "x"\nopencv_threads = "y"\n'
+    )
+    assert "nothing to tune" in refused(file=toml(tmp_path, text)).message
+
+
+# --- the shipped studies -------------------------------------------------------------------
+
+
+@needs_chainer
+def test_the_default_study(tmp_path: Path) -> None:
+    file, source = find_study_file(None, cwd=tmp_path)
+    spec = build(file=file, cwd=tmp_path)
+    assert source == "chainer_mnist.toml (shipped)"
+    assert (spec.name, spec.layout.ranks, spec.trials) == ("chainer_mnist-n8", 8, 50)
+    assert domains(spec) == {
+        "omp_threads": IntRange(1, 4),
+        "iterator_workers": IntRange(1, 4),
+        "communicator": Choice(("naive",)),
+    }
+    assert dict(spec.left_out) == {"opencv_threads": "the trainer does not use OpenCV"}
+
+
+@needs_chainer
+def test_the_default_study_takes_more_communicators(tmp_path: Path) -> None:
+    file, _ = find_study_file(None, cwd=tmp_path)
+    spec = build(file=file, knobs=("communicator=naive,flat", "omp_threads=1..16"))
+    assert domains(spec)["communicator"] == Choice(("naive", "flat"))
+    assert domains(spec)["omp_threads"] == IntRange(1, 16)
+
+
+@needs_chainer
+def test_the_gpu_study_has_a_rank_and_every_communicator_for_each_gpu(tmp_path: Path) -> None:
+    file, _ = find_study_file("chainer_mnist_gpu", cwd=tmp_path)
+    spec = build(file=file, machine=replace(MACHINE, gpus=("H200", "H200")))
+    assert (spec.name, spec.layout.ranks) == ("chainer_mnist_gpu-n2", 2)
+    assert domains(spec)["communicator"] == Choice(("naive", "flat", "non_cuda_aware", "pure_nccl"))
+    assert "fp16_gradients" not in domains(spec)
+
+
+@needs_chainer
+@pytest.mark.parametrize("study", ["chainer_mnist_gpu", "chainer_imagenet_gpu", "torch_ddp_gpu"])
+def test_a_gpu_study_is_refused_where_there_is_none(study: str, tmp_path: Path) -> None:
+    file, _ = find_study_file(study, cwd=tmp_path)
+    with pytest.raises(UsageError, match="asks for a GPU") as told:
+        build(file=file)
+    assert told.value.hint == f"On CPUs: tune --study {study.removesuffix('_gpu')}"
+
+
+@needs_chainer
+@pytest.mark.parametrize("study", ["chainer_mnist_gpu", "chainer_imagenet_gpu"])
+def test_other_numerics_on_gpus_are_there_where_they_are_asked_for(
+    study: str, tmp_path: Path
+) -> None:
+    file, _ = find_study_file(study, cwd=tmp_path)
+    numerics = ("fp16_gradients", "double_buffering")
+    spec = build(file=file, machine=replace(MACHINE, gpus=("H200",) * 2), knobs=numerics)
+    assert set(numerics) <= set(domains(spec))
+
+
+@needs_chainer
+@pytest.mark.parametrize(
+    ("study", "gpus", "communicators"),
+    [
+        ("chainer_imagenet", (), ("naive",)),
+        ("chainer_imagenet_gpu", ("H200",) * 4, ("naive", "flat", "non_cuda_aware", "pure_nccl")),
+    ],
+)
+def test_the_image_studies_vary_what_feeds_the_ranks(
+    study: str, gpus: tuple[str, ...], communicators: tuple[str, ...], tmp_path: Path
+) -> None:
+    file, _ = find_study_file(study, cwd=tmp_path)
+    spec = build(file=file, machine=replace(MACHINE, gpus=gpus))
+    assert (spec.name, spec.layout.ranks) == (f"{study}-n4", 4)
+    assert domains(spec) == {
+        "omp_threads": IntRange(1, 4),
+        "opencv_threads": IntRange(1, 4),
+        "iterator_workers": IntRange(1, 4),
+        "prefetch": Choice((1, 2, 4)),
+        "communicator": Choice(communicators),
+    }
+    assert "--benchmark" in spec.command and "--benchmark" not in spec.job
+
+
+# --- how the figure is read -----------------------------------------------------------------
+
+
+def test_only_a_log_needs_its_folder_in_the_command() -> None:
+    bare = ("{python}", "-c", "pass")
+    with pytest.raises(UsageError, match=r"has no \{out\}"):
+        build(*bare)
+    assert build(*bare, objective="wall").objective.kind == "wall"
+    assert build(*bare, objective="pattern:t=(.)").objective.pattern == "t=(.)"
+
+
+def test_a_typed_objective_takes_the_place_of_the_files(tmp_path: Path) -> None:
+    file = toml(
+        tmp_path, '[objective]\nkind = "pattern"\npattern = "(a)"\nunit = "ms"\nloss_key = "l"\n'
+    )
+    filed = ObjectiveSpec(kind="pattern", pattern="(a)", unit="ms", loss_key="l")
+    assert build(*OWN, file=file).objective == filed
+    assert build(*OWN, file=file, objective="pattern").objective == filed
+    other = build(*OWN, file=file, objective="pattern:(b)", maximize=True).objective
+    assert other == ObjectiveSpec(kind="pattern", pattern="(b)", maximize=True, loss_key="l")
+    assert build(*OWN, file=file, unit="s").objective == replace(filed, unit="s")
+    assert build(*OWN, file=file, objective="wall").objective == ObjectiveSpec("wall", loss_key="l")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"objective": "wall", "log": "x"}, "--log x: the objective wall reads no log"),
+        ({"items": 0.0}, "--items 0: must be above 0"),
+        ({"price_per_hour": math.inf}, "--price-per-hour inf: must be above 0"),
+        ({"objective": "pattern:(.)", "items": 3.0}, "is no time, so --items 3"),
+    ],
+)
+def test_wishes_for_a_figure_that_make_no_sense(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        build(*OWN, **options)
+    assert said in caught.value.message and caught.value.hint

@@ -1,0 +1,409 @@
+"""Study files: what loads, and every mistake with its place."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from tuner.config.study_file import (
+    StudyFile,
+    find_study_file,
+    load,
+    shipped_studies,
+    template,
+)
+from tuner.model import Choice, Env, Flag, IntRange, LauncherOption
+from tuner.model.errors import UsageError
+
+
+def write(folder: Path, text: str, name: str = "study.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def mistakes(folder: Path, text: str) -> list[str]:
+    """The lines of the one error that the text gives, without the heading."""
+    with pytest.raises(UsageError) as caught:
+        load(write(folder, text))
+    assert str(folder) in caught.value.message
+    return caught.value.message.splitlines()[1:]
+
+
+FULL = """
+name = "mnist"
+command = "{python} train.py --out {out} 'a b'"
+job = ["{python}", "train.py", "--out", "{out}"]
+mpirun = "/opt/mpi/bin/mpirun"
+launcher = "openmpi"
+mpirun_args = ["--mca", "pml", "ob1"]
+mpi_procs = 8
+trials = 20
+warm_ups = 0
+trial_limit_s = "1.5m"
+budget_s = 600
+until = "2%"
+precision = "0.5 %"
+oversubscription = 1.5
+confirm = false
+seed = 3
+
+[objective]
+kind = "logreport"
+key = "elapsed_time"
+filename = "log.jsonl"
+
+[knobs.omp_threads]
+range = "1..8"
+[knobs.iterator_workers]
+values = [1, 2]
+flag = "-j"
+default = 4
+[knobs.arenas]
+values = ["unset", 1]
+env = ["MALLOC_ARENA_MAX"]
+help = "heaps"
+[knobs.bind]
+values = ["none", "core"]
+launcher_option = "bind_to"
+[knobs.batch]
+fix = 100
+flag = "--batchsize"
+
+[left_out]
+opencv_threads = "no OpenCV"
+"""
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90.0), ('"2m"', 120.0), ('"none"', math.inf)])
+def test_the_stall_limit_may_be_none(tmp_path: Path, text: str, seconds: float) -> None:
+    assert load(write(tmp_path, f"stall_limit_s = {text}")).stall_limit_s == seconds
+
+
+def test_everything_a_file_can_say(tmp_path: Path) -> None:
+    file = load(write(tmp_path, FULL))
+    assert file.command == ("{python}", "train.py", "--out", "{out}", "a b")
+    assert file.job == ("{python}", "train.py", "--out", "{out}")
+    assert file.mpirun_args == ("--mca", "pml", "ob1")
+    assert (file.mpi_procs, file.trials, file.warm_ups, file.seed) == (8, 20, 0, 3)
+    assert (file.trial_limit_s, file.budget_s) == (90.0, 600.0)
+    assert (file.until, file.precision) == (0.02, 0.005)
+    assert (file.oversubscription, file.confirm) == (1.5, False)
+    assert file.objective.filename == "log.jsonl"
+    assert file.left_out == {"opencv_threads": "no OpenCV"}
+    knobs = {name: entry.knob(name, "") for name, entry in file.knobs.items()}
+    assert knobs["omp_threads"].domain == IntRange(1, 8)
+    assert isinstance(knobs["omp_threads"].route, Env)
+    assert knobs["iterator_workers"].route == Flag("-j")
+    assert knobs["iterator_workers"].default == 4
+    assert knobs["arenas"].domain == Choice(("unset", 1))
+    assert knobs["arenas"].route == Env(("MALLOC_ARENA_MAX",))
+    assert knobs["bind"].route == LauncherOption("bind_to")
+    assert knobs["batch"].domain == Choice((100,))
+
+
+def test_an_empty_file_leaves_everything_to_others(tmp_path: Path) -> None:
+    assert load(write(tmp_path, "")) == StudyFile()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90.0),
+        ("0.5", 0.5),
+        ('"90"', 90.0),
+        ('"90s"', 90.0),
+        ('"2 m"', 120.0),
+        ('"1h"', 3600.0),
+    ],
+)
+def test_time_limits(tmp_path: Path, text: str, seconds: float) -> None:
+    assert load(write(tmp_path, f"trial_limit_s = {text}")).trial_limit_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "word"),
+    [
+        ("mpi_proc = 8", "mpi_proc:", "'mpi_procs'"),
+        ("knob = 1", "knob:", "'knobs'"),
+        ('[objective]\nfile = "x"', "objective.file:", "'filename'"),
+        ('[knobs.omp_threads]\nranges = "1..2"', "knobs.omp_threads.ranges:", "'range'"),
+        ('[knobs.a]\nswitch = "--a"\nwhen = {b = []}', "knobs.a.when:", "at least one value"),
+        ('mpi_procs = "8"', "mpi_procs:", "whole number"),
+        ("mpi_procs = 8.0", "mpi_procs:", "whole number"),
+        ("mpi_procs = true", "mpi_procs:", "whole number"),
+        ("mpi_procs = 0", "mpi_procs:", "at least 1"),
+        ("trials = -1", "trials:", "at least 1"),
+        ("warm_ups = -1", "warm_ups:", "at least 0"),
+        ("seed = 4294967296", "seed:", "below 4294967296"),
+        ('live = "maybe"', "live:", "'auto', 'on' or 'off'"),
+        ("live = true", "live:", "'auto', 'on' or 'off'"),
+        ("name = 3", "name:", "a string"),
+        ('name = ""', "name:", "empty"),
+        ("command = 3", "command:", "a string or a list"),
+        ('command = ["a", 3]', "command:", "a string or a list"),
+        ('command = "a \'b"', "command:", "quotation"),
+        ("trial_limit_s = 0", "trial_limit_s:", "above 0"),
+        ("trial_limit_s = -5", "trial_limit_s:", "above 0"),
+        ("trial_limit_s = nan", "trial_limit_s:", "above 0"),
+        ('trial_limit_s = "soon"', "trial_limit_s:", "above 0"),
+        ("trial_limit_s = true", "trial_limit_s:", "above 0"),
+        ("budget_s = 0", "budget_s:", "above 0"),
+        ("budget_s = -1", "budget_s:", "above 0"),
+        ("budget_s = inf", "budget_s:", "above 0"),
+        ('budget_s = "soon"', "budget_s:", "above 0"),
+        ("until = 1", "until:", 'such as "2%"'),
+        ("until = 0.01", "until:", 'such as "2%", is 0.01'),
+        ('until = "1"', "until:", "between 0 % and 100 %"),
+        ('until = "0%"', "until:", "between 0 % and 100 %"),
+        ('until = "100%"', "until:", "between 0 % and 100 %"),
+        ('precision = "nan%"', "precision:", "between 0 % and 100 %"),
+        ("precision = true", "precision:", "between 0 % and 100 %"),
+        ("oversubscription = 0.5", "oversubscription:", "at least 1"),
+        ("oversubscription = inf", "oversubscription:", "at least 1"),
+        ("oversubscription = nan", "oversubscription:", "at least 1"),
+        ('oversubscription = "4"', "oversubscription:", "at least 1"),
+        ("oversubscription = true", "oversubscription:", "at least 1"),
+        ('confirm = "no"', "confirm:", "true or false"),
+        ("confirm = 0", "confirm:", "true or false"),
+        ("oversubscribe = 4", "oversubscribe:", "'oversubscription'"),
+        ('knobs = ["omp_threads"]', "knobs:", "a table"),
+        ('[knobs]\nomp_threads = "1..2"', "knobs.omp_threads:", "a table"),
+        ("[knobs.omp_threads]\nrange = 4", "knobs.omp_threads.range:", "a string"),
+        ('[knobs.omp_threads]\nrange = "4..1"', "knobs.omp_threads.range:", "Write 1..4"),
+        ('[knobs.omp_threads]\nrange = ""', "knobs.omp_threads.range:", "empty"),
+        ('[knobs.omp_threads]\nrange = "0..4"', "knobs.omp_threads:", "counts from 1"),
+        ("[knobs.omp_threads]\nvalues = [0, 1]", "knobs.omp_threads.values:", "counts from 1"),
+        ("[knobs.omp_threads]\nvalues = []", "knobs.omp_threads.values:", "empty"),
+        ("[knobs.omp_threads]\nvalues = [1, 1]", "knobs.omp_threads.values:", "twice"),
+        ("[knobs.omp_threads]\nvalues = [1.5]", "knobs.omp_threads.values:", "whole number"),
+        ("[knobs.omp_threads]\nvalues = 3", "knobs.omp_threads.values:", "list"),
+        ("[knobs.omp_threads]\nfix = 0", "knobs.omp_threads:", "counts from 1"),
+        ("[knobs.omp_threads]\nfix = true", "knobs.omp_threads.fix:", "whole number or a string"),
+        ('[knobs.omp_threads]\nenv = "A B"', "knobs.omp_threads.env:", "'A B'"),
+        ("[knobs.omp_threads]\nenv = []", "knobs.omp_threads.env:", "name"),
+        (
+            '[knobs.omp_threads]\nrange = "1..2"\nvalues = [1]',
+            "knobs.omp_threads:",
+            "range and values",
+        ),
+        (
+            '[knobs.omp_threads]\nenv = "A"\nflag = "-x"',
+            "knobs.omp_threads:",
+            "env and flag",
+        ),
+        ('[knobs.communicator]\nrange = "nave"', "knobs.communicator:", "'naive'"),
+        ('[knobs.mine]\nenv = "M"', "knobs.mine:", "range, values or fix"),
+        ('[knobs.out]\nrange = "1..2"', "knobs.out:", "name of a knob"),
+        ('[knobs."a-b"]\nrange = "1..2"\nenv = "X"', "knobs.a-b:", "name of a knob"),
+        (
+            'command = "p {out}"\n[knobs.omp_thread]\nrange = "1..2"',
+            "knobs.omp_thread:",
+            "'omp_threads'",
+        ),
+        ('[left_out]\nopencv = "x"', "left_out.opencv:", "'opencv_threads'"),
+        ("[left_out]\nopencv_threads = 1", "left_out.opencv_threads:", "a string"),
+        (
+            '[knobs.omp_threads]\n[left_out]\nomp_threads = "x"',
+            "left_out.omp_threads:",
+            "keep one",
+        ),
+    ],
+)
+def test_each_mistake_has_its_place_and_its_fix(
+    tmp_path: Path, text: str, place: str, word: str
+) -> None:
+    (line,) = mistakes(tmp_path, text)
+    assert line.startswith(place)
+    assert word in line
+
+
+def test_all_mistakes_come_at_once(tmp_path: Path) -> None:
+    lines = mistakes(
+        tmp_path,
+        """
+        mpi_proc = 8
+        trials = "many"
+        [knobs.omp_threads]
+        range = "4..1"
+        [knobs.communicator]
+        value = ["naive"]
+        [left_out]
+        zzz = "x"
+        """,
+    )
+    assert [line.partition(":")[0] for line in lines] == [
+        "trials",
+        "knobs.communicator.value",
+        "mpi_proc",
+        "knobs.omp_threads.range",
+        "left_out.zzz",
+    ]
+
+
+def test_an_unknown_objective_is_among_them(tmp_path: Path) -> None:
+    found = mistakes(
+        tmp_path, '[objective]\nkind = "logrep"\n[knobs.x]\nvalues = [1]\nenv = "A B"\n'
+    )
+    assert len(found) == 2
+    assert any("objective: unknown objective: logrep. Did you mean" in line for line in found)
+    (variable,) = (line for line in found if "A B" in line)
+    assert variable.count("A B") == 1
+
+
+def test_a_misspelt_key_hides_no_other_mistake(tmp_path: Path) -> None:
+    lines = mistakes(
+        tmp_path,
+        """
+        comand = "train {out} -b {batch}"
+        trails = 5
+        [knobs.omp_treads]
+        [knobs.iterator_workers]
+        rang = "4..1"
+        foo = 1
+        [knobs.communicator]
+        values = []
+        flag = 3
+        [knobs.batch]
+        valus = [1, 2]
+        """,
+    )
+    assert sorted(line.partition(":")[0] for line in lines) == [
+        "comand",
+        "knobs.batch.valus",
+        "knobs.communicator.flag",
+        "knobs.communicator.values",
+        "knobs.iterator_workers.foo",
+        "knobs.iterator_workers.rang",
+        "knobs.iterator_workers.range",
+        "knobs.omp_treads",
+        "trails",
+    ]
+    assert any("'omp_threads'" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[knobs.mine]\nrange = 4\nflag = "-x"', "knobs.mine.range"),
+        ('command = "p {out}"\n[knobs.mine]\nrange = "1..2"\nenv = 3', "knobs.mine.env"),
+        ('command = "p {out}"\n[knobs.mine]\nrange = "1..2"\nflg = "-x"', "knobs.mine.flg"),
+    ],
+)
+def test_one_mistake_is_reported_once(tmp_path: Path, text: str, place: str) -> None:
+    (line,) = mistakes(tmp_path, text)
+    assert line.startswith(f"{place}:")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('command = ["p", "a\\u0000b", "{out}"]', "command"),
+        ('mpirun = "a\\u0000b"', "mpirun"),
+        ('[knobs.omp_threads]\nvalues = ["unset", "\\u0000"]', "knobs.omp_threads.values"),
+        ('[knobs.x]\nrange = "1..2"\nflag = "a\\u0000b"', "knobs.x.flag"),
+    ],
+)
+def test_a_character_that_no_command_can_be_given(tmp_path: Path, text: str, place: str) -> None:
+    lines = mistakes(tmp_path, text)
+    assert f"{place}: holds a NUL character, which no command can be given." in lines
+
+
+def test_a_syntax_error_names_line_and_column(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"line 2, column 10"):
+        load(write(tmp_path, "a = 1\ntrials = \n"))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        load(tmp_path / "gone.toml")
+    with pytest.raises(UsageError, match="directory"):
+        load(tmp_path)
+    binary = tmp_path / "b.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="UTF-8"):
+        load(binary)
+
+
+# --- which file ----------------------------------------------------------------------------
+
+
+def test_the_shipped_studies_load() -> None:
+    assert {"chainer_mnist", "chainer_mnist_gpu"} <= set(shipped_studies())
+    for path in shipped_studies().values():
+        load(path)
+
+
+def test_without_anything_it_is_the_shipped_default(tmp_path: Path) -> None:
+    file, source = find_study_file(None, cwd=tmp_path)
+    assert file is not None
+    assert file.name == "chainer_mnist"
+    assert source == "chainer_mnist.toml (shipped)"
+
+
+def test_a_command_of_the_users_own_needs_no_file(tmp_path: Path) -> None:
+    assert find_study_file(None, cwd=tmp_path, has_command=True) == (None, "command line")
+
+
+@pytest.mark.parametrize("has_command", [True, False])
+def test_tune_toml_is_taken_up(tmp_path: Path, has_command: bool) -> None:
+    write(tmp_path, 'name = "here"', "tune.toml")
+    file, source = find_study_file(None, cwd=tmp_path, has_command=has_command)
+    assert file is not None
+    assert (file.name, source) == ("here", "tune.toml")
+
+
+def test_a_path_counts_from_the_current_folder(tmp_path: Path) -> None:
+    write(tmp_path, 'name = "mine"', "a.toml")
+    file, source = find_study_file("a.toml", cwd=tmp_path)
+    assert file is not None
+    assert (file.name, source) == ("mine", "a.toml")
+
+
+@pytest.mark.parametrize("given", ["chainer_mnist", "chainer_mnist.toml"])
+def test_a_shipped_study_by_name(tmp_path: Path, given: str) -> None:
+    assert find_study_file(given, cwd=tmp_path)[1] == "chainer_mnist.toml (shipped)"
+
+
+def test_an_unknown_study_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_study_file("chainer_mnst", cwd=tmp_path)
+    assert "'chainer_mnst'" in caught.value.message
+    assert "'chainer_mnist'" in caught.value.hint
+
+
+# --- the template --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [("tune", None), ("my_job", "my_job"), ('odd "name" \\ {out}', "odd_name_out"), ("é", None)],
+)
+def test_the_template_loads_as_it_is(tmp_path: Path, stem: str, name: str | None) -> None:
+    file = load(write(tmp_path, template(stem)))
+    assert file.name == name
+    assert file.command is not None
+    assert "{out}" in file.command
+    assert set(file.knobs) == {"omp_threads", "iterator_workers"}
+
+
+def test_the_templates_examples_load_too(tmp_path: Path) -> None:
+    """Every example, taken in: none may be wrong."""
+    text = re.sub(r"(?m)^#(?=[a-z\[])", "", template("tune"))
+    file = load(write(tmp_path, text))
+    assert file.name == "my_job"
+    assert (file.trial_limit_s, file.budget_s) == (300, 600)
+    assert (file.until, file.precision) == (0.01, 0.02)
+    assert (file.oversubscription, file.confirm) == (4, False)
+    assert file.job is not None
+    own = {"omp_threads", "iterator_workers", "pool_size", "chunk", "amp", "binding"}
+    assert set(file.knobs) == own
+
+
+def test_every_key_stands_in_the_template() -> None:
+    text = template("tune")
+    missing = [key for key in StudyFile.model_fields if key not in text]
+    assert missing == []

@@ -1,0 +1,105 @@
+"""GPUs, by something in place of NVML."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tuner.hosts.telemetry.gpu import Gpus
+
+
+class NVMLError(Exception):
+    pass
+
+
+class Nvml:
+    """Three GPUs; what is in `refused` raises."""
+
+    NVMLError = NVMLError
+
+    def __init__(self, *refused: str) -> None:
+        self.refused = refused
+        self.open = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("nvml") and name in self.refused:
+            raise NVMLError("Not Supported")
+        return object.__getattribute__(self, name)
+
+    def nvmlInit(self) -> None:
+        self.open += 1
+
+    def nvmlShutdown(self) -> None:
+        self.open -= 1
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 3
+
+    def nvmlDeviceGetHandleByIndex(self, number: int) -> int:
+        return number
+
+    def nvmlDeviceGetUUID(self, gpu: int) -> bytes:
+        return f"GPU-{gpu}{gpu}".encode()
+
+    def nvmlDeviceGetUtilizationRates(self, gpu: int) -> Any:
+        return SimpleNamespace(gpu=(100, 50, 0)[gpu])
+
+    def nvmlDeviceGetPowerUsage(self, gpu: int) -> int:
+        return (300_000, 100_000, 50_000)[gpu]  # mW
+
+    def nvmlDeviceGetMemoryInfo(self, gpu: int) -> Any:
+        return SimpleNamespace(used=(gpu + 1) << 30)
+
+
+@pytest.mark.parametrize(
+    ("visible", "share", "power_w", "memory_gib"),
+    [
+        (None, 0.5, 450.0, 6),
+        ("0", 1.0, 300.0, 1),
+        ("2, 1", 0.25, 150.0, 5),
+        ("GPU-1", 0.5, 100.0, 2),
+        ("MIG-1", 0.5, 450.0, 6),
+        ("", None, None, None),
+        ("9", None, None, None),
+        ("²", None, None, None),
+    ],
+)
+def test_those_that_a_job_may_use(
+    visible: str | None, share: float | None, power_w: float | None, memory_gib: int | None
+) -> None:
+    gpus = Gpus({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}, Nvml())
+    memory = None if memory_gib is None else memory_gib << 30
+    assert gpus.columns() == {
+        "gpu_share": share,
+        "gpu_power_w": power_w,
+        "gpu_memory_bytes": memory,
+    }
+    assert gpus.gaps == []
+
+
+def test_what_nvml_does_not_tell_is_a_gap_once() -> None:
+    gpus = Gpus({}, Nvml("nvmlDeviceGetPowerUsage"))
+    for _ in range(3):
+        columns = gpus.columns()
+    assert (columns["gpu_share"], columns["gpu_power_w"]) == (0.5, None)
+    assert gpus.gaps == ["GPUs' power is not recorded: NVML says Not Supported."]
+
+
+def test_without_nvml_there_are_none() -> None:
+    nvml = Nvml("nvmlInit")
+    gpus = Gpus({}, nvml)
+    assert set(gpus.columns().values()) == {None}
+    assert gpus.gaps == ["GPUs are not recorded: NVML says Not Supported."]
+    gpus.close()
+    assert nvml.open == 0
+
+
+def test_it_is_let_go_of_once() -> None:
+    nvml = Nvml()
+    gpus = Gpus({}, nvml)
+    assert nvml.open == 1
+    gpus.close()
+    gpus.close()
+    assert nvml.open == 0

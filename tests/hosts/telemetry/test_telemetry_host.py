@@ -1,0 +1,220 @@
+"""The kernel's files of a host, and what is made of two looks at them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.hosts.procfs import TICKS, CpuTimes
+from tuner.hosts.telemetry import kernel
+from tuner.hosts.telemetry.host import (
+    CPU_COLUMNS,
+    Host,
+    HostLook,
+    gaps,
+    host_row,
+    made_up,
+    moved,
+    others_s,
+)
+from tuner.hosts.telemetry.kernel import Quota, Wait
+from tuner.model import HOST_COLUMNS
+
+# --- files -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (b"175639000 5960580000 2\n", Wait(0.175639, 5.96058, 2)),
+        (b"", None),
+        (b"1 2", None),
+        (b"1 2 x", None),
+        (b"1 -2 3", None),
+        (b"1 2 " + b"9" * 30, None),
+    ],
+)
+def test_schedstat(line: bytes, found: Wait | None) -> None:
+    assert kernel.parse_wait(line) == found
+
+
+def test_switches() -> None:
+    text = b"Threads:\t3\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t7\n"
+    assert kernel.parse_switches(text) == (12, 7)
+    assert kernel.parse_switches(text[:40]) is None
+    assert kernel.parse_switches(b"") is None
+
+
+def test_pressure() -> None:
+    text = b"some avg10=80.06 avg60=27.89 avg300=8.34 total=12864739433\nfull avg10=0 total=5\n"
+    assert kernel.parse_pressure(text) == 12864.739433
+    assert kernel.parse_pressure(b"full avg10=0.00 total=5\n") is None
+    assert kernel.parse_pressure(b"some avg10=80.06 avg60=27.89 to") is None
+
+
+def test_threads_that_run() -> None:
+    assert kernel.parse_runnable(b"cpu 1\nprocs_running 17\nprocs_blocked 0\n") == 17
+    assert kernel.parse_runnable(b"cpu 1\n") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"usage_usec 5000000\nuser_usec 1\nthrottled_usec 250000\n", Quota(5.0, 0.25)),
+        (b"throttled_usec 250000\n", Quota(None, 0.25)),
+        (b"nr_periods 5\nnr_throttled 2\nthrottled_time 250000000\n", Quota(None, 0.25)),
+        (b"usage_usec 5000000\nuser_usec 1\n", None),  # no controller
+        (b"", None),
+        (b"throttled_usec x\n", None),
+    ],
+    ids=["v2", "v2-short", "v1", "v2-none", "gone", "odd"],
+)
+def test_a_control_groups_account(text: bytes, found: Quota | None) -> None:
+    assert kernel.parse_quota(text) == found
+
+
+def test_interfaces() -> None:
+    text = (
+        b"Inter-|   Receive                 |  Transmit\n"
+        b" face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets\n"
+        b"    lo: 700 1 0 0 0 0 0 0 700 1 0 0 0 0 0 0\n"
+        b"  eth0:100 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n"
+        b"a:b: 1 1 0 0 0 0 0 0 2 1 0 0 0 0 0 0\n"
+        b"  eth1: 100 1 0\n"
+    )
+    assert kernel.parse_interfaces(text) == {"lo": 700, "eth0": 120, "a:b": 3}
+
+
+def plant(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_a_host_is_read(tmp_path: Path) -> None:
+    plant(
+        tmp_path,
+        {
+            "proc/stat": "cpu0 100 0 50 500 40 0 0 7\ncpu1 9 9 9 9\nprocs_running 3\n",
+            "proc/pressure/cpu": "some avg10=0 total=2000000\n",
+            "proc/net/dev": " lo: 7 1 0 0 0 0 0 0 7 1\n",
+            "proc/77/cgroup": "0::/a/b\n",
+            "proc/78/cgroup": "0::/a/b\n",
+            "sys/fs/cgroup/a/b/cpu.stat": "usage_usec 9000000\nthrottled_usec 0\n",
+            "sys/fs/cgroup/a/cpu.stat": "usage_usec 9500000\nthrottled_usec 3000000\n",
+            "sys/fs/cgroup/cpu.stat": "usage_usec 99000000\n",
+        },
+    )
+    host = Host(tmp_path, cpus={0})
+    for pid in (77, 78, 79):
+        host.watch_groups(pid)
+    found = host.look()
+    assert found.cpus == (CpuTimes(100 / TICKS, 50 / TICKS, 7 / TICKS, 40 / TICKS, 500 / TICKS),)
+    assert (found.runnable, found.waited_s, found.interfaces) == (3, {"cpu": 2.0}, {"lo": 7})
+    assert list(found.quotas.values()) == [Quota(9.0, 0.0), Quota(9.5, 3.0)]
+    assert found.own_s > 0
+
+
+def test_a_host_that_tells_nothing_has_gaps(tmp_path: Path) -> None:
+    found = Host(tmp_path, cpus={0}).look()
+    said = gaps(found, found)
+    assert [line.partition(" ")[0] for line in said] == ["The", "Pressure", "Throttling", "The"]
+    assert all(line.endswith(".") and "not recorded" in line for line in said)
+    assert "cpu, io, memory" in said[1]
+
+
+# --- two looks ---------------------------------------------------------------------------
+
+START = HostLook(
+    at_s=100.0,
+    cpus=(CpuTimes(10.0, 5.0, 1.0, 2.0, 82.0), CpuTimes(0.0, 0.0, 0.0, 0.0, 100.0)),
+    runnable=2,
+    quotas={"a": Quota(10.0, 1.0), "b": Quota(None, 0.0)},
+    waited_s={"cpu": 5.0, "io": 1.0},
+    interfaces={"lo": 1000, "eth0": 500},
+    own_s=3.0,
+)
+END = START._replace(
+    at_s=104.0,
+    cpus=(CpuTimes(13.0, 5.5, 1.2, 2.1, 82.2), CpuTimes(1.0, 0.5, 0.0, 0.0, 102.5)),
+    runnable=6,
+    quotas={"a": Quota(12.0, 7.0), "b": Quota(None, 1.0)},
+    waited_s={"cpu": 8.0, "io": 1.0},
+    interfaces={"lo": 5000, "eth0": 600, "eth1": 10**9},
+    own_s=3.2,
+)
+
+
+def test_an_interval() -> None:
+    row = host_row(START, END, trial_s=4.0, others_s=0.8, memory_bytes=1e6)
+    assert row.keys() <= HOST_COLUMNS.keys()
+    assert {name: pytest.approx(value) for name, value in row.items()} == {
+        "user_cores": 1.0,
+        "system_cores": 0.25,
+        "steal_cores": 0.05,
+        "iowait_cores": 0.025,
+        "others_cores": 0.2,
+        "runnable_threads": 6.0,
+        "throttled_share": 6 / 8,  # six of the eight seconds that were asked for
+        "cpu_pressure_share": 0.75,
+        "io_pressure_share": 0.0,
+        "memory_pressure_share": None,
+        "network_bytes_per_s": 1000.0,
+        "memory_bytes": 1e6,
+    }
+
+
+def test_others_are_what_is_neither_of_the_trial_nor_ours() -> None:
+    assert others_s(START, END, trial_s=4.0) == pytest.approx(5.0 - 4.0 - 0.2)
+    assert others_s(START, END._replace(cpus=()), trial_s=4.0) is None
+
+
+def test_a_group_of_the_first_version_is_set_against_the_trial() -> None:
+    one = END._replace(quotas={"b": Quota(None, 1.0)})
+    row = host_row(START, one, trial_s=3.0, others_s=None, memory_bytes=0.0)
+    assert row["throttled_share"] == 0.25
+
+
+def test_an_interface_that_came_later_has_moved_nothing_yet() -> None:
+    assert moved(START, END) == {"lo": 4000, "eth0": 100}
+
+
+def test_a_made_up_proc_stat_is_found_out() -> None:
+    clock = START._replace(at_s=104.0)
+    real = START.cpus[1]._replace(idle=104.0), START.cpus[0]._replace(idle=86.0)
+    assert not made_up(START, clock._replace(cpus=real))
+    assert made_up(START, clock), "it stands still"
+    assert not made_up(START, START._replace(at_s=100.5)), "too short to tell"
+
+
+cpu = st.builds(CpuTimes, *[st.floats(0, 1e9)] * 5)
+numbers = st.floats(0, 1e9)
+host_looks = st.builds(
+    HostLook,
+    at_s=st.floats(0, 100),
+    cpus=st.lists(cpu, max_size=2).map(tuple),
+    runnable=st.none() | st.integers(0, 10**6),
+    quotas=st.dictionaries(
+        st.sampled_from("ab"), st.builds(Quota, st.none() | numbers, numbers), max_size=2
+    ),
+    waited_s=st.dictionaries(st.sampled_from(kernel.PRESSURES), numbers),
+    interfaces=st.dictionaries(st.sampled_from(["lo", "eth0"]), st.integers(0, 2**63)),
+    own_s=numbers,
+)
+
+
+@given(host_looks, host_looks, st.floats(0.01, 100), numbers)
+def test_no_rate_is_negative_and_no_share_above_one(
+    before: HostLook, after: HostLook, interval_s: float, trial_s: float
+) -> None:
+    """Counters may be set back, appear and vanish: an interface that is replaced, a group."""
+    after = after._replace(at_s=before.at_s + interval_s)
+    row = host_row(before, after, trial_s=trial_s, others_s=None, memory_bytes=0.0)
+    for name, value in row.items():
+        assert value is None or value >= 0, name
+        assert value is None or not name.endswith("_share") or value <= 1, name
+    assert CPU_COLUMNS[-1] in row

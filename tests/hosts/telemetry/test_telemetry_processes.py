@@ -1,0 +1,240 @@
+"""Where the CPU time of processes goes that come, go, and are waited for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.hosts.observe import Member
+from tuner.hosts.procfs import TICKS, Stat
+from tuner.hosts.telemetry.processes import Look, Seen, Task, look, rank_row, reaped_s, root, used
+from tuner.model import RANK_COLUMNS
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def seen(
+    pid: int,
+    user_s: float = 0.0,
+    system_s: float = 0.0,
+    reaped: float = 0.0,
+    tasks: dict[int, Task] | None = None,
+    started: int = 100,
+) -> tuple[tuple[int, int], Seen]:
+    stat = Stat(pid, "python", "S", 1, 0, user_s, system_s, reaped, 2, started, 1000)
+    return (pid, started), Seen(0, stat, tasks or {})
+
+
+# --- rates -------------------------------------------------------------------------------
+
+
+def test_a_rank_and_its_child() -> None:
+    before = dict([seen(10, 1.0, 0.5), seen(11, 2.0)])
+    after = dict(
+        [
+            seen(10, 2.0, 1.0, tasks={10: Task(0.5, 3, 10, 20), 12: Task(0.5, 1, 0, 2)}),
+            seen(11, 3.0, tasks={11: Task(2.0, 9, 6, 8)}),
+        ]
+    )
+    row = rank_row(before, after, 2.0)
+    assert row.keys() == RANK_COLUMNS.keys()
+    assert row == {
+        "own_user_cores": 0.5,
+        "own_system_cores": 0.25,
+        "own_queue_threads": 0.5,
+        "children_cores": 0.5,
+        "children_queue_threads": 1.0,
+        "runnable_threads": 2.75,
+        "threads": 4.0,
+        "voluntary_per_s": 8.0,
+        "involuntary_per_s": 15.0,
+        "memory_bytes": 2000.0,
+    }
+
+
+def test_the_oldest_is_the_rank_itself() -> None:
+    after = dict([seen(7, started=200), seen(9, started=100)])
+    assert root(after) == (9, 100)
+
+
+def test_a_new_process_of_an_old_id_counts_whole() -> None:
+    before = dict([seen(10, 50.0)])
+    after = dict([seen(10, 1.0, started=300)])
+    assert used(before, after).cpu_s == 1.0
+
+
+def test_without_schedstat_waiting_is_not_known() -> None:
+    row = rank_row({}, dict([seen(10, 1.0)]), 1.0, waits=False)
+    unknown = {name for name, value in row.items() if value is None}
+    assert unknown == {
+        "own_queue_threads",
+        "children_queue_threads",
+        "runnable_threads",
+        "voluntary_per_s",
+        "involuntary_per_s",
+    }
+
+
+counters = st.floats(0, 1e6)
+tasks = st.builds(Task, counters, *[st.integers(0, 10**9)] * 3)
+processes = st.builds(
+    seen,
+    st.integers(1, 4),
+    counters,
+    counters,
+    counters,
+    st.dictionaries(st.integers(1, 4), tasks, max_size=3),
+    st.integers(1, 2),
+)
+looks = st.lists(processes, max_size=5).map(dict)
+
+
+@given(looks, looks.filter(bool), st.floats(0.01, 100))
+def test_no_rate_is_ever_negative(before: Look, after: Look, interval_s: float) -> None:
+    """Also where counters are set back, and processes leave or are replaced."""
+    assert all(
+        value is not None and value >= 0 for value in rank_row(before, after, interval_s).values()
+    )
+
+
+# --- nothing is lost, nothing counted twice ----------------------------------------------
+
+
+@dataclass
+class Family:
+    """Processes as the kernel accounts for them: whoever ends is waited for by its parent."""
+
+    spent_s: float = 0.0
+    youngest: int = 1
+    own: dict[int, float] = field(default_factory=lambda: {1: 0.0})
+    reaped: dict[int, float] = field(default_factory=lambda: {1: 0.0})
+    parents: dict[int, int] = field(default_factory=dict)
+
+    def act(self, act: str, pick: int, time_s: float) -> None:
+        pid = sorted(self.own)[pick % len(self.own)]
+        if act == "work":
+            self.own[pid] += time_s
+            self.spent_s += time_s
+        elif act == "fork":
+            self.youngest = child = self.youngest + 1
+            self.own[child] = self.reaped[child] = 0.0
+            self.parents[child] = pid
+        elif pid != 1:
+            parent = self.parents.pop(pid)
+            for child, above in self.parents.items():
+                if above == pid:  # an orphan
+                    self.parents[child] = 1
+            self.reaped[parent] += self.own.pop(pid) + self.reaped.pop(pid)
+
+    def look(self) -> Look:
+        return dict(seen(pid, self.own[pid], 0.0, self.reaped[pid]) for pid in self.own)
+
+
+acts = st.tuples(
+    st.sampled_from(["work", "work", "fork", "end", "look"]), st.integers(0, 9), st.floats(0, 9)
+)
+
+
+@given(st.lists(acts, max_size=60))
+def test_every_second_is_counted_once(steps: list[tuple[str, int, float]]) -> None:
+    family, counted_s = Family(), 0.0
+    before: Look = {}
+    for act, pick, time_s in [*steps, ("look", 0, 0.0)]:
+        if act != "look":
+            family.act(act, pick, time_s)
+            continue
+        after = family.look()
+        counted_s += used(before, after).cpu_s + reaped_s(before, after)
+        before = after
+    assert counted_s == pytest.approx(family.spent_s, abs=1e-6)
+
+
+# --- reading -----------------------------------------------------------------------------
+
+
+@dataclass
+class Proc:
+    """A folder in the form of /proc."""
+
+    root: Path
+
+    def add(
+        self, pid: int, *, parent: int = 1, state: str = "S", ticks: int = 0, **threads: str
+    ) -> None:
+        folder = self.root / str(pid)
+        folder.mkdir(parents=True, exist_ok=True)
+        fields = [state, parent, *[0] * 9, ticks, 0, 0, 0, 0, 0, len(threads), 0, 100 + pid, 0, 5]
+        (folder / "stat").write_text(f"{pid} (a (b) c) {' '.join(map(str, fields))}\n")
+        for thread, text in threads.items():
+            task = folder / "task" / thread.removeprefix("t")
+            task.mkdir(parents=True, exist_ok=True)
+            schedstat, voluntary, involuntary = text.split("/")
+            (task / "schedstat").write_text(schedstat)
+            (task / "status").write_text(
+                f"voluntary_ctxt_switches:\t{voluntary}\n"
+                f"nonvoluntary_ctxt_switches:\t{involuntary}\n"
+            )
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Proc:
+    return Proc(tmp_path)
+
+
+FAR = 1 << 23
+RANK = Member(FAR, 100 + FAR, 0)
+
+
+def test_the_accounts_are_read(proc: Proc) -> None:
+    proc.add(FAR, parent=FAR + 9, ticks=50, t1="5000 2000000000 3/4/5", t2="1 500000000 1/0/1")
+    proc.add(FAR + 9, parent=1, ticks=7)
+    found = look([RANK], {}, str(proc.root))
+    assert found.keys() == {(FAR, 100 + FAR), (FAR + 9, 109 + FAR)}, "with its supervisor"
+    rank = found[FAR, 100 + FAR]
+    assert rank.tasks == {1: Task(2.0, 3, 4, 5), 2: Task(0.5, 1, 0, 1)}
+    assert rank.stat.resident_bytes == 5 * PAGE
+    assert used({}, found).cpu_s == pytest.approx(57 / TICKS)
+    assert used({}, found).queue_s == 2.5
+
+
+def test_another_process_of_the_same_id_is_none_of_ours(proc: Proc) -> None:
+    proc.add(FAR)
+    assert look([RANK._replace(started=1)], {}, str(proc.root)) == {}
+
+
+def test_a_process_that_is_gone_is_passed_over(proc: Proc) -> None:
+    assert look([RANK], {}, str(proc.root)) == {}
+
+
+def test_threads_of_one_that_sleeps_are_not_read_again(proc: Proc) -> None:
+    proc.add(FAR, ticks=50, t1="5000 2000000000 3/4/5")
+    before = look([RANK], {}, str(proc.root))
+    proc.add(FAR, ticks=50, t1="5000 9000000000 9/9/9")
+    after = look([RANK], before, str(proc.root))
+    assert after[FAR, 100 + FAR] is before[FAR, 100 + FAR]
+    proc.add(FAR, parent=77, ticks=50, t1="5000 9000000000 9/9/9")
+    after = look([RANK], before, str(proc.root))
+    assert after[FAR, 100 + FAR].tasks is before[FAR, 100 + FAR].tasks
+    proc.add(FAR, ticks=51, t1="5000 9000000000 9/9/9")
+    after = look([RANK], before, str(proc.root))
+    assert after[FAR, 100 + FAR].tasks == {1: Task(9.0, 9, 9, 9)}
+
+
+def test_one_that_has_not_run_has_no_threads_to_read(proc: Proc) -> None:
+    proc.add(FAR, t1="5000 2000000000 3/4/5")
+    before = look([RANK], {}, str(proc.root))
+    assert before[FAR, 100 + FAR].tasks == {}
+    proc.add(FAR, state="R", t1="5000 2000000000 3/4/5")
+    after = look([RANK], before, str(proc.root))
+    assert used(before, after).queue_s == 2.0
+
+
+def test_files_that_tell_nothing_are_no_threads(proc: Proc) -> None:
+    proc.add(FAR, ticks=50, t1="odd/x/y", t2="1 2/1/1", t3="1 1000000000 1/x/y")
+    found = look([RANK], {}, str(proc.root))
+    assert found[FAR, 100 + FAR].tasks == {3: Task(1.0, 1, 0, 0)}

@@ -1,0 +1,189 @@
+"""A recording on a host made of files, and the thread that makes one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tuner.hosts.observe import Member
+from tuner.hosts.procfs import TICKS
+from tuner.hosts.telemetry import Sampler, host
+from tuner.hosts.telemetry.recording import Recording
+from tuner.model import HOST_COLUMNS, RANK_COLUMNS, Telemetry
+
+PID = 1 << 23
+MEMBERS = [Member(PID, 5, 0), Member(PID + 1, 5, None)]
+
+
+def plant(root: Path, **files: str) -> None:
+    for name, text in files.items():
+        path = root / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def process(root: Path, pid: int, ticks: int) -> None:
+    line = f"{pid} (x) S 1 {'0 ' * 9}{ticks} 0 0 0 0 0 1 0 5 0 3"
+    plant(root, **{f"proc__{pid}__stat": line})
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """The root of a host with one rank."""
+    process(tmp_path, PID, 0)
+    process(tmp_path, PID + 1, 0)
+    plant(
+        tmp_path,
+        proc__stat="cpu0 0 0 0 0\ncpu1 0 0 0 0\nprocs_running 1\n",
+        proc__self__schedstat="5 5 5",
+        proc__net__dev=" eth0: 0 0 0 0 0 0 0 0 0 0\n lo: 0 0 0 0 0 0 0 0 0 0\n",
+        sys__class__net__eth0__statistics__rx_bytes="0",
+        sys__class__net__eth0__statistics__tx_bytes="0",
+    )
+    return tmp_path
+
+
+def begun(root: Path, ranks: int = 1) -> Recording:
+    return Recording(ranks, gpus=False, environ={}, root=root)
+
+
+def test_host_and_ranks_have_their_tracks(made: Path) -> None:
+    found = begun(made)
+    process(made, PID, 3 * TICKS)
+    plant(made, proc__net__dev=" eth0: 900 0 0 0 0 0 0 0 100 0\n lo: 5 0 0 0 0 0 0 0 5 0\n")
+    found.look(MEMBERS)
+    found.window(lambda: False)
+    found.look(MEMBERS)
+    found.close()
+    telemetry = found.telemetry(0.001)
+    machine, rank = telemetry.tracks
+    assert (machine.rank, rank.rank, telemetry.interface) == (None, 0, "eth0")
+    assert machine.columns.keys() == HOST_COLUMNS.keys()
+    assert rank.columns.keys() == RANK_COLUMNS.keys()
+    assert len(machine.times_s) == len(rank.times_s) == 2
+    first, second = rank.columns["own_user_cores"]
+    assert first is not None and first > 0 and second == 0.0
+    assert machine.columns["network_busy_share"] == (None, 0.0)
+
+
+def test_what_was_used_before_it_began_is_left_out(made: Path) -> None:
+    found = begun(made)
+    process(made, PID, 3 * TICKS)
+    found.begin(MEMBERS)
+    found.look(MEMBERS)
+    rank = found.telemetry(0.0).tracks[1]
+    assert rank.columns["own_user_cores"] == (0.0,)
+
+
+def test_what_the_host_is_read_too_early_for_is_no_others_time(made: Path) -> None:
+    """The trial's second is known before the host's: it is not another's in the next interval."""
+    found = begun(made)
+    found._debt_s = -0.4
+    assert found._others_s(1.0, 0.5) == 0.6
+    assert found._others_s(-0.3, 0.5) == 0.0
+    assert found._others_s(0.5, 0.5) == pytest.approx(0.2)
+    assert found._others_s(-9.0, 0.5) == 0.0
+    assert found._others_s(1.0, 0.5) == 0.5, "no more than an interval is owed"
+    assert found._others_s(None, 0.5) is None
+
+
+def test_a_made_up_host_has_no_cpus(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = begun(made)
+    found.look(MEMBERS)
+    monkeypatch.setattr(host, "made_up", lambda first, last: True)
+    telemetry = found.telemetry(0.0)
+    assert telemetry.tracks[0].columns["user_cores"] == (None,)
+    assert telemetry.tracks[0].columns["memory_bytes"] != (None,)
+
+
+def test_ranks_that_were_not_seen_are_a_gap(made: Path) -> None:
+    found = begun(made, ranks=3)
+    found.look(MEMBERS)
+    assert any(gap.startswith("Of 3 ranks 1 were seen") for gap in found.telemetry(0.0).gaps)
+
+
+def test_an_interface_that_goes_is_said_once(made: Path) -> None:
+    found = begun(made)
+    plant(made, proc__net__dev=" eth0: 9 0 0 0 0 0 0 0 0 0\n")
+    found.look(MEMBERS)
+    plant(made, sys__class__net__eth0__statistics__rx_bytes="")
+    for _ in range(3):
+        found.window(lambda: False)
+        found.look(MEMBERS)
+    found.close()
+    said = [gap for gap in found.telemetry(0.0).gaps if "Bursts" in gap]
+    assert len(said) == 1
+
+
+def test_a_kernel_that_does_not_count_waiting_is_a_gap(made: Path) -> None:
+    plant(made, proc__self__schedstat="0 0 0")
+    found = begun(made)
+    found.look(MEMBERS)
+    telemetry = found.telemetry(0.0)
+    assert telemetry.tracks[1].columns["own_queue_threads"] == (None,)
+    assert sum("schedstat" in gap for gap in telemetry.gaps) == 1
+
+
+# --- the thread --------------------------------------------------------------------------
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "telemetry"]
+
+
+def sampler(members: list[Member] | None = None) -> Sampler:
+    return Sampler(lambda: members or [], ranks=1, gpus=False, environ={})
+
+
+def wait_for_looks(found: Sampler) -> None:
+    for _ in range(500):
+        if found._recording is not None and found._recording._last is not found._recording._first:
+            return
+        time.sleep(0.02)
+    raise AssertionError("it never looked")
+
+
+def test_it_looks_from_entering_to_leaving() -> None:
+    with sampler() as found:
+        wait_for_looks(found)
+        assert len(threads()) == 1
+    assert threads() == []
+    assert found.telemetry.tracks[0].rank is None
+    assert 0 < found.telemetry.cost_cores < 1
+    assert any(gap.startswith("Of 1 ranks 0 were seen") for gap in found.telemetry.gaps)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_the_thread_is_gone_whatever_happens(error: type[BaseException]) -> None:
+    with pytest.raises(error), sampler():
+        raise error
+    assert threads() == []
+
+
+def test_an_end_at_once_is_no_harm() -> None:
+    with sampler() as found:
+        pass
+    assert threads() == []
+    assert found.telemetry.gaps
+
+
+def test_what_goes_wrong_in_it_is_a_gap() -> None:
+    def broken() -> list[Member]:
+        raise RuntimeError("no way")
+
+    with Sampler(broken, ranks=1, gpus=False, environ={}) as found:
+        found._thread.join(30)
+    assert found.telemetry.gaps[-1] == "The recording broke off: RuntimeError: no way."
+
+
+def test_a_machine_without_threads_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with sampler() as found:
+        pass
+    assert found.telemetry == Telemetry(gaps=("The recording broke off: can't start new thread.",))

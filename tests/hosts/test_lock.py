@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tuner.hosts import lock
+from tuner.model.errors import BusyError, UsageError
+
+HOLD = """
+import os, sys
+from tuner.hosts import lock
+with lock.measuring("theirs", environ=os.environ, database="/their.db"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def holder(environ: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD],
+        env={**os.environ, **environ},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "held\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {lock.LOCK_DIR_VARIABLE: str(tmp_path / "a lock")}
+
+
+def test_free_again_after_use(environ: dict[str, str]) -> None:
+    for _ in range(2):
+        with lock.measuring("mine", environ=environ):
+            pass
+
+
+def test_busy_names_the_owner(environ: dict[str, str]) -> None:
+    with holder(environ) as process:
+        with pytest.raises(BusyError) as caught, lock.measuring("mine", environ=environ):
+            pass
+        assert f"process {process.pid} (study theirs)" in caught.value.message
+        assert caught.value.exit_code == 5
+
+
+def test_a_killed_owner_holds_nothing(environ: dict[str, str]) -> None:
+    with holder(environ) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with lock.measuring("mine", environ=environ):
+            pass
+
+
+def test_waiting_for_the_owner(environ: dict[str, str]) -> None:
+    told: list[lock.Owner] = []
+    with holder(environ) as process:
+
+        def end(owner: lock.Owner) -> None:
+            told.append(owner)
+            process.kill()
+
+        with lock.measuring("mine", environ=environ, wait=True, on_wait=end):
+            pass
+    assert [owner.study for owner in told] == ["theirs"]
+
+
+def test_waiting_can_be_ended(environ: dict[str, str]) -> None:
+    with (
+        holder(environ),
+        pytest.raises(KeyboardInterrupt),
+        lock.measuring("mine", environ=environ, wait=True, cancelled=lambda: True),
+    ):
+        pass
+
+
+def test_who_measures_is_seen_without_taking_the_lock(environ: dict[str, str]) -> None:
+    def theirs(study: str = "theirs", database: str = "/their.db") -> bool:
+        return lock.may_measure(study, database=database, environ=environ)
+
+    assert not theirs(), "there is no lock yet"
+    with holder(environ) as process:
+        assert theirs()
+        assert not theirs(study="other") and not theirs(database="/other.db")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not theirs(), "the text of a dead owner is still there"
+    with lock.measuring("mine", environ=environ):
+        assert lock.may_measure("mine", database="", environ=environ)
+        assert not theirs()
+
+
+def test_one_that_waits_does_not_measure(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lock.measuring("mine", environ=environ):
+        pass
+    inode = lock.lock_path(environ).stat().st_ino
+    locks = tmp_path / "locks"
+    monkeypatch.setattr("tuner.hosts.lock.owner.LOCKS", locks)
+    assert lock.may_measure("mine", database="", environ=environ), "cannot be seen"
+    for line, held in (
+        (f"1: -> FLOCK  ADVISORY  WRITE 7 fe:00:{inode} 0 EOF", False),
+        (f"1: POSIX  ADVISORY  WRITE 7 fe:00:{inode} 0 EOF", False),
+        (f"1: FLOCK  ADVISORY  WRITE 7 fe:00:{inode}1 0 EOF", False),
+        (f"1: FLOCK  ADVISORY  WRITE 7 fe:00:{inode} 0 EOF", True),
+    ):
+        locks.write_text(line + "\n")
+        assert lock.may_measure("mine", database="", environ=environ) is held
+
+
+def test_the_lock_does_not_leak_into_children(environ: dict[str, str]) -> None:
+    with lock.measuring("mine", environ=environ):
+        child = subprocess.Popen(["sleep", "60"], close_fds=False)
+    try:
+        with lock.measuring("mine", environ=environ):
+            pass
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
+def test_a_lock_file_that_was_removed_meanwhile_is_none(
+    environ: dict[str, str], again: bool
+) -> None:
+    """Who waits for it would own a file that nobody else can find."""
+    path = lock.lock_path(environ)
+    with holder(environ) as process:
+
+        def removed(_: lock.Owner) -> None:
+            path.unlink()
+            if again:
+                path.touch()
+            process.kill()
+
+        with lock.measuring("mine", environ=environ, wait=True, on_wait=removed):
+            assert path.exists()
+            assert lock.may_measure("mine", database="", environ=environ)
+            assert "FLOCK" in rows_of(path)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
+def test_its_owner_keeps_the_host_even_without_the_file(
+    environ: dict[str, str], again: bool
+) -> None:
+    path = lock.lock_path(environ)
+    with holder(environ) as process:
+        path.unlink()
+        if again:
+            path.touch()
+        with (
+            pytest.raises(BusyError, match=f"for process {process.pid} already"),
+            lock.measuring("mine", environ=environ),
+        ):
+            pass
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with lock.measuring("mine", environ=environ):
+            pass
+
+
+def test_the_file_is_locked_too(environ: dict[str, str]) -> None:
+    """By that others see who measures, also from another network namespace."""
+    with lock.measuring("mine", environ=environ):
+        assert "FLOCK" in rows_of(lock.lock_path(environ))
+    assert rows_of(lock.lock_path(environ)) == ""
+
+
+def rows_of(path: Path) -> str:
+    """The rows of /proc/locks that are about a file."""
+    inode = str(path.stat().st_ino)
+    rows = Path("/proc/locks").read_text().splitlines()
+    return "\n".join(row for row in rows if row.split()[5].rpartition(":")[2] == inode)
+
+
+def test_a_full_disk_leaves_an_owner_without_a_name(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with (
+        lock.measuring("mine", environ=environ),
+        pytest.raises(BusyError, match="another tune"),
+        lock.measuring("second", environ=environ),
+    ):
+        pass
+
+
+def test_a_foreign_text_in_the_file_is_an_unnamed_owner(environ: dict[str, str]) -> None:
+    with holder(environ):
+        lock.lock_path(environ).write_text("not JSON")
+        with (
+            pytest.raises(BusyError, match="another tune"),
+            lock.measuring("mine", environ=environ),
+        ):
+            pass
+
+
+def test_a_link_is_refused(environ: dict[str, str], tmp_path: Path) -> None:
+    path = lock.lock_path(environ)
+    path.parent.mkdir()
+    target = tmp_path / "target"
+    target.write_text("kept")
+    path.symlink_to(target)
+    with pytest.raises(UsageError, match="cannot be used"), lock.measuring("x", environ=environ):
+        pass
+    assert target.read_text() == "kept"
+
+
+def test_the_shared_folder_is_for_all_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuner.hosts.lock.place.SHARED_FOLDER", tmp_path)
+    with lock.measuring("mine", environ={}):
+        path = lock.lock_path({})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o1777
+
+
+def test_a_link_in_place_of_the_shared_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuner.hosts.lock.place.SHARED_FOLDER", tmp_path)
+    folder = lock.lock_path({}).parent
+    folder.symlink_to(tmp_path)
+    with pytest.raises(UsageError), lock.measuring("mine", environ={}):
+        pass
+
+
+def test_the_folder_carries_a_safe_host_name() -> None:
+    assert lock.lock_path({}, "a/b ..c").parent == Path("/tmp/tuner-a_b_..c")

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tuner.hosts.observe import RANK_VARIABLES, Watcher
+from tuner.hosts.probe import probe_folder
+from tuner.model import Observation, RankView
+
+#: No process has such an id: the kernel's PID_MAX_LIMIT is 2^22.
+FAR = 1 << 23
+
+NUMPY = "/venv/lib/numpy.libs/libscipy_openblas64_-1.so"
+OPENCV = "/venv/lib/opencv_python_headless.libs/libopenblasp-r0.so"
+
+
+class Proc:
+    """A folder in the form of /proc."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def add(
+        self,
+        pid: int,
+        *,
+        started: int = 0,
+        threads: int = 1,
+        name: str = "python",
+        **environ: object,
+    ) -> None:
+        folder = self.root / str(pid)
+        folder.mkdir(parents=True, exist_ok=True)
+        fields = ["S", "1", *["0"] * 15, str(threads), "0", str(started or pid), "0", "0"]
+        (folder / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}\n")
+        text = "".join(f"{key}={value}\0" for key, value in environ.items())
+        (folder / "environ").write_text(text)
+
+    def remove(self, pid: int) -> None:
+        for name in ("stat", "environ"):
+            (self.root / str(pid) / name).unlink()
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Proc:
+    return Proc(tmp_path / "proc")
+
+
+@pytest.fixture
+def watcher(tmp_path: Path, proc: Proc) -> Watcher:
+    return Watcher(tmp_path, proc.root)
+
+
+def report(folder: Path, rank: int, **content: Any) -> None:
+    probe_folder(folder).mkdir(exist_ok=True)
+    (probe_folder(folder) / f"rank-{rank}.json").write_text(json.dumps({"rank": rank, **content}))
+
+
+def ranks(observation: Observation) -> list[tuple[int, int, int]]:
+    return [(rank.rank, rank.threads, rank.children) for rank in observation.ranks]
+
+
+# --- /proc -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variable", RANK_VARIABLES)
+def test_ranks_are_known_by_their_variable(variable: str, proc: Proc, watcher: Watcher) -> None:
+    zero: dict[str, Any] = {variable: 0}
+    one: dict[str, Any] = {variable: 1}
+    proc.add(FAR + 10, name="mpirun) (x")
+    proc.add(FAR + 11, threads=3, **zero)
+    proc.add(FAR + 12, threads=2, **one)
+    watcher.sample([FAR + 10, FAR + 11, FAR + 12])
+    assert ranks(watcher.result()) == [(0, 3, 0), (1, 2, 0)]
+
+
+def test_torchruns_variables_count_in_what_it_has_started(proc: Proc, watcher: Watcher) -> None:
+    """Clusters set them for every process of a job."""
+    one: dict[str, Any] = {"RANK": 1, "WORLD_SIZE": 2, "TORCHELASTIC_RUN_ID": "a"}
+    both: dict[str, Any] = {**one, "PMI_RANK": 0, "PMI_SIZE": 3}
+    proc.add(FAR + 10, RANK=0, WORLD_SIZE=4)
+    proc.add(FAR + 11, **one)
+    proc.add(FAR + 12, **both)
+    watcher.sample([FAR + 10, FAR + 11, FAR + 12])
+    seen = watcher.result().ranks
+    assert [(rank.rank, rank.world_size) for rank in seen] == [(0, 3), (1, 2)]
+
+
+def test_processes_with_the_same_rank_are_its_children(proc: Proc, watcher: Watcher) -> None:
+    proc.add(
+        FAR + 20, started=5, OMPI_COMM_WORLD_RANK=0
+    )  # a worker with a lower start than its pid
+    proc.add(FAR + 30, started=3, OMPI_COMM_WORLD_RANK=0, OMPI_COMM_WORLD_SIZE=1)
+    proc.add(FAR + 31, started=6, threads=9, OMPI_COMM_WORLD_RANK=0)
+    watcher.sample([FAR + 20, FAR + 30, FAR + 31])
+    proc.remove(FAR + 20)
+    watcher.sample([FAR + 20, FAR + 30, FAR + 31])
+    (rank,) = watcher.result().ranks
+    assert (rank.threads, rank.children, rank.world_size) == (9, 2, 1)
+
+
+def test_the_most_seen_at_once_is_kept(proc: Proc, watcher: Watcher) -> None:
+    for threads in (1, 8, 2):
+        proc.add(FAR + 10, threads=threads, PMI_RANK=0)
+        watcher.sample([FAR + 10])
+    assert ranks(watcher.result()) == [(0, 8, 0)]
+
+
+def test_children_that_outlive_their_rank_are_still_children(proc: Proc, watcher: Watcher) -> None:
+    proc.add(FAR + 10, PMI_RANK=0)
+    watcher.sample([FAR + 10])
+    proc.remove(FAR + 10)
+    proc.add(FAR + 11, PMI_RANK=0)
+    watcher.sample([FAR + 10, FAR + 11])
+    assert ranks(watcher.result()) == [(0, 1, 1)]
+
+
+def test_a_process_may_become_a_rank_by_exec(proc: Proc, watcher: Watcher) -> None:
+    proc.add(FAR + 10)
+    watcher.sample([FAR + 10])
+    assert watcher.result() == Observation()
+    proc.add(FAR + 10, PMI_RANK=0, PMI_SIZE=4)
+    watcher.sample([FAR + 10])
+    assert watcher.result().ranks[0].world_size == 4
+
+
+def test_the_affinity_is_that_of_the_rank(proc: Proc, watcher: Watcher) -> None:
+    proc.add(os.getpid(), PMI_RANK=0)
+    watcher.sample([os.getpid()])
+    assert watcher.result().ranks[0].affinity == tuple(sorted(os.sched_getaffinity(0)))
+
+
+def test_processes_that_are_gone_are_passed_over(watcher: Watcher) -> None:
+    watcher.sample([1, 2, 3])
+    assert watcher.result() == Observation()
+
+
+# --- the probe's reports -----------------------------------------------------------------
+
+
+def test_reports_join_what_was_seen(tmp_path: Path, proc: Proc, watcher: Watcher) -> None:
+    proc.add(FAR + 10, threads=4, PMI_RANK=0, PMI_SIZE=2)
+    watcher.sample([FAR + 10])
+    pools = [
+        {"library": OPENCV, "threads": 1, "built_for": 128},
+        {"library": NUMPY, "threads": 2, "built_for": 64},
+        {"library": "/venv/lib/torch.libs/libgomp.so", "threads": 3, "built_for": None},
+    ]
+    mpi = {"world_size": 1, "library": "Open MPI v5"}
+    report(tmp_path, 0, pools=pools, opencv_threads=5, mpi=mpi, affinity=[7])
+    assert watcher.result().ranks == (
+        RankView(
+            rank=0,
+            threads=4,
+            children=0,
+            affinity=(7,),
+            blas_threads=2,
+            opencv_threads=5,
+            world_size=1,
+            mpi_library="Open MPI v5",
+            pools=(
+                ("opencv_python_headless.libs/libopenblasp-r0.so", 1),
+                ("numpy.libs/libscipy_openblas64_-1.so", 2),
+                ("torch.libs/libgomp.so", 3),
+            ),
+            blas_limit=64,
+            reported=True,
+        ),
+    )
+
+
+def test_the_size_of_the_world_is_mpis_word_before_the_launchers(
+    tmp_path: Path, watcher: Watcher
+) -> None:
+    report(tmp_path, 0, launcher_size=4, mpi={"world_size": 1, "library": "x"})
+    report(tmp_path, 1, launcher_size=4, mpi=None)
+    assert [rank.world_size for rank in watcher.result().ranks] == [1, 4]
+
+
+def test_opencv_in_any_process_of_a_rank_is_seen(tmp_path: Path, watcher: Watcher) -> None:
+    report(tmp_path, 0)
+    report(tmp_path, 1)
+    (probe_folder(tmp_path) / "rank-1.cv2").touch()
+    assert [rank.opencv_loaded for rank in watcher.result().ranks] == [False, True]
+
+
+def test_a_rank_too_short_to_be_sampled_has_its_report(tmp_path: Path, watcher: Watcher) -> None:
+    report(tmp_path, 1, pools=None, mpi=None)
+    assert watcher.result().ranks == (RankView(1, 0, 0, (), reported=True),)
+
+
+def test_a_helpers_report_is_not_that_of_the_program(
+    tmp_path: Path, proc: Proc, watcher: Watcher
+) -> None:
+    """A shell or C++ rank may run a small Python: what that lacks, the rank may have."""
+    for rank in range(3):
+        proc.add(FAR + 10 * rank, PMI_RANK=rank, PMI_SIZE=3)
+    watcher.sample([FAR, FAR + 10, FAR + 20])
+    report(tmp_path, 0, pid=FAR, pools=[], mpi=None)
+    report(tmp_path, 1, pid=FAR + 11, pools=[], mpi=None)
+    report(tmp_path, 2, pid=FAR + 21, pools=[{"library": NUMPY, "threads": 1}])
+    assert [rank.reported for rank in watcher.result().ranks] == [True, False, True]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+KEYS = st.sampled_from(["rank", "pools", "mpi", "affinity", "opencv_threads"])
+REPORTS = st.dictionaries(KEYS, JSON | st.lists(st.dictionaries(KEYS, JSON), max_size=2))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary() | REPORTS.map(lambda content: json.dumps({"rank": 0, **content}).encode()))
+def test_no_report_can_do_harm(tmp_path: Path, content: bytes) -> None:
+    probe_folder(tmp_path).mkdir(exist_ok=True)
+    (probe_folder(tmp_path) / "rank-0.json").write_bytes(content)
+    assert len(Watcher(tmp_path).result().ranks) <= 1

@@ -1,0 +1,262 @@
+"""The probe in real interpreters: what it reports, that nobody notices it, and how it is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuner.hosts import observe
+from tuner.hosts.probe import Report, probe_environment, read_reports
+
+PROBE = Path(__file__).resolve().parents[2] / "wrappers" / "probe"
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    folder = tmp_path / "a folder/probe"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path, reports: Path) -> Run:
+    """Run Python code as rank 3 with the probe in front of the folders `path`."""
+
+    def run_code(
+        code: str, *path: Path, probe: bool = True, **environ: str
+    ) -> subprocess.CompletedProcess[str]:
+        folders = [str(PROBE)] * probe + [str(folder) for folder in path]
+        env = {name: value for name, value in os.environ.items() if "RANK" not in name}
+        env |= {"PYTHONPATH": os.pathsep.join(folders), "TUNE_PROBE_DIR": str(reports)}
+        env |= {"OMPI_COMM_WORLD_RANK": "3", **environ}
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env={name: value for name, value in env.items() if value},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return run_code
+
+
+def report(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("*.json")
+    assert path.name == "rank-3.json"
+    content: dict[str, Any] = json.loads(path.read_text())
+    assert content["errors"] == []
+    return content
+
+
+def blas_counts(content: dict[str, Any]) -> list[int]:
+    return [pool["threads"] for pool in content["pools"]]
+
+
+# --- what it reports ---------------------------------------------------------------------
+
+
+def test_a_bare_program_is_described(run: Run, reports: Path) -> None:
+    ran = run("import sys; print('hello'); sys.exit(7)")
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("hello\n", "", 7)
+    content = report(reports)
+    assert content["rank"] == 3
+    assert content["affinity"] == sorted(os.sched_getaffinity(0))
+    assert (content["pools"], content["opencv_threads"], content["mpi"]) == ([], None, None)
+
+
+def test_the_size_that_the_launcher_says_is_told(run: Run, reports: Path) -> None:
+    """So that a launch too short to be watched cannot pass with too few ranks."""
+    run("pass", OMPI_COMM_WORLD_SIZE="4")
+    assert report(reports)["launcher_size"] == 4
+
+
+def test_opencv_in_a_loader_worker_is_noted(run: Run, reports: Path) -> None:
+    worker = "import os; os.fork() == 0 and (__import__('contextlib'), os._exit(0)); os.wait()"
+    run(worker)
+    assert not (reports / "rank-3.cv2").exists()
+    run("import os, sys\nif os.fork() == 0:\n try: import cv2\n finally: os._exit(0)\nos.wait()")
+    assert (reports / "rank-3.cv2").exists()
+
+
+def test_the_blas_of_numpy_is_read(run: Run, reports: Path) -> None:
+    run("import numpy", OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="")
+    content = report(reports)
+    assert blas_counts(content) == [1]
+    assert content["pools"][0]["built_for"] >= 1
+
+
+def test_a_program_that_sets_its_own_threads_is_seen(run: Run, reports: Path) -> None:
+    pytest.importorskip("threadpoolctl")
+    code = "import numpy, threadpoolctl; threadpoolctl.threadpool_limits(3)"
+    run(code, OPENBLAS_NUM_THREADS="1")
+    assert blas_counts(report(reports)) == [3]
+
+
+def test_opencv_is_read_where_it_is_loaded(run: Run, reports: Path) -> None:
+    pytest.importorskip("cv2")
+    run("import cv2", OPENCV_FOR_THREADS_NUM="7")
+    assert report(reports)["opencv_threads"] == 7  # not capped at the number of CPUs
+    run("import cv2; cv2.setNumThreads(3)", OPENCV_FOR_THREADS_NUM="7")
+    assert report(reports)["opencv_threads"] == 3
+
+
+def test_an_exception_is_no_obstacle(run: Run, reports: Path) -> None:
+    ran = run("raise ValueError('x')")
+    assert ran.returncode == 1
+    assert ran.stderr.endswith("ValueError: x\n")
+    assert report(reports)["rank"] == 3
+
+
+def test_a_library_that_fails_costs_only_its_own_part(run: Run, reports: Path) -> None:
+    code = "import sys, types; sys.modules['cv2'] = types.ModuleType('cv2')"
+    ran = run(code)
+    assert (ran.stderr, ran.returncode) == ("", 0)
+    content = json.loads((reports / "rank-3.json").read_text())
+    assert content["opencv_threads"] is None
+    assert "opencv_threads: AttributeError" in content["errors"][0]
+
+
+# --- who reports -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", ["TUNE_PROBE_DIR", "OMPI_COMM_WORLD_RANK"])
+def test_it_is_inactive_outside_of_a_trials_ranks(missing: str, run: Run, reports: Path) -> None:
+    assert run("import numpy", **{missing: ""}).returncode == 0
+    assert list(reports.iterdir()) == []
+
+
+@pytest.mark.parametrize("variable", observe.RANK_VARIABLES)
+def test_it_knows_the_same_ranks_as_we_do(variable: str, run: Run, reports: Path) -> None:
+    run("pass", **{"OMPI_COMM_WORLD_RANK": "", variable: "3"})
+    assert report(reports)["rank"] == 3
+
+
+@pytest.mark.parametrize(("mark", "reported"), [({"TORCHELASTIC_RUN_ID": "a"}, 1), ({}, 0)])
+def test_torchruns_variables_count_in_what_it_has_started(
+    mark: dict[str, str], reported: int, run: Run, reports: Path
+) -> None:
+    names = (observe.TORCHRUN_RANK, observe.TORCHRUN_SIZE)
+    run("pass", **{"OMPI_COMM_WORLD_RANK": "", "OMPI_COMM_WORLD_SIZE": "", **mark},
+        **dict(zip(names, "35", strict=True)))  # fmt: skip
+    found = [json.loads(path.read_text()) for path in reports.glob("rank-3.json")]
+    assert [each["launcher_size"] for each in found] == [5] * reported
+
+
+def test_forked_children_do_not_report(run: Run, reports: Path) -> None:
+    code = "import os, sys\nif os.fork() == 0: sys.exit()\nos.wait()"
+    run(code + "; os._exit(0)")
+    assert list(reports.iterdir()) == []  # and a program that leaves by os._exit is not seen
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_do_not_report(method: str, run: Run, reports: Path) -> None:
+    code = f"""
+import multiprocessing, os, sys
+if __name__ == "__main__":
+    context = multiprocessing.get_context({method!r})
+    with context.Pool(2) as pool:
+        pool.map(abs, [1, 2])
+        pool.close()
+        pool.join()
+    print(os.getpid())
+"""
+    ran = run(code)
+    assert report(reports)["pid"] == int(ran.stdout)
+
+
+def test_a_helper_does_not_displace_the_trainer(run: Run, reports: Path) -> None:
+    trainer = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import numpy'])"
+    run(trainer)  # a launcher written in Python, around the trainer
+    assert len(report(reports)["pools"]) == 1
+
+
+# --- that nobody notices it --------------------------------------------------------------
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A folder for a sitecustomize of the user's own."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    return folder
+
+
+def test_the_users_own_comes_after_ours(run: Run, reports: Path, own: Path) -> None:
+    (own / "sitecustomize.py").write_text("import builtins; builtins.mine = __file__")
+    ran = run("import sitecustomize; print(mine == sitecustomize.__file__)", own)
+    assert ran.stdout == "True\n"
+    assert report(reports)["rank"] == 3
+
+
+@pytest.mark.parametrize(
+    "code", ["1 / 0", "import not_there", "raise ImportError('x', name='sitecustomize')", "x ="]
+)
+def test_errors_of_the_users_own_are_as_without_us(code: str, run: Run, own: Path) -> None:
+    (own / "sitecustomize.py").write_text(code)
+    program = "import sys; print(sys.path, 'sitecustomize' in sys.modules)"
+    ours, without = run(program, own), run(program, own, probe=False)
+    assert ours.stderr == without.stderr
+    assert ours.stdout.split("]")[0] == without.stdout.split("]")[0]
+    assert ours.returncode == without.returncode == 0
+
+
+def test_the_programs_path_is_as_without_us(run: Run) -> None:
+    program = "import sys; print(sys.path, list(sys.modules))"
+    ours, without = run(program), run(program, probe=False)
+    assert ours.stdout.split("]")[0] == without.stdout.split("]")[0]
+    # Loaded at the start: the probe itself, and nothing else that was not there.
+    assert "json" not in ours.stdout
+    assert "ctypes" not in ours.stdout
+
+
+def test_a_folder_that_is_gone_is_no_obstacle(run: Run, reports: Path) -> None:
+    reports.rmdir()
+    ran = run("print('hello')")
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("hello\n", "", 0)
+
+
+# --- what is read of it ------------------------------------------------------------------
+
+
+def test_its_report_comes_back_whole(run: Run, reports: Path) -> None:
+    run("import numpy", OPENBLAS_NUM_THREADS="1", OMPI_COMM_WORLD_SIZE="4")
+    (found,) = read_reports(reports).values()
+    assert (found.rank, found.world_size, found.in_mpi) == (3, 4, False)
+    assert found.affinity == tuple(sorted(os.sched_getaffinity(0)))
+    assert found.blas is not None
+    assert (found.blas.threads, found.blas.library.split("/")[0][:5]) == (1, "numpy")
+
+
+def test_half_written_reports_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "rank-3.json").write_text('{"rank": 3}')
+    (tmp_path / "rank-1.json.77").write_text('{"rank": 1}')
+    assert read_reports(tmp_path) == {3: Report(3)}
+    assert read_reports(tmp_path / "nowhere") == {}
+
+
+# --- what brings it in -------------------------------------------------------------------
+
+
+def test_the_probe_goes_before_the_users_path(tmp_path: Path) -> None:
+    added = probe_environment(tmp_path, {"PYTHONPATH": "a:b", "X": "1"})
+    probe, _, rest = added["PYTHONPATH"].partition(":")
+    assert (Path(probe) / "sitecustomize.py").is_file()
+    assert rest == "a:b"
+    assert added["TUNE_PROBE_DIR"] == str(tmp_path / "probe")
+    assert set(added) == {"PYTHONPATH", "TUNE_PROBE_DIR"}
+
+
+@pytest.mark.parametrize("environ", [{}, {"PYTHONPATH": ""}])
+def test_no_empty_entry_is_added(environ: dict[str, str], tmp_path: Path) -> None:
+    assert ":" not in probe_environment(tmp_path, environ)["PYTHONPATH"]

@@ -1,0 +1,74 @@
+"""The lines of ``/proc`` that several parts read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.hosts import procfs
+from tuner.hosts.procfs import TICKS, CpuTimes
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+LINE = (
+    b"4711 (%b) R 17 4711 4711 0 -1 4194304 100 0 6 0 500 300 70 30 20 0 7 0 123456 1000 200 18446"
+)
+
+
+@given(st.binary(max_size=15).filter(lambda name: b"\0" not in name))
+def test_a_program_may_have_any_name(name: bytes) -> None:
+    found = procfs.parse_stat(LINE.replace(b"%b", name))
+    assert found is not None
+    assert (found.pid, found.state, found.parent, found.major_faults) == (4711, "R", 17, 6)
+    assert (found.user_s, found.system_s, found.reaped_s) == (500 / TICKS, 300 / TICKS, 100 / TICKS)
+    assert (found.threads, found.started, found.resident_bytes) == (7, 123456, 200 * PAGE)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b")",
+        b"4711 (x) R 17",
+        LINE[:70],
+        LINE.replace(b"500", b"x"),
+        LINE[5:],
+        LINE.replace(b" 200 ", b" -1 "),
+        LINE.replace(b" 7 ", b" " + b"7" * 400 + b" "),
+    ],
+    ids=["gone", "bracket", "short", "cut", "word", "no-pid", "negative", "huge"],
+)
+def test_another_line_is_no_process(line: bytes) -> None:
+    assert procfs.parse_stat(line) is None
+
+
+def test_this_process_is_found() -> None:
+    found = procfs.stat(os.getpid())
+    assert found is not None
+    assert (found.pid, found.parent) == (os.getpid(), os.getppid())
+    assert found.resident_bytes > 1 << 20
+    assert found.cpu_s > 0
+
+
+def test_what_cannot_be_read_is_nothing(tmp_path: Path) -> None:
+    assert procfs.read(str(tmp_path / "none")) == b""
+    assert procfs.read(str(tmp_path)) == b""
+    assert procfs.stat(1, str(tmp_path)) is None
+
+
+def test_only_the_cpus_that_count_are_told_of() -> None:
+    text = (
+        b"cpu  9 9 9 9 9 9 9 9 9 9\n"
+        b"cpu0 100 20 30 500 40 5 5 7 50 0\n"
+        b"cpu1 1 1 1 1 1 1 1 1 0 0\n"
+        b"cpu2 100 0 0 100\n"
+        b"cpux 1\nintr 5\n"
+    )
+    ticks = [CpuTimes(120, 40, 7, 40, 500), CpuTimes(100, 0, 0, 0, 100)]
+    found = procfs.parse_cpus(text, {0, 2, 9})
+    assert found == [CpuTimes(*(value / TICKS for value in cpu)) for cpu in ticks]
+    assert found[0].busy == pytest.approx(160 / TICKS)
+    assert found[0].all == pytest.approx(707 / TICKS)

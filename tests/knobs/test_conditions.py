@@ -1,0 +1,171 @@
+"""Which knobs a setting has."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.knobs import space
+from tuner.knobs.conditions import active, cycle, ever, number_of_worlds, worlds
+from tuner.model import BASELINE, Choice, Env, Knob, Setting, When
+from tuner.search import Launch, Search
+from tuner.search.history import Observation
+from tuner.search.space import Grid, KnobAxis, Space
+
+
+def knob(name: str, size: int, when: When = ()) -> Knob:
+    return Knob(name, Choice(tuple(range(size))), Env((name.upper(),)), when=when)
+
+
+BOUND = (
+    knob("bind", 3),
+    knob("map", 2, (("bind", (1, 2)),)),
+    knob("deep", 2, (("map", (1,)), ("elsewhere", (7,)))),
+    knob("free", 2),
+)
+
+
+@st.composite
+def conditional(draw: st.DrawFn) -> tuple[Knob, ...]:
+    """Some knobs, each perhaps on condition of earlier or later ones; in no circle."""
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
+    names = [f"k{place}" for place in range(len(sizes))]
+    knobs = []
+    for place, size in enumerate(sizes):
+        parents = draw(st.sets(st.integers(0, place - 1), max_size=2)) if place else set()
+        when = tuple(
+            (names[p], tuple(draw(st.sets(st.integers(0, 3), min_size=1)))) for p in sorted(parents)
+        )
+        knobs.append(knob(names[place], size, when))
+    return tuple(draw(st.permutations(knobs)))
+
+
+def settings(knobs: tuple[Knob, ...]) -> set[Setting]:
+    """By the definition: every combination, without what does not exist in it."""
+    conditions = {each.name: each.when for each in knobs}
+    found = set()
+    for values in itertools.product(*(space.values(each.domain) for each in knobs)):
+        chosen = dict(zip(conditions, values, strict=True))
+        names = active(conditions, chosen)
+        found.add(Setting.of((name, chosen[name]) for name in names))
+    return found
+
+
+def test_what_does_not_exist_takes_what_depends_on_it_along() -> None:
+    conditions = {each.name: each.when for each in BOUND}
+    assert active(conditions, {"bind": 0, "map": 1, "deep": 0, "free": 0}) == {"bind", "free"}
+    assert active(conditions, {"bind": 1, "map": 1, "deep": 0, "free": 0}) == set(conditions)
+    assert active(conditions, {"bind": 1, "free": 0}) == {"bind", "map", "free"}
+
+
+def test_a_space_of_conditions() -> None:
+    # bind=0: free; bind=1|2: map=0 or map=1 with two of deep
+    assert space.size(BOUND) == 2 * (1 + 2 * (1 + 2))
+    assert space.contains(BOUND, BASELINE, Setting.of({"bind": 0, "free": 1}))
+    assert not space.contains(BOUND, BASELINE, Setting.of({"bind": 0, "map": 0, "free": 1}))
+    assert not space.contains(BOUND, BASELINE, Setting.of({"bind": 1, "free": 1}))
+
+
+@given(conditional())
+def test_each_setting_is_walked_once_and_none_has_what_does_not_exist(
+    knobs: tuple[Knob, ...],
+) -> None:
+    walked = list(space.points(knobs))
+    assert len(walked) == len(set(walked)) == space.size(knobs)
+    assert set(walked) == settings(knobs)
+    assert all(space.contains(knobs, BASELINE, each) for each in walked)
+
+
+@given(conditional(), st.data())
+def test_nothing_else_is_contained(knobs: tuple[Knob, ...], data: st.DataObject) -> None:
+    chosen = data.draw(st.dictionaries(st.sampled_from([k.name for k in knobs]), st.integers(0, 3)))
+    setting = Setting.of(chosen)
+    assert space.contains(knobs, BASELINE, setting) == (setting in settings(knobs))
+
+
+def axes(knobs: tuple[Knob, ...]) -> tuple[KnobAxis, ...]:
+    return tuple(KnobAxis(k.name, space.values(k.domain), when=k.when) for k in knobs)
+
+
+@given(conditional())
+def test_the_grid_has_a_row_for_each_setting(knobs: tuple[Knob, ...]) -> None:
+    grid = Grid(Space(axes(knobs), 1, 4))
+    assert grid.all is not None
+    names = [each.name for each in knobs]
+    found = {space.there(knobs, dict(zip(names, grid.key(row), strict=True))) for row in grid.all}
+    assert len(grid.all) == len(found) == grid.space.size
+    assert found == settings(knobs)
+    assert (grid.existence.canonical(grid.all) == grid.all).all()
+    full = np.array(list(itertools.product(*map(range, grid.sizes))))
+    assert {tuple(row) for row in grid.existence.canonical(full)} == {tuple(r) for r in grid.all}
+
+
+def test_without_a_condition_there_is_one_world() -> None:
+    assert list(worlds(axes((knob("a", 2), knob("b", 3))))) == [{"a": (0, 1), "b": (0, 1, 2)}]
+
+
+def pairs(number: int) -> tuple[Knob, ...]:
+    """Knobs with one dependent each."""
+    first = (knob(f"a{n}", 2) for n in range(number))
+    return (*first, *(knob(f"b{n}", 2, ((f"a{n}", (1,)),)) for n in range(number)))
+
+
+@given(conditional())
+def test_worlds_are_counted(knobs: tuple[Knob, ...]) -> None:
+    assert number_of_worlds(axes(knobs), 100) == len(list(worlds(axes(knobs))))
+
+
+@given(conditional())
+def test_what_some_setting_has(knobs: tuple[Knob, ...]) -> None:
+    assert ever(axes(knobs)) == {name for each in settings(knobs) for name in each.as_dict()}
+
+
+def test_what_shares_no_condition_is_counted_apart() -> None:
+    # By walking it would take 2**60 steps.
+    assert number_of_worlds(axes(pairs(60)), 100) == 2**60
+    assert space.size(pairs(60)) == Space(axes(pairs(60)), 1, 4).size == 3**60
+
+
+def test_what_does_not_exist_is_not_branched_over() -> None:
+    # By all combinations of the parents it would take 2**60 steps.
+    chain = [knob("k0", 2)] + [knob(f"k{n}", 2, ((f"k{n - 1}", (1,)),)) for n in range(1, 60)]
+    assert space.size(chain) == len(list(worlds(axes(tuple(chain))))) + 1 == 61
+
+
+def test_a_circle_is_found() -> None:
+    assert cycle({"a": (("b", (1,)),), "b": (("c", (1,)),), "c": (("a", (1,)),)}) != ()
+    assert cycle({each.name: each.when for each in BOUND}) == ()
+
+
+def _proposals(space_: Space, count: int) -> list[tuple[object, ...]]:
+    """What a search launches where each setting takes a time of its own."""
+    search, history = Search(space_), list[Observation]()
+    for _ in range(count):
+        step = search.next(history)
+        if not isinstance(step, Launch):
+            break
+        elapsed_s = 10.0 + sum(
+            value * 0.1 for value in step.setting or () if isinstance(value, int)
+        )
+        history.append(
+            Observation(step.setting, "finished", step.purpose, elapsed_s, elapsed_s=elapsed_s)
+        )
+    return [seen.setting for seen in history if seen.setting is not None]
+
+
+def test_the_search_proposes_canonical_rows_only_in_small_and_large_spaces() -> None:
+    for size in (3, 12):
+        knobs = (
+            *BOUND,
+            *(knob(f"more{n}", size, (("bind", (2,)),)) for n in range(3)),
+        )
+        space_ = Space(axes(knobs), 1, 4)
+        grid = Grid(space_)
+        assert (grid.all is None) == (size == 12)
+        keys = _proposals(space_, 15)
+        assert len(keys) > 10
+        rows = grid.rows(keys)  # type: ignore[arg-type]
+        assert (grid.existence.canonical(rows) == rows).all()

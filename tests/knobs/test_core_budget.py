@@ -1,0 +1,201 @@
+"""The core budget: what there is, what is asked for, and what is too much."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.study_samples import SPEC
+from tuner.knobs import ROLES, core_budget, space
+from tuner.model import (
+    UNSET,
+    Choice,
+    Domain,
+    Flag,
+    IntRange,
+    Knob,
+    Layout,
+    Machine,
+    StudySpec,
+    Value,
+)
+from tuner.search.space import Grid, KnobAxis, Space
+
+MACHINE = Machine("host", "cpu", 16, 8, 16, None, 1, 2**30)
+NAMES = ("omp_threads", "iterator_workers", "opencv_threads")
+
+NUMBERS: tuple[Value, ...] = (0, 1, 2, 3, 8, 30, UNSET)
+
+domains: st.SearchStrategy[Domain] = st.one_of(
+    st.builds(lambda low, more: IntRange(low, low + more), st.integers(0, 3), st.integers(0, 9)),
+    st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=4, unique=True).map(
+        lambda values: Choice(tuple(values))
+    ),
+)
+machines = st.builds(
+    lambda physical, threads, share, quota: Machine(
+        "host",
+        "cpu",
+        physical * threads,
+        physical,
+        max(1, round(physical * threads * share)),
+        quota,
+        1,
+        2**30,
+    ),
+    st.integers(1, 64),
+    st.sampled_from([1, 2, 4]),
+    st.floats(0.01, 1),
+    st.one_of(st.none(), st.floats(0.1, 300)),
+)
+
+
+def spec_of(
+    domains: dict[str, Domain],
+    machine: Machine = MACHINE,
+    ranks: int = 2,
+    oversubscription: float | None = core_budget.OVERSUBSCRIPTION,
+) -> StudySpec:
+    return replace(
+        SPEC,
+        knobs=tuple(Knob(name, domain, Flag("-x")) for name, domain in domains.items()),
+        machine=machine,
+        layout=Layout(ranks),
+        oversubscription=oversubscription,
+    )
+
+
+specs = st.builds(
+    spec_of,
+    st.dictionaries(st.sampled_from([*NAMES, "batch"]), domains, min_size=1),
+    machines,
+    st.integers(1, 64),
+    st.one_of(st.none(), st.sampled_from([1.0, 1.5, 4.0])),
+)
+
+
+def asked(spec: StudySpec) -> list[float]:
+    """What each setting asks for, in multiples of the usable cores."""
+    found = []
+    for point in space.points(spec.knobs):
+        values = point.as_dict()
+        threads, workers, each = (
+            max(least, value if isinstance(value := values.get(name, missing), int) else 1)
+            for name, least, missing in zip(NAMES, (1, 0, 1), (1, 0, 1), strict=True)
+        )
+        cores = spec.layout.ranks_per_host * (threads + workers * each)
+        found.append(cores / core_budget.usable_cores(spec.machine))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changes", "cores"),
+    [
+        ({}, 8),  # two hardware threads a core
+        ({"logical_cpus": 8, "affinity_cpus": 8}, 8),
+        ({"quota_cpus": 3.0}, 3),
+        ({"quota_cpus": 12.0}, 8),
+        ({"quota_cpus": 0.4}, 1),
+        ({"affinity_cpus": 4}, 2),
+        ({"affinity_cpus": 3}, 2),
+        ({"affinity_cpus": 1}, 1),
+        ({"affinity_cpus": 4, "quota_cpus": 1.0}, 1),
+        ({"physical_cores": 0, "logical_cpus": 0}, 1),
+    ],
+)
+def test_cores_are_physical_within_affinity_and_quota(
+    changes: dict[str, float], cores: int
+) -> None:
+    assert core_budget.usable_cores(replace(MACHINE, **changes)) == cores  # type: ignore[arg-type]
+
+
+@given(machines)
+def test_no_more_cores_are_used_than_there_are(machine: Machine) -> None:
+    cores = core_budget.usable_cores(machine)
+    assert 1 <= cores <= min(machine.cores, machine.physical_cores)
+
+
+@given(machines, st.integers(1, 64))
+def test_more_affinity_gives_no_fewer_cores(machine: Machine, more: int) -> None:
+    wider = min(machine.logical_cpus, machine.affinity_cpus + more)
+    more_cores = core_budget.usable_cores(replace(machine, affinity_cpus=wider))
+    assert more_cores >= core_budget.usable_cores(machine)
+
+
+@given(specs)
+def test_the_least_that_can_be_asked_for_is_always_tried(spec: StudySpec) -> None:
+    most = core_budget.most_demand(spec)
+    if most is not None:
+        assert spec.oversubscription is not None
+        assert most >= spec.oversubscription
+        assert most >= min(asked(spec))
+
+
+@given(specs)
+def test_what_is_beyond_is_what_counting_gives(spec: StudySpec) -> None:
+    most = core_budget.most_demand(spec)
+    beyond = 0 if most is None else sum(each > most + 1e-9 for each in asked(spec))
+    assert core_budget.beyond(spec) == beyond < space.size(spec.knobs)
+    assert bool(core_budget.left_out(spec)) == bool(beyond)
+
+
+@given(specs)
+def test_the_search_counts_the_same(spec: StudySpec) -> None:
+    axes = tuple(
+        KnobAxis(knob.name, space.values(knob.domain), ROLES.get(knob.name)) for knob in spec.knobs
+    )
+    grid = Grid(Space(axes, spec.layout.ranks_per_host, core_budget.usable_cores(spec.machine)))
+    assume(grid.has_roles)
+    names = [knob.name for knob in spec.knobs]
+    points = [point.as_dict() for point in space.points(spec.knobs)]
+    rows = grid.rows([tuple(point[name] for name in names) for point in points])
+    assert 2 ** grid.demand(rows) == pytest.approx(asked(spec))
+
+
+@pytest.mark.parametrize(
+    ("domains", "oversubscription"),
+    [
+        ({"omp_threads": IntRange(1, 4096)}, None),
+        ({"batch": IntRange(1, 4096)}, 4.0),
+        ({}, 4.0),
+    ],
+)
+def test_without_core_knobs_or_on_demand_there_is_no_bound(
+    domains: dict[str, Domain], oversubscription: float | None
+) -> None:
+    spec = spec_of(domains, oversubscription=oversubscription)
+    assert core_budget.most_demand(spec) is None
+    assert core_budget.beyond(spec) == 0
+    assert core_budget.left_out(spec) == ""
+
+
+def test_ranks_that_are_too_many_by_themselves_are_tried_all_the_same() -> None:
+    """64 ranks on 8 cores ask for 8 times as many with one thread each."""
+    spec = spec_of({"omp_threads": IntRange(1, 8)}, ranks=64)
+    assert core_budget.most_demand(spec) == 32.0
+    assert core_budget.beyond(spec) == 4
+
+
+def test_an_unset_thread_count_counts_as_one() -> None:
+    domains: dict[str, Domain] = {
+        "omp_threads": Choice((UNSET, 1)),
+        "iterator_workers": Choice((0, 16)),
+    }
+    assert core_budget.beyond(spec_of(domains)) == 2
+    assert core_budget.counts({"omp_threads": (UNSET, 1)})["threads"] == (1, 1)
+
+
+def test_what_is_left_out_is_said_in_a_sentence() -> None:
+    spec = spec_of({"omp_threads": IntRange(1, 20), "batch": Choice(("a", "b"))})
+    assert core_budget.left_out(spec) == (
+        "not tried: 8 of the settings, which ask for more than 32, 4 times as many"
+        " (--oversubscribe 4)"
+    )
+    assert core_budget.summary(spec) == (
+        "2 ranks x (threads + workers x their threads) ask for 2 to 40 cores;"
+        " this host has 8 for them"
+    )
+    assert core_budget.summary(spec_of({"batch": IntRange(1, 2)})) == ""

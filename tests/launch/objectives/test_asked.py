@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tuner.launch.objectives import objective_for, with_argument
+from tuner.launch.objectives.pattern import Pattern
+from tuner.launch.objectives.wall import Wall
+from tuner.model import ObjectiveSpec
+from tuner.model.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("typed", "spec"),
+    [
+        ("logreport", ObjectiveSpec()),
+        ("logreport:main/accuracy", ObjectiveSpec(key="main/accuracy")),
+        ("logreport:steady", ObjectiveSpec(statistic="steady")),
+        ("wall", ObjectiveSpec(kind="wall")),
+        ("pattern:a: (b:c)", ObjectiveSpec(kind="pattern", pattern="a: (b:c)")),
+        ("theirs:what it wants", ObjectiveSpec(kind="theirs", key="what it wants")),
+    ],
+)
+def test_what_is_typed(typed: str, spec: ObjectiveSpec) -> None:
+    assert with_argument(ObjectiveSpec(), typed) == spec
+
+
+@pytest.mark.parametrize("typed", ["pattern:", "logreport:", "wall:", "wall:5"])
+def test_an_argument_that_is_none(typed: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        with_argument(ObjectiveSpec(), typed)
+    assert repr(typed) in caught.value.message and caught.value.hint
+
+
+def test_what_the_command_must_have() -> None:
+    assert objective_for(ObjectiveSpec()).needs_out
+    assert not objective_for(ObjectiveSpec(kind="wall")).needs_out
+    pattern = objective_for(ObjectiveSpec(kind="pattern", pattern="(.)"))
+    assert isinstance(pattern, Pattern) and not pattern.needs_out
+    assert isinstance(objective_for(ObjectiveSpec(kind="wall")), Wall)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"kind": "speed"}, "unknown objective: speed"),
+        ({"kind": "pattern"}, "has no regular expression"),
+        ({"kind": "wall", "unit": "ms"}, "--unit ms: the wall time is in seconds"),
+        ({"unit": "ms"}, "--unit ms: the elapsed_time is in seconds"),
+        ({"statistic": "steady", "unit": "ms"}, "the steady state is in seconds"),
+        ({"kind": "wall", "maximize": True}, "--maximize: the wall time is better where"),
+        ({"maximize": True}, "--maximize: the elapsed_time is better where it is smaller"),
+        ({"key": "v", "unit": "ms", "maximize": True}, "A time in ms is better where it is"),
+        ({"key": "v", "unit": "seconds"}, "The unit 'seconds' is not known as a time"),
+        ({"key": "v", "unit": "ns /\nday"}, "cannot be shown behind a figure"),
+        ({"key": "v", "unit": "x" * 21}, "cannot be shown behind a figure"),
+        ({"key": "v", "statistic": "steady"}, "of the log's elapsed_time, not of 'v'"),
+        ({"kind": "wall", "key": "v"}, "The key 'v' is of a log; the objective is wall"),
+        ({"kind": "wall", "statistic": "steady"}, "The steady state is of a log"),
+        ({"kind": "wall", "pattern": "(.)"}, "A pattern is given, but the objective is wall"),
+        ({"pattern": "(.)"}, "A pattern is given, but the objective is logreport"),
+        ({"statistic": "mean"}, "The statistic 'mean' is not known"),
+    ],
+)
+def test_wishes_that_do_not_go_together(asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        objective_for(ObjectiveSpec(**asked))
+    assert said in caught.value.message and caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"key": "v", "unit": "GFLOPS", "maximize": True},
+        {"key": "v", "unit": "ms"},
+        {"kind": "pattern", "pattern": "(.)", "unit": "ns/day", "maximize": True},
+        {"kind": "pattern", "pattern": "(.)", "unit": "min"},
+    ],
+)
+def test_wishes_that_do(asked: dict[str, Any]) -> None:
+    assert objective_for(ObjectiveSpec(**asked))

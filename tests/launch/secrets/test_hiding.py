@@ -1,0 +1,331 @@
+"""What is taken for a secret, and what is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.study_samples import SPEC, record, setting
+from tuner.launch import crash
+from tuner.launch.secrets import (
+    HIDDEN,
+    Hider,
+    hide_shapes,
+    is_secret,
+    is_secret_variable,
+    kept_record,
+    kept_spec,
+    make_folder,
+)
+from tuner.launch.trial.ending import output_of
+from tuner.model import Failed, FailureKind, Launch, LauncherInfo
+
+#: Stands for the secret in the cases below.
+IT = "Zq7canary0Vw9x"
+QUOTED = shlex.quote(f"it's {IT}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password",
+        "--api-key",
+        "HF_TOKEN",
+        "hfToken",
+        "PGPASSWORD",
+        "AWS_SECRET_ACCESS_KEY",
+        "wandb.api_key",
+        "auth",
+        "clientSecret",
+        "DB_PWD",
+        "ssh-key",
+        "Authorization",
+        "APIKEY",
+    ],
+)
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret(name)
+    assert is_secret_variable(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tokenizer",
+        "--max-tokens",
+        "key",
+        "sort-key",
+        "token_file",
+        "password-file",
+        "PWD",
+        "epoch",
+        "token-dim",
+        "OLDPWD",
+        "secret_size",
+        "passes",
+        "TOKEN_URL",
+        "SSH_AUTH_SOCK",
+        "",
+        "-",
+    ],
+)
+def test_names_of_other_things(name: str) -> None:
+    assert not is_secret(name)
+
+
+def test_a_variable_that_ends_in_key_holds_a_secret() -> None:
+    assert is_secret_variable("SENDGRID_KEY")
+    assert not is_secret_variable("KEYBOARD")
+
+
+@pytest.mark.parametrize(
+    ("argv", "kept"),
+    [
+        (("--password", IT), ("--password", HIDDEN)),
+        (("--password", "1234"), ("--password", HIDDEN)),
+        (("--token", f"-{IT}"), ("--token", HIDDEN)),
+        ((f"--api-key={IT}",), ("--api-key=***",)),
+        ((f"+logger.token={IT} and\nmore",), ("+logger.token=***",)),
+        ((f"HF_TOKEN={IT}",), ("HF_TOKEN=***",)),
+        ((f"SENDGRID_KEY={IT}",), ("SENDGRID_KEY=***",)),
+        (("-genv", "HF_TOKEN", IT), ("-genv", "HF_TOKEN", HIDDEN)),
+        (("-u", f"me:{IT}"), ("-u", "me:***")),
+        ((f"--login=me:{IT}",), ("--login=me:***",)),
+        (("--key", f"{IT}0123"), ("--key", HIDDEN)),
+        (("--header", f"X-Api-Key: {IT}"), ("--header", "X-Api-Key: ***")),
+        ((f"https://me:{IT}@host/x",), ("https://me:***@host/x",)),
+        ((f"postgresql://me:a@{IT}/b@host/x",), ("postgresql://me:***@host/x",)),
+        ((f"postgres:/me:{IT}@host/x",), ("postgres:/me:***@host/x",)),
+        ((f"redis://:123/{IT}@host",), ("redis://:***@host",)),
+        ((f"http://h:80/x,http://u:{IT}@h",), ("http://h:80/x,http://u:***@h",)),
+        ((f"https://{IT}@github.com/a/b",), ("https://***@github.com/a/b",)),
+        ((f"s3://b/k?X-Amz-Signature={IT}&a=1",), ("s3://b/k?X-Amz-Signature=***&a=1",)),
+        ((f"--url=https://h/d?v=1&sig={IT}",), ("--url=https://h/d?v=1&sig=***",)),
+        (("sh", "-c", f"cd x; PASSWORD={IT} run"), ("sh", "-c", "cd x; PASSWORD=*** run")),
+        ((f"host=h user=me password={IT} port=1",), ("host=h user=me password=*** port=1",)),
+        (("ghp_0123456789abcdefghijABCDEFGHIJ456789",), (HIDDEN,)),
+        (("--pat", IT, "--pw", IT), ("--pat", HIDDEN, "--pw", HIDDEN)),
+        (("--db-pw", IT, "--creds", f"me:{IT}"), ("--db-pw", HIDDEN, "--creds", HIDDEN)),
+        ((f"http://h/x;jsessionid={IT}",), ("http://h/x;jsessionid=***",)),
+        (
+            ("--webhook-url", f"https://hooks.slack.com/services/T0AB/B0CD/{IT}"),
+            ("--webhook-url", "https://hooks.slack.com/services/***"),
+        ),
+        (
+            (f"--url=https://discord.com/api/v10/webhooks/1234/{IT}?wait=1",),
+            ("--url=https://discord.com/api/v10/webhooks/***?wait=1",),
+        ),
+        (
+            (f"https://canary.discordapp.com/api/webhooks/1234/{IT}",),
+            ("https://canary.discordapp.com/api/webhooks/***",),
+        ),
+        (("x", "AKIAIOSFODNN7EXAMPLE"), ("x", HIDDEN)),
+    ],
+)
+def test_a_secret_among_words_is_hidden(argv: tuple[str, ...], kept: tuple[str, ...]) -> None:
+    assert Hider().words(argv) == kept
+    assert Hider().words(kept) == kept
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("python", "train.py", "--out", "{out}", "-j", "{iterator_workers}"),
+        ("--tokenizer", "gpt2", "--max-tokens", "512", "--token", "4", "--pass=2"),
+        ("--token", "{tokens}", "--password={knob}"),
+        ("--password", "--verbose", "-u", "NAME", "--", "--user", "1000:1000"),
+        (
+            "--creds",
+            "keys/me.json",
+            "--pattern",
+            "x",
+            "--pat",
+            "3",
+            "https://slack.com/services/abcdef",
+        ),
+        ("--credentials", "keys/me.json", "--key", "elapsed_time", "--token-file", "t.txt"),
+        ("http://data.local:8080/sets/v1@2024", "--data=s3://host:90/a@b:c"),
+        ("https://host:8080/path", "http://host/?q=1&page=2", "git@github.com:a/b.git"),
+        ("OMP_NUM_THREADS=4", "a=b", "-x", "HF_TOKEN", "--lr=0.1", "task:mnist"),
+    ],
+)
+def test_other_words_stay_as_they_are(argv: tuple[str, ...]) -> None:
+    assert Hider().words(argv) == argv
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (f"exec ./job {{out}} --password {IT} --token {IT}1", "--password *** --token ***"),
+        (f"job --password '{IT} x' --api-key \"{IT}\" -v", "--password '***' --api-key \"***\" -v"),
+        (f"job --password {QUOTED} -v", "--password '***' -v"),
+        (f"curl -u me:{IT} x; curl --user='me:{IT}' y", "-u me:*** x; curl --user='me:***' y"),
+        (f"(job --password {IT}); y", "(job --password ***); y"),
+        (f'"job --password {IT}", "y"', '"job --password ***", "y"'),
+        (f"job --password \\\n  {IT}\ny", "job --password \\\n  ***\ny"),
+        (f"job --out --password  {IT}, --token 4", "--password  ***, --token 4"),
+        (f"job --password a\\ {IT}\\\n -v", "--password ***\\\n -v"),
+        (f"mpirun -genv HF_TOKEN {IT} job --key {IT}0123", "HF_TOKEN *** job --key ***"),
+    ],
+)
+def test_a_secret_in_a_line_of_a_shell_is_hidden(text: str, kept: str) -> None:
+    for shown in (hide_shapes(text), *Hider().words(("bash", "-lc", text))[2:]):
+        assert shown.endswith(kept)
+        assert IT not in shown
+        assert hide_shapes(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "exec job {out} 0.3 --token 4 --max-tokens 512 --password {knob} -u me:{knob}",
+        "x; PASSWORD={knob} job --api-key='{knob}' --key elapsed_time",
+        'job --password "$PGPASSWORD" --token $(cat t) --secret ${S} -u 1000:1000',
+        "job --password --verbose; job --password\nnext --credentials keys/me.json",
+    ],
+)
+def test_a_line_of_a_shell_without_a_secret_stays_as_it_is(line: str) -> None:
+    assert Hider().words(("bash", "-lc", line)) == ("bash", "-lc", line)
+
+
+def test_what_a_line_of_a_shell_holds_is_known_anywhere() -> None:
+    line = f"job --password {QUOTED} --token {IT}1, -u me:{IT}2"
+    assert Hider.of({}, ("sh", "-c", line)).secrets == {f"it's {IT}", f"{IT}1", f"{IT}2"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Authorization: Bearer {IT}",
+        f"authorization='Basic {IT}='",
+        f'{{"token": "{IT}"}}',
+        f"api_key = '{IT} with blanks'",
+        f"ConnectionError: redis://:{IT}@h:1/0 is gone",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{IT}\n",
+        f"xoxb-1-{IT}",
+        f"hf_{IT}",
+        f"eyJhbGciOiJI.eyJzdWIiOiIx.{IT}",
+        f"sk-proj-{IT}",
+    ],
+)
+def test_a_secret_in_a_text_is_hidden(text: str) -> None:
+    assert IT not in hide_shapes(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "KeyError: 'token'",
+        "iteration: 5",
+        "password authentication failed for user me",
+        "a:b@c",
+        "File /a/b.py, line 3, in token",
+        "OMP_NUM_THREADS=4",
+        "https://host:80/x",
+        "12:30:59",
+    ],
+)
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert hide_shapes(text) == text
+
+
+@given(st.text(), st.lists(st.text(), max_size=4))
+def test_hiding_twice_is_hiding_once(text: str, argv: list[str]) -> None:
+    hider = Hider(frozenset({"known-secret"}))
+    assert hider.text(hider.text(text)) == hider.text(text)
+    once = hider.words(argv)
+    assert len(once) == len(argv)
+    assert hider.words(once) == once
+
+
+def test_what_the_environment_and_the_command_hold_is_known_anywhere() -> None:
+    environ = {"MY_TOKEN": 'a"b c/d', "STORAGE": f"db://u:{IT}@h", "LONG_KEY": f"first\n{IT * 2}\n"}
+    hider = Hider.of(environ, ("--password", "in-argv"))
+    text = hider.text(f'1 a"b c/d 2 a%22b%20c%2Fd 3 a\\"b c/d 4 {IT} 5 {IT * 2} 6 in-argv')
+    assert text == "1 *** 2 *** 3 *** 4 *** 5 *** 6 ***"
+    assert hider.words(("run", f"x{IT}y")) == ("run", "x***y")
+
+
+def test_what_looks_random_in_the_environment_is_hidden_in_texts_but_not_in_commands() -> None:
+    commit = "0123456789abcdef0123"
+    hider = Hider.of({"COMMIT": commit, "HOSTTYPE": "x86_64-pc-linux-gnu"})
+    assert hider.text(f"{commit} on x86_64-pc-linux-gnu") == "*** on x86_64-pc-linux-gnu"
+    assert hider.words(("--commit", commit)) == ("--commit", commit)
+
+
+def test_values_that_tell_nothing_are_no_secrets() -> None:
+    hider = Hider.of({"USE_TOKEN": "true", "X_PASSWORD": "abc", "PWD": "/work/folder"})
+    assert hider.text("true abc /work/folder") == "true abc /work/folder"
+
+
+def test_of_a_study_all_but_its_secrets_is_kept() -> None:
+    launcher = LauncherInfo("openmpi", "/mpirun", "5", extra_args=("-x", f"HF_TOKEN={IT}"))
+    spec = dataclasses.replace(
+        SPEC,
+        launcher=launcher,
+        command=(*SPEC.command, "--password", IT),
+        job=("run", f"--token={IT}"),
+        environment=(("UCX_X", IT), ("OMP_NUM_THREADS", "4")),
+    )
+    kept = kept_spec(spec, {})
+    assert kept.command == (*SPEC.command, "--password", HIDDEN)
+    assert kept.job == ("run", "--token=***")
+    assert kept.launcher.extra_args == ("-x", "HF_TOKEN=***")
+    assert kept.environment == (("UCX_X", HIDDEN), ("OMP_NUM_THREADS", "4"))
+    assert kept_spec(kept, {}) == kept
+    assert kept_spec(SPEC, {}) == SPEC
+
+
+def test_of_a_launch_its_reason_too() -> None:
+    launch = record(1, setting(), None, argv=("mpirun", "--password", IT))
+    ending = Failed(FailureKind.CRASHED, f"no {IT}", f"x\n{IT}")
+    outcome = dataclasses.replace(launch.outcome, ending=ending)
+    kept = kept_record(dataclasses.replace(launch, outcome=outcome), {})
+    assert isinstance(kept.outcome.ending, Failed)
+    assert (kept.outcome.ending.reason, kept.outcome.ending.log_tail) == ("no ***", "x\n***")
+    assert kept.argv == ("mpirun", "--password", HIDDEN)
+
+
+def test_a_long_text_takes_no_time_that_grows_with_its_square() -> None:
+    for text in (
+        "a://b:" * 3000,
+        "eyJ" * 9000,
+        "a" * 30000,
+        "a=" * 9000,
+        "token:" * 9000,
+        "-" * 30000,
+        "--password " * 9000,
+        "--env " * 9000,
+        "--password" + " " * 30000,
+        "--token '\\" * 6000,
+        '--token "\\' * 6000,
+        "--token a'b\"c" * 6000,
+        "--lr=-" * 10000,
+        "--user=," * 9000,
+        "-u a\\ " * 9000,
+        "-u\\\n," * 9000,
+    ):
+        hide_shapes(text)  # the suite's own limit would end it
+
+
+def test_folders_are_made_for_their_owner_only(tmp_path: Path) -> None:
+    make_folder(tmp_path / "a" / "b" / "c")
+    make_folder(tmp_path / "a" / "b" / "c")
+    for folder in ("a", "a/b", "a/b/c"):
+        assert stat.S_IMODE((tmp_path / folder).stat().st_mode) == 0o700
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError):
+        make_folder(tmp_path / "file")
+
+
+def test_the_end_of_an_output_is_hidden_before_its_lines_are_cut(tmp_path: Path) -> None:
+    (tmp_path / "output.log").write_text("x" * (crash.LINE_CHARACTERS - 8) + f" {IT}\n")
+    argv = ("mpirun", "--password", IT)
+    launch = Launch(argv, {}, tmp_path, out_dir=tmp_path, folder=tmp_path)
+    assert output_of(launch) == "x" * (crash.LINE_CHARACTERS - 8) + " ***\n"

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.launch.clocks import judge_by
+from tuner.model import Clock, ObjectiveSpec, Stopped
+from tuner.search import throughput
+from tuner.search.racing import Cut, GoOn, Judge, Limit, Log, Noise, Race, Verdict
+
+NOISE = Noise(startup_s=1.0, interval=10)
+
+
+def asked(clock: Clock, judge: Judge, log: Log, since_s: float, iterations: int | None) -> Verdict:
+    found = judge_by(clock, judge, iterations)
+    assert found is not None
+    return found(log, since_s, 1.0 if log else None)
+
+
+@pytest.mark.parametrize(
+    ("objective", "clock"),
+    [
+        (ObjectiveSpec(), "elapsed"),
+        (ObjectiveSpec(statistic="steady"), "steady"),
+        (ObjectiveSpec(key="val"), "none"),
+        (ObjectiveSpec(key="val", unit="s"), "none"),
+        (ObjectiveSpec(kind="wall"), "wall"),
+        (ObjectiveSpec(kind="pattern", pattern="(.)", unit="s"), "none"),
+        (ObjectiveSpec(kind="theirs"), "elapsed"),
+        (ObjectiveSpec(kind="theirs", maximize=True), "none"),
+        (ObjectiveSpec(kind="theirs", unit="GFLOPS"), "none"),
+    ],
+)
+def test_which_figures_are_a_clock(objective: ObjectiveSpec, clock: Clock) -> None:
+    assert objective.clock == clock
+
+
+@pytest.mark.parametrize("clock", ["none", "steady"])
+def test_what_is_no_clock_is_never_judged(clock: Clock) -> None:
+    assert judge_by(clock, Cut(0.0), None) is None
+
+
+def test_a_launch_is_stopped_by_its_wall_time_alone() -> None:
+    race = Race(Limit(10.0), NOISE, None)
+    assert isinstance(asked("wall", race, [], 9.9, None), GoOn)
+    verdict = asked("wall", race, [(1, 0.1)], 13.0, None)
+    assert isinstance(verdict, Stopped)
+    assert verdict.bound_s == 13.0
+    cut = asked("wall", Cut(12.0), [], 12.5, None)
+    assert isinstance(cut, Stopped)
+    assert cut.bound_s == 12.5
+
+
+def steady_log(
+    warm_up_s: float, pace_s: float, iterations: int, seen: int
+) -> list[tuple[int, float]]:
+    return [(n, warm_up_s + pace_s * n) for n in range(10, min(seen, iterations) + 1, 10)]
+
+
+def test_a_slow_warm_up_stops_nothing_and_a_slow_pace_does() -> None:
+    race = Race(Limit(0.1), NOISE, 100)
+    slow_start = steady_log(500.0, 0.1, 100, 40)
+    assert isinstance(asked("steady", race, slow_start, 506.0, 100), GoOn)
+    early = steady_log(0.0, 0.3, 100, 10)
+    assert isinstance(asked("steady", race, early, 60.0, 100), GoOn), "still warming up"
+    slow = steady_log(0.0, 0.3, 100, 40)
+    verdict = asked("steady", race, slow, 13.5, 100)
+    assert isinstance(verdict, Stopped)
+    assert verdict.projection_s == pytest.approx(0.3)
+    assert verdict.bound_s <= 0.3
+
+
+def test_a_steady_state_is_cut_at_a_pace() -> None:
+    log = steady_log(5.0, 0.3, 100, 40)
+    assert isinstance(asked("steady", Cut(0.25, 100), log, 20.0, 100), GoOn)
+    verdict = asked("steady", Cut(0.25, 100), log, 33.0, 100)
+    assert isinstance(verdict, Stopped)
+    assert verdict.bound_s == pytest.approx((33.0 - 1.0 - 11.0) / 80)
+
+
+@given(st.lists(st.floats(0.01, 10.0), min_size=10, max_size=60), st.integers(1, 50))
+def test_the_bound_of_a_steady_state_never_lies_above_what_it_comes_to(
+    steps: list[float], moment: int
+) -> None:
+    """Whatever the log: what counts as certain while it runs holds at the end."""
+    log, elapsed_s = [], 0.0
+    for number, step_s in enumerate(steps, start=1):
+        elapsed_s += step_s
+        log.append((number, elapsed_s))
+    final = throughput.steady_s(log)
+    assert final is not None
+    assert all(a < b for a, b in pairwise(log))
+    seen = log[: min(moment, len(log) - 1)]
+    since_s = 1.0 + (seen[-1][1] + log[len(seen)][1]) / 2
+    verdict = asked("steady", Cut(0.0, len(log)), seen, since_s, len(log))
+    if isinstance(verdict, Stopped):
+        assert verdict.bound_s <= final * (1 + 1e-9)

@@ -1,0 +1,167 @@
+"""Placeholders of command templates."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.launch import command
+from tuner.model.errors import UsageError
+
+
+def test_the_workloads_are_found_where_the_tool_is() -> None:
+    assert (command.workloads_dir() / "__init__.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("token", "names"),
+    [
+        ("plain", ()),
+        ("{out}", ("out",)),
+        ("--out={out}/a", ("out",)),
+        ("{a}-{b}{a}", ("a", "b", "a")),
+        ("{{out}}", ()),
+        ("{{{out}}}", ("out",)),
+        ("", ()),
+    ],
+)
+def test_names_in(token: str, names: tuple[str, ...]) -> None:
+    assert command.names_in(token) == names
+
+
+@pytest.mark.parametrize("token", ["{", "}", "{}", "{a b}", '{"a":1}', "{1}", "{{{", "x}y"])
+def test_a_stray_brace_is_told_with_the_way_to_write_one(token: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        command.names_in(token)
+    assert repr(token) in caught.value.message
+    assert "{{" in caught.value.hint
+
+
+@given(st.text())
+def test_doubled_braces_are_any_text(text: str) -> None:
+    token = text.replace("{", "{{").replace("}", "}}")
+    assert command.substitute([token], {}) == (text,)
+
+
+def test_placeholders_come_once_in_order() -> None:
+    template = ("{python}", "-j", "{b}", "--x={a}{b}", "{out}")
+    assert command.placeholders(template) == ("python", "b", "a", "out")
+    assert command.knobs_in(template) == ("b", "a")
+
+
+def test_an_unknown_placeholder_names_the_nearest_and_the_way_to_make_one() -> None:
+    with pytest.raises(UsageError) as caught:
+        command.check(["x", "{iterator_worker}"], ["iterator_workers"])
+    assert "{iterator_worker}" in caught.value.message
+    assert "'iterator_workers'" in caught.value.hint
+    assert "--knob iterator_worker=1..8" in caught.value.hint
+
+
+def test_known_placeholders_pass() -> None:
+    command.check(["{python}", "{workloads}/a.py", "{out}", "{mine}"], ["mine"])
+
+
+VALUES = {"out": "o", "n": "2"}
+
+
+@pytest.mark.parametrize(
+    ("template", "filled"),
+    [
+        (("p", "-j", "{n}", "{out}"), ("p", "-j", "2", "o")),
+        (("p", "-j", "{gone}", "x"), ("p", "x")),
+        (("p", "--jobs", "{gone}"), ("p",)),
+        (("p", "--jobs={gone}", "x"), ("p", "x")),
+        (("p", "-j{gone}", "x"), ("p", "x")),
+        (("p", "--quiet", "--jobs={gone}"), ("p", "--quiet")),
+        (("p", "data.jobs={gone}", "x"), ("p", "x")),
+        (("p", "-a", "{gone}", "-b", "{lost}"), ("p",)),
+        (("p", "{n}-{gone}"), ("p",)),
+        (("p", "{{x}}"), ("p", "{x}")),
+        (("p", "--text=two {gone}", "x"), ("p", "x")),
+        (("bash", "run.sh", "-c", "{gone}"), ("bash", "run.sh")),
+        (("bash", "-x", "run.sh", "-c", "{gone}"), ("bash", "-x", "run.sh")),
+        (("bash", "-c", './p "$@"', "p", "-j", "{gone}"), ("bash", "-c", './p "$@"', "p")),
+        (("p", "-c", "{gone}"), ("p",)),
+        (("-c", "{gone}"), ()),
+        (("bash", "-c", "exec ./p {n} {out}"), ("bash", "-c", "exec ./p 2 o")),
+    ],
+)
+def test_substitute_leaves_out_what_is_not_set(
+    template: tuple[str, ...], filled: tuple[str, ...]
+) -> None:
+    assert command.substitute(template, VALUES) == filled
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        ("p", "{gone}"),
+        ("p", "--", "{gone}"),
+        ("p", "-", "{gone}"),
+        ("p", "-1", "{gone}"),
+        ("p", "--a=b", "{gone}"),
+        ("{gone}",),
+        ("p", "-j", "{gone}", "{lost}"),
+        ("p", "-j{gone}", "{lost}"),
+    ],
+)
+def test_a_positional_placeholder_needs_a_default(template: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as caught:
+        command.substitute(template, VALUES)
+    assert "--default " in caught.value.hint
+    assert "=VALUE" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        ("bash", "-c", "exec ./p {out} {gone}"),
+        ("bash", "-c", "JOBS={gone} exec ./p"),
+        ("/bin/sh", "-c", "{gone}"),
+        ("p", "bash", "-euxc", "./p{gone}"),
+        ("bash", "-eu", "-o", "pipefail", "-c", "./p{gone}"),
+        ("bash", "-c", "exec\t./p\n--jobs={gone}"),
+        ("p", "--flags", "-a -j{gone}"),
+    ],
+)
+def test_a_placeholder_in_a_script_needs_a_default(template: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as caught:
+        command.substitute(template, VALUES)
+    assert "{gone}" in caught.value.message
+    assert "--default gone=VALUE" in caught.value.hint
+    filled = command.substitute(template, {**VALUES, "gone": "1"})
+    assert len(filled) == len(template)
+
+
+def test_a_script_is_told_in_short_with_every_default_it_needs() -> None:
+    with pytest.raises(UsageError) as caught:
+        command.substitute(("sh", "-c", "p {gone} {lost} {gone}" + " x" * 100), VALUES)
+    assert "'p {gone}" in caught.value.message
+    assert len(caught.value.message) < 160
+    assert "--default gone=VALUE --default lost=VALUE" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("template", "carried"),
+    [
+        (("p", "--out", "{out}", "-j", "{n}", "x"), ("-j", "2")),
+        (("p", "--jobs={n}", "-q"), ("--jobs=2",)),
+        (("p", "{n}"), ("2",)),
+        (("p", "-j", "{gone}"), ()),
+        (("p", "{out}/{n}"), ()),
+    ],
+)
+def test_carriers(template: tuple[str, ...], carried: tuple[str, ...]) -> None:
+    assert command.carriers(template, {"n": "2"}) == carried
+
+
+@given(st.lists(st.sampled_from(["p", "-j", "{n}", "{gone}", "--x={gone}", "--y={n}"])))
+def test_nothing_unset_is_left_and_what_is_set_is_kept(template: list[str]) -> None:
+    try:
+        filled = command.substitute(template, VALUES)
+    except UsageError:
+        return
+    assert not any("{" in token for token in filled)
+    assert filled.count("2") == template.count("{n}")
+    assert filled.count("p") == template.count("p")

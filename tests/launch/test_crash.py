@@ -1,0 +1,338 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.launch.crash import LINE_CHARACTERS, TAIL_LINES, clean, ended, explain, tail
+from tuner.model import FailureKind
+
+RULE = "-" * 74
+
+# What Open MPI 5.0.11 prints, taken from real runs.
+ABNORMAL = f"""{RULE}
+prterun detected that one or more processes exited with non-zero status,
+thus causing the job to be terminated. The first process to do so was:
+
+   Process name: [prterun-host-12216@1,1]
+   Exit code:    3
+{RULE}
+"""
+KILLED = f"""{RULE}
+prterun noticed that process rank 1 with PID 12257 on node host exited on
+signal 11 (Segmentation fault).
+{RULE}
+"""
+NO_PROGRAM = f"""{RULE}
+prterun was unable to launch the specified application as it could not
+access an executable:
+
+   Executable: /nonexistent
+   Node: host
+
+while attempting to start process rank 0.
+{RULE}
+"""
+TRACEBACK = """Traceback (most recent call last):
+  File "train.py", line 2, in <module>
+    raise ValueError("bad batch size")
+ValueError: bad batch size
+"""
+HYDRA = """
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 123 RUNNING AT host
+=   EXIT CODE: 11
+=   CLEANING UP REMAINING PROCESSES
+=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
+===================================================================================
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)
+This typically refers to a problem with your application.
+Please see the FAQ page for debugging suggestions
+"""
+NO_THREADS = (
+    "OpenBLAS blas_thread_init: pthread_create failed for thread 5 of 8: "
+    "Resource temporarily unavailable"
+)
+
+
+# The same by Open MPI 4.1.4; and LAMMPS, whose last line is not its reason.
+OPENMPI_4 = (
+    "--------------------------------------------------------------------------\n"
+    "Primary job  terminated normally, but 1 process returned\n"
+    "a non-zero exit code. Per user-direction, the job has been aborted.\n"
+    "--------------------------------------------------------------------------\n"
+)
+ADVICE = "Try 'sleep --help' for more information.\n"
+LAMMPS = (
+    "LAMMPS (29 Sep 2021 - Update 2)\n"
+    "ERROR: Cannot open input script in.lj: No such file or directory (src/lammps.cpp:528)\n"
+    "Last command: (unknown)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "kind", "reason"),
+    [
+        (1, TRACEBACK + ABNORMAL, FailureKind.CRASHED, "exit code 1: ValueError: bad batch size"),
+        (3, ABNORMAL, FailureKind.CRASHED, "exit code 3: prterun detected that one or more"),
+        (3, "no data here\n" + ABNORMAL, FailureKind.CRASHED, "exit code 3: no data here"),
+        (3, "no data here\n" + OPENMPI_4, FailureKind.CRASHED, "exit code 3: no data here"),
+        (1, LAMMPS, FailureKind.CRASHED, "1: ERROR: Cannot open input script in.lj: No such file"),
+        (2, "a.py: error: no image\nbye\n", FailureKind.CRASHED, "2: a.py: error: no image"),
+        (1, f"sleep: bad time\n{ADVICE}", FailureKind.CRASHED, "exit code 1: sleep: bad time"),
+        (1, "Error:\nno image\n", FailureKind.CRASHED, "exit code 1: no image"),
+        (139, "epoch 1\n" + KILLED, FailureKind.CRASHED, "(SIGSEGV): prterun noticed that process"),
+        (-9, "epoch 1\n", FailureKind.CRASHED, "killed by SIGKILL: epoch 1"),
+        (11, "epoch 1" + HYDRA, FailureKind.CRASHED, "EXIT STRING: Segmentation fault"),
+        (183, NO_PROGRAM, FailureKind.LAUNCHER, "executable: Executable: /nonexistent Node: host"),
+        (127, "sh: 1: exec: train: not found", FailureKind.LAUNCHER, "train: not found"),
+        (1, "MemoryError\n", FailureKind.OUT_OF_MEMORY, "out of memory: MemoryError"),
+        (1, NO_THREADS + "\nbye\n", FailureKind.THREADS, "could not start its threads"),
+        (1, "  File 'x'\nSyntaxError: invalid syntax\n", FailureKind.CRASHED, "1: SyntaxError: in"),
+        (5, "", FailureKind.CRASHED, "exit code 5, and it printed nothing"),
+        (None, "", FailureKind.CRASHED, "not known"),
+    ],
+)
+def test_the_most_telling_line_is_the_reason(
+    code: int | None, text: str, kind: FailureKind, reason: str
+) -> None:
+    found_kind, found = explain(code, text)
+    assert reason in found
+    assert found_kind is kind
+
+
+def test_the_last_of_several_exceptions_counts() -> None:
+    text = TRACEBACK + "\nDuring handling of …:\n\n" + TRACEBACK.replace("bad batch", "worse")
+    assert explain(1, text)[1] == "exit code 1: ValueError: worse size"
+
+
+def test_exit_codes_in_words() -> None:
+    assert ended(2) == "exit code 2"
+    assert ended(-15) == "killed by SIGTERM"
+    assert ended(137) == "exit code 137 (SIGKILL)"
+    assert ended(-200) == "exit code -200"
+
+
+def test_output_is_made_safe_for_a_terminal() -> None:
+    assert clean("\x1b[31mred\x1b[0m\x07\r\n10%\r20%\ttab") == "red\n10%\n20%\ttab"
+    assert len(clean("x" * 10_000)) == LINE_CHARACTERS
+
+
+def test_the_tail_is_short() -> None:
+    assert tail("\n".join(map(str, range(100))) + "\n\n").split("\n") == [
+        str(n) for n in range(100 - TAIL_LINES, 100)
+    ]
+    assert tail("") == ""
+
+
+@given(
+    st.none() | st.integers(-300, 300), st.text() | st.binary().map(lambda b: b.decode("latin-1"))
+)
+def test_any_output_has_a_reason_of_one_line(code: int | None, text: str) -> None:
+    _, reason = explain(code, clean(text))
+    assert reason.startswith(ended(code))
+    assert "\n" not in reason
+    assert not any(ord(character) < 32 and character != "\t" for character in reason)
+
+
+def raised(line: str, code: str = "step()") -> str:
+    return f'Traceback (most recent call last):\n  File "train.py", line 2\n    {code}\n{line}\n'
+
+
+MEMORY, THREADS = FailureKind.OUT_OF_MEMORY, FailureKind.THREADS
+DISK, HOST, CRASHED = FailureKind.DISK_FULL, FailureKind.LOST_HOST, FailureKind.CRASHED
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (raised("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 9 TiB"), MEMORY),
+        (raised("OSError: [Errno 12] Cannot allocate memory"), MEMORY),
+        (raised("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried 2 GiB"), MEMORY),
+        (raised("RuntimeError: CUDA error: out of memory"), MEMORY),
+        (raised("cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 1 bytes"), MEMORY),
+        ("terminate called after throwing an instance of 'std::bad_alloc'\n", MEMORY),
+        ("libgomp: Out of memory allocating 8 bytes\n", MEMORY),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\nsrun: done\n", MEMORY),
+        ("/bin/sh: 1: Cannot fork\n", THREADS),
+        ("sh: fork: retry: Resource temporarily unavailable\n", THREADS),
+        (raised("RuntimeError: can't start new thread"), THREADS),
+        (
+            raised("BlockingIOError: [Errno 11] Resource temporarily unavailable", "os.fork()"),
+            THREADS,
+        ),
+        ("libgomp: Thread creation failed: Resource temporarily unavailable\n", THREADS),
+        (NO_THREADS + "\n" + 8 * raised("KeyboardInterrupt"), THREADS),
+        (raised("OSError: [Errno 28] No space left on device"), DISK),
+        (raised("OSError: [Errno 122] Disk quota exceeded: 'log'"), DISK),
+        ("cat: write error: No space left on device\n", DISK),
+        (raised("OSError: [Errno 28] No space left on device: '/dev/shm/psm'"), MEMORY),
+        ("ssh: connect to host h2 port 22: No route to host\n", HOST),
+        (f"{RULE}\nPRTE has lost communication with a remote daemon.\n{RULE}\n", HOST),
+        (f"{RULE}\nAn ORTE daemon has unexpectedly failed after launch\n{RULE}\n", HOST),
+        ("[mpiexec@h1] control_cb (mpiexec/cb.c:280): assert (!closed) failed\n", HOST),
+    ],
+)
+def test_failures_have_kinds(text: str, kind: FailureKind) -> None:
+    assert explain(1, text)[0] is kind
+    assert explain(1, "epoch 1\n" + text + ABNORMAL)[0] is kind
+
+
+NO_SPACE = "No space left on device (28)"
+SHM = "the shared memory (/dev/shm) is full"
+BUS_ERROR = "ERROR: Unexpected bus error encountered in worker. This might be caused by "
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        (raised(f"RuntimeError: unable to write to file </torch_4711_1>: {NO_SPACE}"), SHM),
+        (raised(f"RuntimeError: unable to open file </torch_1> in read-write: {NO_SPACE}"), SHM),
+        (raised(f"RuntimeError: unable to open shared memory object </a>: {NO_SPACE}"), SHM),
+        (raised("OSError: '/dev/shm/joblib/1.pkl': No space left on device"), SHM),
+        (
+            raised(
+                "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Bus error. It is"
+                " possible that dataloader's workers are out of shared memory."
+            ),
+            SHM,
+        ),
+        (BUS_ERROR + "insufficient shared memory (shm).\n" + 9 * "step\n", SHM),
+        (
+            raised(
+                "RuntimeError: unable to mmap 64 bytes from file </torch_4711_1>:"
+                " Cannot allocate memory (12)"
+            ),
+            ": out of memory: ",
+        ),
+    ],
+)
+def test_what_pytorch_says_of_shared_memory_is_no_full_disk(text: str, meaning: str) -> None:
+    for whole in (text, "epoch 1\n" + text + ABNORMAL):
+        kind, reason = explain(1, whole)
+        assert kind is MEMORY and meaning in reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "this trainer handles MemoryError gracefully\n" + TRACEBACK,
+        "MemoryError: caught, going on with less\n" + 10 * "step\n" + TRACEBACK,
+        "No space left on device? then use --tmp\n" + TRACEBACK,
+        raised("MemoryError")
+        + "\nDuring handling of the above exception, another …:\n"
+        + TRACEBACK,
+        raised("BlockingIOError: [Errno 11] Resource temporarily unavailable", "sock.recv(1)"),
+        "Out of memory is a film\n" + 10 * "step\n",
+        raised("RuntimeError: the pipe broke"),
+    ],
+)
+def test_a_word_alone_decides_nothing(text: str) -> None:
+    assert explain(1, text)[0] is CRASHED
+
+
+def test_a_kill_is_a_want_of_memory_where_the_kernel_counts_one() -> None:
+    killed = KILLED.replace("11 (Segmentation fault)", "9 (Killed)")
+    assert explain(137, killed)[0] is CRASHED
+    assert explain(137, killed, oom_kills=1)[0] is MEMORY
+    assert explain(1, killed, oom_kills=1)[0] is MEMORY
+    assert explain(139, KILLED, oom_kills=1)[0] is CRASHED
+    assert explain(1, TRACEBACK + ABNORMAL, oom_kills=1)[0] is CRASHED
+    reason = explain(137, killed, oom_kills=1)[1]
+    assert reason.startswith("exit code 137 (SIGKILL): ended by the kernel for want of memory: ")
+
+
+WORKER = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."
+POOL = "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        WORKER,
+        "RuntimeError: DataLoader worker (pid(s) 4711) exited unexpectedly",
+        POOL + " abruptly while the future was running or pending.",
+        "joblib.externals.loky.process_executor.TerminatedWorkerError: A worker process managed",
+    ],
+)
+def test_so_is_a_killed_worker_that_the_program_tells_of(line: str) -> None:
+    assert explain(1, raised(line) + ABNORMAL)[0] is CRASHED
+    kind, reason = explain(1, raised(line) + ABNORMAL, oom_kills=1)
+    assert kind is MEMORY
+    assert reason == f"exit code 1: ended by the kernel for want of memory: {line}"
+    assert explain(139, raised(line) + KILLED, oom_kills=1)[0] is CRASHED
+
+
+def test_a_kill_of_its_own_decides_whatever_is_printed() -> None:
+    for text in ("", "epoch 1\n", TRACEBACK + ABNORMAL):
+        assert explain(1, text, oom_kills=1)[0] is CRASHED
+        assert explain(1, text, oom_kills=0, certain=True)[0] is CRASHED
+        assert explain(1, text, oom_kills=1, certain=True)[0] is MEMORY
+    found = explain(1, raised("RuntimeError: can't start new thread"), oom_kills=1, certain=True)
+    assert found[0] is THREADS, "it tells more"
+
+
+@pytest.mark.parametrize(("code", "text"), [(139, ""), (-11, ""), (139, KILLED), (11, HYDRA)])
+def test_but_a_fault_is_a_crash(code: int, text: str) -> None:
+    """The count may be that of a group that others are in too."""
+    assert explain(code, "epoch 1\n" + text, oom_kills=1, certain=True)[0] is CRASHED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "usage: t.py [-h]\nt.py: error: unrecognized arguments: -c 1\n",
+        "could not find an executable for ffmpeg\n" + TRACEBACK,
+        "t.py: unrecognized option '--colour'\n" + ABNORMAL,
+    ],
+)
+def test_only_the_launcher_tells_that_it_could_not_launch(text: str) -> None:
+    assert explain(2, text)[0] is CRASHED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{RULE}\nAn unrecognized option was included on the mpirun command line:\n{RULE}\n",
+        f"epoch 1\n{RULE}\nThere are not enough slots available in the system\n{RULE}\n",
+        "[proxy:0@h1] HYDU_create_process (lib/launch.c:73): execvp error on file x (No such\n",
+        "[mpiexec@h1] match_arg (lib/utils/args.c:166): unrecognized argument foo\n",
+    ],
+)
+def test_what_launchers_say_of_that(text: str) -> None:
+    assert explain(1, text)[0] is FailureKind.LAUNCHER
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "[1,0]<stderr>:",  # Open MPI 4
+        "[prterun-host-1@1,0]<stderr>: ",  # Open MPI 5
+        "[prterun-host-1@1,0][host:32396]<stderr>: ",  # … --output tag-detailed
+        "[0] ",  # Hydra -prepend-rank
+    ],
+)
+def test_the_tags_of_ranks_are_not_their_words(tag: str) -> None:
+    tagged = "".join(tag + line + "\n" for line in raised("MemoryError").splitlines())
+    kind, reason = explain(1, tagged + ABNORMAL)
+    assert (kind, reason) == (MEMORY, "exit code 1: out of memory: MemoryError")
+    assert explain(1, tag + "no data\n" + ABNORMAL)[1] == "exit code 1: no data"
+
+
+def test_what_looks_like_a_tag_stays() -> None:
+    for line in ("[host:4711] *** Process received signal ***", "[info] no data", "[]<stderr>"):
+        assert explain(1, line)[1] == f"exit code 1: {line}"
+    assert explain(1, "[mpiexec@h1] cb (cb.c:280): assert (!closed) failed")[0] is HOST
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "kind"),
+    [
+        ("BlockingIOError: [Errno 11] Resource temporarily unavailable", "os.fork()", THREADS),
+        ("OSError: [Errno 28] No space left on device", "SharedMemory(create=True)", MEMORY),
+    ],
+)
+def test_the_marks_below_the_code_are_passed_over(line: str, code: str, kind: FailureKind) -> None:
+    """Python 3.11 and later draw them."""
+    assert explain(1, raised(line, f"self.x = {code}\n             ~~~~~^^^^"))[0] is kind

@@ -1,0 +1,120 @@
+"""Profiles of ranks: read, averaged, compared."""
+
+from __future__ import annotations
+
+import cProfile
+import marshal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.launch import profiles
+from tuner.launch.profiles import Profile, changes, label, read
+
+SITE = "/opt/env/lib/python3.11/site-packages"
+
+
+def left(folder: Path, name: str, **own_s: float) -> None:
+    """A profile as ``cProfile`` writes it: own seconds by function."""
+    entries: dict[object, object] = {
+        ("/job/train.py", 7, name): (1, 1, s, s, {}) for name, s in own_s.items()
+    }
+    (folder / name).write_bytes(marshal.dumps(entries))
+
+
+def test_ranks_are_averaged(tmp_path: Path) -> None:
+    left(tmp_path, "rank-0.10.prof", load=3.0, step=1.0)
+    left(tmp_path, "rank-1.11.prof", load=1.0)
+    found = read(tmp_path)
+    assert found is not None
+    assert found.ranks == 2
+    assert found.own_s == {"job/train.py:7 load": 2.0, "job/train.py:7 step": 0.5}
+    assert found.total_s == 2.5
+    assert found.share("job/train.py:7 load") == 0.8
+
+
+def test_of_several_pythons_in_a_rank_the_longest_counts(tmp_path: Path) -> None:
+    left(tmp_path, "rank-0.10.prof", helper=0.1)
+    left(tmp_path, "rank-0.11.prof", train=5.0)
+    left(tmp_path, "rank-0.12.prof", helper=0.2)
+    found = read(tmp_path)
+    assert found is not None
+    assert (found.ranks, list(found.own_s)) == (1, ["job/train.py:7 train"])
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"not marshal", marshal.dumps([1]), marshal.dumps({"a": 1}),
+             marshal.dumps({("f", 1, "n"): (1,)}), marshal.dumps({("f", 1, "n"): (1, 1, "x")})]
+)  # fmt: skip
+def test_what_is_no_profile_is_passed_over(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "rank-0.10.prof").write_bytes(data)
+    assert read(tmp_path) is None
+    left(tmp_path, "rank-1.10.prof", train=1.0)
+    found = read(tmp_path)
+    assert found is not None
+    assert found.ranks == 1
+
+
+def test_what_looks_from_inside_is_none_of_the_programs(tmp_path: Path) -> None:
+    probe = ("/x/wrappers/probe/rank_report.py", 37, "_mapped")
+    own = ("/x/probe/train.py", 1, "step")
+    entries: dict[object, object] = {key: (1, 1, 1.0, 1.0, {}) for key in (probe, own)}
+    (tmp_path / "rank-0.10.prof").write_bytes(marshal.dumps(entries))
+    found = read(tmp_path)
+    assert found is not None
+    assert found.own_s == {"probe/train.py:1 step": 1.0}
+
+
+def test_nothing_is_no_profile(tmp_path: Path) -> None:
+    assert read(tmp_path) is None
+    assert read(tmp_path / "gone") is None
+
+
+def test_a_real_profile_is_read(tmp_path: Path) -> None:
+    profile = cProfile.Profile()
+    profile.enable()
+    sorted(range(100_000), key=lambda number: -number)
+    profile.disable()
+    profile.dump_stats(tmp_path / "rank-3.77.prof")
+    found = read(tmp_path)
+    assert found is not None
+    assert "sorted" in " ".join(found.own_s)
+    assert any(name.startswith("launch/test_profiles.py:") for name in found.own_s)
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "shown"),
+    [
+        ("~", "<built-in method time.sleep>", "time.sleep"),
+        ("~", "<method 'get' of 'Queue' objects>", "method 'get' of 'Queue' objects"),
+        (f"{SITE}/chainer/iterators/multi.py", "get", "chainer/iterators/multi.py:9 get"),
+        ("/home/me/work/job/train.py", "step", "job/train.py:9 step"),
+        ("<string>", "<module>", "<string>:9 <module>"),
+    ],
+)  # fmt: skip
+def test_a_function_is_named_shortly(file: str, name: str, shown: str) -> None:
+    assert label(file, 9, name) == shown
+
+
+@st.composite
+def made(draw: st.DrawFn) -> Profile:
+    names = st.sampled_from(["load", "step", "wait", "exchange"])
+    return Profile(1, draw(st.dictionaries(names, st.floats(1e-6, 1e4), min_size=1)))
+
+
+@given(made(), made())
+def test_shares_change_as_much_up_as_down(before: Profile, after: Profile) -> None:
+    found = changes(before, after)
+    assert {change.function for change in found} == {*before.own_s, *after.own_s}
+    assert sum(change.points for change in found) == pytest.approx(0, abs=1e-9)
+    sizes = [abs(change.points) for change in found]
+    assert sizes == sorted(sizes, reverse=True)
+    back = {change.function: change.points for change in changes(after, before)}
+    assert all(back[change.function] == -change.points for change in found)
+
+
+def test_the_variable_is_the_probes() -> None:
+    probe = Path(__file__).resolve().parents[2] / "wrappers/probe/sitecustomize.py"
+    assert f'"{profiles.VARIABLE}"' in probe.read_text()

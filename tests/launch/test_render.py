@@ -1,0 +1,250 @@
+"""Whole argv tuples: what is run is what is written here."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.config.study_file import find_study_file
+from tuner.knobs import knob
+from tuner.launch import render
+from tuner.launch.command import workloads_dir
+from tuner.launch.launchers import wrapper_argv
+from tuner.model import (
+    BASELINE,
+    UNSET,
+    Choice,
+    Env,
+    Flag,
+    IntRange,
+    Knob,
+    LauncherInfo,
+    LauncherOption,
+    Layout,
+    Machine,
+    Setting,
+    StudySpec,
+)
+from tuner.model.errors import UsageError
+
+OMP = knob("omp_threads")
+WORKERS = knob("iterator_workers")
+COMMUNICATOR = knob("communicator")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+THREE = Setting.of([("omp_threads", 1), ("iterator_workers", 2), ("communicator", "naive")])
+
+
+def spec_of(command: tuple[str, ...], *knobs: Knob, kind: str = "openmpi") -> StudySpec:
+    return StudySpec(
+        "s",
+        command,
+        LauncherInfo(kind, "/opt/mpi/bin/mpirun", "5.0.11"),
+        Layout(8),
+        Machine("host", "cpu", 2, 2, 2, None, 1, 2**30),
+        knobs,
+        trial_limit_s=60.0,
+    )
+
+
+def shipped() -> StudySpec:
+    file, _ = find_study_file("chainer_mnist", cwd=Path("/"))
+    assert file is not None
+    assert file.command is not None
+    assert file.job is not None
+    spec = spec_of(file.command, OMP, WORKERS, COMMUNICATOR)
+    return replace(spec, job=file.job)
+
+
+def ranks(spec: StudySpec, setting: Setting) -> tuple[str, ...]:
+    return render.rank_argv(spec, setting, out="O", wrapper=("W",), template=spec.command)
+
+
+TRAINER = (sys.executable, "-m", "mpi4py", str(workloads_dir() / "chainer_mnist.py"))
+ONE_THREAD = tuple(f"{name}=1" for name in THREAD_VARIABLES)
+
+
+def test_the_default_study_with_a_setting() -> None:
+    assert ranks(shipped(), THREE) == (
+        "W",
+        *ONE_THREAD,
+        "--",
+        *TRAINER,
+        *("--benchmark", "--out", "O", "--loaderjob", "2", "--communicator", "naive"),
+    )
+
+
+def test_the_default_studys_baseline_leaves_the_options_out() -> None:
+    assert ranks(shipped(), BASELINE) == ("W", "--", *TRAINER, "--benchmark", "--out", "O")
+
+
+def test_the_whole_job_takes_the_same_setting() -> None:
+    spec = shipped()
+    argv = render.rank_argv(spec, THREE, out="result", wrapper=("W",), template=spec.job)
+    assert argv == (
+        "W",
+        *ONE_THREAD,
+        "--",
+        *TRAINER,
+        *("--epoch", "20", "--out", "result", "--loaderjob", "2", "--communicator", "naive"),
+    )
+
+
+def test_a_whole_launch_under_open_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    folder = Path("/data/trial 3")
+    launch = render.launch(
+        shipped(),
+        THREE,
+        folder,
+        environ={"HOME": "/h", "PYTHONPATH": "/mine", "OMP_NUM_THREADS": "7"},
+        cwd=Path("/here"),
+        marker="abc",
+    )
+    assert launch.argv == (
+        "/opt/mpi/bin/mpirun",
+        *("--oversubscribe", "--bind-to", "none", "--mca", "btl", "^ofi", "-n", "8"),
+        *wrapper_argv(),
+        *ONE_THREAD,
+        "--",
+        *TRAINER,
+        *("--benchmark", "--out", "/data/trial 3/out"),
+        *("--loaderjob", "2", "--communicator", "naive"),
+    )
+    assert (launch.cwd, launch.folder, launch.limit_s) == (Path("/here"), folder, 60.0)
+    assert launch.out_dir == folder / "out"
+    assert launch.env["TUNE_TRIAL"] == "abc"
+    assert launch.env["TUNE_PROBE_DIR"] == "/data/trial 3/probe"
+    assert launch.env["PYTHONPATH"].endswith("wrappers/probe:/mine")
+    # The user's environment is untouched: the setting goes through the wrapper alone.
+    assert (launch.env["HOME"], launch.env["OMP_NUM_THREADS"]) == ("/h", "7")
+
+
+def test_the_baseline_has_the_same_launcher_flags() -> None:
+    def flags(setting: Setting) -> tuple[str, ...]:
+        argv = render.launch(shipped(), setting, Path("/f"), environ={}, cwd=Path("/")).argv
+        return argv[: argv.index("-n")]
+
+    assert flags(BASELINE) == flags(THREE)
+
+
+def test_mpich_has_its_own_words() -> None:
+    spec = spec_of(("prog", "{out}"), OMP, kind="mpich")
+    argv = render.launch(spec, BASELINE, Path("/f"), environ={}, cwd=Path("/")).argv
+    assert argv[0] == "/opt/mpi/bin/mpirun"
+    assert argv[-4 - len(wrapper_argv()) :] == ("8", *wrapper_argv(), "--", "prog", "/f/out")
+    assert "--oversubscribe" not in argv
+
+
+def test_without_a_marker_there_is_none() -> None:
+    launch = render.launch(shipped(), BASELINE, Path("/f"), environ={}, cwd=Path("/"))
+    assert "TUNE_TRIAL" not in launch.env
+
+
+def test_binding_is_none_unless_it_is_tuned() -> None:
+    bind = Knob("bind", Choice(("none", "core")), LauncherOption("bind_to"))
+    spec = spec_of(("prog", "{out}"), bind)
+    assert render.launcher_options(spec, BASELINE) == {"bind_to": "none"}
+    assert render.launcher_options(spec, Setting.of({"bind": "core"})) == {"bind_to": "core"}
+    assert ranks(spec, Setting.of({"bind": "core"})) == ("W", "--", "prog", "O")
+
+
+def test_unset_takes_the_variables_away() -> None:
+    arenas = Knob("arenas", Choice((UNSET, 1)), Env(("A", "B")))
+    spec = spec_of(("prog",), arenas, OMP)
+    setting = Setting.of([("arenas", UNSET), ("omp_threads", 1)])
+    assert ranks(spec, setting) == ("W", "-u", "A", "-u", "B", *ONE_THREAD, "--", "prog")
+    assert render.assignments(spec, setting) == (
+        ("A", "B"),
+        dict.fromkeys(THREAD_VARIABLES, "1"),
+    )
+
+
+def test_values_with_spaces_and_newlines_are_one_word() -> None:
+    odd = Knob("odd", Choice(("a b\n'\"",)), Env(("ODD",)))
+    spec = spec_of(("prog",), odd)
+    assert ranks(spec, Setting.of({"odd": "a b\n'\""})) == ("W", "ODD=a b\n'\"", "--", "prog")
+
+
+def test_an_option_of_the_knob_is_appended() -> None:
+    spec = spec_of(
+        ("prog", "x"),
+        Knob("j", IntRange(1, 4), Flag("-j")),
+        Knob("k", IntRange(1, 4), Flag("--kk=")),
+    )
+    setting = Setting.of({"j": 2, "k": 3})
+    assert ranks(spec, setting) == ("W", "--", "prog", "x", "-j", "2", "--kk=3")
+    assert ranks(spec, BASELINE) == ("W", "--", "prog", "x")
+    assert render.arguments(spec, setting) == ("-j", "2", "--kk=3")
+
+
+def test_a_placeholder_wins_over_the_knobs_own_route() -> None:
+    flagged = replace(WORKERS, route=Flag("--loaderjob"))
+    spec = spec_of(("prog", "--threads={omp_threads}", "-j", "{iterator_workers}"), OMP, flagged)
+    setting = Setting.of({"omp_threads": 4, "iterator_workers": 2})
+    assert ranks(spec, setting) == ("W", "--", "prog", "--threads=4", "-j", "2")
+    assert render.assignments(spec, setting) == ((), {})
+    assert render.arguments(spec, setting) == ("--threads=4", "-j", "2")
+
+
+def test_another_template_may_lack_the_placeholder() -> None:
+    """For `tune exec`: what the command does not carry goes into the environment."""
+    spec = spec_of(("prog", "--threads={omp_threads}"), OMP)
+    setting = Setting.of({"omp_threads": 4})
+    assert render.assignments(spec, setting, ("other", '{"json": 1}'))[1] == dict.fromkeys(
+        THREAD_VARIABLES, "4"
+    )
+
+
+def test_a_default_fills_the_baselines_placeholder() -> None:
+    spec = spec_of(("prog", "{n}", "-j", "{m}"), Knob("n", IntRange(1, 4), Flag(), default=3))
+    spec = replace(spec, knobs=(*spec.knobs, Knob("m", IntRange(1, 4), Flag())))
+    assert ranks(spec, BASELINE) == ("W", "--", "prog", "3")
+    assert ranks(spec, Setting.of({"n": 1, "m": 2})) == ("W", "--", "prog", "1", "-j", "2")
+
+
+def test_a_default_of_an_environment_knob_leaves_the_environment_untouched() -> None:
+    spec = spec_of(("prog",), replace(OMP, default=2))
+    assert ranks(spec, BASELINE) == ("W", "--", "prog")
+
+
+def test_a_positional_knob_without_a_default_is_refused() -> None:
+    spec = spec_of(("prog", "{n}"), Knob("n", IntRange(1, 4), Flag()))
+    with pytest.raises(UsageError) as caught:
+        ranks(spec, BASELINE)
+    assert "--default n=VALUE" in caught.value.hint
+
+
+def test_a_knob_that_was_dropped_is_left_out_alone() -> None:
+    setting = Setting.of({"iterator_workers": 2})
+    assert ranks(shipped(), setting)[-2:] == ("--loaderjob", "2")
+
+
+def test_arguments_of_the_default_study() -> None:
+    assert render.arguments(shipped(), THREE) == ("--loaderjob", "2", "--communicator", "naive")
+    assert render.arguments(shipped(), BASELINE) == ()
+
+
+@given(st.integers(1, 99), st.integers(1, 99))
+def test_different_settings_run_different_commands(one: int, other: int) -> None:
+    spec = shipped()
+    first, second = (ranks(spec, Setting.of({"iterator_workers": n})) for n in (one, other))
+    assert (first == second) == (one == other)
+
+
+# --- the environment -----------------------------------------------------------------------
+
+
+def test_inherited_variables_of_ours_are_reported() -> None:
+    environ = {"OMP_NUM_THREADS": "4", "OPENCV_FOR_THREADS_NUM": "1", "HOME": "/root"}
+    assert render.inherited(environ, [OMP, WORKERS]) == {"OMP_NUM_THREADS": "4"}

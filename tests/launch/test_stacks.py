@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from tuner.launch import stacks
+
+
+def test_each_process_of_a_rank_has_a_file_of_its_owners_alone(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def dump(pid: int, left_s: float) -> str:
+        asked.append(pid)
+        assert 0 < left_s <= stacks.ONE_S
+        return f"stack of {pid}"
+
+    said = stacks.keep(tmp_path / "stacks", {11: 0, 12: 1, 13: 0, 10: None}, dump)
+    assert said == f"stacks in {tmp_path / 'stacks'}"
+    assert asked == [11, 13, 12]
+    texts = {path.name: path.read_text() for path in (tmp_path / "stacks").iterdir()}
+    assert texts == {
+        "rank-0.txt": "stack of 11",
+        "rank-0-worker-13.txt": "stack of 13",
+        "rank-1.txt": "stack of 12",
+    }
+    for path in (tmp_path / "stacks").iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "stacks").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("error", [PermissionError(1, "not allowed"), TimeoutError("too slow")])
+def test_without_a_stack_the_kernel_is_asked(tmp_path: Path, error: OSError) -> None:
+    def dump(pid: int, left_s: float) -> str:
+        raise error
+
+    stacks.keep(tmp_path, {os.getpid(): 0}, dump)
+    text = (tmp_path / "rank-0.txt").read_text()
+    assert str(error) in text and "pip install py-spy" in text and "ptrace_scope" in text
+    assert "State:" in text and f"pid: {os.getpid()}" in text
+
+
+def test_all_of_them_have_a_time_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "ALL_S", 0.0)
+    stacks.keep(tmp_path, {os.getpid(): 0}, lambda pid, left_s: "never")
+    assert "no time left" in (tmp_path / "rank-0.txt").read_text()
+
+
+def test_no_rank_no_stack(tmp_path: Path) -> None:
+    assert stacks.keep(tmp_path, {10: None}) == "no rank to take a stack of"
+
+
+def test_a_folder_that_cannot_be_made_costs_only_the_stacks(tmp_path: Path) -> None:
+    (tmp_path / "stacks").write_text("a file")
+    assert stacks.keep(tmp_path / "stacks", {11: 0}).startswith("no stacks: ")
+
+
+def test_py_spy_that_is_not_there_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(OSError, match="not installed"):
+        stacks.py_spy(os.getpid(), 1.0)
+
+
+def test_py_spy_is_run_on_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "py-spy"
+    refuses = 'case "$*" in "dump --pid 3" | *2) echo no >&2; exit 1 ;; esac'
+    fake.write_text(f'#!/bin/sh\necho "$@"\n{refuses}\n')
+    fake.chmod(0o755)
+    monkeypatch.setattr(stacks, "_program", lambda: str(fake))
+    assert stacks.py_spy(1, 30.0) == "dump --pid 1\n"
+    assert stacks.py_spy(3, 30.0) == "dump --nonblocking --pid 3\n"
+    with pytest.raises(OSError, match="no"):
+        stacks.py_spy(2, 30.0)
+
+
+def test_the_command_is_left_out_of_a_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "py-spy"
+    said = "Process 1: python x.py --password hunter2\nmore\nPython v3.11 (/p)\n\nThread 1 (idle)\n"
+    fake.write_text(f"#!/bin/sh\nprintf %s '{said}'\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(stacks, "_program", lambda: str(fake))
+    assert stacks.py_spy(1, 30.0) == "Process 1\nPython v3.11 (/p)\n\nThread 1 (idle)\n"

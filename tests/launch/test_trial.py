@@ -1,0 +1,452 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuner.hosts.process import OUTPUT, Exit
+from tuner.launch import trial
+from tuner.model import (
+    Choice,
+    Env,
+    Failed,
+    FailureKind,
+    Finished,
+    IntRange,
+    Knob,
+    Launch,
+    LauncherInfo,
+    Layout,
+    Machine,
+    Outcome,
+    Progress,
+    Setting,
+    Stopped,
+    StudySpec,
+    Verdict,
+)
+from tuner.model.errors import TunerError
+from tuner.search import racing
+from tuner.search.racing import GoOn, Log
+
+Step = Callable[[Launch], object]
+
+
+def log(*elapsed: float) -> Step:
+    """The program's log comes to hold these times."""
+    entries = [{"iteration": 10 * n, "elapsed_time": t} for n, t in enumerate(elapsed, start=1)]
+    return lambda launch: (launch.out_dir / "log").write_text(json.dumps(entries))
+
+
+def says(text: str) -> Step:
+    return lambda launch: (launch.folder / OUTPUT).write_text(text)
+
+
+def reports(rank: int, world_size: int, threads: int = 1) -> Step:
+    """The probe in a rank leaves its report."""
+    report = {
+        "rank": rank,
+        "pools": [{"library": "numpy.libs/libscipy_openblas64_.so", "threads": threads}],
+        "mpi": {"world_size": world_size, "library": "MPICH Version: 5.0.2"},
+    }
+    name = f"probe/rank-{rank}.json"
+    return lambda launch: (launch.folder / name).write_text(json.dumps(report))
+
+
+@dataclass
+class FakeProcess:
+    """A launch whose ticks are steps: each may do something; then it ends, if it has a code."""
+
+    launch: Launch
+    steps: list[Step]
+    code: int | None
+    clock: FakeClock
+    marker: str = "m"
+    pid: int = 1
+    stops: int = 0
+    ended: Exit | None = None
+
+    def poll(self) -> Exit | None:
+        return self.wait(0)
+
+    def wait(self, timeout_s: float) -> Exit | None:
+        assert 0 <= timeout_s <= trial.TICK_S
+        if self.steps:
+            self.clock.now_s += timeout_s
+            self.steps.pop(0)(self.launch)
+        elif self.code is None:
+            self.clock.now_s += timeout_s
+        else:
+            self.ended = Exit(self.code, wall_s=self.clock.now_s, stopped=False, killed=0)
+        return self.ended
+
+    def stop(self) -> Exit:
+        self.stops += 1
+        self.ended = self.ended or Exit(-15, wall_s=self.clock.now_s, stopped=True, killed=0)
+        return self.ended
+
+    def pids(self) -> tuple[int, ...]:
+        return ()
+
+
+@dataclass
+class FakeClock:
+    now_s: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@dataclass
+class Bench:
+    """Runs trials of fake processes."""
+
+    folder: Path
+    limit_s: float | None = None
+    expected: int | None = None
+    knobs: tuple[Knob, ...] = (Knob("omp_threads", IntRange(1, 2), Env(("OMP_NUM_THREADS",))),)
+    seen: list[Progress] = field(default_factory=list)
+    process: FakeProcess | None = None
+
+    def run(self, *steps: Step, code: int | None = 0, **options: Any) -> Outcome:
+        clock = FakeClock()
+        launch = Launch(
+            ("mpirun",), {}, self.folder, self.folder / "t/out", self.folder / "t", self.limit_s
+        )
+
+        def start(launch: Launch) -> FakeProcess:
+            self.process = FakeProcess(launch, list(steps), code, clock)
+            return self.process
+
+        return trial.run(
+            launch,
+            **{
+                "spec": self.spec(),
+                "setting": Setting.of({"omp_threads": 1}),
+                "expected_iterations": self.expected,
+                "start": start,
+                "clock": clock,
+                "on_progress": self.seen.append,
+                **options,
+            },
+        )
+
+    def spec(self) -> StudySpec:
+        machine = Machine("host", "cpu", 2, 2, 2, None, 1, 1 << 30)
+        launcher = LauncherInfo("openmpi", "/mpi/bin/mpirun", "5.0.11")
+        return StudySpec("s", ("prog",), launcher, Layout(2), machine, self.knobs)
+
+    def fails(self, *steps: Step, code: int | None = 0, **options: Any) -> Failed:
+        outcome = self.run(*steps, code=code, **options)
+        assert isinstance(outcome.ending, Failed)
+        return outcome.ending
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def logged(progress: Sequence[Progress]) -> list[tuple[int, float]]:
+    return [(entry.iteration, entry.elapsed_s) for entry in progress]
+
+
+def stopped(bench: Bench) -> bool:
+    assert bench.process is not None
+    return bench.process.stops == 1 and bench.process.ended is not None
+
+
+def test_a_full_run_is_finished(bench: Bench) -> None:
+    bench.expected = 20
+    outcome = bench.run(log(1.0), log(1.0, 2.5), reports(0, 2), reports(1, 2))
+    assert outcome.ending == Finished(2.5, 20)
+    assert logged(outcome.progress) == [(10, 1.0), (20, 2.5)]
+    assert bench.seen == list(outcome.progress)
+    assert (outcome.exit_code, len(outcome.observation.ranks)) == (0, 2)
+    assert outcome.wall_s == pytest.approx(4 * trial.TICK_S)
+    assert outcome.effects[0].verdict is Verdict.HONOURED
+
+
+def test_the_folders_are_their_owners_alone(bench: Bench) -> None:
+    bench.run(log(1.0))
+    for name in ("t", "t/out", "t/probe"):
+        assert stat.S_IMODE((bench.folder / name).stat().st_mode) == 0o700
+
+
+def test_an_old_log_proves_nothing(bench: Bench) -> None:
+    (bench.folder / "t/out").mkdir(parents=True)
+    (bench.folder / "t/out/log").write_text('[{"iteration": 1, "elapsed_time": 1.0}]')
+    assert bench.fails().kind is FailureKind.NO_LOG
+
+
+def test_a_crash_has_its_reason_and_the_tail(bench: Bench) -> None:
+    ending = bench.fails(log(1.0), says("hello\nValueError: no\n"), code=1)
+    assert ending == Failed(
+        FailureKind.CRASHED, "exit code 1: ValueError: no", "hello\nValueError: no"
+    )
+    assert logged(bench.seen) == [(10, 1.0)]
+
+
+def test_a_failed_trial_tells_its_effects_too(bench: Bench) -> None:
+    outcome = bench.run(reports(0, 2, threads=2), code=1)
+    assert outcome.effects[0].verdict is Verdict.OVERRIDDEN
+
+
+def test_no_log_and_bad_logs_are_failures(bench: Bench) -> None:
+    ending = bench.fails(says("all fine\n"))
+    assert (ending.kind, ending.log_tail) == (FailureKind.NO_LOG, "all fine")
+    cut = bench.fails(lambda launch: (launch.out_dir / "log").write_text('[{"iter'))
+    assert cut.kind is FailureKind.BAD_LOG
+    assert str(bench.folder / "t/out/log") in cut.reason
+
+
+def test_a_world_of_another_size_names_both_mpis(bench: Bench) -> None:
+    ending = bench.fails(log(1.0), reports(0, 1))
+    assert ending.kind is FailureKind.WRONG_WORLD
+    assert "world of 1 instead of 2" in ending.reason
+    assert "MPICH Version: 5.0.2" in ending.reason
+    assert "openmpi 5.0.11 (/mpi/bin/mpirun)" in ending.reason
+
+
+def test_a_crash_in_a_wrong_world_says_both(bench: Bench) -> None:
+    ending = bench.fails(says("KeyError: 1"), reports(0, 1), code=1)
+    assert ending.kind is FailureKind.CRASHED
+    assert "KeyError: 1; a rank saw a world of 1" in ending.reason
+
+
+def test_more_ranks_than_asked_is_wrong(bench: Bench) -> None:
+    ending = bench.fails(log(1.0), *(reports(rank, 2) for rank in range(3)))
+    assert (ending.kind, "3 ranks ran" in ending.reason) == (FailureKind.WRONG_WORLD, True)
+
+
+def test_a_log_that_ends_early_is_no_result(bench: Bench) -> None:
+    bench.expected = 40
+    ending = bench.fails(log(1.0, 2.0))
+    assert ending.kind is FailureKind.WRONG_RESULT
+    assert "iteration 20 of 40" in ending.reason
+
+
+def test_a_longer_run_than_those_before_is_a_result(bench: Bench) -> None:
+    bench.expected = 10
+    assert bench.run(log(1.0, 2.0)).ending == Finished(2.0, 20)
+
+
+def test_the_limit_ends_it(bench: Bench) -> None:
+    bench.limit_s = 1.0
+    ending = bench.fails(log(0.5), code=None)
+    assert (ending.kind, "1 s" in ending.reason) == (FailureKind.LIMIT, True)
+    assert stopped(bench)
+    assert logged(bench.seen) == [(10, 0.5)]
+
+
+def test_what_ends_by_itself_at_the_limit_is_judged_as_ever(bench: Bench) -> None:
+    bench.limit_s = 0.05
+
+    def end(launch: Launch) -> None:
+        assert bench.process is not None
+        log(0.04)(launch)
+        bench.process.code = 0
+
+    def just_then() -> bool:
+        if bench.process is not None and bench.process.code == 0:
+            bench.process.ended = Exit(0, 0.05, stopped=False, killed=0)
+        return False
+
+    outcome = bench.run(end, code=None, cancelled=just_then)
+    assert outcome.ending == Finished(0.04, 10)
+
+
+def test_who_prints_without_end_is_ended(bench: Bench) -> None:
+    def prints(launch: Launch) -> None:
+        with (launch.folder / OUTPUT).open("wb") as file:
+            file.truncate((1 << 30) + 1)  # takes no room
+
+    ending = bench.fails(prints, code=None)
+    assert (ending.kind, ending.reason) == (FailureKind.CRASHED, "it printed more than 1 GiB")
+    assert stopped(bench)
+
+
+def test_a_request_ends_it(bench: Bench) -> None:
+    ending = bench.fails(log(1.0), code=None, cancelled=lambda: len(bench.seen) == 1)
+    assert ending.kind is FailureKind.INTERRUPTED
+    assert stopped(bench)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, SystemExit])
+def test_whatever_is_raised_ends_it_first(bench: Bench, error: type[BaseException]) -> None:
+    def fail(_: Launch) -> None:
+        raise error
+
+    with pytest.raises(error):
+        bench.run(fail, code=None)
+    assert stopped(bench)
+
+
+def test_a_listener_that_fails_ends_it(bench: Bench) -> None:
+    def listen(_: Progress) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        bench.run(log(1.0), log(1.0, 2.0), code=None, on_progress=listen)
+    assert stopped(bench)
+
+
+def test_a_launch_that_cannot_start_is_a_failure(bench: Bench) -> None:
+    def start(_: Launch) -> FakeProcess:
+        raise FileNotFoundError(2, "No such file or directory", "/mpi/bin/mpirun")
+
+    ending = bench.fails(start=start)
+    assert ending.kind is FailureKind.LAUNCHER
+    assert "/mpi/bin/mpirun: No such file" in ending.reason
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (errno.EAGAIN, FailureKind.INTERRUPTED),
+        (errno.ENOMEM, FailureKind.INTERRUPTED),
+        (errno.EMFILE, FailureKind.INTERRUPTED),
+        (errno.ENOSPC, FailureKind.DISK_FULL),
+        (errno.EDQUOT, FailureKind.DISK_FULL),
+        (errno.EACCES, FailureKind.LAUNCHER),
+    ],
+)
+def test_what_the_machine_is_short_of_is_not_the_settings_fault(
+    bench: Bench, code: int, kind: FailureKind
+) -> None:
+    def start(_: Launch) -> FakeProcess:
+        raise OSError(code, os.strerror(code), "/mpi/bin/mpirun")
+
+    ending = bench.fails(start=start)
+    assert ending.kind is kind and os.strerror(code) in ending.reason
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(bench: Bench) -> None:
+    (bench.folder / "t").write_text("a file")
+    with pytest.raises(TunerError, match="cannot be made"):
+        bench.run(log(1.0))
+
+
+def test_only_knobs_that_were_set_have_effects(bench: Bench) -> None:
+    bench.knobs = (*bench.knobs, Knob("communicator", Choice(("naive",)), Env(("X",))))
+    outcome = bench.run(log(1.0), setting=Setting.of({"communicator": "naive"}))
+    assert [effect.knob for effect in outcome.effects] == ["communicator"]
+
+
+# --- judged while it runs ----------------------------------------------------------------
+
+SLOW = Stopped(2.0, 9.0, 8.0, 10.0, 0.1, "drift")
+
+
+@dataclass
+class FakeJudge:
+    """Says what it is told to once the log has so many entries; keeps what it was shown."""
+
+    after: int
+    verdict: racing.Verdict = SLOW
+    shown: list[tuple[Log, float, float | None]] = field(default_factory=list)
+
+    def __call__(
+        self, progress: Log, since_launch_s: float, startup_s: float | None, /
+    ) -> racing.Verdict:
+        self.shown.append((progress, since_launch_s, startup_s))
+        return self.verdict if len(progress) >= self.after else GoOn()
+
+
+def test_the_judge_ends_what_cannot_win(bench: Bench) -> None:
+    outcome = bench.run(reports(0, 2), log(1.0), log(1.0, 2.0), judge=FakeJudge(2), code=None)
+    assert outcome.ending == SLOW and stopped(bench)
+    assert logged(outcome.progress) == logged(bench.seen) == [(10, 1.0), (20, 2.0)]
+    assert (outcome.samples, len(outcome.observation.ranks)) == ((), 1)
+    assert [effect.knob for effect in outcome.effects] == ["omp_threads"]
+
+
+def test_the_judge_is_shown_the_log_the_time_and_the_start(bench: Bench) -> None:
+    judge = FakeJudge(99)
+    nothing = says("not yet")
+    bench.run(nothing, log(0.05), log(0.05, 0.1), judge=judge)
+    tick = trial.TICK_S
+    assert [shown[0] for shown in judge.shown] == [[], [(10, 0.05)], [(10, 0.05), (20, 0.1)]]
+    assert [shown[1] for shown in judge.shown] == pytest.approx([tick, 2 * tick, 3 * tick])
+    assert judge.shown[0][2] is None
+    assert [shown[2] for shown in judge.shown[1:]] == pytest.approx([2 * tick - 0.05] * 2)
+
+
+def test_whoever_goes_on_ends_as_ever(bench: Bench) -> None:
+    judge = FakeJudge(1, GoOn(1.0))
+    assert bench.run(log(1.0), judge=judge).ending == Finished(1.0, 10)
+    assert judge.shown and not stopped(bench)
+
+
+def test_what_ends_by_itself_as_it_is_stopped_is_finished(bench: Bench) -> None:
+    def judge(progress: Log, since_launch_s: float, startup_s: float | None, /) -> racing.Verdict:
+        assert bench.process is not None
+        bench.process.ended = Exit(0, since_launch_s, stopped=False, killed=0)
+        return SLOW
+
+    assert bench.run(log(1.0), judge=judge, code=None).ending == Finished(1.0, 10)
+
+
+def test_a_request_and_the_limit_come_before_the_judge(bench: Bench) -> None:
+    ending = bench.fails(log(1.0), code=None, judge=FakeJudge(0), cancelled=lambda: True)
+    assert ending.kind is FailureKind.INTERRUPTED
+    bench.limit_s = 0.05
+    assert bench.fails(log(1.0), code=None, judge=FakeJudge(0)).kind is FailureKind.LIMIT
+
+
+def test_of_a_long_log_the_judge_is_shown_a_part_with_its_end(bench: Bench) -> None:
+    times = [0.001 * n for n in range(1, 1001)]
+    judge = FakeJudge(10_000)
+    outcome = bench.run(log(*times), judge=judge)
+    assert len(outcome.progress) == 1000
+    ((shown, _, _),) = judge.shown
+    assert len(shown) <= trial.JUDGED_ENTRIES and shown[-1] == (10_000, 1.0)
+    assert len({later[0] - early[0] for early, later in pairwise(shown)}) == 1
+
+
+@pytest.mark.parametrize("length", [1, 2, 199, 200, 201, 399, 400, 1999])
+def test_a_part_is_never_empty_and_never_too_long(bench: Bench, length: int) -> None:
+    judge = FakeJudge(10_000)
+    bench.run(log(*[0.001 * n for n in range(1, length + 1)]), judge=judge)
+    shown = judge.shown[-1][0]
+    assert 0 < len(shown) <= trial.JUDGED_ENTRIES
+    assert shown[-1][0] == 10 * length
+
+
+# --- when an entry was first seen --------------------------------------------------------
+
+
+def moments(outcome: Outcome) -> list[float | None]:
+    return [entry.seen_s for entry in outcome.progress]
+
+
+def test_each_entry_has_the_moment_it_was_first_seen(bench: Bench) -> None:
+    nothing = says("later")
+    outcome = bench.run(nothing, log(0.1), nothing, log(0.1, 0.2, 0.3))
+    tick = trial.TICK_S
+    assert moments(outcome) == pytest.approx([2 * tick, 4 * tick, 4 * tick])
+    assert bench.seen == list(outcome.progress)
+
+
+def test_a_log_that_is_written_at_the_end_is_seen_at_the_end(bench: Bench) -> None:
+    def end(launch: Launch) -> None:
+        log(0.1, 0.2)(launch)
+        assert bench.process is not None
+        bench.process.ended = Exit(0, 0.1, stopped=False, killed=0)
+
+    outcome = bench.run(end)
+    assert len(set(moments(outcome))) == 1 and None not in moments(outcome)
+
+
+def test_a_log_that_was_begun_anew_is_seen_anew(bench: Bench) -> None:
+    outcome = bench.run(log(0.1, 0.2), log(0.1, 0.25, 0.3))
+    tick = trial.TICK_S
+    assert moments(outcome) == pytest.approx([tick, 2 * tick, 2 * tick])

@@ -1,0 +1,256 @@
+"""Chainer's iterator with other workers: every sample once an epoch, and no process left."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import heap
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.live_agent import FakeAgent
+from tuner.live.client.chainer_iterator import LiveIterator
+from workloads import compat
+
+compat.install()
+
+pytestmark = pytest.mark.filterwarnings("ignore:setDaemon")  # Chainer's
+
+Batch = list[tuple[float, int]]
+
+
+class Numbered:
+    """A dataset whose examples tell their number."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        return np.full(3, index, np.float32), int(index)
+
+
+def iterator(length: int = 17, batch: int = 4, **how: Any) -> Any:
+    from chainer.iterators import MultiprocessIterator
+
+    np.random.seed(0)
+    return MultiprocessIterator(Numbered(length), batch, n_processes=1, **how)
+
+
+def live(found: Any) -> FakeAgent:
+    assert LiveIterator.fits(found)
+    agent = FakeAgent()
+    LiveIterator(found).offer(agent)
+    return agent
+
+
+def numbers(batch: Batch) -> list[int]:
+    assert all(array[0] == number for array, number in batch)  # type: ignore[index]
+    return [number for _, number in batch]
+
+
+def states(found: Any, count: int, switches: dict[int, dict[str, Any]]) -> list[Any]:
+    """Batches with the iterator's state behind each; switched before those of a number."""
+    agent, seen = live(found), []
+    for step in range(count):
+        if step in switches:
+            assert agent.switch(**switches[step]) == []
+            assert agent.read().items() >= switches[step].items()
+        batch = numbers(found.next())
+        seen.append((batch, found.epoch, found.is_new_epoch, found.previous_epoch_detail))
+    found.finalize()
+    assert multiprocessing.active_children() == []
+    return seen
+
+
+def at_random(seed: int, count: int) -> dict[int, dict[str, Any]]:
+    generator = random.Random(seed)
+    return {
+        step: {"iterator_workers": generator.randint(1, 3), "prefetch": generator.randint(1, 6)}
+        for step in generator.sample(range(count), 6)
+    }
+
+
+@pytest.mark.parametrize("length", [16, 17])
+def test_switches_change_no_sample_and_no_order(length: int) -> None:
+    """17 examples in batches of 4: an epoch ends in the middle of a batch. In batch 4 and 8 one
+    begins, and six batches ahead the loader has drawn the order of the next one already."""
+    plain = states(iterator(length), 14, {})
+    for seed in range(2):
+        assert states(iterator(length), 14, at_random(seed, 14)) == plain
+    edges = {step: {"iterator_workers": 1 + step % 2, "prefetch": 6} for step in (0, 3, 4, 5, 8)}
+    assert states(iterator(length), 14, edges) == plain
+    seen = [number for batch, *_ in plain for number in batch]
+    assert sorted(seen[:length]) == sorted(seen[length : 2 * length]) == list(range(length))
+
+
+def test_batches_larger_than_the_data_and_no_order_at_all() -> None:
+    for how in ({"length": 3, "batch": 7}, {"shuffle": False}):
+        assert states(iterator(**how), 6, at_random(5, 6)) == states(iterator(**how), 6, {})
+
+
+def test_an_order_of_its_own_goes_on() -> None:
+    """As the shipped image trainer has it: the numbers tell the epoch."""
+
+    def sampler(order: Any, _: int) -> Any:
+        epoch = int(order.max()) // 5 + 1
+        return np.random.default_rng(epoch).permutation(5) + 5 * epoch
+
+    def made() -> Any:
+        return iterator(5, 2, shuffle=None, order_sampler=sampler, shared_mem=100)
+
+    assert states(made(), 9, at_random(3, 9)) == states(made(), 9, {})
+
+
+def test_each_order_is_drawn_once() -> None:
+    """How many are drawn by the end is chance: a loader draws them ahead, in a thread."""
+
+    def drawn(switches: dict[int, dict[str, Any]]) -> list[list[int]]:
+        generator = np.random.RandomState(1)
+        given: list[list[int]] = []
+
+        def sampler(order: Any, _: int) -> Any:
+            given.append(generator.permutation(order).tolist())
+            return np.array(given[-1])
+
+        states(iterator(shuffle=None, order_sampler=sampler), 14, switches)
+        return given
+
+    plain, changed = drawn({}), drawn(at_random(1, 14))
+    reached = 1 + 14 * 4 // 17
+    assert changed[:reached] == plain[:reached]
+    assert len(changed) <= reached + 2  # seven batches are ahead at most
+
+
+def test_old_workers_and_their_memory_are_gone() -> None:
+    found = iterator(shared_mem=1 << 20)
+    agent = live(found)
+    arenas = set()
+    for step in range(8):
+        agent.switch(iterator_workers=1 + step % 3)
+        numbers(found.next())
+        assert len(multiprocessing.active_children()) == 1 + step % 3
+        arenas.add(len(heap.BufferWrapper._heap._arenas))  # type: ignore[attr-defined]
+    assert max(arenas) <= 2
+    found.finalize()
+
+
+@pytest.fixture
+def handled() -> Iterator[None]:
+    """The program has a handler of SIGTERM: its workers have it too, and do not end by one."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def refused(error: Exception, number: int, really: Callable[..., Any]) -> Callable[..., Any]:
+    """In place of what starts a process or a thread: the start of this number fails."""
+    count = 0
+
+    def start(process: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == number:
+            raise error
+        return really(process)
+
+    return start
+
+
+def goes_on_where(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, error: Exception, number: int
+) -> None:
+    plain = states(iterator(), 6, {})
+    found = iterator()
+    agent = live(found)
+    seen = [numbers(found.next()), numbers(found.next())]
+    with monkeypatch.context() as failing:
+        start = refused(error, number, getattr(owner, name))
+        failing.setattr(owner, name, staticmethod(start) if name == "_Popen" else start)
+        assert agent.switch(iterator_workers=4, prefetch=2) == [f"{type(error).__name__}: {error}"]
+    assert agent.read() == {"iterator_workers": 1, "prefetch": 1, "opencv_threads": None}
+    assert len(multiprocessing.active_children()) == 1
+    seen += [numbers(found.next()) for _ in range(4)]
+    assert seen == [batch for batch, *_ in plain]
+    assert len(multiprocessing.active_children()) == 1
+    found.finalize()
+
+
+@pytest.mark.usefixtures("handled")
+@pytest.mark.parametrize("number", [1, 3])
+def test_where_workers_cannot_start_the_old_ones_go_on(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    error = BlockingIOError(11, "Resource temporarily unavailable")
+    goes_on_where(monkeypatch, multiprocessing.context.ForkProcess, "_Popen", error, number)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_where_threads_cannot_start_the_old_workers_go_on(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    error = RuntimeError("can't start new thread")
+    goes_on_where(monkeypatch, threading.Thread, "start", error, number)
+
+
+class Hanging(Numbered):
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        if index == 5:
+            time.sleep(1000)
+        return super().__getitem__(index)
+
+
+@pytest.mark.usefixtures("handled")
+def test_a_worker_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    from chainer.iterators import MultiprocessIterator
+
+    found = MultiprocessIterator(Hanging(8), 4, shuffle=False, n_processes=2, shared_mem=0)
+    changed, agent = LiveIterator(found), FakeAgent()
+    changed.offer(agent)
+    assert numbers(found.next()) == [0, 1, 2, 3]
+    monkeypatch.setattr("tuner.live.client.chainer_iterator._PATIENCE_S", 0.3)
+    for workers in (1, 2):
+        assert agent.switch(iterator_workers=workers) == []
+        assert len(multiprocessing.active_children()) == workers
+    changed._stop()
+    assert multiprocessing.active_children() == []
+    found.finalize()
+
+
+def test_a_lock_that_a_killed_worker_held_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the kernel does where memory is short; who waits for a task holds the queue's lock."""
+    found = iterator()
+    agent = live(found)
+    seen = [numbers(found.next())]
+    (worker,) = multiprocessing.active_children()
+    lock = found._prefetch_loop._pool._inqueue._rlock
+    while lock.acquire(block=False):
+        lock.release()
+        time.sleep(0.01)
+    worker.kill()
+    monkeypatch.setattr("tuner.live.client.chainer_iterator._PATIENCE_S", 0.3)
+    assert agent.switch(iterator_workers=2) == []
+    assert len(multiprocessing.active_children()) == 2
+    seen += [numbers(found.next()) for _ in range(4)]
+    found.finalize()
+    assert seen == [batch for batch, *_ in states(iterator(), 5, {})]
+
+
+def test_others_are_left_alone() -> None:
+    from chainer.iterators import SerialIterator
+
+    assert not LiveIterator.fits(SerialIterator(Numbered(4), 2))
+    started = iterator()
+    started.next()
+    assert not LiveIterator.fits(started)
+    started.finalize()

@@ -1,0 +1,102 @@
+"""OpenCV's threads in loader workers, and the end of those that are left."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.live_agent import FakeAgent, install
+from tuner import live
+from tuner.live.client.chainer_iterator import LiveIterator
+from tuner.live.client.workers import OpenCvThreads, Workers
+from workloads import compat
+
+compat.install()
+
+cv2 = pytest.importorskip("cv2")
+
+pytestmark = pytest.mark.filterwarnings("ignore:setDaemon")  # Chainer's
+
+
+class Threads:
+    """A dataset whose examples are OpenCV's number of threads where they are loaded."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, _: int) -> int:
+        import numpy as np
+
+        image = np.zeros((400, 400, 3), np.uint8)
+        cv2.warpAffine(image, cv2.getRotationMatrix2D((200, 200), 10, 1), (400, 400))
+        return int(cv2.getNumThreads())
+
+
+@pytest.fixture
+def threads() -> Iterator[int]:
+    """OpenCV's own number; its threads run in this process, as in a rank that loads itself."""
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(3)
+    Threads()[0]
+    yield 3
+    cv2.setNumThreads(before)
+
+
+def test_chainers_workers_get_them_and_the_rank_keeps_its_own(threads: int) -> None:
+    from chainer.iterators import MultiprocessIterator
+
+    found = MultiprocessIterator(Threads(), 2, n_processes=1, shared_mem=0)
+    agent = FakeAgent()
+    LiveIterator(found).offer(agent)
+    agent.switch(iterator_workers=2)  # nothing runs yet
+    assert found.next() == [threads, threads]
+    for number in (1, 2, 5):
+        assert agent.switch(opencv_threads=number) == []
+        assert found.next() == [number, number]
+    agent.switch(opencv_threads=None)
+    assert found.next() == [threads, threads]
+    assert cv2.getNumThreads() == threads
+    found.finalize()
+
+
+def test_pytorchs_workers_get_them_too(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    torch = pytest.importorskip("torch")
+    agent = install(monkeypatch, FakeAgent())
+    given = torch.utils.data.DataLoader(Threads(), 2)
+    loading = iter(live.torch_loader(given, multiprocessing_context="fork"))
+    assert next(loading).tolist() == [threads, threads]  # by the rank itself
+    for number in (1, 5):
+        assert agent.switch(opencv_threads=number, iterator_workers=1) == []
+        assert next(loading).tolist() == [number, number]
+    agent.switch(opencv_threads=None, iterator_workers=None)
+    assert next(loading).tolist() == [threads, threads]
+    del loading
+    assert multiprocessing.active_children() == []
+
+
+def test_in_the_rank_itself_nothing_is_set(threads: int) -> None:
+    OpenCvThreads(1)()
+    pickle.loads(pickle.dumps(OpenCvThreads(1)))()
+    assert cv2.getNumThreads() == threads
+
+
+def test_a_start_that_fails_and_a_worker_that_stays_leave_nothing() -> None:
+    def start() -> Any:
+        worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(1000,))
+        worker.start()
+
+    workers = Workers()
+    with pytest.raises(MemoryError), workers.starting():
+        start()
+        raise MemoryError
+    assert multiprocessing.active_children() == []
+    with workers.starting():
+        start()
+    assert len(multiprocessing.active_children()) == 1
+    workers.end()
+    assert multiprocessing.active_children() == []

@@ -1,0 +1,191 @@
+"""PyTorch's loader with other workers: every sample once an epoch, and no process left."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.live_agent import FakeAgent, install
+from tuner import live
+from tuner.live.client.torch_loading import LiveLoader
+
+torch = pytest.importorskip("torch")
+
+Switches = dict[int, dict[str, Any]]
+
+
+class Numbered:
+    """A dataset whose examples tell their number."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.tensor(index)
+
+
+def loader(length: int = 17, batch: int | None = 4, **how: Any) -> Any:
+    torch.manual_seed(0)
+    how.setdefault("shuffle", True)
+    return torch.utils.data.DataLoader(Numbered(length), batch, **how)
+
+
+def epochs(found: Any, count: int, switch: Callable[[int], object]) -> list[Any]:
+    """The batches of epochs, with a random number of the training's own behind each."""
+    seen: list[Any] = []
+    step = 0
+    for _ in range(count):
+        for batch in found:
+            seen.append((batch.tolist(), float(torch.rand(()))))
+            step += 1
+            switch(step)
+        seen.append("epoch")
+    del found
+    return seen
+
+
+def live_epochs(
+    monkeypatch: pytest.MonkeyPatch, found: Any, count: int, switches: Switches
+) -> list[Any]:
+    agent = install(monkeypatch, FakeAgent())
+    loading = live.torch_loader(found, persistent_workers=True)
+    assert len(loading) == len(found) and isinstance(loading, LiveLoader)
+
+    def switch(step: int) -> None:
+        if step in switches:
+            assert agent.switch(**switches[step]) == []
+            assert agent.read().items() >= switches[step].items()
+
+    seen = epochs(loading, count, switch)
+    loading._stop()
+    assert multiprocessing.active_children() == []
+    return seen
+
+
+def at_random(seed: int, count: int) -> Switches:
+    generator = random.Random(seed)
+    return {
+        step: {"iterator_workers": generator.randint(0, 2), "prefetch": generator.randint(1, 4)}
+        for step in generator.sample(range(count), 4)
+    }
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"num_workers": 1, "persistent_workers": True, "drop_last": True},
+        {"num_workers": 2, "prefetch_factor": 3, "timeout": 60},
+    ],
+)
+def test_switches_change_no_sample_and_no_random_number(
+    monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
+) -> None:
+    plain = epochs(loader(**how), 3, lambda _: None)
+    assert live_epochs(monkeypatch, loader(**how), 3, {}) == plain
+    assert live_epochs(monkeypatch, loader(**how), 3, at_random(1, 12)) == plain
+    first_and_last = {step: {"iterator_workers": step % 3} for step in (1, 4, 5, 10, 11)}
+    assert live_epochs(monkeypatch, loader(**how), 3, first_and_last) == plain
+
+
+def test_samples_without_batches_and_a_generator_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def made(batch: int | None) -> Any:
+        return loader(5, batch, generator=torch.Generator().manual_seed(7))
+
+    for batch in (2, None):
+        plain = epochs(made(batch), 2, lambda _: None)
+        assert live_epochs(monkeypatch, made(batch), 2, {2: {"iterator_workers": 1}}) == plain
+
+
+def test_an_epoch_that_is_left_early_leaves_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = install(monkeypatch, FakeAgent())
+    loading = live.torch_loader(loader(num_workers=2))
+    for _ in loading:
+        assert len(multiprocessing.active_children()) == 2
+        break
+    assert agent.switch(iterator_workers=1) == []
+    assert multiprocessing.active_children() == []
+    assert sorted(number for batch in loading for number in batch.tolist()) == list(range(17))
+    assert multiprocessing.active_children() == []
+
+
+# PyTorch's own iterator complains where its start has failed.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+def test_where_workers_cannot_start_the_old_ones_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = install(monkeypatch, FakeAgent())
+    loading = live.torch_loader(loader(num_workers=1, persistent_workers=True))
+    start = multiprocessing.context.ForkProcess._Popen
+    started: list[str] = []
+
+    def no_third(process: Any) -> Any:
+        started.append("process")
+        if len(started) == 3:
+            raise OSError(12, "Cannot allocate memory")
+        return start(process)
+
+    seen = []
+    for step, batch in enumerate(loading):
+        seen += batch.tolist()
+        if step == 1:
+            monkeypatch.setattr(
+                multiprocessing.context.ForkProcess, "_Popen", staticmethod(no_third)
+            )
+            assert agent.switch(iterator_workers=3) == [
+                "OSError: [Errno 12] Cannot allocate memory"
+            ]
+            assert len(multiprocessing.active_children()) == 1
+            assert agent.read()["iterator_workers"] == 1
+    assert sorted(seen) == list(range(17))
+    loading._stop()
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+def test_where_threads_cannot_start_the_old_workers_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's handler of SIGCHLD then speaks of none that is ended."""
+    agent = install(monkeypatch, FakeAgent())
+    loading = live.torch_loader(loader(num_workers=1))
+    start, started = threading.Thread.start, []
+
+    def refused(thread: threading.Thread) -> None:
+        started.append(thread)
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    seen = []
+    for step, batch in enumerate(loading):
+        seen += batch.tolist()
+        if step == 1:
+            with monkeypatch.context() as failing:
+                failing.setattr(threading.Thread, "start", refused)
+                said = agent.switch(iterator_workers=3)
+            assert said == ["RuntimeError: can't start new thread"]
+            assert len(multiprocessing.active_children()) == 1
+    assert sorted(seen) == list(range(17))
+    assert multiprocessing.active_children() == []
+
+
+def test_what_cannot_be_changed_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = loader()
+    assert live.torch_loader(found) is found  # outside a study
+    agent = install(monkeypatch, FakeAgent())
+
+    stream = type("Stream", (torch.utils.data.IterableDataset,), {"__iter__": lambda _: iter(())})
+    endless = torch.utils.data.DataLoader(stream())
+    out_of_order = loader(in_order=False)
+    assert live.torch_loader(endless) is endless
+    assert live.torch_loader(out_of_order) is out_of_order
+    assert agent.offered == {}
+    assert live.torch_loader(loader(sampler=[3, 1], shuffle=None)).sampler == [3, 1]
+    assert set(agent.offered) == {"iterator_workers", "prefetch", "opencv_threads"}

@@ -1,0 +1,84 @@
+"""The environment file is read by a real shell, and as docker reads it."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.study_samples import SPEC, setting, study
+from tuner.model import BASELINE, Choice, Env, Knob
+from tuner.model.errors import UsageError
+from tuner.results.exporters import ExportInput
+from tuner.results.exporters.dotenv import export
+
+
+def with_value(value: str) -> ExportInput:
+    spec = dataclasses.replace(SPEC, knobs=(Knob("v", Choice((value,)), Env(("T_VALUE",))),))
+    return study({BASELINE: 3.0, setting(v=value): 1.0}, spec)
+
+
+def as_docker_reads(text: str) -> dict[str, str]:
+    """Docker's rules (cli/opts/file.go): comments and blank lines off, no quotes, no expansion."""
+    lines = [line.lstrip() for line in text.splitlines()]
+    pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
+    assert all(equals for _, equals, _ in pairs)
+    return {name: value for name, _, value in pairs}
+
+
+def as_a_shell_reads(text: str, folder: Path) -> str:
+    (folder / "best.env").write_text(text)
+    script = 'set -a; . ./best.env; set +a; printf %s "$T_VALUE"'
+    return subprocess.run(
+        ["sh", "-c", script], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_every_variable_of_a_knob_is_written() -> None:
+    assert as_docker_reads(export(study()).text) == {
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+
+
+def test_what_an_environment_cannot_carry_is_said_twice() -> None:
+    result = export(study())
+    assert result.warnings == (
+        "an environment cannot carry iterator_workers=1",
+        "an environment cannot carry communicator=naive",
+    )
+    assert all(f"# not in this file: {warning}\n" in result.text for warning in result.warnings)
+
+
+def test_unsetting_is_said() -> None:
+    assert export(with_value("unset")).warnings == ("an environment file cannot unset T_VALUE",)
+
+
+@pytest.mark.parametrize("value", ["a b", "'a'", "$(x)", "a\nb", "~", "#", "é", "a\\b", "*", "a;b"])
+def test_a_value_that_shell_and_docker_read_differently_is_refused(value: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        export(with_value(value))
+    assert "T_VALUE" in caught.value.message
+    assert "--format sh" in caught.value.hint
+
+
+@pytest.mark.parametrize("value", ["", "1", "granularity=fine,compact,1,0", "/a:/b", "50%", "a@b"])
+def test_a_shell_and_docker_read_the_same(value: str, tmp_path: Path) -> None:
+    text = export(with_value(value)).text
+    assert as_docker_reads(text) == {"T_VALUE": value}
+    assert as_a_shell_reads(text, tmp_path) == value
+
+
+@given(st.text(max_size=20))
+def test_whatever_is_written_is_read_back(value: str) -> None:
+    if value == "unset":
+        return
+    try:
+        text = export(with_value(value)).text
+    except UsageError:
+        return
+    assert as_docker_reads(text) == {"T_VALUE": value}

@@ -1,0 +1,270 @@
+"""What a result says, for each thing that can come of a study."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests import study_samples as samples
+from tests.study_samples import FAST, SPEC, launched, searched, setting, stopped, study
+from tuner.model import (
+    BASELINE,
+    Conclusion,
+    Finding,
+    Purpose,
+    Result,
+    StudyState,
+)
+from tuner.results import claims
+from tuner.results.break_even import BreakEven
+from tuner.results.exporters import ExportInput
+
+TWO_SIDED = Finding(2.312, 2.24, 2.39, 6, 6, "faster")
+AT_LEAST = Finding(2.7, 2.509, None, 4, 3, "faster")
+CRASHED = "crashed: rank 1 ended with status 1"
+GUESS = "communicator=naive iterator_workers=2 omp_threads=1"
+
+
+def test_a_comparison_says_what_stands_behind_it() -> None:
+    assert claims.comparison(study().result) == (
+        "2.31 times faster than your defaults (3.60 s against 8.32 s, 1 run each; not confirmed)"
+    )
+
+
+def test_a_best_baseline_claims_nothing() -> None:
+    found = study({BASELINE: 3.0, setting(omp_threads=2): 4.0})
+    assert claims.comparison(found.result) == "3.00 s; the one other setting was not faster"
+    assert claims.comparison(study({BASELINE: 3.0}).result) == (
+        "3.00 s; no other setting was tried"
+    )
+
+
+def test_slower_is_called_slower() -> None:
+    found = study().result
+    assert found.best is not None and found.reference is not None
+    swapped = dataclasses.replace(found, best=found.reference, reference=found.best)
+    assert "2.31 times slower than " in claims.comparison(swapped)
+
+
+def test_a_failed_baseline_is_said_and_the_first_that_worked_is_the_reference() -> None:
+    found = study({BASELINE: None, setting(omp_threads=1): 4.0, setting(omp_threads=2): 2.0})
+    text = claims.comparison(found.result)
+    assert text.startswith("2.00 times faster than omp_threads=1, the first guess that worked")
+    assert "your defaults failed (crashed: rank 1 ended with status 1)" in text
+
+
+def test_a_reference_that_stays_best_is_not_counted_among_the_others() -> None:
+    """Of three settings two are others; and that the defaults failed is said."""
+    times = {setting(omp_threads=1): 2.0, setting(omp_threads=2): 4.0, setting(omp_threads=3): 5.0}
+    assert claims.comparison(study({BASELINE: None, **times}).result) == (
+        "2.00 s; none of 2 other settings was faster;"
+        " your defaults failed (crashed: rank 1 ended with status 1)"
+    )
+
+
+@pytest.mark.parametrize("elapsed_s", [3.0, 3.004, 2.996])
+def test_equal_times_are_called_equal(elapsed_s: float) -> None:
+    found = study({BASELINE: 3.0, setting(omp_threads=2): elapsed_s}).result
+    fixed = dataclasses.replace(found, best=found.baseline, reference=found.baseline)
+    assert found.best is not None
+    other = next(m for m in study({setting(omp_threads=2): elapsed_s}).measurements)
+    text = claims.comparison(dataclasses.replace(fixed, best=other))
+    assert text.startswith("as fast as your defaults (3.00 s against 3.00 s")
+
+
+def test_nothing_measured_names_the_failure() -> None:
+    found = study({BASELINE: None})
+    assert "crashed" in claims.comparison(found.result)
+
+
+def test_no_result_at_all_gives_the_reason() -> None:
+    result = Result("x", "db", StudyState.FAILED, "no luck", None, None, None, 0, 0, 0)
+    assert claims.comparison(result) == "no luck"
+
+
+def test_runs_on_each_side_are_counted() -> None:
+    best = study().result.best
+    assert best is not None
+    three = dataclasses.replace(best, samples=best.samples * 3)
+    assert claims.runs(three, best) == "medians of 3 and 1 runs"
+    assert claims.runs(three, three) == "medians of 3 runs each"
+
+
+def test_a_setting_that_failed_is_not_called_slow() -> None:
+    slow, failed = {setting(omp_threads=2): 4.0}, {setting(omp_threads=3): None}
+    assert claims.comparison(study({BASELINE: 3.0, **slow, **failed}).result) == (
+        "3.00 s; none of 1 measured other setting was faster (1 other failed)"
+    )
+    assert claims.comparison(study({BASELINE: 3.0, **failed}).result) == (
+        "3.00 s; no other setting could be measured (1 failed)"
+    )
+
+
+def concluded(data: ExportInput, finding: Finding | None) -> str:
+    return claims.comparison(dataclasses.replace(data.result, finding=finding))
+
+
+def test_a_proven_gain_has_an_interval() -> None:
+    assert concluded(samples.faster(), TWO_SIDED) == (
+        "2.31 times faster than your defaults (95 % interval 2.24 to 2.39, 6 pairs)"
+    )
+
+
+def test_a_bound_is_never_rounded_up() -> None:
+    assert concluded(samples.at_least(), AT_LEAST) == (
+        "at least 2.50 times faster than your defaults (95 % sure, 4 and 3 runs)"
+    )
+    assert samples.at_least().result.conclusion is Conclusion.FASTER
+
+
+@pytest.mark.parametrize(
+    ("finding", "why"),
+    [
+        (
+            Finding(1.012, 0.974, 1.021, 10, 10, "no significant gain"),
+            "(1.01 times as fast, 95 % interval 0.97 to 1.02, 10 pairs)",
+        ),
+        (
+            Finding(0.912, 0.874, 0.951, 6, 6, "slower"),
+            "(0.91 times as fast, 95 % interval 0.87 to 0.95, 6 pairs)",
+        ),
+        (
+            Finding(1.9, 0.989, None, 4, 3, "no significant gain"),
+            "(at least 0.98 times as fast, 95 % sure, 4 and 3 runs)",
+        ),
+    ],
+)
+def test_where_no_gain_is_proven_the_defaults_are_kept(finding: Finding, why: str) -> None:
+    assert concluded(samples.no_gain(), finding) == (
+        f"no significant gain: keep your defaults {why}"
+    )
+
+
+def test_what_was_not_worth_a_confirmation_is_no_gain_either() -> None:
+    found = samples.not_pursued().result
+    assert (found.conclusion, found.finding) == (Conclusion.NO_GAIN, None)
+    assert claims.comparison(found) == (
+        "no significant gain: keep your defaults;"
+        " none of 3 measured other settings was faster (1 other failed)"
+    )
+
+
+def test_a_best_that_fails_when_launched_again_is_no_gain() -> None:
+    again = [(Purpose.CONFIRM, FAST, None)] * 2
+    assert claims.comparison(launched([*searched(), *again]).result) == (
+        "no significant gain: keep your defaults;"
+        " the best setting failed when it was launched again"
+    )
+
+
+def test_defaults_that_leave_out_what_is_fixed_cannot_be_kept() -> None:
+    spec = dataclasses.replace(SPEC, fixed=setting(communicator="naive"))
+    made = [each for each in searched(3.0) if each[1] != samples.BROKEN]
+    assert claims.comparison(launched(made, spec=spec).result) == (
+        "no significant gain over your defaults; the best setting is 1.20 times slower"
+    )
+
+
+def test_defaults_that_fail_are_said_with_what_the_best_is_compared_with() -> None:
+    assert concluded(samples.failing(), TWO_SIDED) == (
+        f"your defaults fail ({CRASHED}); 2.31 times faster than the first guess that worked,"
+        f" {GUESS} (95 % interval 2.24 to 2.39, 6 pairs)"
+    )
+
+
+def test_no_gain_over_the_first_guess_asks_nobody_to_keep_it() -> None:
+    no_gain = Finding(1.01, 0.97, 1.02, 6, 6, "no significant gain")
+    assert concluded(samples.failing(), no_gain) == (
+        f"your defaults fail ({CRASHED}); no significant gain over the first guess that worked,"
+        f" {GUESS} (1.01 times as fast, 95 % interval 0.97 to 1.02, 6 pairs)"
+    )
+
+
+def test_a_first_guess_that_stays_best_is_compared_with_nothing() -> None:
+    found = launched(searched(None)).result
+    assert (found.conclusion, found.finding) == (Conclusion.BASELINE_FAILS, None)
+    assert claims.comparison(found) == (
+        f"your defaults fail ({CRASHED});"
+        " none of 2 measured other settings was faster (1 other failed)"
+    )
+
+
+def test_defaults_may_fail_in_the_confirmation_only() -> None:
+    again = [(Purpose.CONFIRM, BASELINE, None)] * 2
+    found = launched([*searched(), *again]).result
+    assert found.conclusion is Conclusion.BASELINE_FAILS
+    assert claims.comparison(found).startswith(
+        "your defaults failed when they were launched again; "
+    )
+
+
+def test_defaults_that_were_stopped_give_no_ratio_before_the_confirmation() -> None:
+    assert claims.comparison(launched(searched(stopped(10.8, 30.0))).result) == (
+        "3.60 s; your defaults were stopped after 10.8 s (projected 30.0 s); not confirmed"
+    )
+
+
+def test_a_study_that_is_not_confirmed_claims_no_more_than_its_medians() -> None:
+    found = launched(searched(), spec=dataclasses.replace(SPEC, confirm=False)).result
+    assert (found.conclusion, found.finding) == (None, None)
+    assert claims.comparison(found) == (
+        "2.31 times faster than your defaults (3.60 s against 8.32 s, medians of 2 and 1 runs;"
+        " not confirmed)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "finding", "ratio", "text"),
+    [
+        (None, None, None, ""),
+        (None, None, 2.314, "2.31x?"),
+        (Conclusion.FASTER, TWO_SIDED, 2.5, "2.31x (2.24 to 2.39)"),
+        (Conclusion.FASTER, AT_LEAST, None, ">= 2.50x"),
+        (Conclusion.NO_GAIN, None, 0.9, "no gain"),
+        (Conclusion.NO_GAIN, TWO_SIDED, 0.9, "no gain"),
+        (Conclusion.BASELINE_FAILS, TWO_SIDED, None, "defaults fail"),
+    ],
+)
+def test_a_gain_in_a_table(
+    conclusion: Conclusion | None, finding: Finding | None, ratio: float | None, text: str
+) -> None:
+    assert claims.gain(conclusion, finding, ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("paid", "text"),
+    [
+        (
+            BreakEven(361.0, 12.3, "epoch", 30, at_least=False),
+            "the tuning took 6 min 01 s; an epoch saves 12.3 s: break-even after 30 epochs",
+        ),
+        (
+            BreakEven(50.0, 60.0, "run", 1, at_least=False),
+            "the tuning took 50 s; a run as measured saves 60.0 s: break-even after 1 run",
+        ),
+        (
+            BreakEven(4000.0, 5.0, "run", 800, at_least=True),
+            "the tuning took 1 h 06 min; a run as measured saves at least 5.00 s:"
+            " break-even after at most 800 runs",
+        ),
+    ],
+)
+def test_the_break_even(paid: BreakEven, text: str) -> None:
+    assert claims.break_even(paid) == text
+
+
+@pytest.mark.parametrize(
+    ("settings_failed", "settings_stopped", "text"),
+    [
+        (0, 0, "4 settings measured"),
+        (0, 2, "4 settings tried (2 stopped early)"),
+        (1, 0, "4 settings tried (1 failed)"),
+        (1, 2, "4 settings tried (2 stopped early, 1 failed)"),
+    ],
+)
+def test_what_was_measured(settings_failed: int, settings_stopped: int, text: str) -> None:
+    found = dataclasses.replace(
+        study().result, settings_failed=settings_failed, settings_stopped=settings_stopped
+    )
+    assert claims.measured(found) == text

@@ -1,0 +1,291 @@
+"""The note, the plot, and the address of the dashboard; the pages are tested in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+from wsgiref.util import setup_testing_defaults
+
+import pytest
+
+from tests import study_samples as samples
+from tests.report_samples import large, watched
+from tests.serving import Answer, ask, serving
+from tests.study_samples import (
+    HOSTILE,
+    launched,
+    searched,
+    setting,
+    study,
+)
+from tests.study_surface import CONFIRMED, FakeRunner
+from tuner.cli import stored
+from tuner.model import BASELINE, Failed, FailureKind
+from tuner.model.errors import BusyError, UsageError
+from tuner.results import dashboard
+from tuner.results.dashboard import access, server
+from tuner.results.dashboard.access import Door
+from tuner.results.dashboard.guard import guarded
+from tuner.results.dashboard.notes import code, note
+from tuner.results.dashboard.plots import plots
+from tuner.results.dashboard.server import Server
+from tuner.store import Store
+from tuner.study import attach, tune
+
+
+def test_the_note_has_result_and_commands() -> None:
+    text = note(study())
+    for words in (
+        "2.31 times faster than your defaults",
+        "best: `omp_threads=1 iterator_workers=1 communicator=naive`, 3.60 s",
+        "your defaults: 8.32 s",
+        "tune export mnist --format sh",
+        "1 failure",
+    ):
+        assert words in text
+
+
+def test_the_note_of_a_failed_baseline_says_so() -> None:
+    text = note(study({BASELINE: None, setting(omp_threads=1): 1.0}))
+    assert "your defaults failed: crashed" in text
+
+
+def test_the_note_of_a_study_without_a_gain_names_the_defaults_without_a_time_of_others() -> None:
+    lines = note(samples.no_gain()).splitlines()
+    assert lines[2].startswith("**no significant gain: keep your defaults (1.01 times as fast")
+    assert "- best: `defaults`" in lines
+    assert "- your defaults: 3.62 s" in lines
+
+
+def test_the_note_of_stopped_defaults_says_how_far_they_came() -> None:
+    assert "- your defaults: stopped after 9.00 s" in note(samples.at_least()).splitlines()
+
+
+def test_the_plots_are_the_figures_of_the_report_that_are_shown_at_once() -> None:
+    data = watched(samples.faster())
+    found = plots(data, {})
+    assert {"tune-versus", "tune-history", "tune-knob-0", "tune-pair-0", "tune-cpu"} <= set(found)
+    assert "tune-importance" not in found  # too few settings: words, and nothing to draw
+    assert found["tune-pair-0"].layout.title.text == "omp_threads and iterator_workers"
+    assert found["tune-pair-0"].data[0].type == "heatmap"
+    large_one = plots(large(count=60), {})
+    assert "tune-knob-3" in large_one
+    assert "tune-knob-4" not in large_one
+
+
+def test_a_study_without_a_time_has_no_plot_of_knobs() -> None:
+    assert not [name for name in plots(study({BASELINE: None}), {}) if "knob" in name]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database with a study that was really searched and confirmed, on a made-up machine."""
+    folder = tmp_path_factory.mktemp("dashboard")
+    path = folder / "a{b}.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUNE_LOCK_DIR", str(folder))
+        tune(CONFIRMED, storage=str(path), outputs=folder / "outputs", run=FakeRunner())
+    return f"sqlite:///{path}"
+
+
+def test_note_and_plot_are_saved_again_and_again_the_same(url: str) -> None:
+    with Store.open(url, create=False) as store:
+        data = stored.load(store, None)
+        dashboard.annotate(url, data)
+        found = attach.load(attach.open_storage(url), data.spec.name)
+        assert found is not None
+        before = found._storage.get_study_system_attrs(found._study_id)
+        dashboard.annotate(url, data)
+        after = found._storage.get_study_system_attrs(found._study_id)
+    assert before == after
+    assert [key for key in before if key.startswith("dashboard:plot_data:tune-history:")]
+    assert "times faster than your defaults (95 % sure" in str(before["dashboard:note_str:0"])
+
+
+def test_settings_that_were_stopped_are_pruned_trials(url: str) -> None:
+    with Store.open(url, create=False) as store:
+        data = stored.load(store, None)
+        found = attach.load(attach.open_storage(url), data.spec.name)
+    assert found is not None
+    states = [trial.state.name for trial in found.trials]
+    assert states.count("PRUNED") >= data.result.settings_stopped > 0
+
+
+def test_a_study_without_trials_yet_has_nothing_to_annotate(url: str) -> None:
+    dashboard.annotate(url, study())
+
+
+@pytest.fixture(scope="module")
+def pages(url: str) -> Iterator[Server]:
+    """A dashboard that answers."""
+    with serving(url) as found:
+        yield found
+
+
+def asked(
+    server: Server, path: str, method: str = "GET", body: str | None = None, **headers: str
+) -> Answer:
+    """Send one request with the token; ``Host="x"`` and the like become headers."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    known = {"Authorization": f"Bearer {server.token}"}
+    return ask(urlsplit(server.page).netloc, path, method, body, known | named)
+
+
+@pytest.mark.system
+def test_it_answers_on_loopback(pages: Server) -> None:
+    address = urlsplit(pages.url)
+    assert address.netloc.startswith("127.0.0.1:")
+    assert (address.path, address.query) == ("/dashboard/", f"token={pages.token}")
+    assert not pages.is_wide
+    assert "Optuna" in asked(pages, "/dashboard/").body
+    assert asked(pages, "/api/studies").status == 200
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:9000", 200),  # ssh -L 9000:…
+        ("127.0.0.1", 200),
+        ("[::1]:8080", 200),
+        ("evil.example", 403),
+        ("evil.example:8080", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("127.0.0.1@evil.example", 403),
+        ("192.168.1.1", 403),
+        ("[", 403),
+        ("", 403),
+    ],
+)
+def test_a_foreign_name_for_this_machine_is_refused(pages: Server, host: str, status: int) -> None:
+    """DNS rebinding: a site's own name that leads to 127.0.0.1."""
+    assert asked(pages, "/api/studies", Host=host).status == status
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:9000", 404),  # its own page: the study does not exist
+        ("http://localhost:3000", 403),
+        ("https://evil.example", 403),
+        ("null", 403),
+    ],
+)
+def test_another_sites_page_changes_nothing(pages: Server, origin: str, status: int) -> None:
+    found = asked(pages, "/api/studies/99", "DELETE", Host="localhost:9000", Origin=origin)
+    assert found.status == status
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        ("study_name=x", "text/plain", 415),
+        ('{"study_name": "x"}', "text/plain", 415),
+        ("no json", "application/json", 400),
+        ("[1]", "application/json", 400),
+        ("[" * 100_000, "application/json", 400),
+        (None, "", 400),
+        ('{"body": "x"}', "application/json; charset=utf-8", 400),  # the application's own check
+    ],
+)
+def test_a_body_that_is_no_json_is_the_senders_mistake(
+    pages: Server,
+    capfd: pytest.CaptureFixture[str],
+    body: str | None,
+    kind: str,
+    status: int,
+) -> None:
+    headers = {"Content_Type": kind} if kind else {}
+    assert asked(pages, "/api/studies/1/note", "PUT", body, **headers).status == status
+    assert asked(pages, "/api/studies", "POST", body, **headers).status == status
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.system
+def test_a_body_without_a_length_is_the_senders_mistake(pages: Server) -> None:
+    assert asked(pages, "/api/studies", "POST", "x", Content_Length="-1").status == 400
+
+
+@pytest.mark.system
+def test_what_a_page_saves_is_saved(pages: Server) -> None:
+    found = json.loads(asked(pages, "/api/studies/1").body)["note"]
+    body = json.dumps({"body": found["body"] + "é", "version": found["version"] + 1})
+    kind = {"Content_Type": "application/json", "Origin": f"http://{urlsplit(pages.page).netloc}"}
+    assert asked(pages, "/api/studies/1/note", "PUT", body, **kind).status == 204
+    assert json.loads(asked(pages, "/api/studies/1").body)["note"]["body"].endswith("é")
+
+
+@pytest.mark.system
+def test_a_port_in_use_is_one_error(pages: Server, url: str) -> None:
+    port = urlsplit(pages.page).port
+    assert port is not None
+    with pytest.raises(BusyError, match=f"port {port} on 127.0.0.1 is in use"):
+        server.bind(url, port=port)
+
+
+@pytest.mark.parametrize("host", ["", "::", "::1", "192.0.2.1", "nowhere.invalid"])
+def test_what_is_no_address_of_this_machine_is_one_error(url: str, host: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        server.bind(url, host, port=0)
+    assert repr(host) in caught.value.message or host in caught.value.message
+    assert "--host" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "given", ["", "fifteen-letters", "a" * 15 + ";", "a" * 15 + "\n", "é" * 20], ids=ascii
+)
+def test_a_token_that_could_be_guessed_or_not_be_sent_is_refused(url: str, given: str) -> None:
+    with pytest.raises(UsageError, match="TUNE_DASHBOARD_TOKEN") as caught:
+        server.bind(url, port=0, token=given)
+    assert not given or given not in str(caught.value)
+
+
+def test_each_start_has_a_token_of_its_own() -> None:
+    made = {access.token_of(None) for _ in range(100)}
+    assert len(made) == 100
+    assert min(map(len, made)) == 43  # 256 bits
+    assert access.token_of("sixteen_letters.") == "sixteen_letters."
+
+
+def test_an_answer_is_opened_to_no_other_page() -> None:
+    """Artifacts, of an optuna-dashboard that keeps some, come with an open CORS header."""
+    sent: list[tuple[str, str]] = []
+
+    def app(_: object, start: Any) -> list[bytes]:
+        opening = [("Access-Control-Allow-Origin", "*"), ("access-control-allow-methods", "PUT")]
+        start("200 OK", [*opening, ("Cache-Control", "public"), ("X-Its-Own", "kept")])
+        return [b""]
+
+    environ = {"HTTP_HOST": "localhost:8080", "HTTP_AUTHORIZATION": "Bearer known-to-me-alone"}
+    setup_testing_defaults(environ)
+    opened = guarded(app, Door("known-to-me-alone"))
+    assert opened(environ, lambda _, headers, *__: sent.extend(headers)) == [b""]  # type: ignore[arg-type]
+    names = [name.lower() for name, _ in sent]
+    assert not [name for name in names if name.startswith("access-control-")]
+    assert ("X-Its-Own", "kept") in sent
+    assert [value for name, value in sent if name == "Cache-Control"] == ["no-store"]
+
+
+def test_what_a_program_wrote_is_no_markdown() -> None:
+    text = note(launched(searched(Failed(FailureKind.CRASHED, HOSTILE))))
+    (line,) = [line for line in text.splitlines() if "your defaults failed:" in line]
+    assert "\\<script\\>alert(1)\\</script\\> \\<img src=" in line
+    for each in (line.removeprefix("- "), text.splitlines()[2].strip("*")):
+        assert "alert(1)" in each
+        assert not re.search(r"(?<!\\)[][<>`*_!&~|]", each)
+        assert not re.search(r"://|www\.|[\x1b\u202e]", each)
+        assert not re.search(r"@\w", each)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a=1", "`a=1`"), ("a=`x`", "`` a=`x` ``"), ("a``b\n\nc", "```a``b c```"), ("`", "`` ` ``")],
+)
+def test_code_stays_code(text: str, shown: str) -> None:
+    assert code(text) == shown

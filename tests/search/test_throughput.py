@@ -1,0 +1,131 @@
+"""What is learned from a log, however late it could be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.model import Progress
+from tuner.search.throughput import Pace, startup_s
+
+STARTUP_S = 3.0
+
+paces_s = st.floats(0.001, 10)
+extras_s = st.floats(0, 100)
+intervals = st.integers(1, 500)
+counts = st.integers(2, 40)
+
+
+def log(
+    entries: int, every: int, pace_s: float, extra_s: float = 0.0, burst: int | None = 1
+) -> list[Progress]:
+    """An even log with a slow first iteration; ``burst`` entries at once, ``None``: no looks."""
+    times = [(every * k, extra_s + every * k * pace_s) for k in range(1, entries + 1)]
+    if burst is None:
+        return [Progress(*each) for each in times]
+    ends = [min(entries, (k // burst + 1) * burst) - 1 for k in range(entries)]
+    return [
+        Progress(*each, STARTUP_S + times[end][1]) for each, end in zip(times, ends, strict=True)
+    ]
+
+
+@given(counts, intervals, paces_s, extras_s, st.sampled_from([1, 4, 100, None]))
+def test_an_even_log_tells_how_much_the_first_iterations_cost_more(
+    entries: int, every: int, pace_s: float, extra_s: float, burst: int | None
+) -> None:
+    pace = Pace.of(log(entries, every, pace_s, extra_s, burst))
+    assert pace is not None
+    assert pace.warm_up_iterations == pytest.approx(extra_s / pace_s, rel=1e-3, abs=0.1)
+    if entries >= 4:
+        assert pace.cv == pytest.approx(0.0, abs=1e-3)
+    else:
+        assert pace.cv is None
+
+
+@given(counts, intervals, paces_s, st.sampled_from([1, None]))
+def test_entries_that_are_seen_one_by_one_are_looks(
+    entries: int, every: int, pace_s: float, burst: int | None
+) -> None:
+    pace = Pace.of(log(entries, every, pace_s, burst=burst))
+    assert pace is not None
+    assert pace.interval == every
+
+
+@given(counts, intervals, st.integers(2, 50))
+def test_of_a_burst_the_last_entry_counts(entries: int, every: int, burst: int) -> None:
+    pace = Pace.of(log(entries, every, 0.1, burst=burst))
+    assert pace is not None
+    assert pace.interval == (every * min(burst, entries - burst) if entries > burst else None)
+
+
+@given(counts, intervals)
+def test_a_log_that_is_written_at_the_end_has_one_look(entries: int, every: int) -> None:
+    pace = Pace.of(log(entries, every, 0.1, burst=entries))
+    assert pace is not None
+    assert pace.interval is None
+
+
+def test_the_longest_silence_is_the_interval() -> None:
+    pace = Pace.of([Progress(k, k * 0.1) for k in (5, 10, 40, 45)])
+    assert pace is not None
+    assert pace.interval == 30
+
+
+@pytest.mark.parametrize("seen_s", [None, 5.0])
+def test_a_single_entry_tells_when_it_came(seen_s: float | None) -> None:
+    assert Pace.of([Progress(10, 2.0, seen_s)]) == Pace()
+
+
+def test_an_empty_log_tells_nothing() -> None:
+    assert Pace.of([]) is None
+    assert startup_s([]) is None
+
+
+@pytest.mark.parametrize("times", [(2.0, 2.0), (0.0, 0.0), (2.0, 1.0)])
+def test_a_clock_that_stands_still_tells_no_pace(times: tuple[float, float]) -> None:
+    entries = [Progress(10 * k, time_s) for k, time_s in enumerate(times, start=1)]
+    assert Pace.of(entries) == Pace(10)
+
+
+def test_uneven_intervals_spread() -> None:
+    """Intervals of 1, 3, 1 and 3 s lie 1 s about their mean of 2 s."""
+    times = [1.0, 2.0, 5.0, 6.0, 9.0]
+    pace = Pace.of([Progress(10 * k, time_s) for k, time_s in enumerate(times, start=1)])
+    assert pace is not None
+    assert pace.cv == pytest.approx((4 / 3) ** 0.5 / 2)
+
+
+@given(counts, intervals, paces_s, extras_s, st.integers(1, 50))
+def test_the_start_up_is_what_the_programs_clock_leaves_out(
+    entries: int, every: int, pace_s: float, extra_s: float, burst: int
+) -> None:
+    assert startup_s(log(entries, every, pace_s, extra_s, burst)) == pytest.approx(STARTUP_S)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 50), st.floats(0, 5)), min_size=1, max_size=10),
+    st.floats(0, 60),
+)
+def test_a_late_look_never_makes_the_start_up_shorter(
+    steps: Sequence[tuple[float, float]], true_s: float
+) -> None:
+    """An entry is seen once it was written, or later: the start-up is not underestimated."""
+    entries, elapsed_s, seen_s = [], 0.0, 0.0
+    for k, (step_s, late_s) in enumerate(steps, start=1):
+        elapsed_s += step_s
+        seen_s = max(seen_s, true_s + elapsed_s + late_s)
+        entries.append(Progress(k, elapsed_s, seen_s))
+    found = startup_s(entries)
+    assert found is not None
+    assert found >= true_s - 1e-9
+
+
+def test_without_a_look_there_is_no_start_up() -> None:
+    assert startup_s([Progress(10, 2.0), Progress(20, 4.0)]) is None
+
+
+def test_a_clock_that_began_before_the_launch_has_no_start_up() -> None:
+    assert startup_s([Progress(10, 8.0, 5.0)]) == 0.0

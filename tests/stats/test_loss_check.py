@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.stats.loss_check import DIVERGED, finite, is_worse
+
+LOSSES = st.floats(-1e6, 1e6) | st.just(DIVERGED)
+POSITIVE = st.floats(1e-6, 1e6)
+
+
+@pytest.mark.parametrize(
+    ("loss", "usual", "worse"),
+    [
+        (0.5, [0.4], False),
+        (0.79, [0.4], False),
+        (0.81, [0.4], True),
+        (0.01, [0.4], False),
+        (2.3, [0.30, 0.31, 0.29], True),
+        (0.9, [0.2, 0.4], False),  # the defaults differ by as much
+        (DIVERGED, [0.4], True),
+        (DIVERGED, [DIVERGED], False),
+        (DIVERGED, [], False),
+        (1e-3, [1e-6], False),
+        (-90.0, [-100.0], False),
+        (50.0, [-100.0], True),
+        (0.0005, [0.0], False),
+        (0.5, [0.0], True),
+    ],
+)
+def test_far_above_the_defaults_is_wrong(loss: float, usual: list[float], worse: bool) -> None:
+    assert is_worse(loss, usual) is worse
+
+
+@given(st.lists(LOSSES, min_size=1))
+def test_none_of_the_defaults_is_worse_than_them(usual: list[float]) -> None:
+    assert not any(is_worse(loss, usual) for loss in usual)
+
+
+@given(LOSSES, LOSSES, st.lists(LOSSES))
+def test_a_lower_loss_is_never_worse_than_a_higher_one(
+    one: float, other: float, usual: list[float]
+) -> None:
+    assert is_worse(max(one, other), usual) or not is_worse(min(one, other), usual)
+
+
+@given(POSITIVE, POSITIVE, st.floats(1.0, 1e3))
+def test_the_unit_does_not_matter(loss: float, usual: float, factor: float) -> None:
+    """A loss in other units is as much worse, where it is not near 0."""
+    if loss - usual > 1 and abs(math.log(loss / usual / 2)) > 1e-9:
+        assert is_worse(loss, [usual]) == is_worse(factor * loss, [factor * usual])
+
+
+@pytest.mark.parametrize(
+    ("value", "loss"),
+    [
+        (1, 1.0),
+        (0.5, 0.5),
+        (math.nan, DIVERGED),
+        (math.inf, DIVERGED),
+        (-math.inf, -DIVERGED),
+        pytest.param(10**400, DIVERGED, id="long"),
+        pytest.param(-(10**400), -DIVERGED, id="long negative"),
+        (True, None),
+        ("0.5", None),
+        (None, None),
+    ],
+)
+def test_what_a_log_has_is_a_number_or_none(value: object, loss: float | None) -> None:
+    assert finite(value) == loss

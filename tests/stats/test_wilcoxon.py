@@ -1,0 +1,85 @@
+"""Exact distributions of ranks, and the interval from them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.stats.wilcoxon import interval, rank_sum_counts, rank_sum_trimmed, signed_rank_counts
+
+
+@given(st.integers(0, 12), st.integers(0, 12))
+def test_rank_sums_count_every_arrangement_once(m: int, n: int) -> None:
+    counts = rank_sum_counts(m, n)
+    assert sum(counts) == math.comb(m + n, m)
+    assert counts == counts[::-1] == rank_sum_counts(n, m)
+    assert len(counts) == m * n + 1
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (4, 3)])
+def test_rank_sums_are_what_counting_gives(m: int, n: int) -> None:
+    counted: Counter[int] = Counter()
+    for above in itertools.combinations(range(m + n), m):
+        below = set(range(m + n)) - set(above)
+        counted[sum(a > b for a in above for b in below)] += 1
+    assert rank_sum_counts(m, n) == tuple(counted[u] for u in range(m * n + 1))
+
+
+@given(st.integers(0, 24))
+def test_signed_ranks_count_every_pattern_once(n: int) -> None:
+    counts = signed_rank_counts(n)
+    assert sum(counts) == 2**n
+    assert counts == counts[::-1]
+    assert len(counts) == n * (n + 1) // 2 + 1
+
+
+@pytest.mark.parametrize("n", [1, 3, 6])
+def test_signed_ranks_are_what_counting_gives(n: int) -> None:
+    counted: Counter[int] = Counter()
+    for pattern in itertools.product((0, 1), repeat=n):
+        counted[sum(rank for rank, up in enumerate(pattern, start=1) if up)] += 1
+    assert signed_rank_counts(n) == tuple(counted[t] for t in range(n * (n + 1) // 2 + 1))
+
+
+def test_the_smallest_errors() -> None:
+    """4 launches all below 3 of the other: 1 of 35; 6 pairs all of one sign: 2 of 64."""
+    assert rank_sum_trimmed(4, 3, 1 / 35) == 0
+    assert rank_sum_trimmed(4, 3, 1 / 36) is None
+    assert interval([0.1] * 6, 2 / 64) is not None
+    assert interval([0.1] * 6, 2 / 65) is None
+    assert interval([0.1] * 5, 0.05) is None
+
+
+def test_the_interval_is_exact() -> None:
+    """All sign patterns of distinct sizes are equally likely: count those it misses."""
+    sizes = [1.0, 2.3, 3.1, 4.7, 5.9, 7.2, 8.8, 9.4]
+    for error in (1 / 32, 0.1):
+        above = below = 0
+        for signs in itertools.product((-1, 1), repeat=len(sizes)):
+            result = interval([s * x for s, x in zip(signs, sizes, strict=True)], error)
+            assert result is not None
+            above += result[1] > 0
+            below += result[2] < 0
+        assert above == below
+        assert 0 < above + below <= error * 2 ** len(sizes)
+
+
+@given(st.lists(st.floats(-2, 2), min_size=8, max_size=12))
+def test_a_smaller_error_is_no_narrower(logs: list[float]) -> None:
+    wide, narrow = interval(logs, 0.01), interval(logs, 0.1)
+    assert wide is not None
+    assert narrow is not None
+    assert wide[1] <= narrow[1] <= narrow[0] <= narrow[2] <= wide[2]
+
+
+@given(st.lists(st.floats(-2, 2), min_size=6, max_size=10), st.floats(-1, 1))
+def test_the_interval_moves_with_the_values(logs: list[float], by: float) -> None:
+    here, there = interval(logs, 0.05), interval([x + by for x in logs], 0.05)
+    assert here is not None
+    assert there is not None
+    assert there == pytest.approx([x + by for x in here], abs=1e-9)

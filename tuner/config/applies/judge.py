@@ -1,0 +1,189 @@
+"""Whether a knob applies on a host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+
+from tuner import knobs as table
+from tuner.config.applies.here import Host, here
+from tuner.knobs import space
+from tuner.knobs.core_budget import usable_cores
+from tuner.knobs.memory import OTHER_ALLOCATOR
+from tuner.launch import render
+from tuner.launch.launchers import launcher_for
+from tuner.model import UNSET, Choice, Env, Knob, LauncherOption, Value, wording
+from tuner.model.errors import UsageError
+
+_GLIBC_WITH_HUGE_PAGES = (2, 35)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a knob is here.
+
+    ``knob`` has its values cut to this host. ``why_not`` is empty where it applies; then there
+    is a ``hint``, and ``possible`` says that it can be set all the same, to no avail.
+    """
+
+    knob: Knob
+    why_not: str = ""
+    hint: str = ""
+    possible: bool = True
+
+
+def answer(row: Knob, host: Host, *, own: bool = False) -> Answer:
+    """Judge a row of the table, or a knob of the user's.
+
+    Args:
+        row: The knob; its domain may have ``cores``.
+        host: Where it is to be set.
+        own: The user named its values: none of them is cut, and one that cannot be set here is
+            said to be.
+    """
+    knob = here(row, host)
+    refused = {v: why for v in _values(knob, host) if (why := _refusal(knob, v, host))}
+    if not own:
+        knob = _cut(knob, host, refused)
+    knob = _resolved(knob, host, own)
+    problem = _problem(knob, host)
+    idle = not own and set(space.values(knob.domain)) <= {knob.neutral}
+    if refused and (own or idle) and (problem is None or problem[2]):
+        problem = (*next(iter(refused.values())), False)
+    elif idle and problem is None:
+        problem = (*_ALONE, False)
+    return Answer(knob) if problem is None else Answer(knob, *problem)
+
+
+def _cut(knob: Knob, host: Host, refused: Collection[Value]) -> Knob:
+    """The knob without what is refused, or comes to another value here."""
+    listed = _values(knob, host)
+    kept = tuple(v for v in listed if v not in refused and not _is_idle(knob, v, host))
+    return knob if kept == listed else replace(knob, domain=Choice(kept))
+
+
+def _resolved(knob: Knob, host: Host, own: bool) -> Knob:
+    names = frozenset({knob.name} if own else ())
+    (cut,) = space.resolve([knob], host.machine, host.layout, own=names)
+    return cut
+
+
+def _values(knob: Knob, host: Host) -> tuple[Value, ...]:
+    return space.values(knob.domain, host.machine)
+
+
+def _problem(knob: Knob, host: Host) -> _Problem | None:
+    """What keeps all values of the knob from being set, or from mattering."""
+    kind = host.launcher.kind
+    if knob.launchers and kind not in knob.launchers:
+        mine = " or ".join(wording.LAUNCHER_NAMES.get(each, each) for each in knob.launchers)
+        why = f"only {mine} reads it, and this is {wording.launcher(host.launcher)}"
+        return why, "Leave it out, or name another mpirun with --mpirun PATH.", False
+    for need in knob.needs:
+        problem = NEEDS[need](host)
+        if problem is not None:
+            return problem
+    return None
+
+
+#: Why a knob does not apply, what to do, and whether it can be set all the same.
+_Problem = tuple[str, str, bool]
+
+
+def _gpu(host: Host) -> _Problem | None:
+    if host.machine.gpus:
+        return None
+    return "no GPU was found here", "Leave it out, or run on a host with a GPU.", False
+
+
+def _huge_pages(host: Host) -> _Problem | None:
+    mode, glibc = host.found.huge_pages, host.found.glibc
+    if mode == "madvise" and glibc >= _GLIBC_WITH_HUGE_PAGES:
+        return None
+    if mode == "always":
+        why = "the kernel gives them to every process (transparent_hugepage: always)"
+    elif mode == "madvise":
+        why = "it needs glibc 2.35 or later"
+    else:
+        why = f"the kernel gives them to none (transparent_hugepage: {mode or 'not there'})"
+    change = "have madvise written to /sys/kernel/mm/transparent_hugepage/enabled"
+    return why, f"Leave it out, or {change}." if mode != "madvise" else "Leave it out.", False
+
+
+def _room(host: Host) -> _Problem | None:
+    """Nothing to choose between where a rank has one core, or only one core to be bound to."""
+    ranks, cores = host.layout.ranks_per_host, usable_cores(host.machine)
+    hint = "--knob bind_to tunes it all the same."
+    if cores // ranks < 2:
+        have = f"{wording.count(ranks, 'rank')} on {wording.count(cores, 'core')}"
+        return f"{have}: none has two to be bound to", hint, True
+    if _is_one_place(host):
+        why = "with one socket and one NUMA node a rank can only be confined to one core"
+        return why, hint, True
+    return None
+
+
+def _places(host: Host) -> _Problem | None:
+    if not _is_one_place(host):
+        return None
+    why = "with one socket and one NUMA node every order is the same"
+    return why, "--knob map_by tunes it all the same.", True
+
+
+def _is_one_place(host: Host) -> bool:
+    return host.found.sockets < 2 and host.machine.numa_nodes < 2
+
+
+def _btl_is_free(host: Host) -> _Problem | None:
+    args = host.launcher.extra_args
+    for option, name, value in zip(args, args[1:], args[2:], strict=False):
+        if option.lstrip("-") in {"mca", "gmca", "omca"} and name == "btl":
+            why = f"the arguments for mpirun, or your OMPI_MCA_btl, choose it: {value}"
+            return why, "Leave one of them out.", False
+    return None
+
+
+#: What ``Knob.needs`` may name.
+NEEDS: Mapping[str, Callable[[Host], _Problem | None]] = {
+    "gpu": _gpu,
+    "huge_pages": _huge_pages,
+    "room": _room,
+    "places": _places,
+    "btl_is_free": _btl_is_free,
+}
+
+_ALONE = ("nothing but the default can be set here", "Leave it out.")
+
+
+def _refusal(knob: Knob, value: Value, host: Host) -> tuple[str, str] | None:
+    """Why a value cannot be set here, and what to do; ``None`` where it can."""
+    is_ours = isinstance(knob.route, Env) and knob.route.texts
+    if (
+        is_ours
+        and knob.name == "allocator"
+        and value not in {UNSET, knob.neutral, *host.found.allocators}
+    ):
+        if value not in space.values(table.knob(knob.name).domain):
+            return f"it cannot be {value!r}", OTHER_ALLOCATOR
+        hint = "On Debian: apt-get install libjemalloc2 libtcmalloc-minimal4."
+        return f"{value} is not installed here", hint
+    if is_ours and knob.name == "nccl_interface" and value not in {UNSET, *host.found.interfaces}:
+        hint = f"There are {', '.join(host.found.interfaces) or 'none'}."
+        return f"{value} is no network interface of this host that is up", hint
+    if isinstance(knob.route, LauncherOption):
+        options = {**render.LAUNCHER_DEFAULTS, **_FREE.get(knob.name, {}), knob.route.option: value}
+        try:
+            launcher_for(host.launcher).argv(host.launcher, host.layout.ranks, options, ())
+        except UsageError as error:
+            return error.message, error.hint
+    return None
+
+
+#: With what a launcher is asked whether it takes a value of another option.
+_FREE: Mapping[str, Mapping[str, Value]] = {"map_by": {"bind_to": "core"}}
+
+
+def _is_idle(knob: Knob, value: Value, host: Host) -> bool:
+    """True for a value that comes to another one on this host."""
+    several = {"socket": host.found.sockets, "numa": host.machine.numa_nodes}
+    return isinstance(knob.route, LauncherOption) and several.get(str(value), 2) < 2

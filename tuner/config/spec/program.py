@@ -1,0 +1,198 @@
+"""Is the program there? Checked before the first launch, so that no study fails 50 times."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from typing import TypedDict
+
+from tuner.config.spec.naming import as_name
+from tuner.launch import command as templates
+from tuner.model.errors import UsageError, suggestion
+
+#: Their options that name a file or folder to read: a bare word there is a relative path.
+_READ = ("--data", "--val")
+
+_SUFFIX = re.compile(r".*\.[A-Za-z]\w*", re.DOTALL)
+_PYTHON = re.compile(r"(python|pypy)[\d.]*")
+#: Options of ``python`` that take the next word as their value.
+_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
+#: Modules that run the script named after them.
+_RUNNERS = ("mpi4py", "mpi4py.run")
+
+
+def check(template: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> str:
+    """The program's path, once it and its script are known to be there.
+
+    Returns:
+        The absolute path of the first word, links not resolved: the ``bin`` folder of a
+        virtual environment stays what it is.
+
+    Raises:
+        UsageError: The program, its script or a shipped trainer's needs are missing.
+    """
+    path = _program(template[0], environ, cwd)
+    script = script_of(template)
+    if script is None:
+        return path
+    if script.startswith("{workloads}/"):
+        _check_shipped(script.removeprefix("{workloads}/"), own_python=path == sys.executable)
+    elif not templates.names_in(script) and not (cwd / templates.fill(script, {})).is_file():
+        raise UsageError(
+            f"The command's script {script!r} does not exist.",
+            f"Relative paths count from the current folder, {cwd}.",
+        )
+    return path
+
+
+def _resolved(template: Sequence[str], first: str, path: str) -> tuple[str, ...]:
+    """The template with the program's own path for its first word, where that is ``first``.
+
+    A bare ``python`` would mean another program wherever PATH is another one.
+    """
+    if not template or template[0] != first or first == "{python}":
+        return tuple(template)
+    return (path.replace("{", "{{").replace("}", "}}"), *template[1:])
+
+
+class Program(TypedDict):
+    """Fields of :class:`tuner.model.StudySpec`."""
+
+    command: tuple[str, ...]
+    job: tuple[str, ...]
+    folder: str
+    interpreter: str
+
+
+def fields(template: Sequence[str], job: Sequence[str], path: str, cwd: Path) -> Program:
+    """What is run, and where it is.
+
+    Args:
+        template: The command.
+        job: The whole job, empty where that is the command.
+        path: What :func:`check` said.
+        cwd: The current folder.
+    """
+    return Program(
+        command=_resolved(template, template[0], path),
+        job=_resolved(job, template[0], path),
+        folder=folder_of(template, job, cwd),
+        interpreter=sys.executable if "python" in templates.placeholders((*template, *job)) else "",
+    )
+
+
+def folder_of(template: Sequence[str], job: Sequence[str], cwd: Path) -> str:
+    """Where the program runs: ``cwd``, or empty where that cannot matter.
+
+    It cannot for a shipped trainer none of whose words looks like a relative path. What
+    exists plays no part: the same command must belong to the same folder on every day.
+    """
+    shipped = (script_of(template) or "").startswith("{workloads}/")
+    words = (pair for words in (template, job) for pair in pairwise(words))
+    if shipped and not any(_is_relative(word, before) for before, word in words):
+        return ""
+    return str(cwd)
+
+
+def _is_relative(word: str, before: str) -> bool:
+    """A relative path by its looks, as the word is or behind the first ``=`` in it.
+
+    That is: a slash that is not the first character, a dot before a suffix (``data.npz``,
+    but not ``0.5``), ``.`` or ``..``, any word for an option that names what is read; and not
+    below a folder that a placeholder stands for.
+    """
+    option, _, value = word.partition("=") if word.startswith("-") else (before, "", word)
+    if not value or value.startswith(("/", "{out}", "{workloads}")):
+        return False
+    looks = "/" in value or value in (".", "..") or _SUFFIX.fullmatch(value) is not None
+    return looks or option in _READ
+
+
+def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
+    if word == "{python}":
+        return sys.executable
+    if templates.names_in(word):
+        raise UsageError(
+            f"The command begins with {word!r}: only {{python}} can stand for the program.",
+            "Name the program itself first.",
+        )
+    word = templates.fill(word, {})
+    if "/" not in word:
+        found = shutil.which(word, path=environ.get("PATH", os.defpath))
+        if found is None:
+            hint = "Is its environment active? Its full path does as well."
+            if (cwd / word).is_file():
+                hint = f"It lies in the current folder: write {_start(word)}."
+            raise UsageError(f"The command's program {word!r} is not on PATH.", hint)
+        return str(Path(found).absolute())
+    path = cwd / word
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise UsageError(
+            f"The command's program {word!r} {what}.",
+            f"Relative paths count from the current folder, {cwd}.",
+        )
+    if not os.access(path, os.X_OK):
+        raise UsageError(
+            f"The command's program {word!r} is not executable.",
+            f"Write {_start(word)}." if word.endswith(".py") else f"chmod +x {word}",
+        )
+    return str(path)
+
+
+def _start(word: str) -> str:
+    return f"python {word}" if word.endswith(".py") else f"./{word}"
+
+
+def _check_shipped(name: str, *, own_python: bool) -> None:
+    """A shipped trainer must be there, and what it imports, in our own interpreter."""
+    folder = templates.workloads_dir()
+    if not (folder / name).is_file():
+        trainers = sorted(
+            path.name for path in folder.glob("*_*.py") if "__main__" in path.read_text()
+        )
+        raise UsageError(f"There is no workload {name!r}.", suggestion(name, trainers))
+    needs = import_module("tuner.workloads.needs")  # in a checkout it lies elsewhere
+    trainer = name.removesuffix(".py")
+    missing = needs.missing(trainer, find_spec) if own_python else []
+    if missing:
+        raise UsageError(
+            f"The workload {name} needs {' and '.join(missing)}, which "
+            f"{'is' if len(missing) == 1 else 'are'} not installed.",
+            f"In a checkout: {needs.INSTALL} '.[{needs.extra(trainer)}]'\n"
+            "Or tune your own trainer: tune --mpi-procs 8 -- python train.py --out {out}",
+        )
+
+
+def script_of(template: Sequence[str]) -> str | None:
+    """The ``.py`` file that an interpreter is given; ``None`` where there is none to see."""
+    if template[0] != "{python}" and not _PYTHON.fullmatch(PurePosixPath(template[0]).name):
+        return None
+    words = iter(template[1:])
+    for word in words:
+        if word == "-m":
+            if next(words, "") not in _RUNNERS:
+                return None
+        elif word in _WITH_VALUE:
+            next(words, "")
+        elif not word.startswith("-"):
+            return word if word.endswith(".py") else None
+        elif word == "-c":
+            return None
+    return None
+
+
+def stem(template: Sequence[str]) -> str:
+    """A name for the program: of its script, its module, else of the program itself."""
+    name = script_of(template)
+    if name is None and "-m" in template[1:-1]:
+        name = template[list(template).index("-m") + 1]
+    bare = PurePosixPath(name or template[0]).name.removesuffix(".py")
+    return as_name(bare) or "study"

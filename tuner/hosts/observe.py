@@ -1,0 +1,180 @@
+"""Sees what a trial's ranks really run: from ``/proc`` for any program, and by the probe in Python.
+
+The probe reports when a rank ends (:mod:`tuner.hosts.probe`); ``/proc`` is sampled meanwhile. Both
+are joined into one `Observation`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tuner.hosts import procfs
+from tuner.hosts.probe import Report, probe_folder, read_reports
+from tuner.model import Observation, RankView
+
+#: Where the launchers of Open MPI, PMIx and Hydra say which rank a process is, and of how many.
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+#: Where torchrun says so. Clusters set the two for every process of a job: they count only in
+#: one that torchrun has started, which has the third.
+TORCHRUN_RANK, TORCHRUN_SIZE, TORCHRUN = "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"
+
+#: A rank or a size; a variable of a longer number says something else.
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+class Member(NamedTuple):
+    """A process of a trial: ``started`` (clock ticks since boot) tells it from a later one."""
+
+    pid: int
+    started: int
+    rank: int | None  # None: the launcher's own
+
+
+class _Seen(NamedTuple):
+    """A process of a rank in one sample."""
+
+    started: int
+    pid: int
+    threads: int
+    world_size: int | None
+
+
+@dataclass
+class _Rank:
+    """What was seen of one rank so far."""
+
+    root: _Seen
+    threads: int = 0
+    children: int = 0
+    affinity: tuple[int, ...] = ()
+
+
+class Watcher:
+    """Samples the processes of one trial, cheaply: one read of ``stat`` a process and sample.
+
+    Args:
+        folder: The trial's own folder, where the probe's reports are.
+        proc: The mounted procfs; another folder in tests.
+    """
+
+    def __init__(self, folder: Path, proc: Path = Path("/proc")) -> None:
+        self._folder = folder
+        self._proc = str(proc)
+        self._known: dict[tuple[int, int], tuple[int, int | None]] = {}
+        self._ranks: dict[int, _Rank] = {}
+        #: The processes of the last sample; another thread may read them at any time.
+        self.members: tuple[Member, ...] = ()
+
+    def sample(self, pids: Iterable[int]) -> None:
+        """Look at the live processes `pids` of the trial; those that are gone are passed over."""
+        groups: dict[int, list[_Seen]] = {}
+        members = []
+        for pid in pids:
+            stat = procfs.stat(pid, self._proc)
+            if stat is None:
+                continue
+            identity = self._identity(pid, stat.started)
+            members.append(Member(pid, stat.started, identity[0] if identity else None))
+            if identity is not None:
+                rank, world_size = identity
+                seen = _Seen(stat.started, pid, stat.threads, world_size)
+                groups.setdefault(rank, []).append(seen)
+        self.members = tuple(members)
+        for rank, group in groups.items():
+            self._note(rank, group)
+
+    def _note(self, rank: int, group: list[_Seen]) -> None:
+        # The rank's own process is its oldest: the others inherited the variable from it, also
+        # those that lost their parent and were adopted.
+        root = min(group, key=lambda seen: (seen.started, seen.pid))
+        noted = self._ranks.setdefault(rank, _Rank(root))
+        is_root = (root.started, root.pid) == (noted.root.started, noted.root.pid)
+        noted.threads = max(noted.threads, *(seen.threads for seen in group))
+        noted.children = max(noted.children, len(group) - is_root)
+        if is_root:
+            noted.affinity = _affinity(root.pid) or noted.affinity
+
+    def ranks(self) -> dict[int, int | None]:
+        """The rank of each process of the last sample."""
+        return {member.pid: member.rank for member in self.members}
+
+    def _identity(self, pid: int, started: int) -> tuple[int, int | None] | None:
+        """The rank and world size in a process's environment; None for the launcher's own.
+
+        Only ranks are remembered: between fork and exec a rank still has its launcher's.
+        """
+        known = self._known.get((pid, started))
+        if known is None:
+            environ = _variables(procfs.read(f"{self._proc}/{pid}/environ"))
+            torchrun = TORCHRUN in environ
+            rank = _first_number(environ, (*RANK_VARIABLES, *((TORCHRUN_RANK,) * torchrun)))
+            if rank is None:
+                return None
+            size = _first_number(environ, (*SIZE_VARIABLES, *((TORCHRUN_SIZE,) * torchrun)))
+            known = self._known[pid, started] = (rank, size)
+        return known
+
+    def result(self) -> Observation:
+        """Everything seen so far, joined with the reports of the probe."""
+        folder = probe_folder(self._folder)
+        reports = read_reports(folder)
+        return Observation(
+            tuple(
+                _view(
+                    rank,
+                    self._ranks.get(rank),
+                    reports.get(rank),
+                    opencv_loaded=(folder / f"rank-{rank}.cv2").exists(),
+                )
+                for rank in sorted({*self._ranks, *reports})
+            )
+        )
+
+
+def _view(rank: int, seen: _Rank | None, report: Report | None, *, opencv_loaded: bool) -> RankView:
+    told = report or Report(rank)
+    seen_size = seen.root.world_size if seen else None
+    return RankView(
+        rank=rank,
+        threads=seen.threads if seen else 0,
+        children=seen.children if seen else 0,
+        affinity=(seen.affinity if seen else ()) or told.affinity,
+        blas_threads=told.blas.threads if told.blas else None,
+        opencv_threads=told.opencv_threads,
+        opencv_loaded=opencv_loaded,
+        world_size=seen_size if told.world_size is None else told.world_size,
+        mpi_library=told.mpi_library,
+        pools=tuple((pool.library, pool.threads) for pool in told.pools),
+        blas_limit=told.blas.built_for if told.blas else None,
+        allocator=told.allocator,
+        reported=report is not None and _is_of_the_program(report, seen),
+    )
+
+
+def _is_of_the_program(report: Report, seen: _Rank | None) -> bool:
+    """False for that of a Python which only helps a program in another language."""
+    is_its_own = seen is None or report.pid == seen.root.pid
+    return report.in_mpi or bool(report.pools) or is_its_own
+
+
+def _affinity(pid: int) -> tuple[int, ...]:
+    try:
+        return tuple(sorted(os.sched_getaffinity(pid)))
+    except OSError:
+        return ()
+
+
+def _variables(environ: bytes) -> dict[str, str]:
+    lines = environ.decode("utf-8", "replace").split("\0")
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _first_number(environ: Mapping[str, str], names: Iterable[str]) -> int | None:
+    values = (environ.get(name, "") for name in names)
+    return next((int(value) for value in values if _NUMBER.fullmatch(value)), None)

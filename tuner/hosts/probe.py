@@ -1,0 +1,135 @@
+"""The probe inside Python ranks: what brings it in, and what it reports.
+
+The probe (``wrappers/probe/sitecustomize.py``) writes one report a rank when the rank ends. What
+of one is not as the probe writes it is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tuner.hosts import procfs
+from tuner.model.wording import one_line
+
+#: Library names (prefixes) whose pool is a BLAS: the other pools are OpenMP runtimes.
+BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libblas", "libmkl_rt", "libblis")
+
+
+def probe_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that bring the probe into the ranks of the trial in `folder`.
+
+    Args:
+        folder: The trial's own folder; the reports go to ``probe/`` below it.
+        environ: The environment to be extended; its ``PYTHONPATH`` is kept behind the probe.
+
+    Returns:
+        ``PYTHONPATH`` and ``TUNE_PROBE_DIR`` alone, to be merged into the environment.
+    """
+    probe = Path(import_module("tuner.wrappers").__path__[0]) / "probe"
+    rest = environ.get("PYTHONPATH", "")
+    return {
+        "PYTHONPATH": f"{probe}{os.pathsep}{rest}" if rest else str(probe),
+        "TUNE_PROBE_DIR": str(probe_folder(folder)),
+    }
+
+
+def probe_folder(folder: Path) -> Path:
+    """Where the reports of the trial in `folder` lie; absolute, since a rank may change folders."""
+    return folder.absolute() / "probe"
+
+
+class Pool(NamedTuple):
+    """A library's pool of threads."""
+
+    library: str  # as ``folder/file``
+    threads: int
+    built_for: int | None  # the most it can have
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the probe says of one rank; ``None`` or empty where it does not."""
+
+    rank: int
+    pid: Any = None
+    affinity: tuple[int, ...] = ()
+    pools: tuple[Pool, ...] = ()
+    opencv_threads: int | None = None
+    in_mpi: bool = False
+    world_size: int | None = None  # MPI's own word in the rank, else the launcher's
+    mpi_library: str | None = None
+    allocator: str | None = None
+
+    @property
+    def blas(self) -> Pool | None:
+        """NumPy's own BLAS before those that came with other packages (OpenCV brings one too)."""
+        found = [pool for pool in self.pools if _is_blas(pool.library)]
+        found.sort(key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")))
+        return found[0] if found else None
+
+
+def read_reports(folder: Path) -> dict[int, Report]:
+    """The probe's reports by rank; what is missing or is not such a report is passed over."""
+    reports: dict[int, Report] = {}
+    for path in sorted(folder.glob("rank-*.json")):
+        report = parse_report(procfs.read(str(path)))
+        if report is not None:
+            reports[report.rank] = report
+    return reports
+
+
+def parse_report(data: bytes) -> Report | None:
+    """One rank's report; ``None`` for what is not such a report."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    rank = _count(found.get("rank")) if isinstance(found, dict) else None
+    return None if rank is None else _report(rank, found)
+
+
+def _report(rank: int, found: Mapping[str, Any]) -> Report:
+    mpi, affinity = found.get("mpi"), found.get("affinity")
+    mpi = mpi if isinstance(mpi, dict) else {}
+    cpus = affinity if isinstance(affinity, list) else []
+    sizes = (_count(mpi.get("world_size")), _count(found.get("launcher_size")))
+    return Report(
+        rank=rank,
+        pid=found.get("pid"),
+        affinity=tuple(cpu for cpu in cpus if isinstance(cpu, int)),
+        pools=_pools(found.get("pools")),
+        opencv_threads=_count(found.get("opencv_threads")),
+        in_mpi=bool(mpi),
+        world_size=next((size for size in sizes if size is not None), None),
+        mpi_library=_text(mpi.get("library")),
+        allocator=_text(found.get("allocator")),
+    )
+
+
+def _pools(found: Any) -> tuple[Pool, ...]:
+    """The pools, their names kept short."""
+    pools = []
+    for pool in found if isinstance(found, list) else []:
+        threads = _count(pool.get("threads")) if isinstance(pool, dict) else None
+        if threads is not None:
+            name = one_line("/".join(str(pool.get("library", "")).split("/")[-2:]))
+            pools.append(Pool(name, threads, _count(pool.get("built_for"))))
+    return tuple(pools)
+
+
+def _is_blas(name: str) -> bool:
+    return name.rpartition("/")[2].startswith(BLAS_PREFIXES)
+
+
+def _text(value: Any) -> str | None:
+    return one_line(value) if isinstance(value, str) else None
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None

@@ -1,0 +1,151 @@
+"""What a killed ``tune`` left: a note of the launch in flight, and the end of what it tells of.
+
+The supervisor ends a trial when ``tune`` is killed. Where both are, this is what is left: the
+note lies beside the lock of the host, so the next owner of the lock finds it, whatever its study.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tuner.hosts import supervisor
+from tuner.hosts.process.request import name_of
+from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
+from tuner.model.errors import TunerError
+
+#: More than any note takes.
+_NOTE_BYTES = 1 << 14
+#: The supervisor may be at it still: it gets so long before it is ended with the rest, s.
+_GRACE_S = TERM_WAIT_S + SETTLE_S + 1.0
+
+
+@dataclass(frozen=True)
+class Flight:
+    """A launch that may be running."""
+
+    marker: str
+    since: int  # clock ticks since boot
+    boot_id: str
+    cgroup: str
+    folder: str
+
+
+def note_path(folder: Path) -> Path:
+    """The note of this user in the folder of the lock."""
+    return folder / f"in-flight-{os.geteuid()}"
+
+
+def write(path: Path, request: dict[str, Any]) -> None:
+    """Note a launch before it is started; without a note where the file cannot be written."""
+    since = supervisor.now() - 1  # ticks are rounded down
+    flight = Flight(request["marker"], since, _boot_id(), request["cgroup"], request["folder"])
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            if not _is_ours(descriptor):
+                return
+            os.fchmod(descriptor, 0o600)
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, json.dumps(asdict(flight)).encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def end(path: Path) -> int:
+    """End what is left of the launch that the note tells of, and remove the note.
+
+    A note that cannot be read, or that is somebody else's, tells of nothing.
+
+    Returns:
+        How many processes had to be killed.
+
+    Raises:
+        TunerError: A process of it cannot be ended (it hangs in the kernel).
+    """
+    flight = _read(path)
+    killed = _end(flight) if flight is not None else 0
+    remove(path)
+    return killed
+
+
+def remove(path: Path) -> None:
+    """Remove the note: nothing is left of what it tells of."""
+    with contextlib.suppress(OSError):
+        if path.lstat().st_uid == os.geteuid():
+            path.unlink()
+
+
+def _end(flight: Flight) -> int:
+    if flight.boot_id != _boot_id():
+        if flight.folder:
+            supervisor.remove_folder(flight.folder)
+        return 0
+    killed, left = supervisor.end_orphans(
+        *(flight.marker, None, flight.since),
+        group=supervisor.Cgroup(flight.cgroup),
+        folder=flight.folder,
+        grace_s=_GRACE_S,
+    )
+    if left:
+        raise unkillable(left, "an earlier trial")
+    return killed
+
+
+def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
+    """The error for what SIGKILL does not end."""
+    return TunerError(
+        f"processes of {whose} do not end on SIGKILL: {left}",
+        "they hang in the kernel (a dead network file system or device?)",
+    )
+
+
+def _read(path: Path) -> Flight | None:
+    """The launch that a note tells of; ``None`` where there is none to be believed."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        text = os.read(descriptor, _NOTE_BYTES) if _is_ours(descriptor) else b""
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return parse(text)
+
+
+def parse(text: bytes) -> Flight | None:
+    """The launch of a note, ``None`` where it makes no sense: nothing is ended on a guess."""
+    try:
+        flight = Flight(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    texts = (flight.marker, flight.boot_id, flight.cgroup, flight.folder)
+    if not all(isinstance(each, str) and "\0" not in each for each in texts):
+        return None
+    if type(flight.since) is not int or not flight.marker:
+        return None
+    for place in (flight.cgroup, flight.folder):
+        if place and (Path(place).name != name_of(flight.marker) or not Path(place).is_absolute()):
+            return None
+    return flight
+
+
+def _is_ours(descriptor: int) -> bool:
+    found = os.fstat(descriptor)
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,219 @@
+"""One command from its start to the proof that nothing of it is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tuner.hosts.supervisor import command, litter
+from tuner.hosts.supervisor.cgroup import Cgroup, is_of, oom_counters, oom_kills
+from tuner.hosts.supervisor.cleanup import sweep
+from tuner.hosts.supervisor.table import look_up
+
+#: Time for the command to end after SIGTERM, s. mpirun takes its ranks down in 0.3-1.2 s.
+TERM_WAIT_S = 2.0
+#: Time for helpers (fork servers, resource trackers) to end after the command did, s.
+SETTLE_S = 0.3
+
+_ENDING_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+#: In the foreground the terminal sends SIGINT to the command itself, so it is not ours to act on.
+_REMOTE = _ENDING_SIGNALS - {signal.SIGINT}
+
+
+class Supervisor:
+    """Serves one request; see :mod:`tuner.hosts.supervisor`."""
+
+    def __init__(self, request: dict[str, Any], control: int) -> None:
+        self.request = request
+        self.control = control
+        self.main = 0
+        self.status: int | None = None
+        self.wall_s = 0.0
+        self.started_s = 0.0
+        self.hurry = False  # asked to end while it was ending
+        self.group = Cgroup(request["cgroup"])
+        self.counters: list[str] = []
+        self.oom_kills: int | None = None
+        self.wake, wake_end = os.pipe()
+        for fd in (self.wake, wake_end):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
+
+    def start(self) -> OSError | None:
+        """Fork and exec the command; the error where that cannot be done."""
+        for number in (signal.SIGQUIT, *_ENDING_SIGNALS):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has left them
+                signal.signal(number, _note)
+        signal.signal(signal.SIGCHLD, _note)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        command.become_subreaper()
+        self.group.make()
+        folder = self.request["folder"]
+        if folder and litter.make_folder(folder):
+            self.request["env"]["TMPDIR"] = folder
+        self.counters = oom_counters(self.group)
+        self.oom_kills = oom_kills(self.counters)
+        self.started_s = time.monotonic()
+        self.main, error = command.start(self.request, self.group)
+        return error
+
+    def run(self) -> dict[str, Any]:
+        """Wait for the command's end or the order to end it, clean up, report."""
+        stopped = self._follow()
+        segments = litter.shared_segments(os.getpid()) if self._reap() else set()
+        if self.status is None:
+            os.kill(self.main, signal.SIGTERM)  # our own child, not reaped: surely this one
+            os.kill(self.main, signal.SIGCONT)  # a stopped one would not get to see it
+            self._pause_until(TERM_WAIT_S, lambda: self.status is not None)
+        if self.status is not None:
+            self._pause_until(SETTLE_S, lambda: not self._reap())
+        killed, left = self.sweep()
+        litter.remove(segments)
+        return {
+            "code": self.status,
+            "wall_s": self.wall_s or time.monotonic() - self.started_s,
+            "stopped": stopped,
+            "killed": killed,
+            "left": left,
+            "oom_kills": self._oom_kills_since(),
+            "oom_kills_own": is_of(self.group, self.counters),
+        }
+
+    def _oom_kills_since(self) -> int | None:
+        """What the kernel has ended for want of memory since the start; ``None``: not counted."""
+        now, before = oom_kills(self.counters), self.oom_kills
+        return None if now is None or before is None else max(0, now - before)
+
+    def sweep(self) -> tuple[int, list[int]]:
+        """Kill what is left; see :func:`tuner.hosts.supervisor.cleanup.sweep`."""
+        me = look_up(os.getpid())
+        return sweep(
+            self.request["marker"],
+            os.getpid(),
+            me.start if me else 0,
+            group=self.group,
+            reap=self._reap,
+            pause=self._pause,
+        )
+
+    def tidy(self) -> None:
+        """Remove the trial's control group and its folder."""
+        self.group.remove()
+        if self.request["folder"]:
+            litter.remove_folder(self.request["folder"])
+
+    def _follow(self) -> bool:
+        """Wait for the command's end (False) or the order to end it (True)."""
+        poller = select.poll()
+        poller.register(self.control, select.POLLIN)
+        poller.register(self.wake, select.POLLIN)
+        parent = _watch(self.request["parent"])
+        if parent is not None:
+            poller.register(parent, select.POLLIN)
+        if os.getppid() != self.request["parent"]:
+            return True
+        while self.status is None:
+            ready = {fd for fd, _ in poller.poll()}
+            if parent in ready or (self.control in ready and self._obey()):
+                return True
+            if self._woken() & (_ENDING_SIGNALS if not self.request["foreground"] else _REMOTE):
+                return True
+            self._reap()
+        return False
+
+    def _obey(self) -> bool:
+        """Hand the signals asked for on to the command; True at the end of the pipe."""
+        numbers = os.read(self.control, 64)
+        for number in numbers:
+            if self.status is None:
+                os.kill(self.main, number)
+        return not numbers
+
+    def _woken(self) -> set[int]:
+        """The signals that came since the last call."""
+        try:
+            return set(os.read(self.wake, 512))
+        except BlockingIOError:
+            return set()
+
+    def _reap(self) -> bool:
+        """Collect dead children, adopted ones too; True where some are left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.main:
+                self.status = os.waitstatus_to_exitcode(status)
+                self.wall_s = time.monotonic() - self.started_s
+
+    def _pause(self, seconds: float) -> None:
+        """Wait so long, or until a signal comes (a child that ended)."""
+        select.select([self.wake], [], [], max(0.0, seconds))
+        self.hurry = self.hurry or bool(self._woken() & _ENDING_SIGNALS)
+
+    def _pause_until(self, limit_s: float, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + limit_s
+        self._reap()
+        while not done() and not self.hurry and (left_s := deadline - time.monotonic()) > 0:
+            self._pause(left_s)
+            self._reap()
+
+
+def _note(*_: object) -> None:
+    """A handler that does nothing: the wake-up pipe tells of the signal."""
+
+
+def _watch(pid: int) -> int | None:
+    """A descriptor that is readable once the process has ended; ``None`` before Linux 5.3."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _request(control: int) -> dict[str, Any]:
+    line = b""
+    while not line.endswith(b"\n"):
+        chunk = os.read(control, 1 << 16)
+        if not chunk:  # tune ended before it had said what to run
+            sys.exit(0)
+        line += chunk
+    request: dict[str, Any] = json.loads(line)
+    return request
+
+
+def _report(status: int, line: dict[str, Any]) -> None:
+    with contextlib.suppress(BrokenPipeError):  # tune is gone: nobody to tell
+        os.write(status, json.dumps(line).encode() + b"\n")
+
+
+def main(argv: Sequence[str]) -> None:
+    """Serve one request; ``argv`` ends with the descriptors of status and control pipe."""
+    status, control = int(argv[1]), int(argv[2])
+    for fd in (status, control):
+        os.set_inheritable(fd, False)
+    supervisor = Supervisor(_request(control), control)
+    try:
+        error = supervisor.start()
+        if error is not None:
+            supervisor.sweep()
+            answer = {"errno": error.errno, "name": error.filename}
+        else:
+            _report(status, {"pid": supervisor.main})
+            answer = supervisor.run()
+    except BaseException:
+        supervisor.sweep()
+        raise
+    finally:
+        supervisor.tidy()
+    _report(status, answer)

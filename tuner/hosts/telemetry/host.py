@@ -1,0 +1,199 @@
+"""What a host did between two looks at it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tuner.hosts import procfs
+from tuner.hosts.neighbours import is_the_hosts
+from tuner.hosts.procfs import CpuTimes
+from tuner.hosts.telemetry.kernel import (
+    PRESSURES,
+    Quota,
+    parse_interfaces,
+    parse_pressure,
+    parse_quota,
+    parse_runnable,
+    quota_files,
+)
+
+#: What is made of ``/proc/stat``.
+CPU_COLUMNS = ("user_cores", "system_cores", "steal_cores", "iowait_cores", "others_cores")
+
+
+class HostLook(NamedTuple):
+    """What the counters stood at; what could not be read is missing or ``None``."""
+
+    at_s: float  # monotonic
+    cpus: tuple[CpuTimes, ...] = ()
+    runnable: int | None = None
+    quotas: Mapping[str, Quota] = {}
+    waited_s: Mapping[str, float] = {}  # of PRESSURES
+    interfaces: Mapping[str, int] = {}  # bytes
+    own_s: float = 0.0  # CPU time of this process
+
+
+class Host:
+    """Reads the counters of this host, and remembers which of them there are not.
+
+    Args:
+        root: The tree that holds ``proc`` and ``sys``.
+        cpus: Those that count; ``None``: all that this process may use.
+    """
+
+    def __init__(self, root: Path = Path("/"), cpus: Collection[int] | None = None) -> None:
+        self._root = root
+        self._cpus = os.sched_getaffinity(0) if cpus is None else cpus
+        self._quotas: dict[str, None] = {}
+        self._known: set[bytes] = set()
+
+    def watch_groups(self, pid: int) -> None:
+        """From now on look at the control groups of this process too."""
+        text = procfs.read(str(self._root / "proc" / str(pid) / "cgroup"))
+        if text and text not in self._known:
+            self._known.add(text)
+            self._quotas.update(dict.fromkeys(quota_files(self._root, [pid])))
+
+    def look(self) -> HostLook:
+        """Read all counters: some 0.2 ms."""
+        stat = self._read("proc/stat")
+        waited = {name: parse_pressure(self._read(f"proc/pressure/{name}")) for name in PRESSURES}
+        quotas = {path: parse_quota(procfs.read(path)) for path in self._quotas}
+        return HostLook(
+            at_s=time.monotonic(),
+            cpus=tuple(procfs.parse_cpus(stat, self._cpus)),
+            runnable=parse_runnable(stat),
+            quotas={path: quota for path, quota in quotas.items() if quota is not None},
+            waited_s={name: total for name, total in waited.items() if total is not None},
+            interfaces=parse_interfaces(self._read("proc/net/dev")),
+            own_s=time.process_time(),
+        )
+
+    def _read(self, name: str) -> bytes:
+        return procfs.read(f"{self._root}/{name}")
+
+
+def gaps(first: HostLook, last: HostLook) -> list[str]:
+    """What the counters do not tell, a sentence each."""
+    found = []
+    if not first.cpus:
+        found.append("The host's CPUs are not recorded: /proc/stat cannot be read.")
+    elif made_up(first, last):
+        found.append("The host's CPUs are not recorded: /proc/stat does not keep up with the time.")
+    missing = [name for name in PRESSURES if name not in first.waited_s]
+    if missing:
+        found.append(
+            f"Pressure ({', '.join(missing)}) is not recorded: /proc/pressure cannot be read"
+            " (the kernel lacks PSI, or it wants psi=1 on its command line)."
+        )
+    if not last.quotas:
+        found.append("Throttling is not recorded: no control group of the trial says how long.")
+    if not first.interfaces:
+        found.append("The network is not recorded: /proc/net/dev cannot be read.")
+    return found
+
+
+def made_up(first: HostLook, last: HostLook) -> bool:
+    """True for a container's ``/proc/stat`` that is not the host's own."""
+    total_s = sum(cpu.all for cpu in last.cpus) - sum(cpu.all for cpu in first.cpus)
+    clock_s = last.at_s - first.at_s
+    # A tick is 10 ms: of less time than this nothing can be said.
+    return clock_s >= 1.0 and not is_the_hosts(total_s, clock_s, len(first.cpus))
+
+
+def others_s(before: HostLook, after: HostLook, trial_s: float) -> float | None:
+    """CPU time of processes that are neither of the trial nor this one.
+
+    Below 0 where the processes were read later than the host. ``None``: not known.
+    """
+    if not _comparable(before, after):
+        return None
+    busy_s = sum(cpu.busy for cpu in after.cpus) - sum(cpu.busy for cpu in before.cpus)
+    return busy_s - trial_s - (after.own_s - before.own_s)
+
+
+def host_row(
+    before: HostLook,
+    after: HostLook,
+    *,
+    trial_s: float,
+    others_s: float | None,
+    memory_bytes: float,
+) -> dict[str, float | None]:
+    """The columns of `HOST_COLUMNS` for one interval, but for bursts and GPUs.
+
+    Args:
+        before: The counters at its begin.
+        after: Those at its end, later.
+        trial_s: CPU time of the trial's processes in it.
+        others_s: CPU time of all others, at least 0.
+        memory_bytes: Of the trial's processes at its end.
+    """
+    interval_s = after.at_s - before.at_s
+    row: dict[str, float | None] = {
+        **_cpu_columns(before, after, interval_s),
+        "others_cores": None if others_s is None else others_s / interval_s,
+        "runnable_threads": None if after.runnable is None else float(after.runnable),
+        "throttled_share": _throttled(before, after, trial_s),
+        "network_bytes_per_s": _most(moved(before, after), interval_s),
+        "memory_bytes": memory_bytes,
+    }
+    for name in PRESSURES:
+        told = name in before.waited_s and name in after.waited_s
+        waited_s = after.waited_s[name] - before.waited_s[name] if told else 0.0
+        share = min(1.0, max(0.0, waited_s / interval_s))
+        row[f"{name}_pressure_share"] = share if told else None
+    return row
+
+
+def moved(before: HostLook, after: HostLook) -> dict[str, int]:
+    """The bytes that each interface moved."""
+    return {
+        name: max(0, count - before.interfaces[name])
+        for name, count in after.interfaces.items()
+        if name in before.interfaces
+    }
+
+
+def _most(moved_: Mapping[str, int], interval_s: float) -> float | None:
+    return max(moved_.values()) / interval_s if moved_ else None
+
+
+def _comparable(before: HostLook, after: HostLook) -> bool:
+    return bool(before.cpus) and len(before.cpus) == len(after.cpus)
+
+
+def _cpu_columns(before: HostLook, after: HostLook, interval_s: float) -> dict[str, float | None]:
+    names = ("user", "system", "steal", "iowait")
+    if not _comparable(before, after):
+        return dict.fromkeys(f"{name}_cores" for name in names)
+    return {
+        f"{name}_cores": max(0.0, _sum(after.cpus, name) - _sum(before.cpus, name)) / interval_s
+        for name in names
+    }
+
+
+def _sum(cpus: Iterable[CpuTimes], name: str) -> float:
+    return float(sum(getattr(cpu, name) for cpu in cpus))
+
+
+def _throttled(before: HostLook, after: HostLook, trial_s: float) -> float | None:
+    """Of the CPU time that was used or held back, the part that was held back; the worst group."""
+    shares = [
+        _held_share(before.quotas[path], now, trial_s)
+        for path, now in after.quotas.items()
+        if path in before.quotas
+    ]
+    return max(shares, default=None)
+
+
+def _held_share(then: Quota, now: Quota, trial_s: float) -> float:
+    used_s = trial_s
+    if then.used_s is not None and now.used_s is not None:
+        used_s = max(0.0, now.used_s - then.used_s)
+    held_s = max(0.0, now.held_s - then.held_s)
+    return held_s / (held_s + used_s) if held_s else 0.0

@@ -1,0 +1,205 @@
+"""What the processes of a trial used between two looks at them.
+
+A process is known by its id and the moment it started, so that a reused id is another one. All
+that a new one has used falls into the interval in which it is first seen. One that has ended and
+was waited for is in the accounts of its parent: nothing of it is lost or counted twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from tuner.hosts import procfs
+from tuner.hosts.observe import Member
+from tuner.hosts.procfs import Stat
+from tuner.hosts.telemetry.kernel import parse_switches, parse_wait
+
+
+class Task(NamedTuple):
+    """A thread's account."""
+
+    queue_s: float
+    slices: int
+    voluntary: int
+    involuntary: int
+
+
+class Seen(NamedTuple):
+    """A process at one look."""
+
+    rank: int | None  # None: the launcher's
+    stat: Stat
+    tasks: Mapping[int, Task]
+    line: bytes = b""  # that it was read from: of one that sleeps it stays the same
+
+
+#: The processes of a look by (id, start).
+Look = Mapping[tuple[int, int], Seen]
+
+
+class Use(NamedTuple):
+    """What was used in an interval."""
+
+    user_s: float = 0.0
+    system_s: float = 0.0
+    queue_s: float = 0.0
+    voluntary: float = 0.0
+    involuntary: float = 0.0
+
+    @property
+    def cpu_s(self) -> float:
+        """User and system."""
+        return self.user_s + self.system_s
+
+
+def look(members: Iterable[Member], before: Look, proc: str = "/proc") -> Look:
+    """Read the accounts of these processes, and of those that started them.
+
+    Args:
+        members: The processes that were found last; those that are gone are passed over.
+        before: The look before: a thread that has not run since keeps its account of then.
+        proc: The mounted procfs; another folder in tests.
+    """
+    found: dict[tuple[int, int], Seen] = {}
+    for member in members:
+        key = (member.pid, member.started)
+        seen = _seen(member, before.get(key), proc)
+        if seen is not None:
+            found[key] = seen
+    # The supervisor: what the launcher leaves behind is waited for by it.
+    parents = {seen.stat.parent for seen in found.values()}
+    for pid in parents - {pid for pid, _ in found} - {0, 1, os.getpid()}:
+        stat = procfs.stat(pid, proc)
+        if stat is not None:
+            found[pid, stat.started] = Seen(None, stat, {})
+    return found
+
+
+def _seen(member: Member, before: Seen | None, proc: str) -> Seen | None:
+    """A process as it is now; ``None`` where it is gone, whoever has its id."""
+    line = procfs.line(f"{proc}/{member.pid}/stat")
+    if before is not None and (before.line, before.rank) == (line, member.rank):
+        return before  # most processes sleep most of the time
+    stat = procfs.parse_stat(line)
+    if stat is None or stat.started != member.started:
+        return None
+    tasks = {} if member.rank is None else _tasks(stat, before, proc)
+    return Seen(member.rank, stat, tasks, line)
+
+
+def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, Task]:
+    """The accounts of a process's threads, as far as it has run."""
+    if stat.state != "R" and stat.cpu_s == (before.stat.cpu_s if before else 0.0):
+        return before.tasks if before else {}
+    folder = f"{proc}/{stat.pid}/task"
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - names are enough, and cheaper
+    except OSError:
+        return {}
+    found = {}
+    for name in names:
+        thread = int(name)
+        wait = parse_wait(procfs.line(f"{folder}/{name}/schedstat"))
+        if wait is None:
+            continue
+        old = before.tasks.get(thread) if before is not None else None
+        if old is None or old.slices != wait.slices:
+            switches = parse_switches(procfs.read(f"{folder}/{name}/status")) or (0, 0)
+            old = Task(wait.queue_s, wait.slices, *switches)
+        found[thread] = old._replace(queue_s=wait.queue_s)
+    return found
+
+
+def used(before: Look, after: Look) -> Use:
+    """What these processes used themselves, those that have ended left out."""
+    uses = [
+        _use(then, seen) for key, seen in after.items() if (then := before.get(key)) is not seen
+    ]
+    return Use(*(sum(column) for column in zip(*uses, strict=True))) if uses else Use()
+
+
+def reaped_s(before: Look, after: Look) -> float:
+    """CPU time of processes that have ended since, as far as it was not known before."""
+    grown_s = sum(
+        seen.stat.reaped_s - (before[key].stat.reaped_s if key in before else 0.0)
+        for key, seen in after.items()
+    )
+    known_s = sum(
+        seen.stat.cpu_s + seen.stat.reaped_s for key, seen in before.items() if key not in after
+    )
+    return max(0.0, grown_s - known_s)
+
+
+def _use(before: Seen | None, after: Seen) -> Use:
+    """That of one process; an account that was set back counts as nothing."""
+    if before is None:
+        queue_s, voluntary, involuntary = _sums(after.tasks, {})
+        return Use(after.stat.user_s, after.stat.system_s, queue_s, voluntary, involuntary)
+    return Use(
+        max(0.0, after.stat.user_s - before.stat.user_s),
+        max(0.0, after.stat.system_s - before.stat.system_s),
+        *_sums(after.tasks, before.tasks),
+    )
+
+
+def _sums(after: Mapping[int, Task], before: Mapping[int, Task]) -> tuple[float, float, float]:
+    queue_s = voluntary = involuntary = 0.0
+    for thread, now in after.items():
+        then = before.get(thread)
+        if then is now:
+            continue
+        queue_s += max(0.0, now.queue_s - (then.queue_s if then else 0.0))
+        voluntary += max(0, now.voluntary - (then.voluntary if then else 0))
+        involuntary += max(0, now.involuntary - (then.involuntary if then else 0))
+    return queue_s, voluntary, involuntary
+
+
+def by_rank(look_: Look) -> dict[int, dict[tuple[int, int], Seen]]:
+    """The processes of each rank."""
+    found: dict[int, dict[tuple[int, int], Seen]] = {}
+    for key, seen in look_.items():
+        if seen.rank is not None:
+            found.setdefault(seen.rank, {})[key] = seen
+    return found
+
+
+def root(look_: Look) -> tuple[int, int]:
+    """A rank's own process among its processes: the oldest, which the others inherit from."""
+    return min(look_, key=lambda key: (key[1], key[0]))
+
+
+def rank_row(
+    before: Look, after: Look, interval_s: float, *, waits: bool = True
+) -> dict[str, float | None]:
+    """The columns of `RANK_COLUMNS` for one interval.
+
+    Args:
+        before: The rank's processes at its begin.
+        after: Those at its end, at least one.
+        interval_s: Its length.
+        waits: Whether the kernel counts what threads wait for a CPU.
+    """
+    own_key = root(after)
+    own = used(before, {own_key: after[own_key]})
+    children = used(before, {key: seen for key, seen in after.items() if key != own_key})
+    children_s = children.cpu_s + reaped_s(before, after)
+    rates = {
+        "own_user_cores": own.user_s,
+        "own_system_cores": own.system_s,
+        "children_cores": children_s,
+    }
+    waiting = {
+        "own_queue_threads": own.queue_s,
+        "children_queue_threads": children.queue_s,
+        "runnable_threads": own.cpu_s + own.queue_s + children_s + children.queue_s,
+        "voluntary_per_s": own.voluntary + children.voluntary,
+        "involuntary_per_s": own.involuntary + children.involuntary,
+    }
+    return {
+        **{name: total / interval_s for name, total in rates.items()},
+        **{name: total / interval_s if waits else None for name, total in waiting.items()},
+        "threads": float(sum(seen.stat.threads for seen in after.values())),
+        "memory_bytes": float(sum(seen.stat.resident_bytes for seen in after.values())),
+    }

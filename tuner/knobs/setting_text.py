@@ -1,0 +1,47 @@
+"""A setting as a line of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tuner import knobs as table
+from tuner.model import Effect, Knob, Setting, Value, Verdict
+
+#: The letters of a value that a table still shows in full.
+LONGEST_VALUE = 60
+
+
+def shortened(value: Value) -> str:
+    """A value in a table: a very long one is cut, so that the rest can be read."""
+    text = str(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+
+
+def assigned(
+    setting: Setting, knobs: tuple[Knob, ...], effects: Sequence[Effect] = (), *, cut: bool = False
+) -> str:
+    """A setting in the order in which the study lists its knobs.
+
+    Args:
+        setting: As it was asked for.
+        knobs: Those of the study.
+        effects: What was seen of a launch; a value that came to another one says so.
+            One that changes the numerics says so too.
+        cut: Shorten long values, for a table.
+    """
+    if setting.is_baseline:
+        return "defaults"
+    order = {knob.name: place for place, knob in enumerate(knobs)}
+    items = sorted(setting.items, key=lambda item: (order.get(item[0], len(order)), item[0]))
+    came = {
+        effect.knob: f" (came to {effect.observed})"
+        for effect in effects
+        if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN)
+        and effect.observed not in (None, effect.asked)
+    }
+    rows = {knob.name: knob for knob in (*table.KNOBS, *knobs)}
+    departing = {n: " (changes numerics)" for n, v in items if n in rows and rows[n].departs(v)}
+    return " ".join(
+        f"{name}={shortened(value) if cut else value}{departing.get(name, '')}{came.get(name, '')}"
+        for name, value in items
+    )

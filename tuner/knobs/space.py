@@ -1,0 +1,129 @@
+"""The space of settings: domains cut to the machine, counted and walked (pure)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tuner.knobs import ROLES, conditions
+from tuner.knobs.conditions import active, worlds
+from tuner.knobs.core_budget import usable_cores
+from tuner.model import (
+    Choice,
+    Domain,
+    IntRange,
+    Knob,
+    Layout,
+    Machine,
+    Setting,
+    StudySpec,
+    Value,
+    When,
+)
+
+
+def resolve(
+    knobs: Sequence[Knob], machine: Machine, layout: Layout, *, own: frozenset[str] = frozenset()
+) -> tuple[Knob, ...]:
+    """The knobs with their domains cut to what this machine and layout can use.
+
+    ``own`` names the knobs whose domain the user gave: nothing of theirs is cut, only the
+    word ``cores`` is put into figures.
+    """
+    gpu_a_rank = len(machine.gpus) >= layout.ranks_per_host
+    return tuple(_cut(knob, machine, gpu_a_rank or knob.name in own) for knob in knobs)
+
+
+def _cut(knob: Knob, machine: Machine, keep_gpu_values: bool) -> Knob:
+    allowed = values(knob.domain, machine)
+    if not keep_gpu_values:
+        allowed = tuple(value for value in allowed if value not in knob.gpu_values)
+    if isinstance(knob.domain, IntRange):
+        domain: Domain = IntRange(knob.domain.low, max(v for v in allowed if isinstance(v, int)))
+    else:
+        domain = Choice(allowed)
+    return replace(knob, domain=domain, gpu_values=())
+
+
+def values(domain: Domain, machine: Machine | None = None) -> tuple[Value, ...]:
+    """Every value of a domain, in order; ``machine`` is needed for ``1..cores`` only."""
+    if isinstance(domain, Choice):
+        return domain.values
+    if isinstance(domain.high, int):
+        return tuple(range(domain.low, domain.high + 1))
+    if machine is None:
+        raise ValueError(f"{domain} is not resolved: it needs a machine")
+    return tuple(range(domain.low, max(domain.low, machine.cores) + 1))
+
+
+def size(knobs: Sequence[Knob]) -> int:
+    """How many settings there are (resolved knobs)."""
+    return conditions.size(axes(knobs))
+
+
+def points(knobs: Sequence[Knob]) -> Iterator[Setting]:
+    """Every setting once, the last knob's value changing fastest (resolved knobs)."""
+    for world in worlds(axes(knobs)):
+        for combination in itertools.product(*world.values()):
+            yield Setting.of(zip(world, combination, strict=True))
+
+
+@dataclass(frozen=True)
+class _Axis:
+    name: str
+    values: tuple[Value, ...]
+    when: When
+
+
+def axes(knobs: Sequence[Knob]) -> list[_Axis]:
+    """The knobs with their values listed (resolved knobs)."""
+    return [_Axis(knob.name, values(knob.domain), knob.when) for knob in knobs]
+
+
+def contains(knobs: Sequence[Knob], fixed: Setting, setting: Setting) -> bool:
+    """True where the setting gives each knob that it has a value of its domain, fixed as fixed."""
+    chosen = setting.as_dict()
+    if set(chosen) != active({knob.name: knob.when for knob in knobs}, chosen):
+        return False
+    if any(chosen.get(name, value) != value for name, value in fixed.items):
+        return False
+    return all(_holds(knob.domain, chosen[knob.name]) for knob in knobs if knob.name in chosen)
+
+
+def there(knobs: Sequence[Knob], chosen: Mapping[str, Value]) -> Setting:
+    """The setting of a value for each knob: those that do not exist with it are left out."""
+    names = active({knob.name: knob.when for knob in knobs}, chosen)
+    return Setting.of((name, value) for name, value in chosen.items() if name in names)
+
+
+def _holds(domain: Domain, value: Value) -> bool:
+    """True where a (resolved) domain has the value; a large range is not listed."""
+    if isinstance(domain, IntRange) and isinstance(domain.high, int):
+        return isinstance(value, int) and domain.low <= value <= domain.high
+    return value in values(domain)
+
+
+def guesses(spec: StudySpec) -> tuple[Setting, ...]:
+    """What the machine suggests before anything is measured, the more likely first.
+
+    Counts of threads and workers are ``cores // ranks`` (at least 1), then 1, each put at
+    the nearest value below that the domain has, threads of a worker are 1; other knobs take
+    their default, else what changes nothing, else the first of their domain.
+    """
+    per_rank = max(1, usable_cores(spec.machine) // spec.layout.ranks_per_host)
+    settings = [
+        there(spec.knobs, {knob.name: _guess(knob, count) for knob in spec.knobs})
+        for count in (per_rank, 1)
+    ]
+    return tuple(dict.fromkeys(setting for setting in settings if not setting.is_baseline))
+
+
+def _guess(knob: Knob, count: int) -> Value:
+    role = ROLES.get(knob.name)
+    counts = [value for value in values(knob.domain) if isinstance(value, int)]
+    if role and counts:
+        wanted = 1 if role == "worker_threads" else count
+        return max((value for value in counts if 1 <= value <= wanted), default=min(counts))
+    usual = (value for value in (knob.default, knob.neutral) if value in values(knob.domain))
+    return next((value for value in usual if value is not None), values(knob.domain)[0])

@@ -1,0 +1,174 @@
+"""What the processes of a job do, from ``/proc``: CPU used, bytes moved, where a thread computes.
+
+A thread that waits in MPI burns a core like one that computes, and the kernel tells the two
+apart by nothing but the code that runs. So a thread is stopped for some microseconds and its
+program counter looked up in the map of its process (ptrace; where that is not allowed, a
+process that spends most of its time in the kernel, as ``sched_yield`` does, is taken to wait).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from tuner.hosts import procfs
+from tuner.hosts.probe_thread import ProbeThreads, is_probe, transferred
+from tuner.launch import tracing
+from tuner.launch.stall import Activity
+
+#: Code in which a thread waits: MPIs and what they are made of, OpenMP's barriers.
+_WAITS = re.compile(
+    r"lib(mpi|open-|openpmix|pmix|prrte|mpich|fabric|uc[pstm]|psm|efa|event|hwloc|ibverbs|rdmacm"
+    r"|gomp|iomp|omp)[\w.+-]*\.so|mca_\w+\.so"
+)
+#: Code that belongs to whatever called it: says nothing by itself.
+_NEUTRAL = re.compile(r"(libc|libpthread|librt)[.-][\w.-]*|ld-(linux|musl)[\w.-]*|\[v\w+\]")
+
+#: A thread is asked so often, a moment apart, before it counts as not computing, times …
+LOOKS = 3
+#: … and all of them for so long: nothing else is noticed meanwhile, s.
+MOST_S = 0.5
+
+
+class Activities:
+    """Looks at the processes of one job again and again.
+
+    Args:
+        proc: The mounted procfs; another folder in tests.
+    """
+
+    def __init__(self, proc: str = "/proc") -> None:
+        self._proc = proc
+        self._probes = ProbeThreads(proc)
+
+    def __call__(self, ranks: Mapping[int, int | None]) -> list[Activity]:
+        """One for each process that is still there.
+
+        Args:
+            ranks: The rank of each process; ``None`` for mpirun's own.
+        """
+        found = (_activity(pid, rank, self._proc, self._probes) for pid, rank in ranks.items())
+        return [each for each in found if each is not None]
+
+
+def _activity(pid: int, rank: int | None, proc: str, probes: ProbeThreads) -> Activity | None:
+    stat = procfs.stat(pid, proc)
+    if stat is None:
+        return None
+    name = procfs.read(f"{proc}/{pid}/comm").decode("utf-8", "replace").strip()
+    if rank is None:
+        moved = transferred(procfs.read(f"{proc}/{pid}/io"))
+    else:
+        moved = _moved(pid, proc, probes)
+    return Activity(
+        pid=pid,
+        started=stat.started,
+        rank=rank,
+        state=stat.state,
+        cpu_s=stat.cpu_s,
+        transfers=moved + stat.major_faults,  # those are pages from a file
+        name=name,
+    )
+
+
+def _moved(pid: int, proc: str, probes: ProbeThreads) -> int:
+    """Bytes that a rank has read and written without our own thread."""
+    ours = probes.transfers(pid)
+    for _ in range(LOOKS):
+        moved, before = transferred(procfs.read(f"{proc}/{pid}/io")), ours
+        ours = probes.transfers(pid)
+        if ours == before:  # it has done nothing in between
+            break
+    return moved - ours
+
+
+class Computing:
+    """Tells who computes among processes that use a CPU.
+
+    Args:
+        most_s: A look takes no longer; what it has not come to may be seen by the next.
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(self, most_s: float = MOST_S, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most_s = most_s
+        self._clock = clock
+        self._kernel: dict[int, tuple[float, float]] = {}
+
+    def __call__(self, pids: Collection[int]) -> bool:
+        """True where a thread of one of them was seen in code of its own."""
+        # ptrace belongs to a thread, and its end lets go of whatever it still holds.
+        answers: list[bool] = []
+        thread = threading.Thread(target=lambda: answers.append(self._any(pids)), daemon=True)
+        thread.start()
+        thread.join()
+        return any(answers)
+
+    def _any(self, pids: Collection[int]) -> bool:
+        # Of each, also those behind one that computes: their times are compared with the next.
+        waits = {pid: self._mostly_in_kernel(pid) for pid in sorted(pids)}
+        deadline_s = self._clock() + self._most_s
+        for _ in range(LOOKS):
+            for pid, thread in _shuffled(waits):
+                if self._clock() > deadline_s:
+                    return False
+                if _computes(pid, thread, waits[pid]):
+                    return True
+        return False
+
+    def _mostly_in_kernel(self, pid: int) -> bool:
+        stat = procfs.stat(pid)
+        if stat is None:
+            return True
+        now = stat.user_s, stat.system_s
+        before = self._kernel.get(pid, (0.0, 0.0))
+        self._kernel[pid] = now
+        return now[1] - before[1] > now[0] - before[0]
+
+
+def _shuffled(pids: Iterable[int]) -> list[tuple[int, int]]:
+    """Their running threads, each with its process: where time is short, others come next."""
+    found = [(pid, thread) for pid in pids for thread in _running(pid)]
+    random.shuffle(found)
+    return found
+
+
+def _computes(pid: int, thread: int, waits_in_kernel: bool) -> bool:
+    """True where the thread is in code of its own, or that cannot be seen and may well be."""
+    try:
+        address = tracing.program_counter(thread)
+    except OSError:  # not allowed, or not known on this kind of machine
+        return not waits_in_kernel
+    return address is not None and is_own(_mapped(pid, address))
+
+
+def is_own(path: str) -> bool:
+    """True for code that is neither a way to wait nor called by one."""
+    name = path.rpartition("/")[2]
+    return not (_WAITS.match(name) or _NEUTRAL.match(name))
+
+
+def _running(pid: int) -> list[int]:
+    """The threads that are on a CPU or wait for one."""
+    try:
+        threads = [int(name) for name in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
+    except OSError:
+        return []
+    stats = ((thread, procfs.stat(thread, f"/proc/{pid}/task")) for thread in threads)
+    running = [thread for thread, stat in stats if stat is not None and stat.state == "R"]
+    return [thread for thread in running if not is_probe(f"/proc/{pid}/task/{thread}")]
+
+
+def _mapped(pid: int, address: int) -> str:
+    """The file that the address lies in; empty where it is none (made at run time)."""
+    for line in procfs.read(f"/proc/{pid}/maps").splitlines():
+        span, _, rest = line.partition(b" ")
+        low, _, high = span.partition(b"-")
+        if int(low, 16) <= address < int(high, 16):
+            fields = rest.split(None, 4)
+            return os.fsdecode(fields[4]) if len(fields) == 5 else ""
+    return ""

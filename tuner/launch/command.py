@@ -1,0 +1,193 @@
+"""Command templates: argv tokens with placeholders (pure).
+
+``{out}`` is the folder of the program's log, ``{python}`` the interpreter of ``tune``,
+``{workloads}`` the folder of the shipped trainers, any other name a knob. ``{{`` and ``}}``
+are literal braces.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
+
+from tuner.model.errors import UsageError, shown, suggestion
+
+OUT = "out"
+RESERVED = (OUT, "python", "workloads")
+
+#: Stands for a placeholder's value where its option takes none: only the option is left.
+BARE = "\0"
+
+_PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OPTION = re.compile(r"--?[A-Za-z][^=]*")
+_OPTION_WITH_VALUE = re.compile(r"--?[A-Za-z][\w.-]*=")
+_SHELL = re.compile(r"(ba|da|z|k|mk|a|fi|c|tc)?sh")
+_SCRIPT_FOLLOWS = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
+_TAKES_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
+
+
+def workloads_dir() -> Path:
+    """The folder of the shipped trainers, wherever ``tuner`` is installed."""
+    return shipped_dir("workloads")
+
+
+def shipped_dir(name: str) -> Path:
+    """A folder that ships with the tool (``workloads``, ``studies``), without importing it."""
+    spec = importlib.util.find_spec(f"tuner.{name}")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"tuner.{name} is not installed")
+    return Path(spec.origin).parent
+
+
+def names_in(token: str) -> tuple[str, ...]:
+    """The placeholders of one token, in order.
+
+    Raises:
+        UsageError: A brace that is neither doubled nor part of a placeholder.
+    """
+    found = []
+    for part in _PART.finditer(token):
+        if part.group() in ("{{", "}}"):
+            continue
+        name = part.group(1)
+        if name is None or not _NAME.fullmatch(name):
+            raise UsageError(
+                f"The command has {part.group()!r} in {token!r}, which is no placeholder.",
+                "Write {{ and }} for literal braces.",
+            )
+        found.append(name)
+    return tuple(found)
+
+
+def placeholders(template: Sequence[str]) -> tuple[str, ...]:
+    """The placeholders of a template, each once, in order; errors as :func:`names_in`."""
+    return tuple(dict.fromkeys(name for token in template for name in names_in(token)))
+
+
+def knobs_in(template: Sequence[str]) -> tuple[str, ...]:
+    """The placeholders of a template that may be knobs; other braces are passed over."""
+    found = (part.group(1) or "" for token in template for part in _PART.finditer(token))
+    names = dict.fromkeys(name for name in found if _NAME.fullmatch(name))
+    return tuple(name for name in names if name not in RESERVED)
+
+
+def check(template: Sequence[str], known: Iterable[str]) -> None:
+    """Raise ``UsageError`` for a placeholder that is neither reserved nor in ``known``."""
+    allowed = [*RESERVED, *known]
+    for name in placeholders(template):
+        if name not in allowed:
+            raise UsageError(
+                f"The command has {{{name}}}, and there is no such knob.",
+                f"{suggestion(name, allowed)} A knob of your own needs its values: "
+                f"--knob {name}=1..8. A literal brace is written {{{{.",
+            )
+
+
+def fill(token: str, values: Mapping[str, str]) -> str:
+    """One token with its placeholders replaced; each must be in ``values``."""
+
+    def replacement(part: re.Match[str]) -> str:
+        if part.group() in ("{{", "}}"):
+            return part.group()[0]
+        return values[part.group(1)]
+
+    return _PART.sub(replacement, token)
+
+
+def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    """The template with its placeholders replaced, what is not set left out.
+
+    A token with a placeholder that has no value is dropped; where the token is nothing but
+    the placeholder, the option right before it (``-j``, ``--workers``) goes as well.
+
+    Raises:
+        UsageError: A placeholder without a value stands by itself, with no option before, or
+            in a script.
+    """
+    result: list[str] = []
+    for index, token in enumerate(template):
+        missing = [name for name in names_in(token) if name not in values]
+        if not missing:
+            result += _filled(template, index, values)
+        elif _is_script(template, index):
+            raise UsageError(
+                f"The command has {{{missing[0]}}} in {shown(token)}, which cannot be left out "
+                "for the baseline.",
+                f"Say what it is by default: {_defaults(missing)}.",
+            )
+        elif token == f"{{{missing[0]}}}":
+            if not option_before(template, index):
+                raise UsageError(
+                    f"The command has {token} without an option before it, so it cannot be "
+                    "left out for the baseline.",
+                    f"Say what it is by default: {_defaults(missing)}.",
+                )
+            result.pop()
+    return tuple(result)
+
+
+def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> tuple[str, ...]:
+    """A token with its values; of an option without a value nothing, or what is before its =."""
+    token = template[index]
+    bare = [name for name in names_in(token) if values[name] == BARE]
+    if not bare:
+        return (fill(token, values),)
+    place = f"{{{bare[0]}}}"
+    if token == place and option_before(template, index):
+        return ()
+    option = token.removesuffix(f"={place}")
+    if option == token or not _OPTION.fullmatch(option):
+        raise UsageError(
+            f"The command has {place} in {shown(token)}: it is an option without a value.",
+            f"Write it behind the option that is left out or not: --option {place}.",
+        )
+    return (option,)
+
+
+def _defaults(names: Iterable[str]) -> str:
+    return " ".join(f"--default {name}=VALUE" for name in dict.fromkeys(names))
+
+
+def _is_script(template: Sequence[str], index: int) -> bool:
+    """True for a token of several words, and for what a shell is given with ``-c``.
+
+    An option with its value (``--name=two words``) is one thing, whatever is in it.
+    """
+    token = template[index]
+    if len(token.split()) > 1:
+        return not _OPTION_WITH_VALUE.match(token)
+    before = template[:index]
+    return bool(before and _SCRIPT_FOLLOWS.fullmatch(before[-1]) and _ends_in_a_shell(before))
+
+
+def _ends_in_a_shell(words: Sequence[str]) -> bool:
+    """True where the last words are a shell and its own options: ``bash -o pipefail -c``."""
+    for index in reversed(range(len(words))):
+        if _SHELL.fullmatch(PurePath(words[index]).name):
+            return True
+        is_value = index > 0 and _TAKES_VALUE.fullmatch(words[index - 1])
+        if not is_value and not words[index].startswith(("-", "+")):
+            return False
+    return False
+
+
+def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    """Only those tokens that carry one of ``values``, with the options they belong to."""
+    result: list[str] = []
+    for index, token in enumerate(template):
+        names = names_in(token)
+        if not names or any(name not in values for name in names):
+            continue
+        if token == f"{{{names[0]}}}" and option_before(template, index):
+            result.append(template[index - 1])
+        result += _filled(template, index, values)
+    return tuple(result)
+
+
+def option_before(template: Sequence[str], index: int) -> bool:
+    """True where the token before ``index`` is an option that takes this one as its value."""
+    before = template[index - 1] if index else ""
+    return _OPTION.fullmatch(before) is not None and not names_in(before)

@@ -1,0 +1,215 @@
+"""Why a launch ended badly, told from its exit code and the end of its output (pure)."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterable, Sequence
+
+from tuner.launch import resource_errors, torchrun_errors
+from tuner.model import FailureKind
+
+#: How much of the output is kept with a failed trial, lines, and of each line, characters.
+TAIL_LINES = 20
+LINE_CHARACTERS = 500
+
+#: Of mpirun's notices (some explain at length) so much is a reason.
+NOTICE_CHARACTERS = 240
+
+_EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|ProcessPool)(?::\s.*)?")
+#: What Python draws below the code that raised it; a line of nothing else says nothing.
+_MARKS = "~^ "
+#: What Python says below an exception in whose place another one was raised.
+_HANDLED = ("During handling of the above", "The above exception was the direct cause")
+#: So many lines at the end may be its only ones (``python -S``, a program that prints the error).
+LAST_LINES = 3
+#: What mpirun puts before the lines of each rank where it is asked to (``--tag-output``).
+_TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )")
+_RULE = re.compile(r"-{74}")  # Open MPI's, around each of its notices
+#: Terminal escapes and other control characters: a tail is shown on the user's terminal.
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+#: What mpirun says when no rank could be started at all.
+_NOT_LAUNCHED = (
+    "unable to launch",
+    "not enough slots",
+    "unrecognized option",
+    "unrecognized argument",
+    "could not access an executable",
+    "could not find an executable",
+    "execvp error",
+    "HYDU_create_process",
+    "listener thread failed to start",  # PMIx on a busy host, now and then
+)
+#: Exit codes of a shell for a program that cannot be run, and one that is not there (POSIX).
+_SHELL_CODES = (126, 127)
+#: SIGKILL, as an exit code and as the launchers say it.
+_KILLED_CODES = (-9, 137)
+_KILLED = re.compile(r"\bsignal:? 9\b|SIGKILL")
+#: The same of SIGSEGV.
+_FAULT_CODES = (-11, 139)
+_FAULT = re.compile(r"\bsignal:? 11\b|SIGSEGV")
+#: What Python's libraries raise where one of their worker processes was killed.
+_WORKER_LOST = re.compile(
+    r"DataLoader worker .*(killed by signal: Killed|exited unexpectedly)"
+    r"|\b(BrokenProcessPool|TerminatedWorkerError)\b"
+)
+
+#: How programs begin the line that says what went wrong, where it is not their last one.
+_ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
+#: Where programs send who has called them wrongly, below the line that says what was wrong.
+_ADVICE = re.compile(r"Try \W.+ --?h(?:elp)?\W for .*")
+#: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
+_SAYS_NOTHING = re.compile(
+    r"\w+ detected that one or more processes exited|=|Please see the FAQ page"
+    r"|This typically refers|MPI_ABORT was invoked|.* has exited due to process rank"
+    r"|rank \d+ was the first to end|Primary job +terminated normally"
+)
+#: How the lines of MPICH's Hydra begin, which has no rules around them.
+_HYDRA = (
+    "=",
+    "YOUR APPLICATION TERMINATED",
+    "This typically ",
+    "Please see ",
+    "[mpiexec@",
+    "[proxy",
+)
+
+
+def clean(text: str) -> str:
+    """The text without terminal escapes and control characters, in short lines."""
+    plain = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return "\n".join(line[:LINE_CHARACTERS] for line in plain.split("\n"))
+
+
+def tail(text: str, lines: int = TAIL_LINES) -> str:
+    """The last lines of `text`, without blank ones at the end."""
+    return "\n".join(text.rstrip().split("\n")[-lines:])
+
+
+def explain(
+    code: int | None, text: str, *, oom_kills: int = 0, certain: bool = False
+) -> tuple[FailureKind, str]:
+    """What kind of failure an exit code other than 0 is, and the most telling line.
+
+    Args:
+        code: The exit code, negative for a signal, None where it is not known.
+        text: The (end of the) output, as `clean` left it.
+        oom_kills: How many processes the kernel ended meanwhile for want of memory.
+        certain: They were the launch's own: the host's others were not counted.
+    """
+    told = torchrun_errors.read([_TAG.sub("", line, count=1) for line in text.split("\n")])
+    if told.signal is not None:
+        reason = f"torchrun was ended by {_signal_name(told.signal)} from outside"
+        return FailureKind.INTERRUPTED, reason
+    own, launcher = _split(told.own)
+    if told.root is not None:
+        code = told.root.code
+        launcher.append(_first_to_end(told.root))
+    own = [line for line in own if line.strip().strip(_MARKS) and not _ADVICE.fullmatch(line)]
+    exceptions = _exceptions(own)
+    found = resource_errors.in_exceptions(exceptions) or resource_errors.in_lines(own, launcher)
+    if found is None and not exceptions:
+        found = resource_errors.in_last_words(own)
+    if found is not None:
+        kind, meaning, said = found
+        return kind, f"{ended(code)}: {meaning}: {said.strip()}"
+    raised = [line for _, line in exceptions]
+    # The other ranks only say that a killed one is gone.
+    line = _most_telling(own, launcher, [] if told.root and told.root.code < 0 else raised)
+    reason = f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
+    if oom_kills and _was_killed(code, launcher, raised, certain=certain):
+        said = line or "it printed nothing"
+        reason = f"{ended(code)}: ended by the kernel for want of memory: {said}"
+        return FailureKind.OUT_OF_MEMORY, reason
+    shell = code in _SHELL_CODES and not exceptions
+    if (
+        shell
+        or told.unstarted
+        or any(words in said for said in launcher for words in _NOT_LAUNCHED)
+    ):
+        return FailureKind.LAUNCHER, reason
+    return FailureKind.CRASHED, reason
+
+
+def _was_killed(
+    code: int | None, launcher: Sequence[str], raised: Sequence[str], *, certain: bool
+) -> bool:
+    """Whether a kill that the kernel counted is what ended this launch."""
+    if code in _FAULT_CODES:
+        return False
+    told = any(map(_KILLED.search, launcher)) or any(map(_WORKER_LOST.search, raised))
+    return code in _KILLED_CODES or told or (certain and not any(map(_FAULT.search, launcher)))
+
+
+def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Python's last words, each with the line before it: those that ended something.
+
+    They stand below a line of code or at the very end; what else looks like one was printed.
+    One that was handled (another one was raised meanwhile) ended nothing.
+    """
+    found = []
+    for number, line in enumerate(lines):
+        if not _EXCEPTION.fullmatch(line):
+            continue
+        before = lines[number - 1] if number else ""
+        handled = number + 1 < len(lines) and lines[number + 1].startswith(_HANDLED)
+        if not handled and (before.startswith(" ") or number >= len(lines) - LAST_LINES):
+            found.append((before, line))
+    return found
+
+
+def ended(code: int | None) -> str:
+    """The exit code in words, with the signal's name where there was one."""
+    if code is None:
+        return "ended in a way that is not known"
+    # Shells and launchers pass a signal on as 128 + its number.
+    name = _signal_name(-code if code < 0 else code - 128)
+    if not name:
+        return f"exit code {code}"
+    return f"killed by {name}" if code < 0 else f"exit code {code} ({name})"
+
+
+def _signal_name(number: int) -> str:
+    """``SIGTERM``; empty for no signal of this system."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+def _first_to_end(root: torchrun_errors.Root) -> str:
+    """Torchrun's finding as a line: of a signal it says all, of an exit code nothing."""
+    return f"rank {root.rank} was {'killed' if root.code < 0 else 'the first to end'}"
+
+
+def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[str]) -> str:
+    complaints = [line for line in launcher if not _SAYS_NOTHING.match(line)]
+    errors = [line for line in own[-LAST_LINES:] if _ERROR.match(line)]
+    for found in (exceptions[-1:], complaints[:1], errors[-1:], own[-1:], launcher[:1]):
+        if found:
+            return found[0].strip()
+    return ""
+
+
+def _split(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The program's own lines, and what mpirun says, each of its notices as one line."""
+    own: list[str] = []
+    said: list[str] = []
+    notice: list[str] | None = None  # None outside of mpirun's horizontal rules
+    for line in lines:
+        if _RULE.fullmatch(line):
+            said += _joined(notice)
+            notice = [] if notice is None else None
+        elif line.startswith(_HYDRA):
+            said.append(line)
+        elif notice is None:
+            own.append(line)
+        else:
+            notice.append(line)
+    return own, said + _joined(notice)
+
+
+def _joined(notice: Sequence[str] | None) -> list[str]:
+    text = " ".join(" ".join(notice or ()).split())
+    return [text[:NOTICE_CHARACTERS]] if text else []

@@ -1,0 +1,74 @@
+"""Reads what the probe inside Python ranks saw their main threads do."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+from tuner.hosts.probe import probe_folder
+from tuner.model import PHASES, PhaseShare
+from tuner.model.wording import one_line
+
+#: The probe's files: the rank, and the process that wrote it.
+_FILE = re.compile(r"rank-(\d{1,9})\.\d{1,9}\.phases")
+
+#: A longer file is none of the probe's, bytes.
+_MOST_BYTES = 1 << 16
+
+
+def read_phases(folder: Path) -> tuple[PhaseShare, ...]:
+    """How the main threads of the trial in `folder` spent their time, by rank and phase.
+
+    Of several Pythons in a rank (a launcher around the trainer) the one that kept a CPU busy the
+    longest counts. What is missing or is no such file is passed over; phases without time too.
+    """
+    found: dict[int, list[PhaseShare]] = {}
+    work_s: dict[int, float] = {}
+    for path in sorted(probe_folder(folder).glob("rank-*.phases")):
+        name = _FILE.fullmatch(path.name)
+        if name is None:
+            continue
+        rank = int(name[1])
+        shares, busy_s = parse_phases(_read(path), rank)
+        if shares and busy_s >= work_s.get(rank, 0.0):
+            found[rank], work_s[rank] = shares, busy_s
+    return tuple(share for rank in sorted(found) for share in found[rank])
+
+
+def parse_phases(data: bytes, rank: int) -> tuple[list[PhaseShare], float]:
+    """The phases of one file, and the seconds on a CPU or waiting for one; nothing of another."""
+    rows: dict[str, tuple[list[float], str]] = {}
+    for line in data.decode("utf-8", "replace").splitlines():
+        phase, *rest = line.split("\t")
+        numbers = [seconds for text in rest[:3] if (seconds := _seconds(text)) is not None]
+        if phase not in PHASES or len(rest) != 4 or len(numbers) != 3:
+            return [], 0.0
+        rows[phase] = numbers, one_line(rest[3])
+    all_s = sum(sum(numbers) for numbers, _ in rows.values())
+    if not 0 < all_s < math.inf:
+        return [], 0.0
+    shares = []
+    for phase in PHASES:
+        numbers, where = rows.get(phase, ([0.0] * 3, ""))
+        running, queued, blocked = (number / all_s for number in numbers)
+        share = running + queued + blocked
+        if share > 0:
+            shares.append(PhaseShare(rank, phase, share, running, queued, blocked, where))
+    return shares, sum(numbers[0] + numbers[1] for numbers, _ in rows.values())
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value < math.inf else None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES)
+    except OSError:
+        return b""

@@ -1,0 +1,171 @@
+"""From a setting to the command that runs it (pure: the same input gives the same launch)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tuner.hosts.supervisor import MARKER
+from tuner.launch import command
+from tuner.model import ON, Env, Flag, Knob, Launch, LauncherOption, Setting, StudySpec, Value
+
+#: A launch is not bound to cores unless binding is tuned: Open MPI's default would pin a
+#: rank to one core, and the thread counts under test would have no effect.
+LAUNCHER_DEFAULTS: Mapping[str, Value] = {"bind_to": "none"}
+
+
+def launch(
+    spec: StudySpec,
+    setting: Setting,
+    folder: Path,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    marker: str | None = None,
+) -> Launch:
+    """The launch of a setting in the trial's own folder.
+
+    ``environ`` is the user's environment, kept as it is but for what the launcher, the
+    probe and the marker need; the setting reaches the ranks through the wrapper.
+    """
+    from tuner.hosts.probe import probe_environment
+    from tuner.launch.launchers import launcher_for, wrapper_argv
+
+    launcher = launcher_for(spec.launcher)
+    out_dir = folder / "out"
+    program = rank_argv(
+        spec, setting, out=str(out_dir), wrapper=wrapper_argv(), template=spec.command
+    )
+    env = {**environ, **launcher.environment(spec.launcher)}
+    env |= probe_environment(folder, env)
+    if marker is not None:
+        env[MARKER] = marker
+    options = launcher_options(spec, setting)
+    argv = launcher.argv(spec.launcher, spec.layout.ranks, options, program)
+    return Launch(argv, env, cwd, out_dir, folder, spec.trial_limit_s)
+
+
+def launcher_options(spec: StudySpec, setting: Setting) -> dict[str, Value]:
+    """The abstract options of the launcher: what is tuned, else the same for every launch."""
+    chosen = setting.as_dict()
+    tuned = {
+        knob.route.option: chosen[knob.name]
+        for knob in spec.knobs
+        if isinstance(knob.route, LauncherOption) and knob.name in chosen
+    }
+    return {**LAUNCHER_DEFAULTS, **tuned}
+
+
+def rank_argv(
+    spec: StudySpec,
+    setting: Setting,
+    *,
+    out: str,
+    wrapper: Sequence[str],
+    template: Sequence[str],
+) -> tuple[str, ...]:
+    """What every rank runs: the wrapper with the assignments, then the program."""
+    unset, values = assignments(spec, setting, template)
+    return (
+        *wrapper,
+        *(part for name in unset for part in ("-u", name)),
+        *(f"{name}={value}" for name, value in values.items()),
+        "--",
+        *program_argv(spec, setting, out=out, template=template),
+    )
+
+
+def program_argv(
+    spec: StudySpec, setting: Setting, *, out: str, template: Sequence[str]
+) -> tuple[str, ...]:
+    """The program with its arguments, without wrapper and launcher.
+
+    Raises:
+        UsageError: A placeholder that cannot be left out has no value.
+    """
+    texts = {
+        command.OUT: out,
+        "python": sys.executable,
+        "workloads": str(command.workloads_dir()),
+        **_texts(spec, _defaults(spec) | setting.as_dict()),
+    }
+    return (*command.substitute(template, texts), *_appended(spec, setting, template))
+
+
+def assignments(
+    spec: StudySpec, setting: Setting, template: Sequence[str] | None = None
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The environment part of a setting: (names to unset, values by name).
+
+    A knob whose placeholder stands in ``template`` (``spec.command`` where none is given)
+    goes there, and not into the environment.
+    """
+    unset: list[str] = []
+    values: dict[str, str] = {}
+    for knob, value in _unplaced(spec, setting, template):
+        if not isinstance(knob.route, Env):
+            continue
+        assigned = knob.route.assigned(value)
+        values |= assigned
+        unset += () if assigned else knob.route.names
+    return tuple(unset), values
+
+
+def arguments(
+    spec: StudySpec, setting: Setting, template: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """The argument part of a setting: ``("-j", "2", "--communicator", "naive")``."""
+    template = spec.command if template is None else template
+    placed = command.carriers(template, _texts(spec, setting.as_dict()))
+    return (*placed, *_appended(spec, setting, template))
+
+
+def _appended(spec: StudySpec, setting: Setting, template: Sequence[str]) -> tuple[str, ...]:
+    parts: list[str] = []
+    for knob, value in _unplaced(spec, setting, template):
+        if isinstance(knob.route, Flag) and knob.route.option is not None:
+            option = knob.route.option
+            if knob.route.switch:
+                parts += [option] if value == ON else []
+                continue
+            parts += [f"{option}{value}"] if option.endswith("=") else [option, str(value)]
+    return tuple(parts)
+
+
+def _unplaced(
+    spec: StudySpec, setting: Setting, template: Sequence[str] | None
+) -> list[tuple[Knob, Value]]:
+    """The knobs of a setting that take their own route, with their values."""
+    placed = command.knobs_in(spec.command if template is None else template)
+    chosen = setting.as_dict()
+    return [
+        (knob, chosen[knob.name])
+        for knob in spec.knobs
+        if knob.name in chosen and knob.name not in placed
+    ]
+
+
+def _defaults(spec: StudySpec) -> dict[str, Value]:
+    return {knob.name: knob.default for knob in spec.knobs if knob.default is not None}
+
+
+def _texts(spec: StudySpec, chosen: Mapping[str, Value]) -> dict[str, str]:
+    """What stands for the placeholders; a switch that is off has none."""
+    switches = {k.name for k in spec.knobs if isinstance(k.route, Flag) and k.route.switch}
+    return {
+        name: command.BARE if name in switches else str(value)
+        for name, value in chosen.items()
+        if name not in switches or value == ON
+    }
+
+
+def inherited(environ: Mapping[str, str], knobs: Sequence[Knob]) -> dict[str, str]:
+    """The variables of these knobs that the user's environment already sets."""
+    return {
+        name: environ[name]
+        for knob in knobs
+        if isinstance(knob.route, Env)
+        for name in knob.route.names
+        if name in environ
+    }

@@ -1,0 +1,120 @@
+"""Where the processes of a job that hangs are: a text for each, taken before it is ended.
+
+With py-spy, where it is installed and allowed, that is the Python stack of each thread; else
+what the kernel says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tuner.hosts.process import run_tool
+from tuner.launch.secrets import make_folder
+
+#: In the trial's folder.
+FOLDER = "stacks"
+
+#: So long for one process, and for all of them, s.
+ONE_S = 5.0
+ALL_S = 15.0
+
+#: Of a process this is read where there is no stack to be had.
+_KERNEL = ("wchan", "syscall", "status")
+_STATUS = ("Name:", "State:", "PPid:", "Threads:", "SigBlk:")
+
+_HOW = (
+    "For the Python stack: pip install py-spy, and allow it to look at processes"
+    " (kernel.yama.ptrace_scope = 0, or run as root)."
+)
+
+Dump = Callable[[int, float], str]
+
+
+def keep(folder: Path, ranks: Mapping[int, int | None], dump: Dump | None = None) -> str:
+    """Write one file for each process of a rank, the lowest ranks first.
+
+    Args:
+        folder: Where to; made for its owner only.
+        ranks: The rank of each process; those of ``None`` are mpirun's own, and left out.
+        dump: Gives the stack of a process within a time (s), raising OSError where it cannot.
+
+    Returns:
+        Where they are, or why there are none, in words.
+    """
+    deadline = time.monotonic() + ALL_S
+    dump = dump or py_spy
+    try:
+        make_folder(folder)
+        known: set[int] = set()
+        for rank, pid in sorted((rank, pid) for pid, rank in ranks.items() if rank is not None):
+            name = f"rank-{rank}-worker-{pid}.txt" if rank in known else f"rank-{rank}.txt"
+            known.add(rank)
+            text = _stack(pid, min(ONE_S, deadline - time.monotonic()), dump)
+            _write(folder / name, text)
+    except OSError as error:
+        return f"no stacks: {error.strerror}"
+    return f"stacks in {folder}" if known else "no rank to take a stack of"
+
+
+#: py-spy's first line: it repeats the command, which may hold secrets (and line breaks).
+_COMMAND = re.compile(r"\A(Process [0-9]+):.*?\n(?=Python v)", re.DOTALL)
+
+
+def py_spy(pid: int, timeout_s: float) -> str:
+    """The Python stack of a process.
+
+    Raises:
+        OSError: py-spy is not there, is not allowed to, or takes too long.
+    """
+    program = _program()
+    if program is None:
+        raise OSError("py-spy is not installed")
+    deadline = time.monotonic() + timeout_s
+    for way in ((), ("--nonblocking",)):  # what a signal has stopped cannot be stopped by it
+        argv = [program, "dump", *way, "--pid", str(pid)]
+        ran = run_tool(argv, timeout_s=max(0.1, deadline - time.monotonic()))
+        if ran.returncode == 0:
+            return _COMMAND.sub(r"\1\n", ran.stdout)
+    lines = ran.stderr.strip().splitlines() or ["py-spy failed"]
+    raise OSError(lines[0])
+
+
+def _program() -> str | None:
+    beside = Path(sys.executable).with_name("py-spy")
+    return str(beside) if beside.exists() else shutil.which("py-spy")
+
+
+def _stack(pid: int, left_s: float, dump: Dump) -> str:
+    why = "there was no time left"
+    if left_s > 0:
+        try:
+            return dump(pid, left_s)
+        except OSError as error:  # TimeoutError too
+            why = str(error)
+    return f"No stack: {why}. {_HOW}\n\n{_of_the_kernel(pid)}"
+
+
+def _of_the_kernel(pid: int) -> str:
+    lines = [f"pid: {pid}"]
+    for name in _KERNEL:
+        try:
+            text = Path(f"/proc/{pid}/{name}").read_text(errors="replace").strip()
+        except OSError:
+            text = "not readable"
+        if name != "status":
+            lines.append(f"{name}: {text}")
+        else:
+            lines += [line for line in text.splitlines() if line.startswith(_STATUS)]
+    return "\n".join(lines) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(file, "w", errors="replace") as stream:
+        stream.write(text)

@@ -1,0 +1,233 @@
+"""A launch from its empty folder to its `Outcome`."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from tuner import model
+from tuner.hosts import process
+from tuner.hosts.neighbours import Neighbourhood
+from tuner.hosts.probe import probe_folder
+from tuner.hosts.telemetry import Sampler
+from tuner.knobs.effects import effects
+from tuner.launch import crash
+from tuner.launch.objectives import objective_for
+from tuner.launch.phases import read_phases
+from tuner.launch.secrets import make_folder
+from tuner.launch.trial.ending import Ending, output_of
+from tuner.launch.trial.follower import Ended, Follower
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Launch,
+    Outcome,
+    Progress,
+    RankView,
+    Setting,
+    Stopped,
+    StudySpec,
+    Telemetry,
+)
+from tuner.model.errors import TunerError
+from tuner.search.racing import Judge
+
+#: The system was short of something for us: that says nothing of the setting.
+_OF_THE_MACHINE = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def run(
+    launch: Launch,
+    *,
+    spec: StudySpec,
+    setting: Setting,
+    expected_iterations: int | None,
+    start: Callable[[Launch], process.Running] = process.start,
+    clock: Callable[[], float] = time.monotonic,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+    judge: Judge | None = None,
+) -> Outcome:
+    """Run `launch` and say what it came to.
+
+    Args:
+        launch: What to run; its folder and output folder are made where they are missing.
+        spec: The study, for its objective, knobs, machine and rank count.
+        setting: What the launch was rendered from.
+        expected_iterations: How far a run got at the furthest so far, where there was one.
+        start: Starts the launch.
+        clock: Seconds that only go forward.
+        on_progress: Called with each new entry of the log.
+        cancelled: Asked often; True ends the launch as interrupted.
+        judge: Asked often too; ends the launch once it cannot win any more.
+
+    Raises:
+        TunerError: A folder cannot be made, or a process of the trial cannot be ended.
+        UsageError: An old log cannot be removed.
+
+    Whatever is raised, a KeyboardInterrupt too, goes on only after the launch has been ended.
+    """
+    started = begin(
+        launch,
+        spec=spec,
+        setting=setting,
+        expected_iterations=expected_iterations,
+        start=start,
+        clock=clock,
+        on_progress=on_progress,
+        cancelled=cancelled,
+        judge=judge,
+    )
+    if isinstance(started, Outcome):
+        return started
+    outcome = started.outcome()
+    assert outcome is not None  # it is followed to its end
+    return outcome
+
+
+def begin(
+    launch: Launch,
+    *,
+    spec: StudySpec,
+    setting: Setting,
+    expected_iterations: int | None,
+    start: Callable[[Launch], process.Running] = process.start,
+    clock: Callable[[], float] = time.monotonic,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+    judge: Judge | None = None,
+) -> Begun | Outcome:
+    """Start `launch`, as :func:`run` does; an `Outcome` where it cannot be started.
+
+    The caller is to end what was begun, on every path.
+    """
+    objective = objective_for(spec.objective)
+    _make_folders(launch)
+    objective.prepare(launch.out_dir)
+    ending = Ending(launch, spec, objective, expected_iterations)
+    neighbourhood = Neighbourhood()
+    try:
+        running = start(launch)
+    except OSError as error:
+        return Outcome(_not_started(error), wall_s=0.0, exit_code=None)
+    follower = Follower(
+        launch, spec, running, objective, clock, on_progress or ignore, cancelled, judge
+    )
+    return Begun(setting, follower, ending, neighbourhood)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A launch that runs, and what is needed to say what it came to."""
+
+    setting: Setting
+    follower: Follower
+    ending: Ending
+    neighbourhood: Neighbourhood
+
+    def outcome(self, done: Callable[[], bool] = lambda: False) -> Outcome | None:
+        """Follow it to its end; ``None`` once ``done``, with the launch as it runs.
+
+        Whatever is raised goes on only after the launch has been ended.
+        """
+        found, telemetry = self._followed(done)
+        return None if found is None else self._concluded(found, telemetry)
+
+    def outcome_at_its_end(self, over: Callable[[], bool]) -> tuple[Outcome, bool]:
+        """Follow it to its end, or until it is ``over`` while its processes go on.
+
+        Whatever is raised goes on only after the launch has been ended.
+
+        Returns:
+            What it came to, and whether they go on.
+        """
+        found, telemetry = self._followed(over)
+        if found is not None:
+            return self._concluded(found, telemetry), False
+        exit_ = process.Exit(0, self.follower.passed_s, stopped=False, killed=0)
+        outcome = self._concluded((exit_, None), telemetry, self.follower.running.pids())
+        return replace(outcome, exit_code=None), True
+
+    def _followed(self, done: Callable[[], bool]) -> tuple[Ended | None, Telemetry]:
+        with sampler(self.follower) as recorder:
+            ended = False
+            try:
+                found = self.follower.follow(done)
+                ended = True
+            finally:
+                if not ended:
+                    self.follower.running.stop()
+        phases = read_phases(self.follower.launch.folder)
+        return found, replace(recorder.telemetry, phases=phases)
+
+    def _concluded(
+        self, ended: Ended, telemetry: Telemetry | None, alive: Collection[int] = ()
+    ) -> Outcome:
+        """What it came to; ``alive`` are its processes that go on."""
+        follower, (exit_, stopped) = self.follower, ended
+        load = self.neighbourhood.load(alive)
+        follower.report_progress()
+        observation = follower.watcher.result()
+        return Outcome(
+            self.judged(exit_, stopped, observation.ranks),
+            wall_s=exit_.wall_s,
+            exit_code=exit_.code,
+            progress=follower.progress,
+            observation=observation,
+            effects=effects(self.setting, follower.spec.knobs, observation, follower.spec.machine),
+            load=load,
+            telemetry=telemetry,
+        )
+
+    def judged(
+        self, exit_: process.Exit, stopped: Failed | Stopped | None, ranks: tuple[RankView, ...]
+    ) -> model.Ending:
+        """What it came to, a failure with the end of its output; see `Ending.of`."""
+        found = self.ending.of(exit_, stopped, ranks)
+        if isinstance(found, Failed):
+            return replace(found, log_tail=self.output_tail())
+        return found
+
+    def output_tail(self) -> str:
+        """The end of what it printed."""
+        return crash.tail(output_of(self.follower.launch))
+
+
+def sampler(follower: Follower) -> Sampler:
+    """What records the launch while it is followed."""
+    spec = follower.spec
+    return Sampler(
+        lambda: follower.watcher.members,
+        ranks=spec.layout.ranks,
+        gpus=bool(spec.machine.gpus),
+        environ=follower.launch.env,
+    )
+
+
+def ignore(_: Progress) -> None:
+    """Nobody follows the launch."""
+
+
+def _make_folders(launch: Launch) -> None:
+    """The trial's folders, for their owner only: logs may hold what a program was given."""
+    for folder in (launch.folder, launch.out_dir, probe_folder(launch.folder)):
+        try:
+            make_folder(folder)
+        except OSError as error:
+            raise TunerError(
+                f"the trial's folder {folder} cannot be made: {error.strerror}",
+                "check the permissions and the free space there",
+            ) from error
+
+
+def _not_started(error: OSError) -> Failed:
+    what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    if error.errno in _OF_THE_MACHINE:
+        reason = f"this machine could not start a process: {what}"
+        return Failed(FailureKind.INTERRUPTED, reason)
+    if error.errno in _DISK_FULL:
+        return Failed(FailureKind.DISK_FULL, f"cannot be started: {what}")
+    return Failed(FailureKind.LAUNCHER, f"cannot be started: {what}")

@@ -1,0 +1,192 @@
+"""PyTorch's DataLoader with other workers, from the batch on where the training stands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from tuner.live.client.loading import OPENCV, PINNED, PREFETCH, WORKERS, Loading
+from tuner.live.client.loop import find_agent
+from tuner.live.client.torch_batches import Batches
+from tuner.live.client.workers import FirstSet, OpenCvThreads, Workers, opencv_threads
+
+L = TypeVar("L")
+
+#: What a new loader takes over as it is.
+_KEPT = ("dataset", "collate_fn", "pin_memory_device")
+
+#: PyTorch's own where workers are asked for and nothing is said.
+_PREFETCH_FACTOR = 2
+
+
+def torch_loader(loader: L, **of_workers: Any) -> L:
+    """A DataLoader whose workers a study can change while the training runs.
+
+    ::
+
+        from tuner import live
+
+        loader = live.torch_loader(DataLoader(dataset, 32, shuffle=True, num_workers=2))
+        for batch in loader:
+            ...
+
+    It offers ``iterator_workers``, ``prefetch`` (the prefetch factor), ``opencv_threads`` (those of
+    the workers) and, with a GPU, ``pin_memory``. What comes back is used like the loader; its epoch
+    goes on at the same batch in the same order, also in the middle of an epoch. The old workers are
+    gone before new ones start, and if these cannot, the old number starts again. Wrap the one
+    loader that feeds the training.
+
+    Outside a study that retunes running jobs the loader itself comes back, and so it does where it
+    cannot be changed: an iterable dataset, ``in_order=False``, a subclass that loads by itself.
+
+    Args:
+        loader: A ``torch.utils.data.DataLoader`` that has not started.
+        of_workers: ``persistent_workers`` and ``multiprocessing_context`` that the program gives a
+            loader with workers, where this one has none.
+    """
+    agent = find_agent()
+    if agent is None or not LiveLoader.fits(loader):
+        return loader
+    live = LiveLoader(loader, of_workers)
+    live.loading.offer(agent)
+    return live  # type: ignore[return-value] # it has all that a loader has
+
+
+class LiveLoader:
+    """Stands in for a DataLoader; see :func:`torch_loader`.
+
+    Random numbers are drawn as by the loader itself, whatever is changed meanwhile: one for the
+    workers' seeds in each epoch (with persistent workers only in the first), then the sampler's.
+    """
+
+    def __init__(self, loader: Any, of_workers: Mapping[str, Any]) -> None:
+        self._given = loader
+        self._of_workers = dict(of_workers)
+        self._seeds: Any = type(_torch().default_generator)()
+        self._to_seed = True
+        self._batches = Batches(loader._index_sampler)
+        self._workers = Workers()
+        self._epoch = 0
+        self._running: Any = None  # the iterator of the epoch that is under way
+        started = {WORKERS: loader.num_workers, PREFETCH: loader.prefetch_factor, OPENCV: None}
+        if _torch().cuda.is_available():
+            started[PINNED] = "on" if loader.pin_memory else "off"
+        self.loading = Loading(started, self._renew)
+        self._loader = self._made(started)
+
+    @staticmethod
+    def fits(loader: Any) -> bool:
+        """Whether it is one that can be changed."""
+        data = _torch().utils.data
+        return (
+            isinstance(loader, data.DataLoader)
+            and not isinstance(loader.dataset, data.IterableDataset)
+            and type(loader).__iter__ is data.DataLoader.__iter__
+            and getattr(loader, "in_order", True)
+            and loader._iterator is None
+        )
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return len(self._given)
+
+    def __getattr__(self, name: str) -> Any:
+        """What else a program asks of a loader: its dataset, its sampler."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._given, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        """One epoch; an older one that is still under way ends."""
+        self._epoch += 1
+        own = self._epoch
+        self._begin()
+        try:
+            while own == self._epoch:
+                try:
+                    batch = next(self._running)
+                except StopIteration:
+                    return
+                self._batches.seen()
+                yield batch
+        finally:
+            if own == self._epoch:
+                self._leave()
+
+    def _begin(self) -> None:
+        self._leave()
+        if self._to_seed:
+            empty = _torch().empty((), dtype=_torch().int64)
+            self._seeds.manual_seed(int(empty.random_(generator=self._given.generator)))
+        self._to_seed = not (self._given.persistent_workers and self._given.num_workers > 0)
+        self._batches.begin()
+        self._start()
+
+    def _leave(self) -> None:
+        """An epoch is over: workers stay only where they are persistent."""
+        self._running = None
+        if not self._loader.persistent_workers:
+            self._workers.end()
+
+    def _start(self) -> None:
+        with self._workers.starting():
+            self._running = iter(self._loader)
+
+    def _renew(self, wanted: Mapping[str, Any]) -> None:
+        under_way = self._running is not None
+        self._stop()
+        try:
+            self._go_on(wanted, under_way=under_way)
+        except Exception:
+            self._stop()
+            self._go_on(self.loading.now, under_way=under_way)
+            raise
+
+    def _go_on(self, values: Mapping[str, Any], *, under_way: bool) -> None:
+        self._batches.rewind()
+        self._loader = self._made(values)
+        if under_way:
+            self._start()
+
+    def _stop(self) -> None:
+        """End the workers; each loads the batch in its hands to the end."""
+        for iterator in (self._running, self._loader._iterator):
+            if hasattr(iterator, "_shutdown_workers"):
+                iterator._shutdown_workers()
+        self._running = self._loader._iterator = None
+        self._workers.end()
+
+    def _made(self, values: Mapping[str, Any]) -> Any:
+        """A loader like the one given, with these values, over what is left of the epoch."""
+        given, workers = self._given, int(values[WORKERS])
+        how: dict[str, Any] = {name: getattr(given, name) for name in _KEPT}
+        if given.batch_sampler is None:
+            how |= {"batch_size": None, "sampler": self._batches}
+        else:
+            how["batch_sampler"] = self._batches
+        if workers > 0:
+            how |= self._with_workers(values)
+        pinned = values[PINNED] == "on" if PINNED in values else given.pin_memory
+        return _torch().utils.data.DataLoader(
+            num_workers=workers, pin_memory=pinned, generator=self._seeds, **how
+        )
+
+    def _with_workers(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        given = self._given
+        if given.num_workers > 0:
+            how = {
+                "timeout": given.timeout,
+                "persistent_workers": given.persistent_workers,
+                "multiprocessing_context": given.multiprocessing_context,
+            }
+        else:
+            how = dict(self._of_workers)
+        threads = opencv_threads() if values[OPENCV] is None else int(values[OPENCV])
+        prefetch = _PREFETCH_FACTOR if values[PREFETCH] is None else int(values[PREFETCH])
+        first = FirstSet(OpenCvThreads(threads), given.worker_init_fn)
+        return {"prefetch_factor": prefetch, "worker_init_fn": first, **how}
+
+
+def _torch() -> Any:
+    return sys.modules["torch"]

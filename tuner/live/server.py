@@ -1,0 +1,197 @@
+"""The tool's end of the socket to rank 0 of a running job.
+
+The socket lies in the trial's folder, whose path may be too long for one (108 bytes, unix(7)):
+it is bound through ``/proc/self/fd``. One connection is taken, the first. Whatever breaks the
+protocol ends it, and the job goes on without us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tuner.live import messages
+from tuner.live.messages import End, Hello, Message, Over, WireError
+
+#: The socket's name in the trial's folder, and the variable that tells the ranks of it.
+NAME = "live.sock"
+VARIABLE = "TUNE_LIVE_SOCKET"
+
+#: … and the one that lets rank 0 say so at the program's own end, and wait there.
+PAUSE = "TUNE_LIVE_PAUSE"
+
+#: So long may a line be under way, or an order, s.
+LINE_S = 10.0
+
+
+class Server:
+    """Listens from its making until it is closed.
+
+    Args:
+        folder: Where the socket is made; raises OSError where it cannot be.
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.path = folder.absolute() / NAME
+        self._clock = clock
+        self._received = b""
+        self._since_s = 0.0  # when the line that is under way began
+        self._peer: socket.socket | None = None
+        self._hello: Hello | None = None
+        #: Why the connection was given up, in words; empty where it was not.
+        self.problem = ""
+        self.lost_s = 0.0  # … and when
+        #: How many iterations the program made by its own end; None: it has not told.
+        self.iterations: int | None = None
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            _bind(self._listener, self.path)
+            self._listener.listen(1)
+            self._listener.setblocking(False)
+        except BaseException:
+            self.close()
+            raise
+        self._selector.register(self._listener, selectors.EVENT_READ)
+
+    @property
+    def hello(self) -> Hello | None:
+        """What the job can do, once it has said so."""
+        return self._hello
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody is connected."""
+        return self._peer is not None
+
+    def listens(self) -> bool:
+        """Whether the job has said hello, and is there; what it said since is passed over."""
+        self.receive(0.0)
+        return self._hello is not None and self.is_open
+
+    def receive(self, timeout_s: float) -> list[Message]:
+        """What came, after at most so long; what breaks the protocol closes the connection."""
+        found: list[Message] = []
+        for key, _ in self._selector.select(max(0.0, timeout_s)):
+            if key.fileobj is self._listener:
+                self._accept()
+            else:
+                found += self._read()
+        if self._received and self._clock() - self._since_s > LINE_S:
+            self._give_up("it did not finish a line")
+        return found
+
+    def receive_all(self) -> None:
+        """Take what is there by now, also of a program that has connected and ended since."""
+        while self._selector.select(0.0):
+            self.receive(0.0)
+
+    def send(self, line: bytes) -> bool:
+        """Send an order; False where nobody takes it any more."""
+        if self._peer is None:
+            return False
+        try:
+            self._peer.settimeout(LINE_S)
+            self._peer.sendall(line)
+            self._peer.setblocking(False)
+        except OSError as error:  # a timeout too
+            self._give_up(f"it does not take an order: {error}")
+            return False
+        return True
+
+    def hang_up(self) -> None:
+        """Close the connection: the job goes on as any other."""
+        if self._peer is not None:
+            self._selector.unregister(self._peer)
+            self._peer.close()
+            self._peer, self._received = None, b""
+
+    def close(self) -> None:
+        """Close all and remove the socket; harmless when repeated."""
+        self.hang_up()
+        self._selector.close()
+        self._listener.close()
+        self._remove()
+
+    def _remove(self) -> None:
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+    def _accept(self) -> None:
+        try:
+            peer, _ = self._listener.accept()
+        except OSError:  # it has gone again
+            return
+        # A second one would be another program's, or that of a rank which is not the first.
+        self._selector.unregister(self._listener)
+        self._listener.close()
+        peer.setblocking(False)
+        self._peer = peer
+        self._selector.register(peer, selectors.EVENT_READ)
+
+    def _read(self) -> list[Message]:
+        assert self._peer is not None
+        try:
+            chunk = self._peer.recv(messages.MOST_BYTES)
+        except BlockingIOError:
+            return []
+        except OSError as error:
+            self._give_up(f"the connection broke: {error}")
+            return []
+        if not chunk:
+            self._give_up("it closed the connection")
+            return []
+        if not self._received:
+            self._since_s = self._clock()
+        *lines, self._received = (self._received + chunk).split(b"\n")
+        if lines:
+            self._since_s = self._clock()
+        return self._parsed(lines)
+
+    def _parsed(self, lines: list[bytes]) -> list[Message]:
+        found: list[Message] = []
+        try:
+            for line in (*lines, self._received):
+                if len(line) >= messages.MOST_BYTES:
+                    raise WireError(f"it sent a line of more than {messages.MOST_BYTES >> 10} KiB")
+            for line in lines:
+                message = messages.parse(line)
+                self._check(message)
+                found += [] if message is None else [message]
+        except WireError as error:
+            self._give_up(str(error))
+        return found
+
+    def _check(self, message: Message | None) -> None:
+        """The first line, and only that one, is a hello; what is told of the end is kept."""
+        if isinstance(message, Hello) != (self._hello is None):
+            raise WireError(
+                "its first line is no hello" if self._hello is None else "a second hello"
+            )
+        if isinstance(message, Hello):
+            self._hello = message
+            self._remove()  # all ranks have met: nobody else needs it, and none is left of a crash
+        if isinstance(message, Over | End) and self.iterations is None:
+            self.iterations = message.iterations
+
+    def _give_up(self, problem: str) -> None:
+        self.problem, self.lost_s = problem, self._clock()
+        self.hang_up()
+
+
+def _bind(listener: socket.socket, path: Path) -> None:
+    """Make the socket for its owner only, in place of one that is left from before."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fchmod(listener.fileno(), 0o600)  # the mode that the file is made with
+        listener.bind(f"/proc/self/fd/{folder}/{path.name}")
+    finally:
+        os.close(folder)

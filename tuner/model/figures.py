@@ -1,0 +1,113 @@
+"""A study's figures as its user knows them: the one place where a cost becomes text. Pure.
+
+What is kept and compared is a cost (:class:`tuner.model.ObjectiveSpec`); what is shown is the
+figure in the user's own unit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tuner.model import TIME_UNITS_S, Measurement, ObjectiveSpec, Stopped, wording
+
+#: Of a steady state: what an iteration is called behind a unit.
+_ITERATION = "/it"
+
+#: Outside of these powers of ten a figure is written with an exponent.
+_LEAST_POWER, _MOST_POWER = -4, 7
+
+
+def shown(objective: ObjectiveSpec, cost: float) -> str:
+    """A figure with its unit: ``8.31 s``, ``12.3 ns/day``, ``4.57 ms/it``, ``123``."""
+    if objective.clock == "steady":
+        unit = next((u for u in ("h", "min", "s", "ms") if cost >= TIME_UNITS_S[u]), "us")
+        return f"{number(cost / TIME_UNITS_S[unit])} {unit}{_ITERATION}"
+    if objective.is_time and objective.unit in {"", "s"}:
+        return wording.seconds(cost)
+    return f"{number(objective.figure(cost))} {objective.unit}".rstrip()
+
+
+def number(value: float) -> str:
+    """A figure with three digits that count: ``0.0123``, ``1.23``, ``123``, ``12345``."""
+    power = math.floor(math.log10(value)) if value > 0 else 0
+    if not _LEAST_POWER <= power < _MOST_POWER:
+        return f"{value:.3g}"
+    return f"{value:.{max(0, 2 - power)}f}"
+
+
+def unit(objective: ObjectiveSpec) -> str:
+    """The unit of the figures: ``s``, ``s/iteration``, ``ns/day``; empty where none is known."""
+    if objective.clock == "steady":
+        return "s/iteration"
+    return objective.unit or ("s" if objective.is_time else "")
+
+
+def figure(objective: ObjectiveSpec, cost: float | None) -> float | None:
+    """The figure in :func:`unit`; ``None`` where there is none."""
+    return None if cost is None else objective.figure(cost)
+
+
+def title(objective: ObjectiveSpec) -> str:
+    """The heading above figures, each with its unit: ``time``, or the key of a log."""
+    if objective.is_time:
+        return "time"
+    return objective.key if objective.kind == "logreport" else "figure"
+
+
+def axis(objective: ObjectiveSpec) -> str:
+    """The heading of bare figures: ``seconds``, ``ms``, ``ns/day``, or the key of a log."""
+    said = unit(objective)
+    return {"s": "seconds", "s/iteration": "seconds an iteration"}.get(said, said) or title(
+        objective
+    )
+
+
+@dataclass(frozen=True)
+class Words:
+    """How two settings compare: ``2.3 times`` what; half the joules are not faster."""
+
+    better: str = "faster"
+    worse: str = "slower"
+    good: str = "fast"
+
+
+def words(objective: ObjectiveSpec) -> Words:
+    """The words for a time or a rate with a unit, or for whatever else is compared."""
+    is_speed = objective.is_time or (objective.maximize and objective.unit)
+    return Words() if is_speed else Words("better", "worse", "good")
+
+
+def stopped(objective: ObjectiveSpec, found: Stopped) -> str:
+    """``stopped after 4.10 s (projected 9.80 s)``: all that is known of a launch without an end."""
+    if found.bound_s <= 0:
+        return "stopped before its log told anything"
+    word = "with at least" if objective.clock == "steady" else "after"
+    said = f"stopped {word} {shown(objective, found.bound_s)}"
+    if not _is_projected(found):
+        return said
+    return f"{said} (projected {shown(objective, found.projection_s)})"
+
+
+def stopped_in_window(objective: ObjectiveSpec, found: Stopped) -> str:
+    """``stopped early (projected 9.80 s)``: a window is shorter than what it is scaled to."""
+    return f"stopped early (projected {shown(objective, found.projection_s)})"
+
+
+def projected(objective: ObjectiveSpec, found: Stopped) -> str:
+    """The same in a table: ``~9.80 s``; ``>4.10 s`` where nothing more is known."""
+    if _is_projected(found):
+        return f"~{shown(objective, found.projection_s)}"
+    return f">{shown(objective, found.bound_s)}"
+
+
+def _is_projected(found: Stopped) -> bool:
+    """False for a launch that was cut at a limit: where it was going was not asked."""
+    return found.projection_s > found.bound_s
+
+
+def typical(objective: ObjectiveSpec, measurement: Measurement) -> str:
+    """What a setting came to, for a table: its median, else where it was going."""
+    if measurement.elapsed_s is not None:
+        return shown(objective, measurement.elapsed_s)
+    return projected(objective, measurement.stopped) if measurement.stopped else "failed"

@@ -1,0 +1,116 @@
+"""Items a second and money: what a study's figures mean beside the time. Pure.
+
+Both follow from a figure that is a time: of a run, of an iteration (a steady state), of whatever a
+pattern reads. A rate per time (``ns/day``) has a price too, that of its unit of work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tuner.model import Conclusion, ObjectiveSpec, Result, StudySpec
+from tuner.model.errors import UsageError
+from tuner.model.figures import number
+
+_HOUR_S = 3600.0
+
+#: What stands behind the slash of a rate, in seconds.
+_PER_S = {
+    "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0,
+    "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0,
+}  # fmt: skip
+#: What a time is the time of, by its clock: of one that a pattern reads nobody knows.
+_OF_CLOCK = {"elapsed": "run", "wall": "run", "steady": "iteration", "none": "timed unit"}
+
+_RATE = re.compile(r"(?P<work>[^/]*[^/ ])/(?P<time>[a-z]+)")
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What a cost is the time of: ``what`` takes ``unit_s`` times the cost in seconds."""
+
+    what: str
+    unit_s: float = 1.0
+
+
+def timed(objective: ObjectiveSpec) -> Timed | None:
+    """What the figures are the time of; ``None`` where they tell of no time."""
+    if objective.is_time:
+        return Timed(_OF_CLOCK[objective.clock])
+    found = _RATE.fullmatch(objective.unit) if objective.maximize else None
+    if found is None or found["time"] not in _PER_S:
+        return None
+    return Timed(found["work"], _PER_S[found["time"]])
+
+
+def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float | None) -> None:
+    """Refuse what a figure does not tell.
+
+    Raises:
+        UsageError: Items of a figure that is no time, or a price of one that tells of none.
+    """
+    called = f"The objective ({objective.unit or objective.kind})"
+    if items is not None and not objective.is_time:
+        raise UsageError(
+            f"{called} is no time, so --items {items:g} gives no items a second.",
+            "Leave it out, or read a time: --objective wall, or a pattern with --unit s.",
+        )
+    if price_per_hour is not None and timed(objective) is None:
+        raise UsageError(
+            f"{called} tells of no time, so --price-per-hour {price_per_hour:g} has no meaning.",
+            "Read a time (--objective wall), or a rate whose unit names one: --unit ns/day.",
+        )
+
+
+def items_per_s(spec: StudySpec, cost: float | None) -> float | None:
+    """How many items a second a setting works through; ``None`` where that is not asked for."""
+    return None if spec.items is None or cost is None else spec.items / cost
+
+
+def price(spec: StudySpec, cost: float | None) -> float | None:
+    """What the hardware costs for what is timed; ``None`` where no price is given."""
+    found = timed(spec.objective)
+    if spec.price_per_hour is None or cost is None or found is None:
+        return None
+    return spec.price_per_hour * cost * found.unit_s / _HOUR_S
+
+
+def saved(spec: StudySpec, result: Result) -> float | None:
+    """What the best saves of the price, as far as that is proven; ``None`` where nothing is."""
+    finding, best = result.finding, result.best
+    if result.conclusion is not Conclusion.FASTER or finding is None or best is None:
+        return None
+    cost = price(spec, best.elapsed_s)
+    ratio = finding.low if finding.at_least else finding.ratio
+    return None if cost is None else cost * (ratio - 1)
+
+
+def lines(spec: StudySpec, result: Result) -> list[str]:
+    """Best and defaults in items a second and in money; empty where neither is asked for."""
+    found, said = timed(spec.objective), []
+    items = _side_by_side(result, lambda cost: items_per_s(spec, cost), " items/s")
+    if items:
+        said.append(items)
+    what = "" if found is None else f" per {found.what}"
+    money = _side_by_side(result, lambda cost: price(spec, cost), what)
+    if money:
+        less, finding = saved(spec, result), result.finding
+        least = "at least " if finding is not None and finding.at_least else ""
+        said.append(f"costs {money}" + (f": saves {least}{number(less)}" if less else ""))
+    return said
+
+
+def _side_by_side(result: Result, value: Callable[[float | None], float | None], unit: str) -> str:
+    """``81.3 items/s, 35.2 with your defaults``; empty where nothing is known of either."""
+    best, baseline = result.best, result.baseline
+    said = []
+    if best is not None and (baseline is None or best.setting != baseline.setting):
+        said.append((value(best.elapsed_s), ""))
+    if baseline is not None:
+        said.append((value(baseline.elapsed_s), " with your defaults"))
+    texts = [(number(each), whose) for each, whose in said if each is not None]
+    return ", ".join(
+        f"{text}{'' if place else unit}{whose}" for place, (text, whose) in enumerate(texts)
+    )

@@ -1,0 +1,127 @@
+"""How results are put into words: shared by the command line, the exports and the dashboard.
+
+Pure: no printing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tuner.model import (
+    Cap,
+    Failed,
+    LauncherInfo,
+    Load,
+)
+
+#: The names people know each launcher by.
+LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "torchrun": "torchrun"}
+
+
+#: Between a number and what it counts.
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(%|s|min|h|pairs?|runs?)(?!\w))")
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """Foreign text in a line: no end of it, no escape; a long one is cut."""
+    cut = text if len(text) <= most else text[: most - 1] + "…"
+    return "".join(letter if letter.isprintable() else "?" for letter in cut)
+
+
+def seconds(value_s: float) -> str:
+    """A measured time with about three digits: ``0.941 s``, ``8.31 s``, ``83.1 s``, ``831 s``."""
+    digits = 3 if value_s < 1 else 2 if value_s < 10 else 1 if value_s < 100 else 0
+    return f"{value_s:.{digits}f} s"
+
+
+def duration(value_s: float) -> str:
+    """A stretch of time to wait or waited: ``40 s``, ``3 min``, ``2 h 05 min``."""
+    whole = max(0, round(value_s))
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 10 and rest:
+        return f"{minutes} min {rest:02d} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def clock(value_s: float) -> str:
+    """Time since the start in front of a line: ``0:07``, ``12:40``, ``1:02:05``."""
+    minutes, second = divmod(int(value_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{second:02d}" if hours else f"{minutes}:{second:02d}"
+
+
+def unparted(text: str) -> str:
+    """The same with a no-break space between each number and its unit."""
+    return _BEFORE_UNIT.sub("\xa0", text)
+
+
+def capital(text: str) -> str:
+    """The same as the begin of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def percent(share: float) -> str:
+    """A share with the digits it needs: ``2 %``, ``0.5 %``."""
+    return f"{100 * share:g} %"
+
+
+def changed(ratio: float) -> str:
+    """What a time over another one means: ``12 % longer``, ``30 % less``."""
+    share = round(100 * (ratio - 1)) if ratio > 1 else round(100 * (1 - ratio))
+    return f"{share} % {'longer' if ratio > 1 else 'less'}"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """``1 run``, ``3 runs``; ``plural`` where it is not made with an s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
+
+
+def launcher(info: LauncherInfo) -> str:
+    """``Open MPI 5.0.11``."""
+    return f"{LAUNCHER_NAMES.get(info.kind, info.kind)} {info.version}"
+
+
+def starter(info: LauncherInfo) -> str:
+    """What the user knows the program as that starts the ranks."""
+    return "torchrun" if info.kind == "torchrun" else "mpirun"
+
+
+def failure(failed: Failed | None) -> str:
+    """One line for a launch without a value."""
+    if failed is None:
+        return "failed"
+    first = failed.reason.strip().splitlines()[0] if failed.reason.strip() else ""
+    if first.startswith(failed.kind):  # `out of memory: MemoryError` needs no second heading
+        return first
+    return f"{failed.kind}: {first}" if first else str(failed.kind)
+
+
+def times(ratio: float | None) -> str:
+    """A speed-up in a table: ``2.31x``; empty where there is none."""
+    return "" if ratio is None else f"{ratio:.2f}x"
+
+
+def cores(used: float, of: int) -> str:
+    """CPU that was used, on average: ``0.8 of 2 cores``."""
+    return f"{used:.2g} of {count(of, 'core')}"
+
+
+def most_of_it(load: Load) -> str:
+    """Who above all, to stand behind how much: ``, above all pid 6263 (python)``."""
+    return f", above all {load.busiest}" if load.busiest else ""
+
+
+def capped(cap: Cap) -> str:
+    """What all launches say of a capped knob."""
+    why = f": {cap.reason}" if cap.reason else ""
+    return f"{cap.knob}: {cap.value + 1} and more come to {cap.value} here (capped{why})"
+
+
+def not_tuned(name: str, reason: str) -> str:
+    """What all launches say of a knob that the program overrides."""
+    return f"{name} is not tuned: {reason}"

@@ -1,0 +1,225 @@
+"""What a study's result says, in words: never more than was proven. Pure: no printing."""
+
+from __future__ import annotations
+
+from tuner.model import Conclusion, Finding, Measurement, Result
+from tuner.model.figures import Words, shown, stopped, words
+from tuner.model.wording import count, duration, failure, seconds, times
+from tuner.results.break_even import BreakEven
+
+
+def runs(best: Measurement, other: Measurement) -> str:
+    """How many runs stand behind a comparison."""
+    a, b = len(best.samples), len(other.samples)
+    if a == b == 1:
+        return "1 run each"
+    return f"medians of {a} runs each" if a == b else f"medians of {a} and {b} runs"
+
+
+def comparison(result: Result) -> str:
+    """What the best setting is against the reference, with what stands behind it.
+
+    Never more than was proven: before the confirmation these are medians of a few runs.
+    """
+    best, reference = result.best, result.reference
+    if best is None or best.elapsed_s is None:
+        failed = result.baseline.failure if result.baseline else None
+        return f"your defaults failed ({failure(failed)})" if failed else result.reason
+    if result.conclusion is not None:
+        return _concluded(result)
+    objective = result.objective
+    time = shown(objective, best.elapsed_s)
+    if reference is None or reference.elapsed_s is None or result.ratio is None:
+        return f"{time}; {_not_compared(result)}"
+    if best.setting == reference.setting:
+        return f"{time}; {_nothing_faster(result)}"
+    return (
+        f"{_how_good(result.ratio, words(objective))} {_reference_name(result)} ({time} against"
+        f" {shown(objective, reference.elapsed_s)}, {runs(best, reference)}; not confirmed)"
+    )
+
+
+def _not_compared(result: Result) -> str:
+    """Said where what the best would be compared with has no time."""
+    reference = result.reference or result.baseline
+    if reference is None or reference.stopped is None:
+        return "there is nothing to compare it with"
+    return f"your defaults were {stopped(result.objective, reference.stopped)}; not confirmed"
+
+
+def _concluded(result: Result) -> str:
+    """What the launches in turn prove."""
+    finding, said = result.finding, words(result.objective)
+    if result.conclusion is Conclusion.BASELINE_FAILS:
+        why = _defaults_fail(result)
+        if finding is None or result.reference is None:
+            return f"{why}; {_not_pursued(result)}"
+        guess = f"the first guess that worked, {result.reference.setting}"
+        if finding.claim == "faster":
+            return f"{why}; {_faster(finding, guess, said)}"
+        return f"{why}; no significant gain over {guess} ({_interval(finding, said)})"
+    if finding is not None and result.conclusion is Conclusion.FASTER:
+        return _faster(finding, "your defaults", said)
+    kept = result.baseline is None or result.export in (None, result.baseline.setting)
+    verdict = "no significant gain: keep" if kept else "no significant gain over"
+    if finding is None:
+        return f"{verdict} your defaults; {_not_pursued(result)}"
+    return f"{verdict} your defaults ({_interval(finding, said)})"
+
+
+def _defaults_fail(result: Result) -> str:
+    failed = result.baseline.failure if result.baseline else None
+    if failed is None:  # they worked in the search
+        return "your defaults failed when they were launched again"
+    return f"your defaults fail ({failure(failed)})"
+
+
+def _not_pursued(result: Result) -> str:
+    """Why the launches in turn came to nothing, or were not made."""
+    best, reference, said = result.best, result.reference, words(result.objective)
+    if reference is None:
+        return "they were not launched"
+    if best is not None and best.setting != reference.setting:
+        if result.ratio is not None and result.ratio < 1:
+            return f"the best setting is {1 / result.ratio:.2f} times {said.worse}"
+        return "the best setting failed when it was launched again"
+    others = result.trials - (not _is_baseline(result))
+    if others < 1 and not _is_baseline(result):
+        return "there is nothing to compare with"
+    return _others_not_better(others, result.settings_failed, said)
+
+
+def _faster(finding: Finding, than: str, said: Words) -> str:
+    """A proven gain: never more than the interval says."""
+    if finding.high is None:
+        gain = f"at least {_floor(finding.low)} times {said.better} than {than}"
+        return f"{gain} (95 % sure, {_launched(finding)})"
+    gain = f"{finding.ratio:.2f} times {said.better} than {than}"
+    return f"{gain} (95 % interval {_span(finding)}, {_launched(finding)})"
+
+
+def _interval(finding: Finding, said: Words) -> str:
+    """A ratio that proves no gain."""
+    if finding.high is None:
+        return (
+            f"at least {_floor(finding.low)} times as {said.good}, 95 % sure, {_launched(finding)}"
+        )
+    ratio = f"{finding.ratio:.2f} times as {said.good}"
+    return f"{ratio}, 95 % interval {_span(finding)}, {_launched(finding)}"
+
+
+def _span(finding: Finding) -> str:
+    return f"{finding.low:.2f} to {finding.high:.2f}"
+
+
+def _launched(finding: Finding) -> str:
+    """How often each side was launched: ``6 pairs``, ``4 and 3 runs``."""
+    if finding.best_runs == finding.reference_runs:
+        return count(finding.best_runs, "pair")
+    return f"{finding.best_runs} and {finding.reference_runs} runs"
+
+
+def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | None) -> str:
+    """A study's gain in a table: ``2.31x (2.24 to 2.39)``; ``2.31x?`` of mere medians.
+
+    Args:
+        conclusion: What the study came to; ``None``: it was not confirmed.
+        finding: What its launches in turn prove.
+        ratio: Of the medians.
+    """
+    if conclusion is None:
+        return f"{times(ratio)}?" if ratio is not None else ""
+    if conclusion is Conclusion.BASELINE_FAILS:
+        return "defaults fail"
+    if conclusion is Conclusion.NO_GAIN or finding is None:
+        return "no gain"
+    if finding.high is None:
+        return f">= {_floor(finding.low)}x"
+    return f"{times(finding.ratio)} ({_span(finding)})"
+
+
+def break_even(paid: BreakEven) -> str:
+    """``the tuning took 6 min; an epoch saves 12.3 s: break-even after 30 epochs``."""
+    what = "an epoch" if paid.unit == "epoch" else "a run as measured"
+    least, most = ("at least ", "at most ") if paid.at_least else ("", "")
+    return (
+        f"the tuning took {duration(paid.cost_s)}; {what} saves {least}{seconds(paid.saved_s)}:"
+        f" break-even after {most}{count(paid.units, paid.unit)}"
+    )
+
+
+def _floor(ratio: float) -> str:
+    """A bound with two decimals, never rounded up."""
+    return f"{int(ratio * 100 + 1e-9) / 100:.2f}"
+
+
+def measured(result: Result) -> str:
+    """``9 settings measured``, ``9 settings tried (6 stopped early, 1 failed)``."""
+    settings = count(result.trials, "setting")
+    if not (result.settings_failed or result.settings_stopped):
+        return f"{settings} measured"
+    parts = []
+    if result.settings_stopped:
+        parts.append(f"{result.settings_stopped} stopped early")
+    if result.settings_failed:
+        parts.append(f"{result.settings_failed} failed")
+    return f"{settings} tried ({', '.join(parts)})"
+
+
+def made(result: Result) -> str:
+    """``9 launches``, ``34 windows of 2 jobs and 9 launches``."""
+    own = count(result.launches - result.windows, "launch", "launches")
+    if not result.windows:
+        return own
+    windows = f"{count(result.windows, 'window')} of {count(result.jobs, 'job')}"
+    return f"{windows} and {own}" if result.launches > result.windows else windows
+
+
+def _nothing_faster(result: Result) -> str:
+    """Said where the best setting is what the others are compared with."""
+    of_settings = result.reference is not None and not _is_baseline(result)
+    said = _others_not_better(
+        result.trials - of_settings, result.settings_failed, words(result.objective)
+    )
+    failed = result.baseline.failure if result.baseline else None
+    return f"{said}; your defaults failed ({failure(failed)})" if failed and of_settings else said
+
+
+def _others_not_better(others: int, failed: int, said: Words) -> str:
+    """A setting that failed is not called slow: it has no time."""
+    measured = others - failed
+    if others < 1:
+        return "no other setting was tried"
+    if measured < 1:
+        return f"no other setting could be measured ({failed} failed)"
+    if failed:
+        number = count(measured, "measured other setting")
+        return f"none of {number} was {said.better} ({count(failed, 'other')} failed)"
+    if others == 1:
+        return f"the one other setting was not {said.better}"
+    return f"none of {others} other settings was {said.better}"
+
+
+def _how_good(ratio: float, said: Words) -> str:
+    """A ratio in words; no difference is claimed where two decimals show none."""
+    if f"{ratio:.2f}" == "1.00" or f"{1 / ratio:.2f}" == "1.00":
+        return f"as {said.good} as"
+    if ratio > 1:
+        return f"{ratio:.2f} times {said.better} than"
+    return f"{1 / ratio:.2f} times {said.worse} than"
+
+
+def _is_baseline(result: Result) -> bool:
+    """True where the best is compared with the defaults."""
+    reference, baseline = result.reference, result.baseline
+    return reference is not None and baseline is not None and reference == baseline
+
+
+def _reference_name(result: Result) -> str:
+    """The reference by name; where the baseline fails it is the first guess that worked."""
+    reference, baseline = result.reference, result.baseline
+    if reference is None or _is_baseline(result):
+        return "your defaults"
+    failed = baseline.failure if baseline is not None else None
+    why = f", as your defaults failed ({failure(failed)})" if failed is not None else ""
+    return f"{reference.setting}, the first guess that worked{why}"

@@ -1,0 +1,102 @@
+"""Not enough CPU: who takes it, or holds it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tuner.model import wording
+from tuner.results.explain.case import Case
+from tuner.results.explain.cause import Cause, Suspect, per_cent
+
+#: The trial's threads fit on the cores up to this: a look catches a thread that has just ended.
+FITS = 1.1
+
+#: Less than this of the threads that want a CPU is no culprit.
+CULPRIT = 0.2
+
+#: Less CPU than this, in cores, is always there (daemons, the kernel's own threads).
+ALWAYS_CORES = 0.25
+
+#: With so much of the host idle, it is not the CPUs that are short, but those that may be used.
+IDLE = 0.3
+
+#: A worker or a rank that wants more has threads of its own.
+ONE_THREAD = 1.2
+
+#: Of the time, what a quota may take before it is the cause of all waiting for CPUs.
+QUOTA_SHARE = 0.05
+
+
+def suspects(case: Case) -> Iterator[Suspect]:
+    """Who or what keeps the ranks from a CPU."""
+    steal = case.figures.get("steal_cores")
+    if steal > 0:
+        share = steal / (steal + case.busy_cores)
+        said = (
+            f"the hypervisor gave {steal:.2g} CPUs to others, {per_cent(share)} of what was wanted"
+        )
+        yield Suspect(Cause.HYPERVISOR, share, (said,))
+    throttled = case.figures.get("throttled_share")
+    if throttled >= QUOTA_SHARE:
+        said = f"a control group's quota held back {per_cent(throttled)} of the CPU time"
+        yield Suspect(Cause.QUOTA, max(throttled, case.shortage), (said, _waits(case)))
+    elif case.shortage > 0:
+        yield _shortage(case)
+
+
+def _waits(case: Case) -> str:
+    return (
+        f"{case.wanted:.1f} threads of the job wanted {wording.count(case.cores, 'core')}, and"
+        f" waited for one {per_cent(case.queue_share)} of the time"
+    )
+
+
+def _shortage(case: Case) -> Suspect:
+    seen, ranks = case.figures, len(case.figures.ranks)
+    share, inside = case.shortage, bool(seen.inside)
+    if case.wanted <= FITS * case.cores and case.others_wanted >= ALWAYS_CORES:
+        return _others(case)
+    if case.idle_cores >= IDLE * case.cores:
+        idle = f"{case.idle_cores:.1f} of {case.cores} cores were idle meanwhile"
+        return Suspect(Cause.BINDING, share, (_waits(case), idle), inside=inside)
+    alone = sum(min(1.0, rank.own_wanted) for rank in seen.ranks)
+    wants = {
+        Cause.OTHERS: case.others_wanted,
+        Cause.OWN_THREADS: case.own_wanted - alone,
+        Cause.WORKERS: case.children_wanted,
+    }
+    cause = max(wants, key=lambda each: wants[each])
+    least = max(CULPRIT * (case.wanted + case.others_wanted), ALWAYS_CORES)
+    if cause is Cause.OTHERS and wants[cause] >= least:
+        return _others(case)
+    if wants[cause] < least:
+        cause = Cause.CORES
+    if cause is Cause.WORKERS and _have_threads(case):
+        cause = Cause.OPENCV
+    said = {
+        Cause.CORES: "no part of the job has threads to spare",
+        Cause.OWN_THREADS: f"a rank's own threads wanted {case.own_wanted / ranks:.1f} cores",
+        Cause.WORKERS: f"the ranks' child processes wanted {case.children_wanted:.1f} cores",
+        Cause.OPENCV: f"{case.workers} workers wanted {case.children_wanted:.1f} cores",
+    }
+    subject = f"{wording.count(ranks, 'rank')} on {wording.count(case.cores, 'core')}"
+    subject = subject if cause is Cause.CORES else ""
+    return Suspect(cause, share, (_waits(case), said[cause]), subject, inside)
+
+
+def _have_threads(case: Case) -> bool:
+    """Whether the workers run several threads each, and OpenCV is there to start them."""
+    opencv = any(view.opencv_loaded or view.opencv_threads for view in case.views)
+    return opencv and case.workers > 0 and case.children_wanted > ONE_THREAD * case.workers
+
+
+def _others(case: Case) -> Suspect:
+    who = case.load.busiest if case.load else ""
+    said = f"other processes wanted {case.others_wanted:.1f} cores"
+    return Suspect(
+        Cause.OTHERS,
+        case.shortage,
+        (_waits(case), said + (f", above all {who}" if who else "")),
+        who,
+        bool(case.figures.inside),
+    )

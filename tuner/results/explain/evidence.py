@@ -1,0 +1,107 @@
+"""The figures of launches side by side, and the verdicts in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from tuner.results.explain.case import Case
+from tuner.results.explain.cause import Cause, Explanation, Remedy, per_cent
+
+_Cell = Callable[[Case], str]
+
+#: What each cause is called behind "held back by".
+_FOUND_NOTHING = frozenset({Cause.CPU, Cause.GPU, Cause.UNKNOWN})
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    return "" if value is None else f"{value:.3g}{unit}"
+
+
+def _host(name: str, scale: float = 1.0, unit: str = "") -> _Cell:
+    def cell(case: Case) -> str:
+        value = case.figures.host.get(name)
+        return _number(None if value is None else value * scale, unit)
+
+    return cell
+
+
+def _host_share(name: str) -> _Cell:
+    return lambda case: _share(case.figures.host.get(name))
+
+
+def _ranks(*names: str) -> _Cell:
+    def cell(case: Case) -> str:
+        seen = any(name in rank.columns for rank in case.figures.ranks for name in names)
+        return _number(sum(case.figures.total(name) for name in names) if seen else None)
+
+    return cell
+
+
+def _phase(phase: str) -> _Cell:
+    def cell(case: Case) -> str:
+        seen = case.figures
+        if not seen.inside:
+            return ""
+        parts = [("ran", "running"), ("queued", "queued"), ("slept", "blocked")]
+        told = [
+            f"{word} {share:.0%}"
+            for word, part in parts
+            if (share := seen.phase(phase, part)) >= 0.005
+        ]
+        return f"{seen.phase(phase):.0%}" + (f" ({', '.join(told)})" if told else "")
+
+    return cell
+
+
+_NOTHING = re.compile(r"(0%?( [A-Z].*)?)?")
+
+#: Each line of the table: what it is, and its figure; empty where it was not seen.
+ROWS: tuple[tuple[str, _Cell], ...] = (
+    ("main threads: own work", _phase("compute")),
+    ("main threads: loading data", _phase("loader")),
+    ("main threads: exchange", _phase("exchange")),
+    ("cores used by the ranks", _ranks("own_user_cores", "own_system_cores")),
+    ("cores used by their children", _ranks("children_cores")),
+    ("threads waiting for a core", _ranks("own_queue_threads", "children_queue_threads")),
+    ("threads of the job", _ranks("threads")),
+    ("switches with work left, /s", _ranks("involuntary_per_s")),
+    ("cores used by others", _host("others_cores")),
+    ("cores taken by the hypervisor", _host("steal_cores")),
+    ("held back by a quota", _host_share("throttled_share")),
+    ("waiting for a disk (PSI)", _host_share("io_pressure_share")),
+    ("waiting for memory (PSI)", _host_share("memory_pressure_share")),
+    ("network", _host("network_bytes_per_s", 1e-6, " MB/s")),
+    ("network, most in a millisecond", _host("network_burst_bytes_per_s", 1e-6, " MB/s")),
+    ("milliseconds with traffic", _host_share("network_busy_share")),
+    ("GPUs: utilisation", _host_share("gpu_share")),
+    ("GPUs: power", _host("gpu_power_w", 1.0, " W")),
+)
+
+
+def table(cases: Sequence[Case]) -> list[list[str]]:
+    """What was seen of each launch, a line a figure; what is nothing everywhere is left out."""
+    rows = [[label, *(cell(case) for case in cases)] for label, cell in ROWS]
+    return [row for row in rows if any(not _NOTHING.fullmatch(cell) for cell in row[1:])]
+
+
+def sentence(found: Explanation) -> str:
+    """The verdict: ``held back by a rank that the others wait for (rank 1): 84 % …``."""
+    if found.cause is Cause.UNKNOWN:
+        return "what held it back cannot be told"
+    what = f"{found.cause} ({found.found.subject})" if found.found.subject else str(found.cause)
+    said = what if found.cause in _FOUND_NOTHING else f"held back by {what}"
+    return f"{said}, {per_cent(found.found.share)} of the time ({found.certainty})"
+
+
+def remedy_sentence(found: Remedy | None) -> str:
+    """What to turn; that no knob helps, where none does."""
+    if found is None:
+        return "no knob here addresses it"
+    how = "another value of" if found.direction == "another" else f"a {found.direction}"
+    where = "" if found.tuned else f" (this study does not tune it: --knob {found.knob}=…)"
+    return f"{how} {found.knob} addresses it{where}"

@@ -1,0 +1,158 @@
+"""Ranks that wait: for data, for the disk, for each other, for the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tuner.results.explain.case import Case
+from tuner.results.explain.cause import Cause, Suspect, per_cent
+from tuner.results.explain.straggler import straggler
+
+#: Of the time, from which waiting for a disk is what the ranks wait for.
+DISK = 0.1
+
+#: A link at its limit moves, in the milliseconds with traffic, as many bytes as in its best ones
+#: (measured: 0.9 of them, 0.8 beside other processes; over a link with room 0.5).
+FLAT = 0.7
+#: Less is no load for any network, bytes/s.
+LEAST_BYTES_PER_S = 1e6
+
+
+def suspects(case: Case) -> Iterator[Suspect]:
+    """What the ranks wait for, other than a CPU."""
+    disk = _disk(case)
+    if disk:
+        yield disk
+    loader = _loader(case, disk.share if disk else 0.0)
+    if loader:
+        yield loader
+    late = straggler(case.figures.ranks)
+    if late:
+        yield late
+    exchange = _exchange(case, late.share if late else 0.0)
+    if exchange:
+        yield exchange
+    memory = case.figures.get("memory_pressure_share")
+    swapped = case.load.swapped_bytes if case.load else 0
+    if memory > 0:
+        said = [f"some task waited for memory {per_cent(memory)} of the time"]
+        said += [f"{swapped / 1e6:.0f} MB went to or came from the swap"] if swapped else []
+        yield Suspect(Cause.MEMORY, memory, tuple(said))
+    waiting = _waiting(case)
+    if waiting:
+        yield waiting
+
+
+def _disk(case: Case) -> Suspect | None:
+    seen = case.figures
+    pressure = max(
+        seen.get("io_pressure_share"), min(1.0, seen.get("iowait_cores") / max(1, case.cores))
+    )
+    if seen.inside:
+        blocked = seen.phase("loader", "blocked") + seen.phase("compute", "blocked")
+    else:
+        blocked = _asleep(case)
+    share = min(pressure, blocked)
+    if share < DISK:
+        return None
+    said = f"some task waited for a disk {per_cent(pressure)} of the time"
+    return Suspect(Cause.DISK, share, (said, *_loading(case)), inside=bool(seen.inside))
+
+
+def _loader(case: Case, disk: float) -> Suspect | None:
+    seen = case.figures
+    blocked = seen.phase("loader", "blocked") * (1 - case.worker_queue_share)
+    share = seen.phase("loader", "running") + blocked - disk
+    if share <= 0:
+        return None
+    said = [*_loading(case)]
+    if seen.phase("loader", "running") > blocked:
+        said.append("the ranks load in their own main threads")
+    else:
+        busy = seen.total("children_cores")
+        said.append(
+            f"{case.workers or 'no'} child processes used {busy:.2g} cores;"
+            f" {case.idle_cores:.1f} of {case.cores} were idle"
+        )
+    return Suspect(Cause.LOADER, share, tuple(said), seen.where("loader"))
+
+
+def _loading(case: Case) -> Iterator[str]:
+    share = case.figures.phase("loader")
+    if share > 0:
+        yield f"the ranks waited for data or loaded it {per_cent(share)} of the time" + _at(
+            case, "loader"
+        )
+
+
+def _at(case: Case, phase: str) -> str:
+    where = case.figures.where(phase)
+    return f" ({where})" if where else ""
+
+
+def _exchange(case: Case, late: float) -> Suspect | None:
+    seen = case.figures
+    ranks = max(1, len(seen.inside))
+    waited = seen.phase("exchange", "running") + seen.phase("exchange", "blocked")
+    # Those who wait for one rank do not wait for the network.
+    share = waited * (1 - case.rank_queue_share) - late * (ranks - 1) / ranks
+    if not seen.inside:
+        return _link_outside(case)
+    if share <= 0:
+        return None
+    said = [
+        f"the ranks exchanged {per_cent(seen.phase('exchange'))} of the time{_at(case, 'exchange')}"
+    ]
+    said += _traffic(case)
+    cause = Cause.LINK if _is_flat(case) else Cause.EXCHANGE
+    return Suspect(cause, share, tuple(said), seen.where("exchange"))
+
+
+def _is_flat(case: Case) -> bool:
+    """Whether the network moved as much as it ever did whenever it moved anything."""
+    rate, busy, most = _rates(case)
+    return rate >= LEAST_BYTES_PER_S and busy > 0 and most > 0 and rate / busy >= FLAT * most
+
+
+def _rates(case: Case) -> tuple[float, float, float]:
+    names = ("network_bytes_per_s", "network_busy_share", "network_burst_bytes_per_s")
+    rate, busy, most = (case.figures.get(name) for name in names)
+    return rate, busy, most
+
+
+def _traffic(case: Case) -> Iterator[str]:
+    rate, busy, most = _rates(case)
+    if rate > 0:
+        yield (
+            f"{rate / 1e6:.3g} MB/s over the network, {most / 1e6:.3g} MB/s at the most,"
+            f" traffic in {per_cent(busy)} of the milliseconds"
+        )
+
+
+def _link_outside(case: Case) -> Suspect | None:
+    rate, _, most = _rates(case)
+    if not _is_flat(case):
+        return None
+    share = min(1.0, rate / most)
+    return Suspect(Cause.LINK, share, tuple(_traffic(case)), inside=False)
+
+
+def _asleep(case: Case) -> float:
+    """Of a rank's time, that in which no thread of it ran or wanted to, on average."""
+    ranks = [rank for rank in case.figures.ranks if rank.columns]
+    return sum(max(0.0, 1 - rank.own_wanted) for rank in ranks) / len(ranks) if ranks else 0.0
+
+
+def _waiting(case: Case) -> Suspect | None:
+    """Sleep in the ranks' own code, for no reason that was seen."""
+    seen = case.figures
+    if seen.get("gpu_share") >= 0.5:  # they wait for the GPU
+        return None
+    share = _asleep(case)
+    if seen.inside:
+        share = min(share, seen.phase("compute", "blocked")) if share else 0.0
+    if share <= 0:
+        return None
+    where = _at(case, "compute")
+    said = f"no thread of the ranks ran or wanted to {per_cent(share)} of the time{where}"
+    return Suspect(Cause.WAITING, share, (said,), seen.where("compute"), bool(seen.inside))

@@ -1,0 +1,31 @@
+"""The comment lines in front of an export: which study, machine and time it stands for."""
+
+from __future__ import annotations
+
+from tuner.knobs import setting_text
+from tuner.model import wording
+from tuner.results import claims
+from tuner.results.exporters import ExportInput
+
+
+def lines(data: ExportInput) -> list[str]:
+    """The facts about an export, one a line, without comment marks."""
+    spec, machine = data.spec, data.spec.machine
+    cores = wording.count(machine.cores, "core")
+    return [
+        f"study:    {one_line(spec.name)} ({wording.count(spec.layout.ranks, 'rank')},"
+        f" {wording.launcher(spec.launcher)})",
+        f"machine:  {one_line(machine.hostname)}, {cores}, {one_line(machine.cpu_model)}",
+        f"setting:  {one_line(setting_text.assigned(data.best_setting, spec.knobs))}",
+        f"measured: {one_line(claims.comparison(data.result))}",
+    ]
+
+
+def comment(data: ExportInput) -> str:
+    """The same behind ``#``: safe in a shell script and in an environment file."""
+    return "".join(f"# {line}\n" for line in lines(data))
+
+
+def one_line(text: str) -> str:
+    """Text that cannot end a comment: control characters, newlines too, become ``?``."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

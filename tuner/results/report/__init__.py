@@ -1,0 +1,23 @@
+"""A study as one page: its words and its figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tuner.results.exporters import ExportInput
+
+
+def report(data: ExportInput) -> str:
+    """The page of a study: one HTML file that works without a network."""
+    from tuner.results.report.page import page
+
+    return page(data, weights(data))
+
+
+def weights(data: ExportInput) -> dict[str, float]:
+    """The importance of the study's knobs, as far as it is known."""
+    from tuner.study.importance import importance
+    from tuner.study.plan import Plan
+
+    return importance(Plan(data.spec, data.records))

@@ -1,0 +1,139 @@
+"""The report: one HTML file with all it needs, which asks nobody for anything.
+
+Whatever a study holds is text: Jinja2 escapes it, :func:`plain` takes out what is not printable,
+figures have it through :func:`tuner.results.report.pictures.style.inert`. The page's own policy
+allows the scripts in it, by their hashes, and styles, which Plotly sets as attributes; nothing
+else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tuner.model import wording
+from tuner.results.exporters import ExportInput
+from tuner.results.exporters.json import plain as json_plain
+from tuner.results.report import facts, words
+from tuner.results.report.explained import explained
+from tuner.results.report.pictures import FAMILIES, Figure
+from tuner.results.report.pictures.style import THEMES
+
+#: A cell with a number and its unit, maybe with a sign before it: no line ends in it.
+_FIGURE = re.compile(r"\W{0,2}\d.{0,20}")
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def page(data: ExportInput, weights: Mapping[str, float]) -> str:
+    """The whole page of a study; the same study gives the same text.
+
+    Args:
+        data: The study.
+        weights: The importance of its knobs, as far as it is known.
+    """
+    families = [(family, found) for family in FAMILIES if (found := family.build(data, weights))]
+    drawings = {
+        figure.key: figure.drawing
+        for _, found in families
+        for figure in found
+        if figure.drawing is not None
+    }
+    library, script, style = _plotly(), _own("page.js"), _own("page.css")
+    return str(
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            data=data,
+            words=words,
+            failure_lines=facts.failure_lines(data),
+            explained=explained(data),
+            families=families,
+            shown=_shown,
+            extra=_extra,
+            library=_trusted(library),
+            script=_trusted(script),
+            style=_trusted(style),
+            drawings=_trusted(_json({"themes": THEMES, "drawings": drawings})),
+            scripts=f"{_hash(library)} {_hash(script)}",
+        )
+    )
+
+
+def _shown(found: list[Figure]) -> list[Figure]:
+    return [figure for figure in found if not figure.is_extra]
+
+
+def _extra(found: list[Figure]) -> list[Figure]:
+    return [figure for figure in found if figure.is_extra]
+
+
+@cache
+def _environment() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        autoescape=True,
+        finalize=plain,
+        loader=FileSystemLoader(_TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters |= {"unparted": wording.unparted, "capital": wording.capital}
+    made.tests["figure"] = _is_figure
+    return made
+
+
+def _is_figure(cell: str) -> bool:
+    return _FIGURE.fullmatch(cell) is not None
+
+
+def plain(value: Any) -> Any:
+    """Text without what is not printable: controls, and what turns the direction of writing."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return "".join(letter if _is_shown(letter) else "\ufffd" for letter in value)
+
+
+def _is_shown(letter: str) -> bool:
+    return letter.isprintable() or letter == "\xa0"
+
+
+def _trusted(text: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def _json(document: Any) -> str:
+    """JSON that ends no script element and is no comment in one."""
+    text = json.dumps(json_plain(document), separators=(",", ":"), allow_nan=False)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _own(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+@cache
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
+
+
+@cache
+def _hash(text: str) -> str:
+    """What a policy knows a script by (w3.org/TR/CSP3, hash-source)."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

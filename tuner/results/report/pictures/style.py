@@ -1,0 +1,161 @@
+"""How all figures look: colours, text that stays text, axes, and how much is drawn."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from tuner.model import JsonDict, ObjectiveSpec, Setting, Value, figures, wording
+
+Item = TypeVar("Item")
+
+#: Told apart with any colour vision (Okabe and Ito, Color Universal Design, 2008, a little
+#: changed), and with a contrast of 3 or more on white and on the dark page.
+BEST, BASELINE, OTHER, FAILED, GREEN = "#1a7fc0", "#d55e00", "#7d8590", "#b3589a", "#009e73"
+
+#: Points of one trace at most: more hide each other, and make a page slow.
+MOST_POINTS = 250
+
+#: Figures that differ more than this stand on a logarithmic axis.
+_FEW_TIMES = 8.0
+
+#: What is put on an axis by its size; all else is a name.
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
+
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
+
+def _theme(ink: str, line: str, page: str) -> JsonDict:
+    axis = {
+        "gridcolor": line,
+        "linecolor": line,
+        "zerolinecolor": line,
+        "automargin": True,
+        "title": {"standoff": 8},
+    }
+    return {
+        "layout": {
+            "font": {"family": _FONT, "size": 12, "color": ink},
+            "paper_bgcolor": page,
+            "plot_bgcolor": page,
+            "hoverlabel": {"bgcolor": page, "bordercolor": line, "font": {"color": ink}},
+            "xaxis": axis,
+            "yaxis": axis,
+        }
+    }
+
+
+#: Plotly's templates for a light and a dark page.
+THEMES = {
+    "light": _theme("#1f2328", "#d8dee4", "#ffffff"),
+    "dark": _theme("#e6edf3", "#3d444d", "#15181d"),
+}
+
+
+def inert(text: object, most: int = 80) -> str:
+    """Foreign text for Plotly, to which ``<a href=…>``, ``&lt;`` and ``$x$`` mean something."""
+    line = wording.one_line(str(text), most)
+    return (
+        line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("$", "&#36;")
+    )
+
+
+def marker(colour: str, symbol: str, size: int) -> JsonDict:
+    """A dot that others shine through; an open one has a line that can be seen."""
+    if symbol.endswith("-open"):
+        return {"color": colour, "symbol": symbol, "size": size, "line": {"width": 1.8}}
+    return {"color": colour, "symbol": symbol, "size": size, "opacity": 0.75}
+
+
+def thinned(items: Sequence[Item], most: int = MOST_POINTS) -> list[Item]:
+    """At most so many, spread evenly, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    step = (len(items) - 1) / (most - 1)
+    return [items[round(place * step)] for place in range(most)]
+
+
+def spread(number: int, width: float = 0.3) -> float:
+    """Where the n-th of some points stands beside its place, so that none hides another.
+
+    Multiples of the golden ratio fill an interval evenly, whatever their number.
+    """
+    return ((number * (math.sqrt(5) - 1) / 2 + 0.5) % 1 - 0.5) * width
+
+
+def measure_axis(costs: Iterable[float], objective: ObjectiveSpec) -> JsonDict:
+    """An axis for figures: from zero; logarithmic where they differ by far."""
+    found = [cost for cost in costs if cost > 0]
+    title = figures.axis(objective)
+    if found and max(found) > _FEW_TIMES * min(found):
+        ticks = _ticks([objective.figure(cost) for cost in found])
+        return {
+            "type": "log",
+            "title": {"text": f"{inert(title)} (logarithmic)"},
+            "tickvals": ticks,
+            "ticktext": [f"{tick:g}" for tick in ticks],
+        }
+    return {"rangemode": "tozero", "title": {"text": inert(title)}}
+
+
+def at(objective: ObjectiveSpec, cost: float | None) -> float | None:
+    """Where a cost stands on such an axis; ``None`` for none, and for one of a bound of nothing."""
+    return objective.figure(cost) if cost else None
+
+
+def bound(objective: ObjectiveSpec, *, is_sideways: bool = False) -> str:
+    """The mark of a run that is no better than where it stands: it points to what is worse."""
+    if is_sideways:
+        return "triangle-left-open" if objective.maximize else "triangle-right-open"
+    return "triangle-down-open" if objective.maximize else "triangle-up-open"
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """1, 2, 5, 10 … around these values; only powers of ten, where that would be many."""
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    steps = (1, 2, 5) if high - low <= 3 else (1,)
+    return [float(f"{step}e{power}") for power in range(low, high + 1) for step in steps]
+
+
+def value_axis(name: str, values: Sequence[Value]) -> JsonDict:
+    """An axis of a knob's values, each at its place: 0, 1, 2 …"""
+    return {
+        "title": {"text": inert(name)},
+        "tickvals": list(range(len(values))),
+        "ticktext": [inert(value, 16) for value in values],
+        "range": [-0.5, len(values) - 0.5],
+        "zeroline": False,
+    }
+
+
+def layout(height_px: int, **more: object) -> JsonDict:
+    """The layout of every figure: no title (the page has it), the legend above."""
+    return {
+        "height": height_px,
+        "margin": {"l": 48, "r": 12, "t": 16, "b": 46},
+        "showlegend": True,
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "hovermode": "closest",
+        "dragmode": False,  # a finger scrolls the page
+        **more,
+    }
+
+
+def ordered(values: Iterable[Value]) -> list[Value]:
+    """The different values: numbers by size, then names."""
+    different = set(values)
+    sizes = {value: int(value) for value in different if _WHOLE.fullmatch(str(value))}
+    return sorted(
+        different, key=lambda value: (value not in sizes, sizes.get(value, 0), str(value))
+    )
+
+
+def short(setting: Setting) -> str:
+    """A setting for a hover text: a line a knob, no more than six."""
+    if setting.is_baseline:
+        return "your defaults"
+    lines = [f"{inert(name, 40)}={inert(value, 30)}" for name, value in setting.items]
+    rest = [f"and {len(lines) - 6} more"] if len(lines) > 6 else []
+    return "<br>".join([*lines[:6], *rest])

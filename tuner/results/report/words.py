@@ -1,0 +1,181 @@
+"""What the report says beside its figures: rows, commands, lines. Pure."""
+
+from __future__ import annotations
+
+import shlex
+
+from tuner.knobs import setting_text
+from tuner.launch.secrets import HIDDEN
+from tuner.model import Measurement, StudyState, figures, price, wording
+from tuner.results import claims
+from tuner.results.break_even import break_even
+from tuner.results.exporters import ExportInput, table
+from tuner.results.report import again, facts
+from tuner.results.report.pictures import Table, runs
+
+Row = tuple[str, str]
+
+#: How far a study is that has not ended as it should.
+_STATES = {
+    StudyState.RUNNING: "This study is still running: what stands here may change.",
+    StudyState.INTERRUPTED: "This study was interrupted: the same command goes on with it.",
+    StudyState.FAILED: "This study failed.",
+}
+
+
+def verdict(data: ExportInput) -> str:
+    """The sentence that ``tune`` ends with."""
+    said = claims.comparison(data.result) or "Nothing was measured yet"
+    return wording.capital(said)
+
+
+def state(data: ExportInput) -> str:
+    """A warning where the study has not ended; else empty."""
+    return _STATES.get(data.result.state, "")
+
+
+def summary(data: ExportInput) -> list[Row]:
+    """The result in rows."""
+    result, spec = data.result, data.spec
+    rows: list[Row] = []
+    if runs.best(data) is not None:
+        rows.append(("Best setting", setting_text.assigned(data.best_setting, spec.knobs)))
+    rows += [(wording.capital(side.name), _times(data, side)) for side in runs.sides(data)]
+    losses = facts.final_losses(data)
+    rows += [("Final loss", wording.capital(losses.removeprefix("final loss ")))] if losses else []
+    rows += [("Rate and price", wording.capital(line)) for line in price.lines(spec, result)]
+    paid = break_even(result)
+    if paid is not None:
+        rows.append(("Break-even", wording.capital(claims.break_even(paid))))
+    rows.append(("Tried", f"{claims.measured(result)} in {claims.made(result)}"))
+    if result.failures:
+        rows.append(("Failed", wording.count(result.failures, "launch", "launches")))
+    took_s = result.search_s + result.confirm_s
+    rows.append(("Time spent", wording.duration(took_s)))
+    if result.reason:
+        rows.append(("Ended", wording.capital(result.reason)))
+    return rows
+
+
+def _times(data: ExportInput, side: runs.Side) -> str:
+    """The median with its interval; of what never came to its end, what is known."""
+    costs = [run.cost for run in side.runs if run.cost is not None]
+    if costs:
+        number = f", {len(costs)} runs" if len(costs) > 1 else ""
+        return runs.spelled(data.spec.objective, runs.centre(costs)) + number
+    said = list(dict.fromkeys(runs.said(data.spec.objective, run) for run in side.runs))
+    return "; ".join(said[:3]) or "not launched"
+
+
+def use(data: ExportInput) -> list[Row]:
+    """Commands that use the result, each with what it does; empty where there is none."""
+    if runs.best(data) is None:
+        return []
+    name = shlex.quote(data.spec.name)
+    place = f" --storage {shlex.quote(data.result.storage)}" if data.result.storage else ""
+    return [
+        (f"tune export {name}{place} --format sh -o job.sh", "the whole job with this setting"),
+        (f"tune exec {name}{place} -- COMMAND", "any command with this setting"),
+        (f"tune show {name}{place}", "every setting, importance, failures"),
+    ]
+
+
+def blocks(data: ExportInput) -> list[tuple[str, list[str]]]:
+    """What there is to know beside the times, by heading; empty ones are left out."""
+    told = facts.knob_lines(data)
+    found = [
+        ("In the best run", facts.effect_lines(data)),
+        ("Over all launches", told),
+        ("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out]),
+        ("Core budget", facts.budget_lines(data)),
+        ("Notes", [note for note in data.result.notes if note not in told]),
+    ]
+    return [(heading, lines) for heading, lines in found if lines]
+
+
+def settings(data: ExportInput) -> Table:
+    """Every setting, the fastest first."""
+    spec = data.spec
+    names = [knob.name for knob in spec.knobs]
+    rows = []
+    for found in data.measurements:
+        values = found.setting.as_dict()
+        cells = [setting_text.shortened(values.get(name, "-")) for name in names]
+        faster = wording.times(table.speed_up(data, found))
+        first = [figures.typical(spec.objective, found), faster, str(len(found.samples))]
+        first += table.window_cells(data, found)
+        rows.append((*first, *table.extra_cells(spec, found), *cells, _note(found)))
+    heads = [figures.title(spec.objective), "faster", "runs"]
+    heads += [*table.window_titles(data), *table.extra_titles(spec)]
+    return Table.of((*heads, *names, ""), rows)
+
+
+def _note(found: Measurement) -> str:
+    why = wording.failure(found.failure) if found.failure is not None else ""
+    own = "your defaults" if found.setting.is_baseline else ""
+    return "; ".join(text for text in (own, why) if text)
+
+
+def machine(data: ExportInput) -> list[Row]:
+    """Where it was measured."""
+    spec, host = data.spec, data.spec.machine
+    rows = [
+        ("Host", host.hostname),
+        ("Processor", f"{host.cpu_model}, {_cores(data)}"),
+        ("Memory", f"{host.memory_bytes / 2**30:.3g} GiB"),
+        ("NUMA nodes", str(host.numa_nodes)),
+        ("GPUs", ", ".join(host.gpus) or "none"),
+        ("Ranks", str(spec.layout.ranks)),
+        ("MPI", f"{wording.launcher(spec.launcher)} ({spec.launcher.mpirun})"),
+    ]
+    started = [record.started_at for record in data.records]
+    if started:
+        rows.append(("Measured", f"{_moment(min(started))} to {_moment(max(started))} (UTC)"))
+    return rows
+
+
+def _moment(started_at: str) -> str:
+    """``2026-01-02 03:04:05`` of an ISO 8601 time."""
+    return started_at[:19].replace("T", " ")
+
+
+def _cores(data: ExportInput) -> str:
+    """``2 cores (4 CPUs in the machine)``."""
+    host = data.spec.machine
+    said = wording.count(host.cores, "core")
+    if host.cores == host.logical_cpus:
+        return said
+    return f"{said} of {wording.count(host.logical_cpus, 'CPU')}"
+
+
+def commands(data: ExportInput) -> list[Row]:
+    """The commands that measured this: of the study, and of the last launch of the best."""
+    rows = [(again.command(data), "the study once more (add --fresh to measure anew)")]
+    chosen = runs.best(data)
+    launch = [
+        record
+        for record in data.records
+        if record.outcome.samples and data.pooling.canonical(record.setting) == chosen
+    ]
+    if launch and launch[-1].argv:
+        rows.append((shlex.join(launch[-1].argv), f"launch {launch[-1].number}, as it was made"))
+    return rows
+
+
+def has_hidden(data: ExportInput) -> bool:
+    """True where a command above has a word that is hidden."""
+    return any(HIDDEN in line for line, _ in commands(data))
+
+
+def failures(data: ExportInput) -> Table | None:
+    """What failed and what was set aside, launch by launch; ``None`` where nothing was."""
+    rows = [
+        (str(each["number"]), str(each["name"]), str(each["failure"]), f"{each['folder']}/")
+        for each in facts.failures(data)
+    ]
+    rows += [
+        (str(each["number"]), str(each["name"]), f"set aside: {each['disturbed']}", "")
+        for each in facts.set_aside(data)
+    ]
+    rows.sort(key=lambda row: int(row[0]))
+    return Table.of(("launch", "setting", "why", "its log lies in"), rows) if rows else None

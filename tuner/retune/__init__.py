@@ -1,1 +1,0 @@
-"""Many settings measured in one running job, a window of its iterations each."""

@@ -1,0 +1,195 @@
+"""Estimates made of samples. Pure: no clock, no files."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tuner.model import (
+    FROM_OUTSIDE,
+    Failed,
+    FailureKind,
+    Finished,
+    LaunchRecord,
+    Measurement,
+    Purpose,
+    Sample,
+    Setting,
+    Stopped,
+    Value,
+)
+from tuner.stats import loss_check
+
+#: The purposes whose settings count as trials.
+TRIALS = frozenset({Purpose.GUESS, Purpose.SEARCH, Purpose.RECORD})
+
+
+def estimate_s(samples: Sequence[Sample]) -> float | None:
+    """The median in seconds, ``None`` without samples: one slow run in three moves it little."""
+    return statistics.median(s.elapsed_s for s in samples) if samples else None
+
+
+def full_length(records: Iterable[LaunchRecord]) -> int | None:
+    """The iterations of a full launch: the most that one made, ``None`` before the first.
+
+    Thrown-away launches count too: they ran the same program.
+    """
+    return max((s.iterations for r in records for s in r.outcome.samples), default=None)
+
+
+def batch(setting: Setting) -> Value | None:
+    """The batch size, on which it depends how many iterations an epoch has."""
+    return setting.as_dict().get("batch_size")
+
+
+def judged(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
+    """The launches, those with a wrong result as the failures they are.
+
+    How long a launch is may show only later: the first to finish may have stopped early. So
+    may what its loss should be: guesses are launched before the defaults. With another batch
+    size a launch has as many iterations, or computes as many samples.
+    """
+    launches = tuple(records)
+    lengths: dict[Value | None, int] = {}
+    for record in launches:
+        size = batch(record.setting)
+        lengths[size] = max(lengths.get(size, 0), full_length([record]) or 0)
+    defaults = {r.setting for r in launches if r.purpose is Purpose.BASELINE}
+    usual = [
+        sample.loss
+        for record in launches
+        if record.setting in defaults
+        for sample in record.outcome.samples
+        if sample.loss is not None and sample.iterations == lengths[batch(record.setting)]
+    ]
+    return tuple(
+        _judged(
+            record,
+            _length(batch(record.setting), lengths),
+            () if record.setting in defaults else usual,
+        )
+        for record in launches
+    )
+
+
+#: Of the samples of an epoch a last batch that is not full may be left out.
+_MOST_LEFT_OUT = 0.1
+
+
+def _length(size: Value | None, lengths: Mapping[Value | None, int]) -> int:
+    """The iterations of a full launch with this batch size, from those of all sizes."""
+    own = lengths[size]
+    known = {each: made for each, made in lengths.items() if isinstance(each, int) and made}
+    if not isinstance(size, int) or not known:
+        return own
+    same_samples = max(each * made for each, made in known.items()) * (1 - _MOST_LEFT_OUT) / size
+    return max(own, min(max(known.values()), math.ceil(same_samples)))
+
+
+def _judged(record: LaunchRecord, length: int, usual: Sequence[float]) -> LaunchRecord:
+    ending = record.outcome.ending
+    if not isinstance(ending, Finished):
+        return record
+    if ending.iterations < length:
+        reason = f"its log ends at iteration {ending.iterations}, another launch reached {length}"
+    elif ending.loss is not None and loss_check.is_worse(ending.loss, usual):
+        least, most = _loss(min(usual)), _loss(max(usual))
+        those = least if least == most else f"{least} to {most}"
+        reason = f"its loss ends at {_loss(ending.loss)}, that of the defaults at {those}"
+    else:
+        return record
+    wrong = Failed(FailureKind.WRONG_RESULT, reason)
+    return replace(record, outcome=replace(record.outcome, ending=wrong))
+
+
+def _loss(loss: float) -> str:
+    return "no number" if abs(loss) >= loss_check.DIVERGED else f"{loss:.3g}"
+
+
+def was_interrupted(record: LaunchRecord) -> bool:
+    """True where the launch was ended from outside: it says nothing about its setting."""
+    ending = record.outcome.ending
+    return isinstance(ending, Failed) and ending.kind is FailureKind.INTERRUPTED
+
+
+def says_nothing(record: LaunchRecord) -> bool:
+    """True where what came of it has its cause outside: the setting is launched again."""
+    ending = record.outcome.ending
+    from_outside = isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
+    return from_outside or bool(record.outcome.disturbed)
+
+
+def counted(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
+    """The launches that say something of their setting; warm-ups are thrown away."""
+    return [r for r in records if r.purpose is not Purpose.WARM_UP and not says_nothing(r)]
+
+
+def trials(records: Iterable[LaunchRecord]) -> int:
+    """Distinct settings asked for by guesses and search."""
+    return len(tried(records))
+
+
+def tried(records: Iterable[LaunchRecord]) -> list[Setting]:
+    """These settings, in the order in which they were first launched: trial 1, 2, …"""
+    return list(dict.fromkeys(r.setting for r in counted(records) if r.purpose in TRIALS))
+
+
+def failures(records: Iterable[LaunchRecord]) -> int:
+    """Launches that gave no value, warm-ups included; what came from outside is none."""
+    return sum(isinstance(r.outcome.ending, Failed) and not says_nothing(r) for r in records)
+
+
+def measurements(
+    records: Iterable[LaunchRecord], canonical: Callable[[Setting], Setting]
+) -> list[Measurement]:
+    """Pool launches of settings that come to the same, in the order of their first launch.
+
+    Args:
+        records: Launches of one study; warm-ups and interrupted ones are left out.
+        canonical: Maps a setting to the one form it shares with all that come to the same.
+    """
+    groups: dict[Setting, list[LaunchRecord]] = {}
+    for record in counted(records):
+        groups.setdefault(canonical(record.setting), []).append(record)
+    return [_measurement(setting, group) for setting, group in groups.items()]
+
+
+def _measurement(setting: Setting, group: Sequence[LaunchRecord]) -> Measurement:
+    samples = tuple(s for record in group for s in record.outcome.samples)
+    endings = [record.outcome.ending for record in group]
+    failure = next((e for e in endings if isinstance(e, Failed)), None)
+    stopped = [ending for ending in endings if isinstance(ending, Stopped)]
+    return Measurement(
+        setting=setting,
+        samples=samples,
+        elapsed_s=estimate_s(samples),
+        launches=len(group),
+        failure=None if samples or stopped else failure,
+        stopped=None if samples else min(stopped, key=lambda s: s.projection_s, default=None),
+        windows=sum(record.outcome.window is not None for record in group),
+    )
+
+
+def best(candidates: Iterable[Measurement]) -> Measurement | None:
+    """The fastest; of equally fast ones the smaller setting, which takes fewer resources."""
+    measured = [m for m in candidates if m.elapsed_s is not None]
+    return min(measured, key=_rank, default=None)
+
+
+def _rank(measurement: Measurement) -> tuple[float, int, int, str]:
+    assert measurement.elapsed_s is not None
+    items = measurement.setting.items
+    numbers = sum(value for _, value in items if isinstance(value, int))
+    return measurement.elapsed_s, numbers, len(items), measurement.setting.to_json()
+
+
+def within(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
+    """The squared deviations of values from the means of their groups, and degrees of freedom."""
+    squares, freedom = 0.0, 0
+    for group in groups:
+        mean = statistics.fmean(group)
+        squares += math.fsum((value - mean) ** 2 for value in group)
+        freedom += len(group) - 1
+    return squares, freedom
