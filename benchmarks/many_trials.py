@@ -48,9 +48,9 @@ from tuner.model import (
     Verdict,
 )
 from tuner.store import Store, resolve_url
-from tuner.study.course import Step, Tuning
 from tuner.study.findings import build, summary
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.policy import SearchThenConfirm, Step
 from tuner.study.projection import Projection
 
 TARGET_S = 1.0
@@ -129,9 +129,9 @@ def make(url: str, trials: int) -> None:
         for made in records:
             store.add(SPEC.name, made)
         projection = Projection(store, SPEC.name)
-        plan = Plan(spec, projection.reconcile(Plan(spec, tuple(records))))
+        plan = History(spec, projection.reconcile(History(spec, tuple(records))))
         projection.close()
-        best = Tuning().best(plan)
+        best = SearchThenConfirm().best(plan)
         found = build(plan, store.url, StudyState.FINISHED, "made", best)
         store.set_summary(SPEC.name, summary(found))
         store.set_state(SPEC.name, StudyState.FINISHED, "made")
@@ -141,7 +141,7 @@ def suggest(url: str) -> None:
     """What a continued study does before its next launch."""
     with Store.open(url, create=True) as store:
         row = store.load(SPEC.name)
-        plan = Plan(
+        plan = History(
             replace(row.spec, trials=10**6, until=1e-6),
             tuple(store.launches(SPEC.name, detail=False)),
             row.forgiven_until,
@@ -149,7 +149,7 @@ def suggest(url: str) -> None:
         projection = Projection(store, SPEC.name)
         plan = replace(plan, records=projection.reconcile(plan, thorough=False))
         projection.close()
-        step = Tuning().next(plan)
+        step = SearchThenConfirm().next(plan)
         if not isinstance(step, Step):
             raise SystemExit(f"nothing to suggest: {step.reason}")
         print(step.purpose, step.setting)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.cli import asked, asking, exits, views
+from tuner.cli import asking, exits, run_options, views
 from tuner.cli.asking import LIMITS, OUTPUT
 from tuner.cli.base import TuneCommand, tail
 from tuner.cli.main import main
@@ -71,14 +71,14 @@ OFF = 0.1
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Record one surface."""
     from benchmarks.replay import recorded
+    from benchmarks.replay.recording import Recording
     from tuner.cli import console, outfile, stored
     from tuner.results.exporters import Export
     from tuner.results.exporters.json import dumps
     from tuner.study import tune
-    from tuner.study.plan import Plan
-    from tuner.study.recording import Recording
+    from tuner.study.history import History
 
-    spec = asked.spec_of({**options, "live": "off"}, tail(ctx))  # a surface is of launches
+    spec = run_options.spec_of({**options, "live": "off"}, tail(ctx))  # a surface is of launches
     if options["name"] is None:
         spec = replace(spec, name=f"{spec.name}-surface")
     _require_surface(spec, options["runs"])
@@ -94,7 +94,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             course=Recording(options["runs"]),
         )
     data = stored.load(stored.open_store(options["storage"]), spec.name)
-    document = recorded.document(Plan(data.spec, data.records))
+    document = recorded.document(History(data.spec, data.records))
     path = options["filename"] or Path(f"{spec.name}.json")
     outfile.write(path, Export(dumps(document)))
     for doubt in _doubts(document):

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from benchmarks import replay
 from tuner.model import Conclusion, Purpose, Setting, Stopped
-from tuner.study.course import Course, Step, Stop, Tuning
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
 
 SURFACES = Path(__file__).resolve().parent / "surfaces"
 
@@ -35,17 +35,17 @@ FLAT = 1.03  # defaults within this ratio of the best: there is nothing worth fi
 class Timed:
     """A course whose thinking is timed."""
 
-    inner: Course = field(default_factory=Tuning)
+    inner: Policy = field(default_factory=SearchThenConfirm)
     thinking_s: list[float] = field(default_factory=list)
 
-    def next(self, plan: Plan) -> Step | Stop:
+    def next(self, plan: History) -> Step | Stop:
         """The next launch."""
         start_s = time.perf_counter()
         step = self.inner.next(plan)
         self.thinking_s.append(time.perf_counter() - start_s)
         return step
 
-    def best(self, plan: Plan) -> Setting | None:
+    def best(self, plan: History) -> Setting | None:
         """The setting called best; found by what comes next too."""
         start_s = time.perf_counter()
         best = self.inner.best(plan)

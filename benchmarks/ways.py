@@ -2,7 +2,7 @@
 
     python -m benchmarks.ways [--seeds 10] [--jobs 2] [--plot FILE.png] [SURFACE.json ...]
 
-Each is a `Course` as `tune`'s own, replayed on every surface (those of `surfaces/` and those of
+Each is a `Policy` as `tune`'s own, replayed on every surface (those of `surfaces/` and those of
 `made_up.py`). Costs are in best runs; regrets are capped at 50 %. The plot is the mean regret of
 what is called best against the cost so far.
 """
@@ -28,9 +28,9 @@ from benchmarks.search import SURFACES, cost_to, middle, quantile
 from tuner.knobs.space import guesses, values
 from tuner.model import Choice, Ending, Finished, Purpose, Setting, Stopped
 from tuner.search import Options
-from tuner.search.racing import Limit, Noise, Race
-from tuner.study.course import Course, Step, Stop, Tuning
-from tuner.study.plan import Plan
+from tuner.search.stopper import Limit, Noise, ProjectionStopper
+from tuner.study.history import History
+from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
 
 #: More regret than this counts as this: one that fails, or a study that found nothing.
 MOST_REGRET = 0.5
@@ -39,7 +39,7 @@ MOST_REGRET = 0.5
 GRID = tuple(range(1, 81))
 
 
-def times_s(plan: Plan) -> dict[Setting, list[float]]:
+def times_s(plan: History) -> dict[Setting, list[float]]:
     """The finished runs of each setting."""
     found: dict[Setting, list[float]] = {}
     for record in plan.records:
@@ -48,11 +48,11 @@ def times_s(plan: Plan) -> dict[Setting, list[float]]:
     return found
 
 
-def race(plan: Plan, best: Setting | None) -> Race | None:
+def race(plan: History, best: Setting | None) -> ProjectionStopper | None:
     """Against the median of the best, with what is held likely of the noise."""
     if best is None:
         return None
-    return Race(Limit(statistics.median(times_s(plan)[best]), 0.03), Noise(), None)
+    return ProjectionStopper(Limit(statistics.median(times_s(plan)[best]), 0.03), Noise(), None)
 
 
 @dataclass
@@ -64,12 +64,12 @@ class Tpe:
 
     raced: bool = False
 
-    def best(self, plan: Plan) -> Setting | None:
+    def best(self, plan: History) -> Setting | None:
         """The lowest single run."""
         found = times_s(plan)
         return min(found, key=lambda setting: min(found[setting]), default=None)
 
-    def next(self, plan: Plan) -> Step | Stop:
+    def next(self, plan: History) -> Step | Stop:
         """What TPE proposes after all launches so far."""
         if len(plan.records) >= plan.spec.trials:
             return Stop("trials")
@@ -113,13 +113,13 @@ class Pattern:
 
     runs: int = 3
 
-    def best(self, plan: Plan) -> Setting | None:
+    def best(self, plan: History) -> Setting | None:
         """The lowest median among those launched twice, or among all."""
         found = times_s(plan)
         twice = {setting: runs for setting, runs in found.items() if len(runs) > 1} or found
         return min(twice, key=lambda setting: statistics.median(twice[setting]), default=None)
 
-    def next(self, plan: Plan) -> Step | Stop:
+    def next(self, plan: History) -> Step | Stop:
         """The first step that was not tried."""
         tried = {record.setting for record in plan.records}
         found = times_s(plan)
@@ -140,7 +140,7 @@ class Pattern:
         return Stop("no step is better")
 
 
-def _steps(plan: Plan, best: Setting) -> Iterator[Setting]:
+def _steps(plan: History, best: Setting) -> Iterator[Setting]:
     chosen = best.as_dict()
     for step in (4, 2, 1):
         for knob in plan.spec.knobs:
@@ -158,26 +158,26 @@ def _steps(plan: Plan, best: Setting) -> Iterator[Setting]:
 class Unraced:
     """Another course whose launches all run to their end."""
 
-    inner: Course = field(default_factory=Tuning)
+    inner: Policy = field(default_factory=SearchThenConfirm)
 
-    def best(self, plan: Plan) -> Setting | None:
+    def best(self, plan: History) -> Setting | None:
         """As the other."""
         return self.inner.best(plan)
 
-    def next(self, plan: Plan) -> Step | Stop:
+    def next(self, plan: History) -> Step | Stop:
         """As the other, without a judge."""
         step = self.inner.next(plan)
         return replace(step, judge=None) if isinstance(step, Step) else step
 
 
-WAYS: dict[str, Callable[[], Course]] = {
-    "tune": Tuning,
+WAYS: dict[str, Callable[[], Policy]] = {
+    "tune": SearchThenConfirm,
     "TPE, all run to their end": Tpe,
     "TPE, raced": partial(Tpe, raced=True),
     "pattern search, raced": Pattern,
     "tune without racing": Unraced,
-    "tune without repeats": partial(Tuning, Options(most_repeats=1)),
-    "tune, ends sooner": partial(Tuning, Options(hidden_share=2.0, patience=0.2)),
+    "tune without repeats": partial(SearchThenConfirm, Options(most_repeats=1)),
+    "tune, ends sooner": partial(SearchThenConfirm, Options(hidden_share=2.0, patience=0.2)),
 }
 
 

@@ -28,7 +28,7 @@ from tuner.model import (
     Track,
     Value,
 )
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 
 GPU_GAP = "no GPU was seen: NVML is not installed"
 
@@ -67,7 +67,7 @@ def log(ending: Ending) -> tuple[Progress, ...]:
     )
 
 
-def watched(data: ExportInput, *, gpu: bool = True) -> ExportInput:
+def watched(data: StudyView, *, gpu: bool = True) -> StudyView:
     """The same study, each launch with its log and with what a sampler saw."""
     return dataclasses.replace(data, records=tuple(_watched(r, gpu) for r in data.records))
 
@@ -80,7 +80,7 @@ def _watched(record: LaunchRecord, gpu: bool) -> LaunchRecord:
     return dataclasses.replace(record, outcome=outcome)
 
 
-def large(count: int = 2000, knobs: int = 10) -> ExportInput:
+def large(count: int = 2000, knobs: int = 10) -> StudyView:
     """A long search over many knobs, with stopped and failed launches, and its confirmation."""
     rng = random.Random(5)
     domains = [
@@ -122,7 +122,7 @@ def _came(rng: random.Random, time_s: float) -> float | Ending | None:
     return time_s
 
 
-def hostile() -> ExportInput:
+def hostile() -> StudyView:
     """Every text that a study may bring is hostile."""
     values = (HOSTILE, "</script><script>alert(2)</script>", "<b>x</b>", "%{x}", "$x$")
     bad = "</title>\"'><img src=x onerror=alert(3)> {{ 7*7 }} {% raw %} <!-- \x00\x07\udcff"
@@ -149,7 +149,7 @@ def hostile() -> ExportInput:
     return dataclasses.replace(data, result=dataclasses.replace(data.result, notes=(HOSTILE, bad)))
 
 
-def everything() -> dict[str, ExportInput]:
+def everything() -> dict[str, StudyView]:
     """One study of each kind."""
     return {
         "faster": watched(samples.faster()),

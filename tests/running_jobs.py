@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.study_surface import CRASH, STARTUP_S, ran, surface
-from tuner.live.request import Asked
-from tuner.live.scale import Expected
+from tuner.live.request import MeasurementRequest
+from tuner.live.scale import FullRunModel
 from tuner.model import (
     Ending,
     Failed,
@@ -45,10 +45,10 @@ class FakeJobs:
     job: tuple[int, Setting] | None = None
     asked: list[Setting] = field(default_factory=list)
     frozen: list[frozenset[str]] = field(default_factory=list)
-    expected: list[Expected] = field(default_factory=list)
+    expected: list[FullRunModel] = field(default_factory=list)
     ends: int = 0
 
-    def measure(self, asked: Asked, frozen: frozenset[str] = frozenset()) -> Outcome:
+    def measure(self, asked: MeasurementRequest, frozen: frozenset[str] = frozenset()) -> Outcome:
         setting, expected = asked.setting, asked.expected
         self.before(asked.number)
         self.asked.append(setting)
@@ -81,14 +81,14 @@ class FakeJobs:
         wall_s = started_s + SWITCH_S + SHARE * value
         return Outcome(Finished(value, expected.iterations), wall_s, None, window=window)
 
-    def launch(self, asked: Asked) -> Outcome | None:
+    def launch(self, asked: MeasurementRequest) -> Outcome | None:
         self.end()
         if not self.goes_on:
             return None
         self._begin(asked)
         return self._cold(asked.setting)
 
-    def _begin(self, asked: Asked) -> None:
+    def _begin(self, asked: MeasurementRequest) -> None:
         self.job = (asked.number, asked.setting)
         asked.launch.folder.mkdir(parents=True, exist_ok=True)
         (asked.launch.folder / "output.log").write_text("what the job printed\n")

@@ -34,11 +34,11 @@ from tuner.model import (
     Verdict,
     Window,
 )
-from tuner.results.exporters import ExportInput
-from tuner.search.racing import Noise
+from tuner.results.exporters import StudyView
+from tuner.search.stopper import Noise
 from tuner.stats import estimates
 from tuner.study.findings import build, caps
-from tuner.study.plan import Plan
+from tuner.study.history import History
 
 OMP = Knob("omp_threads", IntRange(1, 4), Env(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")))
 WORKERS = Knob("iterator_workers", IntRange(1, 4), Flag())
@@ -102,7 +102,7 @@ def study(
     times: Mapping[Setting, float | None] | None = None,
     spec: StudySpec = SPEC,
     env: Mapping[str, str] | None = None,
-) -> ExportInput:
+) -> StudyView:
     """A finished study of these times; by default the best is 2.31 times faster."""
     if times is None:
         times = {
@@ -137,10 +137,10 @@ def study(
         launches_measured=sum(bool(record.outcome.samples) for record in records),
         caps=caps(pooling, records),
     )
-    return ExportInput(spec, result, records, pooling)
+    return StudyView(spec, result, records, pooling)
 
 
-def capped_study() -> ExportInput:
+def capped_study() -> StudyView:
     """The defaults are the best, and what asked for more than 2 threads got 2."""
     asked = setting(omp_threads=4, iterator_workers=1, communicator="naive")
     data = study({BASELINE: 1.0, asked: 2.0})
@@ -186,12 +186,12 @@ def launched(
     best: Setting | None = FAST,
     spec: StudySpec = SPEC,
     state: StudyState = StudyState.FINISHED,
-) -> ExportInput:
+) -> StudyView:
     """A study of these launches, its result worked out as ``tune`` does."""
     records = tuple(_launch(number, *each) for number, each in enumerate(made, start=1))
-    plan = Plan(spec, records)
+    plan = History(spec, records)
     result = build(plan, "sqlite:///studies/tune.db", state, "all was tried", best)
-    return ExportInput(spec, result, plan.records, plan.pooling)
+    return StudyView(spec, result, plan.records, plan.pooling)
 
 
 def searched(defaults: float | Ending | None = 8.316, fast: float | Ending = 3.6) -> list[Made]:
@@ -245,7 +245,7 @@ def in_window(launch: LaunchRecord, job: int = 3, **changes: Any) -> LaunchRecor
     return dataclasses.replace(launch, outcome=outcome)
 
 
-def retuned() -> ExportInput:
+def retuned() -> StudyView:
     """Searched in the windows of two running jobs, one for the defaults; proven by launches."""
     made: list[Made] = [
         (Purpose.WARM_UP, FAST, 4.2),
@@ -267,32 +267,32 @@ def retuned() -> ExportInput:
     broken = dataclasses.replace(
         records[4], outcome=dataclasses.replace(records[4].outcome, disturbed=why)
     )
-    plan = Plan(SPEC, (*records[:4], broken, *records[5:]))
+    plan = History(SPEC, (*records[:4], broken, *records[5:]))
     result = build(plan, "sqlite:///studies/tune.db", StudyState.FINISHED, "all was tried", FAST)
-    return ExportInput(SPEC, result, plan.records, plan.pooling)
+    return StudyView(SPEC, result, plan.records, plan.pooling)
 
 
-def faster() -> ExportInput:
+def faster() -> StudyView:
     """Proven: some 2.3 times faster, by six pairs."""
     return launched([*searched(), *in_turn(8.3, 3.6, 6)])
 
 
-def at_least() -> ExportInput:
+def at_least() -> StudyView:
     """Proven: at least 2.5 times faster; the defaults never came to their end."""
     return launched([*searched(stopped(10.8, 30.0)), *cut_in_turn(9.0, 3.6)])
 
 
-def no_gain() -> ExportInput:
+def no_gain() -> StudyView:
     """Launched in turn, the best of the search is as fast as the defaults."""
     return launched([*searched(3.7), *in_turn(3.6, 3.6, 6)])
 
 
-def not_pursued() -> ExportInput:
+def not_pursued() -> StudyView:
     """The defaults were clearly the fastest in the search."""
     return launched([*searched(3.0)])
 
 
-def failing() -> ExportInput:
+def failing() -> StudyView:
     """The defaults crash; the best is compared with the first guess that worked."""
     made = searched(None)
     made[1] = (Purpose.GUESS, NEXT, 4.7)

@@ -28,9 +28,9 @@ from tuner.model import (
     StudySpec,
     Verdict,
 )
-from tuner.search.racing import Judge
-from tuner.study.course import Step, Tuning
-from tuner.study.plan import Plan
+from tuner.search.stopper import EarlyStopper
+from tuner.study.history import History
+from tuner.study.policy import SearchThenConfirm, Step
 
 MACHINE = Machine("node1", "Some CPU", 4, 4, 4, None, 1, 8 << 30)
 
@@ -111,7 +111,7 @@ class FakeRunner:
         expected_iterations: int | None,
         on_progress: Callable[[Progress], None] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
-        judge: Judge | None = None,
+        judge: EarlyStopper | None = None,
     ) -> Outcome:
         self.before(len(self.settings))
         self.settings.append(setting)
@@ -131,7 +131,7 @@ class FakeRunner:
 def ran(
     value: float | Ending,
     *,
-    judge: Judge | None = None,
+    judge: EarlyStopper | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     effects: tuple[Effect, ...] = (),
 ) -> Outcome:
@@ -160,11 +160,11 @@ def played(
     spec: StudySpec = SPEC,
     time_s: Callable[[Setting], float | Ending] = surface,
     *,
-    so_far: Plan | None = None,
+    so_far: History | None = None,
     effects: Callable[[Setting], Sequence[Effect]] = lambda _: (),
-) -> Plan:
+) -> History:
     """A study from where it stands to its end, without warm-ups and without a database."""
-    plan, course = so_far or Plan(spec, ()), Tuning()
+    plan, course = so_far or History(spec, ()), SearchThenConfirm()
     plan = replace(plan, spec=spec)
     while isinstance(step := course.next(plan), Step):
         assert len(plan.records) < MOST_LAUNCHES, "it does not end"

@@ -18,8 +18,8 @@ from tuner.model import (
     Value,
     Window,
 )
-from tuner.search.racing import Noise
-from tuner.study.plan import Plan
+from tuner.search.stopper import Noise
+from tuner.study.history import History
 
 LIVE = ("iterator_workers", "omp_threads")
 
@@ -39,9 +39,9 @@ class Told:
     job: int | None = None
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> History:
         """The study so far."""
-        return Plan(self.spec, tuple(self.records))
+        return History(self.spec, tuple(self.records))
 
     def starts(self, chosen: Setting, value: float | Ending) -> Told:
         """A job is started, for its first window."""

@@ -27,25 +27,25 @@ from tuner.stats import estimates
 from tuner.store.store import Store
 from tuner.store.urls import resolve_url
 from tuner.study import tune
-from tuner.study.course import Step, Stop
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.policy import Step, Stop
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A course (`tuner.study.course.Course`) that measures each setting ``runs`` times.
+    """A course (`tuner.study.policy.Policy`) that measures each setting ``runs`` times.
 
     Round by round, in another random order each time: what drifts meets all alike.
     """
 
     runs: int
 
-    def best(self, plan: Plan) -> Setting | None:
+    def best(self, plan: History) -> Setting | None:
         """The setting with the lowest median so far."""
         found = estimates.best(estimates.measurements(plan.valid, plan.pooling.canonical))
         return found.setting if found else None
 
-    def next(self, plan: Plan) -> Step | Stop:
+    def next(self, plan: History) -> Step | Stop:
         """The setting that comes next in the first round that is not done."""
         done: dict[Setting, int] = {}
         for record in plan.valid:

@@ -15,10 +15,10 @@ from tuner.model import (
     Setting,
     Stopped,
 )
-from tuner.search.racing import Judge
+from tuner.search.stopper import EarlyStopper
 from tuner.search.throughput import startup_s
-from tuner.study.course import Step
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.policy import Step
 
 #: What the clean-up after a stopped launch takes, s.
 STOP_S = 0.5
@@ -51,11 +51,13 @@ class VirtualMachine:
         """
         return ()
 
-    def measure(self, _number: int, step: Step, _plan: Plan, _best: Setting | None, /) -> Outcome:
+    def measure(
+        self, _number: int, step: Step, _plan: History, _best: Setting | None, /
+    ) -> Outcome:
         """The outcome of a step: here each is a launch of its own."""
         return self.launch(step.setting, step.judge)
 
-    def launch(self, setting: Setting, judge: Judge | None) -> Outcome:
+    def launch(self, setting: Setting, judge: EarlyStopper | None) -> Outcome:
         """Draw one of the point's runs and follow it; without a judge it runs to its end."""
         point = self.surface.points[self.surface.key(setting)]
         log: tuple[Progress, ...] = ()
@@ -90,7 +92,7 @@ def _kind(reason: str) -> FailureKind:
     return FailureKind.CRASHED
 
 
-def _stopped(log: tuple[Progress, ...], end_s: float, judge: Judge) -> Outcome | None:
+def _stopped(log: tuple[Progress, ...], end_s: float, judge: EarlyStopper) -> Outcome | None:
     """Judge a launch at each entry and each tick; ``None``: it comes to its end by itself."""
     seen = 0
     time_s = 0.0

@@ -7,16 +7,16 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.replay.recording import launches, settings
 from benchmarks.replay.surface_file import RUN_COLUMNS
 from tuner.knobs.core_budget import usable_cores
 from tuner.model import BASELINE, Failed, Finished, JsonDict, LaunchRecord, Outcome, Setting
 from tuner.model.errors import NothingMeasuredError
 from tuner.stats import estimates
-from tuner.study.plan import Plan
-from tuner.study.recording import launches, settings
+from tuner.study.history import History
 
 
-def document(plan: Plan) -> JsonDict:
+def document(plan: History) -> JsonDict:
     """The surface (``benchmarks/surfaces/README.md``) of a recorded study.
 
     The point that the defaults come to is the one with the median time closest to theirs.
@@ -74,7 +74,7 @@ def _median_s(group: Sequence[LaunchRecord]) -> float | None:
     return estimates.estimate_s([sample for record in group for sample in record.outcome.samples])
 
 
-def _default(plan: Plan, medians: dict[Setting, float]) -> Setting:
+def _default(plan: History, medians: dict[Setting, float]) -> Setting:
     baseline_s = _median_s(plan.of(launches(plan), BASELINE))
     if baseline_s is None:  # they fail: the fullest setting is the closest to that
         return max(medians, key=lambda setting: medians[setting])

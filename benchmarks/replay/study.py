@@ -25,9 +25,9 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.study.course import Course, Step, Stop, Tuning
 from tuner.study.findings import build
-from tuner.study.plan import GIVE_UP_AFTER, Plan
+from tuner.study.history import GIVE_UP_AFTER, History
+from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
 
 #: When virtual clocks begin.
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -117,7 +117,7 @@ def spec(
     return replace(made, **dict(options or {}))  # type: ignore[arg-type]
 
 
-def play(surface: Surface, spec: StudySpec, seed: int, course: Course | None = None) -> Study:
+def play(surface: Surface, spec: StudySpec, seed: int, course: Policy | None = None) -> Study:
     """Search the surface, and confirm what was found.
 
     Args:
@@ -126,9 +126,9 @@ def play(surface: Surface, spec: StudySpec, seed: int, course: Course | None = N
         seed: Which of the recorded runs are drawn.
         course: What comes next; that of live studies where not given.
     """
-    course = course or Tuning()
+    course = course or SearchThenConfirm()
     machine = _machine(surface, spec, 7919 * seed + 13)
-    plan = Plan(spec, (), baseline=surface.setting(surface.default))
+    plan = History(spec, (), baseline=surface.setting(surface.default))
     launches: list[Launched] = []
     while isinstance(step := course.next(plan), Step):
         if not plan.records:
@@ -151,7 +151,9 @@ def _machine(surface: Surface, spec: StudySpec, seed: int) -> VirtualMachine:
     return RetunedMachine(surface, seed, spec)
 
 
-def _record(step: Step, plan: Plan, machine: VirtualMachine, best: Setting | None) -> LaunchRecord:
+def _record(
+    step: Step, plan: History, machine: VirtualMachine, best: Setting | None
+) -> LaunchRecord:
     started = _EPOCH + timedelta(seconds=machine.clock_s)
     number = 1 + max((record.number for record in plan.records), default=0)
     return LaunchRecord(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from benchmarks.replay.machine import STOP_S, VirtualMachine
 from benchmarks.replay.surface import Run, Surface
 from tuner.live.judging import WindowJudge
-from tuner.live.scale import Expected, expected
+from tuner.live.scale import FullRunModel, expected
 from tuner.live.windows import Estimate, estimate, is_long_enough, needed_error
 from tuner.model import (
     Finished,
@@ -26,8 +26,8 @@ from tuner.model import (
     Window,
 )
 from tuner.stats import estimates
-from tuner.study.course import Step
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.policy import Step
 from tuner.study.running import running
 
 #: What a switch takes, s.
@@ -67,7 +67,7 @@ class RetunedMachine(VirtualMachine):
         purpose, machine = Purpose.WARM_UP, self._spec.machine
         return (LaunchRecord(0, purpose, setting, (), {}, "", "", outcome, machine),)
 
-    def measure(self, number: int, step: Step, plan: Plan, best: Setting | None, /) -> Outcome:
+    def measure(self, number: int, step: Step, plan: History, best: Setting | None, /) -> Outcome:
         """The outcome of a step.
 
         Args:
@@ -90,7 +90,7 @@ class RetunedMachine(VirtualMachine):
         self.clock_s += outcome.wall_s
         return outcome
 
-    def _entry(self, number: int, step: Step, plan: Plan, run: Run) -> _Entry:
+    def _entry(self, number: int, step: Step, plan: History, run: Run) -> _Entry:
         job = running(plan)
         serves = job is not None and job.serves(plan.pooling.canonical(step.setting))
         if job is not None and serves and step.purpose is not Purpose.BASELINE:
@@ -98,7 +98,7 @@ class RetunedMachine(VirtualMachine):
         ends_s = 0.0 if job is None else STOP_S
         return _Entry(number, ends_s + run.startup_s, 0.0, run.first_iteration_s)
 
-    def _window(self, run: Run, entry: _Entry, known: Expected, step: Step) -> Outcome:
+    def _window(self, run: Run, entry: _Entry, known: FullRunModel, step: Step) -> Outcome:
         judge = WindowJudge(step.judge, known, None)
         times_s: list[float] = []
         found, stopped = Estimate(0, ()), None
@@ -133,7 +133,7 @@ class RetunedMachine(VirtualMachine):
             factor = math.exp(self._rng.gauss(-(ITERATION_SD**2) / 2, ITERATION_SD))
             yield pace_s * factor
 
-    def _is_long_enough(self, found: Estimate, known: Expected) -> bool:
+    def _is_long_enough(self, found: Estimate, known: FullRunModel) -> bool:
         ratio = None
         if known.incumbent_s is not None:
             ratio = known.figure_s(found.pace_s) / known.incumbent_s
@@ -141,7 +141,7 @@ class RetunedMachine(VirtualMachine):
         return is_long_enough(found, needed, known.iterations)
 
 
-def _typical_s(plan: Plan, setting: Setting | None) -> float | None:
+def _typical_s(plan: History, setting: Setting | None) -> float | None:
     if setting is None:
         return None
     own = plan.of(plan.valid, setting)

@@ -13,7 +13,7 @@ from typing import Any
 from fuzz.target import Target
 from fuzz.texts import Texts
 from tuner.hosts import lock, machine, procfs
-from tuner.hosts.supervisor import litter, table
+from tuner.hosts.supervisor import resource_cleanup, table
 from tuner.store import codec, filesystem
 
 _STAT = b" R 1 4711 4711 0 -1 4194304 100 0 0 0 5 3 0 0 20 0 7 0 123456 1000 200 184467 1 1 0 0 0"
@@ -58,8 +58,8 @@ def maps(data: bytes) -> None:
     """``/proc/PID/maps``: only the MPI's own files are ever named for removal."""
     escaped = data.replace(b"\0", b"").replace(b"\n", b"\\012")  # as the kernel does
     line = b"7f0-7f1 rw-s 00000000 00:1a 1234 " + escaped + b"\n"
-    with _instead(litter, read=lambda _: line):
-        for path, inode in litter.segments_of([_CHILD]):
+    with _instead(resource_cleanup, read=lambda _: line):
+        for path, inode in resource_cleanup.segments_of([_CHILD]):
             assert Path(os.fsdecode(path)).parent == Path("/dev/shm"), path
             assert inode == 1234, inode
 

@@ -13,7 +13,7 @@ from fuzz.trees import Trees
 from tuner.launch.clocks import judge_by
 from tuner.launch.objectives.logreport import LogReport, _Version
 from tuner.model import Clock, Failed, Finished, ObjectiveSpec, Progress, Stopped
-from tuner.search import racing, throughput
+from tuner.search import stopper, throughput
 from tuner.store import codec
 
 _KEYS = ("elapsed_time", "iteration", "epoch", "epoch_detail", "loss", "main/loss")
@@ -139,10 +139,10 @@ def course(data: bytes) -> None:
     for step in progress:
         if not log or step.iteration > log[-1][0]:
             log.append((step.iteration, step.elapsed_s))
-    noise = racing.Noise(startup_s=1.0)
+    noise = stopper.Noise(startup_s=1.0)
     clocks: tuple[Clock, ...] = ("elapsed", "wall", "steady")
     for seconds, iterations in ((1e-9, 10**9), (5.0, 100), (1e12, None)):
-        race = racing.Race(racing.Limit(seconds), noise, iterations)
+        race = stopper.ProjectionStopper(stopper.Limit(seconds), noise, iterations)
         for judge in (judge_by(clock, race, iterations) for clock in clocks):
             verdict = None if judge is None else judge(log, 60.0, 1.0 if log else None)
             if isinstance(verdict, Stopped):

@@ -13,7 +13,7 @@ from tuner.knobs import KNOBS
 from tuner.live import messages, windows
 from tuner.live.batches import Iterations
 from tuner.live.messages import Steps, Switched, WireError
-from tuner.live.seen import effects_of, observed
+from tuner.live.readback import effects_of, observed
 from tuner.model import LauncherInfo, Layout, Observation, Setting, StudySpec
 from tuner.store import codec
 

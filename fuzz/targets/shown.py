@@ -13,7 +13,7 @@ from fuzz.targets.asked import LAUNCHER, MACHINE
 from fuzz.texts import Texts, one
 from tuner.knobs.pooling import Pooling
 from tuner.launch import render
-from tuner.launch.objectives.asked import MOST
+from tuner.launch.objectives.validation import MOST
 from tuner.model import (
     BASELINE,
     Choice,
@@ -35,7 +35,7 @@ from tuner.model import (
 from tuner.model.errors import UsageError
 from tuner.results import claims
 from tuner.results.break_even import break_even
-from tuner.results.exporters import Export, ExportInput, exporter_for
+from tuner.results.exporters import Export, StudyView, exporter_for
 from tuner.stats import confirm
 
 # --- times of any size -------------------------------------------------------------------
@@ -142,7 +142,7 @@ def exports(data: bytes) -> None:
     result = Result(
         *("s", "x", StudyState.FINISHED, "done", best, None, None, 1, 1, 0), export=setting
     )
-    data_in = ExportInput(spec, result, (), Pooling.from_records(spec, ()))
+    data_in = StudyView(spec, result, (), Pooling.from_records(spec, ()))
     _script(exporter_for("sh")(data_in), data_in)
     with suppress(UsageError):
         lines = exporter_for("env")(data_in).text.splitlines()
@@ -154,7 +154,7 @@ def exports(data: bytes) -> None:
         assert exporter_for(name)(data_in).text
 
 
-def _script(export: Export, data: ExportInput) -> None:
+def _script(export: Export, data: StudyView) -> None:
     """The script's words, as a shell splits them."""
     comments, _, rest = export.text.partition("set -eu\n")
     assert all(line.startswith("#") for line in comments.splitlines() if line), comments

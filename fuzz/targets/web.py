@@ -12,7 +12,7 @@ from fuzz.texts import Texts
 from tuner.results.dashboard import access, guard
 
 _TOKEN = "0123456789abcdefTOKEN"
-_DOOR = access.Door(_TOKEN, frozenset({"node1"}))
+_DOOR = access.AccessPolicy(_TOKEN, frozenset({"node1"}))
 _FIELDS = (
     *("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING", "HTTP_HOST", "HTTP_ORIGIN", "HTTP_COOKIE"),
     *("HTTP_AUTHORIZATION", "HTTP_SEC_FETCH_SITE", "CONTENT_LENGTH", "CONTENT_TYPE"),

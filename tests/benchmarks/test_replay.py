@@ -18,10 +18,10 @@ from benchmarks.replay.machine import ENTRIES, STOP_S, TICK_S, VirtualMachine
 from benchmarks.replay.surface import Key, Point, Run
 from tests.surfaces import THREADS, WORKERS, document, setting, surface, write
 from tuner.model import Conclusion, Failed, Finished, Purpose, Setting, Stopped
-from tuner.search.racing import Cut, GoOn, Judge
+from tuner.search.stopper import EarlyStopper, GoOn, TimeLimitStopper
 from tuner.search.throughput import startup_s
-from tuner.study.course import Step, Stop
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.policy import Step, Stop
 
 
 def play(loaded: replay.Surface, seed: int = 0, **options: Any) -> replay.Study:
@@ -90,7 +90,7 @@ def test_a_judge_that_never_stops_changes_nothing(tmp_path: Path) -> None:
     def judge(log: Any, since_s: float, startup_s: float | None) -> GoOn:
         return GoOn()
 
-    judges: tuple[Judge | None, ...] = (None, judge)
+    judges: tuple[EarlyStopper | None, ...] = (None, judge)
     for chosen in (setting(2, 2), setting(8, 1)):
         assert len({VirtualMachine(loaded, 1).launch(chosen, each) for each in judges}) == 1
 
@@ -100,7 +100,7 @@ def test_a_launch_is_cut_at_no_more_than_it_would_take(
     bowl: replay.Surface, limit_s: float, threads: int, workers: int
 ) -> None:
     chosen = setting(threads, workers)
-    cut = VirtualMachine(bowl, 1).launch(chosen, Cut(limit_s, bowl.iterations))
+    cut = VirtualMachine(bowl, 1).launch(chosen, TimeLimitStopper(limit_s, bowl.iterations))
     whole = VirtualMachine(bowl, 1).launch(chosen, None)
     assert isinstance(whole.ending, Finished)
     if isinstance(cut.ending, Stopped):
@@ -220,11 +220,11 @@ class InTurn:
 
     settings: tuple[Setting, ...]
 
-    def next(self, plan: Plan) -> Step | Stop:
+    def next(self, plan: History) -> Step | Stop:
         left = self.settings[len(plan.records) :]
         return Step(Purpose.SEARCH, left[0]) if left else Stop("that is all")
 
-    def best(self, plan: Plan) -> Setting | None:
+    def best(self, plan: History) -> Setting | None:
         return plan.records[0].setting if plan.records else None
 
 

@@ -17,8 +17,8 @@ from tests.study_surface import record
 from tests.surfaces import document, setting, write
 from tuner.model import Failed, Finished, Purpose, Setting
 from tuner.model.errors import UsageError
-from tuner.study.course import Step, Stop, Tuning
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.policy import SearchThenConfirm, Step, Stop
 
 
 def surface(tmp_path: Path, cold: tuple[str, ...] = (), **made: Any) -> replay.Surface:
@@ -35,7 +35,7 @@ def measured(loaded: replay.Surface, *settings: Setting) -> list[Any]:
     """Windows of these settings, one after the other."""
     spec = replay.spec(loaded, options={"live": "on"})
     machine = RetunedMachine(loaded, 1, spec)
-    plan = Plan(spec, (), baseline=loaded.setting(loaded.default))
+    plan = History(spec, (), baseline=loaded.setting(loaded.default))
     outcomes = []
     for number, each in enumerate(settings, start=1):
         outcome = machine.measure(number, Step(Purpose.SEARCH, each), plan, None)
@@ -66,12 +66,12 @@ def test_what_a_window_says_is_what_launches_say(tmp_path: Path) -> None:
     assert ITERATION_SD > 0
 
 
-class Watching(Tuning):
+class Watching(SearchThenConfirm):
     """Keeps the plan that it was last shown."""
 
-    plan: Plan
+    plan: History
 
-    def next(self, plan: Plan) -> Step | Stop:
+    def next(self, plan: History) -> Step | Stop:
         self.plan = plan
         return super().next(plan)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.study_samples import study
 from tuner.cli.main import main
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 from tuner.store import Store
 from tuner.study.findings import summary
 
@@ -42,7 +42,7 @@ def tune(
     yield call
 
 
-def store_study(path: Path, data: ExportInput) -> Path:
+def store_study(path: Path, data: StudyView) -> Path:
     """Put a study into a database as a run would."""
     result = data.result
     with Store.open(f"sqlite:///{path}", create=True) as store:

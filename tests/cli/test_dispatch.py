@@ -32,7 +32,7 @@ def test_argv_is_cut_at_the_first_dashes_only(before: list[str], after: list[str
 
 def seen_by_run(monkeypatch: pytest.MonkeyPatch, tune: Tune, *args: str) -> tuple[dict, object]:  # type: ignore[type-arg]
     """What ``tune run`` makes of a command line."""
-    from tuner.cli import asked
+    from tuner.cli import run_options
 
     calls: list[tuple[dict, object]] = []  # type: ignore[type-arg]
 
@@ -40,7 +40,7 @@ def seen_by_run(monkeypatch: pytest.MonkeyPatch, tune: Tune, *args: str) -> tupl
         calls.append((options, words))
         raise UsageError("enough")
 
-    monkeypatch.setattr(asked, "spec_of", spec)
+    monkeypatch.setattr(run_options, "spec_of", spec)
     assert tune(*args).err == "tune: error: enough\n"
     return calls[0]
 
@@ -120,8 +120,8 @@ def test_a_core_budget_that_is_no_number_is_refused(tune: Tune) -> None:
 def test_the_proof_is_made_unless_it_is_refused(
     monkeypatch: pytest.MonkeyPatch, tune: Tune
 ) -> None:
-    for words, asked in (((), None), (("--confirm",), True), (("--no-confirm",), False)):
-        assert seen_by_run(monkeypatch, tune, *words)[0]["confirm"] is asked
+    for words, run_options in (((), None), (("--confirm",), True), (("--no-confirm",), False)):
+        assert seen_by_run(monkeypatch, tune, *words)[0]["confirm"] is run_options
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.study_samples import setting, study
 from tuner.cli import outfile
 from tuner.model import BASELINE
 from tuner.results import exporters
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 
 
 def export(tune: Tune, database: Path, *args: str) -> tuple[int, str, str]:
@@ -203,7 +203,7 @@ def test_without_a_proven_gain_the_defaults_are_handed_over_with_the_reason(
 
 @pytest.mark.parametrize("data", [samples.faster(), samples.at_least(), samples.failing()])
 def test_a_proven_gain_is_handed_over_without_a_warning(
-    tune: Tune, tmp_path: Path, data: ExportInput
+    tune: Tune, tmp_path: Path, data: StudyView
 ) -> None:
     path = store_study(tmp_path / "x.db", data)
     code, out, err = export(tune, path)

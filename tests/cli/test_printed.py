@@ -14,10 +14,10 @@ from tests.cli.conftest import Tune, store_study
 from tests.study_samples import COMMUNICATOR, SPEC, launched, searched, setting, study
 from tuner.cli import printed
 from tuner.model import BASELINE, Measurement
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 
 
-def shown(data: ExportInput, capsys: pytest.CaptureFixture[str]) -> str:
+def shown(data: StudyView, capsys: pytest.CaptureFixture[str]) -> str:
     printed.print_result(data, summary=False)
     printed.print_settings(data)
     return capsys.readouterr().out
@@ -50,7 +50,7 @@ def test_the_gain_and_the_break_even_stand_below_the_best(
     "data", [samples.no_gain(), samples.not_pursued(), samples.failing(), study()]
 )
 def test_only_a_proven_gain_has_a_break_even(
-    capsys: pytest.CaptureFixture[str], data: ExportInput
+    capsys: pytest.CaptureFixture[str], data: StudyView
 ) -> None:
     assert "break-even" not in shown(data, capsys)
 
@@ -117,7 +117,7 @@ def test_no_number_is_parted_from_its_unit(
             assert max(map(len, best.splitlines())) <= max(width, 60)
 
 
-def losing(best: float | None, defaults: float | None) -> ExportInput:
+def losing(best: float | None, defaults: float | None) -> StudyView:
     """A study whose runs say what the training came to."""
     data = samples.faster()
 

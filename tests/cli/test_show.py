@@ -13,7 +13,7 @@ from tests.cli.conftest import Tune, store_study
 from tests.study_samples import OMP, SPEC, capped_study, launched, searched, setting, stopped, study
 from tuner.cli import printed
 from tuner.model import BASELINE, Choice, Effect, Failed, Flag, Knob, Setting, Verdict, Window
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 from tuner.results.report import facts
 from tuner.store import Store
 
@@ -150,7 +150,7 @@ def test_studies_are_listed(tune: Tune, database: Path) -> None:
     ],
 )
 def test_the_list_says_what_is_proven(
-    tune: Tune, tmp_path: Path, data: ExportInput, faster: str
+    tune: Tune, tmp_path: Path, data: StudyView, faster: str
 ) -> None:
     path = store_study(tmp_path / "x.db", data)
     head, row = tune("studies", "--storage", str(path)).out.splitlines()

@@ -27,7 +27,7 @@ from tuner.model import (
     Purpose,
     Sample,
 )
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 from tuner.study.events import (
     Event,
     LaunchEnded,
@@ -129,7 +129,7 @@ def test_without_a_budget_no_time_is_promised() -> None:
     assert tally.left_s is None
 
 
-def shown(data: ExportInput) -> list[str]:
+def shown(data: StudyView) -> list[str]:
     """The timed lines of a study, without the times."""
     lines: list[str] = []
     view = PlainView(lambda: 0.0, lines.append)

@@ -42,10 +42,10 @@ from tuner.model import (
 from tuner.model.errors import TunerError
 from tuner.store import Store
 from tuner.study import StudyInterrupted, tune
-from tuner.study.course import Step, Stop
-from tuner.study.disturbance import COUNT, VARIABLE
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.interference import COUNT, VARIABLE
+from tuner.study.policy import Step, Stop
 from tuner.study.projection import Projection
 
 INSIDE = Path(__file__).parent / "inside"
@@ -70,17 +70,17 @@ def setting(step: int) -> Setting:
 
 
 class InTurn:
-    """Settings 1, 2, …, each until a launch says something of it; see `tuner.study.course`."""
+    """Settings 1, 2, …, each until a launch says something of it; see `tuner.study.policy`."""
 
     def __init__(self, settings: int) -> None:
         self.settings = [setting(step) for step in range(1, settings + 1)]
 
-    def best(self, plan: Plan) -> Setting | None:
+    def best(self, plan: History) -> Setting | None:
         """The first that worked."""
         worked = {record.setting for record in plan.valid if record.outcome.samples}
         return next((each for each in self.settings if each in worked), None)
 
-    def next(self, plan: Plan) -> Step | Stop:
+    def next(self, plan: History) -> Step | Stop:
         """The first that nothing is known of."""
         known = {record.setting for record in plan.valid}
         for each in self.settings:
@@ -233,7 +233,7 @@ class Bench:
             self._at("add")
             return add(store, name, record, *rest)
 
-        def telling(projection: Projection, plan: Plan) -> tuple[LaunchRecord, ...]:
+        def telling(projection: Projection, plan: History) -> tuple[LaunchRecord, ...]:
             self._at("tell")
             return tell(projection, plan)
 

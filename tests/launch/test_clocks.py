@@ -9,12 +9,23 @@ from hypothesis import strategies as st
 from tuner.launch.clocks import judge_by
 from tuner.model import Clock, ObjectiveSpec, Stopped
 from tuner.search import throughput
-from tuner.search.racing import Cut, GoOn, Judge, Limit, Log, Noise, Race, Verdict
+from tuner.search.stopper import (
+    EarlyStopper,
+    GoOn,
+    Limit,
+    Log,
+    Noise,
+    ProjectionStopper,
+    TimeLimitStopper,
+    Verdict,
+)
 
 NOISE = Noise(startup_s=1.0, interval=10)
 
 
-def asked(clock: Clock, judge: Judge, log: Log, since_s: float, iterations: int | None) -> Verdict:
+def asked(
+    clock: Clock, judge: EarlyStopper, log: Log, since_s: float, iterations: int | None
+) -> Verdict:
     found = judge_by(clock, judge, iterations)
     assert found is not None
     return found(log, since_s, 1.0 if log else None)
@@ -40,16 +51,16 @@ def test_which_figures_are_a_clock(objective: ObjectiveSpec, clock: Clock) -> No
 
 @pytest.mark.parametrize("clock", ["none", "steady"])
 def test_what_is_no_clock_is_never_judged(clock: Clock) -> None:
-    assert judge_by(clock, Cut(0.0), None) is None
+    assert judge_by(clock, TimeLimitStopper(0.0), None) is None
 
 
 def test_a_launch_is_stopped_by_its_wall_time_alone() -> None:
-    race = Race(Limit(10.0), NOISE, None)
+    race = ProjectionStopper(Limit(10.0), NOISE, None)
     assert isinstance(asked("wall", race, [], 9.9, None), GoOn)
     verdict = asked("wall", race, [(1, 0.1)], 13.0, None)
     assert isinstance(verdict, Stopped)
     assert verdict.bound_s == 13.0
-    cut = asked("wall", Cut(12.0), [], 12.5, None)
+    cut = asked("wall", TimeLimitStopper(12.0), [], 12.5, None)
     assert isinstance(cut, Stopped)
     assert cut.bound_s == 12.5
 
@@ -61,7 +72,7 @@ def steady_log(
 
 
 def test_a_slow_warm_up_stops_nothing_and_a_slow_pace_does() -> None:
-    race = Race(Limit(0.1), NOISE, 100)
+    race = ProjectionStopper(Limit(0.1), NOISE, 100)
     slow_start = steady_log(500.0, 0.1, 100, 40)
     assert isinstance(asked("steady", race, slow_start, 506.0, 100), GoOn)
     early = steady_log(0.0, 0.3, 100, 10)
@@ -75,8 +86,8 @@ def test_a_slow_warm_up_stops_nothing_and_a_slow_pace_does() -> None:
 
 def test_a_steady_state_is_cut_at_a_pace() -> None:
     log = steady_log(5.0, 0.3, 100, 40)
-    assert isinstance(asked("steady", Cut(0.25, 100), log, 20.0, 100), GoOn)
-    verdict = asked("steady", Cut(0.25, 100), log, 33.0, 100)
+    assert isinstance(asked("steady", TimeLimitStopper(0.25, 100), log, 20.0, 100), GoOn)
+    verdict = asked("steady", TimeLimitStopper(0.25, 100), log, 33.0, 100)
     assert isinstance(verdict, Stopped)
     assert verdict.bound_s == pytest.approx((33.0 - 1.0 - 11.0) / 80)
 
@@ -95,6 +106,6 @@ def test_the_bound_of_a_steady_state_never_lies_above_what_it_comes_to(
     assert all(a < b for a, b in pairwise(log))
     seen = log[: min(moment, len(log) - 1)]
     since_s = 1.0 + (seen[-1][1] + log[len(seen)][1]) / 2
-    verdict = asked("steady", Cut(0.0, len(log)), seen, since_s, len(log))
+    verdict = asked("steady", TimeLimitStopper(0.0, len(log)), seen, since_s, len(log))
     if isinstance(verdict, Stopped):
         assert verdict.bound_s <= final * (1 + 1e-9)

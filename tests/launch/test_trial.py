@@ -34,8 +34,8 @@ from tuner.model import (
     Verdict,
 )
 from tuner.model.errors import TunerError
-from tuner.search import racing
-from tuner.search.racing import GoOn, Log
+from tuner.search import stopper
+from tuner.search.stopper import GoOn, Log
 
 Step = Callable[[Launch], object]
 
@@ -351,12 +351,12 @@ class FakeJudge:
     """Says what it is told to once the log has so many entries; keeps what it was shown."""
 
     after: int
-    verdict: racing.Verdict = SLOW
+    verdict: stopper.Verdict = SLOW
     shown: list[tuple[Log, float, float | None]] = field(default_factory=list)
 
     def __call__(
         self, progress: Log, since_launch_s: float, startup_s: float | None, /
-    ) -> racing.Verdict:
+    ) -> stopper.Verdict:
         self.shown.append((progress, since_launch_s, startup_s))
         return self.verdict if len(progress) >= self.after else GoOn()
 
@@ -387,7 +387,7 @@ def test_whoever_goes_on_ends_as_ever(bench: Bench) -> None:
 
 
 def test_what_ends_by_itself_as_it_is_stopped_is_finished(bench: Bench) -> None:
-    def judge(progress: Log, since_launch_s: float, startup_s: float | None, /) -> racing.Verdict:
+    def judge(progress: Log, since_launch_s: float, startup_s: float | None, /) -> stopper.Verdict:
         assert bench.process is not None
         bench.process.ended = Exit(0, since_launch_s, stopped=False, killed=0)
         return SLOW

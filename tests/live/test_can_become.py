@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tuner.live.fitting import can_become
+from tuner.live.fitting import is_reachable
 from tuner.model import BASELINE, UNSET, Setting, Value
 
 LIVE = {"omp_threads", "omp_wait_policy"}
@@ -34,4 +34,4 @@ def of(threads: int, bind_to: str | None = None, policy: str | None = None) -> S
 def test_what_cannot_be_changed_must_be_as_it_was_started(
     start: Setting, wanted: Setting, fits: bool
 ) -> None:
-    assert can_become(start, wanted, LIVE) is fits
+    assert is_reachable(start, wanted, LIVE) is fits

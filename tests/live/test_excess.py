@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import MACHINE
-from tuner.live.fixed_overhead import Excess, learned, warm_up_iterations
+from tuner.live.fixed_overhead import FixedOverhead, learned, warm_up_iterations
 from tuner.model import Finished, LaunchRecord, Outcome, Progress, Purpose, Setting
 
 PACES = st.floats(0.01, 10)
@@ -26,7 +26,7 @@ def run(threads: int, pace_s: float, excess_s: float, iterations: int = 20) -> L
     return LaunchRecord(1, Purpose.SEARCH, setting, (), {}, "", when, outcome, MACHINE)
 
 
-def of(*records: LaunchRecord) -> Excess:
+def of(*records: LaunchRecord) -> FixedOverhead:
     found = learned(records, steady=False)
     assert found is not None
     return found
@@ -60,7 +60,7 @@ def test_two_of_one_pace_tell_no_more(pace_s: float, excess_s: float) -> None:
 
 @given(st.floats(0, 20), st.floats(0, 20))
 def test_others_tell_which_part_grows(seconds: float, iterations: float) -> None:
-    truth = Excess(iterations, seconds)
+    truth = FixedOverhead(iterations, seconds)
     paces_s = [0.1 * 2**n for n in range(6)]
     found = of(*(run(n, pace_s, truth.at_s(pace_s)) for n, pace_s in enumerate(paces_s)))
     for pace_s in paces_s:
@@ -83,5 +83,5 @@ def test_a_run_that_hung_once_does_not_count() -> None:
 
 
 def test_nothing_beyond_is_nothing() -> None:
-    assert of(run(1, 1.0, 0.0)) == Excess(0.0)
+    assert of(run(1, 1.0, 0.0)) == FixedOverhead(0.0)
     assert learned([], steady=False) is None

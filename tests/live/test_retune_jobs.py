@@ -13,10 +13,10 @@ from tests.live.scripted import Job, Rank0, Script, Starter, launch
 from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
 from tuner.launch import trial
 from tuner.live import judging, measuring
-from tuner.live.fixed_overhead import Excess
+from tuner.live.fixed_overhead import FixedOverhead
 from tuner.live.jobs import LiveJobs
-from tuner.live.request import Asked
-from tuner.live.scale import Expected
+from tuner.live.request import MeasurementRequest
+from tuner.live.scale import FullRunModel
 from tuner.live.server import PAUSE
 from tuner.model import (
     BASELINE,
@@ -33,10 +33,10 @@ from tuner.model import (
     Verdict,
     Window,
 )
-from tuner.search.racing import Judge, Limit, Noise, Race
+from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper
 
 CAN: dict[str, Value | None] = {"omp_threads": 2, "iterator_workers": 1}
-EXPECTED = Expected(20, Excess(2.0))
+EXPECTED = FullRunModel(20, FixedOverhead(2.0))
 STUDY = replace(SPEC, command=("train", "{out}"), knobs=(OMP, WORKERS, COMMUNICATOR))
 STEADY = [0.3, 0.1, 0.1, 0.1, 0.1, 0.1]
 
@@ -73,16 +73,16 @@ class Bench:
         self,
         setting: Setting,
         *,
-        judge: Judge | None = None,
+        judge: EarlyStopper | None = None,
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Progress], None] | None = None,
         limit_s: float | None = 10.0,
         stall_limit_s: float | None = 5.0,
         frozen: frozenset[str] = frozenset(),
-        expected: Expected = EXPECTED,
+        expected: FullRunModel = EXPECTED,
     ) -> Outcome:
         self.number += 1
-        asked = Asked(
+        asked = MeasurementRequest(
             self.number,
             launch(self.folder, self.number, limit_s),
             replace(STUDY, stall_limit_s=stall_limit_s),
@@ -214,7 +214,7 @@ def test_very_many_iterations_are_told_of_as_they_were(bench: Callable[..., Benc
         rank.stay()
         return 0
 
-    many = Expected(10**6, Excess(0.0))
+    many = FullRunModel(10**6, FixedOverhead(0.0))
     outcome = bench(quick)(ONE, expected=many)
     told = window(outcome)
     assert told.pace_s == pytest.approx(3e-5)
@@ -275,8 +275,8 @@ def test_the_jobs_own_processes_are_no_neighbours(
 # --- the judge ---------------------------------------------------------------------------
 
 
-def race(limit_s: float) -> Race:
-    return Race(Limit(limit_s), Noise(), 20)
+def race(limit_s: float) -> ProjectionStopper:
+    return ProjectionStopper(Limit(limit_s), Noise(), 20)
 
 
 def test_what_cannot_win_is_left_and_the_job_runs_on(bench: Callable[..., Bench]) -> None:
@@ -556,7 +556,7 @@ def test_one_that_ends_right_behind_its_hello_may_do_better_next_time(
         return 0
 
     live = bench(quick)
-    outcome = live(ONE, expected=Expected(iterations, Excess(2.0)))
+    outcome = live(ONE, expected=FullRunModel(iterations, FixedOverhead(2.0)))
     assert isinstance(outcome.ending, Finished)
     assert (outcome.ending.iterations, outcome.window) == (iterations, None)
     assert live.jobs.refusal == said
@@ -618,7 +618,7 @@ def whole(rank: Rank0, *elapsed_s: float) -> None:
 def whole_run(bench: Bench, setting: Setting = ONE) -> Outcome | None:
     bench.number += 1
     made = launch(bench.folder, bench.number, 10.0)
-    return bench.jobs.launch(Asked(bench.number, made, STUDY, setting))
+    return bench.jobs.launch(MeasurementRequest(bench.number, made, STUDY, setting))
 
 
 def test_a_launch_that_goes_on_is_the_running_job(bench: Callable[..., Bench]) -> None:

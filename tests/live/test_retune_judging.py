@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.launch.clocks import judge_by
-from tuner.live.fixed_overhead import Excess
+from tuner.live.fixed_overhead import FixedOverhead
 from tuner.live.judging import EXCESS, PATIENCE_S, WindowJudge
-from tuner.live.scale import SILENT, Expected
+from tuner.live.scale import SILENT, FullRunModel
 from tuner.model import Stopped
-from tuner.search.racing import Cut, Limit, Noise, Race
+from tuner.search.stopper import Limit, Noise, ProjectionStopper, TimeLimitStopper
 
-EXPECTED = Expected(100, Excess(3.0), incumbent_s=10.3)
-RACE = Race(Limit(15.0), Noise(interval=10), 100)
+EXPECTED = FullRunModel(100, FixedOverhead(3.0), incumbent_s=10.3)
+RACE = ProjectionStopper(Limit(15.0), Noise(interval=10), 100)
 JUDGE = WindowJudge(RACE, EXPECTED, 0.1)
 
 
@@ -25,14 +25,14 @@ def test_what_is_slow_is_left_after_five_iterations() -> None:
 
 
 def test_by_less_than_a_quarter_of_a_second_nothing_is_judged() -> None:
-    quick = WindowJudge(Race(Limit(0.15), Noise(interval=10), 100), EXPECTED, 0.001)
+    quick = WindowJudge(ProjectionStopper(Limit(0.15), Noise(interval=10), 100), EXPECTED, 0.001)
     assert quick.of([0.004] * 5, 0.02) is None
     assert quick.of([0.004] * 70, 0.3) is not None
 
 
 def test_means_of_very_many_are_judged_by_all_their_iterations() -> None:
-    known = Expected(10**5, Excess(3.0))
-    quick = WindowJudge(Race(Limit(0.15), Noise(interval=10), 10**5), known, 1e-6)
+    known = FullRunModel(10**5, FixedOverhead(3.0))
+    quick = WindowJudge(ProjectionStopper(Limit(0.15), Noise(interval=10), 10**5), known, 1e-6)
     assert quick.of([4e-6] * 500, 0.02, each=16) is None, "they took 0.03 s"
     assert quick.of([4e-6] * 500, 0.6, each=256) is None, "a whole run was seen"
     stopped = quick.of([4e-6] * 500, 0.6, each=128)
@@ -98,10 +98,14 @@ def test_silence_says_nothing_before_any_pace_is_known() -> None:
 @given(st.floats(0.05, 0.4), st.integers(5, 20))
 def test_a_steady_pace_is_judged_as_a_whole_run_is(pace_s: float, iterations: int) -> None:
     """The same setting under both objectives: the verdict is the same."""
-    race = Race(Limit(0.15), RACE.noise, 100)
+    race = ProjectionStopper(Limit(0.15), RACE.noise, 100)
     judge = judge_by("steady", race, 100)
-    steady = WindowJudge(judge, Expected(100, Excess(3.0), steady=True), 0.1)
-    whole = WindowJudge(Race(Limit(0.15 * 100), RACE.noise, 100), Expected(100, Excess(3.0)), 0.1)
+    steady = WindowJudge(judge, FullRunModel(100, FixedOverhead(3.0), steady=True), 0.1)
+    whole = WindowJudge(
+        ProjectionStopper(Limit(0.15 * 100), RACE.noise, 100),
+        FullRunModel(100, FixedOverhead(3.0)),
+        0.1,
+    )
     times_s = [pace_s] * iterations
     found, same = steady.of(times_s, 1.0), whole.of(times_s, 1.0)
     assert (found is None) == (same is None)
@@ -110,6 +114,6 @@ def test_a_steady_pace_is_judged_as_a_whole_run_is(pace_s: float, iterations: in
 
 
 def test_a_cut_holds_too() -> None:
-    judge = WindowJudge(Cut(1.0), EXPECTED, 0.1)
+    judge = WindowJudge(TimeLimitStopper(1.0), EXPECTED, 0.1)
     assert judge.of([0.1] * 5, 1.0) is None
     assert judge.of([0.5] * 5, 1.0) is not None

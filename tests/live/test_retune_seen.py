@@ -10,7 +10,7 @@ import pytest
 
 from tests.study_samples import SPEC
 from tuner.live.messages import RankSeen, Switched, parse
-from tuner.live.seen import Refusal, effects_of, observed, refusal, refused
+from tuner.live.readback import Refusal, effects_of, observed, refusal, refused
 from tuner.model import (
     Failed,
     FailureKind,

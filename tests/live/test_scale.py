@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import MACHINE
-from tuner.live.fixed_overhead import Excess
-from tuner.live.scale import SILENT, Expected, expected, rescaled
+from tuner.live.fixed_overhead import FixedOverhead
+from tuner.live.scale import SILENT, FullRunModel, expected, rescaled
 from tuner.model import (
     LOGGED_TIME,
     Failed,
@@ -59,14 +59,14 @@ def test_the_cold_runs_that_ended_count() -> None:
     found = expected(records, 3, LOGGED_TIME)
     assert (found.iterations, found.steady, found.incumbent_s) == (3, False, None)
     assert (found.excess.iterations, found.excess.seconds) == pytest.approx((1.0, 1.0))
-    assert expected([], 3, STEADY, 1.5) == Expected(3, Excess(0.0), True, 1.5)
+    assert expected([], 3, STEADY, 1.5) == FullRunModel(3, FixedOverhead(0.0), True, 1.5)
 
 
 @given(st.floats(0.01, 10), st.floats(0, 20), st.floats(0, 20), st.booleans())
 def test_the_usual_pace_is_that_of_the_best(
     pace_s: float, more: float, seconds: float, steady: bool
 ) -> None:
-    known = Expected(10, Excess(more, seconds), steady)
+    known = FullRunModel(10, FixedOverhead(more, seconds), steady)
     best = dataclasses.replace(known, incumbent_s=known.figure_s(pace_s))
     assert known.usual_s is None
     assert best.usual_s == pytest.approx(pace_s)
@@ -76,7 +76,7 @@ def test_the_usual_pace_is_that_of_the_best(
 
 
 def test_a_log_of_means_is_as_long_as_its_iterations() -> None:
-    known = Expected(100, Excess(2.0, 5.0))
+    known = FullRunModel(100, FixedOverhead(2.0, 5.0))
     assert known.log([0.5, 1.5], 8) == [(8, 7.0 + 4.0), (16, 7.0 + 16.0)]
 
 
@@ -84,7 +84,7 @@ def test_a_log_of_means_is_as_long_as_its_iterations() -> None:
 def test_the_log_of_a_window_leads_to_its_figure(
     times_s: list[float], seconds: float, steady: bool
 ) -> None:
-    known = Expected(100, Excess(2.5, seconds), steady)
+    known = FullRunModel(100, FixedOverhead(2.5, seconds), steady)
     seen = known.log(times_s)
     (first, _first_s), (last, last_s) = seen[0], seen[-1]
     pace_s = sum(times_s) / len(times_s)

@@ -12,7 +12,7 @@ from tests.study_samples import SPEC, launched
 from tuner.cli import printed
 from tuner.model import Finished, ObjectiveSpec, Stopped, price
 from tuner.model.errors import UsageError
-from tuner.results.exporters import ExportInput, table
+from tuner.results.exporters import StudyView, table
 from tuner.results.exporters import json as document
 
 RATE = ObjectiveSpec(kind="pattern", pattern="(.)", unit="ns/day", maximize=True)
@@ -20,7 +20,7 @@ FLOPS = ObjectiveSpec(kind="pattern", pattern="(.)", unit="GFLOPS", maximize=Tru
 STEADY = ObjectiveSpec(statistic="steady")
 
 
-def study(objective: ObjectiveSpec = SPEC.objective, **asked: Any) -> ExportInput:
+def study(objective: ObjectiveSpec = SPEC.objective, **asked: Any) -> StudyView:
     """8.3 against 3.6, proven to be 2.3 times faster."""
     made = [*samples.searched(), *samples.in_turn(8.3, 3.6, 6)]
     if objective.clock == "none":  # nothing of it is ever stopped

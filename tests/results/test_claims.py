@@ -18,7 +18,7 @@ from tuner.model import (
 )
 from tuner.results import claims
 from tuner.results.break_even import BreakEven
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 
 TWO_SIDED = Finding(2.312, 2.24, 2.39, 6, 6, "faster")
 AT_LEAST = Finding(2.7, 2.509, None, 4, 3, "faster")
@@ -101,7 +101,7 @@ def test_a_setting_that_failed_is_not_called_slow() -> None:
     )
 
 
-def concluded(data: ExportInput, finding: Finding | None) -> str:
+def concluded(data: StudyView, finding: Finding | None) -> str:
     return claims.comparison(dataclasses.replace(data.result, finding=finding))
 
 

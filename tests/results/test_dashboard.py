@@ -27,7 +27,7 @@ from tuner.model import BASELINE, Failed, FailureKind
 from tuner.model.errors import BusyError, UsageError
 from tuner.results import dashboard
 from tuner.results.dashboard import access, server
-from tuner.results.dashboard.access import Door
+from tuner.results.dashboard.access import AccessPolicy
 from tuner.results.dashboard.guard import guarded
 from tuner.results.dashboard.notes import code, note
 from tuner.results.dashboard.plots import plots
@@ -264,7 +264,7 @@ def test_an_answer_is_opened_to_no_other_page() -> None:
 
     environ = {"HTTP_HOST": "localhost:8080", "HTTP_AUTHORIZATION": "Bearer known-to-me-alone"}
     setup_testing_defaults(environ)
-    opened = guarded(app, Door("known-to-me-alone"))
+    opened = guarded(app, AccessPolicy("known-to-me-alone"))
     assert opened(environ, lambda _, headers, *__: sent.extend(headers)) == [b""]  # type: ignore[arg-type]
     names = [name.lower() for name, _ in sent]
     assert not [name for name in names if name.startswith("access-control-")]

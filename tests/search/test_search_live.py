@@ -16,9 +16,9 @@ from tuner.search.estimate import Doubt, fit, incumbent
 from tuner.search.history import grouped
 from tuner.search.kernel import Kernel, Prior
 from tuner.search.pool import Pool, State, pool
-from tuner.search.racing import Noise
 from tuner.search.regions import risk
 from tuner.search.space import Grid
+from tuner.search.stopper import Noise
 
 WARM = frozenset({"threads", "workers"})
 

@@ -29,7 +29,7 @@ from tuner.model import (
     StudySpec,
     Window,
 )
-from tuner.search.racing import Noise
+from tuner.search.stopper import Noise
 from tuner.store import Store, codec
 from tuner.store.schema import SCHEMA_VERSION
 from tuner.study import result, tune

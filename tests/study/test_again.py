@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from tests.study_samples import SPEC
-from tuner.launch.secrets import kept_spec
+from tuner.launch.secrets import redact_spec
 from tuner.model.errors import UsageError
 from tuner.study.again import with_command
 
 OPEN = replace(SPEC, command=("/bin/python", "train.py", "--out", "{out}", "--password", "hunter2"))
-KEPT = kept_spec(OPEN, os.environ)
+KEPT = redact_spec(OPEN, os.environ)
 
 
 def test_a_command_without_secrets_is_taken_as_it_is() -> None:

@@ -29,10 +29,10 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.search.racing import Cut
+from tuner.search.stopper import TimeLimitStopper
 from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
 from tuner.study.findings import build
-from tuner.study.plan import Plan
+from tuner.study.history import History
 
 GUESS = Setting.of({"omp_threads": 2, "iterator_workers": 2})
 FIXED = replace(CONFIRMED, fixed=Setting.of({"iterator_workers": 1}))
@@ -50,14 +50,14 @@ def first(*values: float | Ending, then: float | Ending) -> Callable[[], float |
     return lambda: next(left, then)
 
 
-def plan_of(*made: tuple[Purpose, Setting, float | Ending], spec: StudySpec = CONFIRMED) -> Plan:
+def plan_of(*made: tuple[Purpose, Setting, float | Ending], spec: StudySpec = CONFIRMED) -> History:
     launches = enumerate(made, start=1)
-    return Plan(spec, tuple(record(n, s, purpose, ran(v)) for n, (purpose, s, v) in launches))
+    return History(spec, tuple(record(n, s, purpose, ran(v)) for n, (purpose, s, v) in launches))
 
 
 def searched(
     default: float | Ending, best_s: float = 1.0, spec: StudySpec = CONFIRMED, guess_s: float = 1.5
-) -> Plan:
+) -> History:
     """A search that found `BEST`."""
     return plan_of(
         (Purpose.GUESS, GUESS, guess_s),
@@ -67,27 +67,27 @@ def searched(
     )
 
 
-def proved(plan: Plan, times: Times) -> Plan:
+def proved(plan: History, times: Times) -> History:
     """The confirmation of `BEST` to its end."""
     while (state := confirmation(plan, BEST)).next is not None:
         assert len(plan.confirming) < 100, "it does not end"
-        judge = None if state.next.limit_s is None else Cut(state.next.limit_s)
+        judge = None if state.next.limit_s is None else TimeLimitStopper(state.next.limit_s)
         outcome = ran(times[state.next_setting](), judge=judge)
         made = record(len(plan.records) + 1, state.next_setting, Purpose.CONFIRM, outcome)
         plan = replace(plan, records=(*plan.records, made))
     return plan
 
 
-def after(plan: Plan, times: Times) -> Confirmation:
+def after(plan: History, times: Times) -> Confirmation:
     return confirmation(proved(plan, times), BEST)
 
 
-def sides(plan: Plan) -> str:
+def sides(plan: History) -> str:
     letters = {BEST: "b", BASELINE: "d", GUESS: "g"}
     return "".join(letters[made.setting] for made in plan.confirming)
 
 
-def found(plan: Plan) -> Result:
+def found(plan: History) -> Result:
     return build(plan, "tune.db", StudyState.FINISHED, "", BEST)
 
 

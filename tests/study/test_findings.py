@@ -23,20 +23,22 @@ from tuner.model import (
     StudyState,
 )
 from tuner.stats import estimates
-from tuner.study.course import Tuning
 from tuner.study.findings import build, inherited_note, summary
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.policy import SearchThenConfirm
 
 UNCONFIRMED = replace(SPEC, confirm=False)
 STOPPED = Stopped(3.0, 30.0, 20.0, None, 0.3, "drift")
 
 
-def result_of(plan: Plan, best: Setting | None, state: StudyState = StudyState.FINISHED) -> Result:
+def result_of(
+    plan: History, best: Setting | None, state: StudyState = StudyState.FINISHED
+) -> Result:
     return build(plan, "tune.db", state, "", best)
 
 
 def found(times: dict[Setting, float | None], spec: StudySpec = UNCONFIRMED) -> Result:
-    plan = Plan(spec, study(times).records)
+    plan = History(spec, study(times).records)
     measured = (m for m in estimates.measurements(plan.records, plan.pooling.canonical))
     best = estimates.best(m for m in measured if not m.setting.is_baseline)
     return result_of(plan, best.setting if best else None)
@@ -79,7 +81,7 @@ def test_settings_that_failed_are_counted_apart() -> None:
 def test_a_cap_is_found_where_the_defaults_are_best() -> None:
     data = capped_study()
     (other,) = (r.setting for r in data.records if not r.setting.is_baseline)
-    result = result_of(Plan(UNCONFIRMED, data.records), other)
+    result = result_of(History(UNCONFIRMED, data.records), other)
     assert result.best is not None and result.best.setting.is_baseline
     assert result.caps == (Cap("omp_threads", 2, "the library runs no more than 2 here"),)
 
@@ -89,7 +91,7 @@ def test_a_launch_that_was_stopped_shows_a_cap_with_its_reason() -> None:
     last = data.records[-1]
     outcome = replace(last.outcome, ending=STOPPED, progress=(Progress(1, 0.1),))
     records = (*data.records[:-1], replace(last, outcome=outcome))
-    result = result_of(Plan(UNCONFIRMED, records), None)
+    result = result_of(History(UNCONFIRMED, records), None)
     assert result.caps == (Cap("omp_threads", 2, "the library runs no more than 2 here"),)
 
 
@@ -97,7 +99,7 @@ def test_settings_that_were_stopped_are_counted_apart() -> None:
     data = study({BASELINE: 1.0, chosen(1): 2.0, chosen(2): 3.0, chosen(3): None})
     stopped = replace(data.records[2].outcome, ending=STOPPED)
     records = (*data.records[:2], replace(data.records[2], outcome=stopped), data.records[3])
-    result = result_of(Plan(UNCONFIRMED, records), chosen(1))
+    result = result_of(History(UNCONFIRMED, records), chosen(1))
     assert (result.trials, result.settings_stopped, result.settings_failed) == (3, 1, 1)
     assert (result.launches_measured, result.failures) == (2, 1)
 
@@ -107,7 +109,7 @@ def test_settings_that_were_stopped_are_counted_apart() -> None:
 
 def test_the_best_is_what_the_search_calls_best() -> None:
     """Not the fastest single run: that may be luck."""
-    plan = Plan(UNCONFIRMED, study({BASELINE: 4.0, chosen(1): 1.0, chosen(2): 1.1}).records)
+    plan = History(UNCONFIRMED, study({BASELINE: 4.0, chosen(1): 1.0, chosen(2): 1.1}).records)
     result = result_of(plan, chosen(2))
     assert result.best is not None and result.best.setting == chosen(2)
     assert result.reference == result.baseline
@@ -132,7 +134,7 @@ def test_stopped_defaults_have_no_ratio() -> None:
     data = study({BASELINE: 9.0, chosen(1): 1.0})
     stopped = replace(data.records[0].outcome, ending=STOPPED)
     records = (replace(data.records[0], outcome=stopped), data.records[1])
-    result = result_of(Plan(UNCONFIRMED, records), chosen(1))
+    result = result_of(History(UNCONFIRMED, records), chosen(1))
     assert result.reference == result.baseline and result.ratio is None
     assert result.baseline is not None and result.baseline.stopped == STOPPED
 
@@ -145,11 +147,11 @@ def test_there_is_no_conclusion_before_the_proof_has_ended(
     time_s: Callable[[Setting], float],
 ) -> None:
     plan = played(CONFIRMED, time_s)
-    best = Tuning().best(plan)
+    best = SearchThenConfirm().best(plan)
     for length in range(1, len(plan.records)):
         part = replace(plan, records=plan.records[:length])
         for state in StudyState:
-            now = result_of(part, Tuning().best(part), state)
+            now = result_of(part, SearchThenConfirm().best(part), state)
             if len(part.records) > len(plan.searched):
                 assert (now.conclusion, now.export) == (None, None)
     assert result_of(plan, best).conclusion is not None
@@ -158,16 +160,16 @@ def test_there_is_no_conclusion_before_the_proof_has_ended(
 
 def test_without_a_proof_there_is_no_conclusion() -> None:
     plan = played(SEARCHED, nearly_flat)
-    result = result_of(plan, Tuning().best(plan))
+    result = result_of(plan, SearchThenConfirm().best(plan))
     assert (result.conclusion, result.export, result.finding) == (None, None, None)
     confirmed = played(CONFIRMED, nearly_flat)
     unasked = replace(confirmed, spec=SEARCHED)
-    assert result_of(unasked, Tuning().best(unasked)).conclusion is None
+    assert result_of(unasked, SearchThenConfirm().best(unasked)).conclusion is None
 
 
 def test_where_only_the_defaults_work_they_are_kept() -> None:
     plan = played(CONFIRMED, lambda s: 4.0 if s.is_baseline else crash(s))
-    result = result_of(plan, Tuning().best(plan))
+    result = result_of(plan, SearchThenConfirm().best(plan))
     assert result.best == result.baseline == result.reference
     assert (result.conclusion, result.export) == (Conclusion.NO_GAIN, BASELINE)
 
@@ -181,7 +183,7 @@ def test_where_only_the_defaults_work_nothing_that_is_fixed_is_kept() -> None:
 
 def test_the_list_of_studies_has_the_conclusion() -> None:
     plan = played(CONFIRMED, nearly_flat)
-    result = result_of(plan, Tuning().best(plan))
+    result = result_of(plan, SearchThenConfirm().best(plan))
     line = summary(result)
     assert (line.conclusion, line.finding) == (result.conclusion, result.finding)
     assert result.best is not None and line.best_setting == result.best.setting
@@ -211,7 +213,7 @@ def test_what_the_list_keeps_gives_the_same_result_again(
     ends = len(plan.records)
     for length in [ends] if state is StudyState.FINISHED else range(1, ends + 1):
         part = replace(plan, records=plan.records[:length])
-        now = result_of(part, Tuning().best(part), state)
+        now = result_of(part, SearchThenConfirm().best(part), state)
         assert result_of(part, summary(now).best_setting, state) == now
 
 

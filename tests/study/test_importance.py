@@ -10,8 +10,8 @@ from tests.study_surface import SPEC, FakeRunner, surface
 from tuner.model import IntRange, Setting
 from tuner.store import Store
 from tuner.study import tune
+from tuner.study.history import History
 from tuner.study.importance import FEWEST, importance
-from tuner.study.plan import Plan
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +25,8 @@ def only_threads(setting: Setting) -> float:
     return float(threads)
 
 
-def plan_of(store: Store) -> Plan:
-    return Plan(store.load(SPEC.name).spec, tuple(store.launches(SPEC.name)))
+def plan_of(store: Store) -> History:
+    return History(store.load(SPEC.name).spec, tuple(store.launches(SPEC.name)))
 
 
 def of_a_study(folder: Path, trials: int) -> dict[str, float]:
@@ -92,6 +92,6 @@ def test_knobs_that_exist_in_some_settings_only_are_no_reason_for_a_warning(
     settings = [setting(omp_threads=4)]
     settings += [setting(omp_threads=n, iterator_workers=m) for n in (1, 2) for m in (1, 2, 3)]
     records = [record(at, each, 1.0 + at) for at, each in enumerate(settings, start=1)]
-    assert set(importance(Plan(spec, tuple(records)))) == {"omp_threads", "iterator_workers"}
+    assert set(importance(History(spec, tuple(records)))) == {"omp_threads", "iterator_workers"}
     assert [str(each.message) for each in recwarn] == []
     assert capfd.readouterr().err == ""

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.study_windows import Told, setting
 from tuner.model import Stopped
-from tuner.study.course import Step, Tuning
 from tuner.study.job_drift import EVERY, MOST_JOBS, drift, due, spread
+from tuner.study.policy import SearchThenConfirm, Step
 from tuner.study.running import DRIFTED, running
 
 OTHERS = [setting(t, w) for t in (1, 2, 3, 4) for w in (1, 2, 3)]
@@ -34,7 +34,7 @@ def test_one_odd_window_is_measured_again_and_proves_nothing() -> None:
     found = drift(told.plan)
     assert found is not None
     assert not found.proven
-    step = Tuning().next(told.plan)
+    step = SearchThenConfirm().next(told.plan)
     assert isinstance(step, Step)
     assert (step.setting, step.purpose) == (BEST, "repeat")
     told.window(BEST, 2.02)

@@ -52,8 +52,8 @@ from tuner.stats import estimates
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, result, tune
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
+from tuner.study.history import History
 from tuner.study.optuna_trials import state_of
-from tuner.study.plan import Plan
 from tuner.study.projection import Projection
 
 
@@ -758,7 +758,7 @@ def test_a_crash_between_the_commits_of_any_launch(
 
     original = Projection.tell
 
-    def tell(self: Projection, plan: Plan) -> tuple[LaunchRecord, ...]:
+    def tell(self: Projection, plan: History) -> tuple[LaunchRecord, ...]:
         if plan.records[-1].number == at:
             raise Killed
         return original(self, plan)

@@ -9,14 +9,14 @@ import pytest
 from tests.study_surface import BEST, CONFIRMED, ran, record
 from tuner.launch.clocks import Through
 from tuner.model import BASELINE, Finished, LaunchRecord, ObjectiveSpec, Progress, Purpose
-from tuner.search.racing import Cut
+from tuner.search.stopper import TimeLimitStopper
 from tuner.stats import confirm
 from tuner.store.identity import identity
 from tuner.study.confirmation import confirmation
-from tuner.study.course import Step, Stop, Tuning
+from tuner.study.history import History
 from tuner.study.observations import observations
 from tuner.study.optuna_trials import as_trial
-from tuner.study.plan import Plan
+from tuner.study.policy import SearchThenConfirm, Step, Stop
 
 RATE = ObjectiveSpec(kind="pattern", pattern="(.)", unit="ns/day", maximize=True)
 WALL = ObjectiveSpec(kind="wall")
@@ -32,16 +32,16 @@ def launched(purpose: Purpose, number: int, cost: float, iterations: int) -> Lau
     return replace(made, outcome=outcome)
 
 
-def plan(objective: ObjectiveSpec, scale: float = 1.0, iterations: int = 100) -> Plan:
+def plan(objective: ObjectiveSpec, scale: float = 1.0, iterations: int = 100) -> History:
     """The defaults are ten times worse than the best."""
     made = [
         launched(Purpose.GUESS, 1, 1.0 * scale, iterations),
         launched(Purpose.BASELINE, 2, 10.0 * scale, iterations),
     ]
-    return Plan(replace(CONFIRMED, objective=objective), tuple(made))
+    return History(replace(CONFIRMED, objective=objective), tuple(made))
 
 
-def cut(plan: Plan) -> float | None:
+def cut(plan: History) -> float | None:
     """Where the defaults are cut, as the first launch of them is told."""
     turn = launched(Purpose.CONFIRM, 3, plan.records[0].outcome.samples[0].elapsed_s, 100)
     iterations = plan.records[0].outcome.samples[0].iterations
@@ -70,7 +70,12 @@ def test_a_pace_is_cut_at_a_pace_whatever_its_size() -> None:
 
 @pytest.mark.parametrize(
     ("objective", "iterations", "judged"),
-    [(ObjectiveSpec(), 100, Cut), (WALL, 0, Through), (STEADY, 100, Through), (RATE, 0, None)],
+    [
+        (ObjectiveSpec(), 100, TimeLimitStopper),
+        (WALL, 0, Through),
+        (STEADY, 100, Through),
+        (RATE, 0, None),
+    ],
 )
 def test_the_judge_of_the_defaults(
     objective: ObjectiveSpec,
@@ -80,9 +85,9 @@ def test_the_judge_of_the_defaults(
 ) -> None:
     found = plan(objective, iterations=iterations)
     turn = launched(Purpose.CONFIRM, 3, 1.0, iterations)
-    monkeypatch.setattr(Tuning, "_search_step", lambda *_: Stop("all was tried"))
-    monkeypatch.setattr(Tuning, "best", lambda *_: BEST)
-    step = Tuning().next(replace(found, records=(*found.records, turn)))
+    monkeypatch.setattr(SearchThenConfirm, "_search_step", lambda *_: Stop("all was tried"))
+    monkeypatch.setattr(SearchThenConfirm, "best", lambda *_: BEST)
+    step = SearchThenConfirm().next(replace(found, records=(*found.records, turn)))
     assert isinstance(step, Step) and step.setting == BASELINE
     assert type(step.judge) is (judged or type(None))
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.replay import recorded
+from benchmarks.replay.recording import Recording, settings
 from tests.study_surface import MACHINE, SPEC, surface
 from tuner.model import (
     BASELINE,
@@ -22,9 +23,8 @@ from tuner.model import (
     Purpose,
     Setting,
 )
-from tuner.study.course import Step, Stop
-from tuner.study.plan import Plan
-from tuner.study.recording import Recording, settings
+from tuner.study.history import History
+from tuner.study.policy import Step, Stop
 
 CRASH = Failed(FailureKind.CRASHED, "exit status 1")
 
@@ -39,8 +39,8 @@ def launched(number: int, setting: Setting, *, fails: bool = False) -> LaunchRec
     return LaunchRecord(number, purpose, setting, (), {}, "", when, outcome, MACHINE)
 
 
-def play(runs: int, failing: frozenset[Setting] = frozenset(), most: int = 1000) -> Plan:
-    plan = Plan(replace(SPEC, confirm=False), ())
+def play(runs: int, failing: frozenset[Setting] = frozenset(), most: int = 1000) -> History:
+    plan = History(replace(SPEC, confirm=False), ())
     course = Recording(runs)
     while isinstance(step := course.next(plan), Step):
         assert step.judge is None
@@ -85,7 +85,7 @@ def test_what_always_fails_is_tried_twice() -> None:
 
 
 def test_what_fails_now_and_then_is_left_alone_in_the_end() -> None:
-    course, plan = Recording(3), Plan(replace(SPEC, confirm=False), ())
+    course, plan = Recording(3), History(replace(SPEC, confirm=False), ())
     flaky, worked = Setting.of({"omp_threads": 1, "iterator_workers": 1}), False
     while isinstance(step := course.next(plan), Step):
         fails = step.setting == flaky and worked
@@ -98,7 +98,7 @@ def test_what_fails_now_and_then_is_left_alone_in_the_end() -> None:
 
 def test_a_search_in_the_same_study_counts_for_nothing() -> None:
     chosen = launched(1, Setting.of({"omp_threads": 1, "iterator_workers": 1}))
-    plan = Plan(SPEC, (replace(chosen, purpose=Purpose.SEARCH),))
+    plan = History(SPEC, (replace(chosen, purpose=Purpose.SEARCH),))
     step = Recording(1).next(plan)
     assert isinstance(step, Step)
     rest = play(1)
@@ -107,7 +107,7 @@ def test_a_search_in_the_same_study_counts_for_nothing() -> None:
 
 def test_the_fastest_median_is_called_best() -> None:
     assert Recording(2).best(play(2)) == Setting.of({"omp_threads": 2, "iterator_workers": 1})
-    assert Recording(2).best(Plan(SPEC, ())) is None
+    assert Recording(2).best(History(SPEC, ())) is None
 
 
 def test_the_document_is_a_surface() -> None:

@@ -15,9 +15,9 @@ from tests.study_surface import BEST, CONFIRMED, SPEC, FakeRunner, events_of, su
 from tuner.model import Load, Outcome, Purpose, StudyState
 from tuner.store.store import Store
 from tuner.study import result, tune
-from tuner.study.disturbance import REMEASURED
 from tuner.study.events import LaunchEnded, Note
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.interference import REMEASURED
 from tuner.study.projection import Projection
 
 BUSY = Load(3.0, "pid 6263 (python)")
@@ -53,9 +53,9 @@ def database(tmp_path: Path, template: Path) -> Path:
     return Path(shutil.copyfile(template, tmp_path / "tune.db"))
 
 
-def plan_of(database: Path) -> Plan:
+def plan_of(database: Path) -> History:
     with Store.open(f"sqlite:///{database}", create=False) as store:
-        return Plan(store.load(SPEC.name).spec, tuple(store.launches(SPEC.name)))
+        return History(store.load(SPEC.name).spec, tuple(store.launches(SPEC.name)))
 
 
 def told(database: Path) -> list[int]:

@@ -23,7 +23,7 @@ from tests.study_surface import (
     record,
     surface,
 )
-from tuner.live.request import Asked
+from tuner.live.request import MeasurementRequest
 from tuner.model import (
     BASELINE,
     Conclusion,
@@ -46,10 +46,10 @@ from tuner.model import (
 from tuner.model.errors import TunerError, UsageError
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, tune
-from tuner.study.course import Step
-from tuner.study.due import COLD
 from tuner.study.events import LaunchStarted, Note
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.live_eligibility import COLD
+from tuner.study.policy import Step
 from tuner.study.retuning import Retuning
 
 OFF_BY = 1.4
@@ -184,7 +184,7 @@ def test_where_it_is_asked_for_the_study_ends_then(tmp_path: Path) -> None:
 
 def test_or_after_a_warm_up_that_took_none(tmp_path: Path) -> None:
     class Silent(FakeJobs):
-        def launch(self, asked: Asked) -> Outcome | None:
+        def launch(self, asked: MeasurementRequest) -> Outcome | None:
             self.refusal = "no rank met"
             return self._cold(BEST)
 
@@ -198,7 +198,7 @@ class Deaf(FakeJobs):
 
     deaf: frozenset[int] = frozenset()
 
-    def measure(self, asked: Asked, frozen: frozenset[str] = frozenset()) -> Outcome:
+    def measure(self, asked: MeasurementRequest, frozen: frozenset[str] = frozenset()) -> Outcome:
         if asked.number not in self.deaf:
             self.refusal = None
             return super().measure(asked, frozen)
@@ -364,7 +364,7 @@ def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(tmp_path
     tune(CONFIRMED, storage=str(tmp_path / "tune.db"), run=evaluated, jobs=FakeJobs())
     told = {trial.user_attrs["launch"]: trial.value for trial in trials(tmp_path)}
     before = kept(tmp_path)
-    now = [r for r in Plan(CONFIRMED, tuple(before)).records if r.outcome.window and r.trial]
+    now = [r for r in History(CONFIRMED, tuple(before)).records if r.outcome.window and r.trial]
     assert now and now[0].outcome.samples != before[now[0].number - 1].outcome.samples
     for each in now:
         (sample,) = each.outcome.samples
@@ -382,7 +382,7 @@ def test_once_no_knob_is_left_that_a_job_may_change_each_setting_is_launched(
         window=window,
     )
     own = record(1, BEST, Purpose.WARM_UP, ran(1.0))
-    plan = Plan(SPEC, (own, record(2, BEST, Purpose.GUESS, aside)))
+    plan = History(SPEC, (own, record(2, BEST, Purpose.GUESS, aside)))
     expected = Retuning(FakeJobs()).expected(plan, Step(Purpose.SEARCH, OTHER), {})
     assert (expected is not None) == is_live
 

@@ -42,7 +42,7 @@ from tuner.model import (
 )
 from tuner.model.errors import UsageError
 from tuner.results import report
-from tuner.results.exporters import ExportInput, args, dotenv, shell, table
+from tuner.results.exporters import StudyView, args, dotenv, shell, table
 from tuner.results.exporters import json as json_export
 
 #: Those that there are, ``sh`` only where it is none of the others.
@@ -81,7 +81,7 @@ printf '%s\\0' "$MPI4PY_LIBMPI" "$PWD" "$@" >>"$RESULT"
 class Case:
     """A hostile study, how its script is called, and what mpirun must be given."""
 
-    data: ExportInput
+    data: StudyView
     out: str
     secrets: tuple[str, ...]
     expected: tuple[str, ...]
@@ -193,7 +193,7 @@ def _values(knob: Knob) -> tuple[Value, ...]:
     return knob.domain.values
 
 
-def _expected(data: ExportInput, place: Place, out: str, secrets: Sequence[str]) -> tuple[str, ...]:
+def _expected(data: StudyView, place: Place, out: str, secrets: Sequence[str]) -> tuple[str, ...]:
     """What mpirun must be given: as the launch renders it, nothing quoted."""
     spec, setting = data.spec, data.best_setting
     template = spec.job or spec.command
@@ -223,7 +223,7 @@ def _filled(word: str, secrets: Iterator[str]) -> str:
 # --- what is read ------------------------------------------------------------------------
 
 
-def check_texts(data: ExportInput) -> None:
+def check_texts(data: StudyView) -> None:
     """The formats that are read, not run: what is in them is what was measured."""
     document = json.loads(json_export.export(data).text)
     assert document["best"]["arguments"] == list(render.arguments(data.spec, data.best_setting))
@@ -244,7 +244,7 @@ def check_texts(data: ExportInput) -> None:
             assert plain.count("|") - plain.count("\\|") == len(data.spec.knobs) + 5, line
 
 
-def check_page(data: ExportInput) -> None:
+def check_page(data: StudyView) -> None:
     """The report: whatever is in it, it has the elements of its template and no others."""
     text = report.report(data).replace(get_plotlyjs(), "")  # which is no part of the study
     assert not set(text) & set("\x00\x01\x1b\x7f\u2028\u202e\udcff"), "a control character"

@@ -56,27 +56,27 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "with the lock": ("tuner.hosts.lock", "_Held.take", "after", 1),
     "the study is new": ("tuner.study.loop", "enter", "after", 1),
     "before a launch": ("tuner.study.session", "Session._launch", "before", 1),
-    "its folders are made": ("tuner.study.keeping", "Keeper.make_room", "after", 1),
+    "its folders are made": ("tuner.study.recorder", "Recorder.make_room", "after", 1),
     "before the note": ("tuner.hosts.process.left_over", "write", "before", 1),
     "after the note": ("tuner.hosts.process.left_over", "write", "after", 1),
     "the supervisor is started": ("tuner.hosts.process.running", "RunningTrial._ask", "before", 2),
     "mpirun is started": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 2),
-    "the first look at the ranks": ("tuner.launch.trial.follower", "Follower.look", "after", 1),
+    "the first look at the ranks": ("tuner.launch.trial.monitor", "LaunchMonitor.look", "after", 1),
     "the first look at the log": (
-        "tuner.launch.trial.follower",
-        "Follower.report_progress",
+        "tuner.launch.trial.monitor",
+        "LaunchMonitor.report_progress",
         "after",
         1,
     ),
-    "in the middle": ("tuner.launch.trial.follower", "Follower.report_progress", "after", 4),
+    "in the middle": ("tuner.launch.trial.monitor", "LaunchMonitor.report_progress", "after", 4),
     "mpirun has ended": ("tuner.hosts.process.running", "RunningTrial._conclude", "before", 2),
     "nothing is left": ("tuner.hosts.process.running", "RunningTrial._conclude", "after", 2),
-    "before the result": ("tuner.launch.trial.ending", "Ending.of", "before", 1),
-    "before the journal": ("tuner.study.keeping", "Keeper.record", "before", 1),
-    "after the journal": ("tuner.study.keeping", "Keeper.record", "after", 1),
+    "before the result": ("tuner.launch.trial.classifier", "Ending.of", "before", 1),
+    "before the journal": ("tuner.study.recorder", "Recorder.record", "before", 1),
+    "after the journal": ("tuner.study.recorder", "Recorder.record", "after", 1),
     "before the commit": ("tuner.store.store", "Store.add", "before", 1),
     "after the commit": ("tuner.store.store", "Store.add", "after", 1),
-    "before Optuna": ("tuner.study.keeping", "Keeper.tell", "before", 1),
+    "before Optuna": ("tuner.study.recorder", "Recorder.tell", "before", 1),
     "before the report": ("tuner.study.session", "Session._report", "before", 1),
     "between two launches": ("tuner.study.session", "Session._launch", "before", 2),
     "the second launch": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 3),
@@ -91,7 +91,7 @@ LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
     "the job stands ready": ("tuner.live.measuring", "Measuring.switch", "before", 1),
     "in the first window": ("tuner.live.measuring", "Measuring._report", "after", 1),
     "a window is done": ("tuner.live.jobs", "LiveJobs.measure", "after", 1),
-    "before a window's journal": ("tuner.study.keeping", "Keeper.record", "before", 2),
+    "before a window's journal": ("tuner.study.recorder", "Recorder.record", "before", 2),
     "after a window's commit": ("tuner.store.store", "Store.add", "after", 2),
     "between two windows": ("tuner.study.session", "Session._launch", "before", 4),
     "before a switch": ("tuner.live.measuring", "Measuring.switch", "before", 3),
@@ -188,9 +188,9 @@ def keep_diary(diary: Path) -> None:
         if isinstance(found, Outcome) and found.window is not None:
             ended(found.ending)
 
-    patch("tuner.launch.trial.ending", "Ending.of", result=ended)
+    patch("tuner.launch.trial.classifier", "Ending.of", result=ended)
     patch("tuner.live.jobs", "LiveJobs.measure", result=measured_live)
-    patch("tuner.study.keeping", "Keeper.record", after=lambda: note(diary, "recorded"))
+    patch("tuner.study.recorder", "Recorder.record", after=lambda: note(diary, "recorded"))
 
 
 def note(diary: Path, word: str) -> None:

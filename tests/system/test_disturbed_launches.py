@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.replay.recording import Recording
 from tuner.hosts import machine, quiet
 from tuner.launch import launchers
 from tuner.model import Choice, Env, Knob, LaunchRecord, Layout, Load, Purpose, StudySpec
 from tuner.store.store import Store
 from tuner.study import tune
 from tuner.study.events import Event, LaunchEnded, LaunchStarted
-from tuner.study.recording import Recording
 
 pytestmark = pytest.mark.system
 

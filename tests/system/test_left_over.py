@@ -15,7 +15,7 @@ import pytest
 
 from tuner.hosts import lock, process, supervisor
 from tuner.hosts.process import left_over
-from tuner.hosts.process.left_over import Flight
+from tuner.hosts.process.left_over import InFlightLaunch
 
 pytestmark = pytest.mark.system
 
@@ -222,7 +222,7 @@ def test_a_note_without_sense_ends_nothing(
 )
 def test_a_note_that_names_anything_else_is_none(name: str, value: object) -> None:
     flight = {"marker": "m" * 32, "since": 0, "boot_id": "", "cgroup": "", "folder": ""}
-    assert left_over.parse(json.dumps(flight).encode()) == Flight("m" * 32, 0, "", "", "")
+    assert left_over.parse(json.dumps(flight).encode()) == InFlightLaunch("m" * 32, 0, "", "", "")
     assert left_over.parse(json.dumps({**flight, name: value}).encode()) is None
 
 

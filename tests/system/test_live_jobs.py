@@ -13,10 +13,10 @@ import pytest
 from tests.system.test_trial_mpirun import alive
 from tuner.hosts import machine
 from tuner.launch import launchers, render, trial
-from tuner.live.fixed_overhead import Excess
+from tuner.live.fixed_overhead import FixedOverhead
 from tuner.live.jobs import LiveJobs
-from tuner.live.request import Asked
-from tuner.live.scale import Expected
+from tuner.live.request import MeasurementRequest
+from tuner.live.scale import FullRunModel
 from tuner.model import (
     Env,
     Finished,
@@ -31,7 +31,7 @@ from tuner.model import (
     StudySpec,
     Verdict,
 )
-from tuner.search.racing import Judge
+from tuner.search.stopper import EarlyStopper
 
 pytestmark = pytest.mark.system
 
@@ -63,7 +63,7 @@ while iteration < N or (agent is not None and agent.more()):
         os.replace(sys.argv[1] + "/draft", sys.argv[1] + "/log")
 """
 N = 30
-EXPECTED = Expected(N, Excess(2.0))
+EXPECTED = FullRunModel(N, FixedOverhead(2.0))
 KNOBS = (
     Knob("pause", IntRange(1, 1000), Flag(), live=True),
     Knob("ends", IntRange(0, 1), Flag("--ends"), live=True),
@@ -90,7 +90,7 @@ def measure(jobs: LiveJobs, tmp_path: Path) -> Iterator[Measure]:
         *,
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Progress], None] | None = None,
-        judge: Judge | None = None,
+        judge: EarlyStopper | None = None,
         **values: int,
     ) -> Outcome:
         spec = StudySpec(
@@ -109,7 +109,7 @@ def measure(jobs: LiveJobs, tmp_path: Path) -> Iterator[Measure]:
         launches.append(
             render.launch(spec, setting, folder, environ=os.environ, cwd=tmp_path, marker=marker)
         )
-        asked = Asked(
+        asked = MeasurementRequest(
             number,
             launches[-1],
             spec,

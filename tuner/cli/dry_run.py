@@ -14,7 +14,7 @@ from tuner.cli import console
 from tuner.knobs import core_budget, setting_text, space
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
-from tuner.launch.secrets import HIDDEN, Hider, kept_spec
+from tuner.launch.secrets import HIDDEN, Redactor, redact_spec
 from tuner.model import BASELINE, wording
 from tuner.results.exporters.header import one_line
 from tuner.results.exporters.json import dumps, spec_json
@@ -30,8 +30,8 @@ def print_launches(spec: StudySpec, *, as_json: bool) -> None:
     """Print what the baseline and the guesses would run."""
     environment = launcher_for(spec.launcher).environment(spec.launcher)
     launches = _launches(spec)
-    hider = Hider.of(os.environ, *(launch.argv for _, launch in launches))
-    spec = kept_spec(spec, os.environ)
+    hider = Redactor.of(os.environ, *(launch.argv for _, launch in launches))
+    spec = redact_spec(spec, os.environ)
     launches = [(each, replace(launch, argv=hider.words(launch.argv))) for each, launch in launches]
     if as_json:
         rows = [

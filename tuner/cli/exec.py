@@ -13,7 +13,7 @@ from tuner.cli.options import StudyName, storage_option
 from tuner.model import Env
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import ExportInput
+    from tuner.results.exporters import StudyView
     from tuner.store import Store
 
 
@@ -87,7 +87,7 @@ def split(
     return study, argv
 
 
-def not_carried(data: ExportInput, argv: tuple[str, ...]) -> tuple[str, ...]:
+def not_carried(data: StudyView, argv: tuple[str, ...]) -> tuple[str, ...]:
     """A line for each part of the setting that does not reach the command."""
     from tuner.launch.command import knobs_in
 

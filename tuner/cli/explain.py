@@ -12,8 +12,8 @@ from tuner.cli.options import json_option, option, storage_option, study_argumen
 
 if TYPE_CHECKING:
     from tuner.model import JsonDict, LaunchRecord
-    from tuner.results.explain.told import Told
-    from tuner.results.exporters import ExportInput
+    from tuner.results.explain.explained_run import Told
+    from tuner.results.exporters import StudyView
     from tuner.store import Store
 
 
@@ -42,7 +42,7 @@ def command(
 ) -> None:
     """Explain one launch or two."""
     from tuner.cli import stored
-    from tuner.results.explain.told import told
+    from tuner.results.explain.explained_run import told
     from tuner.results.exporters.json import dumps
 
     store = stored.open_store(storage)
@@ -61,7 +61,7 @@ def command(
 
 
 def chosen(
-    data: ExportInput, trial: int | None = None, launch: int | None = None
+    data: StudyView, trial: int | None = None, launch: int | None = None
 ) -> list[tuple[str, LaunchRecord]]:
     """The launches that are asked for, by the names they go by; best and defaults by default.
 
@@ -96,7 +96,7 @@ def chosen(
     return runs
 
 
-def _launch(data: ExportInput, number: int) -> LaunchRecord:
+def _launch(data: StudyView, number: int) -> LaunchRecord:
     from tuner.model.errors import UsageError
 
     for record in data.records:
@@ -107,7 +107,7 @@ def _launch(data: ExportInput, number: int) -> LaunchRecord:
     )
 
 
-def _median_run(data: ExportInput, trial: int) -> LaunchRecord:
+def _median_run(data: StudyView, trial: int) -> LaunchRecord:
     from tuner.model.errors import UsageError
     from tuner.results.explain.choice import typical
     from tuner.stats import estimates
@@ -123,11 +123,11 @@ def _median_run(data: ExportInput, trial: int) -> LaunchRecord:
     return found
 
 
-def line(store: Store, data: ExportInput) -> str:
+def line(store: Store, data: StudyView) -> str:
     """For the end of ``tune``: what holds the best setting back; empty where that is not known."""
     from tuner.results.explain import Cause
     from tuner.results.explain.evidence import sentence
-    from tuner.results.explain.told import told
+    from tuner.results.explain.explained_run import told
 
     if data.result.best is None:
         return ""
@@ -166,7 +166,7 @@ def _json(run: Told) -> JsonDict:
     }
 
 
-def _print(data: ExportInput, runs: list[Told]) -> None:
+def _print(data: StudyView, runs: list[Told]) -> None:
     from tuner.cli import console
     from tuner.knobs import setting_text
     from tuner.results.explain.cause import Cause, per_cent
@@ -199,7 +199,7 @@ def _print(data: ExportInput, runs: list[Told]) -> None:
             console.out(console.wrapped(gap, "  "))
 
 
-def _came_to(data: ExportInput, run: Told) -> str:
+def _came_to(data: StudyView, run: Told) -> str:
     from tuner.model import Failed, Finished, figures, wording
 
     ending = run.record.outcome.ending

@@ -14,7 +14,7 @@ from tuner.cli.app import cli, nearest
 from tuner.model.errors import TunerError
 
 if TYPE_CHECKING:
-    from tuner.launch.secrets import Hider
+    from tuner.launch.secrets import Redactor
     from tuner.model import Result
 
 #: The variable through which click's completion scripts call ``tune``.
@@ -103,11 +103,11 @@ def say(message: str, hint: str, code: int) -> int:
     return code
 
 
-def _hider() -> Hider:
+def _hider() -> Redactor:
     """Knows the secrets of this process; loaded for errors only."""
-    from tuner.launch.secrets import Hider
+    from tuner.launch.secrets import Redactor
 
-    return Hider.of(os.environ, sys.argv)
+    return Redactor.of(os.environ, sys.argv)
 
 
 def harmless(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tuner.cli import console
 from tuner.cli.tally import Tally
 from tuner.model import Purpose, wording
-from tuner.stats.estimates import TRIALS, says_nothing
+from tuner.stats.estimates import TRIALS, is_excluded
 from tuner.study.events import Event, LaunchEnded, LaunchStarted, Note
 
 
@@ -40,7 +40,7 @@ class PlainView:
             self._line(event.text)
 
     def _place(self, event: LaunchEnded) -> str:
-        if event.record.purpose not in TRIALS or says_nothing(event.record):
+        if event.record.purpose not in TRIALS or is_excluded(event.record):
             return "-"
         return f"{self.tally.done}/{self.tally.asked}"
 

@@ -9,12 +9,12 @@ from tuner.knobs import setting_text
 from tuner.model import JsonDict, figures, price, wording
 from tuner.results import claims
 from tuner.results.break_even import break_even
-from tuner.results.exporters import ExportInput, table
+from tuner.results.exporters import StudyView, table
 from tuner.results.report import facts
 from tuner.store.urls import display_url
 
 
-def print_result(data: ExportInput, *, summary: bool, held_back: str = "") -> None:
+def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None:
     """What was found: the end of ``tune`` (a ``summary``) and the top of ``tune show``.
 
     Args:
@@ -37,7 +37,7 @@ def print_result(data: ExportInput, *, summary: bool, held_back: str = "") -> No
     _print_block("Notes", [note for note in data.result.notes if note not in told])
 
 
-def _print_title(data: ExportInput) -> None:
+def _print_title(data: StudyView) -> None:
     """Which study it is, how far and on what."""
     result, spec = data.result, data.spec
     machine = f"{wording.count(spec.layout.ranks, 'rank')} on {spec.machine.hostname}"
@@ -50,7 +50,7 @@ def _print_title(data: ExportInput) -> None:
         console.out(f"  ended:     {result.reason}")
 
 
-def _print_found(data: ExportInput) -> None:
+def _print_found(data: StudyView) -> None:
     """The best setting, and what may be said of it."""
     result, spec = data.result, data.spec
     best = data.best_setting if result.best else None
@@ -78,7 +78,7 @@ def _below_best(text: str) -> str:
     return console.wrapped(wording.unparted(text), " " * 13).replace("\xa0", " ")
 
 
-def _is_said(data: ExportInput) -> bool:
+def _is_said(data: StudyView) -> bool:
     """True where there is nothing but a failure to tell, and the reason of the end tells it."""
     result = data.result
     failed = result.baseline.failure if result.baseline else None
@@ -89,7 +89,7 @@ def _is_said(data: ExportInput) -> bool:
     )
 
 
-def print_next(data: ExportInput, storage: str | None) -> None:
+def print_next(data: StudyView, storage: str | None) -> None:
     """The commands to type next: to be copied as they stand, but for a hidden password.
 
     Args:
@@ -113,7 +113,7 @@ def print_next(data: ExportInput, storage: str | None) -> None:
     _print_block("Next", [f"{line.ljust(width)}   {what}" for line, what in rows], wrap=False)
 
 
-def print_settings(data: ExportInput) -> None:
+def print_settings(data: StudyView) -> None:
     """A table of every setting, the fastest first."""
     names = [knob.name for knob in data.spec.knobs]
     objective = data.spec.objective
@@ -158,7 +158,7 @@ def print_importance(weights: dict[str, float]) -> None:
     )
 
 
-def print_failures(data: ExportInput) -> None:
+def print_failures(data: StudyView) -> None:
     """Each failed launch with its reason and where its log lies."""
     lines, rows = [], facts.failures(data)
     for failed in rows:
@@ -167,7 +167,7 @@ def print_failures(data: ExportInput) -> None:
     _print_block(f"Failed {facts.kinds(rows)}", lines)
 
 
-def print_set_aside(data: ExportInput) -> None:
+def print_set_aside(data: StudyView) -> None:
     """Each launch that was set aside, with the reason."""
     rows = facts.set_aside(data)
     lines = [f"{_numbered(row)} ({row['name']}): {row['disturbed']}" for row in rows]

@@ -14,7 +14,7 @@ from tuner.cli.options import json_option, option, storage_option, study_argumen
 if TYPE_CHECKING:
     from tuner.launch.profiles import Change
     from tuner.model import JsonDict, Setting
-    from tuner.results.exporters import ExportInput
+    from tuner.results.exporters import StudyView
     from tuner.study.profiling import Side
 
 #: A function whose share moves by less than this did not change.
@@ -69,7 +69,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         _print(data, sides, changed)
 
 
-def compared(data: ExportInput) -> dict[str, Setting]:
+def compared(data: StudyView) -> dict[str, Setting]:
     """The defaults and the fastest other setting, by the names they go by here.
 
     It is the ``best``, unless the defaults are: then it is the ``other``.
@@ -91,7 +91,7 @@ def compared(data: ExportInput) -> dict[str, Setting]:
     )
 
 
-def _expected(data: ExportInput, setting: Setting) -> str:
+def _expected(data: StudyView, setting: Setting) -> str:
     """How long that should take, where it is known."""
     from tuner.model import wording
     from tuner.stats import estimates
@@ -107,7 +107,7 @@ def _expected(data: ExportInput, setting: Setting) -> str:
     return f": about {wording.duration(took_s)}, and what the profile adds"
 
 
-def _document(data: ExportInput, sides: list[Side], changed: list[Change]) -> JsonDict:
+def _document(data: StudyView, sides: list[Side], changed: list[Change]) -> JsonDict:
     from tuner.results.exporters.json import plain
 
     objective = data.spec.objective
@@ -131,7 +131,7 @@ def _document(data: ExportInput, sides: list[Side], changed: list[Change]) -> Js
     }
 
 
-def _print(data: ExportInput, sides: list[Side], changed: list[Change]) -> None:
+def _print(data: StudyView, sides: list[Side], changed: list[Change]) -> None:
     from tuner.cli import console
 
     console.out(console.heading(f"Profile of {data.spec.name}"))
@@ -150,7 +150,7 @@ def _print(data: ExportInput, sides: list[Side], changed: list[Change]) -> None:
     )
 
 
-def _side_line(data: ExportInput, side: Side) -> str:
+def _side_line(data: StudyView, side: Side) -> str:
     """What ran under the profile, and how long it took."""
     from tuner.knobs import setting_text
     from tuner.model import figures, wording

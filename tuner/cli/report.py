@@ -13,7 +13,7 @@ from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option, study_argument
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import ExportInput
+    from tuner.results.exporters import StudyView
 
 
 @click.command(
@@ -64,7 +64,7 @@ def command(study: str | None, filename: str, open_browser: bool, storage: str |
         console.warn(f"no browser could be started: open {filename}")
 
 
-def _at_its_place(data: ExportInput, url: str) -> ExportInput:
+def _at_its_place(data: StudyView, url: str) -> StudyView:
     """The same study; its commands name the database so that they hold in every folder."""
     from tuner.store.urls import place
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tuner.cli import asked, asking, exits, views
+from tuner.cli import asking, exits, run_options, views
 from tuner.cli.asking import LIMITS, OUTPUT, PLACE, SPACE
 from tuner.cli.base import EXAMPLES, TuneCommand, tail
 from tuner.cli.options import Percent, Seconds, json_option, option
@@ -105,7 +105,7 @@ _REMEASURE = option(
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Run one study."""
-    spec = asked.spec_of(options, tail(ctx))
+    spec = run_options.spec_of(options, tail(ctx))
     outputs = Path(options["outputs"]) if options["outputs"] else None
     if options["dry_run"]:
         from tuner.cli import dry_run

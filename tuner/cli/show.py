@@ -25,11 +25,11 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
     from tuner.results.exporters import table
     from tuner.results.exporters.json import dumps, effect_json, measurement_json, result_json
     from tuner.results.report import facts
+    from tuner.study.history import History
     from tuner.study.importance import importance
-    from tuner.study.plan import Plan
 
     data = stored.load(stored.open_store(storage), study, detail=False)
-    weights = importance(Plan(data.spec, data.records))
+    weights = importance(History(data.spec, data.records))
     if as_json:
         document = {
             "schema": "tuner.show/1",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuner.model.errors import UsageError
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 
 if TYPE_CHECKING:
     from tuner.model import LaunchRecord, Telemetry
@@ -41,12 +41,12 @@ def chosen(store: Store, study: str | None) -> str:
     return name
 
 
-def watched(store: Store, data: ExportInput) -> ExportInput:
+def watched(store: Store, data: StudyView) -> StudyView:
     """The same study with what was recorded of a launch of the best and one of the defaults.
 
     :func:`load` leaves that out: there is much of it, and it is of no use to the others.
     """
-    from tuner.results.report.pictures import runs
+    from tuner.results.report.plots import runs
 
     found: dict[int, Telemetry] = {}
     for side in runs.sides(data):
@@ -62,15 +62,15 @@ def _with(record: LaunchRecord, seen: Telemetry | None) -> LaunchRecord:
     return replace(record, outcome=replace(record.outcome, telemetry=seen)) if seen else record
 
 
-def load(store: Store, study: str | None, *, detail: bool = True) -> ExportInput:
+def load(store: Store, study: str | None, *, detail: bool = True) -> StudyView:
     """All that is known of one study; the latest where none is named.
 
     ``detail=False`` leaves out what ``Store.launches`` then leaves out.
     """
     from tuner.study.findings import build
-    from tuner.study.plan import Plan
+    from tuner.study.history import History
 
     row = store.load(chosen(store, study))
-    plan = Plan(row.spec, tuple(store.launches(row.name, detail=detail)), row.forgiven_until)
+    plan = History(row.spec, tuple(store.launches(row.name, detail=detail)), row.forgiven_until)
     found = build(plan, store.url, row.state, row.reason, row.best)
-    return ExportInput(row.spec, found, plan.records, plan.pooling)
+    return StudyView(row.spec, found, plan.records, plan.pooling)

@@ -102,7 +102,7 @@ class Tally:
     def _ended(self, event: LaunchEnded) -> None:
         record, ending = event.record, event.record.outcome.ending
         self.current = None
-        if estimates.says_nothing(record):  # it is launched again
+        if estimates.is_excluded(record):  # it is launched again
             self.last.append((self._time(ending), self._ended_as(event)))
             return
         if record.purpose in estimates.TRIALS:

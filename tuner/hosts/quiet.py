@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuner.hosts import neighbours
-from tuner.hosts.neighbours import Look
+from tuner.hosts import interference
+from tuner.hosts.interference import Look
 from tuner.model import Load, Machine, wording
 
 #: How long the look takes, s.
@@ -35,13 +35,13 @@ class Before:
 def before(
     *,
     root: Path = Path("/"),
-    look: Callable[[], Look] = neighbours.look,
+    look: Callable[[], Look] = interference.look,
     pause: Callable[[float], None] = time.sleep,
 ) -> Before:
     """Look at the machine for half a second."""
     first = look()
     pause(LOOK_S)
-    load = neighbours.between(first, look())
+    load = interference.between(first, look())
     clock_khz, full_khz = min(_clocks(root), key=lambda pair: pair[0] / pair[1], default=(0, 0))
     try:
         load_average = os.getloadavg()[0]

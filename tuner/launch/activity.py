@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from tuner.hosts import procfs
 from tuner.hosts.probe_thread import ProbeThreads, is_probe, transferred
 from tuner.launch import tracing
-from tuner.launch.stall import Activity
+from tuner.launch.hang_detector import Activity
 
 #: Code in which a thread waits: MPIs and what they are made of, OpenMP's barriers.
 _WAITS = re.compile(

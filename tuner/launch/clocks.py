@@ -1,6 +1,6 @@
 """What a running launch's figure can be told of by its clock, so that it can be stopped. Pure.
 
-A judge (:mod:`tuner.search.racing`) holds times against a limit in seconds of the program's clock.
+A judge (:mod:`tuner.search.stopper`) holds times against a limit in seconds of the program's clock.
 For another objective it is shown that launch as if its figure were such a clock, or never asked:
 of a figure that is no time of the launch nothing is known before its end.
 
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tuner.model import Clock
-from tuner.search.racing import GoOn, Judge, Log, Verdict
+from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict
 from tuner.search.throughput import warmed_up
 
 #: What a judge is shown: the log, the time since the launch, and its start-up.
@@ -29,7 +29,7 @@ View = tuple[Log, float, float | None]
 class Through:
     """A judge that sees the launch as ``view`` shows it; ``None``: there is nothing to see yet."""
 
-    judge: Judge
+    judge: EarlyStopper
     view: Callable[[Log, float, float | None], View | None]
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
@@ -64,7 +64,7 @@ def wall(_: Log, since_launch_s: float, __: float | None, /) -> View:
     return [(0, since_launch_s)], since_launch_s, 0.0
 
 
-def judge_by(clock: Clock, judge: Judge, iterations: int | None) -> Judge | None:
+def judge_by(clock: Clock, judge: EarlyStopper, iterations: int | None) -> EarlyStopper | None:
     """The judge for a launch whose figure follows from this clock; ``None``: it runs to its end.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from tuner.model import UNSET, Setting
 
 
-def can_become(start: Setting, wanted: Setting, live: AbstractSet[str]) -> bool:
+def is_reachable(start: Setting, wanted: Setting, live: AbstractSet[str]) -> bool:
     """Whether a job can be switched to a setting: what cannot be changed is as it was started.
 
     Args:

@@ -25,7 +25,7 @@ FIXED_SHARE, PRIOR_WEIGHT = 0.5, 0.1
 
 
 @dataclass(frozen=True)
-class Excess:
+class FixedOverhead:
     """What comes on top of a run's iterations: so many more of them, and so many seconds."""
 
     iterations: float
@@ -44,7 +44,7 @@ class _Seen:
     excess_s: float
 
 
-def learned(records: Iterable[LaunchRecord], steady: bool) -> Excess | None:
+def learned(records: Iterable[LaunchRecord], steady: bool) -> FixedOverhead | None:
     """What the logs of these launches show; ``None``: nothing.
 
     Args:
@@ -69,7 +69,7 @@ def _middle(runs: Sequence[_Seen]) -> _Seen:
     )
 
 
-def _line(seen: Sequence[_Seen]) -> Excess:
+def _line(seen: Sequence[_Seen]) -> FixedOverhead:
     """The least squares of what each is off by as a share of its pace, and the prior.
 
     In units of the median pace and the median excess: ``fixed + growing * x = y`` with the
@@ -78,7 +78,7 @@ def _line(seen: Sequence[_Seen]) -> Excess:
     pace_s = statistics.median(each.pace_s for each in seen)
     excess_s = statistics.median(each.excess_s for each in seen)
     if excess_s <= 0:
-        return Excess(0.0)
+        return FixedOverhead(0.0)
     points = [(each.pace_s / pace_s, each.excess_s / excess_s) for each in seen]
     ones, halves = sum(x**-2 for x, _ in points), sum(1 / x for x, _ in points)
     offs, rises = sum(y / x**2 for x, y in points), sum(y / x for x, y in points)
@@ -89,7 +89,7 @@ def _line(seen: Sequence[_Seen]) -> Excess:
         fixed, growing = 0.0, rises / len(points)
     elif growing < 0:
         fixed, growing = offs / ones, 0.0
-    return Excess(growing * excess_s / pace_s, fixed * excess_s)
+    return FixedOverhead(growing * excess_s / pace_s, fixed * excess_s)
 
 
 def warm_up_iterations(log: Sequence[Progress]) -> float | None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tuner.hosts import process
-from tuner.launch.trial import Begun, Follower
-from tuner.live.fitting import can_become
+from tuner.launch.trial import LaunchMonitor, RunningLaunch
+from tuner.live.fitting import is_reachable
 from tuner.live.messages import Hello
 from tuner.live.server import Server
 from tuner.model import Setting, StudySpec, Value
@@ -27,7 +27,7 @@ class Job:
     """
 
     number: int
-    begun: Begun
+    begun: RunningLaunch
     server: Server
     hello: Hello
     clock: Callable[[], float]
@@ -42,7 +42,7 @@ class Job:
         return frozenset(self.hello.can)
 
     @property
-    def follower(self) -> Follower:
+    def follower(self) -> LaunchMonitor:
         """What follows its processes."""
         return self.begun.follower
 
@@ -71,7 +71,7 @@ class Job:
             setting: What it is to be switched to.
             frozen: Knobs that are not to be changed in a running job.
         """
-        return can_become(self.begun.setting, setting, self.can - frozen)
+        return is_reachable(self.begun.setting, setting, self.can - frozen)
 
     def order(self, setting: Setting) -> dict[str, Value | None]:
         """What must be changed for the setting now; ``None``: as the job was started."""

@@ -11,15 +11,15 @@ from dataclasses import replace
 from types import TracebackType
 
 from tuner.hosts import process
-from tuner.hosts.neighbours import Neighbourhood
+from tuner.hosts.interference import Neighbourhood
 from tuner.launch.trial import MOST_OUTPUT, sampler
 from tuner.live.job import Job
 from tuner.live.judging import WindowJudge
 from tuner.live.measuring import Measuring
 from tuner.live.outcomes import Beside, is_cut_short, outcome
-from tuner.live.request import Asked
+from tuner.live.request import MeasurementRequest
 from tuner.live.starting import Started, met_in_vain, refusal, start, to_its_end
-from tuner.live.whole_run import whole_run
+from tuner.live.warmup_job import whole_run
 from tuner.model import Failed, Finished, Launch, Outcome, Setting
 
 #: A job that has printed this share of what any may print is started afresh: it ran long.
@@ -73,7 +73,7 @@ class LiveJobs:
         if job is not None:
             job.end()
 
-    def measure(self, asked: Asked, frozen: frozenset[str] = frozenset()) -> Outcome:
+    def measure(self, asked: MeasurementRequest, frozen: frozenset[str] = frozenset()) -> Outcome:
         """Measure a setting in a window of the running job, or of one that is started for it.
 
         Args:
@@ -95,7 +95,7 @@ class LiveJobs:
         since_s = self._clock() if self._job is None else self._marked_s
         return self._measured(replace(asked, since_s=since_s), frozen)
 
-    def _measured(self, asked: Asked, frozen: frozenset[str]) -> Outcome:
+    def _measured(self, asked: MeasurementRequest, frozen: frozenset[str]) -> Outcome:
         """In the running job where it fits, and was not cut short; else in a new one."""
         try:
             found = self._window(asked) if self._can_go_on(asked.setting, frozen) else None
@@ -108,7 +108,7 @@ class LiveJobs:
         self._marked_s = self._clock()
         return found
 
-    def launch(self, asked: Asked) -> Outcome | None:
+    def launch(self, asked: MeasurementRequest) -> Outcome | None:
         """Make a launch of its own; what goes on beyond its end is the running job from then on.
 
         Returns:
@@ -137,7 +137,7 @@ class LiveJobs:
 
     # --- a job of its own ------------------------------------------------------------
 
-    def _started(self, asked: Asked) -> Outcome:
+    def _started(self, asked: MeasurementRequest) -> Outcome:
         """Start the launch and measure in its first window; or follow it to its end."""
         self.refusal, started_s = None, self._clock()
         found = start(asked, self._start, self._clock)
@@ -152,7 +152,7 @@ class LiveJobs:
             if self._job is None:
                 found.close()
 
-    def _followed(self, asked: Asked, started: Started, started_s: float) -> Outcome:
+    def _followed(self, asked: MeasurementRequest, started: Started, started_s: float) -> Outcome:
         begun = started.begun
         cold = begun.outcome(started.takes_orders)
         if cold is None:
@@ -165,7 +165,9 @@ class LiveJobs:
             self.refusal = waited or self.refusal or refusal(started, asked, cold)
         return replace(cold, disturbed=waited) if waited else cold
 
-    def _first_window(self, asked: Asked, started: Started, started_s: float) -> Outcome | None:
+    def _first_window(
+        self, asked: MeasurementRequest, started: Started, started_s: float
+    ) -> Outcome | None:
         """Measure in a launch that has said that it takes orders; ``None``: it is left alone."""
         server = started.server
         assert server is not None
@@ -183,7 +185,7 @@ class LiveJobs:
 
     # --- a window --------------------------------------------------------------------
 
-    def _window(self, asked: Asked, started_s: float | None = None) -> Outcome | None:
+    def _window(self, asked: MeasurementRequest, started_s: float | None = None) -> Outcome | None:
         """Measure in the running job; ``None``: it was cut short.
 
         Args:

@@ -1,9 +1,9 @@
 """Whether a window may go on: the judge of a cold launch, shown the window as such a launch. Pure.
 
-The judge (:mod:`tuner.search.racing`) reads a log of elapsed times and forecasts the end of the
-run. The iterations that count make that log (`Expected.log`), one entry each. Fewer than it takes
-for a figure may still be slow for coming first: they are one entry, of which the judge allows for
-that. Not for all that a run begins with, which is over before a job takes orders; but a loader
+The judge (:mod:`tuner.search.stopper`) reads a log of elapsed times and forecasts the end of the
+run. The iterations that count make that log (`FullRunModel.log`), one entry each. Fewer than it
+takes for a figure may still be slow for coming first: they are one entry, of which the judge
+allows for that. Not for all that a run begins with, which is over before a job takes orders; but a loader
 fills up. And any one of them may hold what happens once (a compiler, a table that grows): all are
 taken to be as quick as the quickest. Where the setting was going tells the pace in any case.
 
@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tuner.launch.clocks import Through
-from tuner.live.scale import SILENT, Expected, going
+from tuner.live.scale import SILENT, FullRunModel, going
 from tuner.live.windows import LEAST, LEAST_ENDED, LEAST_S, relative_error
 from tuner.model import Stopped
-from tuner.search.racing import Judge, Log, Noise, Race
+from tuner.search.stopper import EarlyStopper, Log, Noise, ProjectionStopper
 
 #: A window is judged by one or two iterations only after this, s.
 PATIENCE_S = 3.0
@@ -50,8 +50,8 @@ class WindowJudge:
         usual_s: The pace of the best setting so far, s; ``None``: none is known.
     """
 
-    judge: Judge | None
-    expected: Expected
+    judge: EarlyStopper | None
+    expected: FullRunModel
     usual_s: float | None
 
     def of(self, times_s: Sequence[float], passed_s: float, each: int = 1) -> Stopped | None:
@@ -109,7 +109,7 @@ class WindowJudge:
         judge = self.judge.judge if isinstance(self.judge, Through) else self.judge
         if judge is None:
             return None
-        if isinstance(judge, Race):
+        if isinstance(judge, ProjectionStopper):
             judge = replace(judge, noise=_of_single(judge.noise, most))
         verdict = judge(log, bound_s, 0.0)
         return verdict if isinstance(verdict, Stopped) else None

@@ -13,8 +13,8 @@ from tuner.live.batches import Iterations
 from tuner.live.job import Job
 from tuner.live.judging import WindowJudge
 from tuner.live.messages import Message, Steps, Switched
-from tuner.live.request import Asked
-from tuner.live.seen import refused
+from tuner.live.readback import refused
+from tuner.live.request import MeasurementRequest
 from tuner.live.windows import LEAST_ENDED, Estimate, estimate, is_long_enough, needed_error
 from tuner.model import Failed, FailureKind, Progress, Stopped
 
@@ -41,7 +41,7 @@ class Measuring:
     """Follows a job until the window is done, or something else ends it."""
 
     job: Job
-    asked: Asked
+    asked: MeasurementRequest
     judge: WindowJudge
     is_first: bool  # the job was started for it
     estimate: Estimate = field(default_factory=lambda: Estimate(0, ()))

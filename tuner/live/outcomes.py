@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tuner import model
 from tuner.launch.trial import JUDGED_ENTRIES, Ended
 from tuner.live.measuring import Measuring
-from tuner.live.seen import effects_of, observed
+from tuner.live.readback import effects_of, observed
 from tuner.live.windows import LEAST_ENDED
 from tuner.model import Finished, Load, Outcome, Progress, Telemetry, Window
 

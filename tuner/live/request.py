@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tuner.launch.trial import ignore
-from tuner.live.fixed_overhead import Excess
-from tuner.live.scale import Expected
+from tuner.live.fixed_overhead import FixedOverhead
+from tuner.live.scale import FullRunModel
 from tuner.model import Launch, Progress, Setting, StudySpec
-from tuner.search.racing import Judge
+from tuner.search.stopper import EarlyStopper
 
 
 def never() -> bool:
@@ -17,11 +17,11 @@ def never() -> bool:
     return False
 
 
-_UNKNOWN = Expected(0, Excess(0.0))
+_UNKNOWN = FullRunModel(0, FixedOverhead(0.0))
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeasurementRequest:
     """What is to be measured.
 
     Attributes:
@@ -41,8 +41,8 @@ class Asked:
     launch: Launch
     spec: StudySpec
     setting: Setting
-    expected: Expected = _UNKNOWN
-    judge: Judge | None = None
+    expected: FullRunModel = _UNKNOWN
+    judge: EarlyStopper | None = None
     on_progress: Callable[[Progress], None] = ignore
     cancelled: Callable[[], bool] = never
     since_s: float = 0.0

@@ -13,9 +13,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tuner.live.fixed_overhead import Excess, learned
+from tuner.live.fixed_overhead import FixedOverhead, learned
 from tuner.model import Finished, LaunchRecord, ObjectiveSpec, Stopped
-from tuner.search.racing import Noise
+from tuner.search.stopper import Noise
 from tuner.stats import estimates
 
 #: The rule by which a window was stopped in an iteration that did not end: its pace is not known.
@@ -23,7 +23,7 @@ SILENT = "silence"
 
 
 @dataclass(frozen=True)
-class Expected:
+class FullRunModel:
     """What a full cold run of the job is known to be.
 
     Attributes:
@@ -34,7 +34,7 @@ class Expected:
     """
 
     iterations: int
-    excess: Excess
+    excess: FixedOverhead
     steady: bool = False
     incumbent_s: float | None = None
 
@@ -80,7 +80,7 @@ def expected(
     iterations: int,
     objective: ObjectiveSpec,
     incumbent_s: float | None = None,
-) -> Expected:
+) -> FullRunModel:
     """What the cold launches of a study show of its full runs.
 
     Args:
@@ -93,8 +93,8 @@ def expected(
     steady = objective.clock == "steady"
     # a warm-up rather than nothing
     found = learned(estimates.counted(cold), steady) or learned(cold, steady)
-    unknown = Excess(0.0 if steady else Noise().warm_up_typical)
-    return Expected(iterations, found or unknown, steady, incumbent_s)
+    unknown = FixedOverhead(0.0 if steady else Noise().warm_up_typical)
+    return FullRunModel(iterations, found or unknown, steady, incumbent_s)
 
 
 def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple[LaunchRecord, ...]:
@@ -115,7 +115,7 @@ def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple
     )
 
 
-def _rescaled(record: LaunchRecord, known: Expected) -> LaunchRecord:
+def _rescaled(record: LaunchRecord, known: FullRunModel) -> LaunchRecord:
     """A window as it is on this scale; a full run makes the iterations that it was scaled by."""
     outcome, ending = record.outcome, record.outcome.ending
     if outcome.window is None:

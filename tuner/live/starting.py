@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tuner.hosts import process
-from tuner.launch.trial import Begun, begin
+from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.counting import miscounted
 from tuner.live.messages import Hello
-from tuner.live.request import Asked
+from tuner.live.request import MeasurementRequest
 from tuner.live.server import PAUSE, VARIABLE, Server
 from tuner.live.windows import LEAST
 from tuner.model import Failed, FailureKind, Finished, Launch, Outcome
@@ -28,7 +28,7 @@ class Started:
     ``reason`` says why.
     """
 
-    begun: Begun
+    begun: RunningLaunch
     server: Server | None
     reason: str
 
@@ -48,7 +48,7 @@ class Started:
 
 
 def start(
-    asked: Asked,
+    asked: MeasurementRequest,
     start_launch: Callable[[Launch], process.Running],
     clock: Callable[[], float],
     *,
@@ -90,8 +90,8 @@ def start(
             cancelled=asked.cancelled,
             judge=asked.judge,
         )
-        done = isinstance(begun, Begun)
-        return Started(begun, server, reason) if isinstance(begun, Begun) else begun
+        done = isinstance(begun, RunningLaunch)
+        return Started(begun, server, reason) if isinstance(begun, RunningLaunch) else begun
     finally:
         if not done and server is not None:
             server.close()
@@ -115,7 +115,9 @@ def met_in_vain(launch: Launch, ranks: int) -> str:
     return ""
 
 
-def refusal(started: Started, asked: Asked, outcome: Outcome | None = None) -> str | None:
+def refusal(
+    started: Started, asked: MeasurementRequest, outcome: Outcome | None = None
+) -> str | None:
     """Why a launch came to no window; ``None``: it took orders, its end came by chance.
 
     Args:
@@ -150,7 +152,7 @@ def _miscounted(server: Server, hello: Hello, outcome: Outcome | None) -> str:
     return miscounted(logged, server.iterations, hello.hook)
 
 
-def to_its_end(begun: Begun, asked: Asked) -> Outcome:
+def to_its_end(begun: RunningLaunch, asked: MeasurementRequest) -> Outcome:
     """What a job came to that is an ordinary launch after all."""
     found = begun.outcome()
     assert found is not None  # it is followed to its end

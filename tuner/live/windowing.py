@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tuner.launch.stall import may_be_elsewhere
+from tuner.launch.hang_detector import may_be_elsewhere
 from tuner.model import LauncherInfo, ObjectiveSpec
 
 

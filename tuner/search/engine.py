@@ -21,9 +21,9 @@ from tuner.search.kernel import Kernel
 from tuner.search.live import Live
 from tuner.search.options import Options
 from tuner.search.pool import Pool, State, pool
-from tuner.search.racing import Limit, Noise
-from tuner.search.regions import barred, beyond, excessive
+from tuner.search.regions import beyond, excessive, infeasible
 from tuner.search.space import Grid, Key, Space
+from tuner.search.stopper import Limit, Noise
 
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
@@ -146,7 +146,7 @@ class Search:
         groups = state.groups
         for key in self.space.guesses:
             row = self._grid.rows([key])
-            out = barred(self._grid, row, groups) | excessive(self._grid, row)
+            out = infeasible(self._grid, row, groups) | excessive(self._grid, row)
             if key not in groups and not out[0]:
                 return key
         return None
@@ -170,7 +170,7 @@ class Search:
     def _first(self, state: State) -> Launch | Done:
         """Nothing has finished yet: what asks for little, a little more each time."""
         rows = candidates(self._kernel, state.groups, state.rng)
-        free = rows[~barred(self._grid, rows, state.groups)]
+        free = rows[~infeasible(self._grid, rows, state.groups)]
         free = free[[self._grid.key(row) not in state.groups for row in free]]
         if not len(free):
             return Done("exhausted")

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from tuner.search.racing import Noise
 from tuner.search.space import Key
+from tuner.search.stopper import Noise
 from tuner.search.throughput import Pace
 
 Ending = Literal["finished", "killed", "failed"]

@@ -15,9 +15,9 @@ from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
 from tuner.search.live import Live
 from tuner.search.options import Options
-from tuner.search.racing import Limit, Noise
-from tuner.search.regions import barred, chance_of_failure, excessive, overdone, risk
+from tuner.search.regions import chance_of_failure, excessive, infeasible, overdone, risk
 from tuner.search.space import Grid, Key
+from tuner.search.stopper import Limit, Noise
 
 #: From this chance of a failure on a setting is not what a search of running jobs goes on for.
 _HOPELESS = 0.5
@@ -182,7 +182,7 @@ def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
     rows = candidates(kernel, groups, state.rng)
     launched = {tuple(row) for row in grid.rows(list(groups)).tolist()}
     known = np.array([tuple(row) in launched for row in rows.tolist()])
-    kept = ~(barred(grid, rows, groups) | excessive(grid, rows)) | known
+    kept = ~(infeasible(grid, rows, groups) | excessive(grid, rows)) | known
     return rows[kept], known[kept]
 
 

@@ -20,7 +20,7 @@ _RISK_MOST = 0.5
 _SHORT = 0.9
 
 
-def barred(grid: Grid, rows: Rows, groups: Groups) -> Flags:
+def infeasible(grid: Grid, rows: Rows, groups: Groups) -> Flags:
     """True for what needs more, of nothing less, than a setting for which something ran out.
 
     Other failures rule out their own setting only.

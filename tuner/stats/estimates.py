@@ -114,7 +114,7 @@ def was_interrupted(record: LaunchRecord) -> bool:
     return isinstance(ending, Failed) and ending.kind is FailureKind.INTERRUPTED
 
 
-def says_nothing(record: LaunchRecord) -> bool:
+def is_excluded(record: LaunchRecord) -> bool:
     """True where what came of it has its cause outside: the setting is launched again."""
     ending = record.outcome.ending
     from_outside = isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
@@ -123,7 +123,7 @@ def says_nothing(record: LaunchRecord) -> bool:
 
 def counted(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
     """The launches that say something of their setting; warm-ups are thrown away."""
-    return [r for r in records if r.purpose is not Purpose.WARM_UP and not says_nothing(r)]
+    return [r for r in records if r.purpose is not Purpose.WARM_UP and not is_excluded(r)]
 
 
 def trials(records: Iterable[LaunchRecord]) -> int:
@@ -138,7 +138,7 @@ def tried(records: Iterable[LaunchRecord]) -> list[Setting]:
 
 def failures(records: Iterable[LaunchRecord]) -> int:
     """Launches that gave no value, warm-ups included; what came from outside is none."""
-    return sum(isinstance(r.outcome.ending, Failed) and not says_nothing(r) for r in records)
+    return sum(isinstance(r.outcome.ending, Failed) and not is_excluded(r) for r in records)
 
 
 def measurements(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from tuner.launch.secrets import Hider
+from tuner.launch.secrets import Redactor
 from tuner.model.errors import BusyError, TunerError, UsageError
 from tuner.store.urls import display_url
 
@@ -67,7 +67,7 @@ def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerE
             " a new one is made with --storage FILE.",
         )
     # a driver may repeat the URL that it was given
-    line = Hider.of({}, (url,)).text(_first_line(error))
+    line = Redactor.of({}, (url,)).text(_first_line(error))
     return _other(text, line, place, opened=opened)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tuner.launch import command
-from tuner.launch.secrets import kept_spec
+from tuner.launch.secrets import redact_spec
 from tuner.model import Env, Flag, JsonDict, Knob, ObjectiveSpec, StudySpec
 from tuner.model.errors import UsageError
 
@@ -44,7 +44,7 @@ def identity(spec: StudySpec) -> JsonDict:
     Memory is in whole GiB: kernels reserve a little more or less of it at each boot. Secrets
     are left out: a new password does not make another study.
     """
-    spec = kept_spec(spec, os.environ)
+    spec = redact_spec(spec, os.environ)
     machine, launcher = spec.machine, spec.launcher
     return {
         "command": list(spec.command),

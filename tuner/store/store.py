@@ -8,7 +8,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from tuner.launch.secrets import Hider, kept_spec
+from tuner.launch.secrets import Redactor, redact_spec
 from tuner.model import LaunchRecord, StudySpec, StudyState, Telemetry
 from tuner.model.errors import UsageError
 from tuner.store import codec, database, launches, rows, studies, telemetry
@@ -111,14 +111,14 @@ class Store:
     def update_spec(self, spec: StudySpec) -> None:
         """Replace the spec of the study of that name, which still belongs to the same."""
         belongs = merged(self.load(spec.name).identity, identity(spec))
-        kept = kept_spec(spec, os.environ)
+        kept = redact_spec(spec, os.environ)
         values = {"spec": codec.dumps(kept), "identity": codec.dumps(belongs)}
         self._update_study(spec.name, values)
 
     def set_state(self, name: str, state: StudyState, reason: str) -> None:
         """Say how far the study is, and why it is not running."""
         self._update_study(
-            name, {"state": state.value, "reason": Hider.of(os.environ).text(reason)}
+            name, {"state": state.value, "reason": Redactor.of(os.environ).text(reason)}
         )
 
     def forgive(self, name: str, launch_number: int) -> None:

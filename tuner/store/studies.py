@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from tuner.launch.secrets import kept_spec
+from tuner.launch.secrets import redact_spec
 from tuner.model import StudySpec, StudyState
 from tuner.store import codec, schema
 from tuner.store.identity import identity
@@ -28,7 +28,7 @@ def columns(spec: StudySpec) -> dict[str, Any]:
         "name": spec.name,
         "state": StudyState.RUNNING.value,
         "reason": "",
-        "spec": codec.dumps(kept_spec(spec, os.environ)),
+        "spec": codec.dumps(redact_spec(spec, os.environ)),
         "identity": codec.dumps(identity(spec)),
         "created_at": moment,
         "updated_at": moment,

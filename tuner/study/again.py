@@ -13,7 +13,7 @@ from signal import SIGINT
 
 from tuner.hosts import lock, process
 from tuner.launch import render, trial
-from tuner.launch.secrets import HIDDEN, kept_spec
+from tuner.launch.secrets import HIDDEN, redact_spec
 from tuner.model import Outcome, Setting, StudySpec
 from tuner.model.errors import UsageError
 from tuner.store.urls import place, resolve_url
@@ -99,7 +99,7 @@ def with_command(spec: StudySpec, typed: tuple[str, ...] | None) -> StudySpec:
             )
         return spec
     full = replace(spec, command=(spec.command[0], *typed[1:]))
-    if kept_spec(full, os.environ).command != spec.command:
+    if redact_spec(full, os.environ).command != spec.command:
         raise UsageError(
             f"that is not the command of {spec.name}: {' '.join(spec.command)}",
             "Type that one, or leave it out.",

@@ -19,7 +19,7 @@ from tuner.model import (
 from tuner.search.throughput import startup_s
 from tuner.stats import confirm
 from tuner.stats.confirm import Next, Run, Seen, Side
-from tuner.study.plan import Plan
+from tuner.study.history import History
 
 #: The confirmation may cost this share of the search; then the next look is the last.
 COST_SHARE = 0.5
@@ -63,7 +63,7 @@ class Confirmation:
         faster = self.finding is not None and self.finding.claim == "faster"
         return Conclusion.FASTER if faster and not self.best_failed else Conclusion.NO_GAIN
 
-    def export(self, plan: Plan) -> Setting:
+    def export(self, plan: History) -> Setting:
         """What is handed over: the defaults, unless they fail or something faster is proven.
 
         Defaults that leave out what the user fixed cannot be handed over.
@@ -78,7 +78,7 @@ class Confirmation:
         return self.best
 
 
-def confirmation(plan: Plan, best: Setting) -> Confirmation:
+def confirmation(plan: History, best: Setting) -> Confirmation:
     """Where the confirmation stands after these launches; ``best`` is what the search found."""
     default = plan.default
     failure = _failure_of_defaults(plan)
@@ -103,12 +103,12 @@ def confirmation(plan: Plan, best: Setting) -> Confirmation:
     return Confirmation(best, reference, failure, next=step)
 
 
-def search_s(plan: Plan) -> float:
+def search_s(plan: History) -> float:
     """Wall time of the launches that were not made to confirm, warm-ups with them."""
     return _wall_s(r for r in plan.records if r.purpose is not Purpose.CONFIRM)
 
 
-def confirm_s(plan: Plan) -> float:
+def confirm_s(plan: History) -> float:
     """Wall time of those that were."""
     return _wall_s(r for r in plan.records if r.purpose is Purpose.CONFIRM)
 
@@ -122,7 +122,7 @@ def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
     return [ending for ending in endings if isinstance(ending, Failed)]
 
 
-def _failure_of_defaults(plan: Plan) -> Failed | None:
+def _failure_of_defaults(plan: History) -> Failed | None:
     """Why the defaults fail: nothing else came of them, or they did so again in turn."""
     searched = plan.of(plan.searched, plan.default)
     failed = _failures(searched)
@@ -131,13 +131,13 @@ def _failure_of_defaults(plan: Plan) -> Failed | None:
     return _broken(plan, plan.default)
 
 
-def _broken(plan: Plan, setting: Setting) -> Failed | None:
+def _broken(plan: History, setting: Setting) -> Failed | None:
     """Why a setting that worked is said to fail: it did so again in turn."""
     failed = _failures(plan.of(plan.confirming, setting))
     return failed[0] if len(failed) >= FAILURES else None
 
 
-def _first_that_worked(plan: Plan) -> Setting | None:
+def _first_that_worked(plan: History) -> Setting | None:
     canonical = plan.pooling.canonical
     worked = (
         canonical(record.setting)
@@ -148,7 +148,7 @@ def _first_that_worked(plan: Plan) -> Setting | None:
     return next(usable, None)
 
 
-def _runs(plan: Plan, best: Setting, reference: Setting) -> list[Run]:
+def _runs(plan: History, best: Setting, reference: Setting) -> list[Run]:
     canonical = plan.pooling.canonical
     sides: dict[Setting, Side] = {best: "best", reference: "reference"}
     runs = []
@@ -161,7 +161,7 @@ def _runs(plan: Plan, best: Setting, reference: Setting) -> list[Run]:
     return runs
 
 
-def _cut(plan: Plan, seen: Seen, reference: Setting) -> float | None:
+def _cut(plan: History, seen: Seen, reference: Setting) -> float | None:
     """Where the reference is cut, as a figure; ``None``: it runs to its end.
 
     What the launches may cost is in seconds of the host: of a steady state its figure times the
@@ -175,7 +175,7 @@ def _cut(plan: Plan, seen: Seen, reference: Setting) -> float | None:
     return None if found is None else found / run
 
 
-def _seen(plan: Plan, best: Setting, reference: Setting) -> Seen | None:
+def _seen(plan: History, best: Setting, reference: Setting) -> Seen | None:
     """What the search, and nothing later, knows of both."""
     best_s, reference_s = (_typical_s(plan.of(plan.searched, s)) for s in (best, reference))
     if best_s is None or reference_s is None:
@@ -186,7 +186,7 @@ def _seen(plan: Plan, best: Setting, reference: Setting) -> Seen | None:
     return Seen(best_s, reference_s, typical_s, _budget_s(plan))
 
 
-def _budget_s(plan: Plan) -> float:
+def _budget_s(plan: History) -> float:
     """What the confirmation should cost at most.
 
     Warm-ups are left out: one more of a resumed study must not move the cut.

@@ -22,9 +22,9 @@ from tuner.model import (
 )
 from tuner.stats import estimates
 from tuner.store.urls import display_url
-from tuner.study import agreement, cold_knobs, steadiness
+from tuner.study import cold_only_knobs, live_vs_cold_check, stability
 from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
-from tuner.study.plan import Plan
+from tuner.study.history import History
 
 if TYPE_CHECKING:
     from tuner.knobs.pooling import Pooling
@@ -41,11 +41,13 @@ def result(store: Store, name: str) -> Result:
         UsageError: No such study.
     """
     row = store.load(name)
-    plan = Plan(row.spec, tuple(store.launches(name, detail=False)), row.forgiven_until)
+    plan = History(row.spec, tuple(store.launches(name, detail=False)), row.forgiven_until)
     return build(plan, store.url, row.state, row.reason, row.best)
 
 
-def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Setting | None) -> Result:
+def build(
+    plan: History, storage: str, state: StudyState, reason: str, best: Setting | None
+) -> Result:
     """The result of these launches.
 
     Args:
@@ -93,7 +95,7 @@ def build(plan: Plan, storage: str, state: StudyState, reason: str, best: Settin
     )
 
 
-def _is_done(plan: Plan, proof: Confirmation, state: StudyState) -> bool:
+def _is_done(plan: History, proof: Confirmation, state: StudyState) -> bool:
     """Whether the confirmation has come to its end."""
     ended = proof.finding is not None or state is StudyState.FINISHED
     return plan.spec.confirm and proof.next is None and ended
@@ -111,7 +113,7 @@ def _reference(
 
 
 def _best(
-    plan: Plan,
+    plan: History,
     by_setting: Mapping[Setting, Measurement],
     best: Setting | None,
     proof: Confirmation | None,
@@ -125,7 +127,7 @@ def _best(
 
 
 def _best_keeping(
-    plan: Plan, measured: Sequence[Measurement], best: Measurement | None
+    plan: History, measured: Sequence[Measurement], best: Measurement | None
 ) -> Measurement | None:
     """The best setting that computes the same as the defaults, where ``best`` does not."""
     knobs = {knob.name: knob for knob in plan.spec.knobs}
@@ -138,7 +140,7 @@ def _best_keeping(
     return estimates.best(m for m in measured if keeps(m.setting) and _is_offered(plan, m.setting))
 
 
-def _is_offered(plan: Plan, setting: Setting) -> bool:
+def _is_offered(plan: History, setting: Setting) -> bool:
     """True for what could be handed over: the present space, and the defaults."""
     return plan.contains(setting) or setting == plan.default
 
@@ -184,7 +186,7 @@ def caps(pooling: Pooling, records: Sequence[LaunchRecord]) -> tuple[Cap, ...]:
     return tuple(Cap(name, cap, reasons.get((name, cap), "")) for name, cap in pooling.caps.items())
 
 
-def _notes(plan: Plan) -> Sequence[str]:
+def _notes(plan: History) -> Sequence[str]:
     notes = []
     first = next((r for r in plan.records if r.purpose is Purpose.BASELINE), None)
     inherited = inherited_note(plan.spec, dict(first.env)) if first else None
@@ -197,12 +199,12 @@ def _notes(plan: Plan) -> Sequence[str]:
         )
     notes += dropped_notes(plan)
     notes += plan.pooling.notes
-    notes += steadiness.notes(plan)
-    notes += cold_knobs.notes(plan)
-    notes += agreement.notes(plan)
+    notes += stability.notes(plan)
+    notes += cold_only_knobs.notes(plan)
+    notes += live_vs_cold_check.notes(plan)
     return notes
 
 
-def dropped_notes(plan: Plan) -> list[str]:
+def dropped_notes(plan: History) -> list[str]:
     """Which knobs are not tuned any more, and why."""
     return [wording.not_tuned(name, reason) for name, reason in plan.pooling.dropped]

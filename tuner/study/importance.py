@@ -8,8 +8,8 @@ import optuna
 
 from tuner.model import Measurement
 from tuner.stats import estimates
+from tuner.study.history import History
 from tuner.study.optuna_trials import distributions
-from tuner.study.plan import Plan
 
 #: Below this many settings the numbers would say more about chance than about the knobs.
 FEWEST = 6
@@ -23,7 +23,7 @@ FAST_SHARE = 0.5
 MOST = 500
 
 
-def importance(plan: Plan) -> dict[str, float]:
+def importance(plan: History) -> dict[str, float]:
     """The share of each tuned knob in what makes a setting fast, the largest first.
 
     PED-ANOVA (Watanabe et al., IJCAI 2023; arXiv 2304.10255), of knobs that exist in some
@@ -53,7 +53,7 @@ def _selection(measured: list[Measurement]) -> list[Measurement]:
     return [ranked[int(place * step)] for place in range(min(MOST, len(ranked)))]
 
 
-def _evaluate(plan: Plan, measured: list[Measurement], varied: list[str]) -> dict[str, float]:
+def _evaluate(plan: History, measured: list[Measurement], varied: list[str]) -> dict[str, float]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space = {name: d for name, d in distributions(plan.knobs).items() if name in varied}
     study = optuna.create_study()

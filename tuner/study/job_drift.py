@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from tuner.model import Finished, LaunchRecord, Setting, Stopped, wording
 from tuner.stats import estimates
-from tuner.study.comparing import pooled_spread
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.paired_differences import pooled_spread
 from tuner.study.running import DRIFTED, Job, running
 
 #: In so many windows of a job one at least is a repeat.
@@ -53,7 +53,7 @@ class JobDrift:
     text: str
 
 
-def due(plan: Plan, job: Job, *, stays: bool) -> Setting | None:
+def due(plan: History, job: Job, *, stays: bool) -> Setting | None:
     """The (canonical) setting to repeat now in the running job, to see whether that changed.
 
     Args:
@@ -75,7 +75,7 @@ def due(plan: Plan, job: Job, *, stays: bool) -> Setting | None:
     return _best(counted, canonical) if stays and since >= EVERY else None
 
 
-def drift(plan: Plan) -> JobDrift | None:
+def drift(plan: History) -> JobDrift | None:
     """Whether the last window shows that the running job changed; ``None``: it does not."""
     job = running(plan)
     if job is None or _drifted_jobs(plan.records) >= MOST_JOBS:
@@ -93,7 +93,7 @@ def drift(plan: Plan) -> JobDrift | None:
     return None
 
 
-def spread(plan: Plan, *, without: Setting | None = None) -> float:
+def spread(plan: History, *, without: Setting | None = None) -> float:
     """What windows of a setting differ by in one job: the logarithm's standard deviation.
 
     Args:

@@ -13,24 +13,24 @@ from signal import SIGINT, Signals
 
 from tuner.config.spec.naming import check_name
 from tuner.hosts import lock, quiet
-from tuner.launch.secrets import kept_spec
+from tuner.launch.secrets import redact_spec
 from tuner.model import Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.store.identity import difference, identity, require_same
 from tuner.store.store import Store
 from tuner.store.urls import place, resolve_url
 from tuner.study import outputs as folders
-from tuner.study.course import Course, Stop, Tuning
-from tuner.study.disturbance import COUNT, VARIABLE, Quietness
-from tuner.study.entering import Visit, enter, journal_of, measured, remove
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
+from tuner.study.history import History, changes
+from tuner.study.interference import COUNT, VARIABLE, InterferenceFilter
 from tuner.study.interruption import Interruption, StudyInterrupted
-from tuner.study.keeping import Keeper
-from tuner.study.making import Making, TrialRunner
-from tuner.study.plan import Plan, changes
+from tuner.study.policy import Policy, SearchThenConfirm, Stop
 from tuner.study.projection import Projection
+from tuner.study.recorder import Recorder
+from tuner.study.resume import StudyContext, enter, journal_of, measured, remove
 from tuner.study.retuning import Jobs, Retuning
+from tuner.study.runner import Runner, TrialRunner
 from tuner.study.session import Cancelled, Session
 
 
@@ -45,7 +45,7 @@ def tune(
     on_event: Callable[[Event], None] | None = None,
     run: TrialRunner | None = None,
     jobs: Jobs | None = None,
-    course: Course | None = None,
+    course: Policy | None = None,
 ) -> Result:
     """Find the fastest setting of a command; nothing is printed.
 
@@ -81,7 +81,9 @@ def tune(
         stop = stack.enter_context(Interruption())
         store = stack.enter_context(Store.open(url, create=True))
         emit = on_event or (lambda _: None)
-        visit = Visit(spec, store, folder, emit, stop, course or Tuning(), remeasure)
+        visit = StudyContext(
+            spec, store, folder, emit, stop, course or SearchThenConfirm(), remeasure
+        )
         if not (fresh or remeasure) and (found := _finished(visit)) is not None:
             return found
         folders.prepare(folder)
@@ -94,7 +96,7 @@ def tune(
             raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
 
 
-def _alone(visit: Visit, *, wait: bool) -> AbstractContextManager[Path]:
+def _alone(visit: StudyContext, *, wait: bool) -> AbstractContextManager[Path]:
     """While entered, nobody else measures on this host; gives the note for the trial in flight."""
     return lock.measuring(
         visit.spec.name,
@@ -106,7 +108,7 @@ def _alone(visit: Visit, *, wait: bool) -> AbstractContextManager[Path]:
     )
 
 
-def _making(visit: Visit, run: TrialRunner | None, jobs: Jobs | None, note: Path) -> Making:
+def _making(visit: StudyContext, run: TrialRunner | None, jobs: Jobs | None, note: Path) -> Runner:
     """How launches are made; ``note`` is for the one in flight."""
     if run is None:
         from tuner.hosts import process
@@ -116,20 +118,20 @@ def _making(visit: Visit, run: TrialRunner | None, jobs: Jobs | None, note: Path
         start = partial(process.start, note=note)
         run = partial(trial.run, start=start)
         jobs = jobs or LiveJobs(start=start)
-    return Making(run, visit.emit, visit.stop, Retuning(jobs))
+    return Runner(run, visit.emit, visit.stop, Retuning(jobs))
 
 
-def _finished(visit: Visit) -> Result | None:
+def _finished(visit: StudyContext) -> Result | None:
     """The result of a study that has nothing left to do, ``None`` for any other."""
     spec, store = visit.spec, visit.store
     row = store.find(spec.name)
     if row is None or row.state is not StudyState.FINISHED:
         return None
     require_same(spec.name, row.identity, identity(spec))
-    plan = Plan(spec, tuple(store.launches(spec.name, detail=False)), row.forgiven_until)
+    plan = History(spec, tuple(store.launches(spec.name, detail=False)), row.forgiven_until)
     if changes(row.spec, spec) or not isinstance(visit.course.next(plan), Stop):
         return None
-    if row.spec != kept_spec(spec, os.environ):  # the job of an export, for one
+    if row.spec != redact_spec(spec, os.environ):  # the job of an export, for one
         store.update_spec(spec)
     found = build(plan, store.url, row.state, row.reason, visit.course.best(plan))
     visit.emit(StudyStarted(spec, True, measured(plan)))
@@ -137,7 +139,7 @@ def _finished(visit: Visit) -> Result | None:
     return found
 
 
-def _measure(visit: Visit, fresh: bool, making: Making, *, is_real: bool) -> Result:
+def _measure(visit: StudyContext, fresh: bool, making: Runner, *, is_real: bool) -> Result:
     """Enter the study and work on it; the host is ours, and looked at where it ``is_real``."""
     with closing(Projection(visit.store, visit.spec.name)) as projection, _left_in_order(visit):
         if fresh and visit.store.has(visit.spec.name):
@@ -145,7 +147,9 @@ def _measure(visit: Visit, fresh: bool, making: Making, *, is_real: bool) -> Res
         return _worked_on(_session(visit, making, projection, is_real=is_real), visit)
 
 
-def _session(visit: Visit, making: Making, projection: Projection, *, is_real: bool) -> Session:
+def _session(
+    visit: StudyContext, making: Runner, projection: Projection, *, is_real: bool
+) -> Session:
     """Where the study stands, once everything of it agrees."""
     store, name = visit.store, visit.spec.name
     before = store.find(name)
@@ -156,16 +160,16 @@ def _session(visit: Visit, making: Making, projection: Projection, *, is_real: b
     return Session(
         plan,
         store,
-        Keeper(store, projection, journal, visit.emit, visit.spec.objective),
+        Recorder(store, projection, journal, visit.emit, visit.spec.objective),
         visit.folder,
         making,
         visit.course,
-        _quietness(visit) if is_real else Quietness(),
+        _quietness(visit) if is_real else InterferenceFilter(),
         held=visit.stop.held,
     )
 
 
-def _worked_on(session: Session, visit: Visit) -> Result:
+def _worked_on(session: Session, visit: StudyContext) -> Result:
     """Measure until there is nothing left to do, and write down how it ended."""
     try:
         reason = session.measure()
@@ -185,7 +189,7 @@ def _worked_on(session: Session, visit: Visit) -> Result:
 
 
 @contextmanager
-def _left_in_order(visit: Visit) -> Iterator[None]:
+def _left_in_order(visit: StudyContext) -> Iterator[None]:
     """While entered, whatever ends the work, the study is not left as running."""
     try:
         yield
@@ -198,13 +202,13 @@ def _left_in_order(visit: Visit) -> Iterator[None]:
                 visit.store.set_state(row.name, StudyState.INTERRUPTED, reason)
 
 
-def _quietness(visit: Visit) -> Quietness:
+def _quietness(visit: StudyContext) -> InterferenceFilter:
     """Look at the machine before anything is launched, and say what is amiss."""
     seen = quiet.before()
     note = quiet.complaint(seen, visit.spec.machine)
     if note:
         visit.emit(Note(note))
-    return Quietness(seen.load, counts_all=os.environ.get(VARIABLE) == COUNT)
+    return InterferenceFilter(seen.load, counts_all=os.environ.get(VARIABLE) == COUNT)
 
 
 def _close(session: Session, state: StudyState, reason: str) -> Result:

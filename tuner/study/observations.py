@@ -25,7 +25,7 @@ from tuner.search.history import Observation
 from tuner.search.history import Purpose as SearchPurpose
 from tuner.search.space import Key, KnobAxis, Space
 from tuner.search.throughput import Pace, startup_s
-from tuner.study.plan import Plan
+from tuner.study.history import History
 
 _PURPOSES: dict[Purpose, SearchPurpose] = {
     Purpose.BASELINE: "baseline",
@@ -48,7 +48,7 @@ _pace = lru_cache(maxsize=4096)(Pace.of)
 _startup_s = lru_cache(maxsize=4096)(startup_s)
 
 
-def search_space(plan: Plan) -> Space:
+def search_space(plan: History) -> Space:
     """The settings that differ on this machine, as the search sees them; needs a knob."""
     spec = plan.spec
     canonical = plan.pooling.canonical
@@ -97,7 +97,7 @@ def _on_a_scale(values: tuple[Value, ...], kept: AbstractSet[Value | None]) -> t
     return tuple(value for value in numbers if value in chosen)
 
 
-def as_key(plan: Plan, setting: Setting) -> Key | None:
+def as_key(plan: History, setting: Setting) -> Key | None:
     """The setting's values in the space's order; ``None`` outside of the present space."""
     if not plan.contains(setting):
         return None
@@ -105,17 +105,17 @@ def as_key(plan: Plan, setting: Setting) -> Key | None:
     return tuple(chosen.get(name, values[0]) for name, values in plan.distinct)
 
 
-def as_setting(plan: Plan, key: Key) -> Setting:
+def as_setting(plan: History, key: Key) -> Setting:
     """The inverse: without the knobs that do not exist in it."""
     return space.there(plan.knobs, dict(zip((k.name for k in plan.knobs), key, strict=True)))
 
 
-def observations(plan: Plan, records: Sequence[LaunchRecord]) -> list[Observation]:
+def observations(plan: History, records: Sequence[LaunchRecord]) -> list[Observation]:
     """What the launches came to, the oldest first."""
     return [_observation(plan, record) for record in records]
 
 
-def _observation(plan: Plan, record: LaunchRecord) -> Observation:
+def _observation(plan: History, record: LaunchRecord) -> Observation:
     outcome = record.outcome
     ending = outcome.ending
     # A window has no log of its own, and no start-up of its own.

@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from tuner.model import Failed, IntRange, Knob, LaunchRecord, Purpose, Stopped, figures
 from tuner.stats import estimates
-from tuner.study.plan import Plan
+from tuner.study.history import History
 
 #: On each of Optuna's trials: the number of the launch that it tells of.
 LAUNCH = "launch"
@@ -38,9 +38,9 @@ def _distribution(knob: Knob) -> BaseDistribution:
     return CategoricalDistribution(knob.domain.values)
 
 
-def is_told(plan: Plan, record: LaunchRecord) -> bool:
+def is_told(plan: History, record: LaunchRecord) -> bool:
     """True where the launch tells of a setting in the present space."""
-    if record.purpose not in _TOLD or estimates.says_nothing(record):
+    if record.purpose not in _TOLD or estimates.is_excluded(record):
         return False
     return plan.contains(plan.pooling.canonical(record.setting))
 
@@ -53,12 +53,12 @@ def state_of(record: LaunchRecord) -> TrialState:
     return TrialState.FAIL if isinstance(ending, Failed) else TrialState.COMPLETE
 
 
-def value_of(plan: Plan, record: LaunchRecord) -> float | None:
+def value_of(plan: History, record: LaunchRecord) -> float | None:
     """The launch's figure in the user's unit; ``None`` where it never came to its end."""
     return figures.figure(plan.spec.objective, estimates.estimate_s(record.outcome.samples))
 
 
-def as_trial(plan: Plan, record: LaunchRecord) -> FrozenTrial:
+def as_trial(plan: History, record: LaunchRecord) -> FrozenTrial:
     """The launch as Optuna's trial: its figure, in the user's unit.
 
     Optuna knows no bounds: a stopped launch is pruned, its projection an intermediate value at

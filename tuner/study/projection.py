@@ -27,7 +27,7 @@ from tuner.study.optuna_trials import LAUNCH, as_trial, distributions, is_told, 
 
 if TYPE_CHECKING:
     from tuner.store import Store
-    from tuner.study.plan import Plan
+    from tuner.study.history import History
 
 #: On our studies, so that another program's study of the same name is left alone; its value
 #: is the space that the trials were told in.
@@ -66,7 +66,7 @@ class Projection:
             if self._existing() is not None:
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
 
-    def reconcile(self, plan: Plan, *, thorough: bool = True) -> tuple[LaunchRecord, ...]:
+    def reconcile(self, plan: History, *, thorough: bool = True) -> tuple[LaunchRecord, ...]:
         """Make Optuna's study say what our tables say.
 
         Launches that were not told are told; where the space has changed, or what a launch
@@ -101,7 +101,7 @@ class Projection:
             known = {trial.user_attrs.get(LAUNCH): trial.number for trial in told}
             return tuple(self._retold(plan, record, known) for record in plan.records)
 
-    def tell(self, plan: Plan) -> tuple[LaunchRecord, ...]:
+    def tell(self, plan: History) -> tuple[LaunchRecord, ...]:
         """Tell of the plan's last launch, which our tables hold.
 
         Where a commit fails, Optuna makes the trial once more, though the first may be there (a
@@ -116,7 +116,9 @@ class Projection:
             return self.reconcile(plan)
         return (*before, last)
 
-    def _retold(self, plan: Plan, record: LaunchRecord, known: dict[object, int]) -> LaunchRecord:
+    def _retold(
+        self, plan: History, record: LaunchRecord, known: dict[object, int]
+    ) -> LaunchRecord:
         number = None
         if is_told(plan, record):
             number = known.get(record.number)
@@ -130,7 +132,7 @@ class Projection:
             key = self._rdb.get_study_id_from_name(self._name)
             return self._rdb.get_trial_number_from_id(self._rdb.create_new_trial(key, trial))
 
-    def _create(self, plan: Plan) -> optuna.Study:
+    def _create(self, plan: History) -> optuna.Study:
         maximize = plan.spec.objective.maximize
         towards = StudyDirection.MAXIMIZE if maximize else StudyDirection.MINIMIZE
         study = optuna.create_study(study_name=self._name, storage=self._rdb, direction=towards)
@@ -154,12 +156,12 @@ class Projection:
         return study
 
 
-def _agrees(plan: Plan) -> bool:
+def _agrees(plan: History) -> bool:
     """True where just the launches that are trials have the number of one."""
     return all((record.trial is not None) == is_told(plan, record) for record in plan.records)
 
 
-def _contradicted(plan: Plan, told: Sequence[FrozenTrial]) -> bool:
+def _contradicted(plan: History, told: Sequence[FrozenTrial]) -> bool:
     """True where Optuna has a launch twice, or as what it is not, or one that is not there."""
     records = {record.number: record for record in plan.records if is_told(plan, record)}
     ours = [
@@ -171,7 +173,7 @@ def _contradicted(plan: Plan, told: Sequence[FrozenTrial]) -> bool:
     )
 
 
-def _differs(plan: Plan, record: LaunchRecord, trial: FrozenTrial) -> bool:
+def _differs(plan: History, record: LaunchRecord, trial: FrozenTrial) -> bool:
     """True where Optuna has another end of the launch, or another figure: windows are rescaled."""
     if trial.state is not state_of(record):
         return True
@@ -181,7 +183,7 @@ def _differs(plan: Plan, record: LaunchRecord, trial: FrozenTrial) -> bool:
     return not math.isclose(ours, told, rel_tol=1e-6)
 
 
-def _space(plan: Plan) -> str:
+def _space(plan: History) -> str:
     space = distributions(plan.knobs)
     texts: dict[str, object] = {name: distribution_to_json(d) for name, d in space.items()}
     conditions = {knob.name: knob.when for knob in plan.knobs if knob.when}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tuner.live import windowing
-from tuner.live.request import Asked
-from tuner.live.scale import Expected, expected
+from tuner.live.request import MeasurementRequest
+from tuner.live.scale import FullRunModel, expected
 from tuner.model import (
     Failed,
     FailureKind,
@@ -19,9 +19,9 @@ from tuner.model import (
 )
 from tuner.model.errors import UsageError
 from tuner.stats import estimates
-from tuner.study.course import Step
-from tuner.study.due import COLD, NOT_BY_THE_SWITCH, iterations_due, takes_none
-from tuner.study.plan import Plan
+from tuner.study.history import History
+from tuner.study.live_eligibility import COLD, NOT_BY_THE_SWITCH, iterations_due, takes_none
+from tuner.study.policy import Step
 
 #: What to do for a job that cannot be retuned.
 _HINT = (
@@ -47,10 +47,10 @@ class Jobs(Protocol):
     def ends_alone(self) -> bool:
         """Whether a job has ended by itself, with windows in it."""
 
-    def measure(self, asked: Asked, frozen: frozenset[str] = ..., /) -> Outcome:
+    def measure(self, asked: MeasurementRequest, frozen: frozenset[str] = ..., /) -> Outcome:
         """A window of the running job, or the first one of a launch; ``frozen`` knobs are cold."""
 
-    def launch(self, asked: Asked, /) -> Outcome | None:
+    def launch(self, asked: MeasurementRequest, /) -> Outcome | None:
         """A launch of its own, which is the running job from then on if it goes on.
 
         ``None``: it did not say in time what it came to, and has to be made otherwise.
@@ -66,7 +66,9 @@ class Retuning:
 
     jobs: Jobs | None = None
 
-    def expected(self, plan: Plan, step: Step, environ: Mapping[str, str]) -> Expected | None:
+    def expected(
+        self, plan: History, step: Step, environ: Mapping[str, str]
+    ) -> FullRunModel | None:
         """What a window of the step is scaled by; ``None``: it is a launch of its own."""
         if self.jobs is None or self.why_cold(plan, environ):
             return None
@@ -75,11 +77,11 @@ class Retuning:
             return None
         return expected(plan.records, iterations, plan.spec.objective, _incumbent_s(plan))
 
-    def goes_on(self, plan: Plan, step: Step, environ: Mapping[str, str]) -> bool:
+    def goes_on(self, plan: History, step: Step, environ: Mapping[str, str]) -> bool:
         """Whether the launch of the step may go on as a job that is retuned: a warm-up may."""
         return step.purpose is Purpose.WARM_UP and not self.why_cold(plan, environ)
 
-    def why_cold(self, plan: Plan, environ: Mapping[str, str]) -> str:
+    def why_cold(self, plan: History, environ: Mapping[str, str]) -> str:
         """Why no launch of this study can be a window; empty where nothing speaks against it."""
         spec = plan.spec
         if self.jobs is None or spec.live == "off":
@@ -88,7 +90,7 @@ class Retuning:
         refused = self.jobs.refusal
         return why or (refused if refused is not None and takes_none(plan) else "")
 
-    def note(self, plan: Plan, environ: Mapping[str, str]) -> str:
+    def note(self, plan: History, environ: Mapping[str, str]) -> str:
         """What the user should know of how the last launch was made; mostly empty.
 
         Of a program without Python nobody expects that it can be retuned.
@@ -130,7 +132,7 @@ def judged(record: LaunchRecord) -> LaunchRecord:
     return replace(record, outcome=replace(record.outcome, disturbed=why))
 
 
-def _incumbent_s(plan: Plan) -> float | None:
+def _incumbent_s(plan: History) -> float | None:
     """The figure of the best setting so far."""
     found = estimates.best(estimates.measurements(plan.searched, plan.pooling.canonical))
     return None if found is None else found.elapsed_s

@@ -9,12 +9,12 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tuner.live.fitting import can_become
+from tuner.live.fitting import is_reachable
 from tuner.model import BASELINE, Failed, Finished, LaunchRecord, Purpose, Setting, Window
 from tuner.search import Live
 from tuner.search.throughput import startup_s
-from tuner.study.cold_knobs import frozen
-from tuner.study.plan import Plan
+from tuner.study.cold_only_knobs import frozen
+from tuner.study.history import History
 
 #: What a window is set aside with where its job changed: the job is ended.
 DRIFTED = "the running job drifted"
@@ -40,10 +40,10 @@ class Job:
 
     def serves(self, setting: Setting) -> bool:
         """Whether a (canonical) setting can be measured in it."""
-        return can_become(self.start, setting, self.live)
+        return is_reachable(self.start, setting, self.live)
 
 
-def running(plan: Plan) -> Job | None:
+def running(plan: History) -> Job | None:
     """The job that runs now, as the records tell; ``None``: none does.
 
     A cold launch ends it, a failure, and a drift. In a study that retunes none any more
@@ -68,7 +68,7 @@ def windows_of(records: Iterable[LaunchRecord], job: int) -> list[LaunchRecord]:
     return [r for r in records if r.outcome.window is not None and r.outcome.window.job == job]
 
 
-def live(plan: Plan) -> Live | None:
+def live(plan: History) -> Live | None:
     """What running jobs change of the search's costs; ``None`` in a study without, by now."""
     if plan.spec.live == "off":
         return None
@@ -89,7 +89,7 @@ def live(plan: Plan) -> Live | None:
     )
 
 
-def _startups_s(plan: Plan) -> list[float]:
+def _startups_s(plan: History) -> list[float]:
     """What the launches took before their own clocks began, s: a warm-up starts the first job."""
     found = (startup_s(r.outcome.progress) for r in plan.records if r.outcome.window is None)
     return [each for each in found if each is not None]

@@ -21,18 +21,18 @@ from tuner.model import (
 )
 from tuner.stats import estimates
 from tuner.store.rows import now
-from tuner.study import cold_knobs, outputs
-from tuner.study.agreement import disagreements
-from tuner.study.course import Course, Step, Stop
-from tuner.study.disturbance import Quietness
+from tuner.study import cold_only_knobs, outputs
+from tuner.study.abort_policy import give_up, is_lost, require_hope, require_space
 from tuner.study.events import LaunchEnded, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
-from tuner.study.hopeless import give_up, is_lost, require_hope, require_space
+from tuner.study.history import GIVE_UP_AFTER, History
+from tuner.study.interference import InterferenceFilter
 from tuner.study.job_drift import drift
-from tuner.study.keeping import Keeper
-from tuner.study.making import Making
-from tuner.study.plan import GIVE_UP_AFTER, Plan
+from tuner.study.live_vs_cold_check import disagreements
+from tuner.study.policy import Policy, Step, Stop
+from tuner.study.recorder import Recorder
 from tuner.study.retuning import judged
+from tuner.study.runner import Runner
 
 if TYPE_CHECKING:
     from tuner.store import Store
@@ -46,13 +46,13 @@ class Cancelled(Exception):  # noqa: N818 - not an error: the loop was asked to 
 class Session:
     """What a run over a study needs, and where it stands."""
 
-    plan: Plan
+    plan: History
     store: Store
-    keeper: Keeper
+    keeper: Recorder
     folder: Path
-    making: Making
-    course: Course
-    quietness: Quietness = field(default_factory=Quietness)
+    making: Runner
+    course: Policy
+    quietness: InterferenceFilter = field(default_factory=InterferenceFilter)
     #: While entered, a launch is made and kept: nothing breaks it off in between.
     held: Callable[[], AbstractContextManager[None]] = nullcontext
     _said: set[str] = field(default_factory=set)
@@ -129,7 +129,11 @@ class Session:
             self._launch(Step(Purpose.WARM_UP, step.setting if best is None else best))
 
     def _note_what_is_new(self, step: Step) -> None:
-        notes = [*dropped_notes(self.plan), *self.plan.pooling.notes, *cold_knobs.notes(self.plan)]
+        notes = [
+            *dropped_notes(self.plan),
+            *self.plan.pooling.notes,
+            *cold_only_knobs.notes(self.plan),
+        ]
         if step.purpose is Purpose.BASELINE:
             inherited = inherited_note(self.spec, dict(os.environ))
             notes += [inherited] if inherited else []

@@ -6,7 +6,7 @@ Not a message: who has ended sends none that is sure to come, and ``MPI_Finalize
 import os
 
 
-class Marks:
+class RankStatus:
     """The links of one job, after its ranks have met.
 
     Args:

@@ -14,7 +14,7 @@ LIMIT_S = 30.0
 _PAUSE_S = 0.005
 
 
-class Meeting:
+class Rendezvous:
     """The links of one job.
 
     Args:

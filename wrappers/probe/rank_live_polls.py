@@ -12,8 +12,8 @@ import time
 
 from rank_live_exchange import RefusedError
 from rank_live_line import Line
-from rank_live_marks import Marks
-from rank_live_meeting import LIMIT_S, Meeting
+from rank_live_marks import RankStatus
+from rank_live_meeting import LIMIT_S, Rendezvous
 from rank_live_report import Report
 
 #: Rank 0 may be busy alone for so long, with an evaluation for instance; and so may a change take.
@@ -71,7 +71,7 @@ class Polls:
         if exchange is None or not self._agreed(exchange):
             self._end()
             return
-        self._marks = Marks(self._path, self._rank, exchange.size)
+        self._marks = RankStatus(self._path, self._rank, exchange.size)
         exchange.open(self._marks.has_left)
         self._exchange = exchange
         _at_exit(self._exit)
@@ -98,7 +98,7 @@ class Polls:
     def _agreed(self, exchange):
         if exchange.size == 1:
             return self._connected()
-        self._meeting = Meeting(self._path, self._rank, exchange.size, exchange.name)
+        self._meeting = Rendezvous(self._path, self._rank, exchange.size, exchange.name)
         return self._meeting.agreed(self._connected, LIMIT_S)
 
     def _connected(self):

@@ -15,15 +15,15 @@ from tests.study_samples import SPEC, record, setting
 from tuner.launch import crash
 from tuner.launch.secrets import (
     HIDDEN,
-    Hider,
+    Redactor,
     hide_shapes,
     is_secret,
     is_secret_variable,
     kept_record,
-    kept_spec,
     make_folder,
+    redact_spec,
 )
-from tuner.launch.trial.ending import output_of
+from tuner.launch.trial.classifier import output_of
 from tuner.model import Failed, FailureKind, Launch, LauncherInfo
 
 #: Stands for the secret in the cases below.
@@ -129,8 +129,8 @@ def test_a_variable_that_ends_in_key_holds_a_secret() -> None:
     ],
 )
 def test_a_secret_among_words_is_hidden(argv: tuple[str, ...], kept: tuple[str, ...]) -> None:
-    assert Hider().words(argv) == kept
-    assert Hider().words(kept) == kept
+    assert Redactor().words(argv) == kept
+    assert Redactor().words(kept) == kept
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_secret_among_words_is_hidden(argv: tuple[str, ...], kept: tuple[str, 
     ],
 )
 def test_other_words_stay_as_they_are(argv: tuple[str, ...]) -> None:
-    assert Hider().words(argv) == argv
+    assert Redactor().words(argv) == argv
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_other_words_stay_as_they_are(argv: tuple[str, ...]) -> None:
     ],
 )
 def test_a_secret_in_a_line_of_a_shell_is_hidden(text: str, kept: str) -> None:
-    for shown in (hide_shapes(text), *Hider().words(("bash", "-lc", text))[2:]):
+    for shown in (hide_shapes(text), *Redactor().words(("bash", "-lc", text))[2:]):
         assert shown.endswith(kept)
         assert IT not in shown
         assert hide_shapes(shown) == shown
@@ -191,12 +191,12 @@ def test_a_secret_in_a_line_of_a_shell_is_hidden(text: str, kept: str) -> None:
     ],
 )
 def test_a_line_of_a_shell_without_a_secret_stays_as_it_is(line: str) -> None:
-    assert Hider().words(("bash", "-lc", line)) == ("bash", "-lc", line)
+    assert Redactor().words(("bash", "-lc", line)) == ("bash", "-lc", line)
 
 
 def test_what_a_line_of_a_shell_holds_is_known_anywhere() -> None:
     line = f"job --password {QUOTED} --token {IT}1, -u me:{IT}2"
-    assert Hider.of({}, ("sh", "-c", line)).secrets == {f"it's {IT}", f"{IT}1", f"{IT}2"}
+    assert Redactor.of({}, ("sh", "-c", line)).secrets == {f"it's {IT}", f"{IT}1", f"{IT}2"}
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_other_texts_stay_as_they_are(text: str) -> None:
 
 @given(st.text(), st.lists(st.text(), max_size=4))
 def test_hiding_twice_is_hiding_once(text: str, argv: list[str]) -> None:
-    hider = Hider(frozenset({"known-secret"}))
+    hider = Redactor(frozenset({"known-secret"}))
     assert hider.text(hider.text(text)) == hider.text(text)
     once = hider.words(argv)
     assert len(once) == len(argv)
@@ -246,7 +246,7 @@ def test_hiding_twice_is_hiding_once(text: str, argv: list[str]) -> None:
 
 def test_what_the_environment_and_the_command_hold_is_known_anywhere() -> None:
     environ = {"MY_TOKEN": 'a"b c/d', "STORAGE": f"db://u:{IT}@h", "LONG_KEY": f"first\n{IT * 2}\n"}
-    hider = Hider.of(environ, ("--password", "in-argv"))
+    hider = Redactor.of(environ, ("--password", "in-argv"))
     text = hider.text(f'1 a"b c/d 2 a%22b%20c%2Fd 3 a\\"b c/d 4 {IT} 5 {IT * 2} 6 in-argv')
     assert text == "1 *** 2 *** 3 *** 4 *** 5 *** 6 ***"
     assert hider.words(("run", f"x{IT}y")) == ("run", "x***y")
@@ -254,13 +254,13 @@ def test_what_the_environment_and_the_command_hold_is_known_anywhere() -> None:
 
 def test_what_looks_random_in_the_environment_is_hidden_in_texts_but_not_in_commands() -> None:
     commit = "0123456789abcdef0123"
-    hider = Hider.of({"COMMIT": commit, "HOSTTYPE": "x86_64-pc-linux-gnu"})
+    hider = Redactor.of({"COMMIT": commit, "HOSTTYPE": "x86_64-pc-linux-gnu"})
     assert hider.text(f"{commit} on x86_64-pc-linux-gnu") == "*** on x86_64-pc-linux-gnu"
     assert hider.words(("--commit", commit)) == ("--commit", commit)
 
 
 def test_values_that_tell_nothing_are_no_secrets() -> None:
-    hider = Hider.of({"USE_TOKEN": "true", "X_PASSWORD": "abc", "PWD": "/work/folder"})
+    hider = Redactor.of({"USE_TOKEN": "true", "X_PASSWORD": "abc", "PWD": "/work/folder"})
     assert hider.text("true abc /work/folder") == "true abc /work/folder"
 
 
@@ -273,13 +273,13 @@ def test_of_a_study_all_but_its_secrets_is_kept() -> None:
         job=("run", f"--token={IT}"),
         environment=(("UCX_X", IT), ("OMP_NUM_THREADS", "4")),
     )
-    kept = kept_spec(spec, {})
+    kept = redact_spec(spec, {})
     assert kept.command == (*SPEC.command, "--password", HIDDEN)
     assert kept.job == ("run", "--token=***")
     assert kept.launcher.extra_args == ("-x", "HF_TOKEN=***")
     assert kept.environment == (("UCX_X", HIDDEN), ("OMP_NUM_THREADS", "4"))
-    assert kept_spec(kept, {}) == kept
-    assert kept_spec(SPEC, {}) == SPEC
+    assert redact_spec(kept, {}) == kept
+    assert redact_spec(SPEC, {}) == SPEC
 
 
 def test_of_a_launch_its_reason_too() -> None:

@@ -13,8 +13,8 @@ import pytest
 from tests.study_surface import SPEC
 from tuner.hosts.process import OUTPUT, Exit
 from tuner.launch.objectives import objective_for
-from tuner.launch.trial import ending as endings
-from tuner.launch.trial.ending import Ending
+from tuner.launch.trial import classifier as endings
+from tuner.launch.trial.classifier import Ending
 from tuner.model import Failed, FailureKind, Finished, Launch, LauncherInfo, RankView, Stopped
 
 KILLED = (

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.study_samples import SPEC, setting, study
 from tuner.model import BASELINE, Choice, Env, Knob
 from tuner.model.errors import UsageError
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 from tuner.results.exporters.dotenv import export
 
 
-def with_value(value: str) -> ExportInput:
+def with_value(value: str) -> StudyView:
     spec = dataclasses.replace(SPEC, knobs=(Knob("v", Choice((value,)), Env(("T_VALUE",))),))
     return study({BASELINE: 3.0, setting(v=value): 1.0}, spec)
 

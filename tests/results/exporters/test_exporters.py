@@ -11,7 +11,7 @@ from tests.study_samples import FAST, NEXT, SPEC, launched, searched, setting, s
 from tuner.model import BASELINE, Finding, Setting, StudyState
 from tuner.model.errors import UsageError
 from tuner.results import exporters
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 
 
 @pytest.mark.parametrize("name", ["sh", "env", "json", "args", "csv", "md"])
@@ -73,9 +73,7 @@ def test_where_the_defaults_fail_the_best_that_works_is_handed_over() -> None:
         (samples.failing(), FAST),
     ],
 )
-def test_a_confirmed_study_hands_over_what_is_proven(
-    data: ExportInput, handed_over: Setting
-) -> None:
+def test_a_confirmed_study_hands_over_what_is_proven(data: StudyView, handed_over: Setting) -> None:
     assert data.best_setting == data.result.export == handed_over
     assert data.keeps_defaults is handed_over.is_baseline
 

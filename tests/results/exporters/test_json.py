@@ -11,7 +11,7 @@ import pytest
 from tests import study_samples as samples
 from tests.study_samples import capped_study, launched, searched, setting, study
 from tuner.model import BASELINE, Finished, Purpose
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 from tuner.results.exporters.json import dumps, export, plain
 
 DOCUMENT = json.loads(export(study()).text)
@@ -94,7 +94,7 @@ def test_before_the_confirmation_there_is_no_verdict() -> None:
         (samples.failing(), "baseline fails"),
     ],
 )
-def test_every_verdict_has_its_word(data: ExportInput, verdict: str) -> None:
+def test_every_verdict_has_its_word(data: StudyView, verdict: str) -> None:
     document = json.loads(export(data).text)
     assert document["result"]["verdict"] == verdict
     assert document["best"]["is_baseline"] is (verdict == "no significant gain")

@@ -17,7 +17,7 @@ from tests import study_samples as samples
 from tests.scripts import python_script
 from tests.study_samples import SPEC, setting, study
 from tuner.model import BASELINE, Choice, Env, Flag, Knob, LauncherInfo, StudySpec, Value
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 from tuner.results.exporters.shell import export
 
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
@@ -54,7 +54,7 @@ def spec_for(
 
 
 def run(
-    data: ExportInput, folder: Path, *args: str, shell: str = "sh", **env: str
+    data: StudyView, folder: Path, *args: str, shell: str = "sh", **env: str
 ) -> tuple[list[str], list[str], dict[str, str]]:
     """Run a script; gives mpirun's argv, the program's arguments and its T_ variables."""
     script = folder / "job.sh"
@@ -201,7 +201,7 @@ def test_no_value_is_ever_interpreted(
     assert not list(tmp_path.glob("*pwned*"))
 
 
-def secretive(machine: Path) -> ExportInput:
+def secretive(machine: Path) -> StudyView:
     """A study as it lies in the database: its secrets were never stored."""
     words = (
         "--password",

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.study_samples import SPEC, setting, study
-from tuner.cli.asked import spec_of
 from tuner.cli.base import split_tail
 from tuner.cli.run import command as run
+from tuner.cli.run_options import spec_of
 from tuner.config import study_file
 from tuner.config.spec import WantedLauncher
 from tuner.config.spec.limits import Limits
@@ -22,7 +22,7 @@ from tuner.hosts.features import Found
 from tuner.launch.launchers.registry import launcher_of
 from tuner.model import LauncherInfo, Machine, ObjectiveSpec, StudySpec
 from tuner.model.errors import UsageError
-from tuner.results.report import again
+from tuner.results.report import reproduce
 from tuner.store.identity import identity
 
 MACHINE = Machine("host", "cpu", 4, 4, 4, None, 1, 2**30)
@@ -53,7 +53,7 @@ values = [1, 2]
 
 
 def words(spec: StudySpec) -> list[str]:
-    return shlex.split(again.command(dataclasses.replace(study(), spec=spec)))
+    return shlex.split(reproduce.command(dataclasses.replace(study(), spec=spec)))
 
 
 def find(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) -> LauncherInfo:

@@ -19,7 +19,7 @@ from tests.report_samples import everything, watched
 from tests.study_samples import study
 from tuner.launch.secrets import HIDDEN
 from tuner.model import StudyState, Telemetry
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 from tuner.results.report import report
 from tuner.results.report.explained import explained
 
@@ -216,7 +216,7 @@ def test_the_same_study_gives_the_same_page() -> None:
 
 
 def test_a_study_without_a_result_has_nothing_to_use() -> None:
-    found: ExportInput = SAMPLES["only_failures"]
+    found: StudyView = SAMPLES["only_failures"]
     document = Document(report(found))
     assert "Use the result" not in document.texts["h2"]
     assert "What failed" in document.texts["h2"]

@@ -23,15 +23,15 @@ from tuner.model import (
     Setting,
     Window,
 )
-from tuner.results.exporters import ExportInput
-from tuner.results.report.pictures import FAMILIES, Figure, style
-from tuner.results.report.pictures.figure import MOST_ROWS, Table
-from tuner.results.report.pictures.runs import centre, sides
+from tuner.results.exporters import StudyView
+from tuner.results.report.plots import FAMILIES, Figure, style
+from tuner.results.report.plots.figure import MOST_ROWS, Table
+from tuner.results.report.plots.runs import centre, sides
 
 SAMPLES = everything()
 
 
-def figures(data: ExportInput, weights: dict[str, float] | None = None) -> dict[str, Figure]:
+def figures(data: StudyView, weights: dict[str, float] | None = None) -> dict[str, Figure]:
     found = [figure for family in FAMILIES for figure in family.build(data, weights or {})]
     by_key = {figure.key: figure for figure in found}
     assert len(by_key) == len(found), "two figures of one key"
@@ -138,7 +138,7 @@ def test_a_setting_that_was_fast_once_is_not_named_instead_of_the_best(
     assert said in pair.summary
 
 
-def _with_best(data: ExportInput, best: Setting) -> Result:
+def _with_best(data: StudyView, best: Setting) -> Result:
     (chosen,) = [each for each in data.measurements if each.setting == best]
     return dataclasses.replace(data.result, best=chosen)
 

@@ -26,7 +26,7 @@ _GRACE_S = TERM_WAIT_S + SETTLE_S + 1.0
 
 
 @dataclass(frozen=True)
-class Flight:
+class InFlightLaunch:
     """A launch that may be running."""
 
     marker: str
@@ -44,7 +44,9 @@ def note_path(folder: Path) -> Path:
 def write(path: Path, request: dict[str, Any]) -> None:
     """Note a launch before it is started; without a note where the file cannot be written."""
     since = supervisor.now() - 1  # ticks are rounded down
-    flight = Flight(request["marker"], since, _boot_id(), request["cgroup"], request["folder"])
+    flight = InFlightLaunch(
+        request["marker"], since, _boot_id(), request["cgroup"], request["folder"]
+    )
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     with contextlib.suppress(OSError):
         descriptor = os.open(path, flags, 0o600)
@@ -83,7 +85,7 @@ def remove(path: Path) -> None:
             path.unlink()
 
 
-def _end(flight: Flight) -> int:
+def _end(flight: InFlightLaunch) -> int:
     if flight.boot_id != _boot_id():
         if flight.folder:
             supervisor.remove_folder(flight.folder)
@@ -107,7 +109,7 @@ def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
     )
 
 
-def _read(path: Path) -> Flight | None:
+def _read(path: Path) -> InFlightLaunch | None:
     """The launch that a note tells of; ``None`` where there is none to be believed."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -122,10 +124,10 @@ def _read(path: Path) -> Flight | None:
     return parse(text)
 
 
-def parse(text: bytes) -> Flight | None:
+def parse(text: bytes) -> InFlightLaunch | None:
     """The launch of a note, ``None`` where it makes no sense: nothing is ended on a guess."""
     try:
-        flight = Flight(**json.loads(text))
+        flight = InFlightLaunch(**json.loads(text))
     except (ValueError, TypeError, RecursionError):
         return None
     texts = (flight.marker, flight.boot_id, flight.cgroup, flight.folder)

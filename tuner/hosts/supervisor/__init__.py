@@ -18,7 +18,12 @@ from __future__ import annotations
 
 from tuner.hosts.supervisor.cgroup import Cgroup, place_for
 from tuner.hosts.supervisor.cleanup import GIVE_UP_S, end_orphans, send, survivors, sweep
-from tuner.hosts.supervisor.litter import abandoned, remove, remove_folder, shared_segments
+from tuner.hosts.supervisor.resource_cleanup import (
+    abandoned,
+    remove,
+    remove_folder,
+    shared_segments,
+)
 from tuner.hosts.supervisor.table import (
     MARKER,
     SUPERVISES,

@@ -8,7 +8,13 @@ import time
 from collections.abc import Callable, Collection
 
 from tuner.hosts.supervisor.cgroup import Cgroup
-from tuner.hosts.supervisor.litter import Segments, abandoned, remove, remove_folder, segments_of
+from tuner.hosts.supervisor.resource_cleanup import (
+    Segments,
+    abandoned,
+    remove,
+    remove_folder,
+    segments_of,
+)
 from tuner.hosts.supervisor.table import Process, carriers, descendants, look_up, processes
 
 #: After this long, what SIGKILL has not ended (it sits in the kernel) is reported instead, s.

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tuner.hosts.supervisor import command, litter
+from tuner.hosts.supervisor import command, resource_cleanup
 from tuner.hosts.supervisor.cgroup import Cgroup, is_of, oom_counters, oom_kills
 from tuner.hosts.supervisor.cleanup import sweep
 from tuner.hosts.supervisor.table import look_up
@@ -56,7 +56,7 @@ class Supervisor:
         command.become_subreaper()
         self.group.make()
         folder = self.request["folder"]
-        if folder and litter.make_folder(folder):
+        if folder and resource_cleanup.make_folder(folder):
             self.request["env"]["TMPDIR"] = folder
         self.counters = oom_counters(self.group)
         self.oom_kills = oom_kills(self.counters)
@@ -67,7 +67,7 @@ class Supervisor:
     def run(self) -> dict[str, Any]:
         """Wait for the command's end or the order to end it, clean up, report."""
         stopped = self._follow()
-        segments = litter.shared_segments(os.getpid()) if self._reap() else set()
+        segments = resource_cleanup.shared_segments(os.getpid()) if self._reap() else set()
         if self.status is None:
             os.kill(self.main, signal.SIGTERM)  # our own child, not reaped: surely this one
             os.kill(self.main, signal.SIGCONT)  # a stopped one would not get to see it
@@ -75,7 +75,7 @@ class Supervisor:
         if self.status is not None:
             self._pause_until(SETTLE_S, lambda: not self._reap())
         killed, left = self.sweep()
-        litter.remove(segments)
+        resource_cleanup.remove(segments)
         return {
             "code": self.status,
             "wall_s": self.wall_s or time.monotonic() - self.started_s,
@@ -107,7 +107,7 @@ class Supervisor:
         """Remove the trial's control group and its folder."""
         self.group.remove()
         if self.request["folder"]:
-            litter.remove_folder(self.request["folder"])
+            resource_cleanup.remove_folder(self.request["folder"])
 
     def _follow(self) -> bool:
         """Wait for the command's end (False) or the order to end it (True)."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuner.hosts import procfs
-from tuner.hosts.neighbours import is_the_hosts
+from tuner.hosts.interference import is_the_hosts
 from tuner.hosts.procfs import CpuTimes
 from tuner.hosts.telemetry.kernel import (
     PRESSURES,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from tuner.launch.objectives.asked import EndedLaunch, check, with_argument
+from tuner.launch.objectives.validation import EndedLaunch, check, with_argument
 from tuner.model import Failed, Finished, ObjectiveSpec, Progress, plugins
 
 __all__ = ["GROUP", "EndedLaunch", "Objective", "objective_for", "with_argument"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tuner.launch.objectives.asked import MOST
 from tuner.launch.objectives.formats import BadLogError
+from tuner.launch.objectives.validation import MOST
 from tuner.model import CLOCK, JsonDict, Progress
 from tuner.model.errors import shown
 from tuner.model.wording import one_line

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuner.launch.objectives.asked import EndedLaunch, remove_old
 from tuner.launch.objectives.entries import check, epochs, final_loss, sound, steady_s
 from tuner.launch.objectives.formats import BadLogError, parse
+from tuner.launch.objectives.validation import EndedLaunch, remove_old
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 
 #: The names under which the default log may be found: a format may have its own suffix.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tuner.hosts import process
 from tuner.launch.objectives import output
-from tuner.launch.objectives.asked import MOST, EndedLaunch, remove_old
+from tuner.launch.objectives.validation import MOST, EndedLaunch, remove_old
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 from tuner.model.errors import UsageError, shown
 from tuner.model.wording import one_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tuner.launch.objectives.asked import EndedLaunch
+from tuner.launch.objectives.validation import EndedLaunch
 from tuner.model import Failed, Finished, ObjectiveSpec, Progress
 
 

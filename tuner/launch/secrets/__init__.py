@@ -7,18 +7,18 @@ this environment. Programs get the real values; what is stored, exported or said
 from tuner.launch.secrets.environment import recorded_environment
 from tuner.launch.secrets.files import make_folder
 from tuner.launch.secrets.hidden import HIDDEN
-from tuner.launch.secrets.hider import Hider, kept_record, kept_spec
 from tuner.launch.secrets.names import is_secret, is_secret_variable
+from tuner.launch.secrets.redactor import Redactor, kept_record, redact_spec
 from tuner.launch.secrets.shapes import hide_shapes
 
 __all__ = [
     "HIDDEN",
-    "Hider",
+    "Redactor",
     "hide_shapes",
     "is_secret",
     "is_secret_variable",
     "kept_record",
-    "kept_spec",
     "make_folder",
     "recorded_environment",
+    "redact_spec",
 ]

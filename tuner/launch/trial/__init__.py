@@ -1,23 +1,23 @@
 """One launch, followed from its empty folder to its `Outcome`; nothing of it is left running."""
 
-from tuner.launch.trial.follower import (
+from tuner.launch.trial.launching import RunningLaunch, begin, ignore, run, sampler
+from tuner.launch.trial.monitor import (
     JUDGED_ENTRIES,
     MOST_OUTPUT,
     SAMPLE_S,
     TICK_S,
     Ended,
-    Follower,
+    LaunchMonitor,
 )
-from tuner.launch.trial.launching import Begun, begin, ignore, run, sampler
 
 __all__ = [
     "JUDGED_ENTRIES",
     "MOST_OUTPUT",
     "SAMPLE_S",
     "TICK_S",
-    "Begun",
     "Ended",
-    "Follower",
+    "LaunchMonitor",
+    "RunningLaunch",
     "begin",
     "ignore",
     "run",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tuner import model
 from tuner.hosts import process
-from tuner.hosts.neighbours import Neighbourhood
+from tuner.hosts.interference import Neighbourhood
 from tuner.hosts.probe import probe_folder
 from tuner.hosts.telemetry import Sampler
 from tuner.knobs.effects import effects
@@ -17,8 +17,8 @@ from tuner.launch import crash
 from tuner.launch.objectives import objective_for
 from tuner.launch.phases import read_phases
 from tuner.launch.secrets import make_folder
-from tuner.launch.trial.ending import Ending, output_of
-from tuner.launch.trial.follower import Ended, Follower
+from tuner.launch.trial.classifier import Ending, output_of
+from tuner.launch.trial.monitor import Ended, LaunchMonitor
 from tuner.model import (
     Failed,
     FailureKind,
@@ -32,7 +32,7 @@ from tuner.model import (
     Telemetry,
 )
 from tuner.model.errors import TunerError
-from tuner.search.racing import Judge
+from tuner.search.stopper import EarlyStopper
 
 #: The system was short of something for us: that says nothing of the setting.
 _OF_THE_MACHINE = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
@@ -49,7 +49,7 @@ def run(
     clock: Callable[[], float] = time.monotonic,
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
-    judge: Judge | None = None,
+    judge: EarlyStopper | None = None,
 ) -> Outcome:
     """Run `launch` and say what it came to.
 
@@ -98,8 +98,8 @@ def begin(
     clock: Callable[[], float] = time.monotonic,
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
-    judge: Judge | None = None,
-) -> Begun | Outcome:
+    judge: EarlyStopper | None = None,
+) -> RunningLaunch | Outcome:
     """Start `launch`, as :func:`run` does; an `Outcome` where it cannot be started.
 
     The caller is to end what was begun, on every path.
@@ -113,18 +113,18 @@ def begin(
         running = start(launch)
     except OSError as error:
         return Outcome(_not_started(error), wall_s=0.0, exit_code=None)
-    follower = Follower(
+    follower = LaunchMonitor(
         launch, spec, running, objective, clock, on_progress or ignore, cancelled, judge
     )
-    return Begun(setting, follower, ending, neighbourhood)
+    return RunningLaunch(setting, follower, ending, neighbourhood)
 
 
 @dataclass(frozen=True)
-class Begun:
+class RunningLaunch:
     """A launch that runs, and what is needed to say what it came to."""
 
     setting: Setting
-    follower: Follower
+    follower: LaunchMonitor
     ending: Ending
     neighbourhood: Neighbourhood
 
@@ -196,7 +196,7 @@ class Begun:
         return crash.tail(output_of(self.follower.launch))
 
 
-def sampler(follower: Follower) -> Sampler:
+def sampler(follower: LaunchMonitor) -> Sampler:
     """What records the launch while it is followed."""
     spec = follower.spec
     return Sampler(

@@ -12,10 +12,10 @@ from tuner.results.dashboard.notes import note
 from tuner.results.dashboard.plots import plots
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import ExportInput
+    from tuner.results.exporters import StudyView
 
 
-def annotate(url: str, data: ExportInput) -> None:
+def annotate(url: str, data: StudyView) -> None:
     """Save the result as the study's note, and its figures; again and again the same.
 
     Args:

@@ -46,7 +46,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Door:
+class AccessPolicy:
     """What lets a request in.
 
     Attributes:
@@ -79,7 +79,7 @@ def token_of(given: str | None) -> str:
     return given
 
 
-def foreign(environ: WSGIEnvironment, door: Door) -> Refusal | None:
+def foreign(environ: WSGIEnvironment, door: AccessPolicy) -> Refusal | None:
     """A refusal where the request was not meant for this dashboard, or comes from another page.
 
     The port may differ from ours (``ssh -L``), so only names are compared with ours; what a
@@ -96,12 +96,12 @@ def foreign(environ: WSGIEnvironment, door: Door) -> Refusal | None:
     return None
 
 
-def knows_token(environ: WSGIEnvironment, door: Door) -> bool:
+def knows_token(environ: WSGIEnvironment, door: AccessPolicy) -> bool:
     """True where the cookie or the ``Authorization`` header holds the token."""
     return any(_same(shown, door.token) for shown in _shown(environ))
 
 
-def brings_token(environ: WSGIEnvironment, door: Door) -> bool:
+def brings_token(environ: WSGIEnvironment, door: AccessPolicy) -> bool:
     """True where it stands in the URL: the first visit, which only looks at something."""
     shown = [value for name, value in _query(environ) if name == "token"]
     return _only_looks(environ) and len(shown) == 1 and _same(shown[0], door.token)
@@ -112,7 +112,7 @@ def names_token(environ: WSGIEnvironment) -> bool:
     return _only_looks(environ) and any(name == "token" for name, _ in _query(environ))
 
 
-def cookie(environ: WSGIEnvironment, door: Door) -> str:
+def cookie(environ: WSGIEnvironment, door: AccessPolicy) -> str:
     """The ``Set-Cookie`` header that keeps the token until the browser is closed."""
     return f"{_cookie_name(environ)}={door.token}; HttpOnly; SameSite=Strict; Path=/"
 
@@ -140,7 +140,7 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _is_ours(host: str, door: Door) -> bool:
+def _is_ours(host: str, door: AccessPolicy) -> bool:
     """True for ``localhost:8080``, ``127.0.0.1`` and the names the user gave."""
     found = _HOST.fullmatch(host)
     if found is None:

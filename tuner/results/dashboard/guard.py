@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tuner.results.dashboard import access
-from tuner.results.dashboard.access import Door, Refusal
+from tuner.results.dashboard.access import AccessPolicy, Refusal
 from tuner.results.dashboard.body import unreadable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _NO_TOKEN = (
 )
 
 
-def guarded(app: WSGIApplication, door: Door) -> WSGIApplication:
+def guarded(app: WSGIApplication, door: AccessPolicy) -> WSGIApplication:
     """The application behind these checks, which come before anything of it runs."""
 
     def checked(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -87,7 +87,7 @@ def _refuse(start: StartResponse, refusal: Refusal) -> Iterable[bytes]:
     return [f"{refusal.text}\n".encode()]
 
 
-def _enter(environ: WSGIEnvironment, start: StartResponse, door: Door) -> Iterable[bytes]:
+def _enter(environ: WSGIEnvironment, start: StartResponse, door: AccessPolicy) -> Iterable[bytes]:
     """Keep the token as a cookie, and go on without it: no history or bookmark has it then.
 
     A browser that came by another site's link brings a strict cookie along only to where a

@@ -14,7 +14,7 @@ from tuner.model import figures, wording
 from tuner.results import claims
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import ExportInput
+    from tuner.results.exporters import StudyView
 
 #: What means something within a line of Markdown; signs of a line's start stand at none.
 _SIGNS = re.compile(r"[\\`*_\[\]<>|~&#$!]")
@@ -26,7 +26,7 @@ _LINKS = re.compile(r":(?=//)|www(?=\.)|@", re.IGNORECASE)
 _WORD_JOINER = "\u2060"
 
 
-def note(data: ExportInput) -> str:
+def note(data: StudyView) -> str:
     """The result as Markdown."""
     spec, result = data.spec, data.result
     lines = [f"## {spec.name}", "", f"**{plain(claims.comparison(result))}**", ""]

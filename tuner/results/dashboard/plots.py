@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tuner.results.report.pictures import FAMILIES, Figure
-from tuner.results.report.pictures.style import THEMES, inert
+from tuner.results.report.plots import FAMILIES, Figure
+from tuner.results.report.plots.style import THEMES, inert
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import ExportInput
+    from tuner.results.exporters import StudyView
 
 #: In front of the figure's key: its id in the study.
 PREFIX = "tune-"
 
 
-def plots(data: ExportInput, weights: Mapping[str, float]) -> dict[str, Any]:
+def plots(data: StudyView, weights: Mapping[str, float]) -> dict[str, Any]:
     """Plotly's figures by their id: those that the report shows at once, each with its summary.
 
     Args:

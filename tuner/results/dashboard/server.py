@@ -14,7 +14,7 @@ from wsgiref.simple_server import WSGIServer
 
 from tuner.model.errors import BusyError, UsageError
 from tuner.results.dashboard import access
-from tuner.results.dashboard.access import Door
+from tuner.results.dashboard.access import AccessPolicy
 from tuner.results.dashboard.guard import guarded
 from tuner.results.dashboard.listener import Handler, Listener
 
@@ -86,7 +86,7 @@ def bind(url: str, host: str = "127.0.0.1", port: int = 8080, token: str | None 
         wide = not access.is_loopback(address)
         shown = socket.gethostname() if any_address else host
         names = {host, address, shown, *([listener.server_name] if wide else [])}
-        door = Door(token, frozenset(name.lower() for name in names), any_address)
+        door = AccessPolicy(token, frozenset(name.lower() for name in names), any_address)
         listener.set_app(guarded(wsgi(open_storage(url)), door))
     except BaseException:
         listener.server_close()

@@ -35,7 +35,7 @@ _SUFFIXES = {".sh": "sh", ".env": "env", ".json": "json", ".csv": "csv", ".md": 
 
 
 @dataclass(frozen=True)
-class ExportInput:
+class StudyView:
     """A study as it lies in the database: all that a format may need."""
 
     spec: StudySpec
@@ -96,7 +96,7 @@ class Export:
     executable: bool = False
 
 
-Exporter = Callable[[ExportInput], Export]
+Exporter = Callable[[StudyView], Export]
 
 
 def names() -> tuple[str, ...]:

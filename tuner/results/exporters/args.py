@@ -7,11 +7,11 @@ import shlex
 from tuner.launch import render
 from tuner.launch.secrets import HIDDEN
 from tuner.model import Env, LauncherOption
-from tuner.results.exporters import Export, ExportInput
+from tuner.results.exporters import Export, StudyView
 from tuner.results.exporters.header import one_line
 
 
-def export(data: ExportInput) -> Export:
+def export(data: StudyView) -> Export:
     """The arguments, each quoted for a POSIX shell."""
     arguments = render.arguments(data.spec, data.best_setting)
     hidden = any(HIDDEN in word for word in arguments)
@@ -19,7 +19,7 @@ def export(data: ExportInput) -> Export:
     return Export(text=shlex.join(arguments) + "\n", warnings=(*_missing(data), *secret))
 
 
-def _missing(data: ExportInput) -> tuple[str, ...]:
+def _missing(data: StudyView) -> tuple[str, ...]:
     values = data.best_setting.as_dict()
     return tuple(
         f"arguments cannot carry {one_line(f'{knob.name}={values[knob.name]}')}:"

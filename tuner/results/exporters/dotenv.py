@@ -11,14 +11,14 @@ import re
 from tuner.launch import render
 from tuner.model import Env
 from tuner.model.errors import UsageError
-from tuner.results.exporters import Export, ExportInput, header
+from tuner.results.exporters import Export, StudyView, header
 
 #: Letters that mean themselves to a POSIX shell in an assignment and to docker. ``~`` is not
 #: among them (expanded at the start and after ``:``), nor is anything outside ASCII.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+=-]*")
 
 
-def export(data: ExportInput) -> Export:
+def export(data: StudyView) -> Export:
     """The assignments, one a line; what an environment cannot carry is said in comments.
 
     Raises:
@@ -39,7 +39,7 @@ def export(data: ExportInput) -> Export:
     return Export(text=text, warnings=warnings)
 
 
-def _missing(data: ExportInput) -> tuple[str, ...]:
+def _missing(data: StudyView) -> tuple[str, ...]:
     """A line for each part of the setting that is no environment variable."""
     values = data.best_setting.as_dict()
     return tuple(

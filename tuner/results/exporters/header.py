@@ -5,10 +5,10 @@ from __future__ import annotations
 from tuner.knobs import setting_text
 from tuner.model import wording
 from tuner.results import claims
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 
 
-def lines(data: ExportInput) -> list[str]:
+def lines(data: StudyView) -> list[str]:
     """The facts about an export, one a line, without comment marks."""
     spec, machine = data.spec, data.spec.machine
     cores = wording.count(machine.cores, "core")
@@ -21,7 +21,7 @@ def lines(data: ExportInput) -> list[str]:
     ]
 
 
-def comment(data: ExportInput) -> str:
+def comment(data: StudyView) -> str:
     """The same behind ``#``: safe in a shell script and in an environment file."""
     return "".join(f"# {line}\n" for line in lines(data))
 

@@ -30,12 +30,12 @@ from tuner.model import (
     figures,
     price,
 )
-from tuner.results.exporters import Export, ExportInput
+from tuner.results.exporters import Export, StudyView
 
 SCHEMA = "tuner.export/1"
 
 
-def export(data: ExportInput) -> Export:
+def export(data: StudyView) -> Export:
     """Every launch with its samples, exit code and setting, and what was found."""
     setting = data.best_setting
     unset, assignments = render.assignments(data.spec, setting)

@@ -13,13 +13,13 @@ import shlex
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
 from tuner.launch.secrets import HIDDEN
-from tuner.results.exporters import Export, ExportInput, header
+from tuner.results.exporters import Export, StudyView, header
 
 #: Stands for the output folder until the words are quoted: no argv can hold a NUL.
 _OUT = "\0out\0"
 
 
-def export(data: ExportInput) -> Export:
+def export(data: StudyView) -> Export:
     """The script; its first argument, or ``OUT``, is the folder for the job's output."""
     spec = data.spec
     launcher = launcher_for(spec.launcher)
@@ -46,7 +46,7 @@ mkdir -p -- "$OUT"
     return Export(text=text, executable=True)
 
 
-def _with(data: ExportInput) -> str:
+def _with(data: StudyView) -> str:
     if data.keeps_defaults:
         proven = data.result.conclusion is not None
         found = "found nothing faster" if proven else "has found nothing faster yet, unconfirmed"
@@ -61,7 +61,7 @@ def _enter(folder: str) -> str:
     return f"case $OUT in /*) ;; *) OUT=$PWD/$OUT ;; esac\ncd -- {shlex.quote(folder)}\n"
 
 
-def _changes(data: ExportInput) -> tuple[str, ...]:
+def _changes(data: StudyView) -> tuple[str, ...]:
     """``env`` with what the setting changes; nothing where it changes no variable."""
     template = data.spec.job or data.spec.command
     unset, assignments = render.assignments(data.spec, data.best_setting, template)
@@ -70,7 +70,7 @@ def _changes(data: ExportInput) -> tuple[str, ...]:
     return ("env", *words) if words else ()
 
 
-def _job(data: ExportInput) -> tuple[str, ...]:
+def _job(data: StudyView) -> tuple[str, ...]:
     """The whole job of one rank, the output folder still to be put in."""
     spec = data.spec
     template = spec.job or spec.command

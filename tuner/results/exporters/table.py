@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from tuner.model import Measurement, StudySpec, Value, figures, price, wording
-from tuner.results.exporters import Export, ExportInput, header
+from tuner.results.exporters import Export, StudyView, header
 
 _FIGURES = (
     "elapsed_s",
@@ -29,7 +29,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _MARKS = re.compile(r"[\\|`*\[\]~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=:)(?=//)")
 
 
-def csv(data: ExportInput) -> Export:
+def csv(data: StudyView) -> Export:
     """Comma-separated values: one row a setting, times in seconds, figures in their unit.
 
     Text that a spreadsheet would take for a formula gets a ``'`` in front.
@@ -87,7 +87,7 @@ def _extra(spec: StudySpec, measurement: Measurement) -> list[float | None]:
     return found
 
 
-def markdown(data: ExportInput) -> Export:
+def markdown(data: StudyView) -> Export:
     """A table for a report or an issue, under two lines that say what it is."""
     names = [knob.name for knob in data.spec.knobs]
     text = "".join(f"- {_cell(line)}\n" for line in header.lines(data))
@@ -106,17 +106,17 @@ def markdown(data: ExportInput) -> Export:
     return Export(text=text)
 
 
-def window_titles(data: ExportInput) -> list[str]:
+def window_titles(data: StudyView) -> list[str]:
     """How many of a setting's runs were windows of a running job, where any was."""
     return ["windows"] if data.result.windows else []
 
 
-def window_cells(data: ExportInput, measurement: Measurement) -> list[str]:
+def window_cells(data: StudyView, measurement: Measurement) -> list[str]:
     """The same of a setting."""
     return [str(measurement.windows)] if data.result.windows else []
 
 
-def _against(data: ExportInput) -> str:
+def _against(data: StudyView) -> str:
     """What the speed-ups of the table are against."""
     reference = data.result.reference
     if reference is None or reference.setting.is_baseline:
@@ -124,7 +124,7 @@ def _against(data: ExportInput) -> str:
     return "against the first that worked"
 
 
-def _row(data: ExportInput, measurement: Measurement) -> list[str]:
+def _row(data: StudyView, measurement: Measurement) -> list[str]:
     values, objective = measurement.setting.as_dict(), data.spec.objective
     note = wording.failure(measurement.failure) if measurement.failure else ""
     if measurement.stopped is not None:
@@ -142,7 +142,7 @@ def _row(data: ExportInput, measurement: Measurement) -> list[str]:
     ]
 
 
-def speed_up(data: ExportInput, measurement: Measurement) -> float | None:
+def speed_up(data: StudyView, measurement: Measurement) -> float | None:
     """How many times faster a setting is than the reference; ``None`` where one has no time."""
     reference = data.result.reference
     if reference is None or reference.elapsed_s is None or measurement.elapsed_s is None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import ExportInput
+    from tuner.results.exporters import StudyView
 
 
-def report(data: ExportInput) -> str:
+def report(data: StudyView) -> str:
     """The page of a study: one HTML file that works without a network."""
     from tuner.results.report.page import page
 
     return page(data, weights(data))
 
 
-def weights(data: ExportInput) -> dict[str, float]:
+def weights(data: StudyView) -> dict[str, float]:
     """The importance of the study's knobs, as far as it is known."""
+    from tuner.study.history import History
     from tuner.study.importance import importance
-    from tuner.study.plan import Plan
 
-    return importance(Plan(data.spec, data.records))
+    return importance(History(data.spec, data.records))

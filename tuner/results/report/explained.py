@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from tuner.model import wording
 from tuner.results.explain.cause import Cause, per_cent
 from tuner.results.explain.evidence import remedy_sentence, table
-from tuner.results.explain.told import Told, told
-from tuner.results.exporters import ExportInput
-from tuner.results.report.pictures import Table, runs
+from tuner.results.explain.explained_run import Told, told
+from tuner.results.exporters import StudyView
+from tuner.results.report.plots import Table, runs
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Explained:
     table: Table | None
 
 
-def explained(data: ExportInput) -> Explained:
+def explained(data: StudyView) -> Explained:
     """The verdicts on the launches of which something was recorded; none where nothing was."""
     found = [each for side in runs.sides(data) if (each := _told(data, side)) is not None]
     rows = table([each.case for each in found])
@@ -40,7 +40,7 @@ def explained(data: ExportInput) -> Explained:
     )
 
 
-def _told(data: ExportInput, side: runs.Side) -> Told | None:
+def _told(data: StudyView, side: runs.Side) -> Told | None:
     for record in runs.standing(data, side.setting):
         if record.outcome.telemetry is not None:
             return told(side.name, record, record.outcome.telemetry, data.spec)

@@ -19,7 +19,7 @@ from tuner.model import (
     Verdict,
     wording,
 )
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 from tuner.stats import estimates
 
 #: How each verdict is told.
@@ -31,7 +31,7 @@ _VERDICTS = {
 }
 
 
-def failures(data: ExportInput) -> list[JsonDict]:
+def failures(data: StudyView) -> list[JsonDict]:
     """The failed launches, for people and for ``--json``."""
     return [
         _launch(data, record)
@@ -46,7 +46,7 @@ def failures(data: ExportInput) -> list[JsonDict]:
     ]
 
 
-def set_aside(data: ExportInput) -> list[JsonDict]:
+def set_aside(data: StudyView) -> list[JsonDict]:
     """The launches that do not count, with the reason, for people and for ``--json``."""
     return [
         _launch(data, record) | {"disturbed": record.outcome.disturbed}
@@ -55,7 +55,7 @@ def set_aside(data: ExportInput) -> list[JsonDict]:
     ]
 
 
-def _launch(data: ExportInput, record: LaunchRecord) -> JsonDict:
+def _launch(data: StudyView, record: LaunchRecord) -> JsonDict:
     """Which launch a fact is of."""
     return {
         "number": record.number,
@@ -73,7 +73,7 @@ def kinds(rows: Iterable[JsonDict]) -> str:
     return " and ".join(filter(None, found))
 
 
-def best_effects(data: ExportInput) -> list[Effect]:
+def best_effects(data: StudyView) -> list[Effect]:
     """How each knob of the best setting took effect in its last run; none without a best."""
     effects: dict[str, Effect] = {}
     for record in data.records if data.result.best else ():
@@ -85,7 +85,7 @@ def best_effects(data: ExportInput) -> list[Effect]:
     return list(effects.values())
 
 
-def effect_lines(data: ExportInput) -> list[str]:
+def effect_lines(data: StudyView) -> list[str]:
     """The same in words, knobs of the same fate together, without what nobody chose."""
     fates: dict[str, list[str]] = {}
     dropped = dict(data.pooling.dropped)  # told of over all launches
@@ -101,7 +101,7 @@ def effect_lines(data: ExportInput) -> list[str]:
     return [f"{', '.join(names)}: {fate}" for fate, names in fates.items()]
 
 
-def knob_lines(data: ExportInput) -> list[str]:
+def knob_lines(data: StudyView) -> list[str]:
     """What all launches together say of the knobs, whichever setting is the best."""
     return [
         *(wording.capped(cap) for cap in data.result.caps),
@@ -110,7 +110,7 @@ def knob_lines(data: ExportInput) -> list[str]:
     ]
 
 
-def _goes_without_saying(data: ExportInput, effect: Effect) -> bool:
+def _goes_without_saying(data: StudyView, effect: Effect) -> bool:
     """True for a knob that had one possible value, where nobody fixed it and nothing is wrong."""
     if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN):
         return False
@@ -120,19 +120,19 @@ def _goes_without_saying(data: ExportInput, effect: Effect) -> bool:
     return single and effect.knob not in data.spec.fixed.as_dict()
 
 
-def left_out(data: ExportInput) -> list[tuple[str, str]]:
+def left_out(data: StudyView) -> list[tuple[str, str]]:
     """The knobs that are not tuned, each with the reason: before the study, and found in it."""
     return [*data.spec.left_out, *data.pooling.dropped]
 
 
-def budget_lines(data: ExportInput) -> list[str]:
+def budget_lines(data: StudyView) -> list[str]:
     """What the space asks of the cores, and what is left out for asking too much."""
     return [
         line for line in (core_budget.summary(data.spec), core_budget.left_out(data.spec)) if line
     ]
 
 
-def inherited(data: ExportInput) -> dict[str, str]:
+def inherited(data: StudyView) -> dict[str, str]:
     """Variables of the knobs that the user's own environment set for the baseline."""
     for record in data.records:
         if record.setting.is_baseline:
@@ -140,7 +140,7 @@ def inherited(data: ExportInput) -> dict[str, str]:
     return {}
 
 
-def failure_lines(data: ExportInput) -> list[str]:
+def failure_lines(data: StudyView) -> list[str]:
     """The reasons of failed launches, each once, with how often it came."""
     found = [(failed["failure"], failed["job"] is None) for failed in failures(data)]
     return [
@@ -149,7 +149,7 @@ def failure_lines(data: ExportInput) -> list[str]:
     ]
 
 
-def final_losses(data: ExportInput) -> str:
+def final_losses(data: StudyView) -> str:
     """What the training came to with the best setting and with the defaults, where that is told."""
     best, baseline = data.result.best, data.result.baseline
     if best is None or best.setting.is_baseline or (loss := _loss(best)) is None:

@@ -1,7 +1,7 @@
 """The report: one HTML file with all it needs, which asks nobody for anything.
 
 Whatever a study holds is text: Jinja2 escapes it, :func:`plain` takes out what is not printable,
-figures have it through :func:`tuner.results.report.pictures.style.inert`. The page's own policy
+figures have it through :func:`tuner.results.report.plots.style.inert`. The page's own policy
 allows the scripts in it, by their hashes, and styles, which Plotly sets as attributes; nothing
 else.
 """
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from tuner.model import wording
-from tuner.results.exporters import ExportInput
+from tuner.results.exporters import StudyView
 from tuner.results.exporters.json import plain as json_plain
 from tuner.results.report import facts, words
 from tuner.results.report.explained import explained
-from tuner.results.report.pictures import FAMILIES, Figure
-from tuner.results.report.pictures.style import THEMES
+from tuner.results.report.plots import FAMILIES, Figure
+from tuner.results.report.plots.style import THEMES
 
 #: A cell with a number and its unit, maybe with a sign before it: no line ends in it.
 _FIGURE = re.compile(r"\W{0,2}\d.{0,20}")
@@ -31,7 +31,7 @@ _FIGURE = re.compile(r"\W{0,2}\d.{0,20}")
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(data: ExportInput, weights: Mapping[str, float]) -> str:
+def page(data: StudyView, weights: Mapping[str, float]) -> str:
     """The whole page of a study; the same study gives the same text.
 
     Args:

@@ -9,9 +9,9 @@ from tuner.launch.secrets import HIDDEN
 from tuner.model import Measurement, StudyState, figures, price, wording
 from tuner.results import claims
 from tuner.results.break_even import break_even
-from tuner.results.exporters import ExportInput, table
-from tuner.results.report import again, facts
-from tuner.results.report.pictures import Table, runs
+from tuner.results.exporters import StudyView, table
+from tuner.results.report import facts, reproduce
+from tuner.results.report.plots import Table, runs
 
 Row = tuple[str, str]
 
@@ -23,18 +23,18 @@ _STATES = {
 }
 
 
-def verdict(data: ExportInput) -> str:
+def verdict(data: StudyView) -> str:
     """The sentence that ``tune`` ends with."""
     said = claims.comparison(data.result) or "Nothing was measured yet"
     return wording.capital(said)
 
 
-def state(data: ExportInput) -> str:
+def state(data: StudyView) -> str:
     """A warning where the study has not ended; else empty."""
     return _STATES.get(data.result.state, "")
 
 
-def summary(data: ExportInput) -> list[Row]:
+def summary(data: StudyView) -> list[Row]:
     """The result in rows."""
     result, spec = data.result, data.spec
     rows: list[Row] = []
@@ -57,7 +57,7 @@ def summary(data: ExportInput) -> list[Row]:
     return rows
 
 
-def _times(data: ExportInput, side: runs.Side) -> str:
+def _times(data: StudyView, side: runs.Side) -> str:
     """The median with its interval; of what never came to its end, what is known."""
     costs = [run.cost for run in side.runs if run.cost is not None]
     if costs:
@@ -67,7 +67,7 @@ def _times(data: ExportInput, side: runs.Side) -> str:
     return "; ".join(said[:3]) or "not launched"
 
 
-def use(data: ExportInput) -> list[Row]:
+def use(data: StudyView) -> list[Row]:
     """Commands that use the result, each with what it does; empty where there is none."""
     if runs.best(data) is None:
         return []
@@ -80,7 +80,7 @@ def use(data: ExportInput) -> list[Row]:
     ]
 
 
-def blocks(data: ExportInput) -> list[tuple[str, list[str]]]:
+def blocks(data: StudyView) -> list[tuple[str, list[str]]]:
     """What there is to know beside the times, by heading; empty ones are left out."""
     told = facts.knob_lines(data)
     found = [
@@ -93,7 +93,7 @@ def blocks(data: ExportInput) -> list[tuple[str, list[str]]]:
     return [(heading, lines) for heading, lines in found if lines]
 
 
-def settings(data: ExportInput) -> Table:
+def settings(data: StudyView) -> Table:
     """Every setting, the fastest first."""
     spec = data.spec
     names = [knob.name for knob in spec.knobs]
@@ -116,7 +116,7 @@ def _note(found: Measurement) -> str:
     return "; ".join(text for text in (own, why) if text)
 
 
-def machine(data: ExportInput) -> list[Row]:
+def machine(data: StudyView) -> list[Row]:
     """Where it was measured."""
     spec, host = data.spec, data.spec.machine
     rows = [
@@ -139,7 +139,7 @@ def _moment(started_at: str) -> str:
     return started_at[:19].replace("T", " ")
 
 
-def _cores(data: ExportInput) -> str:
+def _cores(data: StudyView) -> str:
     """``2 cores (4 CPUs in the machine)``."""
     host = data.spec.machine
     said = wording.count(host.cores, "core")
@@ -148,9 +148,9 @@ def _cores(data: ExportInput) -> str:
     return f"{said} of {wording.count(host.logical_cpus, 'CPU')}"
 
 
-def commands(data: ExportInput) -> list[Row]:
+def commands(data: StudyView) -> list[Row]:
     """The commands that measured this: of the study, and of the last launch of the best."""
-    rows = [(again.command(data), "the study once more (add --fresh to measure anew)")]
+    rows = [(reproduce.command(data), "the study once more (add --fresh to measure anew)")]
     chosen = runs.best(data)
     launch = [
         record
@@ -162,12 +162,12 @@ def commands(data: ExportInput) -> list[Row]:
     return rows
 
 
-def has_hidden(data: ExportInput) -> bool:
+def has_hidden(data: StudyView) -> bool:
     """True where a command above has a word that is hidden."""
     return any(HIDDEN in line for line, _ in commands(data))
 
 
-def failures(data: ExportInput) -> Table | None:
+def failures(data: StudyView) -> Table | None:
     """What failed and what was set aside, launch by launch; ``None`` where nothing was."""
     rows = [
         (str(each["number"]), str(each["name"]), str(each["failure"]), f"{each['folder']}/")

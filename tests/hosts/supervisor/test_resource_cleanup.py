@@ -1,0 +1,122 @@
+"""What is removed of a trial's folder, and what never is."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tuner.hosts.supervisor import now, resource_cleanup
+
+
+def test_all_that_is_ours_goes(tmp_path: Path) -> None:
+    folder = tmp_path / "tune-1"
+    assert resource_cleanup.make_folder(str(folder))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (folder / "ompi.host.0" / "jf.1").mkdir(parents=True)
+    (folder / "ompi.host.0" / "jf.1" / "file").write_text("x")
+    os.mkfifo(folder / "pipe")
+    (folder / "closed").mkdir()
+    (folder / "closed" / "file").touch()
+    (folder / "closed").chmod(0)
+    resource_cleanup.remove_folder(str(folder))
+    assert not folder.exists()
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    folder = tmp_path / "tune-1"
+    resource_cleanup.make_folder(str(folder))
+    (folder / "folder").symlink_to(outside)
+    (folder / "file").symlink_to(outside / "kept")
+    resource_cleanup.remove_folder(str(folder))
+    assert not folder.exists()
+    assert (outside / "kept").exists()
+
+
+def test_a_link_in_its_place_is_left(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "tune-1").symlink_to(outside)
+    assert not resource_cleanup.make_folder(str(tmp_path / "tune-1"))
+    resource_cleanup.remove_folder(str(tmp_path / "tune-1"))
+    assert outside.is_dir()
+    assert (tmp_path / "tune-1").is_symlink()
+
+
+def test_somebody_elses_folder_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "tune-1"
+    folder.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    resource_cleanup.remove_folder(str(folder))
+    assert folder.is_dir()
+
+
+def test_a_mount_below_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "tune-1"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "kept").touch()
+    line = f"36 35 98:0 / {folder}/data rw - ext4 /dev/x rw\n".encode()
+    monkeypatch.setattr(resource_cleanup, "read", lambda _: line)
+    resource_cleanup.remove_folder(str(folder))
+    assert (folder / "data" / "kept").exists()
+
+
+def test_what_is_gone_is_no_error(tmp_path: Path) -> None:
+    resource_cleanup.remove_folder(str(tmp_path / "none"))
+    assert not resource_cleanup.make_folder(str(tmp_path / "none" / "below"))
+
+
+@pytest.fixture
+def segment() -> Iterator[Path]:
+    """A new file of ours in the shared memory, called as MPICH's are."""
+    path = Path(f"/dev/shm/mpich_shm_litter_{os.getpid()}")
+    path.write_bytes(bytes(mmap.PAGESIZE))
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def _abandoned(segment: Path) -> bool:
+    """Whether it would be removed (or was, by a trial on this host that ends just now)."""
+    name = os.fsencode(segment)
+    found = {path for path, _ in resource_cleanup.abandoned(now() - 100)}
+    return name in found or not segment.exists()
+
+
+@pytest.fixture
+def in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that shares /dev/shm, but not the process table: whoever maps a file is not seen."""
+    monkeypatch.setattr(resource_cleanup, "processes", list)
+    monkeypatch.setattr(resource_cleanup, "_FIRST_NAMESPACE", 0)
+
+
+@pytest.mark.usefixtures("in_a_container")
+@pytest.mark.parametrize(("mode", "access"), [("r+b", mmap.ACCESS_WRITE), ("rb", mmap.ACCESS_READ)])
+def test_another_containers_segment_is_left(segment: Path, mode: str, access: int) -> None:
+    with segment.open(mode) as file, mmap.mmap(file.fileno(), 0, access=access):
+        assert not _abandoned(segment)
+    assert _abandoned(segment)
+
+
+@pytest.mark.usefixtures("in_a_container")
+def test_a_segment_is_left_where_the_kernel_cannot_say(
+    segment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    assert not _abandoned(segment)
+
+
+def test_the_host_itself_sees_all_users(segment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Path("/proc/self/ns/pid").stat().st_ino
+    monkeypatch.setattr(resource_cleanup, "_FIRST_NAMESPACE", here)
+    monkeypatch.setattr(resource_cleanup, "_is_free", lambda _: False)
+    assert _abandoned(segment)

@@ -1,0 +1,206 @@
+"""What others do beside a launch: from trees made for the test, and from a real busy process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tuner.hosts import interference
+from tuner.hosts.interference import HYPERVISOR, Look, Row, between, look
+from tuner.model import Load
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+START = Look(
+    at_s=100.0,
+    busy_s=50.0,
+    stolen_s=1.0,
+    all_s=400.0,
+    cpus=4,
+    ours_s=7.0,
+    throttled_s=3.0,
+    hot=5,
+    swapped_bytes=4096,
+    table=(Row(10, 1, "init", 1.0), Row(20, 2, "python", 9.0), Row(30, 3, "tune", 0.0)),
+)
+
+#: Ten seconds later on four CPUs: 25 s busy, of them 20 s of the launch.
+END = replace(START, at_s=110.0, busy_s=75.0, all_s=440.0, ours_s=27.0)
+
+
+def test_what_is_busy_and_not_ours_is_others() -> None:
+    assert between(START, END, me=30) == Load(0.5)
+
+
+def test_the_busiest_other_is_named() -> None:
+    table = (Row(10, 1, "init", 1.2), Row(20, 2, "python", 13.0), Row(30, 3, "tune", 20.0))
+    load = between(START, replace(END, table=table), me=30)
+    assert load.busiest.startswith("pid 20 (python")
+
+
+def test_a_new_process_of_an_old_id_has_its_own_time() -> None:
+    table = (Row(10, 1, "init", 1.0), Row(20, 99, "make", 0.3))
+    assert between(START, replace(END, table=table), me=30).busiest == ""
+
+
+def test_nobody_is_named_for_next_to_nothing() -> None:
+    table = (Row(10, 1, "init", 1.2),)
+    assert between(START, replace(END, table=table), me=30).busiest == ""
+
+
+def test_time_that_a_hypervisor_gives_to_others_is_theirs() -> None:
+    load = between(START, replace(END, stolen_s=6.0, busy_s=70.0), me=30)
+    assert load == Load(0.5, HYPERVISOR)
+
+
+def test_what_the_children_used_is_never_less_than_nothing_of_others() -> None:
+    assert between(START, replace(END, ours_s=40.0), me=30).others_cores == 0.0
+
+
+@pytest.mark.parametrize("all_s", [400.0, 410.0, 600.0], ids=["still", "one-of-four", "too-fast"])
+def test_a_made_up_proc_stat_tells_nothing(all_s: float) -> None:
+    assert between(START, replace(END, all_s=all_s), me=30).others_cores == 0.0
+
+
+def test_no_time_at_all_tells_nothing() -> None:
+    assert between(START, START, me=30) == Load(0.0)
+
+
+def test_throttling_heat_and_swap_are_what_was_added() -> None:
+    end = replace(END, busy_s=70.0, throttled_s=4.5, hot=6, swapped_bytes=12288)
+    load = between(START, end, me=30)
+    assert (load.throttled_s, load.hot, load.swapped_bytes) == (1.5, True, 8192)
+
+
+def plant(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_the_counters_are_read(tmp_path: Path) -> None:
+    throttle = "sys/devices/system/cpu/cpu0/thermal_throttle"
+    plant(
+        tmp_path,
+        {
+            "proc/stat": (
+                "cpu  9 9 9 9 9 9 9 9 9 9\n"
+                "cpu0 100 20 30 500 40 5 5 7 50 0\n"
+                "cpu1 1 1 1 1 1 1 1 1 0 0\n"
+                "cpu2 100 0 0 100 0\n"
+                "intr 5\n"
+            ),
+            "proc/77/stat": "77 (a (b) c) S 1 77 77 0 -1 4 0 0 0 0 150 50 9 9 20 0 1 0 4711 0 0\n",
+            "proc/78/stat": "78 (half",
+            "proc/self/cgroup": "0::/a/b\n",
+            "proc/vmstat": "pgpgin 5\npswpin 3\npswpout 4\n",
+            "sys/fs/cgroup/a/cpu.stat": "usage_usec 5\nthrottled_usec 2500000\n",
+            "sys/fs/cgroup/a/b/cpu.stat": "throttled_usec 500000\n",
+            f"{throttle}/core_throttle_count": "3\n",
+            f"{throttle}/package_throttle_count": "4\n",
+            f"{throttle}/core_throttle_total_time_ms": "900\n",
+        },
+    )
+    found = look(root=tmp_path, cpus={0, 2}, ours_s=1.0, at_s=2.0)
+    assert found == Look(
+        at_s=2.0,
+        busy_s=260 / TICKS,
+        stolen_s=7 / TICKS,
+        all_s=907 / TICKS,
+        cpus=2,
+        ours_s=1.0,
+        throttled_s=2.5,
+        hot=7,
+        swapped_bytes=7 * os.sysconf("SC_PAGE_SIZE"),
+        table=(Row(77, 4711, "a (b) c", 200 / TICKS),),
+    )
+
+
+def test_the_older_cgroups_count_in_nanoseconds(tmp_path: Path) -> None:
+    plant(
+        tmp_path,
+        {
+            "proc/self/cgroup": "3:cpu,cpuacct:/job\n",
+            "sys/fs/cgroup/cpu,cpuacct/job/cpu.stat": "nr_throttled 9\nthrottled_time 1500000000\n",
+        },
+    )
+    assert look(root=tmp_path).throttled_s == 1.5
+
+
+def test_an_empty_tree_tells_nothing(tmp_path: Path) -> None:
+    found = look(root=tmp_path, ours_s=0.0, at_s=0.0)
+    assert found == Look(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0, 0, 0, ())
+    later = replace(found, at_s=10.0)
+    assert between(found, later) == Load(0.0)
+
+
+def test_a_real_busy_process_is_seen_by_its_name() -> None:
+    """However loaded the machine is: a process that spins gets some of it."""
+    spin = "import time\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", spin], start_new_session=True) as other:
+        try:
+            started = look()
+            deadline = time.monotonic() + 60
+            while True:
+                time.sleep(0.3)
+                load = between(started, look())
+                if load.others_cores > 0.1 or time.monotonic() > deadline:
+                    break
+        finally:
+            other.kill()
+    assert load.others_cores > 0.1
+
+
+def test_the_work_of_a_child_that_was_waited_for_is_ours() -> None:
+    before = look()
+    spin = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    subprocess.run([sys.executable, "-c", spin], check=True, start_new_session=True)
+    after = look()
+    assert after.ours_s - before.ours_s >= 0.3
+    others = replace(after, busy_s=before.busy_s + after.ours_s - before.ours_s)
+    assert between(before, replace(others, stolen_s=before.stolen_s)).others_cores == 0.0
+
+
+def test_the_load_of_a_stretch_is_read_at_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([START, END])
+    monkeypatch.setattr(interference, "look", lambda members: next(looks))
+    assert interference.Neighbourhood().load().others_cores == 0.5
+
+
+def test_what_runs_on_and_is_named_is_ours(tmp_path: Path) -> None:
+    fields = "S 1 77 77 0 -1 4 0 0 0 0 {} 0 {} 0 20 0 1 0 4711 0 0\n"
+    trees = {
+        "before": {"77": (100, 20), "78": (900, 0)},
+        "after": {"77": (400, 120), "78": (950, 0), "79": (30, 0)},
+    }
+    for name, processes in trees.items():
+        stats = {f"proc/{p}/stat": f"{p} (x) {fields.format(*t)}" for p, t in processes.items()}
+        plant(tmp_path / name, stats)
+    before = look(root=tmp_path / "before", ours_s=1.0, at_s=0.0, members={77})
+    after = look(root=tmp_path / "after", ours_s=2.0, at_s=10.0, members={77, 79})
+    assert after.ours_s - before.ours_s == pytest.approx(1.0 + 430 / TICKS)
+    assert [row.pid for row in before.table] == [row.pid for row in after.table] == [78]
+    assert between(before, after).busiest.startswith("pid 78")
+
+
+def test_the_work_of_a_child_that_runs_on_is_ours_where_it_is_named() -> None:
+    spin = "import time\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", spin], start_new_session=True) as mine:
+        try:
+            before = look(members={mine.pid})
+            deadline = time.monotonic() + 60
+            while (after := look(members={mine.pid})).ours_s - before.ours_s < 0.3:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        finally:
+            mine.kill()
+    assert mine.pid not in {row.pid for row in (*before.table, *after.table)}
+    ended = look()  # it has been waited for: the kernel counts it with us
+    assert ended.ours_s >= after.ours_s

@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.launch.hang_detector import (
+    GONE_S,
+    KERNEL_TIMES,
+    TRUSTED_SHARE,
+    Activity,
+    HangDetector,
+    may_be_elsewhere,
+)
+from tuner.model import Failed, FailureKind
+
+LIMIT_S = 60.0
+MPIRUN = Activity(10, 1, None, "S", 0.0, 0, "mpirun")
+RANKS = (Activity(11, 2, 0, "S", 0.0, 0, "python"), Activity(12, 3, 1, "S", 0.0, 0, "python"))
+
+Change = Callable[[Activity, float], Activity]
+
+
+def idle(each: Activity, now_s: float) -> Activity:
+    return each
+
+
+def spins(each: Activity, now_s: float) -> Activity:
+    return replace(each, state="R", cpu_s=now_s)
+
+
+def reads(each: Activity, now_s: float) -> Activity:
+    return replace(each, transfers=int(100 * now_s))
+
+
+def state(letter: str) -> Change:
+    return lambda each, now_s: replace(each, state=letter)
+
+
+@dataclass
+class Job:
+    """A job in which each process goes on doing the same, looked at once a second."""
+
+    ranks: int = 2
+    computing: Collection[int] = ()
+    asked: list[frozenset[int]] = field(default_factory=list)
+    now_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.vigil = HangDetector(LIMIT_S, self.ranks, self._computes)
+
+    def _computes(self, pids: Collection[int]) -> bool:
+        self.asked.append(frozenset(pids))
+        return bool(set(pids) & set(self.computing))
+
+    def run(
+        self,
+        *changes: Change,
+        most_s: float = 2 * LIMIT_S,
+        launcher: Change = idle,
+        output: Callable[[float], object] = lambda _: 0,
+        ranks: tuple[Activity, ...] = RANKS,
+    ) -> Failed | None:
+        """What the vigil says within `most_s`, looking once a second."""
+        start_s = self.now_s
+        while self.now_s < start_s + most_s:
+            seen = [change(each, self.now_s) for each, change in zip(ranks, changes, strict=False)]
+            seen.append(launcher(MPIRUN, self.now_s))
+            wrong = self.vigil.look(self.now_s, (output(self.now_s),), seen)
+            if wrong is not None:
+                return wrong
+            self.now_s += 1.0
+        return None
+
+
+def stalled(found: Failed | None) -> str:
+    assert found is not None and found.kind is FailureKind.STALLED
+    head, _, what = found.reason.partition(": ")
+    assert head == "nothing happened for 60 s"
+    return what
+
+
+def test_a_job_of_which_nothing_moves_is_stalled_after_the_limit() -> None:
+    job = Job()
+    assert stalled(job.run(idle, idle)) == "all ranks are idle"
+    assert job.now_s == LIMIT_S
+
+
+def test_an_idle_rank_is_named_and_those_that_spin_make_no_life() -> None:
+    job = Job()
+    assert stalled(job.run(spins, idle)) == "rank 1 is idle, the others wait"
+    assert job.now_s <= LIMIT_S * (1 + TRUSTED_SHARE) + 1
+
+
+def test_ranks_that_wait_for_each_other() -> None:
+    assert stalled(Job().run(spins, spins)) == "all ranks wait for each other"
+
+
+def test_nobody_is_looked_into_before_a_share_of_the_limit() -> None:
+    job = Job()
+    assert job.run(spins, spins, most_s=TRUSTED_SHARE * LIMIT_S) is None
+    assert not job.asked
+
+
+def test_a_long_evaluation_of_one_rank_is_no_stall() -> None:
+    job = Job(computing=[11])
+    assert job.run(spins, spins, most_s=10 * LIMIT_S) is None
+    assert job.asked
+    assert job.run(spins, idle, most_s=10 * LIMIT_S) is None
+
+
+def test_a_worker_that_computes_is_its_ranks_life() -> None:
+    worker = Activity(13, 4, 1, "S", 0.0, 0, "python")
+    job = Job(computing=[13])
+    assert job.run(spins, idle, spins, ranks=(*RANKS, worker), most_s=5 * LIMIT_S) is None
+
+
+def test_what_reads_or_writes_lives() -> None:
+    assert Job().run(idle, reads, most_s=5 * LIMIT_S) is None
+
+
+def test_a_log_or_an_output_that_grows_is_life() -> None:
+    assert Job().run(idle, idle, output=lambda now_s: now_s // 50, most_s=5 * LIMIT_S) is None
+
+
+def test_time_is_counted_from_the_last_sign_of_life() -> None:
+    job = Job()
+    assert job.run(idle, idle, output=lambda now_s: min(now_s, 30.0)) is not None
+    assert job.now_s == 30.0 + LIMIT_S
+
+
+def test_next_to_no_time_is_none() -> None:
+    def hums(each: Activity, now_s: float) -> Activity:
+        return replace(each, cpu_s=round(0.01 * now_s, 2))
+
+    assert stalled(Job().run(hums, idle)) == "all ranks are idle"
+
+
+def test_who_waits_for_a_cpu_is_looked_into() -> None:
+    job = Job(computing=[12])
+    assert job.run(idle, state("R"), most_s=5 * LIMIT_S) is None
+
+
+def test_the_kernel_is_given_more_time() -> None:
+    job = Job()
+    assert job.run(idle, state("D"), most_s=(KERNEL_TIMES - 1) * LIMIT_S) is None
+    assert job.run(idle, state("D"), most_s=3 * LIMIT_S) is not None
+
+
+def test_a_process_that_is_stopped_is_named() -> None:
+    found = stalled(Job().run(spins, state("T")))
+    assert found == "rank 1 is idle, the others wait; a process of rank 1 is stopped by a signal"
+    found = stalled(Job().run(idle, idle, launcher=state("T")))
+    assert found == "all ranks are idle; a process of the launcher is stopped by a signal"
+
+
+def test_mpirun_alone_that_does_nothing() -> None:
+    job = Job()
+    assert stalled(job.run()) == "no rank has started"
+    assert Job(computing=[10]).run(launcher=spins, most_s=5 * LIMIT_S) is None
+
+
+def test_ranks_that_ended_without_mpirun_noticing() -> None:
+    job = Job()
+    assert job.run(spins, spins, most_s=5.0) is None
+    found = job.run()
+    assert found == Failed(FailureKind.CRASHED, "all ranks ended, their launcher did not")
+    assert 5.0 + GONE_S <= job.now_s <= 7.0 + GONE_S
+
+
+def test_ranks_on_other_hosts_are_not_judged() -> None:
+    assert Job(ranks=4).run(idle, idle, most_s=5 * LIMIT_S) is None
+    assert Job().run(launcher=lambda e, _: replace(e, name="ssh"), most_s=5 * LIMIT_S) is None
+
+
+def test_on_one_host_a_rank_that_was_never_seen_has_ended() -> None:
+    """It ended before the first look: what the others do tells all the same."""
+    job = Job(ranks=0)
+    assert job.run(idle, idle) is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "may_be"),
+    [
+        ((), ("PATH", "HOME", "OMPI_MCA_btl"), False),
+        (("--mca", "btl", "^ofi", "--bind-to", "none"), (), False),
+        (("--hostfile", "h"), (), True),
+        (("--host=a,b",), (), True),
+        (("-f", "hosts"), (), True),
+        ((), ("SLURM_JOB_ID",), True),
+        ((), ("PBS_NODEFILE",), True),
+        ((), ("OMPI_MCA_orte_default_hostfile",), True),
+    ],
+)
+def test_hosts_are_named_in_the_arguments_or_the_environment(
+    options: tuple[str, ...], variables: tuple[str, ...], may_be: bool
+) -> None:
+    assert may_be_elsewhere(options, variables) is may_be
+
+
+def test_who_did_not_look_has_seen_nothing() -> None:
+    job = Job()
+    assert job.run(idle, idle, most_s=LIMIT_S / 2) is None
+    job.now_s += 10 * LIMIT_S
+    assert job.run(idle, idle, most_s=LIMIT_S - 2) is None
+    assert job.run(idle, idle) is not None
+
+
+@pytest.mark.parametrize("limit_s", [0.5, 3.0, 1000.0])
+def test_the_limit_is_said_as_it_was_asked(limit_s: float) -> None:
+    vigil = HangDetector(limit_s, 2, lambda _: False)
+    found = [vigil.look(step * limit_s / 10, (), [*RANKS, MPIRUN]) for step in range(12)]
+    assert found[9] is None and found[10] is not None
+    assert found[10].reason.startswith(f"nothing happened for {limit_s:g} s")
+
+
+STEPS = st.lists(
+    st.tuples(st.floats(0.1, 20.0), st.sampled_from("RSDT"), st.floats(0, 1), st.booleans()),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_nothing_stalls_sooner_than_the_limit_after_the_last_life(
+    steps: list[tuple[float, str, float, bool]],
+) -> None:
+    """Whatever is seen: output that grew keeps a job for the whole limit."""
+    vigil = HangDetector(LIMIT_S, 2, lambda _: False)
+    now_s = lived_s = cpu_s = 0.0
+    output = 0
+    for pause_s, letter, share, grows in steps:
+        now_s += pause_s
+        cpu_s += share * pause_s
+        output += grows
+        if grows:
+            lived_s = now_s
+        seen = [replace(each, state=letter, cpu_s=cpu_s) for each in RANKS]
+        if vigil.look(now_s, (output,), [*seen, MPIRUN]) is not None:
+            assert now_s - lived_s >= LIMIT_S
+            return

@@ -1,0 +1,230 @@
+"""Which launches say nothing of their setting, since the machine was not as usual."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.study_samples import MACHINE, SPEC, record, setting
+from tuner.model import (
+    BASELINE,
+    Ending,
+    Failed,
+    FailureKind,
+    LaunchRecord,
+    Load,
+    Outcome,
+    Purpose,
+    Setting,
+    Stopped,
+    StudySpec,
+)
+from tuner.study.interference import (
+    MOST_AGAIN,
+    REMEASURED,
+    InterferenceFilter,
+    again,
+    asked,
+    disturbed,
+)
+
+#: Two ranks with a worker each ask for all of the four cores.
+FULL = setting(omp_threads=1, iterator_workers=1)
+ALONE = Load(0.02)
+BUSY = Load(1.5, "pid 6263 (python)")
+
+
+def launched(
+    number: int,
+    load: Load,
+    chosen: Setting = FULL,
+    aside: str = "",
+    purpose: Purpose = Purpose.SEARCH,
+) -> LaunchRecord:
+    """A launch of four seconds."""
+    made = record(number, chosen, 3.5, purpose=purpose)
+    return replace(made, outcome=replace(made.outcome, load=load, disturbed=aside))
+
+
+def judged(
+    load: Load,
+    past: Sequence[LaunchRecord] = (),
+    chosen: Setting = FULL,
+    spec: StudySpec = SPEC,
+    before: Load | None = ALONE,
+) -> str:
+    return disturbed(launched(99, load, chosen).outcome, chosen, spec, past, before)
+
+
+def test_what_runs_beside_a_launch_disturbs_it() -> None:
+    assert judged(BUSY) == "other processes used 1.5 of 4 cores, above all pid 6263 (python)"
+    assert judged(ALONE) == ""
+
+
+def test_where_nothing_was_looked_at_nothing_is_wrong() -> None:
+    outcome = record(1, FULL, 3.0).outcome
+    assert disturbed(outcome, FULL, SPEC, (), None) == ""
+
+
+def test_cores_that_the_launch_leaves_free_are_anybodys() -> None:
+    spec = replace(SPEC, machine=replace(MACHINE, affinity_cpus=16))
+    assert judged(Load(6.0), spec=spec) == ""
+    assert judged(Load(13.0), spec=spec) != ""
+    assert judged(Load(6.0), chosen=BASELINE, spec=spec) != ""  # it may want all of them
+
+
+def test_a_large_machine_is_counted_less_exactly() -> None:
+    spec = replace(SPEC, machine=replace(MACHINE, affinity_cpus=64))
+    assert judged(Load(3.0), chosen=BASELINE, spec=spec) == ""
+    assert judged(Load(4.0), chosen=BASELINE, spec=spec) != ""
+
+
+def test_a_machine_that_is_always_loaded_disturbs_nothing() -> None:
+    past = [launched(number, Load(1.4)) for number in range(1, 6)]
+    assert judged(BUSY, past) == ""
+    assert judged(Load(3.5), past) != ""
+    assert judged(BUSY, before=Load(1.3)) == ""
+
+
+def test_a_lasting_change_is_usual_after_three_launches() -> None:
+    quiet = [launched(number, ALONE) for number in range(1, 20)]
+    busy = [launched(number, BUSY) for number in range(20, 23)]
+    assert judged(BUSY, [*quiet, *busy[:2]]) != ""
+    assert judged(BUSY, [*quiet, *busy]) == ""
+
+
+def test_launches_that_were_set_aside_say_what_is_usual_too() -> None:
+    past = [launched(number, BUSY, aside="others") for number in range(1, 4)]
+    assert judged(BUSY, past) == ""
+
+
+@pytest.mark.parametrize("sets_aside", [True, False], ids=["limit", "crash"])
+def test_a_failure_of_the_programs_own_stays_one(sets_aside: bool) -> None:
+    kind = FailureKind.LIMIT if sets_aside else FailureKind.CRASHED
+    outcome = replace(launched(1, BUSY).outcome, ending=Failed(kind, "it failed"))
+    assert bool(disturbed(outcome, FULL, SPEC, (), ALONE)) is sets_aside
+
+
+def test_a_bound_that_was_reached_beside_others_is_no_bound() -> None:
+    ending: Ending = Stopped(2.0, 9.0, 8.0, 10.0, 0.1, "race")
+    outcome = replace(launched(1, BUSY).outcome, ending=ending)
+    assert disturbed(outcome, FULL, SPEC, (), ALONE) != ""
+
+
+def test_a_quota_that_holds_a_modest_launch_back_is_others_doing() -> None:
+    load = Load(0.0, throttled_s=0.5)
+    assert judged(load) == "the cgroup's CPU quota held it back for 0.500 s"
+    assert judged(Load(0.0, throttled_s=0.1)) == ""
+    assert judged(load, chosen=setting(omp_threads=4, iterator_workers=1)) == ""
+    assert judged(load, chosen=BASELINE) == ""
+    assert judged(load, [launched(number, load) for number in range(1, 4)]) == ""
+
+
+def test_a_hot_cpu_disturbs_unless_it_always_is() -> None:
+    load = Load(0.0, hot=True)
+    past = [launched(number, load) for number in range(1, 4)]
+    assert judged(load) == "CPUs were slowed down for their temperature"
+    assert judged(load, past[:2]) != ""
+    assert judged(load, past) == ""
+
+
+def test_much_swapping_disturbs() -> None:
+    assert judged(Load(0.0, swapped_bytes=100 << 20)) == "100 MiB were swapped"
+    assert judged(Load(0.0, swapped_bytes=60 << 20)) == ""
+
+
+def test_what_a_setting_asks_for_is_known_where_it_says_so() -> None:
+    assert asked(FULL, SPEC) == 4.0
+    assert asked(setting(omp_threads=2, iterator_workers=3, opencv_threads=2), SPEC) == 16.0
+    assert asked(setting(omp_threads=2), SPEC) is None  # the program chooses its workers
+    assert asked(setting(omp_threads="unset", iterator_workers=1), SPEC) is None
+    assert asked(BASELINE, SPEC) is None
+    alone = replace(SPEC, knobs=SPEC.knobs[:1])
+    assert asked(setting(omp_threads=2), alone) == 4.0  # the program has no workers to choose
+
+
+# --- again and again ---------------------------------------------------------------------
+
+
+def test_a_setting_is_measured_again_twice_and_then_counts() -> None:
+    quietness, notes = InterferenceFilter(ALONE), []
+    past = [launched(number, ALONE, BASELINE) for number in range(1, 6)]
+    for number in (6, 7, 8):
+        made, note = quietness.judged(launched(number, BUSY), SPEC, past)
+        past.append(made)
+        notes.append(note)
+    assert [bool(each.outcome.disturbed) for each in past[5:]] == [True, True, False]
+    assert notes[:2] == ["", ""]
+    assert notes[2] == (
+        "launch 8 counts all the same, 3 times in a row: other processes used 1.5 of 4 cores,"
+        " above all pid 6263 (python)"
+    )
+
+
+def test_only_the_same_setting_in_a_row_is_counted() -> None:
+    one, two = (launched(number, BUSY, aside="others") for number in (1, 2))
+    assert not again(FULL, [one, two])
+    assert again(BASELINE, [one, two])
+    assert again(FULL, [one, two, launched(3, ALONE)])
+    assert again(FULL, [one, launched(2, ALONE, BASELINE), two])
+    assert not again(FULL, [one, launched(2, ALONE, purpose=Purpose.WARM_UP), two])
+
+
+def test_what_the_user_has_measured_anew_does_not_count_as_disturbed() -> None:
+    assert again(FULL, [launched(n, BUSY, aside=REMEASURED) for n in range(1, MOST_AGAIN + 2)])
+
+
+def test_warm_ups_and_whoever_wants_it_so_are_left_alone() -> None:
+    busy = launched(1, BUSY)
+    assert (
+        InterferenceFilter(ALONE).judged(replace(busy, purpose=Purpose.WARM_UP), SPEC, ())[1] == ""
+    )
+    assert InterferenceFilter(ALONE, counts_all=True).judged(busy, SPEC, ()) == (busy, "")
+    assert InterferenceFilter(ALONE).judged(busy, SPEC, ())[0].outcome.disturbed
+
+
+# --- how often -----------------------------------------------------------------------------
+
+
+def studied(loads: Sequence[float], cpus: int = 4) -> list[Outcome]:
+    """Launches of ever another setting under these loads, made again where they are disturbed."""
+    spec = replace(SPEC, machine=replace(MACHINE, affinity_cpus=cpus, logical_cpus=cpus))
+    quietness = InterferenceFilter(Load(loads[0]))
+    past: list[LaunchRecord] = []
+    for number, others in enumerate(loads, start=1):
+        made, _ = quietness.judged(launched(number, Load(others), BASELINE), spec, past)
+        past.append(made)
+    return [each.outcome for each in past]
+
+
+@pytest.mark.parametrize("cpus", [2, 8, 64], ids=str)
+def test_a_permanently_loaded_machine_sets_next_to_nothing_aside(cpus: int) -> None:
+    """Others take 30 % to 95 % of the cores, as much as the launches leave them."""
+    rng = random.Random(cpus)
+    loads = [cpus * min(0.95, max(0.3, rng.gauss(0.7, 0.15))) for _ in range(1000)]
+    aside = sum(bool(outcome.disturbed) for outcome in studied(loads, cpus))
+    assert aside <= 10
+
+
+@pytest.mark.parametrize("cpus", [2, 8, 64], ids=str)
+def test_a_quiet_machine_sets_nothing_aside(cpus: int) -> None:
+    rng = random.Random(cpus)
+    loads = [abs(rng.gauss(0.0, 0.01 * cpus)) for _ in range(1000)]
+    aside = sum(bool(outcome.disturbed) for outcome in studied(loads, cpus))
+    assert aside <= 5
+
+
+def test_a_neighbour_that_comes_now_and_then_is_seen_each_time() -> None:
+    loads = [1.9 if number % 10 == 5 else 0.03 for number in range(200)]
+    found = [bool(outcome.disturbed) for outcome in studied(loads)]
+    assert found == [number % 10 == 5 for number in range(200)]
+
+
+def test_a_neighbour_that_comes_to_stay_costs_two_launches() -> None:
+    loads = [0.03] * 20 + [1.9] * 50
+    found = [bool(outcome.disturbed) for outcome in studied(loads)]
+    assert sum(found) == 2
+    assert found[20:22] == [True, True]

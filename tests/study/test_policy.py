@@ -1,0 +1,363 @@
+"""What comes next: a function of the launches so far, whoever asks and however often."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import groupby
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.study_surface import (
+    BEST,
+    CONFIRMED,
+    CRASH,
+    SPEC,
+    capped,
+    crash,
+    nearly_flat,
+    overridden,
+    played,
+    ran,
+    record,
+    surface,
+)
+from tuner.knobs.space import guesses, points
+from tuner.model import (
+    BASELINE,
+    FROM_OUTSIDE,
+    SHORTAGES,
+    Effect,
+    Ending,
+    Failed,
+    FailureKind,
+    Finished,
+    IntRange,
+    LaunchRecord,
+    Measurement,
+    Purpose,
+    Setting,
+    Stopped,
+    StudySpec,
+    StudyState,
+    Verdict,
+)
+from tuner.search.stopper import ProjectionStopper, TimeLimitStopper
+from tuner.stats import estimates
+from tuner.study.findings import build
+from tuner.study.history import History
+from tuner.study.policy import SearchThenConfirm, Step, Stop
+
+Time = Callable[[Setting], float | Ending]
+
+
+def some_fail(setting: Setting) -> float | Ending:
+    return crash(setting) if setting.as_dict().get("omp_threads") == 3 else surface(setting)
+
+
+def defaults_fail(setting: Setting) -> float | Ending:
+    return crash(setting) if setting.is_baseline else nearly_flat(setting)
+
+
+SURFACES: list[Time] = [surface, nearly_flat, some_fail, defaults_fail]
+
+
+def steps(plan: History) -> list[tuple[Purpose, Setting]]:
+    return [(made.purpose, made.setting) for made in plan.records]
+
+
+def end(plan: History) -> str:
+    stop = SearchThenConfirm().next(plan)
+    assert isinstance(stop, Stop)
+    return stop.reason
+
+
+def small(threads: int, workers: int, spec: StudySpec = SPEC) -> StudySpec:
+    highs = {"omp_threads": threads, "iterator_workers": workers}
+    knobs = tuple(replace(k, domain=IntRange(1, highs[k.name])) for k in spec.knobs)
+    return replace(spec, knobs=knobs, trials=50)
+
+
+# --- the order ---------------------------------------------------------------------------
+
+
+def test_guesses_then_the_defaults_then_the_search_then_the_proof() -> None:
+    plan = played(CONFIRMED)
+    first, second = guesses(SPEC)
+    assert steps(plan)[:3] == [
+        (Purpose.GUESS, first),
+        (Purpose.GUESS, second),
+        (Purpose.BASELINE, BASELINE),
+    ]
+    assert [purpose for purpose, _ in groupby(purpose for purpose, _ in steps(plan))] == [
+        Purpose.GUESS,
+        Purpose.BASELINE,
+        Purpose.SEARCH,
+        Purpose.CONFIRM,
+    ]
+    assert SearchThenConfirm().best(plan) == BEST
+
+
+def test_contenders_are_repeated() -> None:
+    repeated = [
+        each for purpose, each in steps(played(SPEC, nearly_flat)) if purpose is Purpose.REPEAT
+    ]
+    assert BEST in repeated and BASELINE not in repeated
+
+
+def test_a_setting_that_cannot_win_is_stopped_and_the_first_launch_is_not_raced() -> None:
+    plan = played()
+    assert SearchThenConfirm().next(History(SPEC, ())) == Step(Purpose.GUESS, guesses(SPEC)[0])
+    assert any(isinstance(made.outcome.ending, Stopped) for made in plan.records)
+    for made in plan.records:
+        if isinstance(made.outcome.ending, Stopped):
+            assert surface(made.setting) > surface(BEST)
+
+
+def test_the_defaults_are_given_three_times_as_long_as_a_setting() -> None:
+    first, second = guesses(SPEC)
+    plan = History(
+        SPEC, tuple(record(n, s, Purpose.GUESS, ran(2.0)) for n, s in ((1, first), (2, second)))
+    )
+    step = SearchThenConfirm().next(plan)
+    assert isinstance(step, Step) and step.purpose is Purpose.BASELINE
+    assert isinstance(step.judge, ProjectionStopper) and step.judge.limit.factor == 3.0
+    assert step.judge.iterations == 100
+    assert isinstance(ran(5.0, judge=step.judge).ending, Finished)
+    assert isinstance(ran(20.0, judge=step.judge).ending, Stopped)
+
+
+def test_nothing_is_confirmed_where_nothing_is_asked_for_or_nothing_works() -> None:
+    assert Purpose.CONFIRM not in dict(steps(played(SPEC)))
+    failing = played(CONFIRMED, lambda s: 4.0 if s.is_baseline else crash(s))
+    assert Purpose.CONFIRM not in dict(steps(failing))
+    assert SearchThenConfirm().best(failing) is None
+
+
+def test_the_defaults_are_cut_in_the_proof_where_they_were_seen_to_be_far_slower() -> None:
+    judges = {}
+    plan = played(CONFIRMED)
+    before = replace(plan, records=plan.searched)
+    for number in range(2):
+        step = SearchThenConfirm().next(before)
+        assert isinstance(step, Step) and step.purpose is Purpose.CONFIRM
+        judges[step.setting] = step.judge
+        made = plan.confirming[number]
+        before = replace(before, records=(*before.records, made))
+    assert judges[BEST] is None
+    judge = judges[BASELINE]
+    assert isinstance(judge, TimeLimitStopper) and 1.75 <= judge.limit_s < 4.0
+
+
+# --- the same history, the same step -----------------------------------------------------
+
+
+@pytest.mark.parametrize("time_s", SURFACES)
+def test_whoever_asks_after_whatever_launches_gets_the_same_answer(time_s: Time) -> None:
+    plan = played(replace(CONFIRMED, trials=20), time_s)
+    for length, made in enumerate(plan.records):
+        step = SearchThenConfirm().next(replace(plan, records=plan.records[:length]))
+        assert isinstance(step, Step)
+        assert (step.purpose, step.setting) == (made.purpose, made.setting)
+        assert ran(time_s(step.setting), judge=step.judge) == made.outcome
+
+
+@pytest.mark.parametrize("time_s", SURFACES)
+def test_what_was_interrupted_and_a_second_warm_up_change_nothing(time_s: Time) -> None:
+    plan = played(replace(CONFIRMED, trials=20), time_s)
+    ended = replace(ran(1.0), ending=Failed(FailureKind.INTERRUPTED, "ended by the user"))
+    for length, made in enumerate(plan.records):
+        before = plan.records[:length]
+        broken_off = record(length + 1, made.setting, made.purpose, replace(ended, wall_s=500.0))
+        warm_up = record(length + 2, BEST, Purpose.WARM_UP, replace(ran(1.0), wall_s=500.0))
+        again = SearchThenConfirm().next(replace(plan, records=(*before, broken_off, warm_up)))
+        assert again == SearchThenConfirm().next(replace(plan, records=before))
+
+
+def test_seeds_differ() -> None:
+    assert len({tuple(steps(played(replace(SPEC, seed=seed)))) for seed in range(4)}) > 1
+
+
+# --- the end and its reason --------------------------------------------------------------
+
+
+def test_the_trials_are_made() -> None:
+    assert end(played()) == "6 of 6 trials were made"
+
+
+def test_it_has_converged() -> None:
+    plan = played(replace(SPEC, trials=50))
+    assert end(plan) == "going on is expected to gain less than 1 % (--until)"
+    assert plan.trials < plan.size
+    hasty = played(replace(SPEC, trials=50, until=0.5))
+    assert end(hasty) == "going on is expected to gain less than 50 % (--until)"
+    assert hasty.trials <= plan.trials
+
+
+def test_the_budget_is_used_up_by_what_was_searched() -> None:
+    plan = played(replace(SPEC, budget_s=8.0, trials=50))
+    spent = [made.outcome.wall_s for made in plan.records]
+    assert end(plan) == "the budget of 8 s was used up (--budget)"
+    assert sum(spent[:-1]) < 8.0 <= sum(spent)
+
+
+def test_the_budget_is_not_spent_by_the_proof() -> None:
+    plan = played(replace(CONFIRMED, budget_s=8.0, trials=50))
+    searched = replace(plan, records=plan.searched)
+    assert steps(searched) == steps(played(replace(SPEC, budget_s=8.0, trials=50)))
+    assert plan.confirming
+
+
+def test_all_settings_were_measured_or_tried() -> None:
+    assert end(played(small(2, 2), nearly_flat)) == "all 4 settings of the space were measured"
+    assert end(played(small(2, 1), nearly_flat)) == "both settings of the space were measured"
+    one = end(played(small(1, 1), nearly_flat))
+    assert one == "the only setting of the space was measured"
+    failing = played(small(2, 1), lambda s: crash(s) if s == BEST else nearly_flat(s))
+    assert end(failing) == "both settings of the space were tried"
+
+
+@pytest.mark.parametrize("kind", sorted(SHORTAGES))
+def test_what_asks_for_more_than_what_ran_out_is_not_tried(kind: FailureKind) -> None:
+    def time_s(setting: Setting) -> float | Ending:
+        short = setting.as_dict().get("omp_threads", 1) != 1
+        return Failed(kind, "too much") if short else surface(setting)
+
+    plan = played(small(4, 1), time_s)
+    assert end(plan) == "all settings that are not ruled out were tried"
+    assert plan.trials < plan.size
+
+
+@pytest.mark.parametrize("kind", sorted({*FailureKind} - SHORTAGES - FROM_OUTSIDE))
+def test_other_failures_say_nothing_of_other_settings(kind: FailureKind) -> None:
+    def time_s(setting: Setting) -> float | Ending:
+        bad = setting.as_dict().get("omp_threads", 1) == 1
+        return Failed(kind, "no") if bad else nearly_flat(setting)
+
+    plan = played(small(4, 1), time_s)
+    assert plan.trials == plan.size == 4
+    assert plan.failed == 1
+
+
+def test_a_space_without_a_choice_has_only_its_defaults() -> None:
+    def effects(setting: Setting) -> list[Any]:
+        return [*overridden("iterator_workers", 2)(setting), *overridden("omp_threads", 4)(setting)]
+
+    plan = played(CONFIRMED, effects=effects)
+    assert end(plan) == "no knob is left to tune"
+    assert plan.tried == {BASELINE}, "the guess came to the same"
+    assert SearchThenConfirm().best(plan) is None
+
+
+# --- what is known of the space ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("cap", [1, 2, 3])
+def test_under_a_cap_every_trial_differs_on_this_machine(cap: int) -> None:
+    plan = played(replace(SPEC, trials=50), nearly_flat, effects=capped("omp_threads", cap))
+    canonical = plan.pooling.canonical
+    seen = [canonical(made.setting) for made in plan.records if made.purpose is Purpose.SEARCH]
+    assert len(set(seen)) == len(seen)
+    known = next(n for n, made in enumerate(plan.records) if effects_of(made, Verdict.CAPPED))
+    assert all(canonical(made.setting) == made.setting for made in plan.records[known + 1 :])
+
+
+def effects_of(made: LaunchRecord, verdict: Verdict) -> list[Effect]:
+    return [effect for effect in made.outcome.effects if effect.verdict is verdict]
+
+
+def test_an_overridden_knob_leaves_the_space() -> None:
+    plan = played(replace(SPEC, trials=50), effects=overridden("iterator_workers", 2))
+    assert end(plan) == "all 4 settings of the space were tried"
+    for _, setting in steps(plan)[1:]:
+        assert "iterator_workers" not in setting.as_dict()
+
+
+def test_a_fixed_knob_keeps_its_value() -> None:
+    spec = replace(CONFIRMED, fixed=Setting.of({"iterator_workers": 3}), trials=50)
+    tried = [setting for _, setting in steps(played(spec)) if not setting.is_baseline]
+    assert {setting.as_dict()["iterator_workers"] for setting in tried} == {3}
+    assert {setting.as_dict()["omp_threads"] for setting in tried} == {1, 2, 3, 4}
+
+
+def test_a_large_space_is_not_listed() -> None:
+    wide = tuple(replace(SPEC.knobs[0], name=f"k{n}", domain=IntRange(1, 100)) for n in range(4))
+    spec = replace(SPEC, knobs=(*wide, SPEC.knobs[1]), trials=4)
+    plan = played(spec, lambda s: 1.0 + 1e-4 * sum(v for _, v in s.items if isinstance(v, int)))
+    assert plan.size == 100**4 * 3 and plan.trials == 4
+
+
+# --- going on after the proof ------------------------------------------------------------
+
+
+def test_more_trials_go_on_with_the_search_and_prove_anew() -> None:
+    first = played(replace(CONFIRMED, trials=5), nearly_flat)
+    more = replace(CONFIRMED, trials=8)
+    plan = played(more, nearly_flat, so_far=first)
+    old, new = plan.records[: len(first.records)], plan.records[len(first.records) :]
+    assert old == first.records and first.confirming
+    assert Purpose.SEARCH in {made.purpose for made in new} and plan.trials == 8
+    assert plan.confirming and plan.confirming[0] not in old, "the proof begins anew"
+    assert all(made in plan.searched for made in first.confirming), "its launches are samples"
+    (best,) = (m for m in measured(plan) if m.setting == BEST)
+    runs = [made for made in plan.records if made.setting == BEST]
+    assert len(best.samples) == len(runs)
+
+
+def measured(plan: History) -> list[Measurement]:
+    return estimates.measurements(plan.records, plan.pooling.canonical)
+
+
+def test_fewer_trials_change_nothing_that_was_made() -> None:
+    plan = played(replace(CONFIRMED, trials=8), nearly_flat)
+    assert isinstance(
+        SearchThenConfirm().next(replace(plan, spec=replace(CONFIRMED, trials=2))), Stop
+    )
+
+
+# --- whatever the machine does -----------------------------------------------------------
+
+came = st.one_of(st.floats(0.2, 8.0), st.floats(0.9, 1.1), st.just(CRASH))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(came, min_size=13, max_size=13),
+    st.floats(0.0, 0.3),
+    st.sampled_from([(), ("omp_threads", 1), ("omp_threads", 2), ("iterator_workers", 2)]),
+    st.integers(0, 99),
+)
+def test_every_study_ends_and_hands_over_something_that_worked(
+    times: list[float | Failed], spread: float, cap: tuple[str, int] | tuple[()], seed: int
+) -> None:
+    rng = Random(seed)
+    everything = [BASELINE, *points(SPEC.knobs)]
+    typical = dict(zip(everything, times, strict=True))
+
+    def time_s(setting: Setting) -> float | Ending:
+        value = typical.get(setting, 1.0)
+        if rng.random() < spread / 3:
+            return CRASH
+        return value if isinstance(value, Failed) else value * math.exp(rng.gauss(0, spread))
+
+    plan = played(replace(CONFIRMED, trials=8), time_s, effects=capped(*cap) if cap else no_effects)
+    best = SearchThenConfirm().best(plan)
+    found = build(plan, "tune.db", StudyState.FINISHED, end(plan), best)
+    if found.best is not None:
+        assert found.conclusion is not None and found.export is not None
+        worked = {plan.pooling.canonical(r.setting) for r in plan.records if r.outcome.samples}
+        stopped = found.baseline is not None and found.baseline.stopped is not None
+        assert found.export in worked or (stopped and found.export == BASELINE)
+    for length in range(len(plan.records)):
+        step = SearchThenConfirm().next(replace(plan, records=plan.records[:length]))
+        assert isinstance(step, Step)
+        assert (step.purpose, step.setting) == steps(plan)[length]
+
+
+def no_effects(_: Setting) -> tuple[Effect, ...]:
+    return ()

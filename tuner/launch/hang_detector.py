@@ -1,0 +1,185 @@
+"""Whether a job still lives, told from its signs of life (pure).
+
+Ranks that wait for each other spin: CPU alone is no life. A process lives where it computes
+outside of the MPI's own waiting, reads or writes, or is not given a CPU. A job lives while one
+of its processes does, or its log or its output grows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from tuner.model import Failed, FailureKind
+
+#: A process that uses less than this share of a core only keeps its own time.
+BUSY_SHARE = 0.02
+
+#: Where busy processes compute is looked up (which stops a thread for a moment) only after
+#: nothing else was seen for this share of the limit; until then each is taken to compute.
+TRUSTED_SHARE = 0.25
+
+#: A process in the kernel's hands (D: a disk, a network file system) is waited for longer.
+KERNEL_TIMES = 10
+
+#: Ranks that are gone while mpirun lives: it should have noticed by then, s.
+GONE_S = 10.0
+
+#: Programs by which mpirun starts ranks on other hosts, where nobody sees what they do.
+ELSEWHERE = frozenset({"ssh", "rsh", "srun", "qrsh", "blaunch", "aprun", "pbs_tmrsh"})
+
+#: What names hosts to an mpirun, in its arguments or environment; a scheduler names them itself.
+_HOSTS = re.compile(r"-{1,2}(host|hosts|hostfile|machinefile|rankfile|H|f|hostlist)(=.*)?")
+_HOSTS_VARIABLE = re.compile(
+    r"(SLURM|PBS|LSB|COBALT|PALS)_.*|SGE_ROOT|PE_HOSTFILE|HYDRA_(HOST_FILE|RMK).*|.*_MCA_.*host.*"
+)
+
+CPU_S = 0.01  # the kernel counts in ticks of this length
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What one process of a job has done so far.
+
+    ``rank`` is ``None`` for mpirun's own; ``started`` tells a recycled ``pid``; ``state`` is
+    the kernel's letter; ``transfers`` counts bytes read and written, and pages read; ``name``
+    is that of the program, cut to 15 characters.
+    """
+
+    pid: int
+    started: int
+    rank: int | None
+    state: str
+    cpu_s: float
+    transfers: int
+    name: str = ""
+
+
+class HangDetector:
+    """Watches one job.
+
+    Args:
+        limit_s: So long nothing must have happened.
+        ranks: So many must have been seen before silence is judged; 0: however many they are.
+        computes: Of processes that use a CPU, whether one is seen outside of MPI's waiting.
+    """
+
+    def __init__(
+        self, limit_s: float, ranks: int, computes: Callable[[Collection[int]], bool]
+    ) -> None:
+        self._limit_s = limit_s
+        self._asked = ranks
+        self._known: set[int] = set()  # the ranks seen so far
+        self._computes = computes
+        self._before: dict[tuple[int, int], Activity] = {}
+        self._output: tuple[object, ...] = ()
+        self._looked_s: float | None = None
+        self._sure_s = 0.0  # when something was last seen that is life for sure
+        self._alive_s = 0.0  # when something last may have been
+        self._ranks_s: float | None = None  # when a rank was last there
+
+    def look(
+        self, now_s: float, output: tuple[object, ...], seen: Sequence[Activity]
+    ) -> Failed | None:
+        """One look.
+
+        Args:
+            now_s: Seconds that only go forward.
+            output: What changes when the log or the output grows.
+            seen: The live processes.
+
+        Returns:
+            What is wrong, once it is certain.
+        """
+        ranks = [each for each in seen if each.rank is not None]
+        self._known.update(each.rank for each in seen if each.rank is not None)
+        if ranks:
+            self._ranks_s = now_s
+        watched = ranks or list(seen)  # where no rank can be told, anybody's work counts
+        since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
+        busy = self._busy(watched, since_s)
+        # Who was not looking (we were stopped for a while) cannot say that nothing happened.
+        if since_s >= self._limit_s or output != self._output or self._has_moved(watched):
+            self._sure_s = self._alive_s = now_s
+        else:
+            self._judge(now_s, watched, busy)
+        self._looked_s, self._output = now_s, output
+        self._before = {(each.pid, each.started): each for each in watched}
+        if self._are_elsewhere(seen):
+            return None
+        idle_s = now_s - self._alive_s
+        if self._ranks_s not in {None, now_s} and idle_s >= min(GONE_S, self._limit_s):
+            reason = f"all ranks ended, their launcher did not{_held(seen)}"
+            return Failed(FailureKind.CRASHED, reason)
+        if idle_s < self._limit_s:
+            return None
+        reason = f"nothing happened for {self._limit_s:g} s: {_explain(seen, busy)}"
+        return Failed(FailureKind.STALLED, reason)
+
+    def told(self, now_s: float, seen: Sequence[Activity]) -> str:
+        """Who did nothing since the last look, in words."""
+        ranks = [each for each in seen if each.rank is not None]
+        since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
+        return _explain(seen, self._busy(ranks or list(seen), since_s))
+
+    def _are_elsewhere(self, seen: Sequence[Activity]) -> bool:
+        """True where there are ranks on other hosts: they may well do something."""
+        if any(each.rank is None and each.name in ELSEWHERE for each in seen):
+            return True
+        return 0 < len(self._known) < self._asked
+
+    def _judge(self, now_s: float, watched: Sequence[Activity], busy: Collection[int]) -> None:
+        silent_s = now_s - self._sure_s
+        if busy and silent_s < TRUSTED_SHARE * self._limit_s:
+            self._alive_s = now_s
+        elif busy and self._computes(busy):
+            self._sure_s = self._alive_s = now_s
+        elif silent_s < KERNEL_TIMES * self._limit_s and any(e.state == "D" for e in watched):
+            self._alive_s = now_s
+
+    def _busy(self, watched: Sequence[Activity], since_s: float) -> set[int]:
+        """Those that used a CPU since the last look, or wait for one."""
+        least_s = max(1.5 * CPU_S, BUSY_SHARE * since_s)
+        return {each.pid for each in watched if each.state == "R" or self._used_s(each) > least_s}
+
+    def _has_moved(self, watched: Sequence[Activity]) -> bool:
+        for each in watched:
+            before = self._before.get((each.pid, each.started))
+            if before is None or each.transfers > before.transfers:
+                return True
+        return False
+
+    def _used_s(self, each: Activity) -> float:
+        before = self._before.get((each.pid, each.started))
+        return each.cpu_s - (0.0 if before is None else before.cpu_s)
+
+
+def _explain(seen: Sequence[Activity], busy: Collection[int]) -> str:
+    """Who does nothing, in words."""
+    ranks = {each.rank for each in seen if each.rank is not None}
+    waiting = {each.rank for each in seen if each.pid in busy}
+    idle = sorted(rank for rank in ranks if rank not in waiting)
+    held = _held(seen)
+    if not ranks:
+        return f"no rank has started{held}"
+    if len(idle) == len(ranks):
+        return ("all ranks are idle" if len(ranks) > 1 else f"rank {idle[0]} is idle") + held
+    if not idle:
+        return f"all ranks wait for each other{held}"
+    numbers = ", ".join(map(str, idle))
+    who = f"rank {numbers} is" if len(idle) == 1 else f"ranks {numbers} are"
+    return f"{who} idle, the others wait{held}"
+
+
+def _held(seen: Sequence[Activity]) -> str:
+    """Which processes a signal has stopped; empty where none is."""
+    stopped = [each.rank for each in seen if each.state == "T"]
+    ranks = sorted({rank for rank in stopped if rank is not None})
+    whose = [f"rank {rank}" for rank in ranks] + (["the launcher"] if None in stopped else [])
+    return f"; a process of {' and '.join(whose)} is stopped by a signal" if whose else ""
+
+
+def may_be_elsewhere(options: Iterable[str], variables: Iterable[str]) -> bool:
+    """True where ranks may run on other hosts, by mpirun's own arguments and its environment."""
+    return any(map(_HOSTS.fullmatch, options)) or any(map(_HOSTS_VARIABLE.fullmatch, variables))

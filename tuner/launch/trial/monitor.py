@@ -1,0 +1,191 @@
+"""A launch that runs: its log, its ranks, its limit, its judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tuner.hosts import process
+from tuner.hosts.observe import Watcher
+from tuner.launch import stacks
+from tuner.launch.activity import MOST_S, Activities, Computing
+from tuner.launch.hang_detector import HangDetector, may_be_elsewhere
+from tuner.launch.objectives import Objective
+from tuner.model import Failed, FailureKind, Launch, Progress, Stopped, StudySpec
+from tuner.search.stopper import EarlyStopper
+from tuner.search.throughput import startup_s
+
+#: How often the log, the limit and the wish to stop are looked at, s. The end itself is not
+#: waited for in steps: it wakes us.
+TICK_S = 0.1
+
+#: The usual time between two looks at the ranks, s; shorter at the start of a launch.
+SAMPLE_S = 0.5
+
+#: Where a look costs much (a host with thousands of processes) it is taken less often: the
+#: share of one core that all of them may take.
+SAMPLE_SHARE = 0.01
+
+#: The usual time between two looks at whether the job lives, s; with a low limit more often.
+VIGIL_S = 1.0
+VIGILS = 10  # so often at least within the limit
+
+#: No program prints as much on purpose, and the disk is not ours alone, bytes.
+MOST_OUTPUT = 1 << 30
+
+#: Of a longer log than this a part is judged, evenly spaced: it says the same.
+JUDGED_ENTRIES = 200
+
+#: How a launch ended, and the reason where we had to end it.
+Ended = tuple[process.Exit, Failed | Stopped | None]
+
+
+@dataclass
+class LaunchMonitor:
+    """Waits for the end of a launch, and brings it about where it is due."""
+
+    launch: Launch
+    spec: StudySpec
+    running: process.Running
+    objective: Objective
+    clock: Callable[[], float]
+    on_progress: Callable[[Progress], None]
+    cancelled: Callable[[], bool]
+    judge: EarlyStopper | None
+
+    def __post_init__(self) -> None:
+        self.watcher = Watcher(self.launch.folder)
+        self.progress: tuple[Progress, ...] = ()
+        #: How often the job was heard of beside its log and its output.
+        self.heard = 0
+        self._started_s = self.clock()
+        self._sampled_s = self._started_s
+        self._look_s = 0.0
+        self._vigil = None
+        self._activities = Activities()
+        self._watched_s = self._started_s
+        limit_s = self.spec.stall_limit_s
+        if limit_s is not None:
+            # On one host, a rank that is not seen has ended: the others may wait for it.
+            known = not may_be_elsewhere(self.spec.launcher.extra_args, self.launch.env)
+            ranks = 0 if known else self.spec.layout.ranks
+            self._vigil_s = min(VIGIL_S, limit_s / VIGILS)
+            self._vigil = HangDetector(limit_s, ranks, Computing(min(MOST_S, self._vigil_s)))
+
+    def follow(self, done: Callable[[], bool] = lambda: False) -> Ended | None:
+        """Wait for the end, and bring it about where that is due.
+
+        Args:
+            done: Asked often; True leaves the launch as it runs.
+
+        Returns:
+            How it ended, and the reason where we had to end it; ``None``: it was left.
+        """
+        while not done():
+            limit_s = self.launch.limit_s
+            tick_s = TICK_S if limit_s is None else max(0.0, min(TICK_S, limit_s - self.passed_s))
+            exit_ = self.running.wait(tick_s)
+            if exit_ is not None:
+                return exit_, None
+            reason = self._reason_to_stop(limit_s) or self.look()
+            if reason is not None:
+                return self.stop(reason)
+        return None
+
+    @property
+    def passed_s(self) -> float:
+        """Seconds since it was started."""
+        return self.clock() - self._started_s
+
+    def stop(self, reason: Failed | Stopped) -> Ended:
+        """End the launch for this reason, if it has not ended by itself just then."""
+        exit_ = self.running.stop()
+        return exit_, reason if exit_.stopped else None
+
+    def look_afresh(self) -> None:
+        """Forget what was seen of the ranks so far."""
+        self.watcher = Watcher(self.launch.folder)
+        self._sampled_s = self.clock()
+        self.watcher.sample(self.running.pids())
+
+    def _reason_to_stop(self, limit_s: float | None) -> Failed | Stopped | None:
+        if self.cancelled():
+            return Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
+        if limit_s is not None and self.passed_s >= limit_s:
+            reason = f"not done within the trial limit of {limit_s:g} s"
+            return Failed(FailureKind.LIMIT, reason)
+        self.report_progress()
+        return self._judged()
+
+    def _judged(self) -> Stopped | None:
+        if self.judge is None:
+            return None
+        step = len(self.progress) // JUDGED_ENTRIES + 1
+        some = self.progress[::-step][::-1]  # the last entry is always among them
+        log = [(entry.iteration, entry.elapsed_s) for entry in some]
+        verdict = self.judge(log, self.passed_s, startup_s(self.progress))
+        return verdict if isinstance(verdict, Stopped) else None
+
+    def report_progress(self) -> None:
+        """Read the log and hand on the entries that are new."""
+        before = len(self.progress)
+        found = self.objective.progress(self.launch.out_dir)
+        self.progress = _noticed(self.progress, found, self.passed_s)
+        for step in self.progress[before:]:
+            self.on_progress(step)
+
+    def look(self) -> Failed | None:
+        """Look at the processes, where it is time to; what is wrong, where something is."""
+        now_s = self.clock()
+        # A short program is seen early, a long one is seldom disturbed.
+        due_s = min(SAMPLE_S, max(TICK_S, (now_s - self._started_s) / 4))
+        if now_s - self._sampled_s < max(due_s, self._look_s / SAMPLE_SHARE):
+            return None
+        self._sampled_s = now_s
+        before_s = time.thread_time()
+        self.watcher.sample(self.running.pids())
+        wrong = self._watch(now_s)
+        self._look_s = time.thread_time() - before_s
+        return wrong
+
+    def _watch(self, now_s: float) -> Failed | None:
+        """Whether the job still lives; where it hangs, its stacks are kept."""
+        size = self.output_bytes()
+        if size > MOST_OUTPUT:
+            return Failed(FailureKind.CRASHED, f"it printed more than {MOST_OUTPUT >> 30} GiB")
+        if self._vigil is None or now_s - self._watched_s < self._vigil_s:
+            return None
+        self._watched_s = now_s
+        last = self.progress[-1:]
+        output = (len(self.progress), last[0].elapsed_s if last else None, self.heard, size)
+        wrong = self._vigil.look(now_s, output, self._activities(self.watcher.ranks()))
+        if wrong is None or wrong.kind is not FailureKind.STALLED:
+            return wrong
+        where = stacks.keep(self.launch.folder / stacks.FOLDER, self.watcher.ranks())
+        return replace(wrong, reason=f"{wrong.reason}; {where}")
+
+    def silence(self) -> str:
+        """Who does nothing, in words; empty where no stall is watched for."""
+        if self._vigil is None:
+            return ""
+        return self._vigil.told(self.clock(), self._activities(self.watcher.ranks()))
+
+    def output_bytes(self) -> int:
+        """How much it has printed."""
+        try:
+            return (self.launch.folder / process.OUTPUT).stat().st_size
+        except OSError:
+            return 0
+
+
+def _noticed(
+    before: tuple[Progress, ...], found: tuple[Progress, ...], now_s: float
+) -> tuple[Progress, ...]:
+    """The entries found, each with the moment it was first seen."""
+    same = 0
+    for old, new in zip(before, found, strict=False):
+        if (old.iteration, old.elapsed_s) != (new.iteration, new.elapsed_s):
+            break
+        same += 1
+    return (*before[:same], *(replace(entry, seen_s=now_s) for entry in found[same:]))

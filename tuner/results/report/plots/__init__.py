@@ -1,0 +1,49 @@
+"""The figures of a study. Pure: what they draw is Plotly's own JSON, nothing is drawn here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tuner.results.exporters import StudyView
+from tuner.results.report.plots import (
+    history,
+    knobs,
+    pairs,
+    progress,
+    timelines,
+    versus,
+    weights,
+)
+from tuner.results.report.plots.figure import Figure, Table
+
+__all__ = ["FAMILIES", "Family", "Figure", "Table"]
+
+Build = Callable[[StudyView, Mapping[str, float]], list[Figure]]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Figures that stand together under a heading.
+
+    ``build`` is given the study and the importance of its knobs; an empty list leaves the
+    heading out. ``more`` is said of those that are shown only where they are asked for.
+    """
+
+    key: str
+    heading: str
+    build: Build
+    more: str = ""
+    is_small: bool = False  # two beside each other
+
+
+#: One row a family, in the order of the page.
+FAMILIES = (
+    Family("versus", "Result", lambda data, _: versus.build(data)),
+    Family("progress", "Progress", lambda data, _: progress.build(data)),
+    Family("history", "History", lambda data, _: history.build(data)),
+    Family("importance", "Importance", lambda _, found: weights.build(found)),
+    Family("knobs", "Each knob", knobs.build, "more knobs", is_small=True),
+    Family("pairs", "Pairs of knobs", pairs.build, "more pairs", is_small=True),
+    Family("timelines", "Over time", lambda data, _: timelines.build(data), is_small=True),
+)

@@ -1,0 +1,202 @@
+"""The launches of a study as the figures look at them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuner.model import (
+    BASELINE,
+    Failed,
+    Finished,
+    LaunchRecord,
+    Measurement,
+    ObjectiveSpec,
+    Purpose,
+    Setting,
+    Stopped,
+    figures,
+    wording,
+)
+from tuner.results.explain import choice
+from tuner.results.exporters import StudyView
+from tuner.results.report.plots import style
+from tuner.stats import estimates
+from tuner.stats.wilcoxon import interval
+
+#: The chance, at most, that an interval misses the centre.
+ERROR = 0.05
+
+
+@dataclass(frozen=True)
+class Run:
+    """A launch: ``cost`` where it came to its end, ``stopped`` or ``failure`` where it did not.
+
+    ``job`` is the number of the running job that it was a window of, ``None``: of none.
+    """
+
+    number: int
+    purpose: Purpose
+    setting: Setting  # the one form of all that come to the same
+    is_default: bool = False
+    cost: float | None = None
+    stopped: Stopped | None = None
+    failure: Failed | None = None
+    job: int | None = None
+
+    @property
+    def made_for(self) -> str:
+        """``search``, ``search, in job 3``."""
+        return str(self.purpose) if self.job is None else f"{self.purpose}, in job {self.job}"
+
+    @property
+    def known(self) -> float | None:
+        """The cost, or what it came to for certain where it was stopped; ``None``: nothing is."""
+        if self.stopped is None or self.is_projected:
+            return self.going
+        return self.stopped.bound_s or None
+
+    @property
+    def is_projected(self) -> bool:
+        """True where a window was left early: of its few iterations only the pace says anything."""
+        return self.job is not None and self.stopped is not None and not self.is_bound
+
+    @property
+    def is_bound(self) -> bool:
+        """True where all that is known is that it takes at least so long."""
+        return self.stopped is not None and self.stopped.projection_s <= self.stopped.bound_s
+
+    @property
+    def going(self) -> float | None:
+        """The cost, or where it was going."""
+        return self.cost if self.stopped is None else self.stopped.projection_s
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of the comparison: its name, its setting, its runs, and the colour it has."""
+
+    name: str
+    setting: Setting
+    runs: tuple[Run, ...]
+    colour: str
+
+
+@dataclass(frozen=True)
+class Centre:
+    """The median cost of some runs, and an interval of it: ``how`` says what the interval is."""
+
+    median: float
+    low: float
+    high: float
+    how: str  # empty with one run
+
+
+def run(data: StudyView, record: LaunchRecord) -> Run:
+    """A launch; what it was is in ``purpose``, and nothing is left out here."""
+    ending, setting = record.outcome.ending, data.pooling.canonical(record.setting)
+    default = BASELINE if data.result.baseline is None else data.result.baseline.setting
+    return Run(
+        record.number,
+        record.purpose,
+        setting,
+        setting == default,
+        ending.elapsed_s if isinstance(ending, Finished) else None,
+        ending if isinstance(ending, Stopped) else None,
+        ending if isinstance(ending, Failed) else None,
+        None if record.outcome.window is None else record.outcome.window.job,
+    )
+
+
+def counted(data: StudyView) -> list[Run]:
+    """The launches that say something of their setting, in their order."""
+    return [run(data, record) for record in estimates.counted(data.records)]
+
+
+def best(data: StudyView) -> Setting | None:
+    """What was found to be the fastest; ``None`` where nothing was measured."""
+    found = data.result.best
+    return None if found is None or found.elapsed_s is None else found.setting
+
+
+def sides(data: StudyView) -> list[Side]:
+    """Your defaults, the first guess that worked where they fail, and the best: those there are."""
+    result = data.result
+    named: dict[Setting, str] = {}
+    if result.baseline is not None:
+        named[result.baseline.setting] = "your defaults"
+    if result.reference is not None:
+        named.setdefault(result.reference.setting, "first guess that worked")
+    chosen = best(data)
+    if chosen is not None:
+        named[chosen] = f"best: {named[chosen]}" if chosen in named else "best"
+    runs = counted(data)
+    return [
+        Side(name, setting, tuple(run for run in runs if run.setting == setting), _colour(name))
+        for setting, name in named.items()
+    ]
+
+
+def standing(data: StudyView, setting: Setting) -> list[LaunchRecord]:
+    """The launches that may stand for a setting: the median one, then those that ended."""
+    made = [
+        record
+        for record in reversed(estimates.counted(data.records))
+        if data.pooling.canonical(record.setting) == setting
+    ]
+    median = choice.typical(data.records, setting, data.pooling.canonical)
+    return sorted(
+        made,
+        key=lambda r: (r is not median, r.outcome.window is not None, not r.outcome.samples),
+    )
+
+
+def _colour(name: str) -> str:
+    if name == "your defaults":
+        return style.BASELINE
+    return style.BEST if name.startswith("best") else style.OTHER
+
+
+def centre(costs: Sequence[float]) -> Centre:
+    """The median with its 95 % interval (signed rank); with too few runs for one their range."""
+    median = statistics.median(costs)
+    found = interval([math.log(cost) for cost in costs], ERROR)
+    if found is not None:
+        low, high = min(median, math.exp(found[1])), max(median, math.exp(found[2]))
+        return Centre(median, low, high, "95 % interval")
+    how = "range" if len(costs) > 1 else ""
+    return Centre(median, min(costs), max(costs), how)
+
+
+def said(objective: ObjectiveSpec, found: Run) -> str:
+    """What came of a launch, in words."""
+    if found.cost is not None:
+        return figures.shown(objective, found.cost)
+    if found.stopped is not None:
+        return figures.stopped(objective, found.stopped)
+    return wording.failure(found.failure)
+
+
+def spelled(objective: ObjectiveSpec, found: Centre) -> str:
+    """``3.60 s (95 % interval 3.58 to 3.61 s)``."""
+    text = figures.shown(objective, found.median)
+    if not found.how:
+        return f"{text} (one run)"
+    low, high = (figures.shown(objective, each) for each in ends(objective, found))
+    unit = low.partition(" ")[2]
+    low = low.removesuffix(f" {unit}") if high.endswith(f" {unit}") else low
+    return f"{text} ({found.how} {low} to {high})"
+
+
+def ends(objective: ObjectiveSpec, found: Centre) -> tuple[float, float]:
+    """The costs at the ends of the interval, that of the smaller figure first."""
+    return (found.high, found.low) if objective.maximize else (found.low, found.high)
+
+
+def typical(objective: ObjectiveSpec, found: Measurement) -> str:
+    """A setting's median with its interval, or what is known of one that was only stopped."""
+    if found.elapsed_s is not None:
+        return spelled(objective, centre([sample.elapsed_s for sample in found.samples]))
+    return figures.stopped(objective, found.stopped) if found.stopped else "nothing is known"

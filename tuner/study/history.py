@@ -1,0 +1,237 @@
+"""Where a study stands: what its launches come to under the present spec. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import takewhile
+
+from tuner.knobs import space
+from tuner.knobs.pooling import Pooling
+from tuner.live.scale import rescaled
+from tuner.model import (
+    BASELINE,
+    Choice,
+    Domain,
+    Failed,
+    Knob,
+    LaunchRecord,
+    Purpose,
+    Setting,
+    StudySpec,
+    Value,
+)
+from tuner.stats import estimates
+
+#: So many failures in a row, with nothing measured, end the study: the cause is not a setting.
+GIVE_UP_AFTER = 5
+
+
+@dataclass(frozen=True)
+class History:
+    """The state of a search.
+
+    ``records`` are judged by :func:`tuner.stats.estimates.judged`, and their windows
+    are of one scale (:func:`tuner.live.scale.rescaled`).
+    ``forgiven_until`` is the number of the last launch whose failure is forgotten: where
+    nothing at all had worked, the fault was not the setting's, and a new run tries again.
+    ``baseline`` is the setting that the defaults come to, where that is known.
+    """
+
+    spec: StudySpec
+    records: tuple[LaunchRecord, ...]
+    forgiven_until: int = 0
+    baseline: Setting | None = None
+
+    def __post_init__(self) -> None:
+        records = rescaled(estimates.judged(self.records), self.spec.objective)
+        object.__setattr__(self, "records", records)
+
+    @cached_property
+    def pooling(self) -> Pooling:
+        """Which settings come to the same, as far as it was seen."""
+        return Pooling.from_records(self.spec, self.records)
+
+    @cached_property
+    def tried(self) -> frozenset[Setting]:
+        """Canonical settings that were measured, or failed."""
+        return frozenset(self.pooling.canonical(record.setting) for record in self.valid)
+
+    @cached_property
+    def valid(self) -> tuple[LaunchRecord, ...]:
+        """The launches that say something of their setting."""
+        return tuple(
+            record
+            for record in estimates.counted(self.records)
+            if record.number > self.forgiven_until or record.outcome.samples
+        )
+
+    @cached_property
+    def confirming(self) -> tuple[LaunchRecord, ...]:
+        """The launches of the confirmation, as long as no search came after them."""
+        last = takewhile(lambda record: record.purpose is Purpose.CONFIRM, reversed(self.valid))
+        return tuple(reversed(list(last)))
+
+    @cached_property
+    def searched(self) -> tuple[LaunchRecord, ...]:
+        """The launches that the search has to go by: all before the confirmation.
+
+        What that shows of the scale of windows changes nothing here: the search would begin anew.
+        """
+        found = self.valid[: len(self.valid) - len(self.confirming)]
+        if not self.confirming:
+            return found
+        known = [r for r in self.records if r.number < self.confirming[0].number]
+        then = {r.number: r for r in rescaled(known, self.spec.objective)}
+        return tuple(then[record.number] for record in found)
+
+    @property
+    def default(self) -> Setting:
+        """How the launches of the defaults are called."""
+        return BASELINE if self.baseline is None else self.baseline
+
+    @cached_property
+    def knobs(self) -> tuple[Knob, ...]:
+        """The knobs of a setting: those the program overrides left out, the fixed ones pinned."""
+        gone = {name for name, _ in self.pooling.dropped}
+        fixed = self.spec.fixed.as_dict()
+        return tuple(
+            replace(knob, domain=Choice((fixed[knob.name],))) if knob.name in fixed else knob
+            for knob in self.spec.knobs
+            if knob.name not in gone
+        )
+
+    @cached_property
+    def distinct(self) -> tuple[tuple[str, tuple[Value, ...]], ...]:
+        """Per knob the values that differ on this machine, as far as it was seen."""
+        capped = self.pooling.capped
+        return tuple(
+            (
+                knob.name,
+                tuple(v for v in space.values(knob.domain) if capped(knob.name, v) == v),
+            )
+            for knob in self.knobs
+        )
+
+    @cached_property
+    def distinct_knobs(self) -> tuple[Knob, ...]:
+        """The knobs with only the values that differ."""
+        pairs = zip(self.knobs, self.distinct, strict=True)
+        return tuple(replace(knob, domain=Choice(values)) for knob, (_, values) in pairs)
+
+    @cached_property
+    def size(self) -> int:
+        """How many settings differ on this machine; 0 where no knob is left."""
+        return space.size(self.distinct_knobs) if self.distinct else 0
+
+    @cached_property
+    def _present(self) -> tuple[LaunchRecord, ...]:
+        """The launches whose setting the present spec allows."""
+        return tuple(r for r in self.valid if self.contains(self.pooling.canonical(r.setting)))
+
+    @cached_property
+    def trials(self) -> int:
+        """Trials made so far in the present space, without those that are forgotten."""
+        return estimates.trials(self._present)
+
+    @cached_property
+    def failed(self) -> int:
+        """Those of the trials that only failed, alone or with what comes to the same."""
+        return self._without(lambda record: not isinstance(record.outcome.ending, Failed))
+
+    @cached_property
+    def stopped(self) -> int:
+        """Those that did not fail, but never came to their end."""
+        return self._without(lambda record: bool(record.outcome.samples)) - self.failed
+
+    def _without(self, is_one: Callable[[LaunchRecord], bool]) -> int:
+        """Trials with no such launch among those that come to the same."""
+        canonical = self.pooling.canonical
+        some = {canonical(record.setting) for record in self.valid if is_one(record)}
+        return estimates.trials(r for r in self._present if canonical(r.setting) not in some)
+
+    @cached_property
+    def outside(self) -> int:
+        """Settings measured before that the present space does not hold."""
+        inside = {self.pooling.canonical(record.setting) for record in self._present}
+        return len(self.tried - inside - {BASELINE})
+
+    @property
+    def most_trials(self) -> int:
+        """No more trials than this will be made."""
+        return max(self.trials, min(self.spec.trials, self.size))
+
+    def of(self, records: Iterable[LaunchRecord], setting: Setting) -> list[LaunchRecord]:
+        """Those of the launches that come to the (canonical) setting."""
+        return [r for r in records if self.pooling.canonical(r.setting) == setting]
+
+    def contains(self, setting: Setting) -> bool:
+        """True where the (canonical) setting can be chosen under the present spec."""
+        return space.contains(self.knobs, self.spec.fixed, setting)
+
+    def exhausted(self) -> str:
+        """Why a search ends that has tried all there is."""
+        if self.size == 0:
+            return "no knob is left to tune"
+        done = "tried" if self.failed or self.stopped else "measured"
+        if self.size == 1:
+            return f"the only setting of the space was {done}"
+        if self.trials < self.size:
+            return "all settings that are not ruled out were tried"
+        which = "both" if self.size == 2 else f"all {self.size}"
+        return f"{which} settings of the space were {done}"
+
+    def expected_iterations(self, setting: Setting) -> int | None:
+        """How far a full launch gets: as far as the longest one so far; ``None``: not known.
+
+        An objective that counts none says 0. Those with other batches are no measure.
+        """
+        own = estimates.batch(setting)
+        return (
+            estimates.full_length(r for r in self.records if estimates.batch(r.setting) == own)
+            or None
+        )
+
+    def fruitless(self) -> tuple[LaunchRecord, ...]:
+        """The launches of a study in which nothing has worked; empty where something has."""
+        return () if any(record.outcome.samples for record in self.valid) else self.valid
+
+    def fruitless_trials(self) -> tuple[LaunchRecord, ...]:
+        """The trials in the present space if none of them worked; empty where one has."""
+        made = tuple(record for record in self._present if record.purpose in estimates.TRIALS)
+        return () if any(record.outcome.samples for record in made) else made
+
+
+def changes(old: StudySpec, new: StudySpec) -> list[str]:
+    """What a continued study does otherwise from now on, one text each."""
+    before = {knob.name: knob.domain for knob in old.knobs}
+    after = {knob.name: knob.domain for knob in new.knobs}
+    texts = [f"{name} is tuned too" for name in after if name not in before]
+    texts += [f"{name} is not tuned any more" for name in before if name not in after]
+    texts += [
+        f"{name} ranges over {_text(domain)} instead of {_text(before[name])}"
+        for name, domain in after.items()
+        if name in before and before[name] != domain
+    ]
+    for label, was, now in (
+        ("fixed", str(old.fixed), str(new.fixed)),
+        ("time limit", old.trial_limit_s, new.trial_limit_s),
+        ("stall limit", old.stall_limit_s, new.stall_limit_s),
+        ("seed", old.seed, new.seed),
+        ("live", old.live, new.live),
+        ("oversubscription", old.oversubscription, new.oversubscription),
+    ):
+        if was != now:
+            texts.append(f"{label}: {_none(was)} -> {_none(now)}")
+    return texts
+
+
+def _none(value: object) -> str:
+    return "none" if value in {None, "defaults"} else str(value)
+
+
+def _text(domain: Domain) -> str:
+    if isinstance(domain, Choice):
+        return ",".join(str(value) for value in domain.values)
+    return f"{domain.low}..{domain.high}"

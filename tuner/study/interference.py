@@ -1,0 +1,173 @@
+"""Whether something from outside makes the time of a launch no measure of its setting. Pure.
+
+Compared is with what is usual on this machine: where it is always loaded, all launches meet the
+same, and setting them aside would only cost time.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from tuner.knobs import ROLES, Role, core_budget
+from tuner.model import (
+    Failed,
+    FailureKind,
+    LaunchRecord,
+    Load,
+    Outcome,
+    Purpose,
+    Setting,
+    StudySpec,
+    wording,
+)
+
+#: The environment variable that says otherwise (:data:`COUNT`): for machines of which one knows.
+VARIABLE = "TUNE_DISTURBED"
+COUNT = "count"
+
+#: So often one after the other a setting is measured again; then the machine is just so.
+MOST_AGAIN = 2
+
+#: What others may use in any case: in cores, and as a share of the CPUs (that is as far as the
+#: kernel's two ways to count CPU time differ).
+LEAST_CORES, LEAST_SHARE = 0.25, 0.05
+
+#: Above the usual by this factor and this many standard deviations is unusual.
+FACTOR, DEVIATIONS = 2.0, 3.0
+
+#: The standard deviation of a normal distribution, in median absolute deviations.
+_MAD = 1.4826
+
+#: So many of the latest launches say what is usual; so many in a row are it, whatever was before.
+RECENT, IN_A_ROW = 15, 3
+
+#: What a cgroup's quota may hold back, as a share of a launch's time; what may be swapped.
+LEAST_THROTTLED, LEAST_SWAPPED_BYTES = 0.05, 64 << 20
+
+#: Why launches are set aside that the user has measured anew.
+REMEASURED = "measured anew (--remeasure)"
+
+
+@dataclass(frozen=True)
+class InterferenceFilter:
+    """Judges the launches of one run of ``tune``; ``before`` is what the machine did before it.
+
+    ``counts_all`` sets nothing aside.
+    """
+
+    before: Load | None = None
+    counts_all: bool = False
+
+    def judged(
+        self, record: LaunchRecord, spec: StudySpec, past: Sequence[LaunchRecord]
+    ) -> tuple[LaunchRecord, str]:
+        """The launch, set aside where it was disturbed, and what the user should know of it.
+
+        Args:
+            record: What was launched and has ended.
+            spec: The study.
+            past: All launches before.
+        """
+        if self.counts_all or record.purpose is Purpose.WARM_UP:  # that one counts never
+            return record, ""
+        why = disturbed(record.outcome, record.setting, spec, past, self.before)
+        if not why:
+            return record, ""
+        if again(record.setting, past):
+            return replace(record, outcome=replace(record.outcome, disturbed=why)), ""
+        times = wording.count(MOST_AGAIN + 1, "time")
+        return record, f"launch {record.number} counts all the same, {times} in a row: {why}"
+
+
+def disturbed(
+    outcome: Outcome,
+    setting: Setting,
+    spec: StudySpec,
+    records: Sequence[LaunchRecord],
+    before: Load | None = None,
+) -> str:
+    """Why the launch says nothing of its setting; empty where nothing is wrong.
+
+    Args:
+        outcome: What it came to. A failure of the program's own stays one.
+        setting: What was launched.
+        spec: The study.
+        records: All launches before.
+        before: What the machine did before the study.
+    """
+    load, ending = outcome.load, outcome.ending
+    own = isinstance(ending, Failed) and ending.kind is not FailureKind.LIMIT
+    if load is None or own or outcome.wall_s <= 0:
+        return ""
+    seen = [(each.outcome.load, each.outcome.wall_s) for each in records[-RECENT:]]
+    past = [(each, wall_s) for each, wall_s in seen if each is not None and wall_s > 0]
+    if before is not None and len(past) < IN_A_ROW:
+        past.insert(0, (before, 1.0))
+    return _unusual(load, outcome.wall_s, past, asked(setting, spec), spec)
+
+
+def again(setting: Setting, records: Sequence[LaunchRecord]) -> bool:
+    """Whether a disturbed launch of the setting is to be set aside and made again."""
+    launched = (each for each in reversed(records) if each.purpose is not Purpose.WARM_UP)
+    same = takewhile(
+        lambda each: each.setting == setting and each.outcome.disturbed not in {"", REMEASURED},
+        launched,
+    )
+    return sum(1 for _ in same) < MOST_AGAIN
+
+
+def asked(setting: Setting, spec: StudySpec) -> float | None:
+    """The cores that the setting asks a host for; ``None`` where it leaves that to the program."""
+    values: Mapping[str, object] = setting.as_dict()
+    numbers: dict[Role, int] = dict(core_budget.UNASKED)
+    for name, role in ROLES.items():
+        value = values.get(name)
+        if isinstance(value, int):
+            numbers[role] = value
+        elif role == "threads" or any(knob.name == name for knob in spec.knobs):
+            return None
+    return float(spec.layout.ranks_per_host * core_budget.asked_per_rank(**numbers))
+
+
+def _unusual(
+    load: Load,
+    wall_s: float,
+    past: Sequence[tuple[Load, float]],
+    wanted: float | None,
+    spec: StudySpec,
+) -> str:
+    cpus = spec.machine.affinity_cpus
+    least = max(LEAST_CORES, LEAST_SHARE * cpus)
+    limit = _limit(past, lambda each, _: each.others_cores, least)
+    # Others on cores that the launch leaves free are no matter.
+    if load.others_cores > limit and load.others_cores + (wanted or cpus) > cpus:
+        return f"other processes used {wording.cores(load.others_cores, cpus)}" + (
+            wording.most_of_it(load)
+        )
+    # A setting that wants more than the quota is held back by its own doing.
+    limit = _limit(past, lambda each, time_s: each.throttled_s / time_s, LEAST_THROTTLED)
+    if load.throttled_s / wall_s > limit and wanted is not None and wanted <= spec.machine.cores:
+        return f"the cgroup's CPU quota held it back for {wording.seconds(load.throttled_s)}"
+    if load.hot and not (len(past) >= IN_A_ROW and all(p.hot for p, _ in past[-IN_A_ROW:])):
+        return "CPUs were slowed down for their temperature"
+    limit = _limit(past, lambda each, _: each.swapped_bytes, LEAST_SWAPPED_BYTES)
+    if load.swapped_bytes > limit:
+        return f"{load.swapped_bytes >> 20} MiB were swapped"
+    return ""
+
+
+def _limit(
+    past: Sequence[tuple[Load, float]], figure: Callable[[Load, float], float], least: float
+) -> float:
+    """What is still usual: above it a launch is disturbed."""
+    figures = [figure(*each) for each in past]
+    if not figures:
+        return least
+    usual = statistics.median(figures)
+    deviation = _MAD * statistics.median(abs(each - usual) for each in figures)
+    if len(figures) >= IN_A_ROW:
+        usual = max(usual, min(figures[-IN_A_ROW:]))
+    return max(least, FACTOR * usual, usual + DEVIATIONS * deviation)
