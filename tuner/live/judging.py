@@ -3,9 +3,10 @@
 The judge (:mod:`tuner.search.stopper`) reads a log of elapsed times and forecasts the end of the
 run. The iterations that count make that log (`FullRunModel.log`), one entry each. Fewer than it
 takes for a figure may still be slow for coming first: they are one entry, of which the judge
-allows for that. Not for all that a run begins with, which is over before a job takes orders; but a loader
-fills up. And any one of them may hold what happens once (a compiler, a table that grows): all are
-taken to be as quick as the quickest. Where the setting was going tells the pace in any case.
+allows for that. Not for all that a run begins with, which is over before a job takes orders; but
+a loader fills up. And any one of them may hold what happens once (a compiler, a table that
+grows): all are taken to be as quick as the quickest. Where the setting was going
+tells the pace in any case.
 
 An iteration that does not end may be ruinous, or hold something that is not the setting's: an
 evaluation, a loader that starts its workers. Those end; so it is judged only before anything is
