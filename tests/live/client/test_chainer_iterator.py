@@ -16,6 +16,7 @@ import pytest
 
 from tests.live_agent import FakeAgent
 from tuner.live.client.chainer_iterator import LiveIterator
+from tuner.live.client.chainer_pool import WorkerPool, end_pool
 from workloads import compat
 
 compat.install()
@@ -48,7 +49,7 @@ def iterator(length: int = 17, batch: int = 4, **how: Any) -> Any:
 def live(found: Any) -> FakeAgent:
     assert LiveIterator.fits(found)
     agent = FakeAgent()
-    LiveIterator(found).offer(agent)
+    LiveIterator(found).knobs.offer(agent)
     return agent
 
 
@@ -214,7 +215,7 @@ def test_a_worker_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
     found = MultiprocessIterator(Hanging(8), 4, shuffle=False, n_processes=2, shared_mem=0)
     changed, agent = LiveIterator(found), FakeAgent()
-    changed.offer(agent)
+    changed.knobs.offer(agent)
     assert numbers(found.next()) == [0, 1, 2, 3]
     monkeypatch.setattr("tuner.live.client.chainer_iterator._PATIENCE_S", 0.3)
     for workers in (1, 2):
@@ -254,3 +255,22 @@ def test_others_are_left_alone() -> None:
     started.next()
     assert not LiveIterator.fits(started)
     started.finalize()
+
+
+def test_a_pool_that_is_closed_meanwhile_replaces_no_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A pool that is closed, and not terminated, keeps its workers for what it has to do."""
+    monkeypatch.setattr("tuner.live.client.chainer_pool._PATIENCE_S", 5.0)
+    pool: Any = WorkerPool(2)
+    really = pool._cache.clear
+
+    def closed_first() -> None:
+        monkeypatch.setattr(pool._cache, "clear", really)
+        pool.map_async(time.sleep, [1000])
+        pool.close()
+
+    monkeypatch.setattr(pool._cache, "clear", closed_first)
+    end_pool(pool)
+    pool.join()
+    assert multiprocessing.active_children() == []

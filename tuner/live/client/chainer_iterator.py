@@ -1,13 +1,20 @@
-"""Chainer's MultiprocessIterator with other workers, from the sample on where it stands."""
+"""Chainer's MultiprocessIterator with other workers, from the sample where it stands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tuner.live.client.loading import OPENCV, PREFETCH, WORKERS, Loading
-from tuner.live.client.loop import Agent
-from tuner.live.client.workers import InWorkers, OpenCvThreads, Workers, opencv_threads
+from tuner.live.client.loaders import (
+    OPENCV,
+    PREFETCH,
+    WORKERS,
+    InWorkers,
+    LoaderKnobs,
+    OpenCvThreads,
+    Workers,
+    opencv_threads,
+)
 
 #: Parts of Chainer 7's iterator that are used here, beside what is public.
 _PARTS = ("_comm", "_prefetch_loop", "_state", "order_sampler", "n_processes", "n_prefetch")
@@ -65,7 +72,7 @@ class LiveIterator:
         if iterator.order_sampler is not None:
             self._orders = Orders(iterator.order_sampler, lambda: int(iterator.epoch))
             iterator.order_sampler = iterator._prefetch_loop.order_sampler = self._orders
-        self.loading = Loading(
+        self.knobs = LoaderKnobs(
             {WORKERS: iterator.n_processes, PREFETCH: iterator.n_prefetch, OPENCV: None},
             self._renew,
         )
@@ -80,10 +87,6 @@ class LiveIterator:
             and iterator._prefetch_loop.thread is None
         )
 
-    def offer(self, agent: Agent) -> None:
-        """Offer its knobs."""
-        self.loading.offer(agent)
-
     def _renew(self, wanted: Mapping[str, Any]) -> None:
         started = self._iterator._prefetch_loop.thread is not None
         self._stop()
@@ -91,7 +94,7 @@ class LiveIterator:
             self._start(wanted, workers_too=started)
         except Exception:
             self._stop()
-            self._start(self.loading.now, workers_too=started)
+            self._start(self.knobs.now, workers_too=started)
             raise
 
     def _stop(self) -> None:
@@ -102,9 +105,8 @@ class LiveIterator:
         if loop.thread is not None:
             loop.thread.join(_PATIENCE_S)
         if loop._pool is not None:
-            from tuner.live.client.chainer_pool import (
-                end_pool,  # here: for programs that change nothing
-            )
+            # here: for programs that change nothing
+            from tuner.live.client.chainer_pool import end_pool
 
             end_pool(loop._pool)
         self._workers.end()

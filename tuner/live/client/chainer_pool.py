@@ -8,7 +8,7 @@ import time
 from multiprocessing.pool import TERMINATE, Pool
 from typing import Any
 
-from tuner.live.client.workers import end
+from tuner.live.client.loaders import end
 
 #: So long what starts new workers may take to end, s. Nothing but a fork can be in its way.
 _PATIENCE_S = 20.0

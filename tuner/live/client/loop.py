@@ -1,4 +1,4 @@
-"""What a program tells the agent in its rank: the knobs it can change, and its iterations."""
+"""What a program tells the agent in its rank: its knobs, its iterations, and its end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
-#: The agent's module, which the probe loads into the ranks of a job that is retuned.
+#: The agent's module, which the probe loads into the ranks of a job that is measured live.
 AGENT = "tune_rank_live"
 
 Apply = Callable[[Any], object]
@@ -23,28 +23,20 @@ class Agent(Protocol):
         read: Read | None = None,
         settle: Callable[[], object] | None = None,
     ) -> None:
-        """Offer a knob, before the first iteration.
+        """Offer a knob, as :meth:`Session.on` does.
 
-        Args:
-            knob: Its name.
-            apply: Takes a value at an iteration boundary. Where the job's first value is asked for,
-                that is what ``read`` gave then; without ``read`` it is ``None``.
-            read: The value in force, asked for after a switch.
-            settle: Called once behind every ``apply`` of a switch: knobs may share it.
+        ``settle`` is called once after every ``apply`` of a switch: knobs may share it.
         """
-        ...
 
     def step(self, mark: bool = False) -> None:
-        """An iteration boundary; ``mark``: what ended is not to be compared with others."""
-        ...
+        """An iteration boundary; see :meth:`Session.step`."""
 
     def more(self) -> bool:
         """Whether the job is wanted beyond its end; alike on all ranks."""
         ...
 
     def over(self) -> None:
-        """The program is at its own end, and what it logs of its run is written."""
-        ...
+        """The program is at its own end, and has written what it logs of its run."""
 
 
 def find_agent() -> Agent | None:
@@ -55,7 +47,7 @@ def find_agent() -> Agent | None:
 
 
 class Session:
-    """A program's own loop, seen by the study that runs it; without one nothing happens."""
+    """A program's own loop, as a study measures it; outside of one nothing happens."""
 
     def __init__(self, agent: Agent | None) -> None:
         self._agent = agent
@@ -96,3 +88,38 @@ class Session:
 def session() -> Session:
     """The session of this process."""
     return Session(find_agent())
+
+
+class Until:
+    """A stop trigger that lets a training go on as long as the study wants more of it.
+
+    Args:
+        trigger: The program's own stop trigger, which may fire only once.
+        agent: Says whether to go on, and hears of the program's own end.
+        between: Whether the loop can end here, once the program's own end is behind it.
+    """
+
+    def __init__(
+        self,
+        trigger: Callable[[Any], Any],
+        agent: Agent,
+        between: Callable[[Any], bool] = lambda _: True,
+    ) -> None:
+        self._trigger = trigger
+        self._agent = agent
+        self._between = between
+        self._reached = False
+
+    def __call__(self, trainer: Any) -> bool:
+        """Whether to stop."""
+        if bool(self._trigger(trainer)) and not self._reached:
+            self._reached = True
+            self._agent.over()
+            return not self._agent.more()
+        return self._reached and not self._agent.more() and self._between(trainer)
+
+    def __getattr__(self, name: str) -> Any:
+        """What others ask of a stop trigger: its length, its state for a snapshot."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._trigger, name)

@@ -1,15 +1,14 @@
-"""The extension that lets a training with pytorch-pfn-extras be retuned while it runs."""
+"""The extension by which a training with pytorch-pfn-extras takes part in live measurement."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tuner.live.client.loop import Agent, find_agent
-from tuner.live.client.until import Until
+from tuner.live.client.loop import Agent, Until, find_agent
 
 
 class PpeExtension:
-    """Tells a study of a manager's iterations, which go on beyond their end while it wants them.
+    """Reports a manager's iterations, which go on beyond their end while the study wants them.
 
     ::
 
@@ -24,7 +23,7 @@ class PpeExtension:
 
     :func:`torch_loader` offers the loader's knobs. A loop that counts epochs or iterations by
     itself instead of asking ``manager.stop_trigger`` ends where it would. Every rank has to extend
-    its manager. Outside a study that retunes running jobs it does nothing.
+    its manager. Outside live measurement it does nothing.
     """
 
     default_name = "TuneLive"
@@ -51,7 +50,7 @@ class PpeExtension:
             return not by_epoch or float(manager.epoch_detail).is_integer()
 
         for name in ("_stop_trigger", "_internal_stop_trigger"):
-            setattr(manager, name, Until(getattr(manager, name), agent.more, between, agent.over))
+            setattr(manager, name, Until(getattr(manager, name), agent, between))
 
     def __call__(self, manager: Any) -> None:
         """An iteration boundary."""

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from tuner.live.client.loading import OPENCV, PINNED, PREFETCH, WORKERS, Loading
+from tuner.live.client.loaders import (
+    OPENCV,
+    PINNED,
+    PREFETCH,
+    WORKERS,
+    LoaderKnobs,
+    OpenCvThreads,
+    Workers,
+    opencv_threads,
+)
 from tuner.live.client.loop import find_agent
-from tuner.live.client.torch_batches import Batches
-from tuner.live.client.workers import FirstSet, OpenCvThreads, Workers, opencv_threads
 
 L = TypeVar("L")
 
 #: What a new loader takes over as it is.
 _KEPT = ("dataset", "collate_fn", "pin_memory_device")
+_OF_WORKERS = ("timeout", "persistent_workers", "multiprocessing_context")
 
 #: PyTorch's own where workers are asked for and nothing is said.
 _PREFETCH_FACTOR = 2
@@ -37,19 +46,19 @@ def torch_loader(loader: L, **of_workers: Any) -> L:
     gone before new ones start, and if these cannot, the old number starts again. Wrap the one
     loader that feeds the training.
 
-    Outside a study that retunes running jobs the loader itself comes back, and so it does where it
-    cannot be changed: an iterable dataset, ``in_order=False``, a subclass that loads by itself.
+    Outside live measurement the loader itself comes back, and so it does if it cannot be changed:
+    an iterable dataset, ``in_order=False``, a subclass that loads by itself.
 
     Args:
         loader: A ``torch.utils.data.DataLoader`` that has not started.
         of_workers: ``persistent_workers`` and ``multiprocessing_context`` that the program gives a
-            loader with workers, where this one has none.
+            loader with workers, if this one has none.
     """
     agent = find_agent()
     if agent is None or not LiveLoader.fits(loader):
         return loader
     live = LiveLoader(loader, of_workers)
-    live.loading.offer(agent)
+    live.knobs.offer(agent)
     return live  # type: ignore[return-value] # it has all that a loader has
 
 
@@ -65,14 +74,14 @@ class LiveLoader:
         self._of_workers = dict(of_workers)
         self._seeds: Any = type(_torch().default_generator)()
         self._to_seed = True
-        self._batches = Batches(loader._index_sampler)
+        self._batches = ResumableSampler(loader._index_sampler)
         self._workers = Workers()
         self._epoch = 0
         self._running: Any = None  # the iterator of the epoch that is under way
         started = {WORKERS: loader.num_workers, PREFETCH: loader.prefetch_factor, OPENCV: None}
         if _torch().cuda.is_available():
             started[PINNED] = "on" if loader.pin_memory else "off"
-        self.loading = Loading(started, self._renew)
+        self.knobs = LoaderKnobs(started, self._renew)
         self._loader = self._made(started)
 
     @staticmethod
@@ -124,7 +133,7 @@ class LiveLoader:
         self._start()
 
     def _leave(self) -> None:
-        """An epoch is over: workers stay only where they are persistent."""
+        """An epoch is over: workers stay only if they are persistent."""
         self._running = None
         if not self._loader.persistent_workers:
             self._workers.end()
@@ -134,23 +143,23 @@ class LiveLoader:
             self._running = iter(self._loader)
 
     def _renew(self, wanted: Mapping[str, Any]) -> None:
-        under_way = self._running is not None
-        self._stop()
+        is_under_way = self._running is not None
         try:
-            self._go_on(wanted, under_way=under_way)
+            self._restart(wanted, is_under_way)
         except Exception:
-            self._stop()
-            self._go_on(self.loading.now, under_way=under_way)
+            self._restart(self.knobs.now, is_under_way)
             raise
 
-    def _go_on(self, values: Mapping[str, Any], *, under_way: bool) -> None:
+    def _restart(self, values: Mapping[str, Any], is_under_way: bool) -> None:
+        """Go on with other values, after the last batch that the training was given."""
+        self._stop()
         self._batches.rewind()
         self._loader = self._made(values)
-        if under_way:
+        if is_under_way:
             self._start()
 
     def _stop(self) -> None:
-        """End the workers; each loads the batch in its hands to the end."""
+        """End the workers, each after the batch in its hands."""
         for iterator in (self._running, self._loader._iterator):
             if hasattr(iterator, "_shutdown_workers"):
                 iterator._shutdown_workers()
@@ -166,26 +175,64 @@ class LiveLoader:
         else:
             how["batch_sampler"] = self._batches
         if workers > 0:
-            how |= self._with_workers(values)
+            threads = opencv_threads() if values[OPENCV] is None else int(values[OPENCV])
+            prefetch = _PREFETCH_FACTOR if values[PREFETCH] is None else int(values[PREFETCH])
+            how["prefetch_factor"] = prefetch
+            how["worker_init_fn"] = OpenCvThreads(threads, given.worker_init_fn)
+            if given.num_workers > 0:
+                how |= {name: getattr(given, name) for name in _OF_WORKERS}
+            else:
+                how |= self._of_workers
         pinned = values[PINNED] == "on" if PINNED in values else given.pin_memory
         return _torch().utils.data.DataLoader(
             num_workers=workers, pin_memory=pinned, generator=self._seeds, **how
         )
 
-    def _with_workers(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        given = self._given
-        if given.num_workers > 0:
-            how = {
-                "timeout": given.timeout,
-                "persistent_workers": given.persistent_workers,
-                "multiprocessing_context": given.multiprocessing_context,
-            }
-        else:
-            how = dict(self._of_workers)
-        threads = opencv_threads() if values[OPENCV] is None else int(values[OPENCV])
-        prefetch = _PREFETCH_FACTOR if values[PREFETCH] is None else int(values[PREFETCH])
-        first = FirstSet(OpenCvThreads(threads), given.worker_init_fn)
-        return {"prefetch_factor": prefetch, "worker_init_fn": first, **how}
+
+class ResumableSampler:
+    """A sampler whose epoch can go on at the training's place: a loader draws ahead of that.
+
+    It gives again what was drawn but never reached the training. :meth:`seen` says that the
+    training has one more, :meth:`rewind` that the next loader starts after that.
+
+    Args:
+        sampler: The program's own, of batches or of samples; it starts anew in each epoch.
+    """
+
+    def __init__(self, sampler: Iterable[Any]) -> None:
+        self._sampler = sampler
+        self._source: Iterator[Any] = iter(())
+        self._ahead: deque[Any] = deque()  # drawn, and not yet seen
+        self._again: deque[Any] = deque()  # to be given before what is drawn anew
+
+    def __len__(self) -> int:
+        """How many there are in an epoch."""
+        return len(self._sampler)  # type: ignore[arg-type]
+
+    def begin(self) -> None:
+        """A new epoch."""
+        self._source = iter(self._sampler)
+        self._ahead.clear()
+        self._again.clear()
+
+    def seen(self) -> None:
+        """The training has been given the next one: loaders keep the order."""
+        self._ahead.popleft()
+
+    def rewind(self) -> None:
+        """What is drawn and not seen is given again."""
+        self._again.extendleft(reversed(self._ahead))
+        self._ahead.clear()
+
+    def __iter__(self) -> Iterator[Any]:
+        """The rest of the epoch."""
+        while True:
+            try:
+                drawn = self._again.popleft() if self._again else next(self._source)
+            except StopIteration:
+                return
+            self._ahead.append(drawn)
+            yield drawn
 
 
 def _torch() -> Any:

@@ -1,4 +1,4 @@
-"""The three lines of a plain loop, and what they cost outside a study."""
+"""A plain loop and its end, in a study and outside of one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.live_agent import FakeAgent, install
 from tuner import live
+from tuner.live.client.loop import Until
 
 #: What `tuner.live` needs beside Python itself, loaded before the count.
 IMPORT = """
@@ -43,17 +44,46 @@ def test_the_agent_hears_of_knobs_and_steps(monkeypatch: pytest.MonkeyPatch) -> 
     assert [session.more(), session.more()] == [True, False]
 
 
-def test_a_passive_agent_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = install(monkeypatch, FakeAgent())
-    assert live.session().active
-    monkeypatch.setattr(sys.modules["tune_rank_live"], "agent", lambda: None)
-    assert not live.session().active
-    assert agent.steps == []
-
-
 def test_it_imports_nothing_but_itself() -> None:
     """It is loaded into trainers, by each rank at each start."""
     done = subprocess.run(
         [sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.split() == ["tuner"]
+
+
+class Trigger:
+    """Fires once, at a call of this number."""
+
+    unit = "epoch"
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __call__(self, _: object) -> bool:
+        self.left -= 1
+        return self.left == 0
+
+
+@pytest.mark.parametrize(("wanted", "ends"), [(0, [3]), (2, [5]), (4, [7]), (99, [])], ids=str)
+def test_a_training_goes_on_beyond_its_own_end_while_more_is_wanted(
+    wanted: int, ends: list[int]
+) -> None:
+    agent = FakeAgent()
+    agent.wanted = wanted
+    until = Until(Trigger(3), agent)
+    assert [call for call in range(1, (ends or [20])[0] + 1) if until(call)] == ends
+    assert agent.overs == 1, "the end is reported once"
+
+
+def test_beyond_its_end_a_loop_over_epochs_ends_with_an_epoch() -> None:
+    agent = FakeAgent()
+    agent.wanted = 2
+    until = Until(Trigger(3), agent, lambda call: call == 10)
+    assert [call for call in range(1, 11) if until(call)] == [10]
+
+
+def test_others_see_the_programs_own_trigger() -> None:
+    until = Until(Trigger(3), FakeAgent())
+    assert until.unit == "epoch"
+    assert not hasattr(until, "serialize")

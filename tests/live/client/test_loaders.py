@@ -13,7 +13,7 @@ import pytest
 from tests.live_agent import FakeAgent, install
 from tuner import live
 from tuner.live.client.chainer_iterator import LiveIterator
-from tuner.live.client.workers import OpenCvThreads, Workers
+from tuner.live.client.loaders import OpenCvThreads, Workers
 from workloads import compat
 
 compat.install()
@@ -52,7 +52,7 @@ def test_chainers_workers_get_them_and_the_rank_keeps_its_own(threads: int) -> N
 
     found = MultiprocessIterator(Threads(), 2, n_processes=1, shared_mem=0)
     agent = FakeAgent()
-    LiveIterator(found).offer(agent)
+    LiveIterator(found).knobs.offer(agent)
     agent.switch(iterator_workers=2)  # nothing runs yet
     assert found.next() == [threads, threads]
     for number in (1, 2, 5):

@@ -1,18 +1,55 @@
-"""Worker processes of loaders: none is left of an old loader, and OpenCV's threads in new ones."""
+"""What all loaders share: their knobs, their worker processes, and OpenCV's threads in these."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from tuner.live.client.loop import Agent
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-#: What OpenCV reads when it is loaded.
-VARIABLE = "OPENCV_FOR_THREADS_NUM"
+#: The knobs, as the studies call them.
+WORKERS, PREFETCH, OPENCV, PINNED = "iterator_workers", "prefetch", "opencv_threads", "pin_memory"
+
+
+class LoaderKnobs:
+    """The knobs of a loader: collected in a switch, and brought into force together.
+
+    Args:
+        started: The values at the job's start, by knob.
+        renew: Starts the loader anew with other values, or raises and leaves it as it was.
+    """
+
+    def __init__(
+        self, started: Mapping[str, Any], renew: Callable[[Mapping[str, Any]], object]
+    ) -> None:
+        self._started = dict(started)
+        self.now = dict(started)
+        self._wanted = dict(started)
+        self._renew = renew
+
+    def offer(self, agent: Agent) -> None:
+        """Offer all of them."""
+        for knob in self._started:
+            agent.offer(knob, partial(self._want, knob), partial(self._read, knob), self._settle)
+
+    def _want(self, knob: str, value: Any) -> None:
+        self._wanted[knob] = self._started[knob] if value is None else value
+
+    def _read(self, knob: str) -> Any:
+        return self.now[knob]
+
+    def _settle(self) -> None:
+        wanted, self._wanted = self._wanted, dict(self.now)
+        if wanted != self.now:
+            self._renew(wanted)
+            self.now, self._wanted = wanted, dict(wanted)
 
 
 class Workers:
@@ -23,7 +60,7 @@ class Workers:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """While a loader starts; what a start that fails leaves behind is ended.
+        """While a loader starts; if the start fails, what it leaves behind is ended.
 
         A forked child has none of OpenCV's threads, but OpenCV 5.0 believes it has, and waits for
         them for ever once their number is set. With one thread it has none.
@@ -68,7 +105,7 @@ def end(processes: Iterable[BaseProcess]) -> None:
 
 
 def opencv_threads() -> int | None:
-    """OpenCV's number of threads in this process; ``None`` where it is not loaded."""
+    """OpenCV's number of threads in this process; ``None`` if it is not loaded."""
     cv2 = sys.modules.get("cv2")
     return None if cv2 is None else int(cv2.getNumThreads())
 
@@ -76,38 +113,24 @@ def opencv_threads() -> int | None:
 class OpenCvThreads:
     """Sets OpenCV's threads in a worker, as the environment would: what the program sets wins.
 
+    It is the worker's first call in PyTorch's loader. Picklable: workers may be spawned.
+
     Args:
         number: How many; ``None`` leaves OpenCV alone.
+        then: The program's own ``worker_init_fn``.
     """
 
-    def __init__(self, number: int | None) -> None:
+    def __init__(self, number: int | None, then: Callable[[int], Any] | None = None) -> None:
         self._number = number
+        self._then = then
         self._owner = os.getpid()
 
-    def __call__(self) -> None:
+    def __call__(self, worker: int = 0) -> None:
         """Set them, at the first call in a worker. In the rank itself nothing is set."""
-        if self._number is None or os.getpid() == self._owner:
-            return
-        os.environ[VARIABLE] = str(self._number)  # where it is loaded later
-        if "cv2" in sys.modules:
-            sys.modules["cv2"].setNumThreads(self._number)
-
-
-class FirstSet:
-    """A worker's first call (of PyTorch's loader): OpenCV's threads, then the program's own.
-
-    Args:
-        threads: OpenCV's.
-        then: The program's ``worker_init_fn``.
-    """
-
-    def __init__(self, threads: OpenCvThreads, then: Callable[[int], Any] | None) -> None:
-        self._threads = threads
-        self._then = then
-
-    def __call__(self, worker: int) -> None:
-        """In the worker of this number."""
-        self._threads()
+        if self._number is not None and os.getpid() != self._owner:
+            os.environ["OPENCV_FOR_THREADS_NUM"] = str(self._number)  # if it is loaded later
+            if "cv2" in sys.modules:
+                sys.modules["cv2"].setNumThreads(self._number)
         if self._then is not None:
             self._then(worker)
 
