@@ -1,12 +1,17 @@
-"""The reference says what the program says."""
+"""The documentation says what the program says, and its links lead somewhere."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+#: Options of other programs that the pages name.
+OTHERS = {"--build-constraint", "--env-file", "--nproc-per-node", "--standalone"}
 
 
 def test_the_reference_is_up_to_date() -> None:
@@ -20,20 +25,25 @@ def test_the_reference_is_up_to_date() -> None:
     assert made.stdout == (ROOT / "docs" / "reference.md").read_text(), "run `make docs`"
 
 
-def test_the_readme_has_every_exit_code() -> None:
+def test_every_exit_code_is_documented() -> None:
     from tuner.cli.exits import MEANINGS
 
-    readme = (ROOT / "README.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text()
     for code, meaning in MEANINGS:
-        assert f"| {code} | {meaning} |" in readme
+        assert f"| {code} | {meaning} |" in page
 
 
-def test_the_readme_has_every_option() -> None:
-    """Each option stands in the reference; those of the README exist."""
-    import re
-
+def test_every_option_of_tune_that_a_page_names_exists() -> None:
     known = set(re.findall(r"--[a-z][a-z-]+", (ROOT / "docs" / "reference.md").read_text()))
-    readme = (ROOT / "README.md").read_text()
-    tune_lines = [line for line in readme.splitlines() if "tune" in line and "pip" not in line]
-    for option in re.findall(r"`(--[a-z][a-z-]+)", "\n".join(tune_lines)):
-        assert option in known or option in {"--build-constraint", "--env-file"}, option
+    for page in [ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md")]:
+        for line in re.findall(r"(?m)^tune .*$", page.read_text()):
+            own = line.partition(" -- ")[0]
+            missing = set(re.findall(r"(?<=\s)--[a-z][a-z-]+", own)) - known - OTHERS
+            assert not missing, f"{page}: {missing}"
+
+
+def test_every_link_leads_to_a_file() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page}: {target}"

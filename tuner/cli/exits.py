@@ -12,8 +12,9 @@ USAGE = 2
 #: What ``tune --help`` says about them.
 MEANINGS = (
     ("0", "a result"),
+    ("1", "a defect in `tune` itself"),
     ("2", "a mistake in what was typed or in a file"),
-    ("3", "nothing (more) could be measured; what was is kept"),
+    ("3", "no (further) measurement was possible; existing results are kept"),
     ("4", "every launch was stopped by the time limit"),
     ("5", "another process holds this machine or the database"),
     ("128+n", "ended by signal n (130: Ctrl-C); the same command continues"),
