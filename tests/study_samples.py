@@ -13,6 +13,8 @@ from tuner.model import (
     Effect,
     Ending,
     Env,
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     Finished,
@@ -265,7 +267,10 @@ def retuned() -> StudyView:
     )
     why = "crashed: rank 1 ended with status 1; perhaps by the switch"
     broken = dataclasses.replace(
-        records[4], outcome=dataclasses.replace(records[4].outcome, disturbed=why)
+        records[4],
+        outcome=dataclasses.replace(
+            records[4].outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why)
+        ),
     )
     plan = History(SPEC, (*records[:4], broken, *records[5:]))
     result = build(plan, "sqlite:///studies/tune.db", StudyState.FINISHED, "all was tried", FAST)

@@ -9,6 +9,7 @@ from tests.study_surface import ITERATIONS, SPEC, record
 from tuner.model import (
     BASELINE,
     Ending,
+    Exclusion,
     Finished,
     LaunchRecord,
     Outcome,
@@ -65,10 +66,10 @@ class Told:
         self.records[-1] = replace(self.records[-1], **changes)
         return self
 
-    def set_aside(self, numbers: tuple[int, ...], why: str) -> Told:
+    def exclude(self, numbers: tuple[int, ...], why: Exclusion) -> Told:
         """Some launches count no more."""
         self.records = [
-            replace(r, outcome=replace(r.outcome, disturbed=why)) if r.number in numbers else r
+            replace(r, outcome=replace(r.outcome, exclusion=why)) if r.number in numbers else r
             for r in self.records
         ]
         return self

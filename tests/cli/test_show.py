@@ -12,7 +12,19 @@ from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
 from tests.study_samples import OMP, SPEC, capped_study, launched, searched, setting, stopped, study
 from tuner.cli import printed
-from tuner.model import BASELINE, Choice, Effect, Failed, Flag, Knob, Setting, Verdict, Window
+from tuner.model import (
+    BASELINE,
+    Choice,
+    Effect,
+    Exclusion,
+    ExclusionKind,
+    Failed,
+    Flag,
+    Knob,
+    Setting,
+    Verdict,
+    Window,
+)
 from tuner.results.exporters import StudyView
 from tuner.results.report import facts
 from tuner.store import Store
@@ -287,7 +299,9 @@ def test_a_window_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
     (number,) = [n for n, r in enumerate(data.records) if isinstance(r.outcome.ending, Failed)]
     failed = data.records[number]
     window = Window(2, ("omp_threads",), 0.0, 0.1, 1, 10, 0.1, 0.01, 5.0)
-    outcome = dataclasses.replace(failed.outcome, window=window, disturbed="it drifted")
+    outcome = dataclasses.replace(
+        failed.outcome, window=window, exclusion=Exclusion(ExclusionKind.JOB_DRIFTED, "it drifted")
+    )
     again = dataclasses.replace(failed, number=12, outcome=outcome)
     only = dataclasses.replace(data, records=(again,))
     both = dataclasses.replace(data, records=(*data.records, again))
@@ -297,7 +311,7 @@ def test_a_window_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
         printed.print_result(each, summary=True)
     out = capsys.readouterr().out
     assert "Failed windows\n  window 12 (" in out
-    assert "Windows set aside\n  window 12 (" in out
+    assert "Windows excluded\n  window 12 (" in out
     assert "Failed windows (`tune show` has the logs)\n  1 window: crashed" in out
     assert f"Failed launches and windows\n  launch {failed.number} (" in out
     assert "  1 launch: crashed: rank 1 ended with status 1\n  1 window: crashed" in out
@@ -307,13 +321,13 @@ def test_launches_that_were_set_aside_are_listed(tune: Tune, tmp_path: Path) -> 
     data = study()
     why = "other processes used 3.1 of 4 cores, above all pid 6263 (python)"
     first = data.records[1]
-    aside = dataclasses.replace(first.outcome, disturbed=why)
+    aside = dataclasses.replace(first.outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why))
     records = (*data.records, dataclasses.replace(first, number=9, outcome=aside))
     path = store_study(tmp_path / "tune.db", dataclasses.replace(data, records=records))
     shown = tune("show", "--storage", str(path)).out
-    assert "Launches set aside\n  launch 9 (" in shown
+    assert "Launches excluded\n  launch 9 (" in shown
     assert f"): {why}" in " ".join(shown.split())
-    assert "1 launch was set aside (number 9: other" in shown
+    assert "1 launch was excluded (number 9: other" in shown
     document = json.loads(tune("show", "--json", "--storage", str(path)).out)
     (row,) = document["set_aside"]
     assert (row["number"], row["disturbed"]) == (9, why)

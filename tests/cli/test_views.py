@@ -18,6 +18,8 @@ from tuner.cli.plain import PlainView
 from tuner.cli.tally import Tally
 from tuner.model import (
     BASELINE,
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     Finished,
@@ -92,12 +94,14 @@ def test_a_launch_that_is_made_again_is_shown_and_not_counted() -> None:
     view(LaunchStarted(1, Purpose.GUESS, FAST, 1, 8))
     made = record(1, FAST, 3.6, purpose=Purpose.GUESS)
     why = "other processes used 0.8 of 4 cores, above all pid 6263 (python)"
-    outcome = dataclasses.replace(made.outcome, disturbed=why)
+    outcome = dataclasses.replace(
+        made.outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why)
+    )
     view(ended(dataclasses.replace(made, outcome=outcome), None))
     name = "omp_threads=1 iterator_workers=2 communicator=naive"
-    assert lines == [f"[0:00] - {name}: set aside: {why}"]
+    assert lines == [f"[0:00] - {name}: excluded: {why}"]
     assert (view.tally.done, view.tally.best_s, view.tally.failures) == (0, None, 0)
-    assert [line for _, line in view.tally.last] == [f"{name}: set aside: {why}"]
+    assert [line for _, line in view.tally.last] == [f"{name}: excluded: {why}"]
 
 
 def test_the_tally_counts_settings_not_launches() -> None:

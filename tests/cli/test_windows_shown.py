@@ -83,7 +83,7 @@ def test_the_json_has_each_window() -> None:
 
 def test_windows_that_were_set_aside_are_no_fault_of_the_machine() -> None:
     (note,) = notes(History(SPEC, DATA.records))
-    assert note.startswith("1 window of a running job was set aside (number 5: crashed")
+    assert note.startswith("1 window of a running job was excluded (number 5: crashed")
 
 
 def test_the_figures_name_the_job_and_draw_no_log_of_a_window() -> None:

@@ -137,7 +137,7 @@ def kind(record: LaunchRecord) -> str:
     ending = record.outcome.ending
     if isinstance(ending, Failed):
         return ending.kind.value
-    return DISTURBED if record.outcome.disturbed else FINISHED
+    return DISTURBED if record.outcome.exclusion else FINISHED
 
 
 def _judge(bench: Bench, step: int, report: Report, records: tuple[LaunchRecord, ...]) -> None:
@@ -157,7 +157,7 @@ def _judge(bench: Bench, step: int, report: Report, records: tuple[LaunchRecord,
     before = bench.fault.moment == "started"  # of the launch: tune is killed, and the job with it
     if bench.live and mine and report.seen != NOTHING and not before:
         report.problems += _wrong_of_a_window(bench, step, mine)
-        again = again or bool(mine[0].outcome.disturbed)
+        again = again or bool(mine[0].outcome.exclusion)
     if again and not any(kind(each) == FINISHED for each in mine):
         report.problems.append("it was not launched again")
     if not again and len(mine) > 1:
@@ -179,7 +179,7 @@ def _wrong_of_a_window(bench: Bench, step: int, mine: list[LaunchRecord]) -> lis
     problems = [] if ending.reason else ["no reason is given"]
     if bench.fault.stacks and not list(Path(mine[0].folder).glob("stacks/*")):
         problems.append("no stacks were kept")
-    if not mine[0].outcome.disturbed or later != [None]:
+    if not mine[0].outcome.exclusion or later != [None]:
         problems.append(f"it was not launched by itself: {later}")
     return problems
 
@@ -210,7 +210,7 @@ def _right(bench: Bench, step: int, records: tuple[LaunchRecord, ...]) -> list[s
 
 
 def _was_disturbed(record: LaunchRecord) -> bool:
-    return bool(record.outcome.disturbed)
+    return bool(record.outcome.exclusion)
 
 
 def _nothing_lost(bench: Bench, records: tuple[LaunchRecord, ...]) -> list[str]:

@@ -21,6 +21,8 @@ from tuner.live.server import PAUSE
 from tuner.model import (
     BASELINE,
     UNSET,
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     Finished,
@@ -491,7 +493,7 @@ def test_ranks_that_waited_in_vain_for_the_others_say_nothing_of_the_setting(
         return 0
 
     live = bench(apart)
-    assert live(ONE).disturbed == said
+    assert live(ONE).exclusion == Exclusion(ExclusionKind.RANKS_WAITED, said)
     assert live.jobs.refusal == said
 
 
@@ -514,7 +516,7 @@ def test_so_do_ranks_that_met_and_lost_each_other(
 
     live = bench(apart)
     said = "its 2 ranks do not come to the ends of their iterations together"
-    assert live(ONE).disturbed == said
+    assert live(ONE).exclusion == Exclusion(ExclusionKind.RANKS_WAITED, said)
     assert live.jobs.refusal == said
 
 

@@ -18,6 +18,8 @@ from typing import Any
 from tests.study_surface import CONFIRMED, CRASH, FakeRunner, surface
 from tuner.model import (
     BASELINE,
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     Finished,
@@ -83,7 +85,11 @@ class Runner(FakeRunner):
             outcome,
             observation=Observation((RANK,)),
             load=Load(0.5, "pid 6263 (python)", 0.1, number == 3, 1 << 20),
-            disturbed="other processes used 0.5 of 4 cores" if number == 7 else "",
+            exclusion=(
+                Exclusion(ExclusionKind.INTERFERENCE, "other processes used 0.5 of 4 cores")
+                if number == 7
+                else None
+            ),
             window=window(outcome) if number == 8 else None,
         )
 

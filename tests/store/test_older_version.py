@@ -62,7 +62,7 @@ CREATE TABLE tune_samples (
 
 LATER = {
     "tune_studies": {"conclusion", "finding"},
-    "tune_launches": {"stopped", "load", "disturbed", "window"},
+    "tune_launches": {"stopped", "load", "window", "exclusion"},
     "tune_samples": {"epochs", "loss"},
     "tune_telemetry": {"launch_id", "track", "host", "rank", "content"},
 }

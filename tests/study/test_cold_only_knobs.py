@@ -8,7 +8,7 @@ import pytest
 
 from tests.study_surface import CRASH, SPEC
 from tests.study_windows import Told, setting
-from tuner.model import Choice, Env, Failed, FailureKind, Knob, Setting
+from tuner.model import Choice, Env, Exclusion, ExclusionKind, Failed, FailureKind, Knob, Setting
 from tuner.study.cold_only_knobs import frozen, is_all_frozen, notes
 from tuner.study.interference import REMEASURED
 from tuner.study.running import live, running
@@ -82,13 +82,13 @@ def test_other_failures_say_nothing_of_the_knob(kind: FailureKind) -> None:
 def test_what_is_measured_anew_is_tried_anew() -> None:
     told = study(TWO, THREE)
     every = tuple(record.number for record in told.records)
-    assert frozen(told.set_aside(every, REMEASURED).records) == frozenset()
+    assert frozen(told.exclude(every, REMEASURED).records) == frozenset()
 
 
 def test_both_reasons_meet() -> None:
     told = study(TWO, THREE)
-    told.set_aside((2,), "live and cold disagree (omp_threads): much")
+    told.exclude((2,), Exclusion(ExclusionKind.LIVE_DISAGREES, "much", ("omp_threads",)))
     assert frozen(told.records) == {"chunk", "omp_threads"}
     assert not is_all_frozen(told.plan)
-    told.set_aside((1,), "live and cold disagree (iterator_workers): much")
+    told.exclude((1,), Exclusion(ExclusionKind.LIVE_DISAGREES, "much", ("iterator_workers",)))
     assert is_all_frozen(told.plan)

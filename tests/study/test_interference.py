@@ -12,6 +12,8 @@ from tests.study_samples import MACHINE, SPEC, record, setting
 from tuner.model import (
     BASELINE,
     Ending,
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     LaunchRecord,
@@ -36,17 +38,19 @@ FULL = setting(omp_threads=1, iterator_workers=1)
 ALONE = Load(0.02)
 BUSY = Load(1.5, "pid 6263 (python)")
 
+OTHERS = Exclusion(ExclusionKind.INTERFERENCE, "others")
+
 
 def launched(
     number: int,
     load: Load,
     chosen: Setting = FULL,
-    aside: str = "",
+    aside: Exclusion | None = None,
     purpose: Purpose = Purpose.SEARCH,
 ) -> LaunchRecord:
     """A launch of four seconds."""
     made = record(number, chosen, 3.5, purpose=purpose)
-    return replace(made, outcome=replace(made.outcome, load=load, disturbed=aside))
+    return replace(made, outcome=replace(made.outcome, load=load, exclusion=aside))
 
 
 def judged(
@@ -97,7 +101,7 @@ def test_a_lasting_change_is_usual_after_three_launches() -> None:
 
 
 def test_launches_that_were_set_aside_say_what_is_usual_too() -> None:
-    past = [launched(number, BUSY, aside="others") for number in range(1, 4)]
+    past = [launched(number, BUSY, aside=OTHERS) for number in range(1, 4)]
     assert judged(BUSY, past) == ""
 
 
@@ -156,7 +160,7 @@ def test_a_setting_is_measured_again_twice_and_then_counts() -> None:
         made, note = quietness.judged(launched(number, BUSY), SPEC, past)
         past.append(made)
         notes.append(note)
-    assert [bool(each.outcome.disturbed) for each in past[5:]] == [True, True, False]
+    assert [bool(each.outcome.exclusion) for each in past[5:]] == [True, True, False]
     assert notes[:2] == ["", ""]
     assert notes[2] == (
         "launch 8 counts all the same, 3 times in a row: other processes used 1.5 of 4 cores,"
@@ -165,7 +169,7 @@ def test_a_setting_is_measured_again_twice_and_then_counts() -> None:
 
 
 def test_only_the_same_setting_in_a_row_is_counted() -> None:
-    one, two = (launched(number, BUSY, aside="others") for number in (1, 2))
+    one, two = (launched(number, BUSY, aside=OTHERS) for number in (1, 2))
     assert not again(FULL, [one, two])
     assert again(BASELINE, [one, two])
     assert again(FULL, [one, two, launched(3, ALONE)])
@@ -183,7 +187,7 @@ def test_warm_ups_and_whoever_wants_it_so_are_left_alone() -> None:
         InterferenceFilter(ALONE).judged(replace(busy, purpose=Purpose.WARM_UP), SPEC, ())[1] == ""
     )
     assert InterferenceFilter(ALONE, counts_all=True).judged(busy, SPEC, ()) == (busy, "")
-    assert InterferenceFilter(ALONE).judged(busy, SPEC, ())[0].outcome.disturbed
+    assert InterferenceFilter(ALONE).judged(busy, SPEC, ())[0].outcome.exclusion
 
 
 # --- how often -----------------------------------------------------------------------------
@@ -205,7 +209,7 @@ def test_a_permanently_loaded_machine_sets_next_to_nothing_aside(cpus: int) -> N
     """Others take 30 % to 95 % of the cores, as much as the launches leave them."""
     rng = random.Random(cpus)
     loads = [cpus * min(0.95, max(0.3, rng.gauss(0.7, 0.15))) for _ in range(1000)]
-    aside = sum(bool(outcome.disturbed) for outcome in studied(loads, cpus))
+    aside = sum(bool(outcome.exclusion) for outcome in studied(loads, cpus))
     assert aside <= 10
 
 
@@ -213,18 +217,18 @@ def test_a_permanently_loaded_machine_sets_next_to_nothing_aside(cpus: int) -> N
 def test_a_quiet_machine_sets_nothing_aside(cpus: int) -> None:
     rng = random.Random(cpus)
     loads = [abs(rng.gauss(0.0, 0.01 * cpus)) for _ in range(1000)]
-    aside = sum(bool(outcome.disturbed) for outcome in studied(loads, cpus))
+    aside = sum(bool(outcome.exclusion) for outcome in studied(loads, cpus))
     assert aside <= 5
 
 
 def test_a_neighbour_that_comes_now_and_then_is_seen_each_time() -> None:
     loads = [1.9 if number % 10 == 5 else 0.03 for number in range(200)]
-    found = [bool(outcome.disturbed) for outcome in studied(loads)]
+    found = [bool(outcome.exclusion) for outcome in studied(loads)]
     assert found == [number % 10 == 5 for number in range(200)]
 
 
 def test_a_neighbour_that_comes_to_stay_costs_two_launches() -> None:
     loads = [0.03] * 20 + [1.9] * 50
-    found = [bool(outcome.disturbed) for outcome in studied(loads)]
+    found = [bool(outcome.exclusion) for outcome in studied(loads)]
     assert sum(found) == 2
     assert found[20:22] == [True, True]

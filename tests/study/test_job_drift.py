@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_windows import Told, setting
-from tuner.model import Stopped
+from tuner.model import Exclusion, ExclusionKind, Stopped
 from tuner.study.job_drift import EVERY, MOST_JOBS, drift, due, spread
 from tuner.study.policy import SearchThenConfirm, Step
-from tuner.study.running import DRIFTED, running
+from tuner.study.running import running
 
 OTHERS = [setting(t, w) for t in (1, 2, 3, 4) for w in (1, 2, 3)]
 BEST = OTHERS[0]
@@ -48,7 +48,7 @@ def test_two_in_a_row_prove_it_and_what_came_since_is_set_aside(factor: float) -
     assert found.proven
     assert found.numbers == (6, 7)
     assert found.ratio == pytest.approx(1.02 * factor, rel=0.02)
-    assert ("longer" in found.text) == (factor > 1)
+    assert ("longer" in found.exclusion.text) == (factor > 1)
 
 
 def test_windows_between_are_set_aside_too_and_the_job_is_over() -> None:
@@ -56,7 +56,7 @@ def test_windows_between_are_set_aside_too_and_the_job_is_over() -> None:
     found = drift(told.plan)
     assert found is not None
     assert found.numbers == (2, 3, 4, 5, 6)
-    told.set_aside(found.numbers, found.text)
+    told.exclude(found.numbers, found.exclusion)
     assert running(told.plan) is None
     assert drift(told.plan) is None
 
@@ -107,7 +107,7 @@ def test_after_some_jobs_it_is_just_so() -> None:
         found = drift(told.plan)
         if begun // 3 < MOST_JOBS:
             assert found is not None
-            told.set_aside(found.numbers, f"{DRIFTED}: again")
+            told.exclude(found.numbers, Exclusion(ExclusionKind.JOB_DRIFTED, "again"))
         else:
             assert found is None
 

@@ -12,7 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.study_surface import BEST, CRASH, SPEC, ran, record
-from tuner.model import Ending, Failed, FailureKind, LaunchRecord, Load, Purpose, Stopped
+from tuner.model import (
+    Ending,
+    Exclusion,
+    ExclusionKind,
+    Failed,
+    FailureKind,
+    LaunchRecord,
+    Load,
+    Purpose,
+    Stopped,
+)
 from tuner.store.identity import identity
 from tuner.study import journal
 from tuner.study.journal import NAME, PART, Entry, Journal, lacking
@@ -43,7 +53,11 @@ def written(folder: Path, number: int = 1, created_at: str = CREATED) -> LaunchR
 @pytest.mark.parametrize("ending", [2.5, STOPPED, CRASH, ODD])
 def test_what_was_kept_is_read_again(ending: float | Ending) -> None:
     made = entry(ending)
-    outcome = replace(made.record.outcome, load=Load(0.5, "pid 1 (x)"), disturbed="a neighbour")
+    outcome = replace(
+        made.record.outcome,
+        load=Load(0.5, "pid 1 (x)"),
+        exclusion=Exclusion(ExclusionKind.INTERFERENCE, "a neighbour"),
+    )
     made = replace(made, record=replace(made.record, outcome=outcome))
     assert journal.parse(journal.text(made).encode("ascii")) == made
 

@@ -9,7 +9,7 @@ import pytest
 from tests.study.test_cold_only_knobs import CHUNK, LIVE, THREE, TWO, no, study
 from tests.study_surface import CRASH
 from tests.study_windows import Told, setting
-from tuner.model import Purpose
+from tuner.model import Exclusion, ExclusionKind, Purpose
 from tuner.study.live_eligibility import COLD, iterations_due, takes_none
 
 START, OTHER, THIRD = setting(1), setting(2), setting(3)
@@ -51,8 +51,8 @@ def test_nor_do_those_of_settings_that_failed_in_a_window() -> None:
 def test_nor_what_may_not_have_come_so_far() -> None:
     told = windows().cold(THIRD, CRASH).cold(setting(1, 2), 3.5)
     assert not takes_none(told.plan)
-    apart = "only 1 of 2 ranks came to the end of an iteration, and waited"
-    assert takes_none(told.set_aside((4,), apart).plan), "so far it came"
+    apart = Exclusion(ExclusionKind.RANKS_WAITED, "only 1 of 2 ranks came to the end")
+    assert takes_none(told.exclude((4,), apart).plan), "so far it came"
 
 
 def test_a_setting_that_failed_in_a_window_is_due_to_be_launched() -> None:

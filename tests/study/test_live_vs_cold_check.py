@@ -53,7 +53,7 @@ def test_a_setting_that_is_off_freezes_what_was_switched(factor: float) -> None:
     assert found.numbers == (2, 3, 4)
     assert found.low < factor < found.high
     assert found.live_s / found.cold_s == pytest.approx(factor, rel=0.05)
-    told.set_aside(found.numbers, found.text)
+    told.exclude(found.numbers, found.exclusion)
     assert blamed(told.records) == {"omp_threads"}
     assert disagreements(told.plan) == ()
 
@@ -176,6 +176,6 @@ def test_it_ends_with_all_knobs_cold() -> None:
         if not found:
             return
         for each in found:
-            told.set_aside(each.numbers, each.text)
+            told.exclude(each.numbers, each.exclusion)
         assert blamed(told.records) > before
     raise AssertionError("it does not end")

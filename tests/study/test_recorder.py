@@ -16,6 +16,8 @@ import pytest
 
 from tests.study_surface import BEST, SPEC, FakeRunner, Killed, events_of, nearly_flat, surface
 from tuner.model import (
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     LaunchRecord,
@@ -344,12 +346,12 @@ def test_a_study_of_optunas_that_was_half_made_is_made_anew(folder: Path) -> Non
 def test_what_optuna_was_told_and_is_not_so_is_told_anew(folder: Path) -> None:
     run(folder, FakeRunner())
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        store.set_aside(SPEC.name, "a neighbour")
+        store.exclude(SPEC.name, Exclusion(ExclusionKind.INTERFERENCE, "a neighbour"))
         store.set_state(SPEC.name, StudyState.RUNNING, "")
     run(folder, FakeRunner())
     made = records(folder)
     assert told(folder) == {r.number: r.trial for r in made if r.trial is not None}
-    assert all(r.trial is None for r in made if r.outcome.disturbed)
+    assert all(r.trial is None for r in made if r.outcome.exclusion)
 
 
 def test_what_stands_in_the_record_is_what_is_stored(folder: Path) -> None:

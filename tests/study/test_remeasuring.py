@@ -72,17 +72,17 @@ def test_a_disturbed_launch_is_made_again(database: Path) -> None:
     assert found.best is not None
     assert found.best.setting == BEST
     plan = plan_of(database)
-    aside = [record for record in plan.records if record.outcome.disturbed]
+    aside = [record for record in plan.records if record.outcome.exclusion]
     assert [record.number for record in aside] == [5, 7]
     for record in aside:
         again = plan.records[record.number]
         assert (again.setting, again.purpose) == (record.setting, record.purpose)
-        assert not again.outcome.disturbed
+        assert not again.outcome.exclusion
     assert not {5, 7} & set(told(database))
     assert {6, 8} <= set(told(database)) | {r.number for r in plan.records if r.trial is None}
     ended = [each for each in events_of(LaunchEnded, events) if each.record.number in {5, 7}]
     assert [each.measurement for each in ended] == [None, None]
-    assert any(note.startswith("2 launches were set aside") for note in found.notes)
+    assert any(note.startswith("2 launches were excluded") for note in found.notes)
 
 
 def test_the_course_is_the_same_as_on_a_quiet_machine(database: Path) -> None:
@@ -92,7 +92,7 @@ def test_the_course_is_the_same_as_on_a_quiet_machine(database: Path) -> None:
     tune(spec, storage=str(database), run=busy)
     tune(spec, storage=str(other), run=FakeRunner())
     plan = plan_of(database)
-    assert any(record.outcome.disturbed for record in plan.records)
+    assert any(record.outcome.exclusion for record in plan.records)
     assert [r.setting for r in plan.valid] == [r.setting for r in plan_of(other).valid]
 
 
@@ -101,7 +101,7 @@ def test_what_never_becomes_quiet_counts_as_it_is(database: Path) -> None:
     events: list[Any] = []
     found = tune(SPEC, storage=str(database), run=runner, on_event=events.append)
     assert found.state is StudyState.FINISHED
-    aside = [r for r in plan_of(database).records if r.outcome.disturbed]
+    aside = [r for r in plan_of(database).records if r.outcome.exclusion]
     assert [record.number for record in aside] == [5, 6]
     notes = [event.text for event in events_of(Note, events)]
     assert any(note.startswith("launch 7 counts all the same, 3 times in a row") for note in notes)
@@ -127,8 +127,8 @@ def test_remeasuring_counts_nothing_of_before_and_keeps_it(database: Path) -> No
     assert f"{before.launches} earlier launches not counted: --remeasure" in after.notes
     records = plan_of(database).records
     old, new = records[: before.launches], records[before.launches :]
-    assert {record.outcome.disturbed for record in old} == {REMEASURED}
-    assert {record.outcome.disturbed for record in new} == {""}
+    assert {record.outcome.exclusion for record in old} == {REMEASURED}
+    assert {record.outcome.exclusion for record in new} == {None}
     assert all(number > before.launches for number in told(database))
     with Store.open(f"sqlite:///{database}", create=False) as store:
         assert result(store, SPEC.name) == after

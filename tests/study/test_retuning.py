@@ -28,6 +28,8 @@ from tuner.model import (
     BASELINE,
     Conclusion,
     Ending,
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     Finished,
@@ -267,7 +269,9 @@ def test_a_setting_that_fails_in_a_window_is_launched_by_itself(tmp_path: Path) 
     assert (found.failures, found.settings_failed) == (0, 0)
     window, own, *_ = of(tmp_path, OTHER)
     assert window.outcome.window is not None and isinstance(window.outcome.ending, Failed)
-    assert window.outcome.disturbed.startswith("crashed: exit status 1; that may be the switch")
+    why = window.outcome.exclusion
+    assert why is not None and why.kind is ExclusionKind.AFTER_SWITCH
+    assert why.text.startswith("crashed: exit status 1; that may be the switch")
     assert own.outcome.window is None and own.number == window.number + 1
     assert not isinstance(own.outcome.ending, Failed)
 
@@ -282,9 +286,10 @@ def test_one_that_could_not_be_switched_to_is_launched_by_itself(tmp_path: Path)
         folder.mkdir()
         run(folder, jobs)
         window, own, *_ = of(folder, OTHER)
-        assert window.outcome.disturbed == (
+        assert window.outcome.exclusion == Exclusion(
+            ExclusionKind.AFTER_SWITCH,
             "could not be switched to: omp_threads=1 in rank 1: ValueError: no;"
-            " it is launched by itself"
+            " it is launched by itself",
         )
         assert own.outcome.window is None and not isinstance(own.outcome.ending, Failed)
 
@@ -302,7 +307,7 @@ def test_one_that_fails_in_a_job_of_its_own_is_a_failure(tmp_path: Path) -> None
     jobs = FakeJobs(can=frozenset(), crashes=OTHER, always=True)
     found = run(tmp_path, jobs)
     first, *_ = of(tmp_path, OTHER)
-    assert first.outcome.window is not None and not first.outcome.disturbed
+    assert first.outcome.window is not None and not first.outcome.exclusion
     assert found.failures >= 1
 
 
@@ -343,12 +348,15 @@ def test_live_and_cold_that_disagree_set_the_windows_aside(tmp_path: Path) -> No
     jobs, events = FakeJobs(off), list[Any]()
     found = run(tmp_path, jobs, CONFIRMED, on_event=events.append)
     assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
-    aside = [r for r in kept(tmp_path) if r.outcome.disturbed]
-    assert aside and all("disagree" in record.outcome.disturbed for record in aside)
-    assert any("disagree" in text and "set aside" in text for text in notes(events))
+    aside = [r for r in kept(tmp_path) if r.outcome.exclusion]
+    assert aside and all(
+        r.outcome.exclusion is not None and r.outcome.exclusion.kind is ExclusionKind.LIVE_DISAGREES
+        for r in aside
+    )
+    assert any("disagree" in text and "excluded" in text for text in notes(events))
     told = [record.number for record in kept(tmp_path) if record.trial is not None]
     assert not {record.number for record in aside} & set(told)
-    assert any("set aside" in note for note in found.notes)
+    assert any("excluded" in note for note in found.notes)
 
 
 def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(tmp_path: Path) -> None:
@@ -378,7 +386,7 @@ def test_once_no_knob_is_left_that_a_job_may_change_each_setting_is_launched(
     window = Window(2, live, 1.0, 0.1, 1, 20, 0.01, 0.005, 3.0)
     aside = Outcome(
         *(Finished(1.4, 100), 1.0, None),
-        disturbed="live and cold disagree (omp_threads): it took 40 % longer",
+        exclusion=Exclusion(ExclusionKind.LIVE_DISAGREES, "it took 40 % longer", ("omp_threads",)),
         window=window,
     )
     own = record(1, BEST, Purpose.WARM_UP, ran(1.0))
@@ -412,7 +420,7 @@ def test_a_knob_that_no_job_can_change_is_launched_cold(tmp_path: Path) -> None:
     said = [text for text in notes(events) if "launches alone" in text]
     assert len(said) == 1 and said[0] in found.notes
     windows = [r for r in made if r.outcome.window is not None and r not in failed]
-    assert windows and not any(r.outcome.disturbed for r in windows), "what was measured counts"
+    assert windows and not any(r.outcome.exclusion for r in windows), "what was measured counts"
     assert made[-1] in windows, "other knobs are changed as before"
 
 

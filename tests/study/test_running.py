@@ -8,8 +8,8 @@ import pytest
 
 from tests.study_surface import CRASH, SPEC
 from tests.study_windows import Told, setting
-from tuner.model import BASELINE, Choice, Env, Knob, Setting
-from tuner.study.running import DRIFTED, SHARE, SWITCH_S, live, running
+from tuner.model import BASELINE, Choice, Env, Exclusion, ExclusionKind, Knob, Setting
+from tuner.study.running import SHARE, SWITCH_S, live, running
 
 BOUND = replace(SPEC, knobs=(*SPEC.knobs, Knob("bind_to", Choice(("none", "core")), Env(("B",)))))
 
@@ -36,7 +36,7 @@ def test_a_job_ends(way: str) -> None:
     elif way == "fails":
         told.window(setting(3), CRASH)
     else:
-        told.window(setting(3), 2.0).set_aside((2,), f"{DRIFTED}: much")
+        told.window(setting(3), 2.0).exclude((2,), Exclusion(ExclusionKind.JOB_DRIFTED, "much"))
     assert running(told.plan) is None
     assert live(told.plan) is not None
 
@@ -48,7 +48,11 @@ def test_a_study_that_goes_on_without_running_jobs_has_none() -> None:
 
 
 def test_a_window_set_aside_for_what_others_did_leaves_the_job() -> None:
-    told = Told().starts(setting(2), 2.0).set_aside((1,), "other processes used 2 cores")
+    told = (
+        Told()
+        .starts(setting(2), 2.0)
+        .exclude((1,), Exclusion(ExclusionKind.INTERFERENCE, "other processes used 2 cores"))
+    )
     assert running(told.plan) is not None
 
 
@@ -92,7 +96,7 @@ def test_before_a_window_came_to_its_end_its_share_is_presumed() -> None:
 
 def test_what_is_frozen_is_cold() -> None:
     told = Told().starts(setting(2), 5.0).window(setting(1), 4.0)
-    told.set_aside((1,), "live and cold disagree (omp_threads): much")
+    told.exclude((1,), Exclusion(ExclusionKind.LIVE_DISAGREES, "much", ("omp_threads",)))
     known, job = live(told.plan), running(told.plan)
     assert known is not None
     assert job is not None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from tests.study_samples import SPEC, record, setting
-from tuner.model import BASELINE, LaunchRecord, Load, Purpose, Setting
+from tuner.model import BASELINE, Exclusion, ExclusionKind, LaunchRecord, Load, Purpose, Setting
 from tuner.study.history import History
 from tuner.study.interference import REMEASURED
 from tuner.study.stability import notes
@@ -22,12 +22,12 @@ def launched(
     elapsed_s: float,
     purpose: Purpose = Purpose.SEARCH,
     load: Load | None = None,
-    aside: str = "",
+    aside: Exclusion | None = None,
     later: timedelta = timedelta(0),
 ) -> LaunchRecord:
     made = record(number, chosen, elapsed_s, purpose=purpose)
     started = MORNING + timedelta(seconds=20 * number) + later
-    outcome = replace(made.outcome, load=load, disturbed=aside)
+    outcome = replace(made.outcome, load=load, exclusion=aside)
     return replace(made, outcome=outcome, started_at=started.isoformat())
 
 
@@ -76,14 +76,24 @@ def test_contenders_that_were_lucky_once_are_no_drift() -> None:
 
 
 def test_launches_that_were_set_aside_are_counted_with_the_last_reason() -> None:
-    one = launched(1, BEST, 9.0, aside="other processes used 1.5 of 4 cores")
+    one = launched(
+        1,
+        BEST,
+        9.0,
+        aside=Exclusion(ExclusionKind.INTERFERENCE, "other processes used 1.5 of 4 cores"),
+    )
     two = launched(2, BEST, 4.0)
     assert told(one, two) == [
-        "1 launch was set aside (number 1: other processes used 1.5 of 4 cores)"
+        "1 launch was excluded (number 1: other processes used 1.5 of 4 cores)"
     ]
-    hot = launched(3, BEST, 9.0, aside="CPUs were slowed down for their temperature")
+    hot = launched(
+        3,
+        BEST,
+        9.0,
+        aside=Exclusion(ExclusionKind.INTERFERENCE, "CPUs were slowed down for their temperature"),
+    )
     assert told(one, two, hot) == [
-        "2 launches were set aside (the last one, number 3: CPUs"
+        "2 launches were excluded (the last one, number 3: CPUs"
         " were slowed down for their temperature)"
     ]
 

@@ -106,12 +106,13 @@ def test_a_launch_beside_a_busy_neighbour_is_made_again(tmp_path: Path) -> None:
             course=Recording(1),
         )
     disturbed, again, other = records(tmp_path / "tune.db")
-    assert "other processes used" in disturbed.outcome.disturbed
+    assert disturbed.outcome.exclusion is not None
+    assert "other processes used" in disturbed.outcome.exclusion.text
     assert disturbed.outcome.load is not None
     assert disturbed.outcome.load.others_cores > 0.25
     assert disturbed.outcome.load.busiest.startswith("pid ")
     assert (again.setting, again.purpose) == (disturbed.setting, Purpose.RECORD)
-    assert again.outcome.disturbed == ""
+    assert again.outcome.exclusion is None
     assert other.setting != again.setting
     assert any("set aside" in note for note in found.notes)
 

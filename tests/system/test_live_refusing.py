@@ -60,5 +60,5 @@ def test_it_is_launched_cold_from_the_second_value_on(tmp_path: Path) -> None:
     assert kinds == [FailureKind.SWITCH] * 2
     assert len({record.setting for record in failed}) == 2
     windows = [record.number for record in made if record.outcome.window and record not in failed]
-    assert windows and not any(made[number - 1].outcome.disturbed for number in windows)
+    assert windows and not any(made[number - 1].outcome.exclusion for number in windows)
     assert max(windows) < failed[-1].number < made[-1].number, "then each value is launched"

@@ -171,7 +171,7 @@ def print_set_aside(data: StudyView) -> None:
     """Each launch that was set aside, with the reason."""
     rows = facts.set_aside(data)
     lines = [f"{_numbered(row)} ({row['name']}): {row['disturbed']}" for row in rows]
-    _print_block(f"{facts.kinds(rows).capitalize()} set aside", lines)
+    _print_block(f"{facts.kinds(rows).capitalize()} excluded", lines)
 
 
 def _numbered(row: JsonDict) -> str:

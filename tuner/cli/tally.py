@@ -126,9 +126,9 @@ class Tally:
 
     def _ended_as(self, event: LaunchEnded) -> str:
         """A launch that ended without its time, which stands in a column of its own."""
-        ending, disturbed = event.record.outcome.ending, event.record.outcome.disturbed
-        if disturbed:
-            return f"{self._ended_name(event)}: set aside: {disturbed}"
+        ending, exclusion = event.record.outcome.ending, event.record.outcome.exclusion
+        if exclusion is not None:
+            return f"{self._ended_name(event)}: excluded: {exclusion.text}"
         if isinstance(ending, Failed):
             return f"{self._ended_name(event)}: {wording.failure(ending)}"
         if isinstance(ending, Stopped):
@@ -141,7 +141,7 @@ class Tally:
         """One launch that ended, in one line."""
         outcome = event.record.outcome
         ending = outcome.ending
-        if outcome.disturbed or not isinstance(ending, Finished):
+        if outcome.exclusion is not None or not isinstance(ending, Finished):
             return self._ended_as(event)
         return f"{self._ended_name(event)}: {self._time(ending)}{self._mark}"
 

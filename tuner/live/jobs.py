@@ -20,7 +20,7 @@ from tuner.live.outcomes import Beside, is_cut_short, outcome
 from tuner.live.request import MeasurementRequest
 from tuner.live.starting import Started, met_in_vain, refusal, start, to_its_end
 from tuner.live.warmup_job import whole_run
-from tuner.model import Failed, Finished, Launch, Outcome, Setting
+from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome, Setting
 
 #: A job that has printed this share of what any may print is started afresh: it ran long.
 PRINTED_SHARE = 0.5
@@ -163,7 +163,9 @@ class LiveJobs:
         waited = met_in_vain(asked.launch, asked.spec.layout.ranks)
         if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
             self.refusal = waited or self.refusal or refusal(started, asked, cold)
-        return replace(cold, disturbed=waited) if waited else cold
+        if waited:
+            return replace(cold, exclusion=Exclusion(ExclusionKind.RANKS_WAITED, waited))
+        return cold
 
     def _first_window(
         self, asked: MeasurementRequest, started: Started, started_s: float

@@ -166,13 +166,36 @@ class Load:
     swapped_bytes: int = 0
 
 
+class ExclusionKind(StrEnum):
+    """Why a launch does not count although it ended as it should."""
+
+    INTERFERENCE = "interference"  # other processes, a quota, heat, or swapping
+    REMEASURED = "remeasured"  # the user asked to measure anew
+    JOB_DRIFTED = "job drifted"  # the running job no longer measured what it did
+    LIVE_DISAGREES = "live disagrees"  # launches contradict the windows
+    AFTER_SWITCH = "after a switch"  # a failure that the switch may have caused
+    RANKS_WAITED = "ranks waited"  # the probe's ranks waited for each other in vain
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Why a launch is kept, but counts in no estimate; ``text`` is for the user alone.
+
+    ``knobs`` are those that the kind is about, if it is about knobs.
+    """
+
+    kind: ExclusionKind
+    text: str
+    knobs: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a launch came to, with all that was seen of it.
 
-    ``disturbed`` says what from outside makes its time no measure of the setting, empty where
-    nothing does. ``window`` tells of the running job that it was measured in, ``None``: it was
-    a launch of its own.
+    ``exclusion`` says why its time is no measure of the setting; ``None``: it is one.
+    ``window`` tells of the running job that it was measured in; ``None``: it was a launch of
+    its own.
     """
 
     ending: Ending
@@ -182,7 +205,7 @@ class Outcome:
     observation: Observation = Observation()
     effects: tuple[Effect, ...] = ()
     load: Load | None = None
-    disturbed: str = ""
+    exclusion: Exclusion | None = None
     telemetry: Telemetry | None = None
     window: Window | None = None
 

@@ -118,7 +118,7 @@ def is_excluded(record: LaunchRecord) -> bool:
     """True where what came of it has its cause outside: the setting is launched again."""
     ending = record.outcome.ending
     from_outside = isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
-    return from_outside or bool(record.outcome.disturbed)
+    return from_outside or record.outcome.exclusion is not None
 
 
 def counted(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:

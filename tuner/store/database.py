@@ -13,6 +13,7 @@ from tuner.launch.secrets import make_folder
 from tuner.model.errors import UsageError
 from tuner.store import filesystem, schema
 from tuner.store.failures import from_os_error, translated
+from tuner.store.migration import migrate_exclusions
 from tuner.store.rows import now
 from tuner.store.urls import display_url, sqlite_path
 
@@ -119,13 +120,20 @@ def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
                 "Run tune first, or name another database with --storage FILE.",
             )
         if version < schema.SCHEMA_VERSION:
-            _add_tables(engine)
-            _add_columns(engine)
-            _write_version(engine)
+            _upgrade(engine)
         return
-    _add_tables(engine)
     if version is not None and version < schema.SCHEMA_VERSION:
-        _add_columns(engine)
+        _upgrade(engine)
+    else:
+        _add_tables(engine)
+        _write_version(engine)
+
+
+def _upgrade(engine: Engine) -> None:
+    """Bring the tables of an older version up to date, and what they hold."""
+    _add_tables(engine)
+    _add_columns(engine)
+    migrate_exclusions(engine)
     _write_version(engine)
 
 

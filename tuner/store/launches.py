@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from tuner.model import LaunchRecord, Sample
-from tuner.store import rows, schema, telemetry
+from tuner.model import Exclusion, LaunchRecord, Sample
+from tuner.store import codec, rows, schema, telemetry
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -70,13 +70,13 @@ def set_trial(
     connection.execute(sa.update(table).where(*mine).values(trial=trial_number))
 
 
-def set_aside(
-    connection: Connection, study_id: int, why: str, numbers: Collection[int] | None
+def exclude(
+    connection: Connection, study_id: int, why: Exclusion, numbers: Collection[int] | None
 ) -> int:
-    """Call launches of a study disturbed, all or these; returns how many were not until now."""
+    """Exclude launches of a study, all or these; returns how many counted until now."""
     table = schema.launches
-    mine = table.c.study_id == study_id, table.c.disturbed.is_(None)
-    query = sa.update(table).where(*mine).values(disturbed=why)
+    mine = table.c.study_id == study_id, table.c.exclusion.is_(None)
+    query = sa.update(table).where(*mine).values(exclusion=codec.dumps(why))
     if numbers is not None:
         query = query.where(table.c.number.in_(numbers))
     return connection.execute(query).rowcount

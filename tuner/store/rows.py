@@ -12,6 +12,7 @@ from tuner.model import (
     Conclusion,
     Effect,
     Ending,
+    Exclusion,
     Failed,
     FailureKind,
     Finding,
@@ -168,8 +169,8 @@ def launch_columns(record: LaunchRecord) -> dict[str, Any]:
         "effects": codec.dumps(outcome.effects),
         "stopped": codec.dumps(stopped) if stopped else None,
         "load": codec.dumps(outcome.load) if outcome.load else None,
-        "disturbed": outcome.disturbed or None,
         "window": codec.dumps(outcome.window) if outcome.window else None,
+        "exclusion": codec.dumps(outcome.exclusion) if outcome.exclusion else None,
     }
 
 
@@ -191,8 +192,8 @@ def launch_record(row: Any, samples: list[Sample]) -> LaunchRecord:
         observation=codec.loads(Observation, row.observation) if detail else Observation(),
         effects=codec.loads(tuple[Effect, ...], row.effects),
         load=None if row.load is None else codec.loads(Load, row.load),
-        disturbed=row.disturbed or "",
         window=None if row.window is None else codec.loads(Window, row.window),
+        exclusion=None if row.exclusion is None else codec.loads(Exclusion, row.exclusion),
     )
     return LaunchRecord(
         number=row.number,

@@ -9,7 +9,7 @@ from sqlalchemy.types import TypeDecorator
 
 #: Raised by one with every change that an older ``tune`` cannot read. Columns that came later
 #: than the first version may be null: they are added to older tables.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 class SafeText(TypeDecorator[str]):
@@ -84,8 +84,8 @@ launches = sa.Table(
     sa.Column("effects", sa.Text, nullable=False),  # JSON
     sa.Column("stopped", sa.Text),  # JSON; null: it was not stopped. Since version 2
     sa.Column("load", sa.Text),  # JSON; null: not looked at. Since version 3
-    sa.Column("disturbed", SafeText),  # null: it was not. Since version 3
     sa.Column("window", sa.Text),  # JSON; null: a launch of its own. Since version 4
+    sa.Column("exclusion", SafeText),  # JSON; null: it counts. Since version 5
     sa.UniqueConstraint("study_id", "number"),
 )
 

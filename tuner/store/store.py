@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from tuner.launch.secrets import Redactor, redact_spec
-from tuner.model import LaunchRecord, StudySpec, StudyState, Telemetry
+from tuner.model import Exclusion, LaunchRecord, StudySpec, StudyState, Telemetry
 from tuner.model.errors import UsageError
 from tuner.store import codec, database, launches, rows, studies, telemetry
 from tuner.store.identity import identity, merged
@@ -202,11 +202,11 @@ class Store:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             self._study_id(connection, name)
 
-    def set_aside(self, name: str, why: str, numbers: Collection[int] | None = None) -> int:
-        """Count launches of the study no more, all or these; returns how many did until now."""
+    def exclude(self, name: str, why: Exclusion, numbers: Collection[int] | None = None) -> int:
+        """Exclude launches of the study, all or these; returns how many counted until now."""
         with self._transactions.begin() as connection:
             study_id = self._study_id(connection, name)
-            return launches.set_aside(connection, study_id, why, numbers)
+            return launches.exclude(connection, study_id, why, numbers)
 
     # --- inside ----------------------------------------------------------------------
 

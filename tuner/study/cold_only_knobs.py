@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from tuner.live.readback import Refusal, refusal
 from tuner.model import Failed, FailureKind, LaunchRecord, wording
 from tuner.study.history import History
-from tuner.study.interference import REMEASURED
+from tuner.study.interference import is_remeasured
 from tuner.study.live_vs_cold_check import blamed
 
 #: So many values of a knob that no running job took tell that it takes none.
@@ -42,7 +42,7 @@ def is_all_frozen(plan: History) -> bool:
 def refused(record: LaunchRecord) -> Refusal | None:
     """What the job of a window could not be switched to; ``None``: that was not its end."""
     ending, outcome = record.outcome.ending, record.outcome
-    if outcome.window is None or outcome.disturbed == REMEASURED or not isinstance(ending, Failed):
+    if outcome.window is None or is_remeasured(record) or not isinstance(ending, Failed):
         return None
     return refusal(ending.reason) if ending.kind is FailureKind.SWITCH else None
 

@@ -13,6 +13,8 @@ from itertools import takewhile
 
 from tuner.knobs import ROLES, Role, core_budget
 from tuner.model import (
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     LaunchRecord,
@@ -47,15 +49,15 @@ RECENT, IN_A_ROW = 15, 3
 #: What a cgroup's quota may hold back, as a share of a launch's time; what may be swapped.
 LEAST_THROTTLED, LEAST_SWAPPED_BYTES = 0.05, 64 << 20
 
-#: Why launches are set aside that the user has measured anew.
-REMEASURED = "measured anew (--remeasure)"
+#: Of launches that the user has measured anew.
+REMEASURED = Exclusion(ExclusionKind.REMEASURED, "measured anew (--remeasure)")
 
 
 @dataclass(frozen=True)
 class InterferenceFilter:
     """Judges the launches of one run of ``tune``; ``before`` is what the machine did before it.
 
-    ``counts_all`` sets nothing aside.
+    ``counts_all`` excludes nothing.
     """
 
     before: Load | None = None
@@ -64,7 +66,7 @@ class InterferenceFilter:
     def judged(
         self, record: LaunchRecord, spec: StudySpec, past: Sequence[LaunchRecord]
     ) -> tuple[LaunchRecord, str]:
-        """The launch, set aside where it was disturbed, and what the user should know of it.
+        """The launch, excluded if there was interference, and what the user should know of it.
 
         Args:
             record: What was launched and has ended.
@@ -77,7 +79,8 @@ class InterferenceFilter:
         if not why:
             return record, ""
         if again(record.setting, past):
-            return replace(record, outcome=replace(record.outcome, disturbed=why)), ""
+            exclusion = Exclusion(ExclusionKind.INTERFERENCE, why)
+            return replace(record, outcome=replace(record.outcome, exclusion=exclusion)), ""
         times = wording.count(MOST_AGAIN + 1, "time")
         return record, f"launch {record.number} counts all the same, {times} in a row: {why}"
 
@@ -109,11 +112,21 @@ def disturbed(
     return _unusual(load, outcome.wall_s, past, asked(setting, spec), spec)
 
 
+def is_remeasured(record: LaunchRecord) -> bool:
+    """Whether the user has measured the launch anew."""
+    why = record.outcome.exclusion
+    return why is not None and why.kind is ExclusionKind.REMEASURED
+
+
 def again(setting: Setting, records: Sequence[LaunchRecord]) -> bool:
     """Whether a disturbed launch of the setting is to be set aside and made again."""
     launched = (each for each in reversed(records) if each.purpose is not Purpose.WARM_UP)
     same = takewhile(
-        lambda each: each.setting == setting and each.outcome.disturbed not in {"", REMEASURED},
+        lambda each: (
+            each.setting == setting
+            and each.outcome.exclusion is not None
+            and not is_remeasured(each)
+        ),
         launched,
     )
     return sum(1 for _ in same) < MOST_AGAIN

@@ -15,11 +15,11 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tuner.model import Finished, LaunchRecord, Setting, Stopped, wording
+from tuner.model import Exclusion, ExclusionKind, Finished, LaunchRecord, Setting, Stopped, wording
 from tuner.stats import estimates
 from tuner.study.history import History
 from tuner.study.paired_differences import pooled_spread
-from tuner.study.running import DRIFTED, Job, running
+from tuner.study.running import Job, has_drifted, running
 
 #: In so many windows of a job one at least is a repeat.
 EVERY = 6
@@ -43,14 +43,14 @@ class JobDrift:
         ratio: Its last time over those before: 1.12 is 12 % longer.
         numbers: The launches to set aside, since the last one that agreed.
         proven: False: a single window differs, the setting is to be measured again.
-        text: What is said of it, and what they are set aside with.
+        exclusion: What is said of it, and what they are set aside with.
     """
 
     setting: Setting
     ratio: float
     numbers: tuple[int, ...]
     proven: bool
-    text: str
+    exclusion: Exclusion
 
 
 def due(plan: History, job: Job, *, stays: bool) -> Setting | None:
@@ -137,15 +137,16 @@ def _change(own: Sequence[tuple[int, float]], last: int, sd: float) -> float | N
 
 def _found(job: Job, setting: Setting, ratio: float, agreed: int, *, proven: bool) -> JobDrift:
     numbers = tuple(r.number for r in estimates.counted(job.windows) if r.number > agreed)
-    text = f"{DRIFTED}: the same setting took {wording.changed(ratio)} than before"
-    return JobDrift(setting, ratio, numbers, proven, text)
+    text = f"the running job drifted: the same setting took {wording.changed(ratio)} than before"
+    why = Exclusion(ExclusionKind.JOB_DRIFTED, text)
+    return JobDrift(setting, ratio, numbers, proven, why)
 
 
 def _drifted_jobs(records: Iterable[LaunchRecord]) -> int:
     return len({
         r.outcome.window.job
         for r in records
-        if r.outcome.window is not None and r.outcome.disturbed.startswith(DRIFTED)
+        if r.outcome.window is not None and has_drifted(r.outcome)
     })  # fmt: skip
 
 

@@ -50,8 +50,8 @@ def takes_none(plan: History) -> bool:
 
 def _came_far_enough(record: LaunchRecord) -> bool:
     """True where ranks that take orders would have said so."""
-    ending, disturbed = record.outcome.ending, record.outcome.disturbed
-    return not isinstance(ending, Failed | Stopped) or bool(disturbed)
+    outcome = record.outcome
+    return not isinstance(outcome.ending, Failed | Stopped) or outcome.exclusion is not None
 
 
 def _failed_in_a_window(plan: History, setting: Setting) -> bool:

@@ -11,7 +11,7 @@ else is known of it, and that setting is off only beyond it.
 **Disagreement.** A setting is off by more than its interval and more than `LEAST`, beside what
 the others are. The knobs that were switched in its windows, and in those of no setting that
 agrees, are launched cold from then on (else all that were switched; else all that can be); every
-window in which one of them was switched is set aside. The text that they are set aside with
+window in which one of them was switched is excluded. The exclusion
 names the knobs, so the records are all that a resumed study needs. Each time at least one knob
 more is cold: it ends.
 """
@@ -19,20 +19,16 @@ more is cold: it ends.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tuner.model import LaunchRecord, Setting, wording
+from tuner.model import Exclusion, ExclusionKind, LaunchRecord, Setting, wording
 from tuner.stats import estimates
 from tuner.study.history import History
 from tuner.study.paired_differences import Pair, average, compared, scale_bias, student
 
 #: Less than this share is no disagreement.
 LEAST = 0.05
-
-_TEXT = "live and cold disagree"
-_KNOBS = re.compile(rf"{_TEXT} \(([^)]*)\)")
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class Disagreement:
         high: The upper end.
         knobs: What is cold from now on.
         numbers: The windows to set aside.
-        text: What is said of it, and what they are set aside with.
+        exclusion: Why, with the knobs.
     """
 
     setting: Setting
@@ -57,13 +53,18 @@ class Disagreement:
     high: float
     knobs: frozenset[str]
     numbers: tuple[int, ...]
-    text: str
+    exclusion: Exclusion
 
 
 def blamed(records: Iterable[LaunchRecord]) -> frozenset[str]:
     """The knobs on which live and cold disagreed, as the windows set aside tell."""
-    found = (_KNOBS.match(record.outcome.disturbed) for record in records)
-    return frozenset(name for each in found if each for name in each[1].split(", "))
+    found = (record.outcome.exclusion for record in records)
+    return frozenset(
+        name
+        for each in found
+        if each is not None and each.kind is ExclusionKind.LIVE_DISAGREES
+        for name in each.knobs
+    )
 
 
 def bias(plan: History) -> float | None:
@@ -127,7 +128,7 @@ def _told(plan: History, pair: Pair, off: float, half: float, good: frozenset[st
     knobs = (switched - good) or switched or tuned or can
     aside = [r for r in _windows(plan) if not switched or _switched(plan, [r]) & knobs]
     text = (
-        f"{_TEXT} ({', '.join(sorted(knobs))}): {pair.setting} took"
+        f"live and cold disagree ({', '.join(sorted(knobs))}): {pair.setting} took"
         f" {wording.changed(math.exp(off))} in a running job than in launches of its own"
     )
     return Disagreement(
@@ -138,7 +139,7 @@ def _told(plan: History, pair: Pair, off: float, half: float, good: frozenset[st
         high=math.exp(off + half),
         knobs=knobs,
         numbers=tuple(record.number for record in aside),
-        text=text,
+        exclusion=Exclusion(ExclusionKind.LIVE_DISAGREES, text, tuple(sorted(knobs))),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuner.model import LOGGED_TIME, LaunchRecord, ObjectiveSpec, figures
+from tuner.model import LOGGED_TIME, Exclusion, LaunchRecord, ObjectiveSpec, figures
 from tuner.model.errors import TunerError
 from tuner.stats import estimates
 from tuner.store.failures import from_os_error
@@ -84,15 +84,15 @@ class Recorder:
             return plan
         return replace(plan, records=self.projection.reconcile(plan))
 
-    def set_aside(self, plan: History, numbers: Collection[int], why: str) -> History:
+    def exclude(self, plan: History, numbers: Collection[int], why: Exclusion) -> History:
         """Count these launches no more, in our tables and in Optuna; the plan without them.
 
         Raises:
             TunerError: The database cannot be written.
         """
-        self.store.set_aside(self.journal.study, why, numbers)
+        self.store.exclude(self.journal.study, why, numbers)
         records = tuple(
-            replace(r, outcome=replace(r.outcome, disturbed=why)) if r.number in numbers else r
+            replace(r, outcome=replace(r.outcome, exclusion=why)) if r.number in numbers else r
             for r in plan.records
         )
         plan = replace(plan, records=records)

@@ -62,7 +62,7 @@ def _take_up(visit: StudyContext, row: StudyRow) -> History:
     spec, store = visit.spec, visit.store
     adopt(store, journal_of(visit, row), visit.emit)
     if visit.remeasure:
-        number = store.set_aside(spec.name, REMEASURED)
+        number = store.exclude(spec.name, REMEASURED)
         visit.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
     records = tuple(store.launches(spec.name, detail=False))
     forgiven = row.forgiven_until

@@ -10,6 +10,8 @@ from tuner.live import windowing
 from tuner.live.request import MeasurementRequest
 from tuner.live.scale import FullRunModel, expected
 from tuner.model import (
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     LaunchRecord,
@@ -122,14 +124,15 @@ def judged(record: LaunchRecord) -> LaunchRecord:
     Whether it was the setting or the switch tells a launch of its own: that comes next.
     """
     window, ending = record.outcome.window, record.outcome.ending
-    if window is None or record.outcome.disturbed or not isinstance(ending, Failed):
+    if window is None or record.outcome.exclusion is not None or not isinstance(ending, Failed):
         return record
     is_switch = ending.kind is FailureKind.SWITCH
     if ending.kind in NOT_BY_THE_SWITCH or (window.job == record.number and not is_switch):
         return record
     blame = "it" if is_switch else "that may be the switch's fault: it"
     why = f"{wording.failure(ending)}; {blame} is launched by itself"
-    return replace(record, outcome=replace(record.outcome, disturbed=why))
+    exclusion = Exclusion(ExclusionKind.AFTER_SWITCH, why)
+    return replace(record, outcome=replace(record.outcome, exclusion=exclusion))
 
 
 def _incumbent_s(plan: History) -> float | None:

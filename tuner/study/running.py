@@ -10,14 +10,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tuner.live.fitting import is_reachable
-from tuner.model import BASELINE, Failed, Finished, LaunchRecord, Purpose, Setting, Window
+from tuner.model import (
+    BASELINE,
+    ExclusionKind,
+    Failed,
+    Finished,
+    LaunchRecord,
+    Outcome,
+    Purpose,
+    Setting,
+    Window,
+)
 from tuner.search import Live
 from tuner.search.throughput import startup_s
 from tuner.study.cold_only_knobs import frozen
 from tuner.study.history import History
-
-#: What a window is set aside with where its job changed: the job is ended.
-DRIFTED = "the running job drifted"
 
 #: What a switch takes before one was seen, s; 0.2 to 1.1 were, with 8 ranks on 2 cores.
 SWITCH_S = 0.5
@@ -53,7 +60,7 @@ def running(plan: History) -> Job | None:
         return None
     last = plan.records[-1].outcome
     window = last.window
-    if window is None or isinstance(last.ending, Failed) or last.disturbed.startswith(DRIFTED):
+    if window is None or isinstance(last.ending, Failed) or has_drifted(last):
         return None
     windows = tuple(windows_of(plan.records, window.job))
     # (a warm-up starts a job too, and is no window)
@@ -61,6 +68,12 @@ def running(plan: History) -> Job | None:
     start = BASELINE if started.purpose is Purpose.BASELINE else started.setting
     can = frozenset(window.live) - frozen(plan.records)
     return Job(window.job, plan.pooling.canonical(start), can, windows)
+
+
+def has_drifted(outcome: Outcome) -> bool:
+    """Whether a window is excluded because its job drifted."""
+    why = outcome.exclusion
+    return why is not None and why.kind is ExclusionKind.JOB_DRIFTED
 
 
 def windows_of(records: Iterable[LaunchRecord], job: int) -> list[LaunchRecord]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tuner.launch import render
 from tuner.launch.secrets import kept_record, recorded_environment
 from tuner.model import (
+    Exclusion,
     LaunchRecord,
     Purpose,
     Result,
@@ -106,16 +107,16 @@ class Session:
         step = self.course.next(self.plan)
         while isinstance(step, Stop) and (found := disagreements(self.plan)):
             for each in found:
-                self._set_aside(each.numbers, each.text)
+                self._exclude(each.numbers, each.exclusion)
             step = self.course.next(self.plan)
         return step
 
-    def _set_aside(self, numbers: Collection[int], why: str) -> None:
+    def _exclude(self, numbers: Collection[int], why: Exclusion) -> None:
         """Count windows no more that cannot be trusted; what is running is not, either."""
         with self.held():
             self.making.retuning.end()
-            self.plan = self.keeper.set_aside(self.plan, numbers, why)
-        self._say(f"{why}; {wording.count(len(numbers), 'window')} set aside")
+            self.plan = self.keeper.exclude(self.plan, numbers, why)
+        self._say(f"{why.text}; {wording.count(len(numbers), 'window')} excluded")
 
     def _warm_up(self, step: Step) -> None:
         """Fill the caches: a cold one is not the fault of the setting that comes first.
@@ -164,7 +165,7 @@ class Session:
             lost.append(record)
         changed = drift(self.plan)
         if changed is not None and changed.proven:
-            self._set_aside(changed.numbers, changed.text)
+            self._exclude(changed.numbers, changed.exclusion)
 
     def _once(self, step: Step) -> LaunchRecord:
         number = max((record.number for record in self.plan.records), default=0) + 1

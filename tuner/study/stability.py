@@ -11,7 +11,7 @@ from tuner.hosts.quiet import QUIET_CORES
 from tuner.model import Finished, LaunchRecord, Load, Purpose, Setting, wording
 from tuner.stats import drift, estimates
 from tuner.study.history import History
-from tuner.study.interference import LEAST_SHARE, REMEASURED
+from tuner.study.interference import LEAST_SHARE, is_remeasured
 
 #: After a longer pause than this the machine may be another one.
 PAUSE = timedelta(minutes=10)
@@ -29,33 +29,34 @@ def notes(plan: History) -> list[str]:
     return [note for note in found if note]
 
 
-def set_aside(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
+def excluded(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
     """The launches that something from outside spoiled."""
-    return [r for r in records if r.outcome.disturbed not in {"", REMEASURED}]
+    return [r for r in records if r.outcome.exclusion is not None and not is_remeasured(r)]
 
 
 def _set_aside(plan: History) -> str:
-    spoiled = [r for r in set_aside(plan.records) if r.outcome.window is None]
+    spoiled = [r for r in excluded(plan.records) if r.outcome.window is None]
     were = "launch was" if len(spoiled) == 1 else "launches were"
-    return _aside(spoiled, f"{were} set aside")
+    return _aside(spoiled, f"{were} excluded")
 
 
 def _windows_set_aside(plan: History) -> str:
-    spoiled = [r for r in set_aside(plan.records) if r.outcome.window is not None]
+    spoiled = [r for r in excluded(plan.records) if r.outcome.window is not None]
     were = "window of a running job was" if len(spoiled) == 1 else "windows of running jobs were"
-    return _aside(spoiled, f"{were} set aside")
+    return _aside(spoiled, f"{were} excluded")
 
 
 def _aside(spoiled: Sequence[LaunchRecord], what: str) -> str:
     if not spoiled:
         return ""
     last = spoiled[-1]
+    assert last.outcome.exclusion is not None
     lead = "" if len(spoiled) == 1 else "the last one, "
-    return f"{len(spoiled)} {what} ({lead}number {last.number}: {last.outcome.disturbed})"
+    return f"{len(spoiled)} {what} ({lead}number {last.number}: {last.outcome.exclusion.text})"
 
 
 def _remeasured(plan: History) -> str:
-    number = sum(record.outcome.disturbed == REMEASURED for record in plan.records)
+    number = sum(is_remeasured(record) for record in plan.records)
     launches = wording.count(number, "earlier launch", "earlier launches")
     return f"{launches} not counted: --remeasure" if number else ""
 

@@ -155,7 +155,8 @@ def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
         "effects": [effect_json(effect) for effect in outcome.effects],
         "observation": plain(outcome.observation),
         "load": plain(outcome.load),
-        "disturbed": outcome.disturbed,
+        "disturbed": outcome.exclusion.text if outcome.exclusion else "",
+        "exclusion": plain(outcome.exclusion),
         "window": plain(outcome.window),
     }
 

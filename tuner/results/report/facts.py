@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from tuner.knobs import core_budget, setting_text, space
 from tuner.launch import render
@@ -49,9 +50,9 @@ def failures(data: StudyView) -> list[JsonDict]:
 def set_aside(data: StudyView) -> list[JsonDict]:
     """The launches that do not count, with the reason, for people and for ``--json``."""
     return [
-        _launch(data, record) | {"disturbed": record.outcome.disturbed}
+        _launch(data, record) | {"disturbed": why.text, "exclusion": asdict(why)}
         for record in data.records
-        if record.outcome.disturbed
+        if (why := record.outcome.exclusion) is not None
     ]
 
 

@@ -174,7 +174,7 @@ def failures(data: StudyView) -> Table | None:
         for each in facts.failures(data)
     ]
     rows += [
-        (str(each["number"]), str(each["name"]), f"set aside: {each['disturbed']}", "")
+        (str(each["number"]), str(each["name"]), f"excluded: {each['disturbed']}", "")
         for each in facts.set_aside(data)
     ]
     rows.sort(key=lambda row: int(row[0]))
