@@ -37,7 +37,7 @@ def test_every_option_of_tune_that_a_page_names_exists() -> None:
     known = set(re.findall(r"--[a-z][a-z-]+", (ROOT / "docs" / "reference.md").read_text()))
     for page in [ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md")]:
         for line in re.findall(r"(?m)^tune .*$", page.read_text()):
-            own = line.partition(" -- ")[0]
+            own = re.split(r" -- |#", line)[0]
             missing = set(re.findall(r"(?<=\s)--[a-z][a-z-]+", own)) - known - OTHERS
             assert not missing, f"{page}: {missing}"
 
