@@ -10,8 +10,7 @@ from pathlib import Path
 
 from tuner.config.study_file import RunOptions, build_spec, find_study_file
 from tuner.knobs import space
-from tuner.live.fixed_overhead import usual_s
-from tuner.live.scale import rescaled
+from tuner.live.scale import rescaled, usual_s
 from tuner.model import (
     LOGGED_TIME,
     Choice,

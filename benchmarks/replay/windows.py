@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from benchmarks.replay.machine import STOP_S, VirtualMachine
 from benchmarks.replay.surface import Run, Surface
-from tuner.live.judging import WindowJudge
-from tuner.live.scale import FullRunModel, expected
-from tuner.live.windows import Estimate, estimate, is_long_enough, needed_error
+from tuner.live.running import running_job
+from tuner.live.scale import FullRunModel, full_run_model
+from tuner.live.window_stopper import WindowStopper
+from tuner.live.windows import Estimate, estimate, is_long_enough
 from tuner.model import (
     Finished,
     LaunchRecord,
@@ -28,7 +29,6 @@ from tuner.model import (
 from tuner.stats import estimates
 from tuner.study.history import History
 from tuner.study.policy import Step
-from tuner.study.running import running
 
 #: What a switch takes, s.
 SWITCH_S = 0.3
@@ -84,14 +84,14 @@ class RetunedMachine(VirtualMachine):
             return self.launch(step.setting, None)
         run = self._rng.choice(point.runs)
         n, objective = self.surface.iterations, self._spec.objective
-        known = expected(plan.records, n, objective, _typical_s(plan, best))
+        known = full_run_model(plan.records, n, objective, _typical_s(plan, best))
         entry = self._entry(number, step, plan, run)
         outcome = self._window(run, entry, known, step)
         self.clock_s += outcome.wall_s
         return outcome
 
     def _entry(self, number: int, step: Step, plan: History, run: Run) -> _Entry:
-        job = running(plan)
+        job = running_job(plan.spec, plan.records, plan.pooling.canonical)
         serves = job is not None and job.serves(plan.pooling.canonical(step.setting))
         if job is not None and serves and step.purpose is not Purpose.BASELINE:
             return _Entry(job.number, 0.0, SWITCH_S, None)
@@ -99,7 +99,7 @@ class RetunedMachine(VirtualMachine):
         return _Entry(number, ends_s + run.startup_s, 0.0, run.first_iteration_s)
 
     def _window(self, run: Run, entry: _Entry, known: FullRunModel, step: Step) -> Outcome:
-        judge = WindowJudge(step.judge, known, None)
+        stopper = WindowStopper(step.judge, known, None)
         times_s: list[float] = []
         found, stopped = Estimate(0, ()), None
         for time_s in self._iterations(run, entry.first_s):
@@ -107,7 +107,7 @@ class RetunedMachine(VirtualMachine):
             found = estimate(times_s)
             if not found.iterations:
                 continue
-            stopped = judge.of(found.times_s, math.fsum(times_s))
+            stopped = stopper.by_times(found.times_s, math.fsum(times_s))
             if stopped is not None or self._is_long_enough(found, known):
                 break
         wall_s = entry.started_s + entry.switch_s + math.fsum(times_s)
@@ -137,8 +137,8 @@ class RetunedMachine(VirtualMachine):
         ratio = None
         if known.incumbent_s is not None:
             ratio = known.figure_s(found.pace_s) / known.incumbent_s
-        needed = needed_error(self._spec.precision, ratio)
-        return is_long_enough(found, needed, known.iterations)
+        precision = self._spec.precision
+        return is_long_enough(found, precision=precision, ratio=ratio, most=known.iterations)
 
 
 def _typical_s(plan: History, setting: Setting | None) -> float | None:

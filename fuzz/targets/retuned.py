@@ -10,20 +10,20 @@ from fuzz.target import Target
 from fuzz.targets.asked import MACHINE
 from fuzz.trees import Trees
 from tuner.knobs import KNOBS
-from tuner.live import messages, windows
-from tuner.live.batches import Iterations
+from tuner.live import messages
 from tuner.live.messages import Steps, Switched, WireError
 from tuner.live.readback import effects_of, observed
+from tuner.live.windows import Iterations, estimate
 from tuner.model import LauncherInfo, Layout, Observation, Setting, StudySpec
 from tuner.store import codec
 
 _HELLO: dict[str, Any] = {
     "type": "hello",
-    "protocol": 1,
+    "protocol": 2,
     "ranks": 2,
     "pid": 4711,
     "hook": "chainer",
-    "exchange": "mpi4py",
+    "transport": "mpi4py",
     "can": {"omp_threads": 2, "communicator": "naive", "prefetch": None},
     "iteration": 1,
 }
@@ -42,7 +42,7 @@ _SWITCHED: dict[str, Any] = {
             "pools": [["numpy.libs/libscipy_openblas64_.so", 2]],
             "affinity": [0, 1],
             "values": {"omp_threads": 2, "iterator_workers": "1\x1b[2J"},
-            "errors": ["prefetch: no such thing"],
+            "errors": {"prefetch": "no such thing"},
         }
     ],
 }
@@ -68,7 +68,7 @@ def _counted(steps: Steps) -> None:
         for number, time_s in enumerate(steps.times_s, steps.first):
             iterations.add(time_s, number in steps.marks)
         batches = iterations.counted
-        told = windows.estimate(batches.means, batches.each)
+        told = estimate(batches.means, batches.each)
         assert not told.iterations or 0 <= told.pace_s < math.inf
 
 
@@ -80,7 +80,7 @@ def _kept(switched: Switched) -> None:
         assert len(effect.reason) < 2_000, "a reason that nobody reads"
         assert effect.reason.isprintable(), "an escape that reaches the terminal"
     for rank in switched.ranks:
-        assert all(error.isprintable() and len(error) < 1_000 for error in rank.errors)
+        assert all(error.isprintable() and len(error) < 1_000 for error in rank.errors.values())
 
 
 _LINES = Trees([_HELLO, _STEPS, _SWITCHED], (*_HELLO, *_STEPS, *_SWITCHED, "switched", "hello"))

@@ -237,7 +237,7 @@ class Bench:
             self._at("tell")
             return tell(projection, plan)
 
-        run, measure, begin = trial.run, LiveJobs.measure, process.start
+        run, measure, begin = trial.run, LiveJobs.window, process.start
 
         def running(*args: Any, **more: Any) -> Outcome:
             self.diary.note("made", self._step)
@@ -279,7 +279,7 @@ class Bench:
             patch.object(Store, "add", adding),
             patch.object(Projection, "tell", telling),
             patch.object(trial, "run", running),
-            patch.object(LiveJobs, "measure", measuring),
+            patch.object(LiveJobs, "window", measuring),
             patch.object(Server, "receive", receiving),
             patch.object(process, "start", starting),
             patch.object(process.RunningTrial, "_ask", asking),

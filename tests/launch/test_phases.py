@@ -19,7 +19,7 @@ from tuner.model import PhaseShare
 
 PROBE = Path(__file__).resolve().parents[2] / "wrappers" / "probe"
 sys.path.insert(0, str(PROBE))
-rank_calls, rank_phases = import_module("rank_calls"), import_module("rank_phases")
+rank_looks, rank_phases = import_module("rank_looks"), import_module("rank_phases")
 sys.path.remove(str(PROBE))
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -291,12 +291,12 @@ if __name__ == "__main__":
     ],
 )
 def test_lines_that_call_mpi(line: str, method: str | None) -> None:
-    assert rank_calls.mpi_call(line) == method
+    assert rank_looks.mpi_call(line) == method
 
 
 @given(st.text())
 def test_any_line_has_an_answer(line: str) -> None:
-    rank_calls.mpi_call(line)
+    rank_looks.mpi_call(line)
 
 
 def test_both_sides_know_the_threads_name() -> None:

@@ -37,10 +37,10 @@ class Rank0:
 
     def hello(self, can: Mapping[str, Value | None], ranks: int = 2, **more: Any) -> None:
         self.connect()
-        message = {"type": "hello", "protocol": 1, "ranks": ranks, "pid": 1, "hook": "session"}
-        self.send({**message, "exchange": "mpi4py", "can": dict(can), "iteration": 1, **more})
+        message = {"type": "hello", "protocol": 2, "ranks": ranks, "pid": 1, "hook": "session"}
+        self.send({**message, "transport": "mpi4py", "can": dict(can), "iteration": 1, **more})
 
-    def switch(self, errors: Sequence[str] = (), answers: bool = True) -> dict[str, Value | None]:
+    def switch(self, answers: bool = True, **errors: str) -> dict[str, Value | None]:
         """Wait for an order and obey it."""
         received = b""
         while not received.endswith(b"\n"):
@@ -52,7 +52,7 @@ class Rank0:
         self.orders.append(order["values"])
         rank: dict[str, Any] = {"rank": 0, "pid": 1, "blas_threads": 2, "opencv_threads": None}
         rank |= {"pools": [["numpy.libs/libopenblas.so", 2]], "affinity": [0, 1], "values": {}}
-        ranks = [rank, {**rank, "rank": 1, "errors": list(errors)}]
+        ranks = [rank, {**rank, "rank": 1, "errors": errors}]
         found = {"type": "switched", "number": order["number"], "iteration": self.iteration}
         if answers:
             self.send({**found, "took_s": 0.01, "ranks": ranks})

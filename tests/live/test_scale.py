@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import MACHINE
-from tuner.live.fixed_overhead import FixedOverhead
-from tuner.live.scale import SILENT, FullRunModel, expected, rescaled
+from tuner.live.scale import (
+    SILENT,
+    FixedOverhead,
+    FullRunModel,
+    full_run_model,
+    learned,
+    rescaled,
+)
 from tuner.model import (
     LOGGED_TIME,
     Failed,
@@ -56,10 +62,10 @@ def test_the_cold_runs_that_ended_count() -> None:
         record(log(90.0, 91.0), ended=False),
         record(log(90.0, 91.0), live=True),
     ]
-    found = expected(records, 3, LOGGED_TIME)
+    found = full_run_model(records, 3, LOGGED_TIME)
     assert (found.iterations, found.steady, found.incumbent_s) == (3, False, None)
-    assert (found.excess.iterations, found.excess.seconds) == pytest.approx((1.0, 1.0))
-    assert expected([], 3, STEADY, 1.5) == FullRunModel(3, FixedOverhead(0.0), True, 1.5)
+    assert (found.overhead.iterations, found.overhead.seconds) == pytest.approx((1.0, 1.0))
+    assert full_run_model([], 3, STEADY, 1.5) == FullRunModel(3, FixedOverhead(0.0), True, 1.5)
 
 
 @given(st.floats(0.01, 10), st.floats(0, 20), st.floats(0, 20), st.booleans())
@@ -96,7 +102,7 @@ def test_the_log_of_a_window_leads_to_its_figure(
 
 def test_a_run_and_a_window_at_its_pace_agree() -> None:
     cold = record(log(3.0, 4.0, 5.0, 6.0, 9.5, 10.5))
-    found = expected([cold], 6, LOGGED_TIME)
+    found = full_run_model([cold], 6, LOGGED_TIME)
     assert found.figure_s(1.0) == pytest.approx(10.5)
     assert found.log([]) == []
 
@@ -134,6 +140,81 @@ def test_where_a_stopped_window_was_going_is_told_by_its_pace_on_the_same_scale(
 def test_a_steady_figure_has_what_is_behind_the_warm_up() -> None:
     cold = record(log(5.0, 6.0, 7.0, 8.0, 9.0, 12.0))
     figure_s = steady_s([(n, each) for n, each in enumerate((5.0, 6.0, 7.0, 8.0, 9.0, 12.0), 1)])
-    found = expected([cold], 6, STEADY)
+    found = full_run_model([cold], 6, STEADY)
     assert found.figure_s(1.0) == pytest.approx(figure_s)
     assert found.figure_s(1.0) > 1.0
+
+
+# --- the overhead, by the logs ------------------------------------------------------------
+
+PACES = st.floats(0.01, 10)
+
+
+def run(threads: int, pace_s: float, excess_s: float, iterations: int = 20) -> LaunchRecord:
+    """A launch that takes ``excess_s`` before its first iteration."""
+    entries = log(*(excess_s + n * pace_s for n in range(1, iterations + 1)))
+    outcome = Outcome(Finished(entries[-1].elapsed_s, iterations), 9.0, 0, entries)
+    setting = Setting((("omp_threads", threads),))
+    when = "2026-01-01T00:00:00Z"
+    return LaunchRecord(1, Purpose.SEARCH, setting, (), {}, "", when, outcome, MACHINE)
+
+
+def of(*records: LaunchRecord) -> FixedOverhead:
+    found = learned(records, steady=False)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("times_s", "iterations"),
+    [((3.0, 4.0, 5.0, 6.0), 2.0), ((1.0, 2.0, 3.0, 8.0, 9.0, 10.0), 4.0)],
+    ids=["a slow first iteration", "an evaluation that the log holds"],
+)
+def test_a_log_shows_what_a_run_takes_beside_its_iterations(
+    times_s: tuple[float, ...], iterations: float
+) -> None:
+    found = learned([record(log(*times_s))], steady=False)
+    assert found is not None and found.at_s(1.0) == pytest.approx(iterations)
+    assert learned([record(log(3.0))], steady=False) is None, "one entry says nothing"
+
+
+@given(PACES, st.floats(0.1, 50))
+def test_one_setting_does_not_tell_what_goes_with_the_pace(pace_s: float, excess_s: float) -> None:
+    found = of(run(1, pace_s, excess_s), run(1, pace_s, excess_s))
+    assert found.seconds == pytest.approx(excess_s / 2, rel=1e-3)
+    assert found.at_s(pace_s) == pytest.approx(excess_s, rel=1e-3)
+
+
+@given(PACES, st.floats(0.1, 50))
+def test_two_of_one_pace_tell_no_more(pace_s: float, excess_s: float) -> None:
+    found = of(run(1, pace_s, excess_s), run(2, pace_s, excess_s))
+    assert found.seconds == pytest.approx(excess_s / 2, rel=1e-3)
+
+
+@given(st.floats(0, 20), st.floats(0, 20))
+def test_others_tell_which_part_grows(seconds: float, iterations: float) -> None:
+    truth = FixedOverhead(iterations, seconds)
+    paces_s = [0.1 * 2**n for n in range(6)]
+    found = of(*(run(n, pace_s, truth.at_s(pace_s)) for n, pace_s in enumerate(paces_s)))
+    for pace_s in paces_s:
+        whole_s = 20 * pace_s
+        assert found.at_s(pace_s) == pytest.approx(truth.at_s(pace_s), abs=0.1 * whole_s)
+
+
+@given(st.lists(st.tuples(PACES, st.floats(0, 50)), min_size=1, max_size=8))
+def test_no_part_is_negative_and_more_than_was_ever_seen(runs: list[tuple[float, float]]) -> None:
+    found = of(*(run(n, *each) for n, each in enumerate(runs)))
+    assert found.iterations >= 0
+    assert found.seconds >= 0
+    most = max(excess_s / pace_s for pace_s, excess_s in runs)
+    lowest_s = min(pace_s for pace_s, _ in runs)
+    assert found.at_s(lowest_s) <= 2 * most * max(pace_s for pace_s, _ in runs) + 1e-6
+
+
+def test_a_run_that_hung_once_does_not_count() -> None:
+    assert of(run(1, 1.0, 2.0), run(1, 1.0, 90.0), run(1, 1.0, 2.0)).at_s(1.0) == pytest.approx(2)
+
+
+def test_nothing_beyond_is_nothing() -> None:
+    assert of(run(1, 1.0, 0.0)) == FixedOverhead(0.0)
+    assert learned([], steady=False) is None

@@ -88,16 +88,16 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
 LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
     "the job is started": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 3),
     "the job says hello": ("tuner.live.server", "Server._check", "after", 1),
-    "the job stands ready": ("tuner.live.measuring", "Measuring.switch", "before", 1),
-    "in the first window": ("tuner.live.measuring", "Measuring._report", "after", 1),
-    "a window is done": ("tuner.live.jobs", "LiveJobs.measure", "after", 1),
+    "the job stands ready": ("tuner.live.window", "WindowRun.switch", "before", 1),
+    "in the first window": ("tuner.live.window", "WindowRun._report", "after", 1),
+    "a window is done": ("tuner.live.jobs", "LiveJobs.window", "after", 1),
     "before a window's journal": ("tuner.study.recorder", "Recorder.record", "before", 2),
     "after a window's commit": ("tuner.store.store", "Store.add", "after", 2),
     "between two windows": ("tuner.study.session", "Session._launch", "before", 4),
-    "before a switch": ("tuner.live.measuring", "Measuring.switch", "before", 3),
+    "before a switch": ("tuner.live.window", "WindowRun.switch", "before", 3),
     "during a switch": ("tuner.live.server", "Server.send", "after", 3),
-    "after a switch": ("tuner.live.measuring", "Measuring.switch", "after", 3),
-    "in the next window": ("tuner.live.measuring", "Measuring.run", "before", 3),
+    "after a switch": ("tuner.live.window", "WindowRun.switch", "after", 3),
+    "in the next window": ("tuner.live.window", "WindowRun.run", "before", 3),
     "before the job is ended": ("tuner.live.job", "Job.end", "before", 1),
     "while the job is ended": (
         "tuner.hosts.process.running",
@@ -189,7 +189,7 @@ def keep_diary(diary: Path) -> None:
             ended(found.ending)
 
     patch("tuner.launch.trial.classifier", "Ending.of", result=ended)
-    patch("tuner.live.jobs", "LiveJobs.measure", result=measured_live)
+    patch("tuner.live.jobs", "LiveJobs.window", result=measured_live)
     patch("tuner.study.recorder", "Recorder.record", after=lambda: note(diary, "recorded"))
 
 

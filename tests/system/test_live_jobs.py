@@ -13,10 +13,9 @@ import pytest
 from tests.system.test_trial_mpirun import alive
 from tuner.hosts import machine
 from tuner.launch import launchers, render, trial
-from tuner.live.fixed_overhead import FixedOverhead
 from tuner.live.jobs import LiveJobs
 from tuner.live.request import MeasurementRequest
-from tuner.live.scale import FullRunModel
+from tuner.live.scale import FixedOverhead, FullRunModel
 from tuner.model import (
     Env,
     Finished,
@@ -63,7 +62,7 @@ while iteration < N or (agent is not None and agent.more()):
         os.replace(sys.argv[1] + "/draft", sys.argv[1] + "/log")
 """
 N = 30
-EXPECTED = FullRunModel(N, FixedOverhead(2.0))
+MODEL = FullRunModel(N, FixedOverhead(2.0))
 KNOBS = (
     Knob("pause", IntRange(1, 1000), Flag(), live=True),
     Knob("ends", IntRange(0, 1), Flag("--ends"), live=True),
@@ -75,8 +74,9 @@ Measure = Callable[..., Outcome]
 
 @pytest.fixture
 def jobs() -> Iterator[LiveJobs]:
-    with LiveJobs() as found:
-        yield found
+    found = LiveJobs()
+    yield found
+    found.end()
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def measure(jobs: LiveJobs, tmp_path: Path) -> Iterator[Measure]:
         *,
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Progress], None] | None = None,
-        judge: EarlyStopper | None = None,
+        stopper: EarlyStopper | None = None,
         **values: int,
     ) -> Outcome:
         spec = StudySpec(
@@ -109,17 +109,16 @@ def measure(jobs: LiveJobs, tmp_path: Path) -> Iterator[Measure]:
         launches.append(
             render.launch(spec, setting, folder, environ=os.environ, cwd=tmp_path, marker=marker)
         )
-        asked = MeasurementRequest(
+        request = MeasurementRequest(
             number,
             launches[-1],
             spec,
             setting,
-            EXPECTED,
-            judge,
-            on_progress or trial.ignore,
-            cancelled,
+            stopper=stopper,
+            on_progress=on_progress or trial.ignore,
+            cancelled=cancelled,
         )
-        return jobs.measure(asked)
+        return jobs.window(request, MODEL)
 
     yield measured
     jobs.end()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.light_trainer import tune
+from tuner.live.eligibility import MOST_REFUSED
 from tuner.model import Failed, FailureKind
 from tuner.store.store import Store
 
@@ -46,19 +47,21 @@ env = "CHUNK"
 """
 
 
-def test_it_is_launched_cold_from_the_second_value_on(tmp_path: Path) -> None:
+def test_after_some_settings_that_it_refused_live_measurement_is_switched_off(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "train.py").write_text(TRAINER)
     (tmp_path / "tune.toml").write_text(STUDY)
     done = tune(tmp_path, "--live", "on", TUNE_STORAGE=str(tmp_path / "tune.db"))
     assert done.returncode == 0, done.stderr
-    said = "chunk is changed by launches alone in this study"
+    said = "live measurement was switched off"
     assert sum(line.startswith("[") and said in line for line in done.stderr.splitlines()) == 1
     with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
         made = store.launches("refusing-n2")
     failed = [record for record in made if isinstance(record.outcome.ending, Failed)]
     kinds = [r.outcome.ending.kind for r in made if isinstance(r.outcome.ending, Failed)]
-    assert kinds == [FailureKind.SWITCH] * 2
-    assert len({record.setting for record in failed}) == 2
+    assert kinds == [FailureKind.SWITCH] * MOST_REFUSED
+    assert len({record.setting for record in failed}) == MOST_REFUSED
     windows = [record.number for record in made if record.outcome.window and record not in failed]
     assert windows and not any(made[number - 1].outcome.exclusion for number in windows)
     assert max(windows) < failed[-1].number < made[-1].number, "then each value is launched"

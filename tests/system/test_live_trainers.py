@@ -95,7 +95,7 @@ def test_a_job_that_is_changed_learns_what_it_would_have(
     for values, answer in zip(SWITCHES, answers, strict=True):
         assert len(answer["ranks"]) == RANKS[program]
         for rank in answer["ranks"]:
-            assert rank["errors"] == []
+            assert rank["errors"] == {}
             wanted = {knob: value or hello["can"][knob] for knob, value in values.items()}
             assert rank["values"].items() >= wanted.items()
     assert (plain.code, done.code) == (0, 0), done.stderr

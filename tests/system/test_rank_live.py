@@ -156,13 +156,13 @@ def test_a_loop_is_changed_on_all_ranks_at_once(
     pytest.importorskip("mpi4py")
     running = start(SESSION)
     hello = supervisor.hello()
-    assert (hello["hook"], hello["exchange"], hello["ranks"]) == ("session", "mpi4py", RANKS)
+    assert (hello["hook"], hello["transport"], hello["ranks"]) == ("session", "mpi4py", RANKS)
     assert hello["can"] == {"omp_threads": 1, "workers": 1, "fails": None}
     two = min(2, len(os.sched_getaffinity(0)))
     assert threads(supervisor.switch(1, omp_threads=2)) == [(two, two)] * RANKS
     changed = supervisor.switch(2, omp_threads=1, workers=4, fails=1)
     assert threads(changed) == [(1, 1)] * RANKS
-    assert [rank["errors"] for rank in changed["ranks"]] == [[], ["fails: ValueError: not here"]]
+    assert [rank["errors"] for rank in changed["ranks"]] == [{}, {"fails": "ValueError: not here"}]
     assert [rank["values"]["workers"] for rank in changed["ranks"]] == [4, 4]
     assert threads(supervisor.switch(3, omp_threads=64)) == [(two, two)] * RANKS
     assert threads(supervisor.switch(4, omp_threads=None)) == [(1, 1)] * RANKS
@@ -185,7 +185,7 @@ def test_chainers_own_loop_is_changed(start: Start, supervisor: Supervisor, tmp_
     pytest.importorskip("mpi4py")
     running = start(CHAINER.format(out=str(tmp_path)))
     hello = supervisor.hello()
-    assert (hello["hook"], hello["exchange"], hello["iteration"]) == ("chainer", "mpi4py", 2)
+    assert (hello["hook"], hello["transport"], hello["iteration"]) == ("chainer", "mpi4py", 2)
     answer = supervisor.switch(1, omp_threads=2)
     assert answer["iteration"] > 2
     assert [values for values, _ in threads(answer)] == [min(2, len(os.sched_getaffinity(0)))] * 2
@@ -201,7 +201,7 @@ def test_pytorchs_own_loop_is_changed(start: Start, supervisor: Supervisor, tmp_
     pytest.importorskip("torch")
     running = start(TORCH.format(port=str(20_000 + os.getpid() % 10_000)))
     hello = supervisor.hello()
-    assert (hello["hook"], hello["exchange"], hello["iteration"]) == ("torch", "torch", 3)
+    assert (hello["hook"], hello["transport"], hello["iteration"]) == ("torch", "torch", 3)
     answer = supervisor.switch(1, omp_threads=2)
     assert [dict(rank["pools"])["torch"] for rank in answer["ranks"]] == [
         min(2, len(os.sched_getaffinity(0)))

@@ -7,36 +7,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from types import TracebackType
+from pathlib import Path
 
 from tuner.hosts import process
-from tuner.hosts.interference import Neighbourhood
-from tuner.launch.trial import MOST_OUTPUT, sampler
+from tuner.hosts.process import OUTPUT
+from tuner.launch import stacks
+from tuner.launch.trial import MOST_OUTPUT
+from tuner.live.eligibility import is_reachable
 from tuner.live.job import Job
-from tuner.live.judging import WindowJudge
-from tuner.live.measuring import Measuring
-from tuner.live.outcomes import Beside, is_cut_short, outcome
+from tuner.live.job_launch import JobLaunch, cold_outcome, start_job
+from tuner.live.messages import Over
 from tuner.live.request import MeasurementRequest
-from tuner.live.starting import Started, met_in_vain, refusal, start, to_its_end
-from tuner.live.warmup_job import whole_run
-from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome, Setting
+from tuner.live.scale import FullRunModel
+from tuner.live.window import WindowRun
+from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome
 
 #: A job that has printed this share of what any may print is started afresh: it ran long.
 PRINTED_SHARE = 0.5
 
 
 class LiveJobs:
-    """Measures settings in a running job, and starts one where that is due.
-
-    On leaving, as a context manager, nothing of a job is left.
+    """Measures settings in a running job, and starts one when that is due.
 
     Args:
         start: Starts a launch.
         clock: Seconds that only go forward.
 
     Attributes:
-        refusal: Why the last launch was none that takes orders, in words; ``None``: it was.
+        refusal: Why the last launch took no orders; ``None``: it did, or ended by chance.
         ends_alone: A job has ended by itself, with windows in it.
     """
 
@@ -52,17 +52,6 @@ class LiveJobs:
         self.refusal: str | None = None
         self.ends_alone = False
 
-    def __enter__(self) -> LiveJobs:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end()
-
     def end(self) -> None:
         """End the running job, if there is one; on return nothing of it is left.
 
@@ -73,16 +62,16 @@ class LiveJobs:
         if job is not None:
             job.end()
 
-    def measure(self, asked: MeasurementRequest, frozen: frozenset[str] = frozenset()) -> Outcome:
+    def window(self, request: MeasurementRequest, model: FullRunModel) -> Outcome:
         """Measure a setting in a window of the running job, or of one that is started for it.
 
         Args:
-            asked: What is to be measured.
-            frozen: Knobs that are not to be changed in a running job.
+            request: What to measure.
+            model: What is known of a full run.
 
         Returns:
             That of the window (`Outcome.window`), scaled to a full run; its ``wall_s`` is all the
-            time since the last window of the job, or since the start of it. Where the job takes
+            time since the last window of the job, or since the start of it. If the job takes
             no orders, or ended before it could tell enough, that of a cold launch
             (:func:`tuner.launch.trial.run`). A window that fails ends the job.
 
@@ -93,38 +82,53 @@ class LiveJobs:
         Whatever is raised, a KeyboardInterrupt too, goes on only after the job has been ended.
         """
         since_s = self._clock() if self._job is None else self._marked_s
-        return self._measured(replace(asked, since_s=since_s), frozen)
-
-    def _measured(self, asked: MeasurementRequest, frozen: frozenset[str]) -> Outcome:
-        """In the running job where it fits, and was not cut short; else in a new one."""
         try:
-            found = self._window(asked) if self._can_go_on(asked.setting, frozen) else None
-            if found is None:
+            outcome = None
+            if self._can_go_on(request):
+                outcome = self._measured(request, model, since_s, is_first=False)
+            if outcome is None:
                 self.end()
-                found = self._started(asked)
+                outcome = self._in_new_job(request, model, since_s)
         except BaseException:
             self.end()
             raise
         self._marked_s = self._clock()
-        return found
+        return outcome
 
-    def launch(self, asked: MeasurementRequest) -> Outcome | None:
-        """Make a launch of its own; what goes on beyond its end is the running job from then on.
+    def warm_up(self, request: MeasurementRequest) -> Outcome | None:
+        """Make a launch to its program's own end; if it goes on, it is the running job then.
 
         Returns:
-            What :func:`tuner.launch.trial.run` does; ``None``: it ended without having written
-            yet what it came to, and nothing of it is left.
+            What :func:`tuner.launch.trial.run` does; ``None``: it had not written yet what it
+            came to, and nothing of it is left.
 
         Raises:
-            TunerError, UsageError: As :meth:`measure`, after which nothing is left either.
+            TunerError, UsageError: As :meth:`window`, after which nothing is left either.
         """
         self.end()
-        found = whole_run(replace(asked, since_s=self._clock()), self._start, self._clock)
-        self._job, self.refusal = found.job, found.refusal
+        self.refusal = None
+        launch = start_job(request, self._start, self._clock, pauses=True)
+        if isinstance(launch, Outcome):
+            return launch
+        server = launch.server
+        try:
+            outcome, goes_on = launch.running.outcome_at_its_end(
+                lambda: server is not None and any(isinstance(m, Over) for m in server.receive(0.0))
+            )
+            if isinstance(outcome.ending, Finished):  # else it may not have come so far
+                self.refusal = launch.refusal(outcome)
+                if goes_on and self.refusal is None:
+                    self._job = _job(launch, self._clock)
+            elif goes_on:
+                return None
+        finally:
+            if self._job is None:
+                launch.running.follower.running.stop()
+                launch.close()
         self._marked_s = self._clock()
-        return found.outcome
+        return outcome
 
-    def _can_go_on(self, setting: Setting, frozen: frozenset[str]) -> bool:
+    def _can_go_on(self, request: MeasurementRequest) -> bool:
         """Whether the running job can be switched to the setting."""
         job = self._job
         if job is None:
@@ -132,90 +136,75 @@ class LiveJobs:
         exit_ = job.running.poll()
         self.ends_alone |= _went_well(exit_)
         alive = exit_ is None and job.server.is_open
-        quiet = job.follower.output_bytes() < PRINTED_SHARE * MOST_OUTPUT
-        return alive and quiet and job.fits(setting, frozen)
+        quiet = job.monitor.output_bytes() < PRINTED_SHARE * MOST_OUTPUT
+        return alive and quiet and is_reachable(job.launch.setting, request.setting, job.can)
 
-    # --- a job of its own ------------------------------------------------------------
-
-    def _started(self, asked: MeasurementRequest) -> Outcome:
+    def _in_new_job(
+        self, request: MeasurementRequest, model: FullRunModel, since_s: float
+    ) -> Outcome:
         """Start the launch and measure in its first window; or follow it to its end."""
-        self.refusal, started_s = None, self._clock()
-        found = start(asked, self._start, self._clock)
-        if isinstance(found, Outcome):
-            return found
+        self.refusal = None
+        iterations = model.iterations
+        launch = start_job(request, self._start, self._clock, iterations=iterations or None)
+        if isinstance(launch, Outcome):
+            return launch
         try:
-            return self._followed(asked, found, started_s)
+            cold = launch.running.outcome(launch.takes_orders)
+            if cold is None:
+                assert launch.server is not None and launch.server.hello is not None
+                if launch.server.hello.ranks == request.spec.layout.ranks:
+                    self._job = _job(launch, self._clock)
+                    outcome = self._measured(request, model, since_s, is_first=True)
+                    if outcome is not None:
+                        return outcome
+                    self._job = None
+                self.refusal = launch.refusal(iterations=iterations)
+                launch.server.hang_up()
+                cold = cold_outcome(launch.running, iterations)
+            waited = launch.waited_in_vain()
+            if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
+                self.refusal = waited or self.refusal or launch.refusal(cold, iterations)
+            if waited:
+                exclusion = Exclusion(ExclusionKind.RANKS_WAITED, waited)
+                cold = replace(cold, exclusion=exclusion)
+            return cold
         except BaseException:
-            found.begun.follower.running.stop()
+            launch.running.follower.running.stop()
             raise
         finally:
             if self._job is None:
-                found.close()
+                launch.close()
 
-    def _followed(self, asked: MeasurementRequest, started: Started, started_s: float) -> Outcome:
-        begun = started.begun
-        cold = begun.outcome(started.takes_orders)
-        if cold is None:
-            window = self._first_window(asked, started, started_s)
-            if window is not None:
-                return window
-            cold = to_its_end(begun, asked)
-        waited = met_in_vain(asked.launch, asked.spec.layout.ranks)
-        if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
-            self.refusal = waited or self.refusal or refusal(started, asked, cold)
-        if waited:
-            return replace(cold, exclusion=Exclusion(ExclusionKind.RANKS_WAITED, waited))
-        return cold
-
-    def _first_window(
-        self, asked: MeasurementRequest, started: Started, started_s: float
+    def _measured(
+        self, request: MeasurementRequest, model: FullRunModel, since_s: float, *, is_first: bool
     ) -> Outcome | None:
-        """Measure in a launch that has said that it takes orders; ``None``: it is left alone."""
-        server = started.server
-        assert server is not None
-        assert server.hello is not None
-        if server.hello.ranks == asked.spec.layout.ranks:
-            job = Job(asked.number, started.begun, server, server.hello, self._clock, started_s)
-            self._job = job
-            found = self._window(asked, self._clock() - started_s)
-            if found is not None:
-                return found
-            self._job = None
-        self.refusal = refusal(started, asked)
-        server.hang_up()
-        return None
-
-    # --- a window --------------------------------------------------------------------
-
-    def _window(self, asked: MeasurementRequest, started_s: float | None = None) -> Outcome | None:
-        """Measure in the running job; ``None``: it was cut short.
-
-        Args:
-            asked: What is to be measured.
-            started_s: What the start of the job took, s; ``None``: it was started before.
-        """
+        """Measure in the running job; ``None``: it was cut short."""
         job = self._job
         assert job is not None
-        judge = WindowJudge(asked.judge, asked.expected, job.pace_s or asked.expected.usual_s)
-        found = Measuring(job, asked, judge, is_first=started_s is not None)
-        ended = found.switch()
-        load = telemetry = None
-        if ended is None and found.switched is not None and not found.refused:
-            job.follower.look_afresh()
-            neighbourhood = Neighbourhood(job.running.pids())
-            with sampler(job.follower) as recorder:
-                ended = found.run()
-            load, telemetry = neighbourhood.load(job.running.pids()), recorder.telemetry
-        if is_cut_short(found, ended):
+        outcome = WindowRun(job, request, model, since_s, is_first=is_first).measure()
+        if outcome is None:
             return None
-        came_to = outcome(found, ended, Beside(load, telemetry, started_s or 0.0))
-        if ended is not None or isinstance(came_to.ending, Failed):
-            self.ends_alone |= ended is not None and _went_well(ended[0])
+        if not is_first:
+            _link(job.monitor.launch.folder, request.launch.folder)
+        if outcome.exit_code is not None or isinstance(outcome.ending, Failed):
+            self.ends_alone |= _went_well(job.running.poll())
             self.end()
-            came_to = replace(came_to, wall_s=self._clock() - asked.since_s)
-        elif found.estimate.iterations:
-            job.note(found.estimate.pace_s)
-        return came_to
+            outcome = replace(outcome, wall_s=self._clock() - since_s)
+        return outcome
+
+
+def _job(launch: JobLaunch, clock: Callable[[], float]) -> Job:
+    assert launch.server is not None and launch.server.hello is not None
+    number, hello = launch.request.number, launch.server.hello
+    return Job(number, launch.running, launch.server, hello, clock, launch.started_s)
+
+
+def _link(job: Path, window: Path) -> None:
+    """Link what a job wrote into the folder of a later window."""
+    for name in (OUTPUT, stacks.FOLDER):
+        if (job / name).exists():
+            with suppress(OSError):  # a file system without links: the job's folder has it
+                (window / name).symlink_to(Path("..", job.name, name))
 
 
 def _went_well(exit_: process.Exit | None) -> bool:

@@ -1,15 +1,14 @@
-"""What the ranks of a running job were seen with in a window. Pure."""
+"""What the ranks of a running job read back after a switch, as a launch shows it. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tuner.knobs.effects import effects
 from tuner.launch import resource_errors
-from tuner.live.messages import RankSeen
+from tuner.live.messages import RankState
 from tuner.model import (
     SHORTAGES,
     Effect,
@@ -25,8 +24,8 @@ from tuner.model import (
 )
 
 
-def observed(from_outside: Observation, ranks: Sequence[RankSeen]) -> Observation:
-    """Both views of each rank joined: that of ``/proc``, and what it read back itself."""
+def observed(from_outside: Observation, ranks: Sequence[RankState]) -> Observation:
+    """Both views of each rank joined: that from ``/proc``, and what the rank read back itself."""
     views = {view.rank: view for view in from_outside.ranks}
     for seen in ranks:
         view = views.get(seen.rank) or RankView(seen.rank, 0, 0, ())
@@ -44,78 +43,63 @@ def observed(from_outside: Observation, ranks: Sequence[RankSeen]) -> Observatio
     return Observation(tuple(view for _, view in sorted(views.items())))
 
 
-def refused(setting: Setting, ranks: Sequence[RankSeen], changed: Collection[str]) -> Failed | None:
-    """What to say where ranks could not be switched to a setting; ``None`` where all could.
+def refused(
+    setting: Setting, ranks: Sequence[RankState], changed: Collection[str]
+) -> tuple[Failed, str] | None:
+    """The failure of a switch, and its knob; ``None`` if all ranks were switched to the setting.
 
-    What ran out is told by the exception, as that of a launch is; all else is the switch's.
+    A resource that ran out is told by the exception, as that of a launch is.
 
     Args:
-        setting: What was asked for.
+        setting: The one to switch to.
         ranks: What they read back.
-        changed: The knobs that they were to change; one that can be changed but not read would
-            fail in every window else, in those of a job that was started with its value too.
+        changed: The knobs that they had to change; an error of another (which can be changed but
+            not read) would else fail every window.
     """
-    told = [
-        (rank.rank, error)
+    failed = [
+        (rank.rank, knob, error)
         for rank in ranks
-        for error in rank.errors
-        if error.partition(": ")[0] in changed
+        for knob, error in rank.errors.items()
+        if knob in changed
     ]
-    if not told:
+    if not failed:
         return None
-    number, (knob, _, said) = told[0][0], told[0][1].partition(": ")
-    said = said.rstrip(": ")  # an exception may have no text
+    number, knob, error = failed[0]
     what = f"{knob}={setting.as_dict()[knob]}" if knob in setting.as_dict() else knob
-    others = len({rank for rank, _ in told}) - 1
-    where = f"rank {number}" + (f" and {wording.count(others, 'other')}" if others else "")
-    found = resource_errors.in_exceptions([("", said)])
+    others = len({rank for rank, _, _ in failed}) - 1
+    place = f"rank {number}" + (f" and {wording.count(others, 'other')}" if others else "")
+    found = resource_errors.in_exceptions([("", error)])
     if found is not None and found[0] in SHORTAGES:
         kind, meaning, _ = found
-        return Failed(kind, f"{meaning} at the switch to {what} in {where}: {said}")
-    return Failed(FailureKind.SWITCH, f"{what} in {where}: {said}")
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """What ranks could not be switched to: ``chunk=16`` of the knob ``chunk``, and why not."""
-
-    knob: str
-    what: str
-    text: str
-
-
-_REFUSAL = re.compile(r"((\S+?)(?:=.*?)?) in rank \d+", re.DOTALL)
-
-
-def refusal(reason: str) -> Refusal | None:
-    """The reason of a failure that :func:`refused` found, read back."""
-    found = _REFUSAL.match(reason)
-    return None if found is None else Refusal(found[2], found[1], reason)
+        return Failed(kind, f"{meaning} at the switch to {what} in {place}: {error}"), knob
+    return Failed(FailureKind.SWITCH, f"{what} in {place}: {error}"), knob
 
 
 def effects_of(
-    setting: Setting, spec: StudySpec, observation: Observation, ranks: Sequence[RankSeen]
+    setting: Setting, spec: StudySpec, observation: Observation, ranks: Sequence[RankState]
 ) -> tuple[Effect, ...]:
-    """The verdict on each knob; what ``/proc`` does not show is told by what was read back."""
-    found = effects(setting, spec.knobs, observation, spec.machine)
-    return tuple(_by_read_back(effect, ranks) for effect in found)
+    """The verdict on each knob; if ``/proc`` does not show it, by what was read back."""
+    return tuple(
+        _by_read_back(effect, ranks)
+        for effect in effects(setting, spec.knobs, observation, spec.machine)
+    )
 
 
-def _by_read_back(effect: Effect, ranks: Sequence[RankSeen]) -> Effect:
+def _by_read_back(effect: Effect, ranks: Sequence[RankState]) -> Effect:
     if effect.verdict in {Verdict.CAPPED, Verdict.OVERRIDDEN} or effect.observed == effect.asked:
         return effect
-    read = {rank.rank: rank.values.get(effect.knob) for rank in ranks}
-    if not read or None in read.values():
+    values = {rank.rank: rank.values.get(effect.knob) for rank in ranks}
+    if not values or None in values.values():
         return effect
-    for rank, found in read.items():
-        if found is not None and not _is_same(found, effect.asked):
-            reason = f"the program itself set it to {found} (read back in rank {rank})"
-            return replace(effect, observed=found, verdict=Verdict.OVERRIDDEN, reason=reason)
+    for rank, value in values.items():
+        if value is not None and not _is_same(value, effect.asked):
+            reason = f"the program itself set it to {value} (read back in rank {rank})"
+            return replace(effect, observed=value, verdict=Verdict.OVERRIDDEN, reason=reason)
     return replace(effect, observed=effect.asked, verdict=Verdict.HONOURED, reason="")
 
 
 def _is_same(read: Value, asked: Value) -> bool:
-    """Whether it is the same value; numbers may be read as text, and as another type's text."""
+    """Whether both are the same value; numbers may be read as text, and as another type's text."""
     with suppress(ValueError):  # it is no number
         return float(read) == float(asked)
     return read == asked

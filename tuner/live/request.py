@@ -1,4 +1,4 @@
-"""What one measurement is asked for."""
+"""One measurement of a setting, as the study asks for it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tuner.launch.trial import ignore
-from tuner.live.fixed_overhead import FixedOverhead
-from tuner.live.scale import FullRunModel
-from tuner.model import Launch, Progress, Setting, StudySpec
+from tuner.model import Launch, LaunchRecord, Progress, Purpose, Setting, StudySpec
 from tuner.search.stopper import EarlyStopper
 
 
@@ -17,32 +15,31 @@ def never() -> bool:
     return False
 
 
-_UNKNOWN = FullRunModel(0, FixedOverhead(0.0))
-
-
 @dataclass(frozen=True)
 class MeasurementRequest:
-    """What is to be measured.
+    """What to measure.
 
     Attributes:
         number: That of the record which this becomes.
-        launch: The setting rendered: what to start where no running job fits it.
+        launch: The setting rendered: what to start, unless a running job can be switched to it.
         spec: The study.
         setting: What the launch was rendered from.
-        expected: What a full run is known to be; of a launch of its own that matters to nobody.
-        judge: Asked often; leaves a setting once it cannot win any more.
+        purpose: What it is measured for.
+        records: The launches of the study so far.
+        incumbent_s: The figure of the best setting so far; ``None`` before there is one.
+        stopper: Asked often; stops the setting once it cannot win any more.
         on_progress: Called as it goes on: with each new entry of a launch's log; with a window's
             iterations as if they were that.
         cancelled: Asked often too; True ends it as interrupted.
-        since_s: When the time for it began, by the clock of what measures.
     """
 
     number: int
     launch: Launch
     spec: StudySpec
     setting: Setting
-    expected: FullRunModel = _UNKNOWN
-    judge: EarlyStopper | None = None
+    purpose: Purpose = Purpose.SEARCH
+    records: tuple[LaunchRecord, ...] = ()
+    incumbent_s: float | None = None
+    stopper: EarlyStopper | None = None
     on_progress: Callable[[Progress], None] = ignore
     cancelled: Callable[[], bool] = never
-    since_s: float = 0.0

@@ -1,46 +1,68 @@
-"""From the pace of a window to the figure of a full cold run, by what the cold runs showed. Pure.
+"""From the pace of a window to the figure of a full cold run. Pure.
 
-A full run takes its N iterations, and more for what costs more than they do: the first ones,
-evaluations, what comes behind the last. In a window these are not counted, so what they come to is
-learnt from the logs of the cold launches (:mod:`tuner.live.fixed_overhead`): ``pace * (N + w) +
-c``. For the objective ``steady``, seconds an iteration from the end of the warm-up on, it is that
-over N: that stretch of a run has evaluations and an end too.
+A full run takes its N iterations, and more: the first ones are slower, there are evaluations, and
+something comes after the last. A window counts none of this, so it is learnt from the logs of the
+cold launches. Part of it is as long whatever the setting (libraries that start, files that are
+written), part grows with the pace (an evaluation): ``pace * (N + w) + c``. One setting alone does
+not tell the parts apart: it is split in half, until settings with other paces show it. For the
+objective ``steady``, seconds an iteration from the end of the warm-up on, the figure is that over
+N: that stretch of a run has evaluations and an end too.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from tuner.live.fixed_overhead import FixedOverhead, learned
-from tuner.model import Finished, LaunchRecord, ObjectiveSpec, Stopped
+from tuner.model import Finished, LaunchRecord, ObjectiveSpec, Progress, Setting, Stopped
 from tuner.search.stopper import Noise
+from tuner.search.throughput import steady_s
 from tuner.stats import estimates
 
-#: The rule by which a window was stopped in an iteration that did not end: its pace is not known.
+#: The rule that stopped a window in an iteration that did not end: its pace is not known.
 SILENT = "silence"
+
+#: An interval of the log that took this many times the usual had something else in it.
+UNUSUAL = 1.5
+
+#: Prior: this share of the overhead does not grow with the pace; it counts as so many settings.
+FIXED_SHARE, PRIOR_WEIGHT = 0.5, 0.1
+
+
+@dataclass(frozen=True)
+class FixedOverhead:
+    """What a run takes beside its iterations: the time of so many more, and so many seconds."""
+
+    iterations: float
+    seconds: float = 0.0
+
+    def at_s(self, pace_s: float) -> float:
+        """The overhead at a pace (s an iteration), s."""
+        return self.iterations * pace_s + self.seconds
 
 
 @dataclass(frozen=True)
 class FullRunModel:
-    """What a full cold run of the job is known to be.
+    """What is known of a full cold run of the job.
 
     Attributes:
         iterations: How many it makes; 0: not known.
-        excess: What it takes beyond them (w and c above).
+        overhead: What it takes beside them (w and c above).
         steady: The figure is of one iteration.
         incumbent_s: The figure of the best setting so far, ``None`` before there is one.
     """
 
-    iterations: int
-    excess: FixedOverhead
+    iterations: int = 0
+    overhead: FixedOverhead = FixedOverhead(0.0)
     steady: bool = False
     incumbent_s: float | None = None
 
     def figure_s(self, pace_s: float) -> float:
         """The figure of a full run at this pace, s."""
-        return self.clock_s(pace_s * self.iterations + self.excess.at_s(pace_s))
+        return self.clock_s(pace_s * self.iterations + self.overhead.at_s(pace_s))
 
     @property
     def usual_s(self) -> float | None:
@@ -49,33 +71,31 @@ class FullRunModel:
             return None
         fixed_s = self.figure_s(0.0)
         slope = self.figure_s(1.0) - fixed_s
-        # a figure that has no room for it shows that the fixed part is known badly
+        # a figure below the fixed part shows that this part is known badly
         beyond_s = self.incumbent_s - fixed_s if self.incumbent_s > fixed_s else self.incumbent_s
         return beyond_s / slope
 
     def log(self, times_s: Sequence[float], each: int = 1) -> list[tuple[int, float]]:
         """(iteration, elapsed_s) of a run that warmed up as expected and then took these times.
 
-        Each time stands for `each` iterations, whose mean it is.
-
-        Its clock is that of the figure: forecast to the end of the run, it comes to
-        :meth:`figure_s` of their mean.
+        Each time is the mean of `each` iterations. The clock is that of the figure: forecast to
+        the end of the run, the log leads to :meth:`figure_s` of their mean.
         """
         if not times_s:
             return []
-        total_s = self.excess.at_s(math.fsum(times_s) / len(times_s))
-        found = []
+        total_s = self.overhead.at_s(math.fsum(times_s) / len(times_s))
+        log = []
         for entry, time_s in enumerate(times_s, 1):
             total_s += each * time_s
-            found.append((each * entry, self.clock_s(total_s)))
-        return found
+            log.append((each * entry, self.clock_s(total_s)))
+        return log
 
     def clock_s(self, seconds: float) -> float:
         """So many seconds of a running job on the clock of the figure."""
         return seconds / self.iterations if self.steady else seconds
 
 
-def expected(
+def full_run_model(
     records: Iterable[LaunchRecord],
     iterations: int,
     objective: ObjectiveSpec,
@@ -97,40 +117,105 @@ def expected(
     return FullRunModel(iterations, found or unknown, steady, incumbent_s)
 
 
-def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple[LaunchRecord, ...]:
-    """The launches, all windows on the one scale that all of these launches show.
+def learned(records: Iterable[LaunchRecord], steady: bool) -> FixedOverhead | None:
+    """The overhead by the logs of these launches; ``None``: they do not show it.
 
-    Each was scaled by what was known when it was made.
+    Args:
+        records: Cold ones that came to their end.
+        steady: The figure is of one iteration from the end of the warm-up on: what comes before
+            is in none.
+    """
+    groups: dict[Setting, list[tuple[float, float]]] = {}
+    for record in records:
+        log = record.outcome.progress
+        pace_s = usual_s(log)
+        if pace_s is None:
+            continue
+        beyond = log[-1].elapsed_s / pace_s - log[-1].iteration
+        if steady:
+            figure_s = steady_s([(each.iteration, each.elapsed_s) for each in log])
+            if figure_s is None:
+                continue
+            beyond = log[-1].iteration * (figure_s / pace_s - 1)
+        groups.setdefault(record.setting, []).append((pace_s, max(0.0, beyond) * pace_s))
+    medians = [tuple(map(statistics.median, zip(*runs, strict=True))) for runs in groups.values()]
+    return _least_squares(medians) if medians else None
+
+
+def _least_squares(points: Sequence[tuple[float, ...]]) -> FixedOverhead:
+    """The overhead by (pace, seconds beyond the iterations) of each setting, and the prior.
+
+    Least squares of what each is off by as a share of its pace, in units of the median pace and
+    the median overhead: ``fixed + growing * x = y`` with the weights ``1 / x``; neither part is
+    below 0.
+    """
+    pace_s, beyond_s = (statistics.median(values) for values in zip(*points, strict=True))
+    if beyond_s <= 0:
+        return FixedOverhead(0.0)
+    points = [(pace / pace_s, beyond / beyond_s) for pace, beyond in points]
+    ones, b = sum(x**-2 for x, _ in points), sum(1 / x for x, _ in points)
+    offs, rises = sum(y / x**2 for x, y in points), sum(y / x for x, y in points)
+    a, d = ones + PRIOR_WEIGHT, len(points) + PRIOR_WEIGHT
+    e, f = offs + PRIOR_WEIGHT * FIXED_SHARE, rises + PRIOR_WEIGHT * (1 - FIXED_SHARE)
+    fixed, growing = (e * d - f * b) / (a * d - b * b), (f * a - e * b) / (a * d - b * b)
+    if fixed < 0:
+        fixed, growing = 0.0, rises / len(points)
+    elif growing < 0:
+        fixed, growing = offs / ones, 0.0
+    return FixedOverhead(growing * beyond_s / pace_s, fixed * beyond_s)
+
+
+def usual_s(log: Sequence[Progress]) -> float | None:
+    """The pace of a run, s an iteration, without what takes `UNUSUAL` times as much.
+
+    Returns:
+        ``None`` if the log has no two entries with time between them.
+    """
+    intervals = [
+        (after.iteration - before.iteration, after.elapsed_s - before.elapsed_s)
+        for before, after in pairwise(log)
+        if after.iteration > before.iteration and after.elapsed_s > before.elapsed_s
+    ]
+    if not intervals:
+        return None
+    middle = statistics.median(time_s / made for made, time_s in intervals)
+    usual = [(made, time_s) for made, time_s in intervals if time_s / made <= UNUSUAL * middle]
+    return math.fsum(time_s for _, time_s in usual) / sum(made for made, _ in usual)
+
+
+def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple[LaunchRecord, ...]:
+    """The launches with all windows on the one scale that all of these launches show.
+
+    Each window was scaled by what was known when it was made.
     """
     if not any(record.outcome.window for record in records):
         return tuple(records)
-    known = expected(records, 0, objective)
+    model = full_run_model(records, 0, objective)
     lengths = {estimates.batch(each.setting): 0 for each in records}
     for batch in lengths:
         own = (each for each in records if estimates.batch(each.setting) == batch)
         lengths[batch] = estimates.full_length(own) or 0
     return tuple(
-        _rescaled(each, replace(known, iterations=lengths[estimates.batch(each.setting)]))
+        _rescaled(each, replace(model, iterations=lengths[estimates.batch(each.setting)]))
         for each in records
     )
 
 
-def _rescaled(record: LaunchRecord, known: FullRunModel) -> LaunchRecord:
-    """A window as it is on this scale; a full run makes the iterations that it was scaled by."""
+def _rescaled(record: LaunchRecord, model: FullRunModel) -> LaunchRecord:
     outcome, ending = record.outcome, record.outcome.ending
     if outcome.window is None:
         return record
     pace_s = outcome.window.pace_s
-    if isinstance(ending, Finished):
-        scale = replace(known, iterations=ending.iterations)
-        ending = replace(ending, elapsed_s=scale.figure_s(pace_s))
-    elif isinstance(ending, Stopped) and ending.rule != SILENT and pace_s and known.iterations:
-        ending = going(ending, known.figure_s(pace_s))
+    if isinstance(ending, Finished):  # a full run makes the iterations that it was scaled by
+        model = replace(model, iterations=ending.iterations)
+        ending = replace(ending, elapsed_s=model.figure_s(pace_s))
+    elif isinstance(ending, Stopped) and ending.rule != SILENT and pace_s and model.iterations:
+        ending = with_projection(ending, model.figure_s(pace_s))
     return replace(record, outcome=replace(outcome, ending=ending))
 
 
-def going(stopped: Stopped, projection_s: float) -> Stopped:
-    """What was stopped, going there: its interval holds that."""
+def with_projection(stopped: Stopped, projection_s: float) -> Stopped:
+    """The stopped launch with this projection; its interval is widened to hold it."""
     high_s = None if stopped.high_s is None else max(stopped.high_s, projection_s)
     low_s = min(stopped.low_s, projection_s)
     return replace(stopped, projection_s=projection_s, low_s=low_s, high_s=high_s)

@@ -1,8 +1,8 @@
 """The tool's end of the socket to rank 0 of a running job.
 
-The socket lies in the trial's folder, whose path may be too long for one (108 bytes, unix(7)):
+The socket lies in the launch's folder, whose path may be too long for one (108 bytes, unix(7)):
 it is bound through ``/proc/self/fd``. One connection is taken, the first. Whatever breaks the
-protocol ends it, and the job goes on without us.
+protocol ends it, and the job goes on without the tool.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 from tuner.live import messages
 from tuner.live.messages import End, Hello, Message, Over, WireError
 
-#: The socket's name in the trial's folder, and the variable that tells the ranks of it.
+#: The socket's name in the launch's folder, and the variable that tells the ranks of it.
 NAME = "live.sock"
 VARIABLE = "TUNE_LIVE_SOCKET"
 
-#: … and the one that lets rank 0 say so at the program's own end, and wait there.
+#: With this variable rank 0 reports the program's own end, and waits there for an order.
 PAUSE = "TUNE_LIVE_PAUSE"
 
-#: So long may a line be under way, or an order, s.
+#: A line may be under way for so long, or an order, s.
 LINE_S = 10.0
 
 
@@ -33,22 +33,25 @@ class Server:
     """Listens from its making until it is closed.
 
     Args:
-        folder: Where the socket is made; raises OSError where it cannot be.
+        folder: The launch's; raises OSError if no socket can be made there.
         clock: Seconds that only go forward.
+
+    Attributes:
+        hello: What the job can do, once it has said so.
+        problem: Why the connection was given up; empty as long as it was not.
+        lost_s: When that was, by the clock.
+        iterations: How many the program made by its own end; ``None``: it has not said.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.path = folder.absolute() / NAME
+        self.hello: Hello | None = None
+        self.problem, self.lost_s = "", 0.0
+        self.iterations: int | None = None
         self._clock = clock
         self._received = b""
         self._since_s = 0.0  # when the line that is under way began
         self._peer: socket.socket | None = None
-        self._hello: Hello | None = None
-        #: Why the connection was given up, in words; empty where it was not.
-        self.problem = ""
-        self.lost_s = 0.0  # … and when
-        #: How many iterations the program made by its own end; None: it has not told.
-        self.iterations: int | None = None
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -61,22 +64,17 @@ class Server:
         self._selector.register(self._listener, selectors.EVENT_READ)
 
     @property
-    def hello(self) -> Hello | None:
-        """What the job can do, once it has said so."""
-        return self._hello
-
-    @property
     def is_open(self) -> bool:
         """Whether somebody is connected."""
         return self._peer is not None
 
     def listens(self) -> bool:
-        """Whether the job has said hello, and is there; what it said since is passed over."""
+        """Whether the job has said hello and is connected; later messages are dropped."""
         self.receive(0.0)
-        return self._hello is not None and self.is_open
+        return self.hello is not None and self.is_open
 
     def receive(self, timeout_s: float) -> list[Message]:
-        """What came, after at most so long; what breaks the protocol closes the connection."""
+        """The messages that came, after at most so long."""
         found: list[Message] = []
         for key, _ in self._selector.select(max(0.0, timeout_s)):
             if key.fileobj is self._listener:
@@ -88,22 +86,20 @@ class Server:
         return found
 
     def receive_all(self) -> None:
-        """Take what is there by now, also of a program that has connected and ended since."""
+        """Take what has come by now, also from a program that has connected and ended since."""
         while self._selector.select(0.0):
             self.receive(0.0)
 
-    def send(self, line: bytes) -> bool:
-        """Send an order; False where nobody takes it any more."""
+    def send(self, line: bytes) -> None:
+        """Send an order; without a reader the connection is given up."""
         if self._peer is None:
-            return False
+            return
         try:
             self._peer.settimeout(LINE_S)
             self._peer.sendall(line)
             self._peer.setblocking(False)
         except OSError as error:  # a timeout too
             self._give_up(f"it does not take an order: {error}")
-            return False
-        return True
 
     def hang_up(self) -> None:
         """Close the connection: the job goes on as any other."""
@@ -117,9 +113,6 @@ class Server:
         self.hang_up()
         self._selector.close()
         self._listener.close()
-        self._remove()
-
-    def _remove(self) -> None:
         with contextlib.suppress(OSError):
             self.path.unlink()
 
@@ -147,19 +140,14 @@ class Server:
         if not chunk:
             self._give_up("it closed the connection")
             return []
-        if not self._received:
+        *lines, rest = (self._received + chunk).split(b"\n")
+        if lines or not self._received:
             self._since_s = self._clock()
-        *lines, self._received = (self._received + chunk).split(b"\n")
-        if lines:
-            self._since_s = self._clock()
-        return self._parsed(lines)
-
-    def _parsed(self, lines: list[bytes]) -> list[Message]:
+        self._received = rest
         found: list[Message] = []
         try:
-            for line in (*lines, self._received):
-                if len(line) >= messages.MOST_BYTES:
-                    raise WireError(f"it sent a line of more than {messages.MOST_BYTES >> 10} KiB")
+            if any(len(line) >= messages.MOST_BYTES for line in (*lines, rest)):
+                raise WireError(f"it sent a line of more than {messages.MOST_BYTES >> 10} KiB")
             for line in lines:
                 message = messages.parse(line)
                 self._check(message)
@@ -169,14 +157,15 @@ class Server:
         return found
 
     def _check(self, message: Message | None) -> None:
-        """The first line, and only that one, is a hello; what is told of the end is kept."""
-        if isinstance(message, Hello) != (self._hello is None):
+        """The first line, and only that one, is a hello; the iterations at the end are kept."""
+        if isinstance(message, Hello) != (self.hello is None):
             raise WireError(
-                "its first line is no hello" if self._hello is None else "a second hello"
+                "its first line is no hello" if self.hello is None else "a second hello"
             )
         if isinstance(message, Hello):
-            self._hello = message
-            self._remove()  # all ranks have met: nobody else needs it, and none is left of a crash
+            self.hello = message
+            with contextlib.suppress(OSError):  # all ranks have met: nobody else needs it
+                self.path.unlink()
         if isinstance(message, Over | End) and self.iterations is None:
             self.iterations = message.iterations
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tuner.launch import render
+from tuner.live import consistency
 from tuner.model import (
     Cap,
     Failed,
@@ -22,7 +23,7 @@ from tuner.model import (
 )
 from tuner.stats import estimates
 from tuner.store.urls import display_url
-from tuner.study import cold_only_knobs, live_vs_cold_check, stability
+from tuner.study import stability
 from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
 from tuner.study.history import History
 
@@ -200,8 +201,7 @@ def _notes(plan: History) -> Sequence[str]:
     notes += dropped_notes(plan)
     notes += plan.pooling.notes
     notes += stability.notes(plan)
-    notes += cold_only_knobs.notes(plan)
-    notes += live_vs_cold_check.notes(plan)
+    notes += consistency.notes(plan.records, plan.pooling.canonical)
     return notes
 
 

@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from tuner.knobs import space
 from tuner.knobs.pooling import Pooling
+from tuner.live.eligibility import full_iterations
 from tuner.live.scale import rescaled
 from tuner.model import (
     BASELINE,
@@ -187,11 +188,7 @@ class History:
 
         An objective that counts none says 0. Those with other batches are no measure.
         """
-        own = estimates.batch(setting)
-        return (
-            estimates.full_length(r for r in self.records if estimates.batch(r.setting) == own)
-            or None
-        )
+        return full_iterations(self.records, setting)
 
     def fruitless(self) -> tuple[LaunchRecord, ...]:
         """The launches of a study in which nothing has worked; empty where something has."""

@@ -14,6 +14,7 @@ from signal import SIGINT, Signals
 from tuner.config.spec.naming import check_name
 from tuner.hosts import lock, quiet
 from tuner.launch.secrets import redact_spec
+from tuner.live.measurement import Jobs, LiveMeasurement, TrialRunner
 from tuner.model import Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.store.identity import difference, identity, require_same
@@ -29,8 +30,7 @@ from tuner.study.policy import Policy, SearchThenConfirm, Stop
 from tuner.study.projection import Projection
 from tuner.study.recorder import Recorder
 from tuner.study.resume import StudyContext, enter, journal_of, measured, remove
-from tuner.study.retuning import Jobs, Retuning
-from tuner.study.runner import Runner, TrialRunner
+from tuner.study.runner import Runner
 from tuner.study.session import Cancelled, Session
 
 
@@ -118,7 +118,7 @@ def _making(visit: StudyContext, run: TrialRunner | None, jobs: Jobs | None, not
         start = partial(process.start, note=note)
         run = partial(trial.run, start=start)
         jobs = jobs or LiveJobs(start=start)
-    return Runner(run, visit.emit, visit.stop, Retuning(jobs))
+    return Runner(LiveMeasurement(run, jobs), visit.emit, visit.stop)
 
 
 def _finished(visit: StudyContext) -> Result | None:

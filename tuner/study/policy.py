@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tuner.launch.clocks import judge_by
+from tuner.live.consistency import due_repeat
+from tuner.live.running import live_costs
 from tuner.model import Purpose, Setting, StudySpec, wording
 from tuner.search import Done, Launch, Options, Search
-from tuner.search.space import Key
 from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
-from tuner.study import job_drift
 from tuner.study.confirmation import confirmation
 from tuner.study.history import History
 from tuner.study.observations import as_key, as_setting, observations, search_space
-from tuner.study.running import live, running
 
 _PURPOSES = {
     "baseline": Purpose.BASELINE,
@@ -96,20 +95,16 @@ class SearchThenConfirm:
             known = plan.default in plan.tried
             return Stop(plan.exhausted()) if known else Step(Purpose.BASELINE, plan.default)
         history = observations(plan, plan.searched)
-        launch = self._searching(plan).next(history, live(plan))
+        names = [knob.name for knob in plan.knobs]
+        costs = live_costs(plan.spec, plan.records, plan.pooling.canonical, names)
+        launch = self._searching(plan).next(history, costs)
         step = Stop(_reason(launch, plan)) if isinstance(launch, Done) else _step(launch, plan)
-        due = self._due(plan, step)
-        again = None if due is None else self._searching(plan).again(history, due)
+        # Before it, the running job may have to show that it has not drifted.
+        following = step.setting if isinstance(step, Step) else None
+        repeat = due_repeat(plan.spec, plan.records, plan.pooling.canonical, following)
+        key = None if repeat is None else as_key(plan, repeat)
+        again = None if key is None else self._searching(plan).again(history, key)
         return step if again is None else _step(again, plan)
-
-    def _due(self, plan: History, step: Step | Stop) -> Key | None:
-        """What the running job measures again before this step, to see whether it has changed."""
-        job = running(plan)
-        if job is None:
-            return None
-        stays = isinstance(step, Step) and job.serves(plan.pooling.canonical(step.setting))
-        due = job_drift.due(plan, job, stays=stays)
-        return None if due is None else as_key(plan, due)
 
     def _searching(self, plan: History) -> Search:
         """The search over the plan's space; kept as long as that stays the same."""

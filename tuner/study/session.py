@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tuner.launch import render
 from tuner.launch.secrets import kept_record, recorded_environment
+from tuner.live.consistency import drift, live_vs_cold, switched_off_notes
 from tuner.model import (
     Exclusion,
     LaunchRecord,
@@ -22,17 +23,14 @@ from tuner.model import (
 )
 from tuner.stats import estimates
 from tuner.store.rows import now
-from tuner.study import cold_only_knobs, outputs
+from tuner.study import outputs
 from tuner.study.abort_policy import give_up, is_lost, require_hope, require_space
 from tuner.study.events import LaunchEnded, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
 from tuner.study.history import GIVE_UP_AFTER, History
 from tuner.study.interference import InterferenceFilter
-from tuner.study.job_drift import drift
-from tuner.study.live_vs_cold_check import disagreements
 from tuner.study.policy import Policy, Step, Stop
 from tuner.study.recorder import Recorder
-from tuner.study.retuning import judged
 from tuner.study.runner import Runner
 
 if TYPE_CHECKING:
@@ -84,7 +82,7 @@ class Session:
             return self._measured()
         finally:
             with self.held():
-                self.making.retuning.end()
+                self.making.live.end()
 
     def _measured(self) -> str:
         warm = False
@@ -105,16 +103,17 @@ class Session:
     def _next(self) -> Step | Stop:
         """What comes next; before the end windows and launches must agree."""
         step = self.course.next(self.plan)
-        while isinstance(step, Stop) and (found := disagreements(self.plan)):
-            for each in found:
-                self._exclude(each.numbers, each.exclusion)
-            step = self.course.next(self.plan)
+        if isinstance(step, Stop):
+            found = live_vs_cold(self.plan.records, self.plan.pooling.canonical)
+            if found is not None:
+                self._exclude(found.numbers, found.exclusion)
+                step = self.course.next(self.plan)
         return step
 
     def _exclude(self, numbers: Collection[int], why: Exclusion) -> None:
         """Count windows no more that cannot be trusted; what is running is not, either."""
         with self.held():
-            self.making.retuning.end()
+            self.making.live.end()
             self.plan = self.keeper.exclude(self.plan, numbers, why)
         self._say(f"{why.text}; {wording.count(len(numbers), 'window')} excluded")
 
@@ -133,7 +132,7 @@ class Session:
         notes = [
             *dropped_notes(self.plan),
             *self.plan.pooling.notes,
-            *cold_only_knobs.notes(self.plan),
+            *switched_off_notes(self.plan.records),
         ]
         if step.purpose is Purpose.BASELINE:
             inherited = inherited_note(self.spec, dict(os.environ))
@@ -161,9 +160,9 @@ class Session:
             if estimates.was_interrupted(record) and (self.making.asked or self.cancelled()):
                 raise Cancelled
             require_space(record)
-            self._say(self.making.retuning.note(self.plan, os.environ))
+            self._say(self.making.live.note(self.spec, self.plan.records, os.environ))
             lost.append(record)
-        changed = drift(self.plan)
+        changed = drift(self.spec, self.plan.records, self.plan.pooling.canonical)
         if changed is not None and changed.proven:
             self._exclude(changed.numbers, changed.exclusion)
 
@@ -180,14 +179,15 @@ class Session:
         purpose, setting = step.purpose, step.setting
         folder = outputs.launch_folder(self.folder, number)
         trial = self.plan.trials + 1 if purpose in estimates.TRIALS else None
-        expected = self.making.retuning.expected(self.plan, step, os.environ)
-        live = expected is not None
+        live = self.making.live.is_window(
+            self.spec, self.plan.records, purpose, setting, os.environ
+        )
         self.emit(LaunchStarted(number, purpose, setting, trial, self.plan.most_trials, live))
         cwd = Path(self.spec.folder or Path.cwd())
         launch = render.launch(self.spec, setting, folder, environ=os.environ, cwd=cwd)
         self.keeper.make_room(folder)
         started_at = now()
-        outcome = self.making.outcome(number, launch, step, self.plan, expected)
+        outcome = self.making.outcome(number, launch, step, self.plan)
         record = LaunchRecord(
             number=number,
             purpose=purpose,
@@ -199,7 +199,7 @@ class Session:
             outcome=outcome,
             machine=self.spec.machine,
         )
-        record, note = self.quietness.judged(judged(record), self.spec, self.plan.records)
+        record, note = self.quietness.judged(record, self.spec, self.plan.records)
         if note:
             self.emit(Note(note))
         # Before anybody hears of it: the database, Optuna, the terminal.

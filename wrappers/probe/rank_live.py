@@ -1,24 +1,161 @@
-"""Changes a rank's setting while it runs; loaded by ``sitecustomize.py`` only where that is asked.
+"""Changes a rank's setting while it runs; loaded by ``sitecustomize.py`` only if that is asked.
 
-``TUNE_LIVE_SOCKET`` names the socket of the supervisor. Until the program's own loop turns there
-is nothing but an import finder, which puts hooks on Chainer and PyTorch (``rank_live_hooks.py``).
-With ``TUNE_LIVE_PAUSE=1`` it says when the program is at its own end, and waits for the answer.
-``sys.modules["tune_rank_live"].agent()`` is for the programs that take part themselves.
+``TUNE_LIVE_SOCKET`` names the socket of the tool. Until the program's own loop turns there is
+nothing but an import finder, which puts hooks on Chainer and PyTorch (``rank_live_hooks.py``).
+With ``TUNE_LIVE_PAUSE=1`` rank 0 reports the program's own end, and waits there for an order.
+``sys.modules["tune_rank_live"].agent()`` is for the programs that take part themselves. What is
+done between two iterations is in ``rank_live_sync.py``.
 
 It must run in the oldest Python a user may have: no annotations, nothing newer than 3.6, and
 nothing beside the standard library.
 """
 
+import _thread
 import os
 import sys
+import time
 
-import rank_live_exchange
 import rank_live_hooks
-from rank_live_agent import Agent
+import rank_live_transport
 from rank_live_knobs import Knobs
-from rank_live_polls import Polls
+from rank_live_sync import SyncPoints
 
 NAME = "tune_rank_live"
+VARIABLE = "TUNE_LIVE_SOCKET"
+
+SESSION = "session"
+
+
+class Agent:
+    """Counts iterations from 1, in the one thread that runs them.
+
+    Args:
+        sync: What is done at a boundary.
+        knobs: What can be changed here.
+    """
+
+    def __init__(self, sync, knobs):
+        self._sync, self._knobs = sync, knobs
+        self._pid, self._thread = os.getpid(), None
+        self._hook = None
+        self._marked = False
+        self._iteration, self._since_s = 1, None
+        self._over = False  # whether the tool knows of the program's own end
+
+    @staticmethod
+    def take_part():
+        """This process is the rank: what it starts from now on takes no part in its place."""
+        os.environ.pop(VARIABLE, None)
+
+    # --- for the program -----------------------------------------------------------------
+
+    @property
+    def passive(self):
+        """True where nothing will be changed any more: also in a forked child."""
+        return self._sync.passive or os.getpid() != self._pid
+
+    def offer(self, knob, apply, read=None, settle=None):
+        """Let a knob of the program be changed; later than the first boundary is too late.
+
+        Args:
+            knob: Its name in the study.
+            apply: Called with a value at an iteration boundary, on every rank. For "as the job
+                started" that is what `read` gave at the first boundary, without `read` None.
+            read: Gives the value that is in force.
+            settle: Called once after every `apply` of a change, for knobs that are brought into
+                force together.
+        """
+        self._knobs.offer(knob, apply, read, settle)
+
+    def step(self, mark=False):
+        """An iteration has ended; from the first call on the automatic hooks are off.
+
+        Args:
+            mark: It is not like the others, for an epoch's start or an evaluation in it.
+        """
+        if self.passive or self._in_another_thread():
+            return
+        self._marked = self._marked or mark
+        if self._hook != SESSION:
+            self._hook = SESSION
+            if self._sync.met:  # the hooks have counted until here
+                self._since_s = time.monotonic()
+                return
+            self._iteration, self._since_s = 1, None
+        self._tick(2)
+
+    def more(self):
+        """True while the tool is there, which ends the job itself: alike on all ranks.
+
+        If it wants to know the program's own end, only after :meth:`over`.
+        """
+        told = self._over or not self._sync.pauses
+        return told and self._sync.met and not self.passive
+
+    def over(self):
+        """The program is at its own end, and has logged what it logs: every rank says so."""
+        if self._sync.pauses and self._sync.met and not self.passive and not self._over:
+            self._over = True
+            self._sync.over()
+            self._since_s = time.monotonic()
+
+    # --- for the hooks -------------------------------------------------------------------
+
+    @property
+    def idle(self):
+        """True where a hook has nothing to tell."""
+        return self._hook == SESSION or self.passive or self._in_another_thread()
+
+    def mark(self):
+        """The iteration that runs, or else the next, is not like the others."""
+        self._marked = True
+
+    def begins(self, hook):
+        """An iteration begins. The first one shows whether the program calls :meth:`step`."""
+        if self._counts(hook) and self._iteration >= 2:
+            self._boundary()
+
+    def ran(self, hook, elapsed_s, mark):
+        """The iteration that began has ended."""
+        if self._hook == hook:
+            self._marked = self._marked or mark
+            self._ended(elapsed_s)
+
+    def stepped(self, hook):
+        """An iteration has ended and the next begins."""
+        if self._counts(hook):
+            self._tick(3)
+
+    def _counts(self, hook):
+        """Whether this hook counts the iterations: the first that was heard of does."""
+        if self._hook is None:
+            self._hook = hook
+            self.take_part()
+        return self._hook == hook
+
+    def _in_another_thread(self):
+        if self._thread is None:
+            self._thread = _thread.get_ident()
+        return self._thread != _thread.get_ident()
+
+    # --- iterations ----------------------------------------------------------------------
+
+    def _tick(self, first):
+        """One iteration ends here and the next begins; the boundary before `first` is let pass."""
+        now_s = time.monotonic()
+        self._ended(0.0 if self._since_s is None else now_s - self._since_s)
+        if self._iteration >= first:
+            self._boundary()
+        self._since_s = time.monotonic()
+
+    def _ended(self, elapsed_s):
+        self._sync.ended(elapsed_s, self._marked)
+        self._marked = False
+        self._iteration += 1
+
+    def _boundary(self):
+        self._sync.boundary(self._iteration, self._hook)
+
 
 _agent = None
 
@@ -27,6 +164,7 @@ def agent():
     """The :class:`Agent` of this rank; None in its forked children and once it is passive."""
     if _agent is None or _agent.passive:
         return None
+    _agent.take_part()
     return _agent
 
 
@@ -37,12 +175,12 @@ def _is_worker():
 
 
 def start(path, rank):
-    """Make this process ready to be changed by the supervisor that listens at `path`."""
+    """Make this process ready to be changed by the tool that listens at `path`."""
     global _agent  # noqa: PLW0603 - one a process
     if _is_worker():
         return
     path, knobs = os.path.abspath(path), Knobs()  # noqa: PTH100 - the program may change folders
     pauses = os.environ.get("TUNE_LIVE_PAUSE") == "1"
-    _agent = Agent(Polls(path, rank, knobs, rank_live_exchange.choose, pauses), knobs)
+    _agent = Agent(SyncPoints(path, rank, knobs, rank_live_transport.choose, pauses), knobs)
     sys.modules[NAME] = sys.modules[__name__]
     rank_live_hooks.install(_agent)

@@ -1,11 +1,16 @@
-"""The knobs that a rank can change while it runs: the threads, and what the program offers."""
+"""The knobs that a rank can change while it runs: thread counts, and what the program offers.
 
+The same functions of the libraries are called as by threadpoolctl, which a program may not have.
+"""
+
+import ctypes
 import os
 import sys
 import traceback
 
-import rank_live_threads as threads
+import rank_report
 
+_BLAS = ("libscipy_openblas", "libopenblas", "libblas", "libmkl_rt", "libblis")
 _OPENCV = "opencv_threads"
 
 
@@ -27,13 +32,13 @@ class Knobs:
         Returns:
             Each knob that can be changed from now on, with its value; None where it is not known.
         """
-        pools = threads.Pools()
+        pools = Pools()
         if pools.begin():
             self._all["omp_threads"] = pools.apply, pools.read, None
         if "cv2" in sys.modules:
-            self._take_opencv(threads.OpenCV())
+            self._take_opencv(OpenCV())
         self._all.update(self._offered)
-        self._first = {name: self._read(name, []) for name in self._all}
+        self._first = {name: self._read(name, {}) for name in self._all}
         return dict(self._first)
 
     def _take_opencv(self, opencv):
@@ -46,65 +51,163 @@ class Knobs:
                 apply(value)
 
             self._offered[_OPENCV] = both, read, settle
-        elif not threads.has_children():
+        elif not has_children():
             self._all[_OPENCV] = opencv.apply, opencv.read, None
 
     def change(self, values):
-        """Apply values in the order of the knobs, then settle them; what fails is told.
+        """Apply values in the order of the knobs, then settle them.
 
         Args:
             values: Name -> value; None is how the job started.
 
         Returns:
-            What went wrong, a line for each.
+            Name -> what went wrong.
         """
-        errors = [f"{name}: cannot be changed here" for name in values if name not in self._all]
+        errors = {name: "cannot be changed here" for name in values if name not in self._all}
         settles = []
         for name in [name for name in self._all if name in values]:
+            apply, _, settle = self._all[name]
+            # Our own know how they started: not each pool with the same number.
+            as_started = values[name] is None and name in self._offered
             try:
-                self._apply(name, values[name])
+                apply(self._first[name] if as_started else values[name])
             except Exception as error:  # of a library, or of the program's own function
                 traceback.print_exc()  # where that was is for who reads the job's output
-                errors.append(_line(name, error))
-            settle = self._all[name][2]
+                errors[name] = _text(error)
             if settle is not None and settle not in settles:
                 settles.append(settle)
-        return errors + [line for settle in settles for line in self._settled(settle, values)]
-
-    def _settled(self, settle, values):
-        """What goes wrong concerns each knob that shares it."""
-        try:
-            settle()
-        except Exception as error:
-            traceback.print_exc()
-            return [_line(name, error) for name in values if self._shares(name, settle)]
-        return []
-
-    def _shares(self, name, settle):
-        return name in self._all and self._all[name][2] == settle
-
-    def _apply(self, name, value):
-        # Our own know how they started: not each pool with the same number.
-        if value is None and name in self._offered:
-            value = self._first[name]
-        self._all[name][0](value)
+        for settle in settles:
+            try:
+                settle()
+            except Exception as error:
+                traceback.print_exc()
+                for name in values:  # it concerns each knob that shares it
+                    if name in self._all and self._all[name][2] == settle:
+                        errors.setdefault(name, _text(error))
+        return errors
 
     def _read(self, name, errors):
         read = self._all[name][1]
         try:
             return None if read is None else read()
         except Exception as error:
-            errors.append(_line(name, error))
+            errors.setdefault(name, _text(error))
             return None
 
     def state(self, rank, errors):
         """What this rank runs with now, and what went wrong."""
-        errors = list(errors)
+        errors = dict(errors)
         values = {name: self._read(name, errors) for name in self._all}
         state = {"rank": rank, "pid": os.getpid(), "values": values, "errors": errors}
-        state.update(threads.state())
+        state.update(threads_state())
         return state
 
 
-def _line(name, error):
-    return " ".join(f"{name}: {type(error).__name__}: {error}".split())[:300]
+def _text(error):
+    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")[:300]
+
+
+def capped(threads):
+    """As the environment would cap a count: inside a process no library does.
+
+    Above the CPUs that it may use an OpenBLAS becomes hundreds of times slower.
+    """
+    return min(int(threads), len(os.sched_getaffinity(0)))
+
+
+class Pools:
+    """Every pool of BLAS and OpenMP in this process, PyTorch's own included."""
+
+    def __init__(self):
+        self._first = {}
+
+    def begin(self):
+        """Keep what the pools have now as how the job started.
+
+        Returns:
+            Whether there is any.
+        """
+        self._first = {name: read() for name, (read, _) in _pools().items()}
+        return bool(self._first)
+
+    def apply(self, threads):
+        """Set the count; None: to what each pool had when it was first seen."""
+        pools = _pools()
+        for name, (read, _) in pools.items():  # before any is set: one may tell another
+            self._first.setdefault(name, read())
+        for name, (_, write) in pools.items():
+            write(self._first[name] if threads is None else capped(threads))
+
+    def read(self):
+        """The count that is in force: the largest."""
+        return max(read() for read, _ in _pools().values())
+
+
+def _pools():
+    """Name -> (read, write) of each pool, PyTorch last: it tells its libraries itself."""
+    pools = {}
+    for path in rank_report.pool_libraries():
+        found = rank_report.counter(path)
+        if found is not None:
+            library, symbol = found
+            pools[path] = getattr(library, symbol), _setter(library, symbol)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        pools["torch"] = torch.get_num_threads, torch.set_num_threads
+    return pools
+
+
+def _setter(library, symbol):
+    """``omp_set_num_threads`` for ``omp_get_max_threads``, and so on."""
+    name = symbol.replace("get_max", "set_num").replace("Get_Max", "Set_Num")
+    function = getattr(library, name.replace("_get_", "_set_"))
+    # BLIS takes 64 bits, the others the lower 32 of them.
+    function.argtypes, function.restype = (ctypes.c_long,), None
+    return function
+
+
+class OpenCV:
+    """OpenCV's threads in this process: not those of its loader workers."""
+
+    def __init__(self):
+        self._first = rank_report.opencv_threads()
+
+    def apply(self, threads):
+        """Set the count; None: to what it was."""
+        sys.modules["cv2"].setNumThreads(self._first if threads is None else int(threads))
+
+    def read(self):
+        """The count that is in force."""
+        return rank_report.opencv_threads()
+
+
+def has_children():
+    """True where processes of this one run, such as loader workers: they keep their own counts.
+
+    Also where a kernel does not tell.
+    """
+    tasks = "/proc/self/task"
+    try:
+        for task in os.listdir(tasks):  # noqa: PTH208
+            with open(f"{tasks}/{task}/children") as file:  # noqa: PTH123
+                if file.read().strip():
+                    return True
+    except OSError:
+        return True
+    return False
+
+
+def threads_state():
+    """What this process runs with: BLAS and OpenCV threads, pools, CPUs and allocator."""
+    pools = [
+        ["/".join(pool["library"].split("/")[-2:]), pool["threads"]] for pool in rank_report.pools()
+    ]
+    blas = [pool for pool in pools if pool[0].rpartition("/")[2].startswith(_BLAS)]
+    blas.sort(key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")))
+    return {
+        "blas_threads": blas[0][1] if blas else None,
+        "opencv_threads": rank_report.opencv_threads(),
+        "pools": pools,
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "allocator": rank_report.allocator(),
+    }

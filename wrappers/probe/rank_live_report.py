@@ -1,20 +1,120 @@
-"""What rank 0 tells the supervisor and hears from it."""
+"""Rank 0's connection to the tool: one JSON object a line, over a Unix socket."""
 
 import contextlib
+import json
 import os
+import select
+import socket
 import time
 
-from rank_live_line import LostError
+PROTOCOL = 2
+MOST = 64 * 1024  # bytes a line
 
-PROTOCOL = 1
-
+_LIMIT_S = 5.0  # a tool that does not read keeps the job no longer
 _POLL_S = 0.1  # between two polls, as near as whole iterations allow
 _PAUSE_S = 20.0  # at the program's own end; the other ranks wait longer for a poll
 _MOST_STEPS = 1000  # between two polls: they must fit into a line
 
 
+class LostError(Exception):
+    """The tool is gone, or says what cannot be read."""
+
+
+def _connected(path):
+    """A path to a socket may be longer than the 108 bytes of its address."""
+    folder, name = os.path.split(path)
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        line.settimeout(_LIMIT_S)
+        line.connect(f"/proc/self/fd/{place}/{name}")
+    except OSError:
+        line.close()
+        raise
+    finally:
+        os.close(place)
+    return line
+
+
+class Line:
+    """The connection.
+
+    Raises:
+        OSError: Nobody listens there.
+    """
+
+    def __init__(self, path):
+        self._socket = _connected(path)
+        self._rest = b""
+        self._lines = []
+
+    def send(self, message):
+        """Send one message; :class:`LostError` without a reader."""
+        try:
+            self._socket.settimeout(_LIMIT_S)
+            self._socket.sendall(_encoded(message))
+        except OSError:
+            raise LostError from None
+
+    def takes_more(self):
+        """Whether a message goes at once: a socket says so where 3/4 of its buffer are free."""
+        ready = select.poll()  # select() takes no file above 1023
+        try:
+            ready.register(self._socket, select.POLLOUT)
+            return bool(ready.poll(0))
+        except (OSError, ValueError):  # it is closed
+            raise LostError from None
+
+    def wait(self, limit_s):
+        """Until something is there to be received, or the tool is gone; at most so long."""
+        if not self._lines:
+            readable = select.poll()  # select() takes no descriptor above 1023
+            readable.register(self._socket, select.POLLIN)
+            readable.poll(limit_s * 1000)
+
+    def receive(self):
+        """The next message that is there by now, or None; :class:`LostError` at the end."""
+        self._read()
+        if not self._lines:
+            return None
+        try:
+            message = json.loads(self._lines.pop(0).decode())
+        except ValueError:
+            raise LostError from None
+        return message if isinstance(message, dict) else {}
+
+    def _read(self):
+        self._socket.settimeout(0)
+        while True:
+            try:
+                data = self._socket.recv(MOST)
+            except BlockingIOError:
+                return
+            except OSError:
+                raise LostError from None
+            if not data:
+                raise LostError
+            lines = (self._rest + data).split(b"\n")
+            self._rest = lines.pop()
+            self._lines += lines
+            if len(self._rest) > MOST:
+                raise LostError
+
+    def close(self):
+        """The tool sees the end, though loader workers may have inherited the socket."""
+        try:  # noqa: SIM105
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:  # the other side was faster
+            pass
+        self._socket.close()
+
+
+def _encoded(message):
+    return json.dumps(message, separators=(",", ":"), default=str).encode() + b"\n"
+
+
 class Report:
-    """The supervisor, as rank 0 sees it.
+    """The tool, as rank 0 sees it.
 
     Args:
         line: The connection.
@@ -25,21 +125,13 @@ class Report:
         self._first, self._steps_s, self._marks = 0, [], []
         self._gap, self._polled_s = 1, None
 
-    def hello(self, exchange, hook, can, iteration):
+    def hello(self, transport, hook, can, iteration):
         """The first message: the ranks have met before this iteration."""
         self._first, self._polled_s = iteration, time.monotonic()
-        self._line.send(
-            {
-                "type": "hello",
-                "protocol": PROTOCOL,
-                "ranks": exchange.size,
-                "pid": os.getpid(),
-                "hook": hook,
-                "exchange": exchange.name,
-                "can": can,
-                "iteration": iteration,
-            }
-        )
+        message = {"type": "hello", "protocol": PROTOCOL, "pid": os.getpid(), "can": can}
+        message.update(hook=hook, iteration=iteration)
+        message.update(ranks=transport.size, transport=transport.name)
+        self._line.send(message)
 
     def refuse(self, why):
         """In place of a hello: the ranks take no orders."""
@@ -56,7 +148,7 @@ class Report:
 
         Returns:
             For all ranks: the iteration of the ``next`` poll, and the ``switch`` or None. None
-            where the supervisor is gone.
+            where the tool is gone.
         """
         try:
             self._tell_steps()
@@ -97,19 +189,16 @@ class Report:
         """All ranks have applied what was asked."""
         if any(rank is None for rank in ranks):
             raise LostError
-        self._line.send_fitting(
-            {
-                "type": "switched",
-                "number": number,
-                "iteration": iteration,
-                "took_s": round(took_s, 6),
-                "ranks": ranks,
-            }
-        )
+        message = {"type": "switched", "number": number, "iteration": iteration}
+        message.update(took_s=round(took_s, 6), ranks=ranks)
+        for part in ("affinity", "pools"):  # of very many ranks the less important parts go
+            if len(_encoded(message)) > MOST:
+                message["ranks"] = [dict(rank, **{part: []}) for rank in message["ranks"]]
+        self._line.send(message)
         self._polled_s = time.monotonic()
 
     def over(self):
-        """The program is at its own end: the supervisor reads what it has written, then asks."""
+        """The program is at its own end: the tool reads what it has written, then asks."""
         with contextlib.suppress(LostError):  # which the next poll finds too, and tells all ranks
             self._line.send({"type": "over", "iterations": self._made()})
             self._line.wait(_PAUSE_S)
@@ -126,5 +215,5 @@ class Report:
         return max(0, self._first + len(self._steps_s) - 1)
 
     def close(self):
-        """The supervisor sees that there is no more."""
+        """The tool sees that there is no more."""
         self._line.close()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tuner.config.spec import program
 from tuner.launch import command as templates
 from tuner.launch import render
-from tuner.live import windowing
+from tuner.live import eligibility
 from tuner.model import LauncherInfo, Layout, ObjectiveSpec
 from tuner.model.errors import UsageError
 
@@ -51,7 +51,7 @@ def live(
     objective: ObjectiveSpec, launcher: LauncherInfo, environ: Mapping[str, str], source: str
 ) -> None:
     """Raise ``UsageError`` for a study that no running job can measure, though it is to."""
-    why = windowing.why_cold(objective, launcher, environ)
+    why = eligibility.why_cold(objective, launcher, environ)
     if why:
         raise UsageError(
             f"--live on ({source}): {why}, so no running job can measure settings.",

@@ -1,0 +1,721 @@
+"""Windows of a job that is only a script: what is asked of it, and what comes of its answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.live.scripted import Job, Rank0, Script, Starter, launch
+from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
+from tuner.launch import trial
+from tuner.live import window as windowing
+from tuner.live import window_stopper
+from tuner.live.jobs import LiveJobs
+from tuner.live.request import MeasurementRequest
+from tuner.live.scale import FixedOverhead, FullRunModel
+from tuner.live.server import PAUSE
+from tuner.model import (
+    Exclusion,
+    ExclusionKind,
+    Failed,
+    FailureKind,
+    Finished,
+    Load,
+    Outcome,
+    Progress,
+    Setting,
+    Stopped,
+    Value,
+    Verdict,
+    Window,
+)
+from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper
+
+CAN: dict[str, Value | None] = {"omp_threads": 2, "iterator_workers": 1}
+MODEL = FullRunModel(20, FixedOverhead(2.0))
+STUDY = replace(SPEC, command=("train", "{out}"), knobs=(OMP, WORKERS, COMMUNICATOR))
+STEADY = [0.3, 0.1, 0.1, 0.1, 0.1, 0.1]
+
+
+def setting_of(threads: int, communicator: str) -> Setting:
+    values: dict[str, Value] = {"omp_threads": threads, "communicator": communicator}
+    return Setting.of({**values, "iterator_workers": 1})
+
+
+ONE, TWO, OTHER = setting_of(2, "naive"), setting_of(4, "naive"), setting_of(2, "flat")
+
+#: Without a knob that does not matter to the others, and can be changed.
+PART = Setting((("communicator", "naive"), ("omp_threads", 2)))
+
+
+def obedient(rank: Rank0) -> int:
+    """Does as it is told, for as long as it is."""
+    rank.hello(CAN)
+    while True:
+        rank.switch()
+        rank.steps(STEADY)
+
+
+class Bench:
+    """The jobs under test, and one way to measure in them."""
+
+    def __init__(self, folder: Path, *scripts: Script) -> None:
+        self.start = Starter(*scripts)
+        self.jobs = LiveJobs(self.start)
+        self.folder = folder
+        self.number = 0
+
+    def __call__(
+        self,
+        setting: Setting,
+        *,
+        stopper: EarlyStopper | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[Progress], None] | None = None,
+        limit_s: float | None = 10.0,
+        stall_limit_s: float | None = 5.0,
+        model: FullRunModel = MODEL,
+    ) -> Outcome:
+        self.number += 1
+        request = MeasurementRequest(
+            self.number,
+            launch(self.folder, self.number, limit_s),
+            replace(STUDY, stall_limit_s=stall_limit_s),
+            setting,
+            stopper=stopper,
+            on_progress=on_progress or trial.ignore,
+            cancelled=cancelled,
+        )
+        return self.jobs.window(request, model)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+    made: list[Bench] = []
+
+    def make(*scripts: Script) -> Bench:
+        made.append(Bench(tmp_path, *scripts))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.jobs.end()
+        assert all(job.poll() is not None for job in each.start.jobs)
+
+
+def window(outcome: Outcome) -> Window:
+    assert outcome.window is not None
+    return outcome.window
+
+
+def finished(outcome: Outcome) -> Finished:
+    assert isinstance(outcome.ending, Finished), outcome.ending
+    return outcome.ending
+
+
+def failed(outcome: Outcome) -> Failed:
+    assert isinstance(outcome.ending, Failed), outcome.ending
+    return outcome.ending
+
+
+# --- windows -----------------------------------------------------------------------------
+
+
+def test_one_job_measures_one_setting_after_another(bench: Callable[..., Bench]) -> None:
+    live = bench(obedient)
+    begun_s = time.monotonic()
+    first, second, third = live(ONE), live(TWO), live(ONE)
+    passed_s = time.monotonic() - begun_s
+    (job,) = live.start.jobs
+    assert [window(each).job for each in (first, second, third)] == [1, 1, 1]
+    assert job.rank.orders == [{}, {"omp_threads": 4}, {"omp_threads": None}]
+    assert finished(first).elapsed_s == pytest.approx(0.1 * 22)
+    assert finished(first).iterations == 20
+    assert (window(first).discarded, window(first).iterations) == (1, 5)
+    assert window(first).live == ("iterator_workers", "omp_threads")
+    assert window(first).started_s > 0 == window(second).started_s
+    assert sum(each.wall_s for each in (first, second, third)) == pytest.approx(passed_s, abs=0.05)
+    assert first.progress[-1].iteration == 5
+    assert first.progress[-1].elapsed_s == pytest.approx(0.7)
+    assert all(entry.seen_s is None for entry in first.progress)
+    assert first.telemetry is not None and first.telemetry.phases == ()
+    assert first.exit_code is None and live.jobs.refusal is None
+    verdicts = {effect.knob: effect.verdict for effect in first.effects}
+    assert verdicts["omp_threads"] is Verdict.HONOURED
+
+
+def test_what_it_cannot_change_takes_a_new_job(bench: Callable[..., Bench]) -> None:
+    live = bench(obedient, obedient)
+    live(ONE)
+    assert window(live(OTHER)).job == 2
+    assert live.start.jobs[0].poll() is not None
+    assert live.jobs._job is not None and live.jobs._job.launch.setting == OTHER
+
+
+def test_so_does_one_that_has_printed_very_much(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuner.live.jobs.MOST_OUTPUT", 10)
+    live = bench(obedient, obedient)
+    live(ONE)
+    assert window(live(TWO)).job == 2
+
+
+def test_what_a_job_printed_is_found_in_the_folder_of_each_window(
+    bench: Callable[..., Bench], tmp_path: Path
+) -> None:
+    live = bench(obedient)
+    live(ONE)
+    (tmp_path / "trial-2").mkdir()
+    live(TWO)
+    assert (tmp_path / "trial-2" / "output.log").read_text() == "it begins\n"
+
+
+def test_evaluations_are_left_out(bench: Callable[..., Bench]) -> None:
+    def evaluates(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.steps([0.3, 0.1, 0.1, 9.0, 0.1, 0.1, 0.1], marks=[4])
+        rank.stay()
+        return 0
+
+    assert window(bench(evaluates)(ONE)).pace_s == pytest.approx(0.1)
+
+
+def test_very_many_iterations_are_told_of_as_they_were(bench: Callable[..., Bench]) -> None:
+    """Kept as means; the window has their number and their time."""
+
+    def quick(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        for _ in range(8):
+            rank.steps([2e-5, 4e-5] * 1000)
+        rank.stay()
+        return 0
+
+    many = FullRunModel(10**6, FixedOverhead(0.0))
+    outcome = bench(quick)(ONE, model=many)
+    told = window(outcome)
+    assert told.pace_s == pytest.approx(3e-5)
+    assert told.iterations >= 0.25 / 3e-5
+    assert told.discarded + told.iterations <= 16_000
+    last = outcome.progress[-1]
+    assert last.iteration == told.iterations
+    assert last.elapsed_s == pytest.approx(3e-5 * told.iterations)
+
+
+def test_a_window_that_runs_dry_ends_with_what_it_has(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ranks compute, and nothing ends an iteration any more; the next order is not answered."""
+    monkeypatch.setattr(windowing, "DRY_S", 0.2)
+
+    def dries_up(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.steps([0.3, 0.1, 0.1, 0.1])
+        rank.switch(answers=False)
+        rank.stay()
+        return 0
+
+    live = bench(dries_up)
+    outcome = live(ONE, stall_limit_s=1.0)
+    assert finished(outcome).elapsed_s == pytest.approx(0.1 * 22)
+    assert window(outcome).iterations == 3
+    assert failed(live(TWO)).kind is FailureKind.STALLED
+
+
+def test_one_that_has_told_too_little_does_not(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windowing, "DRY_S", 0.1)
+    assert failed(bench(slow)(ONE, limit_s=0.5)).kind is FailureKind.LIMIT
+
+
+def test_the_jobs_own_processes_are_no_neighbours(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named: list[tuple[int, ...]] = []
+
+    class Recorder:
+        def __init__(self, members: tuple[int, ...]) -> None:
+            named.append(members)
+
+        def load(self, members: tuple[int, ...]) -> Load:
+            named.append(members)
+            return Load(0.5)
+
+    monkeypatch.setattr("tuner.live.window.Neighbourhood", Recorder)
+    monkeypatch.setattr(Job, "pids", lambda _: (2**22 + 1,))  # no process has this id
+    assert bench(obedient)(ONE).load == Load(0.5)
+    assert named == [(2**22 + 1,)] * 2
+
+
+# --- the judge ---------------------------------------------------------------------------
+
+
+def race(limit_s: float) -> ProjectionStopper:
+    return ProjectionStopper(Limit(limit_s), Noise(), 20)
+
+
+def test_what_cannot_win_is_left_and_the_job_runs_on(bench: Callable[..., Bench]) -> None:
+    live = bench(obedient)
+    outcome = live(ONE, stopper=race(0.5))
+    assert isinstance(outcome.ending, Stopped)
+    assert outcome.ending.projection_s == pytest.approx(2.2, rel=0.01)
+    assert window(live(TWO, stopper=race(3.0))).job == 1
+
+
+def test_an_iteration_that_does_not_end_ends_the_job(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_stopper, "PATIENCE_S", 0.1)
+
+    def hangs(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.steps([0.001] * 400)
+        rank.switch()
+        rank.stay()
+        return 0
+
+    live = bench(hangs)
+    live(ONE)
+    outcome = live(TWO, stopper=race(0.02))
+    assert isinstance(outcome.ending, Stopped), outcome.ending
+    assert window(outcome).iterations == 0
+    assert live.jobs._job is None
+
+
+# --- faults ------------------------------------------------------------------------------
+
+
+def test_a_rank_that_cannot_switch_says_so(bench: Callable[..., Bench]) -> None:
+    def refuses(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch(omp_threads="cannot be read")  # it was started with its value
+        rank.steps(STEADY)
+        rank.switch(omp_threads="no such library")
+        rank.stay()
+        return 0
+
+    live = bench(refuses)
+    window(live(ONE))
+    outcome = live(TWO)
+    ending = failed(outcome)
+    assert ending.kind is FailureKind.SWITCH
+    assert ending.reason == "omp_threads=4 in rank 1: no such library"
+    why = outcome.exclusion
+    assert why is not None and (why.kind, why.knobs) == (
+        ExclusionKind.AFTER_SWITCH,
+        ("omp_threads",),
+    )
+    assert why.text.endswith("no such library; it is launched by itself")
+    assert outcome.effects == (), "it was not switched: nothing is known of what it comes to"
+    assert live.jobs._job is None
+
+
+def test_a_job_that_does_not_answer_is_stalled(bench: Callable[..., Bench]) -> None:
+    def ignores(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch(answers=False)
+        while not rank.ended.wait(0.05):
+            rank.steps([0.1])
+        return 0
+
+    ending = failed(bench(ignores)(ONE, stall_limit_s=0.5))
+    assert ending.kind is FailureKind.STALLED
+    assert "no answer to the order to switch within 0.5 s: " in ending.reason
+
+
+def test_silence_is_a_stall_too(bench: Callable[..., Bench]) -> None:
+    def falls_silent(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.stay()
+        return 0
+
+    ending = failed(bench(falls_silent)(ONE, stall_limit_s=0.5))
+    assert (ending.kind, "nothing happened" in ending.reason) == (FailureKind.STALLED, True)
+
+
+def test_a_crash_in_a_window_is_typed(bench: Callable[..., Bench]) -> None:
+    def crashes(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.steps(STEADY)
+        rank.switch()
+        return 7
+
+    live = bench(crashes)
+    live(ONE)
+    outcome = live(TWO)
+    assert (failed(outcome).kind, outcome.exit_code) == (FailureKind.CRASHED, 7)
+    assert failed(outcome).log_tail == "it begins"
+    assert window(outcome).job == 1
+    assert live.jobs._job is None
+
+
+def test_a_request_ends_the_job(bench: Callable[..., Bench]) -> None:
+    seen: list[Progress] = []
+    live = bench(slow)
+    ending = failed(live(ONE, cancelled=lambda: bool(seen), on_progress=seen.append))
+    assert ending.kind is FailureKind.INTERRUPTED
+    assert live.jobs._job is None
+
+
+def slow(rank: Rank0) -> int:
+    rank.hello(CAN)
+    rank.switch()
+    rank.steps([0.1, 0.1])
+    rank.stay()
+    return 0
+
+
+def test_so_does_an_interrupt(bench: Callable[..., Bench]) -> None:
+    def interrupt(_: Progress) -> None:
+        raise KeyboardInterrupt
+
+    live = bench(slow)
+    with pytest.raises(KeyboardInterrupt):
+        live(ONE, on_progress=interrupt)
+    assert live.start.jobs[0].poll() is not None and live.jobs._job is None
+
+
+def test_a_window_has_the_limit_of_a_launch(bench: Callable[..., Bench]) -> None:
+    assert failed(bench(slow)(ONE, limit_s=0.5)).kind is FailureKind.LIMIT
+
+
+# --- ends --------------------------------------------------------------------------------
+
+
+def ends_after(*times_s: float) -> Script:
+    """Takes two orders, and ends by itself in the second window."""
+
+    def script(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.steps(STEADY)
+        rank.switch()
+        rank.steps(times_s)
+        rank.log(*(0.1 * n for n in range(1, 21)))
+        return 0
+
+    return script
+
+
+def test_an_end_in_a_window_that_told_too_little_starts_anew(bench: Callable[..., Bench]) -> None:
+    live = bench(ends_after(0.2), obedient)
+    live(ONE)
+    outcome = live(TWO)
+    assert window(outcome).job == 2 and len(live.start.jobs) == 2
+    assert window(outcome).started_s < outcome.wall_s
+
+
+def test_in_one_that_told_enough_it_counts(bench: Callable[..., Bench]) -> None:
+    live = bench(ends_after(0.5, 0.2, 0.2, 0.2))
+    live(ONE)
+    outcome = live(TWO)
+    assert finished(outcome).elapsed_s == pytest.approx(0.2 * 22)
+    assert (window(outcome).iterations, outcome.exit_code) == (3, 0)
+    assert live.jobs._job is None
+
+
+def test_a_job_that_ends_in_its_first_window_was_a_launch(bench: Callable[..., Bench]) -> None:
+    def short(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.log(*(0.1 * n for n in range(1, 21)))
+        return 0
+
+    live = bench(short)
+    outcome = live(ONE)
+    assert (outcome.ending, outcome.window) == (Finished(2.0, 20), None)
+    assert live.jobs.refusal is None
+
+
+# --- no live job -------------------------------------------------------------------------
+
+
+def test_a_launch_without_an_agent_is_an_ordinary_one(
+    bench: Callable[..., Bench], tmp_path: Path
+) -> None:
+    def ordinary(rank: Rank0) -> int:
+        rank.log(0.5, 1.0, *(1.0 + 0.1 * n for n in range(1, 19)))
+        return 0
+
+    live = bench(ordinary)
+    found = live(ONE)
+    same = trial.run(
+        launch(tmp_path, 9),
+        spec=STUDY,
+        setting=ONE,
+        expected_iterations=20,
+        start=Starter(ordinary),
+    )
+    for name in ("ending", "exit_code", "observation", "effects", "window"):
+        assert getattr(found, name) == getattr(same, name), name
+    assert [e.elapsed_s for e in found.progress] == [e.elapsed_s for e in same.progress]
+    assert live.jobs.refusal == "no rank said that it takes orders"
+
+
+@pytest.mark.parametrize(
+    ("came", "said"),
+    [
+        (("0",), "only 1 of 2 ranks came to the end of an iteration, and waited"),
+        (("0", "1"), "its 2 ranks do not come to the ends of their iterations together"),
+    ],
+)
+def test_ranks_that_waited_in_vain_for_the_others_say_nothing_of_the_setting(
+    bench: Callable[..., Bench], came: tuple[str, ...], said: str
+) -> None:
+    def apart(rank: Rank0) -> int:
+        for name in (*came, "verdict"):  # as rank_live_meeting.py leaves them
+            (rank.launch.folder / f"meeting-7-8-{name}").symlink_to("no")
+        rank.log(30.0, 30.1, *(30.0 + 0.1 * n for n in range(1, 19)))
+        return 0
+
+    live = bench(apart)
+    assert live(ONE).exclusion == Exclusion(ExclusionKind.RANKS_WAITED, said)
+    assert live.jobs.refusal == said
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_so_do_ranks_that_met_and_lost_each_other(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    monkeypatch.setattr("tuner.live.window.LAST_S", 0.1)
+
+    def apart(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        if late:
+            rank.send(b"no JSON\n")
+            rank._socket.recv(1)  # it is hung up on
+            time.sleep(0.3)  # and left to itself
+        (rank.launch.folder / "parted-7-8-1").symlink_to("parted")  # as rank_live_marks.py does
+        rank.log(60.0, 60.1, *(60.0 + 0.1 * n for n in range(1, 19)))
+        return 0
+
+    live = bench(apart)
+    said = "its 2 ranks do not come to the ends of their iterations together"
+    assert live(ONE).exclusion == Exclusion(ExclusionKind.RANKS_WAITED, said)
+    assert live.jobs.refusal == said
+
+
+@pytest.mark.parametrize(
+    ("hello", "said"),
+    [
+        ({"protocol": 1}, "version 1 of the protocol"),
+        ({"ranks": 1}, "1 of 2 ranks met"),
+        ({"can": [1]}, "it sent can"),
+    ],
+)
+def test_so_is_one_whose_agent_is_another(
+    bench: Callable[..., Bench], hello: dict[str, object], said: str
+) -> None:
+    def other(rank: Rank0) -> int:
+        rank.connect()
+        message: dict[str, object] = {"type": "hello", "protocol": 2, "hook": "session"}
+        message |= {"ranks": 2, "pid": 1}
+        message |= {"can": {}, "iteration": 1}
+        rank.send({**message, **hello})
+        rank._socket.recv(1)  # it is hung up on
+        rank.log(*(0.1 * n for n in range(1, 21)))
+        return 0
+
+    live = bench(other)
+    outcome = live(ONE)
+    assert (outcome.ending, outcome.window) == (Finished(2.0, 20), None)
+    assert live.jobs.refusal is not None and said in live.jobs.refusal
+
+
+@pytest.mark.parametrize(
+    ("iterations", "said"),
+    [(20, None), (8, "a run of 8 iterations is too short for a window")],
+)
+def test_one_that_ends_right_behind_its_hello_may_do_better_next_time(
+    bench: Callable[..., Bench], iterations: int, said: str | None
+) -> None:
+    def quick(rank: Rank0) -> int:
+        rank.log(*(0.1 * n for n in range(1, iterations + 1)))
+        rank.hello(CAN)
+        return 0
+
+    live = bench(quick)
+    outcome = live(ONE, model=FullRunModel(iterations, FixedOverhead(2.0)))
+    assert isinstance(outcome.ending, Finished)
+    assert (outcome.ending.iterations, outcome.window) == (iterations, None)
+    assert live.jobs.refusal == said
+
+
+def test_and_one_that_goes_on_without_us(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuner.live.window.LAST_S", 0.1)
+
+    def goes(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.send(b"no JSON\n")
+        until_s = time.monotonic() + 10.0
+        while live.jobs.refusal is None and time.monotonic() < until_s:
+            time.sleep(0.01)
+        rank.log(*(0.1 * n for n in range(1, 21)))
+        return 0
+
+    live = bench(goes)
+    outcome = live(ONE)
+    assert (outcome.ending, outcome.window) == (Finished(2.0, 20), None)
+    assert live.jobs.refusal == "it sent a line that is no JSON"
+
+
+def test_with_another_setting_that_is_a_failure(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuner.live.window.LAST_S", 0.1)
+
+    def goes(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.steps(STEADY)
+        rank.switch()
+        rank.send(b"[]\n")
+        rank.stay()
+        return 0
+
+    live = bench(goes)
+    live(ONE)
+    ending = failed(live(TWO))
+    assert ending.kind is FailureKind.STALLED
+    assert "takes no more orders: it sent a line that is no JSON object" in ending.reason
+
+
+# --- a launch that goes on ---------------------------------------------------------------
+
+
+def whole(rank: Rank0, *elapsed_s: float) -> None:
+    """Run to the program's own end, and say so."""
+    rank.hello(CAN)
+    rank.steps([0.1] * len(elapsed_s))
+    rank.log(*elapsed_s)
+    rank.send({"type": "over", "iterations": rank.iteration - 1})
+
+
+def warm_up(bench: Bench, setting: Setting = ONE) -> Outcome | None:
+    bench.number += 1
+    made = launch(bench.folder, bench.number, 10.0)
+    return bench.jobs.warm_up(MeasurementRequest(bench.number, made, STUDY, setting))
+
+
+def test_a_launch_that_goes_on_is_the_running_job(bench: Callable[..., Bench]) -> None:
+    def goes_on(rank: Rank0) -> int:
+        assert rank.launch.env[PAUSE] == "1"
+        whole(rank, 1.0, 1.1, 1.2)
+        while True:
+            rank.switch()
+            rank.steps(STEADY)
+
+    made = bench(goes_on)
+    outcome = warm_up(made)
+    assert outcome is not None
+    assert (outcome.ending, outcome.window) == (Finished(1.2, 3), None)
+    assert outcome.exit_code is None, "it has not ended"
+    other = window(made(TWO))
+    assert (other.job, other.started_s) == (1, 0.0)
+    assert len(made.start.jobs) == 1
+
+
+def test_one_whose_log_counts_other_iterations_takes_no_orders(
+    bench: Callable[..., Bench],
+) -> None:
+    """The optimizer steps every fourth time: windows would be scaled by four times too many."""
+
+    def accumulates(rank: Rank0) -> int:
+        rank.hello(CAN, hook="torch")
+        rank.steps([0.4] * 5)
+        rank.log(*(0.1 * n for n in range(1, 21)))
+        rank.send({"type": "over", "iterations": 5})
+        rank.stay()
+        return 0
+
+    made = bench(accumulates)
+    outcome = warm_up(made)
+    assert outcome is not None and finished(outcome).iterations == 20
+    assert made.jobs.refusal == (
+        "its log counts 20 iterations, 5 were seen at the optimizer's step (session.step()"
+        " says what an iteration is)"
+    )
+    assert made.jobs._job is None and made.start.jobs[0].stops > 0
+
+
+@pytest.mark.parametrize("ends_in", ["a warm-up", "a job"])
+def test_so_does_one_that_tells_of_it_as_it_ends(bench: Callable[..., Bench], ends_in: str) -> None:
+    def ends(rank: Rank0) -> int:
+        rank.log(*(0.1 * n for n in range(1, 21)))
+        rank.hello(CAN, iteration=9)
+        for _ in range(100):  # more than is read at once
+            rank.send({"type": "steps", "first": 9, "s": [0.1] * 300, "marks": []})
+        rank.send({"type": "end", "iterations": 40})
+        return 0
+
+    made = bench(ends)
+    outcome = warm_up(made) if ends_in == "a warm-up" else made(ONE)
+    assert outcome is not None and finished(outcome).iterations == 20
+    said = "its log counts 20 iterations, 40 ended at session.step()"
+    assert made.jobs.refusal == said
+
+
+def test_one_that_ends_is_a_launch(bench: Callable[..., Bench]) -> None:
+    def ends(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.log(1.0, 1.1, 1.2)
+        return 0
+
+    made = bench(ends, obedient)
+    outcome = warm_up(made)
+    assert outcome is not None
+    assert (outcome.ending, outcome.exit_code) == (Finished(1.2, 3), 0)
+    assert (made.jobs._job, made.jobs.refusal) == (None, None)
+    assert window(made(TWO)).job == 2
+
+
+def test_a_job_that_ends_by_itself_between_windows_is_noted(bench: Callable[..., Bench]) -> None:
+    def ends(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.switch()
+        rank.steps(STEADY)
+        return 0
+
+    made = bench(ends, obedient)
+    window(made(ONE))
+    made.start.jobs[0].wait(10.0)
+    assert window(made(TWO)).job == 2
+    assert made.jobs.ends_alone
+
+
+def test_one_that_takes_no_orders_says_so(bench: Callable[..., Bench]) -> None:
+    def silent(rank: Rank0) -> int:
+        rank.log(1.0, 1.1, 1.2)
+        return 0
+
+    made = bench(silent)
+    assert warm_up(made) is not None
+    assert made.jobs.refusal == "no rank said that it takes orders"
+
+
+def test_one_that_has_written_nothing_by_its_end_is_ended(bench: Callable[..., Bench]) -> None:
+    def silent(rank: Rank0) -> int:
+        rank.hello(CAN)
+        rank.send({"type": "over", "iterations": rank.iteration - 1})
+        rank.stay()
+        return 0
+
+    made = bench(silent)
+    assert warm_up(made) is None
+    assert made.jobs._job is None
+    assert made.start.jobs[0].stops > 0

@@ -1,0 +1,179 @@
+"""The tool's end of the socket: what it takes, and what it hangs up on."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tuner.live import messages
+from tuner.live import server as servers
+from tuner.live.messages import Hello, Message, Steps, Switched
+from tuner.live.server import Server
+
+HELLO = {"type": "hello", "protocol": 2, "ranks": 2, "pid": 7, "hook": "torch", "iteration": 3}
+LINE = json.dumps({**HELLO, "can": {"omp_threads": 2, "prefetch": None}}).encode() + b"\n"
+STEPS = b'{"type":"steps","first":4,"s":[0.5,0.25],"marks":[5]}\n'
+
+Peer = Callable[[], socket.socket]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    found = Server(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def peer(server: Server) -> Iterator[Peer]:
+    peers = []
+
+    def connect() -> socket.socket:
+        peers.append(socket.socket(socket.AF_UNIX))
+        peers[-1].connect(str(server.path))
+        return peers[-1]
+
+    yield connect
+    for each in peers:
+        each.close()
+
+
+def heard(server: Server, wanted: int = 1) -> list[Message]:
+    found: list[Message] = []
+    for _ in range(20):
+        found += server.receive(0.05)
+        if len(found) >= wanted or server.problem:
+            break
+    return found
+
+
+def test_a_job_says_hello_and_what_it_does(server: Server, peer: Peer) -> None:
+    job = peer()
+    assert not server.listens()
+    job.sendall(LINE + STEPS[:20])
+    (hello,) = heard(server)
+    assert hello == Hello(2, 7, "torch", {"omp_threads": 2, "prefetch": None}, 3)
+    assert server.hello == hello and server.listens()
+    job.sendall(STEPS[20:] + b'{"type":"weather"}\n')
+    assert heard(server) == [Steps(4, (0.5, 0.25), frozenset({5}))]
+    server.send(messages.switch(1, {"omp_threads": 4, "prefetch": None}))
+    order = {"type": "switch", "number": 1, "values": {"omp_threads": 4, "prefetch": None}}
+    assert json.loads(job.recv(999)) == order
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (STEPS, "its first line is no hello"),
+        (b'{"type":"weather"}\n', "its first line is no hello"),
+        (LINE + LINE, "a second hello"),
+        (b'{"type":"refused","why":"no\\n MPI"}\n', "no? MPI"),
+        (b"what?\n", "no JSON"),
+        (b"\xff\xfe\n", "no JSON"),
+        (b"[" * 50_000 + b"\n", "no JSON"),
+        (b"[1]\n", "no JSON object"),
+        (LINE.replace(b'"protocol": 2', b'"protocol": 1'), "speaks version 1 of the protocol"),
+        (LINE.replace(b'"protocol": 2', b'"protocol": true'), "speaks version True"),
+        (LINE.replace(b'"ranks": 2', b'"ranks": -2'), "it sent ranks -2"),
+        (LINE + STEPS.replace(b"0.25", b"-1"), "it sent s -1"),
+        (LINE + STEPS.replace(b"0.25", b"NaN"), "it sent s nan"),
+        (LINE + STEPS.replace(b"0.25", b"9" * 500), "it sent s "),
+        (LINE + STEPS.replace(b"[5]", b'["5"]'), "it sent marks '5'"),
+        (LINE + b"[" * messages.MOST_BYTES, "a line of more than 64 KiB"),
+    ],
+)
+def test_what_breaks_the_protocol_is_hung_up_on(
+    server: Server, peer: Peer, sent: bytes, said: str
+) -> None:
+    job = peer()
+    job.sendall(sent)
+    heard(server, 99)
+    assert said in server.problem
+    assert not server.listens() and not server.is_open
+    server.send(messages.switch(1, {}))  # nobody is there
+    with pytest.raises(OSError):
+        while job.recv(999):
+            pass
+        raise ConnectionResetError
+
+
+def test_a_job_that_ends_is_noticed(server: Server, peer: Peer) -> None:
+    job = peer()
+    job.sendall(LINE)
+    heard(server)
+    job.close()
+    heard(server, 2)
+    assert server.problem == "it closed the connection" and server.hello is not None
+
+
+def test_a_line_without_an_end_is_not_waited_for(
+    server: Server, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "LINE_S", 0.0)
+    job = peer()
+    job.sendall(LINE[:30])
+    heard(server)
+    assert server.problem == "it did not finish a line"
+
+
+def test_nobody_else_is_let_in(server: Server, peer: Peer) -> None:
+    first = peer()
+    server.receive(0.05)
+    with pytest.raises(ConnectionRefusedError):
+        peer()
+    first.sendall(LINE)
+    heard(server)
+    assert not server.path.exists(), "all ranks have met: a tool that is killed leaves none"
+
+
+def test_the_socket_is_its_owners_and_goes_again(tmp_path: Path) -> None:
+    (tmp_path / servers.NAME).write_text("left from before")
+    found = Server(tmp_path)
+    try:
+        mode = found.path.stat().st_mode
+        assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o600
+    finally:
+        found.close()
+    assert not found.path.exists()
+    found.close()
+
+
+def test_a_folder_may_have_a_long_name(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 200)
+    folder.mkdir()
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    Server(folder).close()
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    with pytest.raises(OSError):
+        Server(tmp_path / "missing")
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_what_the_ranks_read_back() -> None:
+    rank = {
+        "rank": 1,
+        "pid": 9,
+        "blas_threads": 2,
+        "opencv_threads": None,
+        "pools": [["/venv/numpy.libs/libopenblas.so", 2]],
+        "affinity": [0, 1],
+        "values": {"omp_threads": 2, "odd": [1]},
+        "errors": {"prefetch": "no\nsuch"},
+        "allocator": "glibc",
+    }
+    line = {"type": "switched", "number": 4, "iteration": 9, "took_s": 0.1, "ranks": [rank]}
+    found = messages.parse(json.dumps(line).encode())
+    assert isinstance(found, Switched) and (found.number, found.iteration) == (4, 9)
+    (seen,) = found.ranks
+    assert seen.pools == (("numpy.libs/libopenblas.so", 2),)
+    assert seen.values == {"odd": None, "omp_threads": 2}
+    assert (seen.errors, seen.allocator) == ({"prefetch": "no?such"}, "glibc")
+    for name, value in {"rank": None, "pools": [["x"]], "affinity": "0", "values": 3}.items():
+        with pytest.raises(messages.WireError, match="it sent"):
+            messages.parse(json.dumps({**line, "ranks": [{**rank, name: value}]}).encode())

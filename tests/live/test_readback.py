@@ -1,0 +1,147 @@
+"""What ranks read back, joined with what was seen of them from outside."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.study_samples import SPEC
+from tuner.live.messages import RankState, Switched, parse
+from tuner.live.readback import effects_of, observed, refused
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Observation,
+    RankView,
+    Setting,
+    Value,
+    Verdict,
+)
+
+OUTSIDE = Observation((RankView(0, 5, 1, (0, 1, 2, 3)), RankView(1, 5, 2, ())))
+
+
+def seen(rank: int, threads: int = 2, **values: Value | None) -> RankState:
+    return RankState(rank, 9, threads, None, (("numpy.libs/openblas", threads),), (0,), values)
+
+
+def verdict(knob: str, asked: Value, *ranks: RankState) -> tuple[Verdict, Value | None]:
+    found = observed(OUTSIDE, ranks)
+    (effect,) = effects_of(Setting.of({knob: asked}), SPEC, found, ranks)
+    return effect.verdict, effect.observed
+
+
+def test_both_views_of_a_rank_are_joined() -> None:
+    first, second = observed(OUTSIDE, (seen(0), seen(1, 3))).ranks
+    assert (first.threads, first.affinity, first.blas_threads) == (5, (0, 1, 2, 3), 2)
+    assert (second.children, second.affinity, second.pools[0][1]) == (2, (0,), 3)
+    assert first.reported and first.world_size == 2
+
+
+def test_a_rank_that_was_not_seen_is_there_all_the_same() -> None:
+    (only,) = observed(Observation(), (seen(4),)).ranks
+    assert (only.rank, only.threads, only.blas_threads) == (4, 0, 2)
+    assert observed(OUTSIDE, ()) == OUTSIDE
+
+
+def test_threads_are_judged_by_the_pools() -> None:
+    assert verdict("omp_threads", 2, seen(0), seen(1)) == (Verdict.HONOURED, 2)
+    assert verdict("omp_threads", 3, seen(0), seen(1))[0] is Verdict.OVERRIDDEN
+
+
+def test_what_nothing_shows_is_told_by_the_ranks() -> None:
+    naive = (seen(0, communicator="naive"), seen(1, communicator="naive"))
+    assert verdict("communicator", "naive", *naive) == (Verdict.HONOURED, "naive")
+    assert verdict("communicator", "flat", *naive) == (Verdict.OVERRIDDEN, "naive")
+    half = (naive[0], seen(1, communicator=None))
+    assert verdict("communicator", "naive", *half)[0] is Verdict.NOT_OBSERVABLE
+    assert verdict("communicator", "naive")[0] is Verdict.NOT_OBSERVABLE
+
+
+@pytest.mark.parametrize(
+    ("asked", "read", "same"),
+    [
+        (16, "16", True),  # what json makes of numpy.int64(16) too
+        ("16", 16, True),
+        (16, 16.0, True),
+        ("0.5", 0.5, True),
+        (16, "64", False),
+        (16, 16.5, False),
+        (16, "16.0", True),  # of numpy.float32
+        ("naive", "flat", False),
+    ],
+)
+def test_what_is_read_is_compared_as_a_value(asked: Value, read: Any, same: bool) -> None:
+    ranks: list[RankState] = []
+    for number in range(2):
+        rank = {"rank": number, "pid": 9, "values": {"communicator": read}}
+        switched = {"type": "switched", "number": 1, "iteration": 1, "took_s": 0, "ranks": [rank]}
+        message = parse(json.dumps(switched).encode())
+        assert isinstance(message, Switched)
+        ranks += message.ranks
+    found = verdict("communicator", asked, *ranks)
+    assert (found == (Verdict.HONOURED, asked)) is same
+    assert same or found[0] is Verdict.OVERRIDDEN
+
+
+def test_workers_too_which_are_more_while_old_ones_end() -> None:
+    one = (seen(0, iterator_workers=1), seen(1, iterator_workers=1))
+    assert verdict("iterator_workers", 1, *one) == (Verdict.HONOURED, 1)
+    four = (seen(0, iterator_workers=4), seen(1, iterator_workers=4))
+    assert verdict("iterator_workers", 4, *four) == (Verdict.HONOURED, 4)
+
+
+CHUNK = Setting.of({"chunk": 16})
+
+
+def failing(rank: int, **errors: str) -> RankState:
+    return replace(seen(rank), errors=errors)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "kind", "reason"),
+    [
+        (
+            (seen(0), failing(1, chunk="ValueError: not so many")),
+            FailureKind.SWITCH,
+            "chunk=16 in rank 1: ValueError: not so many",
+        ),
+        (
+            (failing(0, chunk="OSError: no: not here", x="y"), failing(1, z="y"), seen(2)),
+            FailureKind.SWITCH,
+            "chunk=16 in rank 0 and 1 other: OSError: no: not here",
+        ),
+        (
+            (failing(0, chunk="MemoryError"),),
+            FailureKind.OUT_OF_MEMORY,
+            "out of memory at the switch to chunk=16 in rank 0: MemoryError",
+        ),
+        (
+            (failing(3, workers="RuntimeError: can't start new thread"),),
+            FailureKind.THREADS,
+            "too many threads or processes for this system at the switch to workers in rank 3:"
+            " RuntimeError: can't start new thread",
+        ),
+    ],
+)
+def test_a_rank_that_cannot_switch_is_named(
+    ranks: tuple[RankState, ...], kind: FailureKind, reason: str
+) -> None:
+    found = refused(CHUNK, ranks, {"chunk", "workers", "x", "z"})
+    assert found is not None and found[0] == Failed(kind, reason)
+
+
+def test_where_all_could_switch_nothing_is_said() -> None:
+    assert refused(CHUNK, (seen(0), seen(1)), {"chunk"}) is None
+
+
+def test_of_knobs_that_were_not_switched_nothing_is_said() -> None:
+    ranks = (seen(0), failing(1, workers="ValueError: cannot be read", chunk="y"))
+    assert refused(CHUNK, ranks, set()) is None
+    assert refused(CHUNK, ranks, {"chunk"}) == (
+        Failed(FailureKind.SWITCH, "chunk=16 in rank 1: y"),
+        "chunk",
+    )

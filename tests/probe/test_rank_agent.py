@@ -1,0 +1,171 @@
+"""How the agent of a rank counts iterations."""
+
+from __future__ import annotations
+
+import ast
+import os
+import threading
+from typing import Any
+
+import pytest
+
+from tests.live_bench import PROBE, probe_module
+
+rank_live, rank_live_knobs = probe_module("rank_live"), probe_module("rank_live_knobs")
+
+
+class Sync:
+    """Keeps what the agent says: at which iterations it was at a boundary, and what it told."""
+
+    passive = pauses = False
+
+    def __init__(self) -> None:
+        self.boundaries: list[tuple[int, str]] = []
+        self.overs: list[int] = []
+        self.told: list[bool] = []
+
+    @property
+    def met(self) -> bool:
+        return bool(self.boundaries)
+
+    def boundary(self, iteration: int, hook: str) -> None:
+        self.boundaries.append((iteration, hook))
+
+    def over(self) -> None:
+        self.overs.append(len(self.told))
+
+    def ended(self, elapsed_s: float, marked: bool) -> None:
+        assert elapsed_s >= 0
+        self.told.append(marked)
+
+
+@pytest.fixture
+def sync() -> Sync:
+    return Sync()
+
+
+@pytest.fixture
+def agent(sync: Sync) -> Any:
+    return rank_live.Agent(sync, rank_live_knobs.Knobs())
+
+
+def update(agent: Any, mark: bool = False) -> None:
+    """As the hook on Chainer does; like the others it asks first."""
+    if not agent.idle:
+        agent.begins("chainer")
+        agent.ran("chainer", 0.1, mark)
+
+
+def stepped(agent: Any, hook: str = "torch") -> None:
+    if not agent.idle:
+        agent.stepped(hook)
+
+
+def test_a_program_that_steps_is_at_a_boundary_from_the_first_on(agent: Any, sync: Sync) -> None:
+    for _ in range(3):
+        agent.step()
+    assert sync.boundaries == [(2, "session"), (3, "session"), (4, "session")]
+
+
+def test_the_first_boundary_of_a_hook_is_let_pass(agent: Any, sync: Sync) -> None:
+    for _ in range(3):
+        update(agent)
+    assert sync.boundaries == [(2, "chainer"), (3, "chainer")]
+
+
+def test_a_step_of_pytorch_ends_an_iteration(agent: Any, sync: Sync) -> None:
+    for _ in range(3):
+        stepped(agent)
+    assert sync.boundaries == [(3, "torch"), (4, "torch")]
+
+
+@pytest.mark.parametrize("hook", [update, stepped])
+def test_a_program_that_steps_itself_turns_the_hooks_off(agent: Any, sync: Sync, hook: Any) -> None:
+    for _ in range(3):
+        hook(agent)
+        agent.step()
+    assert sync.boundaries == [(2, "session"), (3, "session"), (4, "session")]
+
+
+def test_a_program_that_begins_to_step_late_goes_on_from_there(agent: Any, sync: Sync) -> None:
+    for _ in range(3):
+        update(agent)
+    told = len(sync.told)
+    for _ in range(3):
+        update(agent)
+        agent.step()
+    # Where the program takes over there is no boundary; no iteration is counted twice.
+    assert sync.boundaries[2:] == [(4, "chainer"), (6, "session"), (7, "session")]
+    assert len(sync.told) - told == 3
+
+
+def test_the_hook_that_came_first_counts(agent: Any, sync: Sync) -> None:
+    for _ in range(3):
+        stepped(agent)
+        update(agent)
+    assert sync.boundaries == [(3, "torch"), (4, "torch")]
+
+
+def test_marks_are_of_the_iteration_that_they_came_in(agent: Any, sync: Sync) -> None:
+    agent.step()
+    agent.step(mark=True)
+    agent.mark()
+    agent.step()
+    agent.step()
+    assert sync.told == [False, True, True, False]
+
+
+def test_an_epochs_end_and_an_evaluation_mark_two_iterations(agent: Any, sync: Sync) -> None:
+    update(agent, mark=True)
+    agent.mark()
+    update(agent)
+    update(agent)
+    assert sync.told == [True, True, False]
+
+
+def test_only_one_thread_counts(agent: Any, sync: Sync) -> None:
+    agent.step()
+    other = threading.Thread(
+        target=lambda: [each(agent) for each in (rank_live.Agent.step, stepped, update)]
+    )
+    other.start()
+    other.join()
+    assert sync.boundaries == [(2, "session")]
+
+
+def test_a_forked_child_takes_no_part(agent: Any, sync: Sync) -> None:
+    assert not agent.more()
+    sync.boundaries.append((2, "session"))
+    assert agent.more()
+    child = os.fork()
+    if not child:
+        agent.step()
+        os._exit(len(sync.boundaries) - 1 + 2 * agent.more() + 4 * (not agent.idle))
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_programs_own_end_is_told_once(agent: Any, sync: Sync) -> None:
+    sync.pauses = True
+    agent.over()
+    for _ in range(3):
+        agent.step()
+    assert not agent.more(), "nobody has been told of the end"
+    agent.over()
+    agent.over()
+    assert agent.more()
+    agent.step()
+    assert agent.more()
+    assert sync.overs == [3]
+
+
+def test_where_nobody_asks_for_it_no_end_is_told(agent: Any, sync: Sync) -> None:
+    for _ in range(3):
+        agent.step()
+    agent.over()
+    assert agent.more()
+    assert sync.overs == []
+
+
+@pytest.mark.parametrize("path", sorted(PROBE.glob("*.py")), ids=lambda path: path.name)
+def test_it_is_written_for_old_pythons(path: Any) -> None:
+    ast.parse(path.read_text(), feature_version=(3, 6))

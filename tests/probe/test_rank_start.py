@@ -1,0 +1,225 @@
+"""The agent in real interpreters: that it hooks on, and that nobody who does not ask notices it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.live_bench import PROBE, Supervisor
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+#: As much of Chainer and PyTorch as the hooks touch.
+CHAINER = """
+class StandardUpdater:
+    is_new_epoch = False
+    def update(self):
+        "Updates."
+        self.number = getattr(self, "number", 0) + 1
+        self.is_new_epoch = self.number == 3
+        if self.number == getattr(self, "fails_at", None):
+            raise KeyError("mine")
+"""
+EVALUATOR = "class Evaluator:\n    def __call__(self, trainer=None):\n        return 'evaluated'\n"
+OPTIMIZER = """
+hooks = []
+register_optimizer_step_post_hook = hooks.append
+class Optimizer:
+    def step(self):
+        for hook in hooks:
+            hook(self, (), {})
+"""
+LOADER = "class DataLoader:\n    def __iter__(self):\n        return iter([1, 2])\n"
+
+FILES = {
+    "chainer/training/updaters/standard_updater.py": CHAINER,
+    "chainer/training/extensions/evaluator.py": EVALUATOR,
+    "torch/__init__.py": "get_num_threads, set_num_threads = (lambda: 1), print\n",
+    "torch/optim/optimizer.py": OPTIMIZER,
+    "torch/utils/data/dataloader.py": LOADER,
+}
+
+UPDATES = """
+from chainer.training.updaters.standard_updater import StandardUpdater
+from chainer.training.extensions.evaluator import Evaluator
+other, updater = StandardUpdater(), StandardUpdater()
+"""
+STEPS = """
+from torch.optim.optimizer import Optimizer
+from torch.utils.data.dataloader import DataLoader
+optimizer, other = Optimizer(), Optimizer()
+"""
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    played = Supervisor(tmp_path)
+    yield played
+    played.close()
+
+
+@pytest.fixture
+def run(tmp_path: Path, supervisor: Supervisor) -> Run:
+    """Run a program as the only rank, beside what looks like Chainer and PyTorch."""
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        for folder in list(path.relative_to(tmp_path).parents)[:-1]:
+            (tmp_path / folder / "__init__.py").touch()
+
+    def run_code(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "train.py").write_text(code)
+        env = {name: value for name, value in os.environ.items() if "RANK" not in name}
+        env |= {"PYTHONPATH": str(PROBE), "TUNE_LIVE_SOCKET": str(supervisor.path)}
+        env |= {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1", **environ}
+        return subprocess.run(
+            [sys.executable, str(tmp_path / "train.py")],
+            env={name: value for name, value in env.items() if value},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return run_code
+
+
+def watched(run: Run, supervisor: Supervisor, code: str) -> subprocess.CompletedProcess[str]:
+    """Run to the end what says hello; all its steps are kept."""
+    with ThreadPoolExecutor(1) as pool:
+        ran = pool.submit(run, code)
+        hello = supervisor.hello()
+        assert hello["transport"] == "alone"
+        supervisor.steps.append({"hook": hello["hook"], "first": hello["iteration"], "s": []})
+        assert supervisor.until("none") is None
+        return ran.result()
+
+
+def marks(supervisor: Supervisor) -> list[int]:
+    return [mark for message in supervisor.steps[1:] for mark in message["marks"]]
+
+
+def test_updates_of_chainer_are_seen(run: Run, supervisor: Supervisor) -> None:
+    loop = """
+for n in range(6):
+    updater.update()
+    if n < 2: other.update()
+    if n == 3: assert Evaluator()() == "evaluated"
+print(updater.update.__name__, updater.update.__doc__, updater.number)
+"""
+    ran = watched(run, supervisor, UPDATES + loop)
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("update Updates. 6\n", "", 0)
+    assert (supervisor.steps[0]["hook"], supervisor.steps[0]["first"]) == ("chainer", 2)
+    assert supervisor.counted() == [2, 3, 4, 5, 6]
+    assert marks(supervisor) == [3, 5]  # an epoch's end; the evaluation came after 4
+
+
+def test_steps_of_pytorch_are_seen(run: Run, supervisor: Supervisor) -> None:
+    loop = """
+for epoch in range(3):
+    for batch in DataLoader():
+        optimizer.step()
+        other.step()
+"""
+    ran = watched(run, supervisor, STEPS + loop)
+    assert (ran.stderr, ran.returncode) == ("", 0)
+    assert (supervisor.steps[0]["hook"], supervisor.steps[0]["first"]) == ("torch", 3)
+    assert supervisor.counted() == [3, 4, 5, 6]
+    assert marks(supervisor) == [3, 5]
+
+
+@pytest.mark.parametrize(
+    ("program", "new", "step"),
+    [
+        (STEPS, "optimizer = Optimizer()", "optimizer.step(); other.step()"),
+        (UPDATES, "updater = StandardUpdater()", "updater.update(); other.update()"),
+    ],
+)
+def test_the_next_takes_the_place_of_one_that_is_gone(
+    run: Run, supervisor: Supervisor, program: str, new: str, step: str
+) -> None:
+    loop = f"for _ in '12':\n  {new}\n  for _ in '1234': {step}\n"
+    ran = watched(run, supervisor, program + loop)
+    assert (ran.stderr, ran.returncode) == ("", 0)
+    assert supervisor.counted() == list(range(supervisor.steps[0]["first"], 9))
+    assert 5 in marks(supervisor), "the first of the second one"
+
+
+def test_an_error_of_the_program_is_its_own(run: Run, supervisor: Supervisor) -> None:
+    loop = "updater.fails_at = 4\nwhile True: updater.update()\n"
+    ran = watched(run, supervisor, UPDATES + loop)
+    assert ran.returncode == 1
+    assert ran.stderr.endswith("KeyError: 'mine'\n")
+    assert supervisor.counted() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("chainer/training/updaters/standard_updater.py", "print('another version')"),
+        ("torch/optim/optimizer.py", "print('another version')"),
+        ("torch/optim/optimizer.py", "raise ImportError('broken')"),
+    ],
+)
+def test_another_version_is_no_obstacle(run: Run, tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    module = name.removesuffix(".py").replace("/", ".")
+    code = f"import {module} as it; print(it.__spec__.loader.__dict__.keys())"
+    ours, without = run(code), run(code, TUNE_LIVE_SOCKET="")
+    assert (ours.stdout, ours.returncode) == (without.stdout, without.returncode)
+    assert ours.stderr.splitlines()[-1:] == without.stderr.splitlines()[-1:]
+
+
+def test_nothing_of_it_is_loaded_where_nobody_asks(run: Run) -> None:
+    code = "import sys; print(sorted(sys.modules), [type(f).__name__ for f in sys.meta_path])"
+    without = run(code, PYTHONPATH="", TUNE_LIVE_SOCKET="").stdout
+    for variable in ("TUNE_LIVE_SOCKET", "OMPI_COMM_WORLD_RANK"):
+        ours = run(code, **{variable: ""}).stdout
+        assert "rank_" not in ours
+        assert "json" not in ours
+        assert ours.partition("]")[2] == without.partition("]")[2]
+    asked = run(code).stdout
+    assert "'tune_rank_live'" in asked
+    assert "'rank_live" not in asked
+
+
+def test_a_socket_that_is_gone_is_no_obstacle(
+    run: Run, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    supervisor.close()
+    (tmp_path / "live").unlink()
+    ran = run(UPDATES + "for _ in range(4): updater.update()\nprint('done')")
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("done\n", "", 0)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_take_no_part(run: Run, method: str) -> None:
+    code = f"""
+import multiprocessing, sys
+def look(_):
+    live = sys.modules.get("tune_rank_live")
+    return live is not None and live.agent() is not None
+if __name__ == "__main__":
+    with multiprocessing.get_context({method!r}).Pool(1) as pool:
+        print(look(0), pool.map(look, [1]))
+"""
+    ran = run(code)
+    assert (ran.stdout, ran.stderr) == ("True [False]\n", "")
+
+
+@pytest.mark.parametrize("takes_part", ["agent()", "update()"])
+def test_a_python_that_the_rank_starts_does_not_take_its_place(run: Run, takes_part: str) -> None:
+    """A helper that steps first took the connection."""
+    child = "import sys; print('tune_rank_live' in sys.modules)"
+    part = {"agent()": "sys.modules['tune_rank_live'].agent()", "update()": "updater.update()"}
+    code = f"{UPDATES}\nimport subprocess, sys\n{part[takes_part]}\n"
+    ran = run(f"{code}subprocess.run([sys.executable, '-c', {child!r}], check=True)")
+    assert (ran.stdout, ran.stderr) == ("False\n", "")

@@ -1,0 +1,384 @@
+"""A study that measures settings in running jobs, on a synthetic machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+
+from tests.running_jobs import SHARE, FakeJobs
+from tests.study_surface import (
+    BEST,
+    CONFIRMED,
+    CRASH,
+    SPEC,
+    FakeRunner,
+    events_of,
+    surface,
+)
+from tuner.live.eligibility import COLD, MOST_REFUSED
+from tuner.live.request import MeasurementRequest
+from tuner.live.scale import FullRunModel
+from tuner.model import (
+    BASELINE,
+    Conclusion,
+    Ending,
+    ExclusionKind,
+    Failed,
+    FailureKind,
+    Finished,
+    IntRange,
+    Launch,
+    LaunchRecord,
+    ObjectiveSpec,
+    Outcome,
+    Purpose,
+    Result,
+    Setting,
+    StudySpec,
+    StudyState,
+)
+from tuner.model.errors import TunerError, UsageError
+from tuner.store.store import Store
+from tuner.study import StudyInterrupted, tune
+from tuner.study.events import LaunchStarted, Note
+from tuner.study.history import History
+
+OFF_BY = 1.4
+
+
+@pytest.fixture(autouse=True)
+def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
+
+
+def run(
+    folder: Path,
+    jobs: FakeJobs,
+    spec: StudySpec = SPEC,
+    runner: FakeRunner | None = None,
+    **options: Any,
+) -> Result:
+    storage = str(folder / "tune.db")
+    return tune(spec, storage=storage, run=runner or FakeRunner(), jobs=jobs, **options)
+
+
+def kept(folder: Path, name: str = SPEC.name) -> list[LaunchRecord]:
+    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+        return store.launches(name)
+
+
+def trials(folder: Path) -> list[optuna.trial.FrozenTrial]:
+    storage = f"sqlite:///{folder / 'tune.db'}"
+    return optuna.load_study(study_name=SPEC.name, storage=storage).trials
+
+
+def notes(events: list[Any]) -> list[str]:
+    return [event.text for event in events_of(Note, events)]
+
+
+def test_a_whole_study(tmp_path: Path) -> None:
+    jobs, runner, events = FakeJobs(), FakeRunner(), list[Any]()
+    found = run(tmp_path, jobs, CONFIRMED, runner, on_event=events.append)
+    assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
+    made = kept(tmp_path)
+    assert all((r.outcome.window is None) == (r.purpose in COLD) for r in made)
+    assert made[0].purpose is Purpose.WARM_UP and made[0].setting != BASELINE
+    assert (found.windows, found.launches) == (len(jobs.settings), len(made))
+    assert found.jobs == jobs.ends < found.windows, "each was ended, the last before the proof"
+    assert found.search_s == pytest.approx(
+        sum(r.outcome.wall_s for r in made if r.purpose is not Purpose.CONFIRM)
+    )
+    live = [event.number for event in events_of(LaunchStarted, events) if event.live]
+    assert live == [record.number for record in made if record.outcome.window is not None]
+    assert {each.iterations for each in jobs.models} == {100}
+    assert jobs.models[0].incumbent_s is None and jobs.models[-1].incumbent_s == 1.0
+
+
+def test_a_warm_up_that_goes_on_is_the_first_job(tmp_path: Path) -> None:
+    jobs, runner = FakeJobs(can=ALL, goes_on=True), FakeRunner()
+    found = run(tmp_path, jobs, CONFIRMED, runner)
+    warm_up, first, *others = kept(tmp_path)
+    assert warm_up.purpose is Purpose.WARM_UP and warm_up.outcome.window is None
+    assert first.outcome.window is not None
+    assert (first.outcome.window.job, first.outcome.window.started_s) == (warm_up.number, 0.0)
+    assert found.jobs == jobs.ends == 2, "it and that of the defaults, ended before the proof"
+    proof = [record for record in others if record.outcome.window is None]
+    assert {record.purpose for record in proof} == {Purpose.CONFIRM}
+    assert len(proof) == len(runner.launches)
+
+
+def test_optuna_is_told_of_every_window(tmp_path: Path) -> None:
+    run(tmp_path, FakeJobs())
+    told = [record for record in kept(tmp_path) if record.trial is not None]
+    jobs = [record.outcome.window.job for record in told if record.outcome.window]
+    assert [trial.user_attrs["job"] for trial in trials(tmp_path)] == jobs
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"live": "off"},
+        {"objective": ObjectiveSpec("wall")},
+        {"launcher": replace(SPEC.launcher, extra_args=("--hostfile", "hosts"))},
+    ],
+)
+def test_where_it_cannot_be_each_setting_is_launched(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    jobs = FakeJobs()
+    found = run(tmp_path, jobs, replace(SPEC, **change))
+    assert (jobs.settings, found.windows, found.jobs) == ([], 0, 0)
+
+
+def test_without_a_full_run_nothing_can_be_scaled(tmp_path: Path) -> None:
+    run(tmp_path, FakeJobs(), replace(SPEC, warm_ups=0))
+    first, second, *_ = kept(tmp_path)
+    assert first.outcome.window is None and first.purpose is Purpose.GUESS
+    assert second.outcome.window is not None
+
+
+@pytest.mark.parametrize(("is_python", "said"), [(True, 1), (False, 0)])
+def test_a_job_that_takes_no_orders_is_asked_once(
+    tmp_path: Path, is_python: bool, said: int
+) -> None:
+    jobs, events = FakeJobs(refuses="no rank met", is_python=is_python), list[Any]()
+    found = run(tmp_path, jobs, on_event=events.append)
+    assert len(jobs.settings) == 1
+    assert (found.windows, found.state) == (0, StudyState.FINISHED)
+    about = [text for text in notes(events) if "no rank met" in text]
+    assert len(about) == said
+
+
+def test_of_jobs_that_end_by_themselves_it_is_said_once(tmp_path: Path) -> None:
+    events = list[Any]()
+    run(tmp_path, FakeJobs(ends_alone=True), on_event=events.append)
+    (about,) = [text for text in notes(events) if "own end" in text]
+    assert "more()" in about
+
+
+def test_where_it_is_asked_for_the_study_ends_then(tmp_path: Path) -> None:
+    jobs = FakeJobs(refuses="no rank met")
+    with pytest.raises(UsageError, match="--live on: no rank met") as caught:
+        run(tmp_path, jobs, replace(SPEC, live="on"))
+    assert "session.step()" in caught.value.hint and "docs/live.md" in caught.value.hint
+    assert [record.purpose for record in kept(tmp_path)] == [Purpose.WARM_UP, Purpose.GUESS]
+
+
+def test_or_after_a_warm_up_that_took_none(tmp_path: Path) -> None:
+    class Silent(FakeJobs):
+        def warm_up(self, request: MeasurementRequest) -> Outcome | None:
+            self.refusal = "no rank met"
+            return self._cold(BEST)
+
+    with pytest.raises(UsageError, match="--live on: no rank met"):
+        run(tmp_path, Silent(), replace(SPEC, live="on"))
+    assert [record.purpose for record in kept(tmp_path)] == [Purpose.WARM_UP]
+
+
+class Deaf(FakeJobs):
+    """The launches with these numbers take no orders, by chance."""
+
+    deaf: frozenset[int] = frozenset()
+
+    def window(self, request: MeasurementRequest, model: FullRunModel) -> Outcome:
+        if request.number not in self.deaf:
+            self.refusal = None
+            return super().window(request, model)
+        self.before(request.number)
+        self.end()
+        self.refusal = "no rank met"
+        return self._cold(request.setting)
+
+
+def deaf(*numbers: int) -> Deaf:
+    jobs = Deaf(can=frozenset())  # each setting is the first of a job
+    jobs.deaf = frozenset(numbers)
+    return jobs
+
+
+@pytest.mark.parametrize("spec", [SPEC, replace(SPEC, live="on")])
+def test_one_launch_without_orders_behind_windows_is_chance(
+    tmp_path: Path, spec: StudySpec
+) -> None:
+    events = list[Any]()
+    found = run(tmp_path, deaf(4, 6), spec, on_event=events.append)
+    cold = [r.number for r in kept(tmp_path) if r.outcome.window is None]
+    assert cold == [1, 4, 6] and found.windows > 3
+    assert all(kept(tmp_path)[number - 1].outcome.samples for number in (4, 6)), "they count"
+    assert not any("no rank met" in text for text in notes(events))
+
+
+def test_two_in_a_row_are_not(tmp_path: Path) -> None:
+    jobs, events = deaf(4, 5), list[Any]()
+    run(tmp_path, jobs, on_event=events.append)
+    assert {r.number for r in kept(tmp_path) if r.outcome.window is not None} == {2, 3}
+    assert sum("no rank met" in text for text in notes(events)) == 1
+    (tmp_path / "on").mkdir()
+    with pytest.raises(UsageError, match="--live on: no rank met"):
+        run(tmp_path / "on", deaf(4, 5), replace(SPEC, live="on"))
+    assert kept(tmp_path / "on")[-1].number == 5
+
+
+#: Any knob may change in the running job; the first guess starts it.
+ALL = frozenset({"omp_threads", "iterator_workers"})
+OTHER = Setting.of({"omp_threads": 1, "iterator_workers": 1})
+
+
+def of(folder: Path, setting: Setting) -> list[LaunchRecord]:
+    made = kept(folder)
+    return [r for r in made if r.setting == setting and r.purpose is not Purpose.WARM_UP]
+
+
+def test_a_setting_that_fails_in_a_window_is_launched_by_itself(tmp_path: Path) -> None:
+    found = run(tmp_path, FakeJobs(can=ALL, crashes=OTHER))
+    assert (found.failures, found.settings_failed) == (0, 0)
+    window, own, *_ = of(tmp_path, OTHER)
+    assert window.outcome.window is not None and isinstance(window.outcome.ending, Failed)
+    why = window.outcome.exclusion
+    assert why is not None and why.kind is ExclusionKind.AFTER_SWITCH
+    assert why.text.startswith("crashed: exit status 1; that may be the switch")
+    assert own.outcome.window is None and own.number == window.number + 1
+    assert not isinstance(own.outcome.ending, Failed)
+
+
+def test_one_that_fails_by_itself_too_is_a_failure(tmp_path: Path) -> None:
+    def time_s(setting: Setting) -> float | Ending:
+        return CRASH if setting == OTHER else surface(setting)
+
+    found = run(tmp_path, FakeJobs(can=ALL, crashes=OTHER), runner=FakeRunner(time_s))
+    assert found.settings_failed == 1
+    assert found.best is not None and found.best.setting == BEST
+
+
+def test_one_that_fails_in_a_job_of_its_own_is_a_failure(tmp_path: Path) -> None:
+    jobs = FakeJobs(can=frozenset(), crashes=OTHER, always=True)
+    found = run(tmp_path, jobs)
+    first, *_ = of(tmp_path, OTHER)
+    assert first.outcome.window is not None and not first.outcome.exclusion
+    assert found.failures >= 1
+
+
+def test_ctrl_c_ends_the_job_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    def ask(number: int) -> None:
+        if number == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    jobs = FakeJobs(before=ask)
+    with pytest.raises(StudyInterrupted) as caught:
+        run(tmp_path, jobs)
+    assert (jobs.job, caught.value.signal_number) == (None, signal.SIGINT)
+    before = kept(tmp_path)
+    assert [record.number for record in before if record.outcome.samples] == [1, 2, 3]
+    found = run(tmp_path, FakeJobs())
+    assert [r.number for r in kept(tmp_path)[: len(before)]] == [r.number for r in before]
+    assert found.best is not None and found.best.setting == BEST
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TunerError("hangs in the kernel")])
+def test_whatever_happens_the_job_is_ended(
+    tmp_path: Path, error: BaseException | type[BaseException]
+) -> None:
+    def raising(number: int) -> None:
+        if number == 4:
+            raise error
+
+    jobs = FakeJobs(before=raising)
+    with pytest.raises((StudyInterrupted, TunerError)):
+        run(tmp_path, jobs)
+    assert jobs.job is None
+
+
+def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measurement(
+    tmp_path: Path,
+) -> None:
+    def off(setting: Setting) -> float:
+        return surface(setting) * (OFF_BY if setting == BEST else 1.0)
+
+    jobs, events = FakeJobs(off), list[Any]()
+    found = run(tmp_path, jobs, CONFIRMED, on_event=events.append)
+    assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
+    aside = [r for r in kept(tmp_path) if r.outcome.exclusion]
+    assert aside and all(
+        r.outcome.exclusion is not None and r.outcome.exclusion.kind is ExclusionKind.LIVE_DISAGREES
+        for r in aside
+    )
+    assert any("disagree" in text and "excluded" in text for text in notes(events))
+    last = max(r.number for r in aside)
+    assert all(r.outcome.window is None for r in kept(tmp_path) if r.number > last)
+    assert sum("switched off" in text for text in found.notes) == 1
+    told = [record.number for record in kept(tmp_path) if record.trial is not None]
+    assert not {record.number for record in aside} & set(told)
+    assert any("excluded" in note for note in found.notes)
+
+
+def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(tmp_path: Path) -> None:
+    def evaluated(launch: Launch, **asked: Any) -> Outcome:
+        made = runner(launch, **{**asked, "judge": None})
+        *log, last = made.progress
+        if len(runner.settings) == 1:  # the warm-up, all that the windows are scaled by at first
+            return made
+        late = replace(last, elapsed_s=1.5 * last.elapsed_s)
+        return replace(made, ending=Finished(late.elapsed_s, 100), progress=(*log, late))
+
+    runner = FakeRunner()
+    tune(CONFIRMED, storage=str(tmp_path / "tune.db"), run=evaluated, jobs=FakeJobs())
+    told = {trial.user_attrs["launch"]: trial.value for trial in trials(tmp_path)}
+    before = kept(tmp_path)
+    now = [r for r in History(CONFIRMED, tuple(before)).records if r.outcome.window and r.trial]
+    assert now and now[0].outcome.samples != before[now[0].number - 1].outcome.samples
+    for each in now:
+        (sample,) = each.outcome.samples
+        assert told[each.number] == pytest.approx(sample.elapsed_s)
+
+
+def stubborn() -> FakeJobs:
+    """Its program raises whenever it is to change its workers."""
+
+    def time_s(setting: Setting) -> float | Ending:
+        assert jobs.job is not None
+        workers = setting.as_dict().get("iterator_workers")
+        if workers in {None, jobs.job[1].as_dict().get("iterator_workers")}:
+            return surface(setting)
+        return Failed(FailureKind.SWITCH, f"iterator_workers={workers} in rank 1: ValueError: no")
+
+    jobs = FakeJobs(time_s, can=ALL, refused_knob="iterator_workers")
+    return jobs
+
+
+def test_a_program_that_cannot_be_switched_is_measured_by_launches_from_then_on(
+    tmp_path: Path,
+) -> None:
+    events = list[Any]()
+    spec = replace(SPEC, trials=12, until=0.0)
+    found = run(tmp_path, stubborn(), spec, on_event=events.append)
+    made = kept(tmp_path)
+    failed = [r for r in made if isinstance(r.outcome.ending, Failed)]
+    tried = {r.setting.as_dict()["iterator_workers"] for r in failed}
+    assert len(tried) == MOST_REFUSED
+    said = [text for text in notes(events) if "switched off" in text]
+    assert len(said) == 1 and said[0] in found.notes and "ValueError: no" in said[0]
+    last = max(r.number for r in failed)
+    windows = [r for r in made if r.outcome.window is not None and r not in failed]
+    assert windows and not any(r.outcome.exclusion for r in windows), "what was measured counts"
+    assert all(r.outcome.window is None for r in made if r.number > last)
+    # A study that goes on knows it.
+    threads = replace(SPEC.knobs[0], domain=IntRange(1, 6))  # there is something left to try
+    wider = replace(SPEC, knobs=(threads, *SPEC.knobs[1:]), trials=14, until=0.0)
+    jobs = stubborn()
+    run(tmp_path, jobs, wider)
+    assert len(kept(tmp_path)) > len(made) and jobs.settings == []
+
+
+def test_a_window_costs_what_it_took(tmp_path: Path) -> None:
+    found = run(tmp_path, FakeJobs(can=ALL))
+    windows = [r for r in kept(tmp_path) if r.outcome.window and not r.outcome.window.started_s]
+    assert windows and all(r.outcome.wall_s < SHARE * 4.0 + 0.2 for r in windows)
+    assert found.jobs == 2, "one for the settings, one for the defaults"
+    (tmp_path / "cold").mkdir()
+    assert found.search_s < run(tmp_path / "cold", FakeJobs(), replace(SPEC, live="off")).search_s

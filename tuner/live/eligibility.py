@@ -1,0 +1,136 @@
+"""Which launches of a study are windows of a running job. Pure: a function of spec and records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from tuner.launch.hang_detector import may_be_elsewhere
+from tuner.model import (
+    FROM_OUTSIDE,
+    UNSET,
+    ExclusionKind,
+    Failed,
+    FailureKind,
+    LauncherInfo,
+    LaunchRecord,
+    ObjectiveSpec,
+    Purpose,
+    Setting,
+    Value,
+)
+from tuner.stats import estimates
+
+#: Launches of their own in any study: what they confirm is confirmed of what is exported.
+COLD = frozenset({Purpose.WARM_UP, Purpose.CONFIRM, Purpose.RECORD})
+
+#: Failures that no switch can be at fault for.
+NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
+
+#: If running jobs could not be switched to so many values of a knob, though a launch with each
+#: worked, the way in which the program changes the knob is at fault: the next would fail alike.
+MOST_REFUSED = 2
+
+
+def why_cold(objective: ObjectiveSpec, launcher: LauncherInfo, environ: Mapping[str, str]) -> str:
+    """Why each setting needs its own launch, as far as a study says before it starts; else empty.
+
+    A window shows the pace of iterations, so the figure must follow from that. And rank 0 must be
+    on this host: the tool speaks to it by a socket in the launch's folder.
+    """
+    if objective.clock == "wall":
+        return "the objective wall is the time of a whole launch, with its start"
+    if objective.clock == "none":
+        what = f"{objective.kind}:{objective.key}" if objective.kind == "logreport" else ""
+        return f"a part of a run tells nothing of the objective {what or objective.kind}"
+    if may_be_elsewhere(launcher.extra_args, environ):
+        return "the ranks may run on other hosts"
+    return ""
+
+
+def window_iterations(
+    records: Sequence[LaunchRecord], purpose: Purpose, setting: Setting
+) -> int | None:
+    """The iterations of the full run that a window stands for, as long as jobs take orders.
+
+    ``None``: the setting needs its own launch.
+    """
+    if purpose in COLD or is_switched_off(records):
+        return None
+    if any(each.setting == setting and _failed_in_a_window(each) for each in records):
+        return None
+    return full_iterations(records, setting)
+
+
+def full_iterations(records: Sequence[LaunchRecord], setting: Setting) -> int | None:
+    """How many iterations a full launch makes: as many as the longest one; ``None``: not known.
+
+    An objective that counts none says 0. Launches with another batch size do not count.
+    """
+    batch = estimates.batch(setting)
+    same = (each for each in records if estimates.batch(each.setting) == batch)
+    return estimates.full_length(same) or None
+
+
+def is_switched_off(records: Sequence[LaunchRecord]) -> bool:
+    """Whether live measurement is over for the rest of this study."""
+    disagreed = any(is_excluded_as(each, ExclusionKind.LIVE_DISAGREES) for each in records)
+    return disagreed or bool(refused_switches(records))
+
+
+def is_excluded_as(record: LaunchRecord, kind: ExclusionKind) -> bool:
+    """Whether the launch does not count for a reason of this kind."""
+    exclusion = record.outcome.exclusion
+    return exclusion is not None and exclusion.kind is kind
+
+
+def refused_switches(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
+    """Windows of `MOST_REFUSED` values of one knob that their jobs could not be switched to.
+
+    Empty if there are not as many of any knob. A value that no launch can have does not count.
+    """
+    works = {
+        each.setting
+        for each in records
+        if (each.outcome.window is None or each.outcome.window.job == each.number)
+        and not isinstance(each.outcome.ending, Failed)
+    }
+    refused: dict[str, dict[Value | None, LaunchRecord]] = {}
+    for each in records:
+        exclusion = each.outcome.exclusion
+        if exclusion is None or exclusion.kind is not ExclusionKind.AFTER_SWITCH:
+            continue
+        for knob in exclusion.knobs if each.setting in works else ():
+            refused.setdefault(knob, {}).setdefault(each.setting.as_dict().get(knob), each)
+            if len(refused[knob]) >= MOST_REFUSED:
+                return list(refused[knob].values())
+    return []
+
+
+def _failed_in_a_window(record: LaunchRecord) -> bool:
+    """Whether the next launch of the setting is to show if the setting failed, or the switch."""
+    ending = record.outcome.ending
+    return (
+        record.outcome.window is not None
+        and isinstance(ending, Failed)
+        and ending.kind not in NOT_BY_THE_SWITCH
+    )
+
+
+def is_reachable(start: Setting, wanted: Setting, live: AbstractSet[str]) -> bool:
+    """Whether a running job can be switched to a setting.
+
+    Args:
+        start: What the job was started with; a knob that it cannot change stays as there.
+        wanted: A running job cannot switch to the baseline, so the baseline (the empty setting)
+            needs a job that was started with it; nor can a variable be removed from processes
+            that run.
+        live: The knobs that the job can change.
+    """
+    if wanted.is_baseline:
+        return start.is_baseline
+    new, old = wanted.as_dict(), start.as_dict()
+    return all(
+        new.get(knob) == old.get(knob) or (knob in live and new.get(knob) != UNSET)
+        for knob in new | old
+    )

@@ -1,0 +1,120 @@
+"""The job that runs now, and what windows cost, from the records alone. Pure.
+
+So a resumed study decides as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tuner.live.eligibility import is_excluded_as, is_reachable, is_switched_off
+from tuner.model import (
+    BASELINE,
+    ExclusionKind,
+    Failed,
+    Finished,
+    LaunchRecord,
+    Purpose,
+    Setting,
+    StudySpec,
+)
+from tuner.search import Live
+from tuner.search.throughput import startup_s
+
+Canonical = Callable[[Setting], Setting]
+
+#: What a switch takes before one was seen, s; 0.2 to 1.1 were, with 8 ranks on 2 cores.
+SWITCH_S = 0.5
+
+#: The share of a full run that a window takes, before one came to its end.
+SHARE = 0.3
+
+#: No window costs nothing.
+LEAST_SHARE = 1e-3
+
+
+@dataclass(frozen=True)
+class RunningJob:
+    """The job that runs after the last record.
+
+    Attributes:
+        number: That of the launch that started it.
+        start: The (canonical) setting that it was started with.
+        live: The knobs that it can change.
+        windows: Its windows, the oldest first.
+    """
+
+    number: int
+    start: Setting
+    live: frozenset[str]
+    windows: tuple[LaunchRecord, ...]
+
+    def serves(self, setting: Setting) -> bool:
+        """Whether a (canonical) setting can be measured in it."""
+        return is_reachable(self.start, setting, self.live)
+
+
+def running_job(
+    spec: StudySpec, records: Sequence[LaunchRecord], canonical: Canonical
+) -> RunningJob | None:
+    """The job that runs now; ``None``: none does.
+
+    A cold launch ends it, and so do a failure and a drift. If live measurement is switched off,
+    no job is started in place of the last one.
+    """
+    if not records or spec.live == "off" or is_switched_off(records):
+        return None
+    last = records[-1].outcome
+    drifted = is_excluded_as(records[-1], ExclusionKind.JOB_DRIFTED)
+    if last.window is None or isinstance(last.ending, Failed) or drifted:
+        return None
+    number = last.window.job
+    windows = tuple(r for r in records if r.outcome.window and r.outcome.window.job == number)
+    # (a warm-up starts a job too, and is no window)
+    started = next((r for r in records if r.number == number), windows[0])
+    start = BASELINE if started.purpose is Purpose.BASELINE else started.setting
+    return RunningJob(number, canonical(start), frozenset(last.window.live), windows)
+
+
+def live_costs(
+    spec: StudySpec,
+    records: Sequence[LaunchRecord],
+    canonical: Canonical,
+    knobs: Sequence[str],
+) -> Live | None:
+    """What live measurement changes of the search's costs; ``None``: there is none by now.
+
+    Args:
+        spec: The study.
+        records: Its launches.
+        canonical: Gives settings that come to the same one form.
+        knobs: The names of the search's knobs, in its order.
+    """
+    found = [(r, w) for r in records if (w := r.outcome.window) is not None]
+    if spec.live == "off" or not found or is_switched_off(records):
+        return None
+    job = running_job(spec, records, canonical)
+    switches = [window.switch_s for _, window in found if not window.started_s]
+    # A warm-up may have started the only job: then what launches took before their own clocks.
+    startups = [window.started_s for _, window in found if window.started_s] or [
+        time_s
+        for r in records
+        if r.outcome.window is None and (time_s := startup_s(r.outcome.progress)) is not None
+    ]
+    shares = [
+        max(
+            LEAST_SHARE,
+            (r.outcome.wall_s - w.started_s - w.switch_s) / r.outcome.ending.elapsed_s,
+        )
+        for r, w in found
+        if isinstance(r.outcome.ending, Finished)
+    ]
+    return Live(
+        knobs=frozenset(found[-1][1].live),
+        job=None if job is None else tuple(job.start.as_dict().get(name) for name in knobs),
+        startup_s=statistics.median(startups) if startups else 0.0,
+        switch_s=statistics.median(switches) if switches else SWITCH_S,
+        share=statistics.median(shares) if shares else SHARE,
+    )

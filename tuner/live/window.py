@@ -1,0 +1,288 @@
+"""One window of a running job, from the order to switch to its outcome."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from tuner.hosts.interference import Neighbourhood
+from tuner.launch import stacks
+from tuner.launch.trial import JUDGED_ENTRIES, Ended, sampler
+from tuner.live import messages
+from tuner.live.job import Job
+from tuner.live.messages import Message, Steps, Switched
+from tuner.live.readback import effects_of, observed, refused
+from tuner.live.request import MeasurementRequest
+from tuner.live.scale import FullRunModel
+from tuner.live.window_stopper import WindowStopper
+from tuner.live.windows import LEAST_ENDED, Estimate, Iterations, estimate, is_long_enough
+from tuner.model import (
+    Ending,
+    Exclusion,
+    ExclusionKind,
+    Failed,
+    FailureKind,
+    Finished,
+    Load,
+    Outcome,
+    Progress,
+    RankView,
+    Stopped,
+    Telemetry,
+    Window,
+    wording,
+)
+
+#: How often a window is looked at, s; a message of the job wakes us at once.
+TICK_S = 0.05
+
+#: A job that ends closes its connection first, and has ended before this is over, s.
+LAST_S = 10.0
+
+#: The iterations are analysed again once they are more by this share …
+GROWN = 1.02
+#: … and no sooner than after this, s: an analysis takes milliseconds of the ranks' cores.
+ANALYSIS_S = 0.1
+
+#: A program may end no more iterations (it has made another optimizer), and still compute. Without
+#: a message for so long, s, …
+DRY_S = 30.0
+#: … and for so many times what the messages told of, it is no evaluation: these are part of a run.
+DRY_TIMES = 10.0
+
+
+class WindowRun:
+    """Switches a job to a setting, and follows it until the window is done or the job has ended.
+
+    Args:
+        job: The job.
+        request: What to measure.
+        model: What is known of a full run.
+        since_s: When the time for the window began, by the job's clock.
+        is_first: The job was started for this window.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        request: MeasurementRequest,
+        model: FullRunModel,
+        since_s: float,
+        *,
+        is_first: bool,
+    ) -> None:
+        self.job, self.request, self.model = job, request, model
+        self._since_s, self._is_first = since_s, is_first
+        self._now = job.clock
+        self._stopper = WindowStopper(request.stopper, model, job.pace_s or model.usual_s)
+        self._iterations = Iterations()
+        self._estimate = Estimate(0, ())
+        self._switched: Switched | None = None
+        self._stopped: Stopped | None = None  # by the stopper; the job runs on
+        self._changed: frozenset[str] = frozenset()
+        self._ordered_s = self._heard_s = self._now()
+        self._switched_s = 0.0
+        self._analysed, self._analysed_s, self._is_enough = 0, -math.inf, False
+        self._coming = 1  # the next message will hold so many iterations, at most
+
+    def measure(self) -> Outcome | None:
+        """The outcome of the window; ``None``: the job was cut short before it told enough.
+
+        If the outcome has an exit code or has failed, the job is not to be used any more.
+        """
+        ended = self.switch()
+        load = telemetry = refusal = None
+        if self._switched is not None:
+            refusal = refused(self.request.setting, self._switched.ranks, self._changed)
+            if ended is None and refusal is None:
+                self.job.monitor.look_afresh()
+                neighbourhood = Neighbourhood(self.job.running.pids())
+                with sampler(self.job.monitor) as recorder:
+                    ended = self.run()
+                load = neighbourhood.load(self.job.running.pids())
+                telemetry = recorder.telemetry
+        if self._stopped is None and refusal is None and self._estimate.iterations < LEAST_ENDED:
+            lost = not self.job.server.is_open if ended is None else went_well(ended)
+            if lost:
+                return None
+        return self._outcome(ended, refusal, load, telemetry)
+
+    def switch(self) -> Ended | None:
+        """Have the ranks change; how the job ended, if it did."""
+        self.job.orders += 1
+        self._ordered_s = self._heard_s = self._now()
+        values = self.job.order(self.request.setting)
+        self._changed = frozenset(values)
+        self.job.server.send(messages.switch(self.job.orders, values))
+        ended = self._follow(lambda: self._switched is not None, self._unanswered)
+        self._switched_s = self._now()
+        return ended
+
+    def run(self) -> Ended | None:
+        """Measure until the window is long enough or hopeless; how the job ended, if it did."""
+        return self._follow(self._is_done, self._silent)
+
+    def _follow(
+        self, done: Callable[[], bool], wrong: Callable[[], Failed | Stopped | None]
+    ) -> Ended | None:
+        job = self.job
+        while not done() and not (self._is_first and self._is_lost()):
+            self._hear(job.server.receive(TICK_S))
+            exit_ = job.running.poll()
+            if exit_ is not None:
+                while job.server.is_open and (rest := job.server.receive(0.0)):
+                    self._hear(rest)
+                self._analyse()
+                return exit_, None
+            reason = None if done() else self._reason_to_stop() or wrong()
+            if reason is not None:
+                return job.monitor.stop(reason)
+        return None
+
+    def _is_lost(self) -> bool:
+        """Whether the job lives, but takes no orders any more."""
+        server = self.job.server
+        return not server.is_open and self._now() - server.lost_s > LAST_S
+
+    def _hear(self, found: list[Message]) -> None:
+        if found:
+            self._heard_s = self._now()
+            self.job.monitor.heard += len(found)
+        for message in found:
+            if isinstance(message, Switched) and message.number == self.job.orders:
+                self._switched = message
+            elif isinstance(message, Steps):
+                self._coming = max(1, 2 * len(message.times_s))
+                for iteration, time_s in enumerate(message.times_s, message.first):
+                    if self._switched is not None and iteration >= self._switched.iteration:
+                        self._iterations.add(time_s, iteration in message.marks)
+
+    # --- when it ends ----------------------------------------------------------------
+
+    def _is_done(self) -> bool:
+        seen, now_s = self._iterations.seen, self._now()
+        soon = now_s - self._analysed_s < ANALYSIS_S
+        if not self._is_enough and not soon and 0 < seen >= GROWN * self._analysed:
+            self._analyse()
+        # Without messages for very long it ends with what it has, if that is enough for a figure.
+        heard_s = self._heard_s - self._switched_s
+        is_dry = now_s - self._heard_s > max(DRY_S, DRY_TIMES * heard_s)
+        return self._is_enough or (is_dry and self._estimate.iterations >= LEAST_ENDED)
+
+    def _analyse(self) -> None:
+        """Make the estimate, and see if it is enough."""
+        self._analysed, self._analysed_s = self._iterations.seen + 1, self._now()
+        batches, model = self._iterations.counted, self.model
+        window = self._estimate = estimate(batches.means, batches.each)
+        if not window.iterations:
+            return
+        self._report()
+        passed_s = self._now() - self._switched_s
+        self._stopped = self._stopper.by_times(window.times_s, passed_s, window.each)
+        ratio = None
+        if model.incumbent_s is not None:
+            ratio = model.figure_s(window.pace_s) / model.incumbent_s
+        self._is_enough = self._stopped is not None or is_long_enough(
+            window,
+            precision=self.job.spec.precision,
+            ratio=ratio,
+            most=model.iterations,
+            period=self.job.period(self.request.setting),
+        )
+
+    def _report(self) -> None:
+        window = self._estimate
+        elapsed_s = self.model.log(window.times_s, window.each)[-1][1]
+        self.request.on_progress(Progress(window.iterations, elapsed_s))
+
+    def _reason_to_stop(self) -> Failed | Stopped | None:
+        if self.request.cancelled():
+            return Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
+        limit_s = self.job.monitor.launch.limit_s
+        since_s = self.job.started_s if self._is_first else self._ordered_s
+        if limit_s is not None and self._now() - since_s >= limit_s:
+            return Failed(FailureKind.LIMIT, f"not done within the trial limit of {limit_s:g} s")
+        if self._is_lost() and not self._is_first:
+            return self._stalled(f"the job takes no more orders: {self.job.server.problem}")
+        return self.job.monitor.look()
+
+    def _unanswered(self) -> Failed | None:
+        """The failure of a job that lives and does not switch."""
+        limit_s = self.job.spec.stall_limit_s
+        if limit_s is None or self._now() - self._ordered_s < limit_s:
+            return None
+        who = self.job.monitor.silence()
+        return self._stalled(f"no answer to the order to switch within {limit_s:g} s: {who}")
+
+    def _stalled(self, reason: str) -> Failed:
+        """A failure, with the stacks of the ranks kept."""
+        monitor = self.job.monitor
+        where = stacks.keep(monitor.launch.folder / stacks.FOLDER, monitor.watcher.ranks())
+        return Failed(FailureKind.STALLED, f"{reason}; {where}")
+
+    def _silent(self) -> Stopped | None:
+        silent_s = self._now() - self._heard_s
+        return self._stopper.by_silence(self._estimate.times_s, silent_s, self._coming)
+
+    # --- its outcome -----------------------------------------------------------------
+
+    def _outcome(
+        self,
+        ended: Ended | None,
+        refusal: tuple[Failed, str] | None,
+        load: Load | None,
+        telemetry: Telemetry | None,
+    ) -> Outcome:
+        job, window, now_s = self.job, self._estimate, self._now()
+        ranks = self._switched.ranks if self._switched else ()
+        observation = observed(job.monitor.watcher.result(), ranks)
+        effects = effects_of(self.request.setting, job.spec, observation, ranks)
+        log = self.model.log(window.times_s, window.each)
+        some = log[:: -(len(log) // JUDGED_ENTRIES + 1)][::-1]  # the last is among them
+        switched_s = self._switched_s or now_s
+        if window.iterations and ended is None and refusal is None:
+            job.pace_s = min(window.pace_s, job.pace_s or window.pace_s)
+        exclusion = None
+        if refusal is not None and refusal[0].kind is FailureKind.SWITCH:
+            text = f"{wording.failure(refusal[0])}; it is launched by itself"
+            exclusion = Exclusion(ExclusionKind.AFTER_SWITCH, text, refusal[1:])
+        return Outcome(
+            self._ending(ended, None if refusal is None else refusal[0], observation.ranks),
+            wall_s=now_s - self._since_s,
+            exit_code=None if ended is None else ended[0].code,
+            progress=tuple(Progress(iteration, elapsed_s) for iteration, elapsed_s in some),
+            observation=observation,
+            effects=() if refusal else effects,  # of a refused switch they would show nothing
+            load=load,
+            exclusion=exclusion,
+            telemetry=telemetry,
+            window=Window(
+                job=job.number,
+                live=tuple(sorted(job.can)),
+                started_s=self._ordered_s - job.started_s if self._is_first else 0.0,
+                switch_s=switched_s - self._ordered_s,
+                discarded=window.discarded,
+                iterations=window.iterations,
+                pace_s=window.pace_s if window.iterations else 0.0,
+                pace_se=window.pace_se if window.iterations > 1 else 0.0,
+                at_s=(switched_s + now_s) / 2 - job.started_s,
+            ),
+        )
+
+    def _ending(
+        self, ended: Ended | None, refusal: Failed | None, ranks: tuple[RankView, ...]
+    ) -> Ending:
+        if ended is not None and not went_well(ended):
+            return self.job.launch.judged(*ended, ranks)
+        if refusal is not None:
+            return replace(refusal, log_tail=self.job.launch.output_tail())
+        if self._stopped is not None:
+            return self._stopped
+        return Finished(self.model.figure_s(self._estimate.pace_s), self.model.iterations)
+
+
+def went_well(ended: Ended) -> bool:
+    """Whether a job has ended by itself, without an error."""
+    exit_, reason = ended
+    return exit_.code == 0 and reason is None and not exit_.stopped
