@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.study_surface import CRASH, STARTUP_S, ran, surface
 from tuner.live.eligibility import is_reachable
-from tuner.live.request import MeasurementRequest
+from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.model import (
     Ending,

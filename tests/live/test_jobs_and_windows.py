@@ -15,7 +15,7 @@ from tuner.launch import trial
 from tuner.live import window as windowing
 from tuner.live import window_stopper
 from tuner.live.jobs import LiveJobs
-from tuner.live.request import MeasurementRequest
+from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FixedOverhead, FullRunModel
 from tuner.live.server import PAUSE
 from tuner.model import (
@@ -153,7 +153,7 @@ def test_what_it_cannot_change_takes_a_new_job(bench: Callable[..., Bench]) -> N
     live(ONE)
     assert window(live(OTHER)).job == 2
     assert live.start.jobs[0].poll() is not None
-    assert live.jobs._job is not None and live.jobs._job.launch.setting == OTHER
+    assert live.jobs._job is not None and live.jobs._job.request.setting == OTHER
 
 
 def test_so_does_one_that_has_printed_very_much(

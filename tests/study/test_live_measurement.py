@@ -22,7 +22,7 @@ from tests.study_surface import (
     surface,
 )
 from tuner.live.eligibility import COLD, MOST_REFUSED
-from tuner.live.request import MeasurementRequest
+from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.model import (
     BASELINE,

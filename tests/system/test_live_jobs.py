@@ -14,7 +14,7 @@ from tests.system.test_trial_mpirun import alive
 from tuner.hosts import machine
 from tuner.launch import launchers, render, trial
 from tuner.live.jobs import LiveJobs
-from tuner.live.request import MeasurementRequest
+from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FixedOverhead, FullRunModel
 from tuner.model import (
     Env,

@@ -1,39 +1,67 @@
-"""A running job whose ranks take orders: what it was started with, and how it is switched."""
+"""A launch whose ranks may take orders; if they do not, it is an ordinary one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from tuner.hosts import process
-from tuner.launch.trial import LaunchMonitor, RunningLaunch
+from tuner.launch.trial import LaunchMonitor, RunningLaunch, begin
+from tuner.live.measurement import MeasurementRequest
 from tuner.live.messages import Hello
-from tuner.live.server import Server
-from tuner.model import Setting, StudySpec, Value
+from tuner.live.server import PAUSE, VARIABLE, Server
+from tuner.live.windows import LEAST
+from tuner.model import Failed, FailureKind, Finished, Launch, Outcome, Setting, Value
+
+#: A run of fewer iterations has no room for a window beside the discarded ones.
+LEAST_RUN = 2 * LEAST
+
+#: A log and the ranks may differ by so many iterations: the first ones may be told apart
+#: otherwise, and a step be left out now and then …
+LEAST_MISCOUNTED = 2
+#: … and by no larger share of them.
+MISCOUNTED_SHARE = 0.1
+
+_HOOKS = {"torch": "at the optimizer's step", "chainer": "at the updater's update"}
 
 
 @dataclass
 class Job:
-    """A job that has said hello.
+    """A launch that runs.
 
-    Args:
-        number: That of the launch that started it.
-        launch: The launch; its setting is what the job was started with.
-        server: The connection to it.
-        hello: Its first message.
+    Attributes:
+        request: What it was started for; its setting is what the job was started with.
+        launch: The launch.
+        server: The socket that its ranks know of; ``None`` if none could be made.
+        problem: Why none could be made.
         clock: Seconds that only go forward.
-        started_s: When it was started, by that clock.
+        started_s: When it was started, by the clock.
+        orders: How many orders it was given.
+        pace_s: That of its quickest window so far.
     """
 
-    number: int
+    request: MeasurementRequest
     launch: RunningLaunch
-    server: Server
-    hello: Hello
+    server: Server | None
+    problem: str
     clock: Callable[[], float]
     started_s: float
     orders: int = 0
-    pace_s: float | None = None  # of its quickest window so far
+    pace_s: float | None = None
     _values: dict[str, Value | None] = field(default_factory=dict)
+
+    @property
+    def line(self) -> Server:
+        """The connection to a job that takes orders."""
+        assert self.server is not None
+        return self.server
+
+    @property
+    def hello(self) -> Hello:
+        """The first message of a job that takes orders."""
+        assert self.line.hello is not None
+        return self.line.hello
 
     @property
     def can(self) -> frozenset[str]:
@@ -50,11 +78,6 @@ class Job:
         """Its processes."""
         return self.monitor.running
 
-    @property
-    def spec(self) -> StudySpec:
-        """The study that it was started for."""
-        return self.monitor.spec
-
     def period(self, setting: Setting) -> int:
         """After how many iterations it may repeat itself: as many as a loader has workers.
 
@@ -65,7 +88,7 @@ class Job:
 
     def order(self, setting: Setting) -> dict[str, Value | None]:
         """What must be changed now for the setting; ``None``: as the job was started."""
-        new, started = setting.as_dict(), self.launch.setting.as_dict()
+        new, started = setting.as_dict(), self.request.setting.as_dict()
         wanted = {k: None if new.get(k) == started.get(k) else new.get(k) for k in self.hello.can}
         changed = {k: value for k, value in wanted.items() if self._values.get(k) != value}
         self._values = wanted
@@ -76,4 +99,147 @@ class Job:
         try:
             return self.running.stop()
         finally:
+            self.close()
+
+    def takes_orders(self) -> bool:
+        """Whether it has said so by now."""
+        return self.server is not None and self.server.listens()
+
+    def close(self) -> None:
+        """Remove the socket."""
+        if self.server is not None:
             self.server.close()
+
+    def refusal(self, outcome: Outcome | None = None, iterations: int = 0) -> str | None:
+        """Why the launch, ended or left to itself, had no window; ``None``: by chance.
+
+        Args:
+            outcome: What it came to at its own end, if it came so far.
+            iterations: Those of a full run; 0: not known.
+        """
+        server, ranks = self.server, self.request.spec.layout.ranks
+        if server is not None:
+            server.receive_all()
+        waited = self.waited_in_vain()
+        if server is None or server.hello is None:
+            problem = self.problem if server is None else server.problem
+            return problem or waited or "no rank said that it takes orders"
+        if server.hello.ranks != ranks:
+            waited = f"{server.hello.ranks} of {ranks} ranks met"
+        if waited:
+            return waited
+        if server.problem and self.running.poll() is None:
+            return server.problem
+        if 0 < iterations < LEAST_RUN:
+            return f"a run of {iterations} iterations is too short for a window"
+        if outcome is None or server.iterations is None:
+            return None
+        return miscounted(outcome, server.iterations, server.hello.hook) or None
+
+    def cold_outcome(self, iterations: int) -> Outcome:
+        """Its outcome as an ordinary launch, followed to its end."""
+        outcome = self.launch.outcome()
+        assert outcome is not None  # it is followed to its end
+        ending = outcome.ending
+        if isinstance(ending, Finished) and ending.iterations > iterations:
+            # It went on for us, beyond the end of a full run: its figure is none.
+            reason = "it took no more orders after its own end"
+            return replace(outcome, ending=Failed(FailureKind.INTERRUPTED, reason))
+        return outcome
+
+    def waited_in_vain(self) -> str:
+        """Why the clock of the job is no measure, if ranks waited for others in vain; else empty.
+
+        ``wrappers/probe/rank_live_links.py`` leaves links in the folder then.
+        """
+        ranks, folder = self.request.spec.layout.ranks, self.request.launch.folder
+        links = [link.name for link in folder.glob("meeting-*")]
+        came = sum(not name.endswith("-verdict") for name in links)
+        if came < len(links) and came < ranks:
+            return f"only {came} of {ranks} ranks came to the end of an iteration, and waited"
+        if came < len(links) or any(folder.glob("parted-*")):
+            return f"its {ranks} ranks do not come to the ends of their iterations together"
+        return ""
+
+
+def start_job(
+    request: MeasurementRequest,
+    start: Callable[[Launch], process.Running],
+    clock: Callable[[], float],
+    *,
+    iterations: int | None = None,
+    pauses: bool = False,
+) -> Job | Outcome:
+    """Start the launch of a request; its outcome if it cannot be started.
+
+    Args:
+        request: What to start.
+        start: Starts it.
+        clock: Seconds that only go forward.
+        iterations: Those of a full run; ``None``: not known.
+        pauses: Whether rank 0 reports the program's own end, and waits there for an order.
+
+    Raises:
+        TunerError, UsageError: What :func:`tuner.launch.trial.begin` does.
+    """
+    server: Server | None = None
+    problem, started_s = "", clock()
+
+    def with_server(launch: Launch) -> process.Running:
+        nonlocal server, problem
+        try:  # its folder is there by now
+            server = Server(launch.folder, clock)
+        except OSError as error:
+            problem = f"no socket can be made in {launch.folder}: {error.strerror}"
+            return start(launch)
+        own = {VARIABLE: str(server.path), PAUSE: str(int(pauses))}
+        return start(replace(launch, env={**launch.env, **own}))
+
+    running: RunningLaunch | Outcome | None = None
+    try:
+        running = begin(
+            request.launch,
+            spec=request.spec,
+            setting=request.setting,
+            expected_iterations=iterations,
+            start=with_server,
+            clock=clock,
+            on_progress=request.on_progress,
+            cancelled=request.cancelled,
+            judge=request.stopper,
+        )
+    finally:
+        if not isinstance(running, RunningLaunch) and server is not None:
+            server.close()
+    if isinstance(running, Outcome):
+        return running
+    return Job(request, running, server, problem, clock, started_s)
+
+
+def miscounted(outcome: Outcome, seen: int, hook: str) -> str:
+    """How the log of a whole run counts other iterations than its ranks; empty if it does not.
+
+    A window gives the pace of what the ranks count, a launch the number that its log counts. If an
+    optimizer steps once in four batches, or twice in one, every window would be scaled by a wrong
+    number.
+
+    Args:
+        outcome: That of the run.
+        seen: How many iterations the ranks came to by its end.
+        hook: What has counted them, as the job said.
+    """
+    if not isinstance(outcome.ending, Finished):
+        return ""
+    logged = [entry.iteration for entry in outcome.progress] or [outcome.ending.iterations]
+    last = logged[-1]
+    # Those behind the last entry are in no log: another entry would have come with as many as
+    # there were between two.
+    most = last + max(after - before for before, after in pairwise((0, *logged)))
+    allowed = max(LEAST_MISCOUNTED, MISCOUNTED_SHARE * last)
+    if last < seen < most or abs(seen - last) <= allowed:
+        return ""
+    if hook in _HOOKS:
+        counted = f"{seen} were seen {_HOOKS[hook]} (session.step() says what an iteration is)"
+    else:
+        counted = f"{seen} ended at session.step()"
+    return f"its log counts {last} iterations, {counted}"

@@ -16,10 +16,9 @@ from tuner.hosts.process import OUTPUT
 from tuner.launch import stacks
 from tuner.launch.trial import MOST_OUTPUT
 from tuner.live.eligibility import is_reachable
-from tuner.live.job import Job
-from tuner.live.job_launch import JobLaunch, cold_outcome, start_job
+from tuner.live.job import Job, start_job
+from tuner.live.measurement import MeasurementRequest
 from tuner.live.messages import Over
-from tuner.live.request import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.live.window import WindowRun
 from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome
@@ -107,24 +106,23 @@ class LiveJobs:
         """
         self.end()
         self.refusal = None
-        launch = start_job(request, self._start, self._clock, pauses=True)
-        if isinstance(launch, Outcome):
-            return launch
-        server = launch.server
+        job = start_job(request, self._start, self._clock, pauses=True)
+        if isinstance(job, Outcome):
+            return job
+        server = job.server
         try:
-            outcome, goes_on = launch.running.outcome_at_its_end(
+            outcome, goes_on = job.launch.outcome_at_its_end(
                 lambda: server is not None and any(isinstance(m, Over) for m in server.receive(0.0))
             )
             if isinstance(outcome.ending, Finished):  # else it may not have come so far
-                self.refusal = launch.refusal(outcome)
+                self.refusal = job.refusal(outcome)
                 if goes_on and self.refusal is None:
-                    self._job = _job(launch, self._clock)
+                    self._job = job
             elif goes_on:
                 return None
         finally:
             if self._job is None:
-                launch.running.follower.running.stop()
-                launch.close()
+                job.end()
         self._marked_s = self._clock()
         return outcome
 
@@ -135,9 +133,9 @@ class LiveJobs:
             return False
         exit_ = job.running.poll()
         self.ends_alone |= _went_well(exit_)
-        alive = exit_ is None and job.server.is_open
+        alive = exit_ is None and job.line.is_open
         quiet = job.monitor.output_bytes() < PRINTED_SHARE * MOST_OUTPUT
-        return alive and quiet and is_reachable(job.launch.setting, request.setting, job.can)
+        return alive and quiet and is_reachable(job.request.setting, request.setting, job.can)
 
     def _in_new_job(
         self, request: MeasurementRequest, model: FullRunModel, since_s: float
@@ -145,35 +143,34 @@ class LiveJobs:
         """Start the launch and measure in its first window; or follow it to its end."""
         self.refusal = None
         iterations = model.iterations
-        launch = start_job(request, self._start, self._clock, iterations=iterations or None)
-        if isinstance(launch, Outcome):
-            return launch
+        job = start_job(request, self._start, self._clock, iterations=iterations or None)
+        if isinstance(job, Outcome):
+            return job
         try:
-            cold = launch.running.outcome(launch.takes_orders)
+            cold = job.launch.outcome(job.takes_orders)
             if cold is None:
-                assert launch.server is not None and launch.server.hello is not None
-                if launch.server.hello.ranks == request.spec.layout.ranks:
-                    self._job = _job(launch, self._clock)
+                if job.hello.ranks == request.spec.layout.ranks:
+                    self._job = job
                     outcome = self._measured(request, model, since_s, is_first=True)
                     if outcome is not None:
                         return outcome
                     self._job = None
-                self.refusal = launch.refusal(iterations=iterations)
-                launch.server.hang_up()
-                cold = cold_outcome(launch.running, iterations)
-            waited = launch.waited_in_vain()
+                self.refusal = job.refusal(iterations=iterations)
+                job.line.hang_up()
+                cold = job.cold_outcome(iterations)
+            waited = job.waited_in_vain()
             if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
-                self.refusal = waited or self.refusal or launch.refusal(cold, iterations)
+                self.refusal = waited or self.refusal or job.refusal(cold, iterations)
             if waited:
                 exclusion = Exclusion(ExclusionKind.RANKS_WAITED, waited)
                 cold = replace(cold, exclusion=exclusion)
             return cold
         except BaseException:
-            launch.running.follower.running.stop()
+            job.running.stop()
             raise
         finally:
             if self._job is None:
-                launch.close()
+                job.close()
 
     def _measured(
         self, request: MeasurementRequest, model: FullRunModel, since_s: float, *, is_first: bool
@@ -191,12 +188,6 @@ class LiveJobs:
             self.end()
             outcome = replace(outcome, wall_s=self._clock() - since_s)
         return outcome
-
-
-def _job(launch: JobLaunch, clock: Callable[[], float]) -> Job:
-    assert launch.server is not None and launch.server.hello is not None
-    number, hello = launch.request.number, launch.server.hello
-    return Job(number, launch.running, launch.server, hello, clock, launch.started_s)
 
 
 def _link(job: Path, window: Path) -> None:

@@ -7,12 +7,12 @@ records and what the jobs of this run have shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from tuner.launch.trial import ignore
 from tuner.live import eligibility
 from tuner.live.eligibility import COLD, NOT_BY_THE_SWITCH
-from tuner.live.request import MeasurementRequest
 from tuner.live.scale import FullRunModel, full_run_model
 from tuner.model import (
     Exclusion,
@@ -44,6 +44,36 @@ _ENDS_ALONE = (
     "a job ends at the program's own end, and the next setting needs another: with an extension, or"
     " more() in its loop, it goes on (docs/live.md)"
 )
+
+
+@dataclass(frozen=True)
+class MeasurementRequest:
+    """One measurement of a setting, as the study asks for it.
+
+    Attributes:
+        number: That of the record which this becomes.
+        launch: The setting rendered: what to start, unless a running job can be switched to it.
+        spec: The study.
+        setting: What the launch was rendered from.
+        purpose: What it is measured for.
+        records: The launches of the study so far.
+        incumbent_s: The figure of the best setting so far; ``None`` before there is one.
+        stopper: Asked often; stops the setting once it cannot win any more.
+        on_progress: Called as it goes on: with each new entry of a launch's log; with a window's
+            iterations as if they were that.
+        cancelled: Asked often too; True ends it as interrupted.
+    """
+
+    number: int
+    launch: Launch
+    spec: StudySpec
+    setting: Setting
+    purpose: Purpose = Purpose.SEARCH
+    records: tuple[LaunchRecord, ...] = ()
+    incumbent_s: float | None = None
+    stopper: EarlyStopper | None = None
+    on_progress: Callable[[Progress], None] = ignore
+    cancelled: Callable[[], bool] = lambda: False
 
 
 class TrialRunner(Protocol):

@@ -11,9 +11,9 @@ from tuner.launch import stacks
 from tuner.launch.trial import JUDGED_ENTRIES, Ended, sampler
 from tuner.live import messages
 from tuner.live.job import Job
+from tuner.live.measurement import MeasurementRequest
 from tuner.live.messages import Message, Steps, Switched
 from tuner.live.readback import effects_of, observed, refused
-from tuner.live.request import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.live.window_stopper import WindowStopper
 from tuner.live.windows import LEAST_ENDED, Estimate, Iterations, estimate, is_long_enough
@@ -103,7 +103,7 @@ class WindowRun:
                 load = neighbourhood.load(self.job.running.pids())
                 telemetry = recorder.telemetry
         if self._stopped is None and refusal is None and self._estimate.iterations < LEAST_ENDED:
-            lost = not self.job.server.is_open if ended is None else went_well(ended)
+            lost = not self.job.line.is_open if ended is None else went_well(ended)
             if lost:
                 return None
         return self._outcome(ended, refusal, load, telemetry)
@@ -114,7 +114,7 @@ class WindowRun:
         self._ordered_s = self._heard_s = self._now()
         values = self.job.order(self.request.setting)
         self._changed = frozenset(values)
-        self.job.server.send(messages.switch(self.job.orders, values))
+        self.job.line.send(messages.switch(self.job.orders, values))
         ended = self._follow(lambda: self._switched is not None, self._unanswered)
         self._switched_s = self._now()
         return ended
@@ -128,10 +128,10 @@ class WindowRun:
     ) -> Ended | None:
         job = self.job
         while not done() and not (self._is_first and self._is_lost()):
-            self._hear(job.server.receive(TICK_S))
+            self._hear(job.line.receive(TICK_S))
             exit_ = job.running.poll()
             if exit_ is not None:
-                while job.server.is_open and (rest := job.server.receive(0.0)):
+                while job.line.is_open and (rest := job.line.receive(0.0)):
                     self._hear(rest)
                 self._analyse()
                 return exit_, None
@@ -142,7 +142,7 @@ class WindowRun:
 
     def _is_lost(self) -> bool:
         """Whether the job lives, but takes no orders any more."""
-        server = self.job.server
+        server = self.job.line
         return not server.is_open and self._now() - server.lost_s > LAST_S
 
     def _hear(self, found: list[Message]) -> None:
@@ -185,7 +185,7 @@ class WindowRun:
             ratio = model.figure_s(window.pace_s) / model.incumbent_s
         self._is_enough = self._stopped is not None or is_long_enough(
             window,
-            precision=self.job.spec.precision,
+            precision=self.request.spec.precision,
             ratio=ratio,
             most=model.iterations,
             period=self.job.period(self.request.setting),
@@ -204,12 +204,12 @@ class WindowRun:
         if limit_s is not None and self._now() - since_s >= limit_s:
             return Failed(FailureKind.LIMIT, f"not done within the trial limit of {limit_s:g} s")
         if self._is_lost() and not self._is_first:
-            return self._stalled(f"the job takes no more orders: {self.job.server.problem}")
+            return self._stalled(f"the job takes no more orders: {self.job.line.problem}")
         return self.job.monitor.look()
 
     def _unanswered(self) -> Failed | None:
         """The failure of a job that lives and does not switch."""
-        limit_s = self.job.spec.stall_limit_s
+        limit_s = self.request.spec.stall_limit_s
         if limit_s is None or self._now() - self._ordered_s < limit_s:
             return None
         who = self.job.monitor.silence()
@@ -237,7 +237,7 @@ class WindowRun:
         job, window, now_s = self.job, self._estimate, self._now()
         ranks = self._switched.ranks if self._switched else ()
         observation = observed(job.monitor.watcher.result(), ranks)
-        effects = effects_of(self.request.setting, job.spec, observation, ranks)
+        effects = effects_of(self.request.setting, self.request.spec, observation, ranks)
         log = self.model.log(window.times_s, window.each)
         some = log[:: -(len(log) // JUDGED_ENTRIES + 1)][::-1]  # the last is among them
         switched_s = self._switched_s or now_s
@@ -258,7 +258,7 @@ class WindowRun:
             exclusion=exclusion,
             telemetry=telemetry,
             window=Window(
-                job=job.number,
+                job=job.request.number,
                 live=tuple(sorted(job.can)),
                 started_s=self._ordered_s - job.started_s if self._is_first else 0.0,
                 switch_s=switched_s - self._ordered_s,

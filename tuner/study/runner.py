@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tuner.live.measurement import LiveMeasurement
-from tuner.live.request import MeasurementRequest
+from tuner.live.measurement import LiveMeasurement, MeasurementRequest
 from tuner.model import Failed, FailureKind, Launch, Outcome
 from tuner.stats import estimates
 from tuner.store.failures import from_os_error
