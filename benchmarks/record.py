@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.cli import asking, exits, run_options, views
-from tuner.cli.asking import LIMITS, OUTPUT
+from tuner.cli import exits, options, views
 from tuner.cli.base import TuneCommand, tail
 from tuner.cli.main import main
-from tuner.cli.options import option
+from tuner.cli.options import OUTPUT, option, place_options, quiet_option, study_options
+from tuner.config.options import LIMITS
 
 if TYPE_CHECKING:
     from tuner.model import JsonDict, StudySpec
+
+#: A surface is of launches, each setting as often as the others.
+NOT_ASKED = {"trials", "budget_s", "min_gain", "precision", "confirm", "live", "oversubscription"}
 
 #: More settings than this are no small space: a slip of the pen.
 MOST_SETTINGS = 1000
@@ -43,32 +46,28 @@ OFF = 0.1
         " interrupted recording."
     ),
 )
-@asking.options(
-    *asking.RUN_OPTIONS,
-    *asking.SPACE_OPTIONS,
-    option(
-        "--runs",
-        type=click.IntRange(1),
-        default=10,
-        metavar="N",
-        heading=LIMITS,
-        help="Runs of each setting [10].",
-    ),
-    *asking.LAUNCH_OPTIONS,
-    *asking.PLACE_OPTIONS,
-    option(
-        "--output",
-        "-o",
-        "filename",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        heading=OUTPUT,
-        help="The surface file [NAME.json].",
-    ),
-    asking.QUIET,
+@study_options(without=NOT_ASKED)
+@option(
+    "--runs",
+    type=click.IntRange(1),
+    default=10,
+    metavar="N",
+    heading=LIMITS,
+    help="Runs of each setting [10].",
 )
+@place_options()
+@option(
+    "--output",
+    "-o",
+    "filename",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    heading=OUTPUT,
+    help="The surface file [NAME.json].",
+)
+@quiet_option()
 @click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> int:
+def command(ctx: click.Context, /, **given: Any) -> int:
     """Record one surface."""
     from benchmarks.replay import recorded
     from benchmarks.replay.recording import Recording
@@ -78,24 +77,24 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     from tuner.study import tune
     from tuner.study.history import History
 
-    spec = run_options.spec_of({**options, "live": "off"}, tail(ctx))  # a surface is of launches
-    if options["name"] is None:
+    spec = options.spec_of({**given, "live": "off"}, tail(ctx))
+    if given["name"] is None:
         spec = replace(spec, name=f"{spec.name}-surface")
-    _require_surface(spec, options["runs"])
-    outputs = Path(options["outputs"]) if options["outputs"] else None
-    with views.view(options["quiet"]) as view:
+    _require_surface(spec, given["runs"])
+    outputs = Path(given["run_dir"]) if given["run_dir"] else None
+    with views.view(given["quiet"]) as view:
         tune(
             replace(spec, oversubscription=None, confirm=False),
-            storage=options["storage"],
+            storage=given["storage"],
             outputs=outputs,
-            fresh=options["fresh"],
-            wait=options["wait"],
+            fresh=given["fresh"],
+            wait=given["wait"],
             on_event=view,
-            course=Recording(options["runs"]),
+            course=Recording(given["runs"]),
         )
-    data = stored.load(stored.open_store(options["storage"]), spec.name)
+    data = stored.load(stored.open_store(given["storage"]), spec.name)
     document = recorded.document(History(data.spec, data.records))
-    path = options["filename"] or Path(f"{spec.name}.json")
+    path = given["filename"] or Path(f"{spec.name}.json")
     outfile.write(path, Export(dumps(document)))
     for doubt in _doubts(document):
         console.warn(doubt)

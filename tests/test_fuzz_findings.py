@@ -185,10 +185,8 @@ def test_a_number_of_many_digits_is_passed_on_as_it_is() -> None:
     ids=["digits", "deep", "hex", "hex-fix"],
 )
 def test_a_study_file_says_what_is_wrong(text: str, said: str) -> None:
-    from tuner.config.spec.limits import whole
-
     with pytest.raises(UsageError, match=said):
-        whole("--trials", None, parse(text.encode(), "tune.toml").trials, 50)
+        parse(text.encode(), "tune.toml")
 
 
 def test_a_surface_with_too_many_digits_is_no_json() -> None:

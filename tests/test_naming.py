@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.config.spec.naming import as_name, check_name
+from tuner.config.program import as_name, check_name
 from tuner.model.errors import UsageError
 
 

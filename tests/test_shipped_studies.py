@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tuner.config.spec import RunOptions, WantedLauncher, build_spec
+from tuner.config.spec import WantedLauncher, build_spec
 from tuner.config.study_file import find_study_file
 from tuner.launch import command
 from tuner.launch.render import rank_argv
@@ -43,7 +43,7 @@ def find(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with what the studies want to find, and all modules that trainers import."""
-    monkeypatch.setattr("tuner.config.spec.program.find_spec", lambda _: object())
+    monkeypatch.setattr("tuner.config.program.find_spec", lambda _: object())
     for name in ("hpcc", "gmx", "lmp", "python", "sh"):
         program = tmp_path / "bin" / name
         program.parent.mkdir(exist_ok=True)
@@ -60,7 +60,6 @@ def spec_of(name: str, place: Path) -> StudySpec:
         file=file,
         source=source,
         command=None,
-        options=RunOptions(),
         environ={"PATH": str(place / "bin")},
         cwd=place,
         machine=replace(MACHINE, gpus=("A", "B")) if name.endswith("_gpu") else MACHINE,

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tuner.config.study_file import RunOptions, build_spec, find_study_file
+from tuner.config.spec import build_spec
+from tuner.config.study_file import find_study_file
 from tuner.knobs import space
 from tuner.live.scale import rescaled, usual_s
 from tuner.model import (
@@ -124,7 +125,7 @@ def _only(knob: Knob, values: tuple[Value, ...]) -> Knob:
 def spec_of(study: str, ranks: int) -> StudySpec:
     """The spec of a shipped study, as the command line would make it."""
     file, source = find_study_file(study, cwd=Path.cwd())
-    options = RunOptions(ranks=ranks, name=f"{study}_{ranks}", oversubscribe=1e6)
+    options = {"mpi_procs": ranks, "name": f"{study}_{ranks}", "oversubscription": 1e6}
     return build_spec(
         file=file,
         source=source,

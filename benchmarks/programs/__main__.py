@@ -27,7 +27,7 @@ PLACE = ROOT / "build" / "programs"
 #: In a study's folder: what `tune export` and `tune explain` said of it.
 KEPT = ("result.json", "explained.json")
 #: So many settings even where going on is expected to gain little, but not for ever.
-_FAR = ("--until", "0.0001%", "--budget", "10m")
+_FAR = ("--min-gain", "0.0001%", "--budget", "10m")
 TUNE = Path(sys.executable).with_name("tune")
 
 

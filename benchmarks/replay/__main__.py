@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuner.cli.base import TuneCommand
 from tuner.cli.main import main
-from tuner.cli.options import Percent, Seconds, json_option, option
-from tuner.model.errors import NothingMeasuredError
+from tuner.cli.options import json_option, option
+from tuner.config.options import SECONDS, SHARE, Kind
+from tuner.model.errors import NothingMeasuredError, UsageError
 
 if TYPE_CHECKING:
     from benchmarks.replay import Study, Surface
@@ -42,22 +43,23 @@ if TYPE_CHECKING:
 )
 @option(
     "--budget",
-    type=Seconds(),
     metavar="TIME",
+    callback=lambda _, param, text: _read(SECONDS, param, text),
     help="End the search after 90, 90s or 10m of launches.",
 )
 @option(
-    "--until",
-    type=Percent(),
-    default=0.01,
+    "--min-gain",
+    default="1%",
     metavar="PERCENT",
+    old="--until",
+    callback=lambda _, param, text: _read(SHARE, param, text),
     help="End it once going on is expected to gain less [1%].",
 )
 @option(
     "--precision",
-    type=Percent(),
-    default=0.02,
+    default="2%",
     metavar="PERCENT",
+    callback=lambda _, param, text: _read(SHARE, param, text),
     help="Tell contenders apart as far as this [2%].",
 )
 @option(
@@ -81,7 +83,7 @@ def command(
     trials: int,
     seed: int,
     budget: float | None,
-    until: float,
+    min_gain: float,
     precision: float,
     live: bool,
     trace: Path | None,
@@ -96,7 +98,7 @@ def command(
     asked = {
         "trials": trials,
         "budget_s": budget,
-        "until": until,
+        "until": min_gain,
         "precision": precision,
         "live": "on" if live else "off",
     }
@@ -113,6 +115,15 @@ def command(
         )
     if not as_json:
         _print_words(recorded, study)
+
+
+def _read(kind: Kind, param: click.Parameter, text: str | None) -> Any:
+    """The value of an option of the study's table."""
+    try:
+        return None if text is None else kind.read(text)
+    except ValueError as error:
+        message = f"{param.opts[0]} {text}: {error}."
+        raise UsageError(message, "--help lists the options.") from error
 
 
 def _print_json(surface: Surface, study: Study) -> None:

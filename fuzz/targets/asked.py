@@ -11,12 +11,11 @@ from typing import Any
 from fuzz.target import Target
 from fuzz.texts import Texts
 from fuzz.trees import Trees
-from tuner.config import study_file
-from tuner.config.applies import Host
-from tuner.config.spec import RunOptions, checks, naming, selection
-from tuner.config.spec.applying import applying
-from tuner.config.spec.limits import limits, whole
-from tuner.config.study_file.schema import StudyFile
+from tuner.config import knob_selection, program, study_file
+from tuner.config.applicability import Host
+from tuner.config.options import OPTIONS
+from tuner.config.spec import check_command
+from tuner.config.study_file import Document
 from tuner.hosts.features import Found
 from tuner.knobs import core_budget, space
 from tuner.launch import render
@@ -36,7 +35,7 @@ _STUDIES: list[dict[str, Any]] = [
         "mpi_procs": 8,
         "trials": 50,
         "budget_s": "10m",
-        "until": "1%",
+        "min_gain": "1%",
         "precision": "2%",
         "oversubscription": 4,
         "confirm": False,
@@ -46,13 +45,13 @@ _STUDIES: list[dict[str, Any]] = [
         "launcher": "torchrun",
         "mpirun_args": ["--mca", "pml", "ob1"],
         "objective": {"kind": "logreport", "key": "elapsed_time", "filename": "log"},
-        "knobs": {"omp_threads": {"range": "1..8"}, "iterator_workers": {"fix": 2, "default": 4}},
+        "knobs": {"omp_threads": {"range": "1..8"}, "iterator_workers": {"fix": 2, "baseline": 4}},
         "left_out": {"opencv_threads": "not used"},
     },
     {
         "command": ["python", "a.py", "{out}", "--b={b}", "{{x}}"],
         "knobs": {
-            "b": {"values": ["unset", 1, 2, 4], "default": 1},
+            "b": {"values": ["unset", 1, 2, 4], "baseline": 1},
             "c": {"values": ["x", "y"], "env": "C", "help": "c"},
             "d": {"range": "1..4", "flag": "--d"},
             "e": {"values": ["none", "core"], "launcher_option": "bind_to"},
@@ -61,8 +60,8 @@ _STUDIES: list[dict[str, Any]] = [
     },
 ]
 _WORDS = (
-    *("command", "job", "knobs", "range", "values", "fix", "default", "env", "flag", "objective"),
-    *("launcher_option", "help", "name", "mpi_procs", "trials", "budget_s", "until", "left_out"),
+    *("command", "job", "knobs", "range", "values", "fix", "baseline", "env", "flag", "objective"),
+    *("launcher_option", "help", "name", "mpi_procs", "trials", "budget_s", "min_gain", "left_out"),
     *("{out}", "{iterator_workers}", "{a}", "{{", "omp_threads", "opencv_threads", "communicator"),
     *("1..cores", "cores", "unset", "bind_to", "commnd", "rnge", "filename", "logreport"),
 )
@@ -121,8 +120,7 @@ def _make(rng: Random) -> bytes:
 def study(data: bytes) -> None:
     """A study file, through all that is done before the first launch."""
     try:
-        file = study_file.parse(data, "tune.toml")
-        plan(file, RunOptions(), file.command or ("python", "{out}"), typed=False)
+        plan(study_file.parse(data, "tune.toml"), {}, None)
     except UsageError as error:
         assert error.message.strip(), "an error that says nothing"
         assert len(error.message) < 50_000, "an error that nobody reads"
@@ -130,21 +128,21 @@ def study(data: bytes) -> None:
         error.message.encode()
 
 
-def plan(
-    file: StudyFile, options: RunOptions, template: tuple[str, ...], *, typed: bool
-) -> StudySpec:
+def plan(file: Document, typed: dict[str, Any], command: tuple[str, ...] | None) -> StudySpec:
     """The study of a file and options, its space walked through as the search does.
 
     Raises:
         UsageError: Something is wrong with what was asked for.
     """
-    checks.is_command(template, "here")
-    chosen = selection.select(file, options, template, typed=typed)
-    figures = limits(options, file, chosen.own)
+    asked = study_file.study_of(file)
+    template = command or asked.command or ("python", "{out}")
+    check_command(template, "here")
+    chosen = knob_selection.select(asked, typed, template, is_typed=command is not None)
+    figures = {option.field: asked.option(option.key) for option in OPTIONS if option.field}
     assert all(math.isfinite(each) for each in figures.values() if isinstance(each, float))
-    selection.check_job(file.job or (), chosen, "here")
-    layout = Layout(whole("--mpi-procs", options.ranks, file.mpi_procs, 2))
-    knobs, _ = applying(chosen, Host(MACHINE, layout, LAUNCHER, FOUND))
+    knob_selection.check_job(asked.job, chosen, "here")
+    layout = Layout(asked.option("mpi_procs") or 2)
+    knobs, _ = knob_selection.applying(chosen, Host(MACHINE, layout, LAUNCHER, FOUND))
     spec = StudySpec(
         "s",
         template,
@@ -153,7 +151,7 @@ def plan(
         MACHINE,
         knobs,
         fixed=chosen.fixed,
-        job=file.job or (),
+        job=asked.job,
         **figures,
     )
     _walk(spec)
@@ -178,11 +176,11 @@ def _walk(spec: StudySpec) -> None:
 def names(data: bytes) -> None:
     """Any text as the name of a study, and the template that is written for it."""
     text = data.decode("utf-8", "replace")
-    name = naming.as_name(text)
+    name = program.as_name(text)
     with suppress(UsageError):
-        assert naming.check_name(text) == text
+        assert program.check_name(text) == text
     if name and name[0].isalnum() and len(name) <= 100:
-        assert naming.check_name(name) == name
+        assert program.check_name(name) == name
     if len(data) % 64 == 0:
         study_file.parse(study_file.template(text).encode(), "tune.toml")
 

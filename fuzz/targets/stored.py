@@ -8,12 +8,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import click
+
 from benchmarks.replay import surface_file
 from fuzz.target import Target
 from fuzz.targets.asked import LAUNCHER, MACHINE
 from fuzz.texts import Texts, one
 from fuzz.trees import Trees
-from tuner.cli.completion import knob_names, study_names
+from tuner.cli.app import cli
+from tuner.cli.options import knob_names, study_names
 from tuner.knobs import KNOBS
 from tuner.model import (
     Effect,
@@ -153,8 +156,10 @@ def completion(data: bytes) -> None:
     """The words that a shell asks for: an answer, never an error on the user's prompt."""
     text = data.decode("utf-8", "surrogateescape")
     storage, _, incomplete = text.partition("\n")
-    knob_names(incomplete)
-    assert study_names(storage or "/none", incomplete) == []
+    context = click.Context(cli)
+    context.params["storage"] = storage or "/none"
+    knob_names(context, click.Argument(["name"]), incomplete)
+    assert study_names(context, click.Argument(["study"]), incomplete) == []
 
 
 _WORDS = Texts(

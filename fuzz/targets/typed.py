@@ -10,9 +10,8 @@ from pathlib import Path
 from fuzz.target import Target
 from fuzz.targets.asked import plan
 from fuzz.texts import Texts
-from tuner.cli.options import Percent, Seconds
-from tuner.config.spec import RunOptions, program
-from tuner.config.study_file.schema import StudyFile
+from tuner.config import program
+from tuner.config.options import SECONDS, SHARE, WORDS
 from tuner.launch import command
 from tuner.model import units
 from tuner.model.errors import UsageError
@@ -48,13 +47,13 @@ _KNOBS = Texts(
 
 
 def knob_options(data: bytes) -> None:
-    """``--knob``, ``--fix`` and ``--default`` (``k``, ``f``, ``d``), a line each."""
+    """``--knob``, ``--fix`` and ``--baseline`` (``k``, ``f``, ``d``), a line each."""
     # as the system's words come to Python
     lines = data.replace(b"\0", b"").decode("utf-8", "surrogateescape").split("\n")
     given = {kind: tuple(x[2:] for x in lines if x.startswith(f"{kind} ")) for kind in "kfd"}
-    options = RunOptions(knobs=given["k"], fixes=given["f"], defaults=given["d"])
+    typed = {"knobs": given["k"], "fixes": given["f"], "baselines": given["d"]}
     try:
-        plan(StudyFile(), options, _TEMPLATE, typed=True)
+        plan({}, typed, _TEMPLATE)
     except UsageError as error:
         assert error.message.strip(), "an error that says nothing"
 
@@ -66,9 +65,9 @@ def measures(data: bytes) -> None:
         assert 0 < units.parse_time_s(text) < math.inf, text
     with suppress(ValueError):
         assert 0 < units.parse_share(text) < 1, text
-    for kind in (Seconds(), Percent()):
-        with suppress(UsageError):
-            assert math.isfinite(kind.convert(text, None, None))
+    for kind in (SECONDS, SHARE):
+        with suppress(ValueError):
+            assert math.isfinite(kind.read(text))
 
 
 _MEASURES = Texts(
@@ -115,14 +114,11 @@ _COMMANDS = Texts(
 
 def words(data: bytes) -> None:
     """A command in a study file, split into words as a shell does."""
-    from pydantic_core import PydanticCustomError
-
-    from tuner.config.study_file.kinds import words as split
 
     text = data.decode("utf-8", "replace")
-    with suppress(PydanticCustomError):
-        found = split(text)
-        assert split(shlex.join(found)) == found
+    with suppress(ValueError):
+        found = WORDS.read(text)
+        assert WORDS.read(shlex.join(found)) == found
 
 
 _LINES = Texts(

@@ -118,7 +118,7 @@ def test_the_search_ends_where_it_is_told_to(replay: Replay, tmp_path: Path) -> 
         made = json.loads(replay("bowl.json", "--json", *arguments).out)
         return int(made["launches"])
 
-    assert launches("--until", "20%") < launches("--until", "0.1%")
+    assert launches("--min-gain", "20%") < launches("--until", "0.1%")
     assert launches("--trials", "3") < launches()
 
 
@@ -129,7 +129,7 @@ def test_the_search_ends_where_it_is_told_to(replay: Replay, tmp_path: Path) -> 
         ("bowl.json", "--trials", "0"),
         ("bowl.json", "--seed", "-1"),
         ("bowl.json", "--budget", "soon"),
-        ("bowl.json", "--until", "0.01"),
+        ("bowl.json", "--min-gain", "0.01"),
         ("bowl.json", "--precision", "0%"),
         ("bowl.json", "--trace", "no/such/folder.jsonl"),
         ("bowl.json", "--trace", "."),

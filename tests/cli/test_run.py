@@ -8,14 +8,14 @@ import pytest
 
 from tests.cli.conftest import Tune, store_study
 from tests.study_samples import SPEC, study
-from tuner.cli import run_options
+from tuner.cli import options
 from tuner.model import BASELINE
 from tuner.results.exporters import StudyView
 
 
 def ending(monkeypatch: pytest.MonkeyPatch, data: StudyView) -> None:
     """Let ``tune run`` come to this result at once."""
-    monkeypatch.setattr(run_options, "spec_of", lambda *_: SPEC)
+    monkeypatch.setattr(options, "spec_of", lambda *_: SPEC)
     monkeypatch.setattr("tuner.study.loop.tune", lambda *_, **__: data.result)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tuner.config.applies import Host, answer
+from tuner.config.applicability import Host, answer
 from tuner.hosts.features import Found
 from tuner.knobs import KNOBS, knob, names
 from tuner.launch import render

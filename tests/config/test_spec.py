@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.config.spec import RunOptions, WantedLauncher, build_spec, program
-from tuner.config.study_file import StudyFile, find_study_file, load
+from tuner.config import program
+from tuner.config.spec import WantedLauncher, build_spec
+from tuner.config.study_file import Document, find_study_file, load, parse
 from tuner.hosts.features import Found
 from tuner.knobs import core_budget, space
 from tuner.model import (
@@ -57,7 +58,7 @@ FOUND = Found({"jemalloc": "/usr/lib/libjemalloc.so.2"}, huge_pages="never", gli
 
 def build(
     *command: str,
-    file: StudyFile | None = None,
+    file: Document | None = None,
     cwd: Path = Path("/"),
     machine: Machine = MACHINE,
     environ: Mapping[str, str] | None = None,
@@ -67,7 +68,7 @@ def build(
         file=file,
         source="test",
         command=command or None,
-        options=RunOptions(**options),
+        options=options,
         environ=environ or {"PATH": "/usr/bin:/bin"},
         cwd=cwd,
         machine=machine,
@@ -76,7 +77,7 @@ def build(
     )
 
 
-def toml(folder: Path, text: str) -> StudyFile:
+def toml(folder: Path, text: str) -> Document:
     path = folder / "study.toml"
     path.write_text(text)
     return load(path)
@@ -113,7 +114,7 @@ def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
 
 
 def test_a_stall_limit_may_be_none() -> None:
-    assert build(*OWN, stall_limit_s=math.inf).stall_limit_s is None
+    assert build(*OWN, stall_limit_s="none").stall_limit_s is None
     assert build(*OWN, stall_limit_s=9.0).stall_limit_s == 9.0
 
 
@@ -136,7 +137,7 @@ def test_what_no_running_job_can_measure_is_refused_only_where_it_is_to(
 
 
 def test_a_placeholder_brings_its_knob() -> None:
-    spec = build(*OWN, "-j", "{iterator_workers}", ranks=8)
+    spec = build(*OWN, "-j", "{iterator_workers}", mpi_procs=8)
     assert list(domains(spec)) == ["omp_threads", "opencv_threads", "iterator_workers"]
     assert [name for name, _ in spec.left_out] == ["communicator", "bind_to"]
 
@@ -165,9 +166,9 @@ def test_all_knobs_are_those_that_apply_and_keep_the_numerics() -> None:
 
 def test_what_changes_the_numerics_is_held_unless_it_is_named() -> None:
     words = (*OWN, "{batch_size}")
-    held = build(*words, defaults=("batch_size=32",))
+    held = build(*words, baselines=("batch_size=32",))
     assert held.fixed == Setting.of({"batch_size": 32})
-    asked = build(*words, defaults=("batch_size=32",), knobs=("batch_size",))
+    asked = build(*words, baselines=("batch_size=32",), knobs=("batch_size",))
     assert domains(asked)["batch_size"] == Choice((16, 32, 64, 128, 256))
 
 
@@ -191,7 +192,7 @@ when = {bind_to = ["core"]}
     [
         ('when = {bind = ["core"]}', "there is no knob 'bind'"),
         ('when = {a = ["x"]}', "it depends on itself"),
-        ('when = {bind_to = ["board"]}', "it exists only where bind_to is board"),
+        ('when = {bind_to = ["board"]}', "it exists only if bind_to is board"),
     ],
 )
 def test_a_condition_that_cannot_hold(tmp_path: Path, entry: str, word: str) -> None:
@@ -218,7 +219,7 @@ def test_what_to_do_about_a_condition(tmp_path: Path, entry: str, hint: str) -> 
 def test_what_only_glibc_has_with_another_allocator(tmp_path: Path) -> None:
     text = '[knobs.malloc_arenas]\n[knobs.allocator]\nvalues = ["jemalloc"]'
     error = refused(*OWN, file=toml(tmp_path, text))
-    assert error.message == "malloc_arenas: it exists only where allocator is glibc."
+    assert error.message == "malloc_arenas: it exists only if allocator is glibc."
     assert error.hint == "Leave it out, or add glibc to allocator's values."
 
 
@@ -256,7 +257,7 @@ when = {a = 2, b = 1}
 """
     error = refused(*OWN, file=toml(tmp_path, text))
     assert error.message == (
-        "c: it exists only where a is 2 and b is 1, which no setting has together."
+        "c: it exists only if a is 2 and b is 1, which no setting has together."
     )
     ok = build(*OWN, file=toml(tmp_path, text.replace("a = 2", "a = 1")))
     assert space.size(ok.knobs) == 1 + 1 + 1 * (1 + 2)
@@ -281,7 +282,7 @@ def test_more_conditions_than_can_be_walked(tmp_path: Path) -> None:
 def test_one_rank_a_gpu_unless_told() -> None:
     gpus = replace(MACHINE, gpus=("H200",) * 4)
     assert build(*OWN, machine=gpus).layout.ranks == 4
-    assert build(*OWN, machine=gpus, ranks=8).layout.ranks == 8
+    assert build(*OWN, machine=gpus, mpi_procs=8).layout.ranks == 8
 
 
 def test_the_space_can_be_typed() -> None:
@@ -303,7 +304,7 @@ def test_the_space_can_be_typed() -> None:
 
 
 def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
-    spec = build(*OWN, "-b", "{batch}", knobs=("batch=32,64",), defaults=("batch=48",))
+    spec = build(*OWN, "-b", "{batch}", knobs=("batch=32,64",), baselines=("batch=48",))
     assert spec.knobs[-1] == Knob("batch", Choice((32, 64)), Flag(), default=48)
     spec = build(*OWN, "-b", "{batch}", fixes=("batch=32",))
     assert spec.knobs[-1] == Knob("batch", Choice((32,)), Flag(), default=32)
@@ -312,29 +313,30 @@ def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("options", "word", "hint"),
     [
-        ({"ranks": 0}, "--mpi-procs 0", "--mpi-procs 1"),
-        ({"ranks": -3}, "--mpi-procs -3", ""),
-        ({"trials": 0}, "--trials 0", "--trials 1"),
+        ({"mpi_procs": 0}, "--mpi-procs 0: must be at least 1", "--help"),
+        ({"mpi_procs": -3}, "--mpi-procs -3", ""),
+        ({"trials": 0}, "--trials 0", ""),
         ({"warm_ups": -1}, "--warm-ups -1", ""),
-        ({"seed": -1}, "--seed -1", ""),
-        ({"seed": 2**32}, "--seed 4294967296", ""),
-        ({"trial_limit_s": 0.0}, "--trial-limit 0", ""),
-        ({"trial_limit_s": float("nan")}, "--trial-limit nan", ""),
-        ({"stall_limit_s": 0.0}, "--stall-limit 0", ""),
-        ({"budget_s": 0.0}, "--budget 0", "5m"),
-        ({"budget_s": -1.0}, "--budget -1", ""),
-        ({"budget_s": float("inf")}, "--budget inf", ""),
-        ({"until": 0.0}, "--until 0%", "1%"),
-        ({"until": 1.0}, "--until 100%", ""),
-        ({"until": float("nan")}, "--until nan%", ""),
-        ({"precision": -0.01}, "--precision -1%", "1%"),
-        ({"precision": 2.0}, "--precision 200%", ""),
-        ({"oversubscribe": 0.5}, "--oversubscribe 0.5", "2 or 4"),
-        ({"oversubscribe": float("nan")}, "--oversubscribe nan", ""),
-        ({"oversubscribe": float("inf")}, "--oversubscribe inf", ""),
+        ({"seed": -1}, "--seed -1: must be at least 0", ""),
+        ({"seed": 2**32}, "--seed 4294967296: must be at most 4294967295", ""),
+        ({"trial_limit_s": "0"}, "--trial-limit 0: must be a time above 0", ""),
+        ({"trial_limit_s": "nan"}, "--trial-limit nan", ""),
+        ({"stall_limit_s": "0"}, "--stall-limit 0", ""),
+        ({"budget_s": "2 weeks"}, "--budget '2 weeks'", ""),
+        ({"budget_s": "inf"}, "--budget inf", ""),
+        ({"min_gain": "0%"}, "--min-gain 0%: must be a percentage", ""),
+        ({"min_gain": "100%"}, "--min-gain 100%", ""),
+        ({"min_gain": "0.01"}, "--min-gain 0.01", ""),
+        ({"precision": "-1%"}, "--precision -1%", ""),
+        ({"precision": "a%"}, "--precision a%", ""),
+        ({"oversubscription": 0.5}, "--oversubscribe 0.5: must be a number of at least 1", ""),
+        ({"oversubscription": float("nan")}, "--oversubscribe nan", ""),
+        ({"oversubscription": float("inf")}, "--oversubscribe inf", ""),
+        ({"live": "maybe"}, "--live maybe", ""),
+        ({"trials": 0, "seed": -1}, "--seed -1", ""),
         ({"name": "a b"}, "--name 'a b'", ""),
         ({"name": "../x"}, "--name '../x'", ""),
-        ({"name": ""}, "--name ''", ""),
+        ({"name": ""}, "--name: must not be empty", ""),
         ({"log": "/tmp/log"}, "log '/tmp/log'", ""),
         ({"log": "../log"}, "log '../log'", ""),
         ({"log": ""}, "log ''", ""),
@@ -347,7 +349,7 @@ def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
         ({"knobs": ("mpich_allreduce",)}, "only MPICH reads it, and this is Open MPI", ""),
         ({"knobs": ("allocator=tcmalloc",)}, "tcmalloc is not installed here", "apt-get"),
         ({"knobs": ("huge_pages",)}, "the kernel gives them to none", "madvise"),
-        ({"knobs": ("map_by",)}, "map_by: it exists only where bind_to is", "--knob bind_to"),
+        ({"knobs": ("map_by",)}, "map_by: it exists only if bind_to is", "--knob bind_to"),
         (
             {"launcher": "torchrun", "mpirun_args": ("--nproc-per-node=8",)},
             "how many ranks torchrun starts",
@@ -384,8 +386,8 @@ def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
         ({"fixes": ("omp_threads=1,2",)}, "more than one value", "--knob omp_threads=1,2"),
         ({"fixes": ("omp_threads=1..2",)}, "more than one value", "--knob"),
         ({"fixes": ("omp=1",)}, "--fix omp:", "omp_threads"),
-        ({"defaults": ("omp_threads=1",)}, "no {omp_threads}", ""),
-        ({"defaults": ("omp=1",)}, "--default omp:", ""),
+        ({"baselines": ("omp_threads=1",)}, "no {omp_threads}", ""),
+        ({"baselines": ("omp=1",)}, "--baseline omp:", ""),
     ],
 )
 def test_a_bad_option_names_value_place_and_next_step(
@@ -397,7 +399,7 @@ def test_a_bad_option_names_value_place_and_next_step(
 
 
 def test_a_wrong_figure_is_told_before_the_program_and_mpirun_are_looked_for() -> None:
-    assert "--oversubscribe 0" in refused("no-such-program", "{out}", oversubscribe=0.0).message
+    assert "--oversubscribe 0" in refused("no-such-program", "{out}", oversubscription=0.0).message
 
 
 # --- the core budget -----------------------------------------------------------------------
@@ -411,7 +413,7 @@ THREADS_AND_WORKERS = (*OWN, "-j", "{iterator_workers}")
     st.integers(1, 16),
 )
 def test_a_typed_range_is_never_cut_by_the_core_budget(high: int, name: str, ranks: int) -> None:
-    spec = build(*THREADS_AND_WORKERS, knobs=(f"{name}=1..{high}",), ranks=ranks)
+    spec = build(*THREADS_AND_WORKERS, knobs=(f"{name}=1..{high}",), mpi_procs=ranks)
     assert domains(spec)[name] == IntRange(1, high)
     assert spec.oversubscription is None
     assert (core_budget.most_demand(spec), core_budget.beyond(spec)) == (None, 0)
@@ -423,7 +425,7 @@ def test_a_core_budget_that_is_asked_for_holds_for_typed_ranges_too(
     high: int, budget: float
 ) -> None:
     knobs = (f"omp_threads=1..{high}",)
-    spec = build(*THREADS_AND_WORKERS, knobs=knobs, oversubscribe=budget)
+    spec = build(*THREADS_AND_WORKERS, knobs=knobs, oversubscription=budget)
     assert spec.oversubscription == budget
     assert domains(spec)["omp_threads"] == IntRange(1, high), "the range itself stays"
 
@@ -446,7 +448,7 @@ def test_a_range_in_the_study_file_is_ones_own_too(tmp_path: Path) -> None:
     assert build(*OWN, file=file).oversubscription == 4.0
     file = toml(tmp_path, 'oversubscription = 2\n[knobs.omp_threads]\nrange = "1..64"\n')
     assert build(*OWN, file=file).oversubscription == 2.0
-    assert build(*OWN, file=file, oversubscribe=8.0).oversubscription == 8.0
+    assert build(*OWN, file=file, oversubscription=8.0).oversubscription == 8.0
 
 
 def test_an_unknown_communicator_names_the_nearest() -> None:
@@ -471,7 +473,7 @@ def test_a_command_with_a_nul() -> None:
 
 def test_neither_file_nor_command() -> None:
     assert "no command in test" in refused().message
-    assert "no command in test" in refused(file=StudyFile()).message
+    assert "no command in test" in refused(file={}).message
 
 
 def test_an_unknown_placeholder() -> None:
@@ -585,7 +587,7 @@ def test_the_folder_of_a_shipped_trainer_counts_for_relative_paths(
 def test_the_interpreter_is_kept_where_the_command_has_it() -> None:
     assert build(*OWN).interpreter == sys.executable
     assert build("sh", "-c", "true", "{out}").interpreter == ""
-    file = StudyFile.model_validate({"command": "sh {out}", "job": "{python} x {out}"})
+    file = parse(b"command = 'sh {out}'\njob = '{python} x {out}'", "x")
     assert build(file=file).interpreter == sys.executable
 
 
@@ -607,7 +609,7 @@ def test_the_path_of_the_program_finds_mpirun(tmp_path: Path) -> None:
         file=None,
         source="",
         command=("python", "{out}"),
-        options=RunOptions(),
+        options={},
         environ={"PATH": str(tmp_path)},
         cwd=tmp_path,
         machine=MACHINE,
@@ -651,7 +653,7 @@ def test_the_shipped_trainer_says_how_to_install_what_it_needs(
     def without(name: str) -> object:
         return None if name == module else object()
 
-    monkeypatch.setattr("tuner.config.spec.program.find_spec", without)
+    monkeypatch.setattr("tuner.config.program.find_spec", without)
     error = refused("{python}", f"{{workloads}}/{trainer}", "{out}")
     assert f"needs {module}, which is not installed" in error.message
     assert f"pip install --build-constraint constraints-build.txt '.[{extra}]'" in error.hint
@@ -669,7 +671,7 @@ warm_ups = 2
 seed = 5
 trial_limit_s = 60
 budget_s = "10m"
-until = "3%"
+min_gain = "3%"
 precision = "0.5 %"
 oversubscription = 2
 confirm = false
@@ -746,15 +748,15 @@ def test_a_binding_of_the_users_own_is_not_tuned_as_well(tmp_path: Path) -> None
 def test_the_command_line_wins(tmp_path: Path) -> None:
     spec = build(
         file=toml(tmp_path, FILE),
-        ranks=8,
+        mpi_procs=8,
         trials=9,
         warm_ups=0,
         seed=0,
         trial_limit_s=5.0,
         budget_s=7.0,
-        until=0.02,
-        precision=0.04,
-        oversubscribe=3.0,
+        min_gain="2%",
+        precision="4%",
+        oversubscription=3.0,
         confirm=True,
         live="auto",
         mpirun="/b/mpirun",
@@ -810,7 +812,7 @@ def test_a_job_with_an_unknown_placeholder(tmp_path: Path) -> None:
 def test_the_files_own_communicators_widen_the_known_ones(tmp_path: Path) -> None:
     text = (
         'command = ["{python}", "-c", "pass", "{out}", "{communicator}"]\n'
-        '[knobs.communicator]\nvalues = ["hierarchical"]\ndefault = "naive"\n'
+        '[knobs.communicator]\nvalues = ["hierarchical"]\nbaseline = "naive"\n'
     )
     file = toml(tmp_path, text)
     assert domains(build(file=file)) == {"communicator": Choice(("hierarchical",))}
@@ -932,9 +934,12 @@ def test_a_typed_objective_takes_the_place_of_the_files(tmp_path: Path) -> None:
     ("options", "said"),
     [
         ({"objective": "wall", "log": "x"}, "--log x: the objective wall reads no log"),
-        ({"items": 0.0}, "--items 0: must be above 0"),
-        ({"price_per_hour": math.inf}, "--price-per-hour inf: must be above 0"),
-        ({"objective": "pattern:(.)", "items": 3.0}, "is no time, so --items 3"),
+        ({"samples_per_run": 0.0}, "--samples-per-run 0.0: must be a number above 0"),
+        ({"price_per_hour": math.inf}, "--price-per-hour inf: must be a number above 0"),
+        (
+            {"objective": "pattern:(.)", "samples_per_run": 3.0},
+            "is no time, so --samples-per-run 3",
+        ),
     ],
 )
 def test_wishes_for_a_figure_that_make_no_sense(options: dict[str, Any], said: str) -> None:

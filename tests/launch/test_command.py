@@ -109,7 +109,7 @@ def test_substitute_leaves_out_what_is_not_set(
 def test_a_positional_placeholder_needs_a_default(template: tuple[str, ...]) -> None:
     with pytest.raises(UsageError) as caught:
         command.substitute(template, VALUES)
-    assert "--default " in caught.value.hint
+    assert "--baseline " in caught.value.hint
     assert "=VALUE" in caught.value.hint
 
 
@@ -129,7 +129,7 @@ def test_a_placeholder_in_a_script_needs_a_default(template: tuple[str, ...]) ->
     with pytest.raises(UsageError) as caught:
         command.substitute(template, VALUES)
     assert "{gone}" in caught.value.message
-    assert "--default gone=VALUE" in caught.value.hint
+    assert "--baseline gone=VALUE" in caught.value.hint
     filled = command.substitute(template, {**VALUES, "gone": "1"})
     assert len(filled) == len(template)
 
@@ -139,7 +139,7 @@ def test_a_script_is_told_in_short_with_every_default_it_needs() -> None:
         command.substitute(("sh", "-c", "p {gone} {lost} {gone}" + " x" * 100), VALUES)
     assert "'p {gone}" in caught.value.message
     assert len(caught.value.message) < 160
-    assert "--default gone=VALUE --default lost=VALUE" in caught.value.hint
+    assert "--baseline gone=VALUE --baseline lost=VALUE" in caught.value.hint
 
 
 @pytest.mark.parametrize(

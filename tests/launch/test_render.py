@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.config.study_file import find_study_file
+from tuner.config.study_file import find_study_file, study_of
 from tuner.knobs import knob
 from tuner.launch import render
 from tuner.launch.command import workloads_dir
@@ -59,11 +59,8 @@ def spec_of(command: tuple[str, ...], *knobs: Knob, kind: str = "openmpi") -> St
 
 def shipped() -> StudySpec:
     file, _ = find_study_file("chainer_mnist", cwd=Path("/"))
-    assert file is not None
-    assert file.command is not None
-    assert file.job is not None
-    spec = spec_of(file.command, OMP, WORKERS, COMMUNICATOR)
-    return replace(spec, job=file.job)
+    study = study_of(file or {})
+    return replace(spec_of(study.command, OMP, WORKERS, COMMUNICATOR), job=study.job)
 
 
 def ranks(spec: StudySpec, setting: Setting) -> tuple[str, ...]:
@@ -222,7 +219,7 @@ def test_a_positional_knob_without_a_default_is_refused() -> None:
     spec = spec_of(("prog", "{n}"), Knob("n", IntRange(1, 4), Flag()))
     with pytest.raises(UsageError) as caught:
         ranks(spec, BASELINE)
-    assert "--default n=VALUE" in caught.value.hint
+    assert "--baseline n=VALUE" in caught.value.hint
 
 
 def test_a_knob_that_was_dropped_is_left_out_alone() -> None:

@@ -163,7 +163,7 @@ def test_the_budget_ends_the_search(tmp_path: Path) -> None:
 
 def test_a_search_that_has_converged_says_so(tmp_path: Path) -> None:
     found = run(tmp_path, FakeRunner(), replace(SPEC, trials=50))
-    assert found.reason == "going on is expected to gain less than 1 % (--until)"
+    assert found.reason == "going on is expected to gain less than 1 % (--min-gain)"
     assert found.trials < 12
 
 

@@ -192,10 +192,10 @@ def test_the_trials_are_made() -> None:
 
 def test_it_has_converged() -> None:
     plan = played(replace(SPEC, trials=50))
-    assert end(plan) == "going on is expected to gain less than 1 % (--until)"
+    assert end(plan) == "going on is expected to gain less than 1 % (--min-gain)"
     assert plan.trials < plan.size
     hasty = played(replace(SPEC, trials=50, until=0.5))
-    assert end(hasty) == "going on is expected to gain less than 50 % (--until)"
+    assert end(hasty) == "going on is expected to gain less than 50 % (--min-gain)"
     assert hasty.trials <= plan.trials
 
 

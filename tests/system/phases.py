@@ -34,14 +34,14 @@ PATIENCE_S = 60.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 ARGUMENTS = (
-    "-n", "2", "--name", "s", "--storage", "s.db", "--outputs", "out", "--quiet",
+    "-n", "2", "--name", "s", "--storage", "s.db", "--run-dir", "out", "--quiet",
     "--warm-ups", "0", "--no-confirm", "--trial-limit", "60",
 )  # fmt: skip
 COLD = ("--live", "off", "--trials", "1", "--knob", "iterator_workers=1..2")
 #: A launch, a window of a job that is started with the defaults, then two windows of another job.
 #: By what the launch says of itself nothing that comes later can be slow, and left early.
 LIVE = (
-    *("--trials", "3", "--knob", "step=100,200,300,400", "--default", "step=200"),
+    *("--trials", "3", "--knob", "step=100,200,300,400", "--baseline", "step=200"),
     *("--fix", "omp_threads=1"),
 )
 LIVE_COMMAND = (
@@ -120,7 +120,7 @@ LOADED = (
     "tuner.launch.launchers.registry",
     "tuner.launch.launchers.openmpi", "tuner.launch.objectives.logreport", "tuner.store.store",
     "tuner.live.jobs", "tuner.study.loop", "tuner.study.projection",
-    "tuner.config.study_file.mistakes",
+    "tuner.config.study_file",
     "tuner.launch.trial",
 )  # fmt: skip
 

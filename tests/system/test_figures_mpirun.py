@@ -46,7 +46,9 @@ def test_the_largest_figure_that_is_printed(folder: Path) -> None:
 
 
 def test_the_shortest_wall_time(folder: Path) -> None:
-    done = tune(folder, *QUICK, "--objective", "wall", "--items", "8", "--", "sh", "program.sh")
+    done = tune(
+        folder, *QUICK, "--objective", "wall", "--samples-per-run", "8", "--", "sh", "program.sh"
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     best = found["best"]

@@ -85,7 +85,7 @@ def tune(folder: Path, *args: str, **changes: str) -> subprocess.CompletedProces
 def study(folder: Path, *changed: str, **changes: str) -> subprocess.CompletedProcess[bytes]:
     args = (part for arg in MPIRUN for part in ("--mpirun-arg", arg))
     command = (sys.executable, "train.py", "--out", "{out}", "-j", "{iterator_workers}")
-    options = (*QUICK, "--trials", "2", "--no-confirm", "--outputs", "outputs/deep", *args)
+    options = (*QUICK, "--trials", "2", "--no-confirm", "--run-dir", "outputs/deep", *args)
     return tune(folder, *options, "--", *command, *(changed or WORDS), *URLS, **changes)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tuner.config.applies import Host, answer
+from tuner.config.applicability import Host, answer
 from tuner.hosts import machine
 from tuner.hosts.features import look
 from tuner.knobs import knob

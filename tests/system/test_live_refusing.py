@@ -39,7 +39,7 @@ name = "refusing"
 command = "{python} train.py {out}"
 mpi_procs = 2
 trials = 4
-until = "20%"
+min_gain = "20%"
 confirm = false
 [knobs.chunk]
 values = [16, 64, 256, 1024]

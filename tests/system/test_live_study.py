@@ -21,7 +21,7 @@ pytestmark = [
 #: Not confirmed: that is launches, as without windows.
 STUDY = (
     *("--study", "chainer_mnist", "-n", "2", "--trials", "2", "--fix", "iterator_workers=1"),
-    *("--until", "20%", "--no-confirm"),
+    *("--min-gain", "20%", "--no-confirm"),
 )
 
 

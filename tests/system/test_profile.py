@@ -49,7 +49,7 @@ def test_a_program_that_leaves_no_profile_is_said(folder: Path) -> None:
     words = ("--", "sh", "-c", script, sys.executable, "{out}", "{iterator_workers}")
     space = ("--knob", "iterator_workers=1..2", "--fix", "omp_threads=1")
     quick = ("-n", "2", "--name", "bare", "--warm-ups", "0", "--no-confirm", "--trials", "1")
-    options = (*quick, *space, "--default", "iterator_workers=2")
+    options = (*quick, *space, "--baseline", "iterator_workers=2")
     done = tune(folder, *options, *words)
     assert done.returncode == 0, done.stderr
     done = tune(folder, "profile", "bare")

@@ -95,7 +95,7 @@ def test_no_permission_for_the_outputs_is_found_before_the_first_launch(folder: 
     runner = FakeRunner()
     with as_ordinary_user(), pytest.raises(UsageError, match="output folder") as caught:
         tune(SPEC, storage=str(folder / "tune.db"), outputs=outputs, run=runner)
-    assert "--outputs" in caught.value.hint
+    assert "--run-dir" in caught.value.hint
     assert runner.settings == []
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tuner.config import spec as specs
 from tuner.config import study_file
 from tuner.hosts.supervisor.table import carriers, processes
 from tuner.launch import render, trial
@@ -23,8 +24,8 @@ def run(name: str, folder: Path, **values: int | str) -> Outcome:
     pytest.importorskip("torch")
     file, source = study_file.find_study_file(name, cwd=folder)
     environ = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
-    options = study_file.RunOptions(ranks=2)
-    spec = study_file.build_spec(
+    options = {"mpi_procs": 2}
+    spec = specs.build_spec(
         file=file, source=source, command=None, options=options, environ=environ, cwd=folder
     )
     spec = replace(spec, command=(*spec.command, *SMALL))

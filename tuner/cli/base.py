@@ -58,11 +58,24 @@ class TuneContext(click.Context):
 
 
 class GroupedOption(click.Option):
-    """An option that stands under a heading in the help."""
+    """An option that stands under a heading in the help; ``old`` is a former name of it.
 
-    def __init__(self, *args: Any, heading: str = "Options", **attributes: Any) -> None:
+    Former names still work, but no help and no completion shows them.
+    """
+
+    def __init__(
+        self, *args: Any, heading: str = "Options", old: str = "", **attributes: Any
+    ) -> None:
         super().__init__(*args, **attributes)
         self.heading = heading
+        self.old = old
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Let the parser know the former name as well."""
+        super().add_to_parser(parser, ctx)
+        if self.old:
+            action = "append" if self.multiple else "store"
+            parser.add_option(obj=self, opts=[self.old], dest=self.name, action=action, nargs=1)
 
 
 class TuneCommand(click.Command):

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
-
 import click
 
 from tuner.cli.app import cli
 from tuner.cli.base import TuneCommand
 from tuner.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -65,26 +59,3 @@ def _use_bash_without_space() -> None:
             """The script is printed for whichever bash will read it, not for the one here."""
 
     add_completion_class(Bash, "bash")
-
-
-def knob_names(incomplete: str) -> list[CompletionItem]:
-    """``omp_threads=`` and the others."""
-    from click.shell_completion import CompletionItem
-
-    from tuner.knobs import KNOBS
-
-    return [
-        CompletionItem(f"{knob.name}=", help=knob.help)
-        for knob in KNOBS
-        if knob.name.startswith(incomplete)
-    ]
-
-
-def study_names(storage: str | None, incomplete: str) -> list[CompletionItem]:
-    """The stored studies; none where there is no database that can be read at once."""
-    from click.shell_completion import CompletionItem
-
-    from tuner.store.names import names
-
-    found = names(storage, os.environ)
-    return [CompletionItem(name) for name in found if name.startswith(incomplete)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tuner.cli.base import TuneCommand, tail
-from tuner.cli.options import StudyName, storage_option
+from tuner.cli.options import storage_option, study_names
 from tuner.model import Env
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     ),
 )
 @storage_option()
-@click.argument("words", nargs=-1, type=StudyName(), metavar="[STUDY] [--] COMMAND ...")
+@click.argument("words", nargs=-1, shell_complete=study_names, metavar="[STUDY] [--] COMMAND ...")
 @click.pass_context
 def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> int:
     """Run a command with the best setting."""

@@ -13,7 +13,7 @@ from tuner.cli.base import TuneCommand
 from tuner.cli.options import json_option, option
 
 if TYPE_CHECKING:
-    from tuner.config.applies import Answer
+    from tuner.config.applicability import Answer
     from tuner.model import JsonDict, Knob
 
 
@@ -37,17 +37,21 @@ def command(
     name: str | None, ranks: int, mpirun: str | None, launcher: str | None, as_json: bool
 ) -> None:
     """List the table, or show one row."""
-    from tuner.config.applies import Host, answer
-    from tuner.config.spec.limits import whole
+    from tuner.config.applicability import Host, answer
+    from tuner.config.options import BY_KEY
     from tuner.hosts.features import look
     from tuner.hosts.machine import this_machine
     from tuner.knobs import KNOBS, knob
     from tuner.launch import launchers
     from tuner.model import Layout
+    from tuner.model.errors import UsageError
     from tuner.results.exporters.json import dumps
 
     rows = KNOBS if name is None else (knob(name),)
-    layout = Layout(whole("--mpi-procs", ranks, None, 2))
+    try:
+        layout = Layout(BY_KEY["mpi_procs"].kind.read(ranks))
+    except ValueError as error:
+        raise UsageError(f"--mpi-procs {ranks}: {error}", "tune knobs --mpi-procs 8") from error
     info = launchers.find(mpirun, (), kind=launcher, environ=os.environ)
     host = Host(this_machine(), layout, info, look(os.environ))
     answers = [answer(row, host) for row in rows]

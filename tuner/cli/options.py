@@ -1,106 +1,34 @@
-"""Options and value types that several commands share."""
+"""The options that several commands share, and those of a study, made from their table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tuner.cli.base import GroupedOption
+from tuner.config.options import OPTIONS, SPACE, WHAT, Option
 from tuner.model.errors import UsageError
-from tuner.model.units import parse_limit_s, parse_share, parse_time_s
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-if TYPE_CHECKING:
-    NumberType = click.ParamType[float]
-    TextType = click.ParamType[str]
-else:  # generic from click 8.4 on only
-    NumberType = TextType = click.ParamType
+    from tuner.model import StudySpec
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Complete = Callable[[click.Context, click.Parameter, str], list["CompletionItem"] | list[str]]
 
-
-class _Measure(NumberType):
-    """A number as text with its unit; what cannot be read is the user's error."""
-
-    meaning: str
-    examples: str
-    parse: Callable[[str], float]
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read the text; a number is a default, and stays."""
-        if isinstance(value, float):
-            return value
-        try:
-            return self.parse(str(value))
-        except ValueError as error:
-            where = param.opts[0] if param is not None else self.name
-            raise UsageError(
-                f"{where}: not a {self.meaning}: {value!r}", f"examples: {self.examples}"
-            ) from error
-
-
-class Seconds(_Measure):
-    """A time: ``90``, ``90s``, ``1.5m``, ``2h``; gives seconds."""
-
-    name = "time"
-    meaning, examples = "positive time", "90, 90s, 1.5m, 2h"
-    parse = staticmethod(parse_time_s)
-
-
-class SecondsOrNone(_Measure):
-    """A time, or ``none``: infinity."""
-
-    name = "time"
-    meaning, examples = "positive time", "90, 90s, 1.5m, 2h, none"
-    parse = staticmethod(parse_limit_s)
-
-
-class Percent(_Measure):
-    """A share in per cent: ``2%``, ``0.5 %``; gives 0.02, 0.005."""
-
-    name = "percent"
-    meaning, examples = "percentage between 0 % and 100 %", "2%, 0.5%"
-    parse = staticmethod(parse_share)
-
-
-class StudyName(TextType):
-    """The name of a stored study; only its completion is special."""
-
-    name = "study"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Names of the studies in the database, the latest first."""
-        from tuner.cli.completion import study_names
-
-        return study_names(ctx.params.get("storage"), incomplete)
-
-
-class KnobDomain(TextType):
-    """``NAME=DOMAIN`` or ``NAME=VALUE``; only its completion is special."""
-
-    name = "name=value"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Names of the knobs."""
-        from tuner.cli.completion import knob_names
-
-        return knob_names(incomplete)
+PLACE = "Where it is kept"
+OUTPUT = "Output"
 
 
 def option(
     *names: str, heading: str = "Options", **attributes: Any
 ) -> Callable[[Function], Function]:
-    """A click option that stands under ``heading`` in the help."""
+    """A click option that stands under ``heading`` in the help; ``old`` is its former name."""
     return click.option(*names, cls=GroupedOption, heading=heading, **attributes)
 
 
@@ -127,5 +55,200 @@ def json_option(heading: str = "Options") -> Callable[[Function], Function]:
 
 
 def study_argument() -> Callable[[Function], Function]:
-    """``[STUDY]``: the latest one where it is not given."""
-    return click.argument("study", required=False, type=StudyName(), metavar="[STUDY]")
+    """``[STUDY]``: the latest one if none is named."""
+    return click.argument("study", required=False, shell_complete=study_names, metavar="[STUDY]")
+
+
+def study_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the names of stored studies; none if no database can be read at once."""
+    from tuner.store.names import names
+
+    found = names(ctx.params.get("storage"), os.environ)
+    return [name for name in found if name.startswith(incomplete)]
+
+
+def knob_names(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+    """Complete the names of knobs; of an option with a value also its ``=``."""
+    from click.shell_completion import CompletionItem
+
+    from tuner.knobs import KNOBS
+
+    end = "=" if isinstance(param, click.Option) else ""
+    return [
+        CompletionItem(f"{knob.name}{end}", help=knob.help)
+        for knob in KNOBS
+        if knob.name.startswith(text)
+    ]
+
+
+def launcher_names(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
+    """Complete the kinds of launchers."""
+    return [name for name in ("openmpi", "mpich", "torchrun") if name.startswith(text)]
+
+
+def _objectives(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
+    return [n for n in ("logreport", "logreport:steady", "pattern:", "wall") if n.startswith(text)]
+
+
+#: What is completed behind an option of the table.
+_COMPLETIONS: dict[str, Complete] = {
+    "launcher": launcher_names,
+    "live": lambda ctx, param, text: [n for n in ("auto", "on", "off") if n.startswith(text)],
+}
+
+
+def _of_table(row: Option) -> Callable[[Function], Function]:
+    """An option of :mod:`tuner.config.options`, which says all but how it is completed."""
+    attributes: dict[str, Any] = {"type": row.kind.typed} if row.kind.metavar else {}
+    if row.key == "mpirun_args":
+        attributes["multiple"] = True
+    usual = f" [{row.usual}]" if row.usual else ""
+    return option(
+        *(["-n"] if row.key == "mpi_procs" else []),
+        row.flag,
+        row.key,
+        default=None,
+        heading=row.heading,
+        metavar=row.metavar or row.kind.metavar or None,
+        help=f"{row.help}{usual}.",
+        shell_complete=_COMPLETIONS.get(row.key),
+        old=row.old[0] if row.old else "",
+        **attributes,
+    )
+
+
+def _of_knobs(name: str, metavar: str, text: str, old: str = "") -> Callable[[Function], Function]:
+    return option(
+        name,
+        {"--knob": "knobs", "--fix": "fixes", "--baseline": "baselines"}[name],
+        metavar=metavar,
+        multiple=True,
+        heading=SPACE,
+        shell_complete=knob_names,
+        help=f"{text}; repeatable.",
+        old=old,
+    )
+
+
+def study_options(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
+    """Every option that says what is tuned and how, but for those of the table in ``without``."""
+    rows = {row.key: _of_table(row) for row in OPTIONS if row.key not in without}
+    first = ("mpi_procs",)
+    decorators: list[Callable[[Any], Any]] = [
+        *(rows.pop(key) for key in first),
+        option(
+            "--study",
+            "study_file",
+            metavar="FILE",
+            type=click.Path(),
+            heading=WHAT,
+            help="Study file [tune.toml in this folder, else the shipped chainer_mnist.toml].",
+        ),
+        option(
+            "--objective",
+            metavar="KIND",
+            heading=WHAT,
+            shell_complete=_objectives,
+            help="How the result is read: logreport[:KEY|:steady], pattern:REGEX or wall"
+            " [logreport].",
+        ),
+        option(
+            "--log",
+            metavar="FILE",
+            heading=WHAT,
+            help="The log below {out} [log]; for a pattern, the file to read instead of the"
+            " output.",
+        ),
+        option(
+            "--unit",
+            metavar="UNIT",
+            heading=WHAT,
+            help="Unit of a key or a pattern: us, ms, s, min, h are times; any other is shown"
+            " as it is.",
+        ),
+        option(
+            "--maximize",
+            is_flag=True,
+            default=None,
+            heading=WHAT,
+            help="A larger figure is better (a rate).",
+        ),
+        _of_knobs(
+            "--knob",
+            "NAME[=DOMAIN]",
+            "Tune a knob: omp_threads=1..16, communicator=naive,flat, bind_to (see tune knobs)",
+        ),
+        option(
+            "--all-knobs",
+            is_flag=True,
+            heading=SPACE,
+            help="Tune every knob that applies here and keeps the numerics.",
+        ),
+        _of_knobs("--fix", "NAME=VALUE", "Hold a knob at one value"),
+        _of_knobs(
+            "--baseline", "NAME=VALUE", "The value of a placeholder in the baseline", "--default"
+        ),
+        *rows.values(),
+    ]
+    return _all(decorators)
+
+
+def place_options() -> Callable[[Function], Function]:
+    """Where a study is kept."""
+    return _all(
+        [
+            storage_option(PLACE),
+            option(
+                "--run-dir",
+                metavar="FOLDER",
+                heading=PLACE,
+                old="--outputs",
+                help="Folder of the launches' own folders [beside the database].",
+            ),
+            option(
+                "--fresh",
+                is_flag=True,
+                heading=PLACE,
+                help="Delete the stored study and start anew.",
+            ),
+            option(
+                "--wait",
+                is_flag=True,
+                heading=PLACE,
+                help="Wait while another study runs on this host.",
+            ),
+        ]
+    )
+
+
+def quiet_option() -> Callable[[Function], Function]:
+    """``--quiet``."""
+    return option(
+        "--quiet", "-q", is_flag=True, heading=OUTPUT, help="No progress, only the result."
+    )
+
+
+def _all(decorators: list[Callable[[Any], Any]]) -> Callable[[Function], Function]:
+    """One decorator of several: the options stand in the order given."""
+
+    def decorate(function: Function) -> Function:
+        for each in reversed(decorators):
+            function = each(function)
+        return function
+
+    return decorate
+
+
+def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
+    """The study that the options, the words after ``--`` and the study file make."""
+    from tuner.cli import console
+    from tuner.config import spec, study_file
+
+    if words == ():
+        raise UsageError("there is no program after `--`", "tune -- python train.py --out {out}")
+    file, source = study_file.find_study_file(
+        given["study_file"], cwd=Path.cwd(), has_command=words is not None
+    )
+    if source == study_file.LOCAL_NAME and given["study_file"] is None:
+        console.err(f"tune: using ./{source} (another: --study FILE)")
+    return spec.build_spec(file=file, source=source, command=words, options=given)

@@ -18,7 +18,7 @@ MEMORY = (
         Choice((GLIBC, "jemalloc", "tcmalloc")),
         Env(
             ("LD_PRELOAD",)
-        ),  # the libraries' paths are found on each host: tuner.config.applies.here
+        ),  # the libraries' paths are found on each host: tuner.config.applicability
         help="the library that malloc comes from",
         why="glibc gives large blocks back to the kernel and takes them anew, page fault by page"
         " fault; jemalloc and tcmalloc keep them, and lock less between threads.",
@@ -42,7 +42,7 @@ MEMORY = (
     Knob(
         "huge_pages",
         Choice((OFF, ON)),
-        Env(("GLIBC_TUNABLES",)),  # the user's own are kept: tuner.config.applies.here
+        Env(("GLIBC_TUNABLES",)),  # the user's own are kept: tuner.config.applicability
         help="transparent huge pages for glibc's malloc",
         why="With pages of 2 MiB instead of 4 KiB large arrays need fewer page faults and entries"
         " of the TLB; where the kernel says madvise, only who asks gets them.",

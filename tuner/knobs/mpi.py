@@ -37,7 +37,7 @@ MPI = (
     Knob(
         "ompi_btl",
         Choice(("auto", "sm", "tcp")),
-        Env(("OMPI_MCA_btl",)),  # the names differ with the version: tuner.config.applies.here
+        Env(("OMPI_MCA_btl",)),  # the names differ with the version: tuner.config.applicability
         help="what Open MPI moves messages by on one host: shared memory, or TCP",
         why="Shared memory copies with the ranks' own cores, which may be the scarce ones; TCP"
         " has the kernel do it, at a higher latency.",

@@ -54,7 +54,7 @@ NCCL = (
     ),
     Knob(
         "nccl_interface",
-        Choice((UNSET,)),  # and the host's own: tuner.config.applies.here
+        Choice((UNSET,)),  # and the host's own: tuner.config.applicability
         Env(("NCCL_SOCKET_IFNAME",)),
         help="the network interface of NCCL's sockets",
         why="NCCL takes the first interface that it finds, which may be the slow one.",

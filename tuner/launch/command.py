@@ -148,7 +148,7 @@ def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> t
 
 
 def _defaults(names: Iterable[str]) -> str:
-    return " ".join(f"--default {name}=VALUE" for name in dict.fromkeys(names))
+    return " ".join(f"--baseline {name}=VALUE" for name in dict.fromkeys(names))
 
 
 def _is_script(template: Sequence[str], index: int) -> bool:

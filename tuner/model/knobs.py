@@ -92,8 +92,8 @@ class Knob:
     ``why`` is the reason why it can matter, ``source`` where that, or its meaning, is documented.
     ``neutral`` is the value that changes nothing, where there is one. ``when`` says in which
     settings it exists at all. ``launchers`` are the kinds it works with (empty: every one);
-    ``needs`` are names of :mod:`tuner.config.applies` for what else a host must have. A ``usual``
-    knob joins each study that names none.
+    ``needs`` are names of :mod:`tuner.config.applicability` for what else a host must have. A
+    ``usual`` knob joins each study that names none.
     """
 
     name: str

@@ -54,7 +54,7 @@ def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float |
     called = f"The objective ({objective.unit or objective.kind})"
     if items is not None and not objective.is_time:
         raise UsageError(
-            f"{called} is no time, so --items {items:g} gives no items a second.",
+            f"{called} is no time, so --samples-per-run {items:g} gives no samples per second.",
             "Leave it out, or read a time: --objective wall, or a pattern with --unit s.",
         )
     if price_per_hour is not None and timed(objective) is None:

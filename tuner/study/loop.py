@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from signal import SIGINT, Signals
 
-from tuner.config.spec.naming import check_name
+from tuner.config.program import check_name
 from tuner.hosts import lock, quiet
 from tuner.launch.secrets import redact_spec
 from tuner.live.measurement import Jobs, LiveMeasurement, TrialRunner

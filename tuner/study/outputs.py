@@ -37,7 +37,7 @@ def prepare(folder: Path) -> None:
             probe.flush()
     except OSError as error:
         raise from_os_error(
-            error, f"the output folder {folder}", "Choose another place with --outputs FOLDER."
+            error, f"the output folder {folder}", "Choose another place with --run-dir FOLDER."
         ) from error
 
 

@@ -144,5 +144,5 @@ def _reason(done: Done, plan: History) -> str:
         assert spec.budget_s is not None
         return f"the budget of {wording.duration(spec.budget_s)} was used up (--budget)"
     if done.reason == "converged":
-        return f"going on is expected to gain less than {wording.percent(spec.until)} (--until)"
+        return f"going on is expected to gain less than {wording.percent(spec.until)} (--min-gain)"
     return plan.exhausted()

@@ -45,7 +45,7 @@ class Recorder:
             self.journal.reserve(launch)
         except OSError as error:
             raise from_os_error(
-                error, f"the output folder {launch}", "Choose another place with --outputs FOLDER."
+                error, f"the output folder {launch}", "Choose another place with --run-dir FOLDER."
             ) from error
 
     def record(self, record: LaunchRecord) -> bool:

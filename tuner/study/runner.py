@@ -55,5 +55,5 @@ class Runner:
             raise from_os_error(
                 error,
                 f"the output folder {launch.folder}",
-                "Choose another place with --outputs FOLDER.",
+                "Choose another place with --run-dir FOLDER.",
             ) from error

@@ -13,11 +13,11 @@ import pytest
 
 from tests.study_samples import SPEC, setting, study
 from tuner.cli.base import split_tail
+from tuner.cli.options import spec_of
 from tuner.cli.run import command as run
-from tuner.cli.run_options import spec_of
-from tuner.config import study_file
+from tuner.config import spec as specs
+from tuner.config.options import OPTIONS
 from tuner.config.spec import WantedLauncher
-from tuner.config.spec.limits import Limits
 from tuner.hosts.features import Found
 from tuner.launch.launchers.registry import launcher_of
 from tuner.model import LauncherInfo, Machine, ObjectiveSpec, StudySpec
@@ -33,7 +33,7 @@ mpi_procs = 3
 command = ["{python}", "-c", "pass", "--out", "{out}", "{workers}"]
 job = ["{python}", "-c", "print()", "{workers}"]
 trials = 30
-until = "3%"
+min_gain = "3%"
 precision = "4%"
 warm_ups = 2
 stall_limit_s = "9s"
@@ -45,7 +45,7 @@ unit = "it/s"
 maximize = true
 [knobs.workers]
 range = "1..6"
-default = 2
+baseline = 2
 [knobs.bucket]
 env = "BUCKET"
 values = [1, 2]
@@ -65,14 +65,14 @@ def find(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) 
 @pytest.fixture(autouse=True)
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A host of its own, in which nobody asks an mpirun what it is."""
-    build = study_file.build_spec
+    build = specs.build_spec
 
     def here(**given: Any) -> StudySpec:
         return build(
             **given, machine=MACHINE, found=Found({}, huge_pages="never", glibc=(2, 36)), find=find
         )
 
-    monkeypatch.setattr(study_file, "build_spec", here)
+    monkeypatch.setattr(specs, "build_spec", here)
     monkeypatch.chdir(tmp_path)
     Path("job.toml").write_text(JOB)
     Path("plain.toml").write_text(JOB.replace("job = [", "# ["))
@@ -90,14 +90,23 @@ def asked(*args: str) -> StudySpec:
         ("--", *PYTHON),
         (
             *("--mpirun", "/other/mpirun", "--mpirun-arg", "-l", "--mpirun-arg", "a b"),
-            *("--trial-limit", "30s", "--items", "10", "--price-per-hour", "3", "--", *PYTHON),
+            *(
+                "--trial-limit",
+                "30s",
+                "--samples-per-run",
+                "10",
+                "--price-per-hour",
+                "3",
+                "--",
+                *PYTHON,
+            ),
         ),
         (
             *("--launcher", "torchrun", "--stall-limit", "none", "--budget", "1.1m", "--seed", "7"),
             *(
                 "--live",
                 "on",
-                "--until",
+                "--min-gain",
                 "0.7%",
                 "--precision",
                 "0.29%",
@@ -109,14 +118,23 @@ def asked(*args: str) -> StudySpec:
         ),
         (
             *("--objective", "pattern:x ([0-9]+)", "--unit", "-", "--maximize", "--log", "a.txt"),
-            *("--knob", "depth=1,3,9", "--default", "depth=3", "--fix", "omp_threads=2"),
-            *("--fix", "width=4", "--default", "width=8", "--"),
+            *("--knob", "depth=1,3,9", "--baseline", "depth=3", "--fix", "omp_threads=2"),
+            *("--fix", "width=4", "--baseline", "width=8", "--"),
             *(*PYTHON, "{depth}", "{width}"),
         ),
-        ("--objective", "wall", "--items", "1e-7", "--", sys.executable, "-c", "pass"),
+        ("--objective", "wall", "--samples-per-run", "1e-7", "--", sys.executable, "-c", "pass"),
         ("--study", "job.toml"),
         (
-            *("--study", "job.toml", "--mpi-procs", "2", "--knob", "workers=2..3", "--until", "1%"),
+            *(
+                "--study",
+                "job.toml",
+                "--mpi-procs",
+                "2",
+                "--knob",
+                "workers=2..3",
+                "--min-gain",
+                "1%",
+            ),
             *("--precision", "2%", "--stall-limit", "120", "--warm-ups", "1", "--seed", "0"),
             *("--objective", "logreport:elapsed_time", "--knob", "bucket=2", "--confirm"),
         ),
@@ -146,7 +164,7 @@ def test_every_field_of_a_study_is_said_or_follows() -> None:
     follows = {"machine", "left_out", "folder", "interpreter", "environment"}
     said = {
         *("name", "command", "launcher", "layout", "knobs", "fixed", "job", "objective", "source"),
-        *Limits.__annotations__,
+        *(option.field for option in OPTIONS if option.field),
     }
     assert {field.name for field in dataclasses.fields(StudySpec)} == said | follows
 

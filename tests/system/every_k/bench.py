@@ -35,7 +35,7 @@ default = 3
 """
 
 ARGUMENTS = (
-    *("--study", "../../study.toml", "--trials", "5", "--no-confirm", "--until", "0.1%"),
+    *("--study", "../../study.toml", "--trials", "5", "--no-confirm", "--min-gain", "0.1%"),
     *("--live", "off"),
     *("--storage", "tune.db", "--mpirun", "../../mpirun"),
 )

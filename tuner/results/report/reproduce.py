@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from decimal import Decimal
 
-from tuner.config.spec.limits import (
-    DEFAULT_LIVE,
-    DEFAULT_PRECISION,
-    DEFAULT_STALL_LIMIT_S,
-    DEFAULT_UNTIL,
-    DEFAULT_WARM_UPS,
-)
+from tuner.config.options import OPTIONS
 from tuner.launch import command as templates
 from tuner.launch.launchers import launcher_for
 from tuner.model import CLOCK, Domain, IntRange, LauncherInfo, ObjectiveSpec, StudySpec
@@ -34,7 +27,7 @@ def command(data: StudyView) -> str:
     words += [*_option("--study", file), *_option("--name", spec.name)]
     words += _option("--storage", data.result.storage)
     words += [*_launcher(spec), *_objective(spec.objective, is_whole=bool(file))]
-    words += [*_limits(spec, is_whole=bool(file)), *_space(spec)]
+    words += [*_options(spec, is_whole=bool(file)), *_space(spec)]
     if not (file and spec.job):  # a job is of a file whose own command was run
         words += ["--", *spec.command]
     folder = f"cd {shlex.quote(spec.folder)} && " if spec.folder else ""
@@ -79,48 +72,15 @@ def _objective(spec: ObjectiveSpec, *, is_whole: bool) -> list[str]:
     return words + _option("--log", spec.filename or "")
 
 
-def _limits(spec: StudySpec, *, is_whole: bool) -> list[str]:
-    """How much is measured, and how that is counted; defaults only where ``is_whole``."""
-    stall_s = spec.stall_limit_s
-    said: list[tuple[str, str, bool]] = [
-        ("--seed", str(spec.seed), spec.seed != 0),
-        ("--warm-ups", str(spec.warm_ups), spec.warm_ups != DEFAULT_WARM_UPS),
-        ("--live", spec.live, spec.live != DEFAULT_LIVE),
-        ("--until", _per_cent(spec.until), spec.until != DEFAULT_UNTIL),
-        ("--precision", _per_cent(spec.precision), spec.precision != DEFAULT_PRECISION),
-        (
-            "--stall-limit",
-            "none" if stall_s is None else f"{_number(stall_s)}s",
-            stall_s != DEFAULT_STALL_LIMIT_S,
-        ),
-    ]
-    words = [word for name, text, is_own in said if is_whole or is_own for word in (name, text)]
-    words += [] if spec.confirm and not is_whole else [_CONFIRM[spec.confirm]]
-    amounts = (
-        ("--trial-limit", spec.trial_limit_s, "s"),
-        ("--budget", spec.budget_s, "s"),
-        ("--oversubscribe", spec.oversubscription, ""),
-        ("--items", spec.items, ""),
-        ("--price-per-hour", spec.price_per_hour, ""),
-    )
-    return words + [
-        word
-        for name, value, unit in amounts
-        if value is not None
-        for word in (name, f"{_number(value)}{unit}")
-    ]
-
-
-_CONFIRM = {True: "--confirm", False: "--no-confirm"}
-
-
-def _number(value: float) -> str:
-    """Every digit of it, without an exponent."""
-    return format(Decimal(repr(value).removesuffix(".0")), "f")
-
-
-def _per_cent(share: float) -> str:
-    return f"{_number(float(f'{100 * share:.12g}'))}%"
+def _options(spec: StudySpec, *, is_whole: bool) -> list[str]:
+    """The options of the table; those with their default only if ``is_whole``."""
+    words: list[str] = []
+    for option in OPTIONS:
+        if option.field and option.key != "trials":
+            value = getattr(spec, option.field)
+            if value != option.default or (is_whole and value is not None):
+                words += option.words(value)
+    return words
 
 
 def _space(spec: StudySpec) -> list[str]:
@@ -131,7 +91,7 @@ def _space(spec: StudySpec) -> list[str]:
         if knob.name not in fixed:
             words += ["--knob", f"{knob.name}={_text(knob.domain)}"]
         if knob.name in placed and knob.default is not None:
-            words += ["--default", f"{knob.name}={knob.default}"]
+            words += ["--baseline", f"{knob.name}={knob.default}"]
     return words
 
 

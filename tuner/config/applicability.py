@@ -1,4 +1,4 @@
-"""Whether a knob applies on a host."""
+"""Which knobs can be set on a host, and why the others cannot (pure)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,39 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from tuner import knobs as table
-from tuner.config.applies.here import Host, here
+from tuner.hosts.features import Found, is_allocator
 from tuner.knobs import space
 from tuner.knobs.core_budget import usable_cores
-from tuner.knobs.memory import OTHER_ALLOCATOR
+from tuner.knobs.memory import GLIBC, OTHER_ALLOCATOR
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
-from tuner.model import UNSET, Choice, Env, Knob, LauncherOption, Value, wording
+from tuner.model import (
+    OFF,
+    ON,
+    UNSET,
+    Choice,
+    Env,
+    Knob,
+    LauncherInfo,
+    LauncherOption,
+    Layout,
+    Machine,
+    Value,
+    wording,
+)
 from tuner.model.errors import UsageError
 
 _GLIBC_WITH_HUGE_PAGES = (2, 35)
+
+
+@dataclass(frozen=True)
+class Host:
+    """All that says what can be set: the machine, the ranks on it, their mpirun."""
+
+    machine: Machine
+    layout: Layout
+    launcher: LauncherInfo
+    found: Found
 
 
 @dataclass(frozen=True)
@@ -41,7 +64,7 @@ def answer(row: Knob, host: Host, *, own: bool = False) -> Answer:
         own: The user named its values: none of them is cut, and one that cannot be set here is
             said to be.
     """
-    knob = here(row, host)
+    knob = _on(row, host)
     refused = {v: why for v in _values(knob, host) if (why := _refusal(knob, v, host))}
     if not own:
         knob = _cut(knob, host, refused)
@@ -187,3 +210,64 @@ def _is_idle(knob: Knob, value: Value, host: Host) -> bool:
     """True for a value that comes to another one on this host."""
     several = {"socket": host.found.sockets, "numa": host.machine.numa_nodes}
     return isinstance(knob.route, LauncherOption) and several.get(str(value), 2) < 2
+
+
+# --- rows whose values, or what is written for them, differ from host to host -----------------
+
+
+def _on(knob: Knob, host: Host) -> Knob:
+    """The row as it reads on this host; one whose route the user changed stays as it is."""
+    change = _CHANGES.get(knob.name)
+    if change is None or knob.route != table.knob(knob.name).route:
+        return knob
+    return change(knob, host)
+
+
+def _allocator_on(knob: Knob, host: Host) -> Knob:
+    """The user's own LD_PRELOAD stays, but for another allocator in it."""
+    words = host.found.preload.replace(":", " ").split()
+    kept = [word for word in words if not is_allocator(word)]
+    texts = {GLIBC: ":".join(kept)} | {
+        name: ":".join((path, *kept)) for name, path in host.found.allocators.items()
+    }
+    return _with_texts(knob, texts)
+
+
+def _huge_pages_on(knob: Knob, host: Host) -> Knob:
+    """The user's other tunables stay."""
+    tunable = "glibc.malloc.hugetlb="
+    kept = [t for t in host.found.tunables.split(":") if t and not t.startswith(tunable)]
+    return _with_texts(knob, {OFF: ":".join(kept), ON: ":".join((*kept, f"{tunable}1"))})
+
+
+def _btl_on(knob: Knob, host: Host) -> Knob:
+    """``auto`` is what every launch has; Open MPI 4 calls ``sm`` ``vader``."""
+    shared = "vader" if host.launcher.version.startswith(("3.", "4.")) else "sm"
+    texts = {"auto": "^ofi", "sm": f"self,{shared}", "tcp": "self,tcp"}
+    return _with_texts(knob, texts)
+
+
+def _interface_on(knob: Knob, host: Host) -> Knob:
+    """The host's interfaces; with ``=`` NCCL takes just this name, and not all that begin so."""
+    names = host.found.interfaces
+    wider = (
+        replace(knob, domain=Choice((UNSET, *names))) if knob.domain == _interface_row() else knob
+    )
+    return _with_texts(wider, {name: f"={name}" for name in names})
+
+
+def _interface_row() -> object:
+    return table.knob("nccl_interface").domain
+
+
+def _with_texts(knob: Knob, texts: Mapping[str, str]) -> Knob:
+    assert isinstance(knob.route, Env)
+    return replace(knob, route=replace(knob.route, texts=tuple(texts.items())))
+
+
+_CHANGES: Mapping[str, Callable[[Knob, Host], Knob]] = {
+    "allocator": _allocator_on,
+    "huge_pages": _huge_pages_on,
+    "ompi_btl": _btl_on,
+    "nccl_interface": _interface_on,
+}

@@ -1,4 +1,7 @@
-"""Is the program there? Checked before the first launch, so that no study fails 50 times."""
+"""The program of a study: is it there, where does it run, and what is the study called?
+
+All of it is checked before the first launch, so that no study fails 50 times.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,12 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TypedDict
 
-from tuner.config.spec.naming import as_name
 from tuner.launch import command as templates
 from tuner.model.errors import UsageError, suggestion
 
-#: Their options that name a file or folder to read: a bare word there is a relative path.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+#: The shipped trainers' options that name what to read: a bare word there is a relative path.
 _READ = ("--data", "--val")
 
 _SUFFIX = re.compile(r".*\.[A-Za-z]\w*", re.DOTALL)
@@ -196,3 +200,23 @@ def stem(template: Sequence[str]) -> str:
         name = template[list(template).index("-m") + 1]
     bare = PurePosixPath(name or template[0]).name.removesuffix(".py")
     return as_name(bare) or "study"
+
+
+def check_name(name: str, place: str = "name") -> str:
+    """The name of a study: of a folder, and a word on the command line.
+
+    Raises:
+        UsageError: It could not be a folder's name or would be taken for an option;
+            ``place`` says where it was given.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{place} {name!r}: is no name for a study.",
+            "Up to 100 letters, digits, and . _ - after the first, such as mnist-n8.",
+        )
+    return name
+
+
+def as_name(text: str) -> str:
+    """The text with all that a name cannot have replaced or cut off; may be empty."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", text).strip("._-")

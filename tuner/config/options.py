@@ -1,0 +1,216 @@
+"""Every option of a study that both the command line and the study file know: one row each.
+
+The command line's options, the keys of the study file, the template of ``tune init`` and the
+command of a report are made from this table. It needs no library, so that ``tune --help`` is quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from tuner.model import StudySpec
+from tuner.model.units import parse_share, parse_time_s
+
+#: More than any count or amount that makes sense; a longer integer may be no float.
+MOST_WHOLE, MOST_AMOUNT = 10**9, 1e15
+
+WHAT = "What to run"
+SPACE = "What to try"
+LIMITS = "How much"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an option's value is.
+
+    ``read`` makes the value of what a TOML file holds, and raises ValueError with what is wanted.
+    ``typed`` is what the command line makes of a word before that; ``written`` is its inverse.
+    """
+
+    read: Callable[[Any], Any]
+    metavar: str
+    typed: Callable[[str], Any] = str
+    written: Callable[[Any], str] = str
+
+
+def _seconds(value: object) -> float:
+    try:
+        return parse_time_s("" if isinstance(value, bool) else str(value))
+    except ValueError as error:
+        raise ValueError("must be a time above 0, such as 90, 90s, 1.5m or 2h") from error
+
+
+def _seconds_or_none(value: object) -> float | None:
+    return None if value == "none" else _seconds(value)
+
+
+def _share(value: object) -> float:
+    try:
+        return parse_share(value if isinstance(value, str) else "")
+    except ValueError as error:
+        raise ValueError('must be a percentage between 0 % and 100 %, such as "2%"') from error
+
+
+def _multiple(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value <= MOST_AMOUNT:
+        return float(value)
+    raise ValueError("must be a number of at least 1")
+
+
+def _amount(value: object) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and 1 / MOST_AMOUNT <= value <= MOST_AMOUNT:  # type: ignore[operator]
+        return float(value)  # type: ignore[arg-type]
+    raise ValueError("must be a number above 0")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a string")
+    if not value:
+        raise ValueError("must not be empty")
+    return value
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _live(value: object) -> str:
+    if not isinstance(value, str) or value not in {"auto", "on", "off"}:
+        raise ValueError("must be 'auto', 'on' or 'off'")
+    return value
+
+
+def _words(value: object) -> tuple[str, ...]:
+    """A command: a list of words, or one string split as a shell would."""
+    if isinstance(value, str):
+        import shlex
+
+        try:
+            return tuple(shlex.split(value))
+        except ValueError as error:
+            raise ValueError("a quotation is not closed") from error
+    if isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
+        return tuple(value)
+    raise ValueError("must be a string or a list of strings")
+
+
+def _whole(low: int = 1, high: int = MOST_WHOLE) -> Kind:
+    def read(value: object) -> int:
+        if type(value) is not int:
+            raise ValueError("must be a whole number")
+        if not low <= value <= high:
+            bounds = f"at least {low}" if value < low else f"at most {high}"
+            raise ValueError(f"must be {bounds}")
+        return value
+
+    return Kind(read, "N", int)
+
+
+def _number(value: float) -> str:
+    """Every digit of it, without an exponent."""
+    return format(Decimal(repr(value).removesuffix(".0")), "f")
+
+
+def _seconds_text(value: float | None) -> str:
+    return "none" if value is None else f"{_number(value)}s"
+
+
+SECONDS = Kind(_seconds, "TIME", written=_seconds_text)
+SECONDS_OR_NONE = Kind(_seconds_or_none, "TIME", written=_seconds_text)
+SHARE = Kind(_share, "PERCENT", written=lambda share: f"{_number(float(f'{100 * share:.12g}'))}%")
+TEXT = Kind(_text, "TEXT")
+WORDS = Kind(_words, "ARG")
+MULTIPLE = Kind(_multiple, "X", float, _number)
+AMOUNT = Kind(_amount, "X", float, _number)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option.
+
+    ``key`` is its name in the study file, ``flag`` on the command line; ``field`` that of
+    :class:`tuner.model.StudySpec`, empty if it has none of its own. ``example`` is how the
+    template of a study file sets it; ``usual`` names the default in the help. ``old`` are its
+    former names (flag, key), which still work.
+    """
+
+    key: str
+    flag: str
+    kind: Kind
+    heading: str
+    help: str
+    example: str
+    usual: str = ""
+    field: str = ""
+    metavar: str = ""
+    old: tuple[str, str] | None = None
+
+    @property
+    def default(self) -> Any:
+        """Its value if nobody sets it; ``None``: it depends on the rest, or there is none."""
+        return getattr(StudySpec, self.field) if self.field else None
+
+    def words(self, value: Any) -> list[str]:
+        """How the command line says this value."""
+        if isinstance(value, bool):
+            yes, _, no = self.flag.partition("/")
+            return [yes if value else no]
+        return [self.flag, self.kind.written(value)]
+
+
+OPTIONS = (
+    Option(
+        "mpi_procs", "--mpi-procs", _whole(), WHAT, "MPI ranks", "8", "one per GPU, without GPUs 2"
+    ),
+    Option("name", "--name", TEXT, WHAT, "The study's name", '"my_job"', "made from the program's",
+           metavar="NAME"),
+    Option("mpirun", "--mpirun", TEXT, WHAT, "Which mpirun starts the ranks",
+           '"/opt/openmpi/bin/mpirun"', "TUNE_MPIRUN, else the program's own", metavar="PATH"),
+    Option("launcher", "--launcher", TEXT, WHAT, "Kind of launcher: openmpi, mpich or torchrun",
+           '"torchrun"', "what is found first", metavar="KIND"),
+    Option("mpirun_args", "--mpirun-arg", WORDS, WHAT, "One more argument for mpirun; repeatable",
+           '["--mca", "pml", "ob1"]'),
+    Option("samples_per_run", "--samples-per-run", AMOUNT, WHAT,
+           "Samples that one run (or iteration) processes: shows samples per second", "60000",
+           field="items", metavar="N", old=("--items", "items")),
+    Option("price_per_hour", "--price-per-hour", AMOUNT, WHAT,
+           "Price of all the hardware, in any currency: shows what a run costs", "4.1",
+           field="price_per_hour"),
+    Option("seed", "--seed", _whole(0, 2**32 - 1), SPACE, "Seed of the search", "0", "0",
+           field="seed"),
+    Option("oversubscription", "--oversubscribe", MULTIPLE, SPACE,
+           "Skip settings that ask for more than X times the cores", "4",
+           "4; with ranges of your own: no limit", field="oversubscription"),
+    Option("trials", "--trials", _whole(), LIMITS, "Try at most this many settings", "50", "50",
+           field="trials"),
+    Option("budget_s", "--budget", SECONDS, LIMITS,
+           "End the search after this time; warm-ups and confirmation come on top", '"10m"',
+           field="budget_s"),
+    Option("min_gain", "--min-gain", SHARE, LIMITS,
+           "End the search once the gain still expected is below this", '"1%"', "1%",
+           field="until", old=("--until", "until")),
+    Option("precision", "--precision", SHARE, LIMITS,
+           "Settings that differ by less than this count as equal", '"2%"', "2%",
+           field="precision"),
+    Option("confirm", "--confirm/--no-confirm", Kind(_boolean, ""), LIMITS,
+           "Confirm the gain: launch the best setting and the baseline in turn", "false", "yes",
+           field="confirm"),
+    Option("live", "--live", Kind(_live, "WHEN"), LIMITS,
+           "Measure many settings in one running job: auto (if it can), on or off", '"off"', "auto",
+           field="live"),
+    Option("trial_limit_s", "--trial-limit", SECONDS, LIMITS,
+           "Stop a launch that takes longer; it has failed", '"5m"', field="trial_limit_s"),
+    Option("stall_limit_s", "--stall-limit", SECONDS_OR_NONE, LIMITS,
+           "Stop a launch in which nothing happens for this long; none: never", '"2m"', "2m",
+           field="stall_limit_s"),
+    Option("warm_ups", "--warm-ups", _whole(0), LIMITS, "Launches at the start that do not count",
+           "1", "1", field="warm_ups"),
+)  # fmt: skip
+BY_KEY = {option.key: option for option in OPTIONS}

@@ -1,0 +1,226 @@
+"""One :class:`StudySpec` out of the command line, the study file and the machine.
+
+The command line wins over the study file, and that over the defaults.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+
+from tuner.config import knob_selection, program
+from tuner.config.applicability import Host
+from tuner.config.options import BY_KEY, OPTIONS
+from tuner.config.schema import Study
+from tuner.config.study_file import Document, study_of
+from tuner.hosts.features import Found, look
+from tuner.hosts.machine import this_machine
+from tuner.knobs import ROLES
+from tuner.knobs.core_budget import OVERSUBSCRIPTION
+from tuner.launch import command as templates
+from tuner.launch import render
+from tuner.launch.objectives import objective_for, with_argument
+from tuner.launch.secrets import recorded_environment
+from tuner.live import eligibility
+from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec, price
+from tuner.model.errors import UsageError
+
+#: Ranks if nothing says how many and there is no GPU: the fewest that exchange anything.
+DEFAULT_RANKS = 2
+
+
+class WantedLauncher(NamedTuple):
+    """What is asked for of what starts the ranks; ``None``: nothing."""
+
+    mpirun: str | None = None
+    kind: str | None = None
+    args: tuple[str, ...] = ()
+
+
+#: (what is asked for, path of the program, environment) -> the mpirun.
+FindLauncher = Callable[[WantedLauncher, str, Mapping[str, str]], LauncherInfo]
+
+
+def find_launcher(
+    wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]
+) -> LauncherInfo:
+    """The mpirun of this host (:func:`tuner.launch.launchers.find`)."""
+    from tuner.launch import launchers
+
+    return launchers.find(
+        wanted.mpirun, wanted.args, kind=wanted.kind, program=program_path, environ=environ
+    )
+
+
+def build_spec(
+    *,
+    file: Document | None = None,
+    source: str = "Python",
+    command: Sequence[str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    machine: Machine | None = None,
+    found: Found | None = None,
+    find: FindLauncher = find_launcher,
+) -> StudySpec:
+    """Merge and check everything that is asked for.
+
+    Args:
+        file: What the study file says, if there is one (:func:`tuner.config.study_file.load`).
+        source: How the user knows the file, for messages and the record.
+        command: The words after ``--``, which replace the file's command, job and name;
+            ``None`` if none were typed.
+        options: What else was typed: keys of :mod:`tuner.config.options` with values as a file
+            has them, and ``knobs``, ``fixes``, ``baselines`` (each a tuple of ``NAME=VALUE``),
+            ``all_knobs``, ``objective`` (``KIND[:ARG]``), ``log``, ``unit``, ``maximize``.
+            ``None`` or ``()``: not typed.
+        environ: Where programs and mpirun are looked up; the process's own by default.
+        cwd: What relative paths count from; the current folder by default.
+        machine: This host; looked at by default.
+        found: What the host has besides; looked at by default.
+        find: How mpirun is found.
+
+    Raises:
+        UsageError: What is wrong, with its place and the next step.
+    """
+    environ = os.environ if environ is None else environ
+    cwd = cwd or Path.cwd()
+    typed = {key: value for key, value in (options or {}).items() if value not in (None, ())}
+    study = _merged(file or {}, typed, command)
+    template = study.command
+    check_command(template, "after --" if command is not None else f"in {source}")
+    machine = machine or this_machine(environ=environ)
+    _check_gpus(template, machine.gpus, source)
+    ranks = study.option("mpi_procs") or len(machine.gpus) or DEFAULT_RANKS
+    layout = Layout(ranks)
+    chosen = knob_selection.select(study, typed, template, is_typed=command is not None)
+    knob_selection.check_job(study.job, chosen, source)
+    figures = {o.field: study.option(o.key) for o in OPTIONS if o.field}
+    cores_are_asked_for = (chosen.own - chosen.fixed.as_dict().keys()) & ROLES.keys()
+    if figures["oversubscription"] is None and not cores_are_asked_for:
+        figures["oversubscription"] = OVERSUBSCRIPTION
+    objective = _objective(study, typed)
+    price.check(objective, figures["items"], figures["price_per_hour"])
+    if objective_for(objective).needs_out and templates.OUT not in templates.placeholders(template):
+        raise UsageError(
+            f"The command ({source}) has no {{out}}, so its log could not be found.",
+            "Put {out} where the program takes the folder for its log: … --out {out}\n"
+            "A program without a log: --objective wall, or --objective 'pattern:REGEX'.",
+        )
+    path = program.check(template, environ=environ, cwd=cwd)
+    wanted = WantedLauncher(
+        study.option("mpirun"), study.option("launcher"), study.option("mpirun_args") or ()
+    )
+    launcher = find(wanted, path, environ)
+    _check_launcher(launcher, layout)
+    why_not_live = eligibility.why_cold(objective, launcher, environ)
+    if figures["live"] == "on" and why_not_live:
+        raise UsageError(
+            f"--live on ({source}): {why_not_live}, so no running job can measure settings.",
+            "--live auto launches each setting then; docs/live.md says what is needed.",
+        )
+    host = Host(machine, layout, launcher, found or look(environ))
+    knobs, left_out = knob_selection.applying(chosen, host)
+    stem = study.option("name") or program.stem(template)
+    name = typed.get("name") or f"{stem}-n{layout.ranks}"
+    return StudySpec(
+        name=program.check_name(name, "--name" if "name" in typed else "name"),
+        launcher=launcher,
+        layout=layout,
+        machine=machine,
+        knobs=knobs,
+        fixed=chosen.fixed,
+        objective=objective,
+        left_out=left_out,
+        source=source,
+        environment=tuple(recorded_environment(environ).items()),
+        **program.fields(template, study.job, path, cwd),
+        **figures,
+    )
+
+
+def _merged(file: Document, typed: Mapping[str, Any], command: Sequence[str] | None) -> Study:
+    """The file with what was typed in its place."""
+    replaced = {"command", "job", "name"} if command is not None else set()
+    if not typed.keys().isdisjoint({"mpirun", "launcher"}):
+        replaced |= {"mpirun", "launcher"}  # a typed path is not of the kind that the file names
+    kept = {key: value for key, value in file.items() if key not in replaced}
+    own = {key: value for key, value in typed.items() if key in BY_KEY}
+    if command is not None:
+        own["command"] = tuple(command)
+    return study_of(kept, own, {key: option.flag for key, option in BY_KEY.items()})
+
+
+def _objective(study: Study, typed: Mapping[str, Any]) -> ObjectiveSpec:
+    """How the figure is read.
+
+    A typed objective takes the place of the file's, with its key, pattern and unit;
+    the file's kind without an argument stays as the file has it.
+
+    Raises:
+        UsageError: The objective reads no log, but ``--log`` names one.
+    """
+    filed = study.objective.spec()
+    spec, kind, log = filed, typed.get("objective"), typed.get("log")
+    if kind is not None and kind != filed.kind:
+        spec = with_argument(ObjectiveSpec(loss_key=filed.loss_key), kind)
+        if spec.kind == filed.kind:
+            spec = replace(spec, filename=filed.filename)
+    if log is not None and spec.kind == "wall":
+        raise UsageError(f"--log {log}: the objective wall reads no log.", "Leave it out.")
+    return replace(
+        spec,
+        filename=spec.filename if log is None else log,
+        unit=typed.get("unit", spec.unit),
+        maximize=spec.maximize or bool(typed.get("maximize")),
+    )
+
+
+#: Programs that start ranks themselves; one inside the launcher would start ranks of each rank.
+_STARTERS = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "torchrun", "srun"}
+
+
+def check_command(words: Sequence[str], place: str) -> None:
+    """Raise ``UsageError`` for a command that is empty, that no system can run, or that nests."""
+    if not words or not words[0].strip():
+        raise UsageError(
+            f"There is no command {place}.",
+            "For example: tune --mpi-procs 8 -- python train.py --out {out}",
+        )
+    if any("\0" in word for word in words):
+        raise UsageError(
+            f"The command {place} has a NUL character, which no program can be given.",
+            "Remove it.",
+        )
+    starter = PurePath(words[0]).name
+    if list(words[1:3]) in (["-m", "torch.distributed.run"], ["-m", "torch.distributed.launch"]):
+        starter = "torchrun"
+    if starter in _STARTERS:
+        how = " --launcher torchrun" if starter == "torchrun" else ""
+        raise UsageError(
+            f"The command {place} begins with {starter}, but tune starts the ranks itself.",
+            f"Name the program that each rank runs: tune -n RANKS{how} -- python train.py …\n"
+            "Arguments for the launcher itself: --mpirun-arg.",
+        )
+
+
+def _check_gpus(template: Sequence[str], found: Sequence[str], source: str) -> None:
+    """Raise ``UsageError`` for a shipped trainer that is to use GPUs if there is none."""
+    script = program.script_of(template) or ""
+    if script.startswith("{workloads}/") and "--gpu" in template and not found:
+        trainer = script.removeprefix("{workloads}/").removesuffix(".py")
+        raise UsageError(
+            f"The command ({source}) asks for a GPU (--gpu), and none was found here.",
+            f"On CPUs: tune --study {trainer}",
+        )
+
+
+def _check_launcher(launcher: LauncherInfo, layout: Layout) -> None:
+    """Have the launcher refuse the user's own arguments now, not at the first launch."""
+    from tuner.launch.launchers import launcher_for
+
+    launcher_for(launcher).argv(launcher, layout.ranks, render.LAUNCHER_DEFAULTS, ())

@@ -1,0 +1,361 @@
+"""Study files: which one is used, and every mistake in it at once, each with its place.
+
+Relative paths in a study file mean what they would mean in the shell that starts ``tune``:
+they are looked up from the current folder. ``{workloads}`` stands for the shipped trainers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from tuner import knobs as table
+from tuner.config.options import OPTIONS, WORDS
+from tuner.config.schema import KEYS, STUDY, KnobEntry, ObjectiveEntry, Study
+from tuner.knobs import domains
+from tuner.launch.command import RESERVED, knobs_in, shipped_dir
+from tuner.launch.objectives import objective_for
+from tuner.model import OFF, ON, Choice
+from tuner.model.errors import UsageError, nearest, shown, suggestion
+
+T = TypeVar("T", bound=BaseModel)
+
+#: What a study file holds, as TOML gives it; checked, with old keys under their new names.
+Document = dict[str, Any]
+
+#: Used without being asked for if it lies in the current folder.
+LOCAL_NAME = "tune.toml"
+DEFAULT_STUDY = "chainer_mnist"
+
+#: No study file is larger or deeper than this.
+MOST_BYTES = 1_000_000
+MOST_DEPTH = 8
+
+
+def shipped_studies() -> dict[str, Path]:
+    """The study files that come with the tool, by name."""
+    return {path.stem: path for path in sorted(shipped_dir("studies").glob("*.toml"))}
+
+
+def find_study_file(
+    given: str | None, *, cwd: Path, has_command: bool = False
+) -> tuple[Document | None, str]:
+    """The study file to use and how to name it to the user.
+
+    In this order: ``given`` (a path, or the name of a shipped study), ``tune.toml`` in
+    ``cwd``, and the shipped ``chainer_mnist`` unless a command was typed.
+
+    Raises:
+        UsageError: There is no such file, or it has mistakes.
+    """
+    shipped = shipped_studies()
+    if given is None:
+        if (cwd / LOCAL_NAME).is_file():
+            return load(cwd / LOCAL_NAME), LOCAL_NAME
+        if has_command:
+            return None, "command line"
+        given = DEFAULT_STUDY
+    else:
+        path = cwd / given
+        # A folder of a shipped study's name holds the launches of an earlier run.
+        name = path.name if path.is_dir() else given.removesuffix(".toml")
+        if path.exists() and not (path.is_dir() and name in shipped):
+            return load(path), given
+        if name not in shipped:
+            raise UsageError(
+                f"--study: there is no file {given!r} and no shipped study of that name.",
+                f"{suggestion(name, shipped)} `tune init {name}.toml` writes a new one.",
+            )
+        given = name
+    return load(shipped[given]), f"{given}.toml (shipped)"
+
+
+def load(path: Path) -> Document:
+    """Read a study file.
+
+    Raises:
+        UsageError: It cannot be read, is not TOML (line and column), or holds mistakes: all
+            of them, each with its place.
+    """
+    try:
+        # O_NONBLOCK: opening a FIFO must not wait for a writer.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise UsageError(
+                    f"The study file {path} cannot be read: it is no regular file.",
+                    "Name a file with --study FILE.",
+                )
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(
+            f"The study file {path} cannot be read: {error.strerror}.",
+            "`tune init` writes a new one.",
+        ) from error
+    if len(data) > MOST_BYTES:
+        raise UsageError(
+            f"The study file {path} is larger than 1 MB.", "`tune init` shows the format."
+        )
+    return parse(data, str(path))
+
+
+def parse(data: bytes, place: str) -> Document:
+    """What the content of a file says; errors name the ``place``.
+
+    Raises:
+        UsageError: As :func:`load`.
+    """
+    try:
+        document = tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{place}: not a text in UTF-8.", "Save it as UTF-8.") from error
+    except (ValueError, RecursionError) as error:
+        fault = error if isinstance(error, tomllib.TOMLDecodeError) else "too long or too deep"
+        raise UsageError(f"{place}: not TOML: {fault}.", "`tune init` shows the format.") from error
+    if _is_deeper(document, MOST_DEPTH):
+        raise UsageError(
+            f"{place}: a key has more than {MOST_DEPTH} parts.", "`tune init` shows the format."
+        )
+    document = _renamed(document)
+    mistakes = _mistakes(document)
+    if mistakes:
+        head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
+        raise UsageError("\n".join([head, *mistakes]), "`tune init` shows the format.")
+    return document
+
+
+def _is_deeper(value: object, depth: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return depth < 0 or any(_is_deeper(each, depth - 1) for each in inner)
+
+
+def _renamed(document: Document) -> Document:
+    """The document with keys of an older version under their new names."""
+    new_names = {option.old[1]: option.key for option in OPTIONS if option.old}
+    document = _with_names(document, new_names)
+    entries = document.get("knobs")
+    if isinstance(entries, dict):
+        document["knobs"] = {
+            name: _with_names(entry, {"default": "baseline"}) if isinstance(entry, dict) else entry
+            for name, entry in entries.items()
+        }
+    return document
+
+
+def _with_names(table: Document, names: Mapping[str, str]) -> Document:
+    return {
+        names[key] if key in names and names[key] not in table else key: value
+        for key, value in table.items()
+    }
+
+
+def study_of(
+    document: Document,
+    typed: Mapping[str, Any] = MappingProxyType({}),
+    places: Mapping[str, str] = MappingProxyType({}),
+) -> Study:
+    """The study that a checked document and typed options make together; what is typed wins.
+
+    Args:
+        document: What the study file says.
+        typed: Further keys of a study.
+        places: How the user knows each of these, such as ``--trials``.
+
+    Raises:
+        UsageError: Every mistake of what was typed.
+    """
+    errors, study = _validated(STUDY, {**document, **typed})
+    if study is None:
+        lines = [_line(error, places) for error in errors]
+        raise UsageError("\n".join(lines), "`tune --help` lists what each option takes.")
+    return study
+
+
+def _validated(kind: type[T], data: object) -> tuple[list[ErrorDetails], T | None]:
+    try:
+        return [], kind.model_validate(data)
+    except ValidationError as error:
+        return error.errors(), None
+
+
+# --- the mistakes of a file -----------------------------------------------------------------
+
+
+def _mistakes(data: Document) -> list[str]:
+    """Wrong keys and types first, then what the values mean; each mistake once.
+
+    What stands under a misspelt key is checked as if the key were right, so that the next
+    mistake does not wait for the repair of this one.
+    """
+    errors, _ = _validated(STUDY, data)
+    mistakes = [_line(error) for error in errors] + _nul_mistakes(data)
+    meant = _mended(data, KEYS[""])
+    entries = meant.get("knobs")
+    try:
+        placed = knobs_in(WORDS.read(meant.get("command")))
+    except ValueError:
+        placed = None  # no usable command
+    for name, raw in entries.items() if isinstance(entries, dict) else ():
+        if isinstance(raw, dict):
+            mistakes += _knob_mistakes(name, _mended(raw, KEYS["knobs"]), placed)
+    mistakes += _objective_mistakes(meant) + _left_out_mistakes(meant)
+    return list(dict.fromkeys(mistakes))
+
+
+def _line(error: ErrorDetails, places: Mapping[str, str] | None = None) -> str:
+    """One of pydantic's errors in the words of this tool, with its place."""
+    first, *rest = error["loc"]
+    place = ".".join(map(str, ((places or {}).get(str(first), first), *rest)))
+    given, kind = error["input"], error["type"]
+    if kind == "extra_forbidden":
+        keys = KEYS[str(first) if rest else ""]
+        return f"{place}: unknown key. {suggestion(str(error['loc'][-1]), keys)}"
+    if kind == "string_too_short" or given == "":
+        return f"{place}: must not be empty."
+    wanted = {
+        "int_type": "must be a whole number",
+        "bool_type": "must be true or false",
+        "string_type": "must be a string",
+        "dict_type": "must be a table",
+        "model_type": "must be a table",
+    }
+    text = wanted.get(kind) or str(error.get("ctx", {}).get("error", error["msg"]))
+    if places and first in places:
+        value = shlex.quote(given) if isinstance(given, str) else shown(given)
+        return f"{place} {value}: {text}."
+    said = isinstance(given, str) and repr(given) in text
+    return f"{place}: {text}." if said else f"{place}: {text}, is {shown(given)}."
+
+
+def _mended(table: Document, keys: Collection[str]) -> Document:
+    """The table with each unknown key under the nearest known one that is not there."""
+    mended = {key: value for key, value in table.items() if key in keys}
+    for key, value in table.items():
+        near = nearest(key, keys)
+        if key not in keys and near is not None:
+            mended.setdefault(near, value)
+    return mended
+
+
+def _usable(kind: type[T], raw: Document) -> tuple[T, set[str]]:
+    """The entry without the keys whose values have the wrong form; those keys."""
+    errors, entry = _validated(kind, raw)
+    wrong = {str(error["loc"][0]) for error in errors}
+    kept = {key: value for key, value in raw.items() if key not in wrong}
+    return entry or kind.model_validate(kept), wrong
+
+
+def _objective_mistakes(meant: Document) -> list[str]:
+    entry = meant.get("objective")
+    if not isinstance(entry, dict):
+        return []  # not given, or of a wrong type, which was said
+    try:
+        objective_for(_usable(ObjectiveEntry, _mended(entry, KEYS["objective"]))[0].spec())
+    except UsageError as error:
+        return [f"objective: {error.message.rstrip('.')}. {error.hint}"]
+    return []
+
+
+def _nul_mistakes(value: object, place: str = "") -> list[str]:
+    """Every text with a character that no argument or variable can hold."""
+    if isinstance(value, str) and "\0" in value:
+        return [f"{place}: holds a NUL character, which no command can be given."]
+    if isinstance(value, dict):
+        inner = [(f"{place}.{key}" if place else key, each) for key, each in value.items()]
+    else:
+        inner = [(place, each) for each in value] if isinstance(value, list) else []
+    return [mistake for where, each in inner for mistake in _nul_mistakes(each, where)]
+
+
+_DOMAIN_KEYS = ("range", "values", "fix")
+_ROUTE_KEYS = ("env", "flag", "switch", "launcher_option")
+
+
+def _knob_mistakes(name: str, raw: Document, placed: tuple[str, ...] | None) -> list[str]:
+    """What is wrong with the meaning of an entry; its form is checked elsewhere.
+
+    ``placed`` are the knobs in the file's command; ``None`` if it has no usable one.
+    """
+    where = f"knobs.{name}"
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in RESERVED:
+        return [f"{where}: cannot be the name of a knob."]
+    entry, wrong = _usable(KnobEntry, raw)
+    mistakes = []
+    for keys in (_DOMAIN_KEYS, _ROUTE_KEYS):
+        given = [key for key in keys if getattr(entry, key) is not None]
+        if len(given) > 1:
+            mistakes.append(f"{where}: has {' and '.join(given)}: keep one of them.")
+    if mistakes:
+        return mistakes
+    known = table.is_known(name)
+    routed = known or entry.route() is not None or not wrong.isdisjoint(_ROUTE_KEYS)
+    if not routed and placed is not None and name not in placed:
+        mistakes.append(
+            f"{where}: nothing carries it to the program: "
+            f"{suggestion(name, table.names())} A knob of your own needs env, flag, "
+            f"switch, launcher_option, or {{{name}}} in the command."
+        )
+    listed = (entry.fix,) if entry.fix is not None else entry.values or ()
+    if entry.switch is not None and (entry.range is not None or not set(listed) <= {ON, OFF}):
+        mistakes.append(f"{where}: a switch has the values on and off.")
+    if not entry.has_own_values and (mistakes or not wrong.isdisjoint(_DOMAIN_KEYS)):
+        return mistakes
+    try:
+        knob = entry.knob(name, where)
+        if known and entry.values is None:
+            domains.check_against(table.knob(name), knob.domain, where=where)
+        elif known and not isinstance(table.knob(name).domain, Choice):
+            domains.check_against(table.knob(name), knob.domain, where=f"{where}.values")
+    except UsageError as error:
+        mistakes.append(f"{error.message} {error.hint}".strip())
+    return mistakes
+
+
+def _left_out_mistakes(data: Document) -> list[str]:
+    left_out, entries = data.get("left_out"), data.get("knobs")
+    if not isinstance(left_out, dict):
+        return []
+    mistakes = []
+    for name in left_out:
+        if isinstance(entries, dict) and name in entries:
+            mistakes.append(f"left_out.{name}: stands under knobs as well: keep one of them.")
+        elif not table.is_known(name):
+            hint = suggestion(name, table.names())
+            mistakes.append(f"left_out.{name}: there is no such knob. {hint}")
+    return mistakes
+
+
+# --- the template ---------------------------------------------------------------------------
+
+
+def template(name: str) -> str:
+    """The text that ``tune init`` writes: a study file with comments that loads as it is.
+
+    Args:
+        name: The study's name, other characters than a name can have replaced; ``tune``
+            (of ``tune.toml``) is none, and leaves it to be made of the program's.
+    """
+    from tuner.config.program import as_name
+
+    safe = as_name(name)
+    named = f'name = "{safe}"' if safe not in ("", "tune") else '#name = "my_job"'
+    lines = []
+    for option in OPTIONS:
+        line = f"{option.key} = {option.example}"
+        if option.key == "name":
+            line = named
+        elif option.key not in ("mpi_procs", "trials"):
+            line = f"#{line}"
+        lines.append(f"# {option.help} ({option.flag.partition('/')[0]}).\n{line}")
+    text = Path(__file__).with_name("template.toml").read_text()
+    return text.replace("@OPTIONS@", "\n".join(lines))
