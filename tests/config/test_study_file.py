@@ -131,7 +131,7 @@ def test_a_file_that_is_no_study_is_refused_whatever_its_size(
 def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (Path("/dev/zero"), tmp_path / "pipe", tmp_path):
-        with pytest.raises(UsageError, match="no regular file|Is a directory"):
+        with pytest.raises(UsageError, match=r"no regular file|Is a directory"):
             load(path)
 
 

@@ -13,7 +13,6 @@ USAGE = 2
 MEANINGS = (
     ("0", "a result"),
     ("1", "a defect in `tune` itself"),
-    ("1", "a defect in `tune` itself"),
     ("2", "a mistake in what was typed or in a file"),
     ("3", "no (further) measurement was possible; existing results are kept"),
     ("4", "every launch was stopped by the time limit"),
