@@ -10,8 +10,7 @@ from pathlib import Path
 from fuzz.target import Target
 from fuzz.texts import Texts
 from tuner.launch.objectives import objective_for, with_argument
-from tuner.launch.objectives.output import last_match
-from tuner.launch.objectives.pattern import compiled, judged
+from tuner.launch.objectives.pattern import compiled, judged, last_match
 from tuner.model import Failed, ObjectiveSpec, figures, price
 from tuner.model.errors import UsageError
 from tuner.store import codec
@@ -49,7 +48,7 @@ def objective(data: bytes) -> None:
 def output(data: bytes) -> None:
     """What a program printed: a figure that can be compared and shown, or one reason."""
     for spec in _PATTERNS:
-        ending = judged(spec, last_match(io.BytesIO(data), compiled(spec.pattern)), _OUTPUT)
+        ending = judged(spec, last_match(io.BytesIO(data), compiled(spec.pattern), 60.0), _OUTPUT)
         if isinstance(ending, Failed):
             assert ending.reason.isprintable(), ending.reason
             assert len(ending.reason) < 1_000, "a reason that nobody reads"

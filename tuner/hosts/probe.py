@@ -14,8 +14,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuner.hosts import procfs
+from tuner.hosts.untrusted_files import read_untrusted
 from tuner.model.wording import one_line
+
+#: A longer report is not the probe's, bytes.
+_MOST_BYTES = 1 << 20
 
 #: Library names (prefixes) whose pool is a BLAS: the other pools are OpenMP runtimes.
 BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libblas", "libmkl_rt", "libblis")
@@ -78,7 +81,10 @@ def read_reports(folder: Path) -> dict[int, Report]:
     """The probe's reports by rank; what is missing or is not such a report is passed over."""
     reports: dict[int, Report] = {}
     for path in sorted(folder.glob("rank-*.json")):
-        report = parse_report(procfs.read(str(path)))
+        try:
+            report = parse_report(read_untrusted(path, _MOST_BYTES))
+        except OSError:
+            continue
         if report is not None:
             reports[report.rank] = report
     return reports

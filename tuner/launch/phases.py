@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from tuner.hosts.probe import probe_folder
+from tuner.hosts.untrusted_files import read_untrusted
 from tuner.model import PHASES, PhaseShare
 from tuner.model.wording import one_line
 
@@ -68,7 +69,6 @@ def _seconds(text: str) -> float | None:
 
 def _read(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.read(_MOST_BYTES)
+        return read_untrusted(path, _MOST_BYTES)
     except OSError:
         return b""

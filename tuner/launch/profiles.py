@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from tuner.hosts.untrusted_files import read_untrusted
+
 #: Where the ranks leave their profiles (the variable that the probe reads).
 VARIABLE = "TUNE_PROFILE_DIR"
 
@@ -104,8 +106,7 @@ def changes(before: Profile, after: Profile) -> list[Change]:
 def _own_s(path: Path) -> dict[str, float]:
     """Seconds in each function itself, as ``Profile.dump_stats`` wrote them."""
     try:
-        with path.open("rb") as file:
-            entries = marshal.loads(file.read(MOST_BYTES))
+        entries = marshal.loads(read_untrusted(path, MOST_BYTES))
     except (OSError, EOFError, ValueError, TypeError, MemoryError):
         return {}
     own_s: dict[str, float] = {}

@@ -6,6 +6,7 @@ what the kernel says.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -51,6 +52,8 @@ def keep(folder: Path, ranks: Mapping[int, int | None], dump: Dump | None = None
     dump = dump or py_spy
     try:
         make_folder(folder)
+        if folder.is_symlink():  # a program may have put it there
+            raise OSError(errno.ELOOP, f"{folder} is a symbolic link")
         known: set[int] = set()
         for rank, pid in sorted((rank, pid) for pid, rank in ranks.items() if rank is not None):
             name = f"rank-{rank}-worker-{pid}.txt" if rank in known else f"rank-{rank}.txt"
@@ -115,6 +118,7 @@ def _of_the_kernel(pid: int) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(path, flags, 0o600)
     with os.fdopen(file, "w", errors="replace") as stream:
         stream.write(text)

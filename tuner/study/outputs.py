@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tuner.launch.secrets import make_folder
+from tuner.model.errors import UsageError
 from tuner.store.failures import from_os_error
 from tuner.store.urls import sqlite_path
 
@@ -30,6 +31,7 @@ def prepare(folder: Path) -> None:
         UsageError: No permission, or something else is in the way.
         TunerError: The disk is full.
     """
+    require_no_link(folder)
     try:
         make_folder(folder)
         with tempfile.TemporaryFile(dir=folder) as probe:
@@ -39,6 +41,19 @@ def prepare(folder: Path) -> None:
         raise from_os_error(
             error, f"the output folder {folder}", "Choose another place with --run-dir FOLDER."
         ) from error
+
+
+def require_no_link(folder: Path) -> None:
+    """Refuse a study's folder that is a link: what lies elsewhere is not ours to change.
+
+    Raises:
+        UsageError: It is a symbolic link.
+    """
+    if folder.is_symlink():
+        raise UsageError(
+            f"the study's folder {folder} is a symbolic link",
+            "Remove the link, or choose another place with --outputs FOLDER.",
+        )
 
 
 def launch_folder(folder: Path, number: int) -> Path:
@@ -62,7 +77,11 @@ def remove(launches: Sequence[str], folder: Path) -> tuple[Path, ...]:
 
     Returns:
         The folders elsewhere in which launches were left.
+
+    Raises:
+        UsageError: The study's folder is a symbolic link.
     """
+    require_no_link(folder)
     left: dict[Path, None] = {}
     for launch in map(Path, launches):
         if launch.parent.resolve() == folder.resolve():

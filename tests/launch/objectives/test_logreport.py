@@ -8,7 +8,6 @@ import pytest
 
 from tests.written_logs import FORMATS, as_lines, entries
 from tuner.launch.objectives import EndedLaunch, objective_for
-from tuner.launch.objectives.formats import BadLogError
 from tuner.launch.objectives.logreport import MOST_BYTES, READS, LogReport
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 from tuner.model.errors import UsageError
@@ -183,16 +182,6 @@ def test_a_folder_or_a_device_in_its_place_is_a_bad_log(tmp_path: Path) -> None:
         ending = report().result(ended(folder))
         assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
         assert str(folder / "log") in ending.reason
-
-
-def test_what_has_taken_its_place_since_it_was_found_is_not_waited_for(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text("[]")
-    found = report()._find(tmp_path)
-    assert found is not None
-    (tmp_path / "log").unlink()
-    os.mkfifo(tmp_path / "log")
-    with pytest.raises(BadLogError, match="not a regular file"):
-        LogReport._read(found)
 
 
 def test_a_log_that_is_far_too_long_is_not_read(tmp_path: Path) -> None:

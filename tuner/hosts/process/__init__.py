@@ -6,10 +6,12 @@ it started, also when tune itself is killed, and proves that nothing is left.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -35,6 +37,10 @@ __all__ = [
 #: The name of the file in a trial's folder that takes the output of the command.
 OUTPUT = "output.log"
 
+#: What a short command may print, bytes, and how often that is looked at, s.
+MOST_PRINTED = 16 << 20
+_LOOK_S = 0.1
+
 
 def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
     """Start a launch; what it prints goes to ``output.log`` in its folder (mode 0600).
@@ -47,7 +53,7 @@ def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
         OSError: The program or the working directory does not exist or may not be used (the
             error names it), or ``output.log`` cannot be written.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     output = os.open(launch.folder / OUTPUT, flags, 0o600)
     try:
         os.fchmod(output, 0o600)  # it may exist, with another mode
@@ -71,13 +77,18 @@ def run_tool(
 
     Raises:
         TimeoutError: It took longer than ``timeout_s``; it was ended.
-        OSError: It cannot be started.
+        OSError: It cannot be started, or printed more than `MOST_PRINTED` bytes; it was ended.
     """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as error:
         request = request_of(argv, os.environ if env is None else env, Path.cwd())
         running = RunningTrial(request, output=output.fileno(), error=error.fileno())
+        files, until_s = (output, error), time.monotonic() + timeout_s
         try:
-            ended = running.wait(timeout_s)
+            ended = None
+            while ended is None and (left_s := until_s - time.monotonic()) > 0:
+                ended = running.wait(min(left_s, _LOOK_S))
+                if any(os.fstat(file.fileno()).st_size > MOST_PRINTED for file in files):
+                    raise OSError(errno.EFBIG, "it prints without an end", argv[0])
         finally:
             last = running.stop()
         texts = []

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuner.hosts import process
+from tuner.hosts.untrusted_files import read_end
 from tuner.launch import crash
 from tuner.launch.objectives import EndedLaunch, Objective
 from tuner.launch.secrets import Redactor
@@ -164,9 +165,7 @@ def output_of(launch: Launch) -> str:
     """The end of what the launch printed, without the secrets that it was given."""
     path: Path = launch.folder / process.OUTPUT
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - OUTPUT_BYTES))
-            text = file.read().decode("utf-8", "replace")
+        text = read_end(path, OUTPUT_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
     # Hidden before the lines are cut: of half a secret nobody knows what it is.

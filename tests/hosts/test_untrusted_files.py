@@ -1,0 +1,113 @@
+"""A program may leave anything where ``tune`` reads: it must not block or fill the memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tuner.hosts.process import run_tool
+from tuner.hosts.untrusted_files import open_untrusted, read_end, read_untrusted
+from tuner.launch import stacks
+from tuner.launch.objectives import EndedLaunch, objective_for
+from tuner.model import Failed, ObjectiveSpec
+from tuner.model.errors import UsageError
+from tuner.study import outputs
+
+GIB = 1 << 30
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(10 * GIB)
+
+
+HOSTILE = pytest.mark.parametrize("replace", [fifo, endless, sparse])
+
+
+@HOSTILE
+def test_a_hostile_file_is_refused_or_read_up_to_the_limit(
+    replace: Callable[[Path], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    replace(path)
+    for read in (read_untrusted, read_end):
+        try:
+            assert len(read(path, 100)) <= 100
+        except OSError as error:
+            assert error.strerror in {"it is a symbolic link", "it is not a regular file"}
+
+
+def test_a_link_is_not_followed_and_a_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"0123456789")
+    (tmp_path / "link").symlink_to("real")
+    with pytest.raises(OSError, match="symbolic link"):
+        open_untrusted(tmp_path / "link")
+    assert read_untrusted(tmp_path / "real", 4) == b"0123"
+    assert read_end(tmp_path / "real", 4) == b"6789"
+
+
+@HOSTILE
+@pytest.mark.parametrize("name", ["rank-0.json", "rank-0.17.phases", "rank-0.17.prof"])
+def test_what_a_probe_left_cannot_hang_its_reader(
+    replace: Callable[[Path], None], name: str, tmp_path: Path
+) -> None:
+    """The readers run in a process of their own: one that hangs is ended."""
+    (tmp_path / "probe").mkdir()
+    replace(tmp_path / "probe" / name)
+    code = (
+        "import resource, sys; from pathlib import Path;"
+        "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30));"
+        "from tuner.hosts.probe import read_reports;"
+        "from tuner.launch.phases import read_phases;"
+        "from tuner.launch.profiles import read;"
+        "folder = Path(sys.argv[1]);"
+        "assert not read_reports(folder / 'probe'); assert not read_phases(folder);"
+        "assert read(folder) is None"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=60)
+
+
+@HOSTILE
+@pytest.mark.parametrize("kind", ["logreport", "pattern"])
+def test_a_hostile_log_or_output_is_a_failure(
+    replace: Callable[[Path], None], kind: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    replace(out / "log")
+    replace(tmp_path / "output.log")
+    spec = ObjectiveSpec(kind=kind, pattern="(x)" if kind == "pattern" else "")
+    if replace is sparse and kind == "pattern":
+        pytest.skip("a search through 10 GiB of nothing ends by its time limit")
+    ended = EndedLaunch(out, tmp_path / "output.log", 1.0)
+    assert isinstance(objective_for(spec).result(ended), Failed)
+
+
+def test_a_link_in_place_of_the_stacks_or_the_study_folder_is_not_followed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "0001").mkdir(parents=True)
+    link = tmp_path / "link"
+    link.symlink_to(elsewhere)
+    assert "symbolic link" in stacks.keep(link, {os.getpid(): 0}, lambda *_: "stack")
+    for touch in (lambda: outputs.prepare(link), lambda: outputs.remove([f"{link}/0001"], link)):
+        with pytest.raises(UsageError, match="symbolic link"):
+            touch()
+    assert [path.name for path in elsewhere.iterdir()] == ["0001"]
+
+
+def test_a_tool_that_prints_without_an_end_is_ended() -> None:
+    with pytest.raises(OSError, match="prints without an end"):
+        run_tool(("sh", "-c", "while :; do head -c 1000000 /dev/zero; done"), timeout_s=60)

@@ -1,0 +1,45 @@
+"""The one way to open a file that a program under test may have written or replaced.
+
+Such a file can be anything by the time it is read: a FIFO, which blocks for ever, a device without
+an end, a link to somewhere else, a sparse file of any size.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+
+def open_untrusted(path: Path) -> BinaryIO:
+    """Open a regular file for reading, without waiting and without following a link.
+
+    Raises:
+        OSError: It is missing, not readable, a link, or not a regular file.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_untrusted(path: Path, most_bytes: int) -> bytes:
+    """The first ``most_bytes`` of a file; raises as :func:`open_untrusted`."""
+    with open_untrusted(path) as file:
+        return file.read(most_bytes)
+
+
+def read_end(path: Path, most_bytes: int) -> bytes:
+    """The last ``most_bytes`` of a file; raises as :func:`open_untrusted`."""
+    with open_untrusted(path) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - most_bytes))
+        return file.read(most_bytes)
