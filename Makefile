@@ -1,6 +1,7 @@
 # make tune              set everything up and tune the shipped ChainerMN trainer
 # make tune ARGS="…"     the same with more options (a later option wins: ARGS="--trials 8")
 # make test              lint, types and tests
+# make check             all that continuous integration runs: also what is slow or needs a program
 # make benchmark         the tool measured against other ways to do the same
 # make programs          HPL, GROMACS, LAMMPS, examples of others and the trainers, tuned: an hour
 # make fuzz              the parsers, with odd input: ARGS="--count 10000000 --seed 1"
@@ -18,7 +19,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Python's warnings here are about editable installs and concern nobody who reads them.
 INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
-.PHONY: tune test lint types unit docs benchmark benchmark-article every-k soak fuzz programs clean
+.PHONY: tune check docs lint rest test types unit benchmark benchmark-article every-k soak fuzz programs clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -35,7 +36,13 @@ types: .venv/.test-installed
 
 # Three at a time on two cores: many of the tests wait for a process, while others compute.
 unit: .venv/.test-installed
-	.venv/bin/pytest -n 3 --dist worksteal $(ARGS)
+	.venv/bin/pytest -n 3 --dist worksteal -m "not slow" $(ARGS)
+
+# What `make test` leaves out or may have skipped.
+rest: .venv/.test-installed
+	.venv/bin/pytest -n 3 --dist worksteal -m "slow or program" $(ARGS)
+
+check: test rest
 
 docs: .venv/.test-installed
 	.venv/bin/python docs/make_reference.py

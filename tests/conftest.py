@@ -18,24 +18,29 @@ os.environ.setdefault("TUNE_DISTURBED", "count")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In CI a test gets a second chance, and the report names it.
+    """Mark tests that need a system program; in CI give each test a second chance.
 
-    A shared machine may stand still for seconds. By hand the first failure counts; a failure that
-    has nothing to do with time is one the second time, too.
+    A shared machine may stand still for seconds. By hand the first failure counts. A failure that
+    has nothing to do with time happens the second time, too; the report names each rerun.
     """
-    if os.environ.get("CI"):
-        for item in items:
+    for item in items:
+        if "require_program" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.program)
+        if os.environ.get("CI"):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(scope="session")
 def require_program() -> Callable[[str], str]:
-    """Gives the path of a system program, or skips the test; where CI is set it fails instead."""
+    """Gives the path of a system program, or skips the test.
+
+    With ``TUNE_TEST_PROGRAMS=required``, as in CI, a missing program is a failure.
+    """
 
     def find(name: str) -> str:
         path = shutil.which(name)
-        if path is None and os.environ.get("CI"):
-            pytest.fail(f"{name} is not installed, and CI must not skip")
+        if path is None and os.environ.get("TUNE_TEST_PROGRAMS") == "required":
+            pytest.fail(f"{name} is not installed")
         if path is None:
             pytest.skip(f"{name} is not installed")
         return path
