@@ -129,7 +129,7 @@ def study(
         storage="studies/tune.db",
         state=StudyState.FINISHED,
         reason="8 settings were tried",
-        best=estimates.best(found),
+        candidate=estimates.best(found),
         baseline=baseline,
         reference=reference,
         trials=estimates.trials(records),

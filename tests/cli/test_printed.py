@@ -129,7 +129,7 @@ def losing(best: float | None, defaults: float | None) -> StudyView:
 
     result = dataclasses.replace(
         data.result,
-        best=with_loss(data.result.best, best),
+        candidate=with_loss(data.result.candidate, best),
         baseline=with_loss(data.result.baseline, defaults),
     )
     return dataclasses.replace(data, result=result)

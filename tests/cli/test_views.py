@@ -113,17 +113,18 @@ def test_the_tally_counts_settings_not_launches() -> None:
     assert tally.iterations == 20
 
 
-def test_the_time_left_is_that_of_the_budget() -> None:
+def test_the_time_left_is_that_of_the_budget_and_of_the_confirmation() -> None:
     """Nobody knows beforehand when a search converges."""
     now, lines = [0.0], list[str]()
     view = PlainView(lambda: now[0], lines.append)
-    view(StudyStarted(dataclasses.replace(SPEC, budget_s=100.0), False, 0))
+    view(StudyStarted(dataclasses.replace(SPEC, budget_s=100.0, confirm=True), False, 0))
     view(LaunchStarted(1, Purpose.SEARCH, FAST, 1, 8))
     now[0] += 30
     view(ended(record(1, FAST, 5.0), 5.0))
-    assert lines[-1].endswith("[at most 1 min 10 s left]")
+    assert lines[-1].endswith("[at most 2 min left]")
+    now[0] += 10  # the search converged
     view(LaunchStarted(2, Purpose.CONFIRM, FAST, None, 8))
-    assert view.tally.left_s is None
+    assert view.tally.left_s == 20.0
 
 
 def test_without_a_budget_no_time_is_promised() -> None:

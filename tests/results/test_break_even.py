@@ -31,7 +31,7 @@ def result(
     claim: Claim = "faster"
     return replace(
         study().result,
-        best=Measurement(BEST, (sample,), best_s, 1),
+        candidate=Measurement(BEST, (sample,), best_s, 1),
         conclusion=Conclusion.FASTER,
         finding=Finding(ratio, low, high, 6, 6, claim),
         search_s=search_s,
@@ -60,8 +60,8 @@ def test_of_at_least_so_much_only_that_is_saved() -> None:
         {"conclusion": Conclusion.NO_GAIN},
         {"conclusion": Conclusion.BASELINE_FAILS},
         {"finding": None},
-        {"best": None},
-        {"best": Measurement(BEST, (), None, 1)},
+        {"candidate": None},
+        {"candidate": Measurement(BEST, (), None, 1)},
     ],
 )
 def test_what_is_not_proven_to_be_faster_never_pays(changes: dict[str, object]) -> None:

@@ -43,7 +43,7 @@ def test_a_best_baseline_claims_nothing() -> None:
 def test_slower_is_called_slower() -> None:
     found = study().result
     assert found.best is not None and found.reference is not None
-    swapped = dataclasses.replace(found, best=found.reference, reference=found.best)
+    swapped = dataclasses.replace(found, candidate=found.reference, reference=found.best)
     assert "2.31 times slower than " in claims.comparison(swapped)
 
 
@@ -66,10 +66,10 @@ def test_a_reference_that_stays_best_is_not_counted_among_the_others() -> None:
 @pytest.mark.parametrize("elapsed_s", [3.0, 3.004, 2.996])
 def test_equal_times_are_called_equal(elapsed_s: float) -> None:
     found = study({BASELINE: 3.0, setting(omp_threads=2): elapsed_s}).result
-    fixed = dataclasses.replace(found, best=found.baseline, reference=found.baseline)
+    fixed = dataclasses.replace(found, candidate=found.baseline, reference=found.baseline)
     assert found.best is not None
     other = next(m for m in study({setting(omp_threads=2): elapsed_s}).measurements)
-    text = claims.comparison(dataclasses.replace(fixed, best=other))
+    text = claims.comparison(dataclasses.replace(fixed, candidate=other))
     assert text.startswith("as fast as your defaults (3.00 s against 3.00 s")
 
 

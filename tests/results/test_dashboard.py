@@ -53,10 +53,10 @@ def test_the_note_of_a_failed_baseline_says_so() -> None:
     assert "your defaults failed: crashed" in text
 
 
-def test_the_note_of_a_study_without_a_gain_names_the_defaults_without_a_time_of_others() -> None:
+def test_the_note_of_a_study_without_a_gain_names_the_defaults_with_their_own_time() -> None:
     lines = note(samples.no_gain()).splitlines()
     assert lines[2].startswith("**no significant gain: keep your defaults (1.01 times as fast")
-    assert "- best: `defaults`" in lines
+    assert "- best: `defaults`, 3.62 s" in lines
     assert "- your defaults: 3.62 s" in lines
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,10 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
+from tuner.results.exporters.json import result_json
 from tuner.stats import estimates
+from tuner.store.store import Store
+from tuner.store.urls import resolve_url
 from tuner.study.findings import build, inherited_note, summary
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm
@@ -186,7 +190,23 @@ def test_the_list_of_studies_has_the_conclusion() -> None:
     result = result_of(plan, SearchThenConfirm().best(plan))
     line = summary(result)
     assert (line.conclusion, line.finding) == (result.conclusion, result.finding)
-    assert result.best is not None and line.best_setting == result.best.setting
+    assert result.candidate is not None and line.best_setting == result.candidate.setting
+
+
+def test_no_setting_is_called_the_answer_if_the_verdict_is_no_gain(tmp_path: Path) -> None:
+    plan = played(CONFIRMED, lambda s: 1.0005 if s.is_baseline else nearly_flat(s))
+    result = result_of(plan, SearchThenConfirm().best(plan))
+    assert result.conclusion is Conclusion.NO_GAIN
+    assert result.candidate is not None and not result.candidate.setting.is_baseline
+    assert result.best == result.baseline
+    document = result_json(result, CONFIRMED)
+    assert document["best"] == document["baseline"] != document["candidate"]
+    with Store.open(resolve_url(str(tmp_path / "x.db"), {}), create=True) as store:
+        store.create(CONFIRMED)
+        store.set_summary(CONFIRMED.name, summary(result))
+        (line,) = store.studies()
+    assert result.baseline is not None
+    assert (line.best_setting, line.best_s) == (BASELINE, result.baseline.elapsed_s)
 
 
 def only_defaults_fail(chosen: Setting) -> float | Ending:

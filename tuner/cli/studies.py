@@ -9,7 +9,7 @@ import click
 
 from tuner.cli.base import TuneCommand
 from tuner.cli.options import json_option, storage_option
-from tuner.model import Conclusion, JsonDict
+from tuner.model import JsonDict
 
 if TYPE_CHECKING:
     from tuner.store import StudySummary
@@ -93,8 +93,6 @@ def _handed_over(study: StudySummary) -> str:
     """The setting that an export holds."""
     from tuner.knobs import setting_text
 
-    if study.conclusion is Conclusion.NO_GAIN:
-        return "defaults"
     if study.best_setting is None:
         return ""
     return setting_text.assigned(study.best_setting, (), cut=True)

@@ -23,6 +23,7 @@ from tuner.model import (
     wording,
 )
 from tuner.stats import estimates
+from tuner.study.confirmation import COST_SHARE
 from tuner.study.events import (
     Event,
     LaunchEnded,
@@ -69,6 +70,8 @@ class Tally:
     failures: int = 0
     last: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=3))
     started_s: float = 0.0
+    spent_s: float = 0.0  # by earlier runs
+    searched_s: float | None = None  # what the search took; None: it goes on
 
     def __post_init__(self) -> None:
         self.started_s = self.clock()
@@ -82,6 +85,8 @@ class Tally:
         elif isinstance(event, LaunchStarted):
             self.current = Current(event.purpose, event.setting, self.clock(), event.live)
             self.purpose = event.purpose
+            if event.purpose is Purpose.CONFIRM and self.searched_s is None:
+                self.searched_s = self.spent_s + self.elapsed_s
             self.asked = event.trials
             if event.trial is not None:
                 self.done = event.trial - 1
@@ -92,6 +97,7 @@ class Tally:
 
     def _resume(self, found: Result) -> None:
         self.done = found.trials
+        self.spent_s = found.search_s + found.confirm_s
         if found.best is not None:
             self.best, self.best_s = found.best.setting, found.best.elapsed_s
         if found.baseline is not None:
@@ -183,14 +189,15 @@ class Tally:
 
     @property
     def left_s(self) -> float | None:
-        """The most seconds that the search may yet take; ``None`` without a ``--budget``.
+        """The most seconds that search and confirmation may take; ``None`` without a ``--budget``.
 
-        When it converges nobody knows before; the confirmation comes on top.
+        The search may converge before its budget is used up.
         """
-        budget_s = self.spec.budget_s if self.spec else None
-        if budget_s is None or self.purpose is Purpose.CONFIRM:
+        if self.spec is None or self.spec.budget_s is None:
             return None
-        return max(0.0, budget_s - self.elapsed_s)
+        search_s = self.spec.budget_s if self.searched_s is None else self.searched_s
+        share = COST_SHARE if self.spec.confirm else 0.0
+        return max(0.0, (1 + share) * search_s - self.spent_s - self.elapsed_s)
 
     @property
     def ratio(self) -> float | None:

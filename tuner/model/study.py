@@ -88,22 +88,23 @@ class Conclusion(StrEnum):
 class Result:
     """What a study found.
 
-    ``reference`` is what ``best`` is compared with: the baseline, or the first guess that
-    worked where the baseline fails. ``ratio`` is reference over best: 2.0 is twice as fast,
-    of the medians; what is proven of it says ``finding``. ``conclusion`` is ``None`` as long as
-    the confirmation has not ended; ``export`` is the setting to hand over.
+    ``candidate`` is what the search calls best, and ``reference`` what it is compared with: the
+    baseline, or the first guess that worked if the baseline fails. ``ratio`` is reference over
+    candidate: 2.0 is twice as fast, of the medians; ``finding`` says what the confirmation shows
+    of it. ``conclusion`` is ``None`` as long as the confirmation has not ended; ``export`` is the
+    setting to hand over.
     Of ``trials``, ``settings_failed`` only failed and ``settings_stopped`` never came to their
     end; ``launches_measured`` are those of ``launches`` that count: no warm-ups, and none that
     failed, was stopped or broken off; ``windows`` are those of ``launches`` that were windows of
     ``jobs`` running jobs. ``best_keeping`` is the best of the settings that keep the
-    numerics, where ``best`` does not.
+    numerics, if ``best`` does not.
     """
 
     study: str
     storage: str
     state: StudyState
     reason: str  # why it ended
-    best: Measurement | None
+    candidate: Measurement | None
     baseline: Measurement | None
     reference: Measurement | None
     trials: int
@@ -125,13 +126,22 @@ class Result:
     jobs: int = 0
 
     @property
+    def best(self) -> Measurement | None:
+        """The answer: what is handed over, or before the confirmation has ended the candidate."""
+        if self.candidate is None or self.export is None:
+            return self.candidate
+        known = (self.candidate, self.baseline, self.reference)
+        found = (each for each in known if each is not None and each.setting == self.export)
+        return next(found, self.candidate)
+
+    @property
     def ratio(self) -> float | None:
-        """How many times faster the best is than the reference."""
-        if self.best is None or self.reference is None:
+        """How many times faster the candidate is than the reference."""
+        if self.candidate is None or self.reference is None:
             return None
-        if self.best.elapsed_s is None or self.reference.elapsed_s is None:
+        if self.candidate.elapsed_s is None or self.reference.elapsed_s is None:
             return None
-        return self.reference.elapsed_s / self.best.elapsed_s
+        return self.reference.elapsed_s / self.candidate.elapsed_s
 
 
 JsonDict = dict[str, Any]

@@ -21,7 +21,7 @@ def comparison(result: Result) -> str:
 
     Never more than was proven: before the confirmation these are medians of a few runs.
     """
-    best, reference = result.best, result.reference
+    best, reference = result.candidate, result.reference
     if best is None or best.elapsed_s is None:
         failed = result.baseline.failure if result.baseline else None
         return f"your defaults failed ({failure(failed)})" if failed else result.reason
@@ -76,7 +76,7 @@ def _defaults_fail(result: Result) -> str:
 
 def _not_pursued(result: Result) -> str:
     """Why the launches in turn came to nothing, or were not made."""
-    best, reference, said = result.best, result.reference, words(result.objective)
+    best, reference, said = result.candidate, result.reference, words(result.objective)
     if reference is None:
         return "they were not launched"
     if best is not None and best.setting != reference.setting:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tuner.model import (
+    BASELINE,
     LOGGED_TIME,
     Conclusion,
     Effect,
@@ -109,14 +110,22 @@ def summary_columns(summary: Summary) -> dict[str, Any]:
 
 
 def study_summary(row: Any) -> StudySummary:
-    """A row of ``tune_studies``; of its spec what the figures are."""
-    best, objective = row.best_setting, json.loads(row.spec).get("objective", {})
+    """A row of ``tune_studies``; of its spec what the figures are.
+
+    The best is the answer: the baseline, if the confirmation found no gain over it.
+    """
+    spec = json.loads(row.spec)
+    objective = spec.get("objective", {})
+    best = None if row.best_setting is None else Setting.from_json(row.best_setting)
+    best_s = row.best_s
+    if row.conclusion == Conclusion.NO_GAIN and not spec.get("fixed", {}).get("items"):
+        best, best_s = BASELINE, row.baseline_s
     return StudySummary(
         name=row.name,
         state=StudyState(row.state),
         reason=row.reason,
-        best_setting=None if best is None else Setting.from_json(best),
-        best_s=row.best_s,
+        best_setting=best,
+        best_s=best_s,
         baseline_s=row.baseline_s,
         trials=row.trials,
         launches=row.launches,

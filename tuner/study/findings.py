@@ -67,13 +67,14 @@ def build(
     proof = None if best is None or best not in by_setting else confirmation(plan, best)
     done = proof is not None and _is_done(plan, proof, state)
     shown = _best(plan, by_setting, best, proof)
+    export = proof.export(plan) if proof and done else None
     jobs = [r.outcome.window.job for r in plan.records if r.outcome.window is not None]
     return Result(
         study=plan.spec.name,
         storage=display_url(storage),
         state=state,
         reason=reason,
-        best=shown,
+        candidate=shown,
         baseline=baseline,
         reference=_reference(by_setting, baseline, proof),
         trials=plan.trials,
@@ -86,10 +87,10 @@ def build(
         caps=caps(plan.pooling, plan.records),
         conclusion=proof.conclusion if proof and done else None,
         finding=proof.finding if proof else None,
-        export=proof.export(plan) if proof and done else None,
+        export=export,
         search_s=search_s(plan),
         confirm_s=confirm_s(plan),
-        best_keeping=_best_keeping(plan, measured, shown),
+        best_keeping=None if export == plan.default else _best_keeping(plan, measured, shown),
         objective=plan.spec.objective,
         windows=len(jobs),
         jobs=len(set(jobs)),
@@ -151,8 +152,8 @@ def summary(found: Result) -> Summary:
     from tuner.store.rows import Summary
 
     return Summary(
-        best_setting=found.best.setting if found.best else None,
-        best_s=found.best.elapsed_s if found.best else None,
+        best_setting=found.candidate.setting if found.candidate else None,
+        best_s=found.candidate.elapsed_s if found.candidate else None,
         baseline_s=found.baseline.elapsed_s if found.baseline else None,
         trials=found.trials,
         launches=found.launches,

@@ -140,7 +140,7 @@ def test_a_setting_that_was_fast_once_is_not_named_instead_of_the_best(
 
 def _with_best(data: StudyView, best: Setting) -> Result:
     (chosen,) = [each for each in data.measurements if each.setting == best]
-    return dataclasses.replace(data.result, best=chosen)
+    return dataclasses.replace(data.result, candidate=chosen)
 
 
 def test_stopped_runs_of_a_knob_stand_where_they_were_going_or_at_their_bound() -> None:

@@ -87,6 +87,7 @@ def result_json(result: Result, spec: StudySpec) -> JsonDict:
     """A study's result, as ``tune --json`` prints it too."""
     sides = {
         "best": result.best,
+        "candidate": result.candidate,
         "best_keeping_numerics": result.best_keeping,
         "baseline": result.baseline,
         "reference": result.reference,

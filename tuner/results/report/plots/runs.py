@@ -117,7 +117,7 @@ def counted(data: StudyView) -> list[Run]:
 
 def best(data: StudyView) -> Setting | None:
     """What was found to be the fastest; ``None`` where nothing was measured."""
-    found = data.result.best
+    found = data.result.candidate
     return None if found is None or found.elapsed_s is None else found.setting
 
 

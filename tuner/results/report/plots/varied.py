@@ -43,7 +43,7 @@ def fastest(data: StudyView, *names: str) -> dict[tuple[Value, ...], Measurement
     Of its own values the study's best stands first: what looks faster has not been proven so.
     """
     found: dict[tuple[Value, ...], Measurement] = {}
-    best = data.result.best
+    best = data.result.candidate
     for measurement in sorted(timed(data), key=lambda each: best is None or not _is(each, best)):
         values = measurement.setting.as_dict()
         if all(name in values for name in names):
@@ -57,14 +57,14 @@ def _is(found: Measurement, best: Measurement) -> bool:
 
 def first(data: StudyView, found: Mapping[Values, Measurement]) -> Values | None:
     """Where the study's best stands among these; ``None`` where it does not."""
-    best = data.result.best
+    best = data.result.candidate
     places = [values for values, each in found.items() if best is not None and _is(each, best)]
     return places[0] if places else None
 
 
 def caution(data: StudyView, found: Iterable[Measurement]) -> str:
     """A sentence where one of these looks faster than the study's best; else empty."""
-    best = data.result.best
+    best = data.result.candidate
     if best is None or best.elapsed_s is None:
         return ""
     faster = [each for each in found if each.elapsed_s and each.elapsed_s < best.elapsed_s]
