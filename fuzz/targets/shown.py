@@ -108,7 +108,7 @@ def _result(times: list[float], finding: Finding | None, conclusion: Conclusion 
         storage="x",
         state=StudyState.FINISHED,
         reason="done",
-        best=best,
+        candidate=best,
         baseline=other,
         reference=other if other.elapsed_s is not None else None,
         trials=3,
