@@ -6,8 +6,7 @@
 # make programs          HPL, GROMACS, LAMMPS, examples of others and the trainers, tuned: an hour
 # make fuzz              the parsers, with odd input: ARGS="--count 10000000 --seed 1"
 # make benchmark-article live, against the method it came from: about an hour
-# make soak              1,000 trials, each with a fault; ARGS="--mpirun PATH": another MPI
-# make every-k           a study with a fault at each commit, fsync, rename, write, lock: 2 hours
+# make campaigns         faults, races, soak, every-k …: many hours; ARGS="soak --trials 100": one
 
 # Every path below is relative, so that the checkout may lie in a folder with a space in its name.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -19,7 +18,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Python's warnings here are about editable installs and concern nobody who reads them.
 INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
-.PHONY: tune check docs lint rest test types unit benchmark benchmark-article every-k soak fuzz programs clean
+.PHONY: tune check docs lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -60,11 +59,8 @@ programs: .venv/.test-installed
 fuzz: .venv/.test-installed
 	.venv/bin/python -m fuzz $(ARGS)
 
-every-k: .venv/.test-installed
-	.venv/bin/python -m tests.system.every_k $(ARGS)
-
-soak: .venv/.test-installed
-	.venv/bin/python -m tests.faults.soak --trials 1000 $(ARGS)
+campaigns: .venv/.test-installed
+	.venv/bin/python -m campaigns $(ARGS)
 
 clean:
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

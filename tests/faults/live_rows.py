@@ -107,7 +107,7 @@ def _chosen(names: Iterable[str], phase: str) -> Iterator[Fault]:
 
 LIVE = tuple(_live())
 
-#: Some, for each change of the code; ``python -m tests.faults --live`` has them all.
+#: Some, for each change of the code; ``python -m campaigns.faults --live`` has them all.
 SOME = (
     *_chosen(("a rank is killed", "a rank forks a daemon", "a rank is stopped"), "in a window"),
     *_chosen(("a rank raises", "all ranks wait for each other"), "as it switches"),

@@ -1,4 +1,4 @@
-"""A seeded sample of the faults at every k; ``make every-k`` runs them all."""
+"""A seeded sample of the faults at every k; ``make campaigns`` runs them all."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.every_k.bench import Bench, compiler, started
-from tests.system.every_k.campaign import clean, verdicts
-from tests.system.every_k.cases import FAMILIES, Case, Fault, every, sample
+from campaigns.every_k.bench import Bench, compiler, started
+from campaigns.every_k.campaign import clean, verdicts
+from campaigns.every_k.cases import FAMILIES, Case, Fault, every, sample
 
 pytestmark = pytest.mark.system
 

@@ -1,10 +1,10 @@
-"""A few of the hostile exports; the large round is ``python -m tests.system.exports_inert``."""
+"""A few of the hostile exports; the large round is ``python -m campaigns.exports_inert``."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.system import exports_inert
+from campaigns import exports_inert
 
 pytestmark = pytest.mark.system
 

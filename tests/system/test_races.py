@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from tests.system.races import PROCESSES, Part, mistakes
+from campaigns.races import PROCESSES, Part, mistakes
 
 pytestmark = pytest.mark.system
 
 
 def test_twenty_processes_one_study_and_two() -> None:
-    argv = [sys.executable, "-m", "tests.system.races", "--rounds", "5", "--seed", "7"]
+    argv = [sys.executable, "-m", "campaigns.races", "--rounds", "5", "--seed", "7"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     result = json.loads(done.stdout)
     assert result["wrong"] == [], done.stderr

@@ -26,8 +26,8 @@ LIVE = "during a switch"
     ids=" ".join,
 )
 def test_signals_at_every_phase_of_a_trial(which: list[str]) -> None:
-    """Each phase with one of the signals; ``python -m tests.system.phases --all`` has them all."""
-    argv = [sys.executable, "-m", "tests.system.phases", "--seed", "1", *which]
+    """Each phase with one of the signals; ``python -m campaigns.phases --all`` has them all."""
+    argv = [sys.executable, "-m", "campaigns.phases", "--seed", "1", *which]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert results, done.stderr

@@ -1,4 +1,4 @@
-"""Some trials of the soak (`make soak` runs many)."""
+"""Some trials of the soak (`make campaigns` runs many)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import soak
+from campaigns import soak
 
 pytestmark = pytest.mark.system
 

@@ -1,4 +1,4 @@
-"""Some faults, in turn: ``python -m tests.faults [--live] [--mpirun PATH] [--json FILE] WORDS``."""
+"""Some faults, in turn: ``python -m campaigns.faults [--live] [--json FILE] WORDS``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Exports of hostile studies are executed and read, and must have no effect beyond their own.
 
-``python -m tests.system.exports_inert --count 10000 --seed 1`` for a large round. Every
+``python -m campaigns.exports_inert --count 10000 --seed 1`` for a large round. Every
 study has a seed of its own, so ``--first N --count 1`` makes one of them again.
 """
 

@@ -1,6 +1,6 @@
 """Twenty processes want to measure at once: never two do, and each gets its turn.
 
-``python -m tests.system.races --rounds 200 --seed 1`` prints one JSON line. Forked from one
+``python -m campaigns.races --rounds 200 --seed 1`` prints one JSON line. Forked from one
 process, so that they really come at once; the lock is the real one, the measurement is a note of
 its begin and its end. Some owners are killed in the middle, some find the lock file removed.
 """

@@ -1,4 +1,4 @@
-"""Run the campaign: ``python -m tests.system.every_k --seed 1 --share 0.1``."""
+"""Run the campaign: ``python -m campaigns.every_k --seed 1 --share 0.1``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.system.every_k.bench import started
-from tests.system.every_k.campaign import clean, verdicts
-from tests.system.every_k.cases import every, sample
+from campaigns.every_k.bench import started
+from campaigns.every_k.campaign import clean, verdicts
+from campaigns.every_k.cases import every, sample
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.system.every_k.server import Reply
+from campaigns.every_k.server import Reply
 
 #: How ``tune`` may end where the disk or the database fails.
 CODES = {0, 2, 3, 5}

@@ -1,6 +1,6 @@
 """A soak: short trials, one after the other, each with a fault drawn by chance.
 
-``python -m tests.faults.soak --trials N --seed S [--mpirun PATH] [--jobs 3] [--json FILE]``;
+``python -m campaigns.soak --trials N --seed S [--mpirun PATH] [--jobs 3] [--json FILE]``;
 ``--replay SEED:INDEX`` makes one trial again, with those of its study. The fault of a trial
 depends on the seed and its index only. It ends with 1 where anything was wrong.
 """

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.system.every_k import model
-from tests.system.every_k.bench import Bench
-from tests.system.every_k.cases import Case, Fault
-from tests.system.every_k.server import Reply
+from campaigns.every_k import model
+from campaigns.every_k.bench import Bench
+from campaigns.every_k.cases import Case, Fault
+from campaigns.every_k.server import Reply
 
 
 @dataclass(frozen=True)

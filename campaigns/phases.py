@@ -1,6 +1,6 @@
 """Signals to ``tune`` at every phase of a trial, with a real mpirun.
 
-``python -m tests.system.phases [--live] [--all] [--seed N] [--part I/N]`` prints one JSON line a
+``python -m campaigns.phases [--live] [--all] [--seed N] [--part I/N]`` prints one JSON line a
 case; ``--live`` those of a running job that is retuned. Each case is a fork of this process, in
 which one function of the tool sends the signal to its own process before or after it does its work;
 then the same command is run once more, to the end.

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.system.every_k.server import Reply, Request
+from campaigns.every_k.server import Reply, Request
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent.parent
@@ -86,7 +86,7 @@ def started(folder: Path) -> Iterator[Bench]:
         "COLUMNS": "100",
     }
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.system.every_k.server"],
+        [sys.executable, "-m", "campaigns.every_k.server"],
         env=environment,
         cwd=ROOT,
         stdin=subprocess.PIPE,
