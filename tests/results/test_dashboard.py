@@ -208,6 +208,13 @@ def test_a_body_that_is_no_json_is_the_senders_mistake(
 
 
 @pytest.mark.system
+@pytest.mark.parametrize("query", ["after=abc", "after=-1", "after=", "after=%c2%b2"])
+def test_a_query_that_is_no_number_is_the_senders_mistake(pages: Server, query: str) -> None:
+    assert asked(pages, "/api/studies/1?after=0").status == 200
+    assert asked(pages, f"/api/studies/1?{query}").status == 400
+
+
+@pytest.mark.system
 def test_a_body_without_a_length_is_the_senders_mistake(pages: Server) -> None:
     assert asked(pages, "/api/studies", "POST", "x", Content_Length="-1").status == 400
 

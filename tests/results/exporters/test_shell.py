@@ -91,6 +91,12 @@ def test_the_output_folder_is_the_first_argument_or_a_variable(
     assert run(data, tmp_path, OUT=place)[1][0] == f"--out={place}/x y"
 
 
+def test_a_command_without_an_output_folder_makes_none(machine: Path, tmp_path: Path) -> None:
+    spec = spec_for(machine, "input.dat")
+    run(study(spec=spec), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["job.sh"]
+
+
 def test_relative_paths_of_the_command_lead_where_they_did(machine: Path, tmp_path: Path) -> None:
     spec = spec_for(machine, "{out}", folder=str(machine))
     data = study(spec=dataclasses.replace(spec, command=("./program", "{out}")))

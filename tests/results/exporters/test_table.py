@@ -22,7 +22,7 @@ def test_csv_has_a_row_for_each_setting_fastest_first() -> None:
 
 def test_csv_has_the_bound_of_a_stopped_setting_and_no_time() -> None:
     rows = list(csv.DictReader(io.StringIO(table.csv(samples.at_least()).text)))
-    assert [row["bound_s"] for row in rows] == ["", "", "9.0", "4.1", ""]
+    assert [row["bound_s"] for row in rows] == ["", "", "9", "4.1", ""]
     assert [row["elapsed_s"] for row in rows[2:]] == ["", "", ""]
     assert (rows[2]["kind"], rows[2]["runs"], rows[2]["launches"]) == ("baseline", "0", "4")
     assert {row["ratio"] for row in rows} == {""}, "stopped defaults have no speed"
@@ -62,13 +62,21 @@ def test_markdown_names_what_it_compares_with() -> None:
 
 
 def test_csv_holds_no_formula() -> None:
-    values = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "plain", -3)
+    values = ("=1+1", "+1", "-1", "@SUM(A1)", "\n=1", "plain", -3)
     spec = dataclasses.replace(SPEC, knobs=(Knob("v", Choice(values), Flag("-v")),))
     times: dict[Setting, float | None] = {setting(v=value): 1.0 for value in values}
     text = table.csv(study(times, spec)).text
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     expected = {f"'{value}" for value in values if isinstance(value, str)} - {"'plain"}
     assert {row["v"] for row in rows} == expected | {"plain", "-3"}
+
+
+def test_csv_holds_no_control_character_and_six_digits() -> None:
+    value = "\x1b]0;title\x07\u202etxt"
+    spec = dataclasses.replace(SPEC, knobs=(Knob("v", Choice((value,)), Flag("-v")),))
+    text = table.csv(study({BASELINE: 3.0, setting(v=value): 0.1 + 0.2}, spec)).text
+    (row,) = (r for r in csv.DictReader(io.StringIO(text)) if r["kind"] == "setting")
+    assert (row["v"], row["elapsed_s"]) == ("?]0;title??txt", "0.3")
 
 
 def test_markdown_holds_no_link_picture_or_markup() -> None:

@@ -96,6 +96,14 @@ def foreign(environ: WSGIEnvironment, door: AccessPolicy) -> Refusal | None:
     return None
 
 
+def unreadable_query(environ: WSGIEnvironment) -> Refusal | None:
+    """A refusal if a number of the query is none; the application would fail on it."""
+    for name, value in _query(environ):
+        if name in {"after", "limit"} and not (value.isascii() and value.isdecimal()):
+            return Refusal("400 Bad Request", f"{name} must be a whole number")
+    return None
+
+
 def knows_token(environ: WSGIEnvironment, door: AccessPolicy) -> bool:
     """True where the cookie or the ``Authorization`` header holds the token."""
     return any(_same(shown, door.token) for shown in _shown(environ))

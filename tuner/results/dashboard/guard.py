@@ -57,7 +57,7 @@ def guarded(app: WSGIApplication, door: AccessPolicy) -> WSGIApplication:
             return _page(start, "403 Forbidden", _NO_TOKEN)
         if access.names_token(environ):
             return _enter(environ, start, door)
-        refusal = unreadable(environ)
+        refusal = access.unreadable_query(environ) or unreadable(environ)
         if refusal is not None:
             return _refuse(start, refusal)
         environ.setdefault("HTTP_ACCEPT_ENCODING", "")  # the application fails without it

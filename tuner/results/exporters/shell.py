@@ -33,15 +33,20 @@ def export(data: StudyView) -> Export:
     )
     secrets = _Secrets()
     command = " \\\n  ".join(" ".join(map(secrets.quote, part)) for part in parts if part)
+    writes = any(_OUT in word for word in job)
+    use, prepare = "sh FILE", f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder else ""
+    if writes:
+        use = "sh FILE [OUTPUT_FOLDER]"
+        prepare = (
+            f"OUT=${{1:-${{OUT:-{shlex.quote(_default_out(spec.name))}}}}}\n"
+            f'mkdir -p -- "$OUT"\n{_enter(spec.folder)}'
+        )
     text = f"""#!/bin/sh
 # The whole job {_with(data)}. Needs no tune to run.
-{header.comment(data)}# use:      sh FILE [OUTPUT_FOLDER]
+{header.comment(data)}# use:      {use}
 set -eu
 {secrets.asked()}
-OUT=${{1:-${{OUT:-{shlex.quote(_default_out(spec.name))}}}}}
-mkdir -p -- "$OUT"
-{_enter(spec.folder)}
-{variables}exec {command}
+{prepare}{variables}exec {command}
 """
     return Export(text=text, executable=True)
 

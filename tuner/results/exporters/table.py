@@ -22,8 +22,8 @@ _FIGURES = (
     "windows",
 )
 
-#: What begins a formula; a line break or tab in front is passed over by some programs.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+#: What begins a formula; a line break in front is passed over by some programs.
+_FORMULA = ("=", "+", "-", "@", "\n")
 
 #: What means something in Markdown; an underscore inside a name does not.
 _MARKS = re.compile(r"[\\|`*\[\]~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=:)(?=//)")
@@ -59,8 +59,9 @@ def csv(data: StudyView) -> Export:
     return Export(text=text)
 
 
-def _number(value: float | None) -> float | str:
-    return "" if value is None else value
+def _number(value: float | None) -> str:
+    """Six significant digits: a clock tells no more."""
+    return "" if value is None else f"{value:.6g}"
 
 
 def extra_titles(spec: StudySpec) -> list[str]:
@@ -158,8 +159,14 @@ def _line(cells: Sequence[object]) -> str:
 
 
 def _inert(value: Value) -> Value:
-    """A cell that no spreadsheet works out (owasp.org, CSV injection); figures stay figures."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    """A cell that no spreadsheet works out (owasp.org, CSV injection); figures stay figures.
+
+    Control characters but line breaks become ``?``: a terminal would obey them.
+    """
+    if not isinstance(value, str):
+        return value
+    text = "\n".join(map(header.one_line, value.split("\n")))
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _cell(text: str) -> str:
