@@ -123,7 +123,6 @@ def test_a_stall_limit_may_be_none() -> None:
     [
         ({"objective": "wall"}, "a whole launch"),
         ({"objective": "pattern:([0-9]+)"}, "pattern"),
-        ({"mpirun_args": ("--hostfile", "hosts")}, "other hosts"),
     ],
 )
 def test_what_no_running_job_can_measure_is_refused_only_where_it_is_to(

@@ -108,6 +108,23 @@ def test_a_link_in_place_of_the_stacks_or_the_study_folder_is_not_followed(tmp_p
     assert [path.name for path in elsewhere.iterdir()] == ["0001"]
 
 
+def test_what_lies_in_place_of_a_stack_is_neither_followed_nor_waited_for(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    folder = tmp_path / "stacks"
+    folder.mkdir()
+    (folder / "rank-0.txt").symlink_to(victim)
+    os.mkfifo(folder / "rank-1.txt")
+    code = (
+        "import sys; from pathlib import Path; from tuner.launch import stacks;"
+        "print(stacks.keep(Path(sys.argv[1]), {1: 0, 2: 1}, lambda *_: 'where it is'))"
+    )
+    argv = [sys.executable, "-c", code, str(folder)]
+    ran = subprocess.run(argv, check=True, timeout=60, capture_output=True, text=True)
+    assert ran.stdout == f"stacks in {folder}\n" and victim.read_text() == "kept"
+    assert [path.read_text() for path in sorted(folder.iterdir())] == ["where it is"] * 2
+
+
 def test_a_tool_that_prints_without_an_end_is_ended() -> None:
     with pytest.raises(OSError, match="prints without an end"):
         run_tool(("sh", "-c", "while :; do head -c 1000000 /dev/zero; done"), timeout_s=60)

@@ -125,7 +125,6 @@ def test_optuna_is_told_of_every_window(tmp_path: Path) -> None:
     [
         {"live": "off"},
         {"objective": ObjectiveSpec("wall")},
-        {"launcher": replace(SPEC.launcher, extra_args=("--hostfile", "hosts"))},
     ],
 )
 def test_where_it_cannot_be_each_setting_is_launched(

@@ -117,7 +117,7 @@ def build_spec(
     )
     launcher = find(wanted, path, environ)
     _check_launcher(launcher, layout)
-    why_not_live = eligibility.why_cold(objective, launcher, environ)
+    why_not_live = eligibility.why_cold(objective, environ)
     if figures["live"] == "on" and why_not_live:
         raise UsageError(
             f"--live on ({source}): {why_not_live}, so no running job can measure settings.",

@@ -1,4 +1,4 @@
-"""The one way to open a file that a program under test may have written or replaced.
+"""The one way to read or make a file that a program under test may have written or replaced.
 
 Such a file can be anything by the time it is read: a FIFO, which blocks for ever, a device without
 an end, a link to somewhere else, a sparse file of any size.
@@ -43,3 +43,16 @@ def read_end(path: Path, most_bytes: int) -> bytes:
     with open_untrusted(path) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - most_bytes))
         return file.read(most_bytes)
+
+
+def create(path: Path, flags: int = 0) -> int:
+    """Make a new file for its owner only, in place of whatever lies there; returns its descriptor.
+
+    What a link or a pipe in its place leads to is not touched.
+
+    Raises:
+        OSError: A folder is in the way, or the file cannot be written.
+    """
+    path.unlink(missing_ok=True)
+    flags |= os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(path, flags, 0o600)

@@ -29,8 +29,7 @@ GONE_S = 10.0
 #: Programs by which mpirun starts ranks on other hosts, where nobody sees what they do.
 ELSEWHERE = frozenset({"ssh", "rsh", "srun", "qrsh", "blaunch", "aprun", "pbs_tmrsh"})
 
-#: What names hosts to an mpirun, in its arguments or environment; a scheduler names them itself.
-_HOSTS = re.compile(r"-{1,2}(host|hosts|hostfile|machinefile|rankfile|H|f|hostlist)(=.*)?")
+#: What names hosts in an mpirun's environment; a scheduler names them itself.
 _HOSTS_VARIABLE = re.compile(
     r"(SLURM|PBS|LSB|COBALT|PALS)_.*|SGE_ROOT|PE_HOSTFILE|HYDRA_(HOST_FILE|RMK).*|.*_MCA_.*host.*"
 )
@@ -180,6 +179,6 @@ def _held(seen: Sequence[Activity]) -> str:
     return f"; a process of {' and '.join(whose)} is stopped by a signal" if whose else ""
 
 
-def may_be_elsewhere(options: Iterable[str], variables: Iterable[str]) -> bool:
-    """True where ranks may run on other hosts, by mpirun's own arguments and its environment."""
-    return any(map(_HOSTS.fullmatch, options)) or any(map(_HOSTS_VARIABLE.fullmatch, variables))
+def may_be_elsewhere(environ: Iterable[str]) -> bool:
+    """Whether ranks may run on other hosts, by the names of mpirun's environment."""
+    return any(map(_HOSTS_VARIABLE.fullmatch, environ))

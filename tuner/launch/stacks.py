@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tuner.hosts import procfs
 from tuner.hosts.process import run_tool
+from tuner.hosts.untrusted_files import create
 from tuner.launch.secrets import make_folder
 
 #: In the trial's folder.
@@ -59,7 +61,8 @@ def keep(folder: Path, ranks: Mapping[int, int | None], dump: Dump | None = None
             name = f"rank-{rank}-worker-{pid}.txt" if rank in known else f"rank-{rank}.txt"
             known.add(rank)
             text = _stack(pid, min(ONE_S, deadline - time.monotonic()), dump)
-            _write(folder / name, text)
+            with os.fdopen(create(folder / name), "w", errors="replace") as file:
+                file.write(text)
     except OSError as error:
         return f"no stacks: {error.strerror}"
     return f"stacks in {folder}" if known else "no rank to take a stack of"
@@ -106,19 +109,10 @@ def _stack(pid: int, left_s: float, dump: Dump) -> str:
 def _of_the_kernel(pid: int) -> str:
     lines = [f"pid: {pid}"]
     for name in _KERNEL:
-        try:
-            text = Path(f"/proc/{pid}/{name}").read_text(errors="replace").strip()
-        except OSError:
-            text = "not readable"
+        content = procfs.read(f"/proc/{pid}/{name}")
+        text = content.decode("utf-8", "replace").strip() or "not readable"
         if name != "status":
             lines.append(f"{name}: {text}")
         else:
             lines += [line for line in text.splitlines() if line.startswith(_STATUS)]
     return "\n".join(lines) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.open(path, flags, 0o600)
-    with os.fdopen(file, "w", errors="replace") as stream:
-        stream.write(text)

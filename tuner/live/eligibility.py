@@ -12,7 +12,6 @@ from tuner.model import (
     ExclusionKind,
     Failed,
     FailureKind,
-    LauncherInfo,
     LaunchRecord,
     ObjectiveSpec,
     Purpose,
@@ -32,7 +31,7 @@ NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
 MOST_REFUSED = 2
 
 
-def why_cold(objective: ObjectiveSpec, launcher: LauncherInfo, environ: Mapping[str, str]) -> str:
+def why_cold(objective: ObjectiveSpec, environ: Mapping[str, str]) -> str:
     """Why each setting needs its own launch, as far as a study says before it starts; else empty.
 
     A window shows the pace of iterations, so the figure must follow from that. And rank 0 must be
@@ -43,7 +42,7 @@ def why_cold(objective: ObjectiveSpec, launcher: LauncherInfo, environ: Mapping[
     if objective.clock == "none":
         what = f"{objective.kind}:{objective.key}" if objective.kind == "logreport" else ""
         return f"a part of a run tells nothing of the objective {what or objective.kind}"
-    if may_be_elsewhere(launcher.extra_args, environ):
+    if may_be_elsewhere(environ):
         return "the ranks may run on other hosts"
     return ""
 

@@ -188,7 +188,7 @@ class LiveMeasurement:
             return "--live off"
         had_windows = any(record.outcome.window is not None for record in records)
         refused = self._refused >= (IN_A_ROW if had_windows else 1)
-        why = eligibility.why_cold(spec.objective, spec.launcher, environ)
+        why = eligibility.why_cold(spec.objective, environ)
         return why or (self._jobs.refusal or "" if refused else "")
 
     def note(

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from tuner.launch import launchers
-from tuner.launch.launchers import places
+from tuner.launch.launchers import discovery
 from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
 
@@ -30,7 +30,7 @@ def script(path: Path, body: str) -> Path:
 def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A PATH with no mpirun, and none beside our own interpreter."""
     ours = SimpleNamespace(executable=str(tmp_path / "ours" / "bin" / "python"))
-    monkeypatch.setattr("tuner.launch.launchers.places.sys", ours)
+    monkeypatch.setattr("tuner.launch.launchers.discovery.sys", ours)
     (tmp_path / "path").mkdir()
     return {"PATH": str(tmp_path / "path")}
 
@@ -63,6 +63,41 @@ def test_the_places_come_in_order(tmp_path: Path, environ: dict[str, str]) -> No
     assert found("mpirun") == str(on_path)
 
 
+def test_only_the_folder_of_a_python_counts(tmp_path: Path, environ: dict[str, str]) -> None:
+    """A program of the system says nothing of an MPI; a venv's script names its interpreter."""
+    on_path = script(tmp_path / "path" / "mpirun", OPEN_MPI)
+    script(tmp_path / "usr" / "bin" / "mpirun", HYDRA)
+    shell = script(tmp_path / "usr" / "bin" / "sh", "")
+    assert launchers.find(None, program=str(shell), environ=environ).mpirun == str(on_path)
+    mpirun = script(tmp_path / "venv" / "bin" / "mpirun", OPEN_MPI)
+    train = script(tmp_path / "scripts" / "train", "")
+    train.write_text(f"#!{tmp_path}/venv/bin/python3\n")
+    assert launchers.find(None, program=str(train), environ=environ).mpirun == str(mpirun)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--hostfile", "hosts"),
+        ("--host=a,b",),
+        ("-host", "a"),
+        ("-hosts", "a,b"),
+        ("-H", "a"),
+        ("-f", "hosts"),
+        ("-machinefile", "hosts"),
+        ("--default-hostfile", "hosts"),
+        ("--add-hostfile", "hosts"),
+    ],
+)
+def test_arguments_that_name_hosts_are_refused(
+    environ: dict[str, str], args: tuple[str, ...], tmp_path: Path
+) -> None:
+    mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
+    with pytest.raises(UsageError, match=f"--mpirun-arg {args[0].split('=')[0]}") as caught:
+        launchers.find(mpirun, args, environ=environ)
+    assert "this host" in caught.value.message
+
+
 def test_beside_the_link_and_not_what_it_points_to(tmp_path: Path, environ: dict[str, str]) -> None:
     """The python of a virtual environment is a link to the system's."""
     system = script(tmp_path / "system" / "bin" / "python3", "")
@@ -76,9 +111,8 @@ def test_beside_the_link_and_not_what_it_points_to(tmp_path: Path, environ: dict
 def test_the_link_from_bin_to_usr_bin_is_followed() -> None:
     """Open MPI 4.1 takes the folder above as its prefix, and ends at once where that is ``/``."""
     shell = Path("/bin").resolve() / "sh"
-    assert list(places.found(["sh"], "/bin/sh", {})) == [shell]
-    assert list(places.found(["sh"], "/bin/cat", {"PATH": "/bin"})) == [shell, shell]
-    assert places.named("/bin/sh", {}) == shell
+    assert list(discovery.candidates(["sh"], "/bin/sh", {})) == [shell]
+    assert discovery.named("/bin/sh", {}) == shell
 
 
 def test_a_relative_path_becomes_absolute(

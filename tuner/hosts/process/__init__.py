@@ -19,6 +19,7 @@ from tuner.hosts.process import left_over
 from tuner.hosts.process.foreground import execute
 from tuner.hosts.process.request import MARKER, new_marker, request_of
 from tuner.hosts.process.running import Exit, Running, RunningTrial, hurry
+from tuner.hosts.untrusted_files import create
 from tuner.model import Launch
 
 __all__ = [
@@ -53,10 +54,8 @@ def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
         OSError: The program or the working directory does not exist or may not be used (the
             error names it), or ``output.log`` cannot be written.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-    output = os.open(launch.folder / OUTPUT, flags, 0o600)
+    output = create(launch.folder / OUTPUT, os.O_APPEND)
     try:
-        os.fchmod(output, 0o600)  # it may exist, with another mode
         request = request_of(launch.argv, launch.env, launch.cwd, apart=True)
         if note is not None:
             left_over.write(note, request)

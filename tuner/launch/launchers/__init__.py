@@ -1,6 +1,6 @@
 """The MPIs that can start a trial: found here, put into their own words in one file each.
 
-Other packages add theirs by entry points of the group ``tuner.launch.launchers``; the shipped ones
+Other packages add theirs by entry points of the group ``tuner.launchers``; the shipped ones
 load the same way.
 """
 
@@ -9,8 +9,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from tuner.launch.launchers.discovery import find
-from tuner.launch.launchers.places import VARIABLE
+from tuner.launch.launchers.discovery import VARIABLE, find
 from tuner.launch.launchers.registry import GROUP, Launcher, launcher_for, launchers
 
 __all__ = ["GROUP", "VARIABLE", "Launcher", "find", "launcher_for", "launchers", "wrapper_argv"]

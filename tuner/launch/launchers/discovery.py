@@ -1,18 +1,28 @@
-"""Which mpirun to use, and what it is."""
+"""Where an mpirun is looked for, which one to use, and what it is."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tuner.hosts import process
-from tuner.launch.launchers import places
-from tuner.launch.launchers.places import VARIABLE
 from tuner.launch.launchers.registry import Launcher, launcher_of, launchers
+from tuner.launch.launchers.words import interpreter_of
 from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
 from tuner.model.wording import LAUNCHER_NAMES, one_line
+
+#: Names the mpirun to take if no option does.
+VARIABLE = "TUNE_MPIRUN"
+
+#: What names hosts to an mpirun.
+NAMES_HOSTS = re.compile(
+    r"-{1,2}((default-|add-)?hostfile|(add-)?host|hosts|hostlist|machinefile|H|f)(=.*)?"
+)
 
 _VERSION_LIMIT_S = 10.0
 #: Step ids from here on are no numbers: batch, extern, interactive (slurm.h, SLURM_*_STEP).
@@ -42,12 +52,14 @@ def find(
         environ: The user's environment.
 
     Raises:
-        UsageError: There is none, it is broken or of an unknown kind, or it would hang here.
+        UsageError: There is none, it is broken or of an unknown kind, or it would hang here,
+            or an argument names hosts.
     """
     _refuse_srun(environ)
+    _refuse_hosts(extra_args)
     if kind is not None:
         return _find_kind(launcher_of(kind), mpirun, extra_args, program, environ)
-    path = places.named(mpirun, environ) or next(places.found(["mpirun"], program, environ), None)
+    path = named(mpirun, environ) or next(candidates(["mpirun"], program, environ), None)
     if path is None:
         raise UsageError(
             "no mpirun beside the program's interpreter or on PATH",
@@ -62,6 +74,69 @@ def find(
             f"name an mpirun of Open MPI or MPICH with --mpirun or {VARIABLE}",
         )
     return info
+
+
+def named(mpirun: str | None, environ: Mapping[str, str]) -> Path | None:
+    """The program that the option ``--mpirun`` names, else the variable; ``None`` for neither.
+
+    Raises:
+        UsageError: It is not there, or is no program.
+    """
+    search = environ.get("PATH", os.defpath)
+    for wanted, place in ((mpirun, "--mpirun"), (environ.get(VARIABLE), VARIABLE)):
+        if wanted:
+            return _named(wanted, place, search)
+    return None
+
+
+def candidates(
+    names: Sequence[str], program: str | None, environ: Mapping[str, str]
+) -> Iterator[Path]:
+    """Programs of these names: beside the Python of ``program``, beside our own, on ``PATH``.
+
+    If ``program`` itself is called so (``python3.12`` is a ``python``), it alone is meant:
+    torchrun needs the torch of the ranks.
+    """
+    search = environ.get("PATH", os.defpath)
+    beside = [sys.executable]
+    if program and (resolved := shutil.which(program, path=search)):
+        if Path(resolved).name.rstrip("0123456789.") in names:
+            yield _absolute(resolved)
+            return
+        # The mpirun beside another program (sh, sleep) is the system's, which PATH may hide.
+        if python := interpreter_of(Path(resolved)):
+            beside.insert(0, python)
+    for neighbour in beside:
+        for name in names:
+            # Not resolved: in a virtual environment `python` is a link to elsewhere.
+            candidate = Path(neighbour).absolute().parent / name
+            if os.access(candidate, os.X_OK):
+                yield _absolute(candidate)
+    for name in names:
+        on_path = shutil.which(name, path=search)
+        if on_path is not None:
+            yield _absolute(on_path)
+
+
+def _named(wanted: str, place: str, search: str) -> Path:
+    path = shutil.which(wanted, path=search)
+    if path is not None:
+        return _absolute(path)
+    if Path(wanted).is_dir():
+        raise UsageError(f"{place}: {wanted} is a folder", "give the path of the mpirun in it")
+    if Path(wanted).exists():
+        raise UsageError(f"{place}: {wanted} is not executable", f"chmod +x {wanted}")
+    raise UsageError(f"{place}: there is no {wanted}", "give the path of an mpirun")
+
+
+def _absolute(path: str | Path) -> Path:
+    """Open MPI 4.1 finds its own parts by an absolute path, and refuses ``/`` for their prefix.
+
+    ``/bin`` is a link to ``/usr/bin`` on most systems. Links elsewhere are kept.
+    """
+    absolute = Path(path).absolute()
+    folder = absolute.parent
+    return folder.resolve() / absolute.name if folder.parent == Path("/") else absolute
 
 
 def _find_kind(
@@ -96,8 +171,8 @@ def _candidates(
     launcher: Launcher, mpirun: str | None, program: str | None, environ: Mapping[str, str]
 ) -> Iterator[Path]:
     """What may be of a kind, each once, best first; what is named by an option stands alone."""
-    chosen = places.named(mpirun, environ)
-    others = places.found(launcher.programs, program, environ)
+    chosen = named(mpirun, environ)
+    others = candidates(launcher.programs, program, environ)
     yield from dict.fromkeys(([chosen] if chosen else []) + ([] if mpirun else list(others)))
 
 
@@ -129,6 +204,15 @@ def _refuse_srun(environ: Mapping[str, str]) -> None:
             " ranks of torchrun have srun's numbers too",
             "start tune from sbatch or salloc, without srun before it",
         )
+
+
+def _refuse_hosts(extra_args: Sequence[str]) -> None:
+    for word in extra_args:
+        if NAMES_HOSTS.fullmatch(word):
+            raise UsageError(
+                f"--mpirun-arg {word} names hosts, but tune measures on this host only",
+                "leave it out; more ranks than cores need no host file",
+            )
 
 
 def _ask(path: Path, question: Sequence[str], environ: Mapping[str, str]) -> str:

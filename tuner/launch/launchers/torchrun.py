@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tuner.launch.launchers.words import sets_option
+from tuner.launch.launchers.words import interpreter_of, is_python, sets_option
 from tuner.model import LauncherInfo, Value
 from tuner.model.errors import UsageError
 from tuner.model.wording import one_line
@@ -25,13 +25,6 @@ if not (folder / "distributed" / "run.py").is_file():
 print("torchrun of torch", runpy.run_path(str(folder / "version.py"))["__version__"])
 """
 
-_PYTHON = re.compile(r"(python|pypy)[\d.]*")
-#: The interpreter in the first lines of a script, also where pip has put a long path into a
-#: line for ``sh``.
-_INTERPRETER = re.compile(
-    r"""\A\#!\s*(?: /bin/sh\n'''exec'\ | \S*/env\s+)?  "?( (?<=")[^"]+ | \S+ )""", re.VERBOSE
-)
-
 #: What chooses another meeting point than the free port of this host that ``--standalone`` takes.
 _MEETING = ("standalone", "rdzv", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf",
             "master-addr", "master-port", "node-rank", "local-addr")  # fmt: skip
@@ -47,7 +40,7 @@ class Torchrun:
 
     def question(self, program: Path) -> tuple[str, ...]:
         """The program's Python, asked for the version of its torch."""
-        python = str(program) if _is_python(program) else _interpreter(program)
+        python = interpreter_of(program)
         return (python, "-c", _ASK) if python else ()
 
     def version(self, text: str) -> str | None:
@@ -77,7 +70,7 @@ class Torchrun:
                 says how many ranks there are.
         """
         _refuse(info, options)
-        starter = (info.mpirun, "-m", MODULE) if _is_python(Path(info.mpirun)) else (info.mpirun,)
+        starter = (info.mpirun, "-m", MODULE) if is_python(Path(info.mpirun)) else (info.mpirun,)
         return (
             *starter,
             *(() if sets_option(_dashed(info.extra_args), *_MEETING) else ("--standalone",)),
@@ -110,18 +103,3 @@ def _refuse(info: LauncherInfo, options: Mapping[str, Value]) -> None:
 def _dashed(args: Sequence[str]) -> list[str]:
     """Options as torchrun also takes them (``--rdzv_backend``), with dashes."""
     return [word.replace("_", "-") for word in args]
-
-
-def _is_python(program: Path) -> bool:
-    return _PYTHON.fullmatch(program.name) is not None
-
-
-def _interpreter(script: Path) -> str | None:
-    """The Python that a script runs in, by its first line."""
-    try:
-        with script.open("rb") as file:
-            head = file.read(1024).decode("utf-8", "replace")
-    except OSError:
-        return None
-    found = _INTERPRETER.match(head)
-    return found.group(1) if found and _is_python(Path(found.group(1))) else None

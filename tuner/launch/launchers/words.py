@@ -1,8 +1,9 @@
-"""What the launchers have in common when they put options into their MPI's words."""
+"""What the launchers share: options in their MPI's words, and the Python of a program."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +12,13 @@ from tuner.model.errors import UsageError, suggestion
 
 #: Per option the flag and this MPI's word for each value that it can have.
 Words = Mapping[str, tuple[str, Mapping[str, str]]]
+
+_PYTHON = re.compile(r"(python|pypy)[\d.]*")
+#: The interpreter in the first lines of a script, also where pip has put a long path into a
+#: line for ``sh``.
+_INTERPRETER = re.compile(
+    r"""\A\#!\s*(?: /bin/sh\n'''exec'\ | \S*/env\s+)?  "?( (?<=")[^"]+ | \S+ )""", re.VERBOSE
+)
 
 
 def version_question(program: Path) -> tuple[str, ...]:
@@ -71,3 +79,21 @@ def sets_option(args: Sequence[str], *names: str) -> bool:
     """Whether one of the options ``names`` is among ``args``, with one dash or two."""
     words = {word.split("=", 1)[0].lstrip("-") for word in args if word.startswith("-")}
     return not words.isdisjoint(names)
+
+
+def is_python(program: Path) -> bool:
+    """Whether a program is a Python interpreter, by its name."""
+    return _PYTHON.fullmatch(program.name) is not None
+
+
+def interpreter_of(program: Path) -> str | None:
+    """The Python that a program is, or runs in by its first line; ``None`` for any other."""
+    if is_python(program):
+        return str(program)
+    try:
+        with program.open("rb") as file:
+            head = file.read(1024).decode("utf-8", "replace")
+    except OSError:
+        return None
+    found = _INTERPRETER.match(head)
+    return found.group(1) if found and is_python(Path(found.group(1))) else None

@@ -68,7 +68,7 @@ class LaunchMonitor:
         limit_s = self.spec.stall_limit_s
         if limit_s is not None:
             # On one host, a rank that is not seen has ended: the others may wait for it.
-            known = not may_be_elsewhere(self.spec.launcher.extra_args, self.launch.env)
+            known = not may_be_elsewhere(self.launch.env)
             ranks = 0 if known else self.spec.layout.ranks
             self._vigil_s = min(VIGIL_S, limit_s / VIGILS)
             self._vigil = HangDetector(limit_s, ranks, Computing(min(MOST_S, self._vigil_s)))
