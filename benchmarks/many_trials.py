@@ -50,8 +50,8 @@ from tuner.model import (
 from tuner.store import Store, resolve_url
 from tuner.study.findings import build, summary
 from tuner.study.history import History
+from tuner.study.optuna_trials import Projection
 from tuner.study.policy import SearchThenConfirm, Step
-from tuner.study.projection import Projection
 
 TARGET_S = 1.0
 RUNS = 5

@@ -119,7 +119,7 @@ LOADED = (
     "tuner.cli.stored", "tuner.results.dashboard.plots", "tuner.results.exporters.json",
     "tuner.launch.launchers.registry",
     "tuner.launch.launchers.openmpi", "tuner.launch.objectives.logreport", "tuner.store.store",
-    "tuner.live.jobs", "tuner.study.loop", "tuner.study.projection",
+    "tuner.live.jobs", "tuner.study.loop", "tuner.study.optuna_trials",
     "tuner.config.study_file",
     "tuner.launch.trial",
 )  # fmt: skip

@@ -28,7 +28,7 @@ from tuner.model import Choice, Failed, FailureKind, ObjectiveSpec, Setting
 from tuner.model.errors import TunerError, UsageError, shown
 from tuner.model.wording import one_line
 from tuner.store import codec, names, urls
-from tuner.study import journal
+from tuner.study import recorder as journal
 
 DEEP = b"[" * 3000
 LONG = b"9" * 4400  # more digits than Python reads

@@ -16,7 +16,7 @@ from tuner.launch.secrets import hide_shapes
 from tuner.launch.secrets.words import hide_words
 from tuner.model import Finished, LaunchRecord, Outcome, Progress, Purpose, Setting
 from tuner.store import codec, identity, rows
-from tuner.study import journal
+from tuner.study import recorder as journal
 
 # --- a launch's own record ---------------------------------------------------------------
 

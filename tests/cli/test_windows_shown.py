@@ -21,8 +21,8 @@ from tuner.results.report import words
 from tuner.results.report.plots import history, progress
 from tuner.study.events import LaunchEnded, LaunchStarted, StudyStarted
 from tuner.study.history import History
+from tuner.study.interference import notes
 from tuner.study.optuna_trials import as_trial
-from tuner.study.stability import notes
 
 DATA = retuned()
 

@@ -45,8 +45,8 @@ from tuner.study import StudyInterrupted, tune
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
 from tuner.study.history import History
 from tuner.study.interference import COUNT, VARIABLE
+from tuner.study.optuna_trials import Projection
 from tuner.study.policy import Step, Stop
-from tuner.study.projection import Projection
 
 INSIDE = Path(__file__).parent / "inside"
 #: The fewest that wait for each other; a campaign may take more.

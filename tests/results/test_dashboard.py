@@ -33,7 +33,8 @@ from tuner.results.dashboard.notes import code, note
 from tuner.results.dashboard.plots import plots
 from tuner.results.dashboard.server import Server
 from tuner.store import Store
-from tuner.study import attach, tune
+from tuner.study import optuna_trials as attach
+from tuner.study import tune
 
 
 def test_the_note_has_result_and_commands() -> None:

@@ -22,7 +22,7 @@ from tuner.model import (
 )
 from tuner.model.errors import UsageError
 from tuner.store import Store
-from tuner.study import journal
+from tuner.study import recorder as journal
 
 TELEMETRY = Telemetry(
     tracks=(

@@ -11,7 +11,7 @@ from tests.study_surface import CRASH, ran
 from tests.study_surface import record as launch
 from tuner.model import Failed, FailureKind, LaunchRecord, Purpose, Setting
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
-from tuner.study.abort_policy import all_over_the_limit, give_up, require_hope, require_space
+from tuner.study.session import all_over_the_limit, give_up, require_hope, require_space
 
 LIMIT = Failed(FailureKind.LIMIT, "ran longer than 2 s")
 LOST = Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")

@@ -30,9 +30,9 @@ from tuner.model import (
     StudyState,
 )
 from tuner.search.stopper import TimeLimitStopper
-from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
 from tuner.study.findings import build
 from tuner.study.history import History
+from tuner.study.policy import Confirmation, confirm_s, confirmation, search_s
 
 GUESS = Setting.of({"omp_threads": 2, "iterator_workers": 2})
 FIXED = replace(CONFIRMED, fixed=Setting.of({"iterator_workers": 1}))

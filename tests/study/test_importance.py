@@ -11,7 +11,7 @@ from tuner.model import IntRange, Setting
 from tuner.store import Store
 from tuner.study import tune
 from tuner.study.history import History
-from tuner.study.importance import FEWEST, importance
+from tuner.study.optuna_trials import FEWEST, importance
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_too_few_settings_say_nothing(tmp_path: Path) -> None:
 
 
 def test_a_selection_keeps_the_fastest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuner.study.importance.MOST", 10)
+    monkeypatch.setattr("tuner.study.optuna_trials.MOST", 10)
     assert next(iter(of_a_study(tmp_path, 12))) == "omp_threads"
 
 

@@ -24,8 +24,8 @@ from tuner.model import (
     Stopped,
 )
 from tuner.store.identity import identity
-from tuner.study import journal
-from tuner.study.journal import NAME, PART, Entry, Journal, lacking
+from tuner.study import recorder as journal
+from tuner.study.recorder import NAME, PART, Entry, Journal, lacking
 
 CREATED = "2026-01-02T03:04:05.000006+00:00"
 STOPPED = Stopped(1.0, 3.0, 2.5, None, 0.12, "drift")

@@ -53,8 +53,7 @@ from tuner.store.store import Store
 from tuner.study import StudyInterrupted, result, tune
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
 from tuner.study.history import History
-from tuner.study.optuna_trials import state_of
-from tuner.study.projection import Projection
+from tuner.study.optuna_trials import Projection, state_of
 
 
 @pytest.fixture(autouse=True)
@@ -450,7 +449,7 @@ def test_a_best_that_fails_in_turn_hands_over_the_defaults(tmp_path: Path) -> No
         return crash(setting) if seen.count(BEST) > 1 and setting == BEST else surface(setting)
 
     found = run(tmp_path, FakeRunner(time_s), CONFIRMED)
-    assert found.best is not None and found.best.setting == BEST
+    assert found.candidate is not None and found.candidate.setting == BEST
     assert (found.conclusion, found.export) == (Conclusion.NO_GAIN, BASELINE)
     assert found.failures == 2
     assert not run(tmp_path, FakeRunner(), replace(CONFIRMED, trials=5)).launches > found.launches

@@ -12,11 +12,10 @@ from tuner.model import BASELINE, Finished, LaunchRecord, ObjectiveSpec, Progres
 from tuner.search.stopper import TimeLimitStopper
 from tuner.stats import confirm
 from tuner.store.identity import identity
-from tuner.study.confirmation import confirmation
 from tuner.study.history import History
 from tuner.study.observations import observations
 from tuner.study.optuna_trials import as_trial
-from tuner.study.policy import SearchThenConfirm, Step, Stop
+from tuner.study.policy import SearchThenConfirm, Step, Stop, confirmation
 
 RATE = ObjectiveSpec(kind="pattern", pattern="(.)", unit="ns/day", maximize=True)
 WALL = ObjectiveSpec(kind="wall")

@@ -32,8 +32,8 @@ from tuner.store.failures import disk_full
 from tuner.store.store import Store
 from tuner.study import tune
 from tuner.study.events import LaunchEnded, Note
-from tuner.study.journal import NAME, PART, Journal
-from tuner.study.projection import OURS, Projection
+from tuner.study.optuna_trials import OURS, Projection
+from tuner.study.recorder import NAME, PART, Journal
 
 
 @pytest.fixture(autouse=True)

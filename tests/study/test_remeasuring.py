@@ -18,7 +18,7 @@ from tuner.study import result, tune
 from tuner.study.events import LaunchEnded, Note
 from tuner.study.history import History
 from tuner.study.interference import REMEASURED
-from tuner.study.projection import Projection
+from tuner.study.optuna_trials import Projection
 
 BUSY = Load(3.0, "pid 6263 (python)")
 

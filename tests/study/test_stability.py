@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from tests.study_samples import SPEC, record, setting
 from tuner.model import BASELINE, Exclusion, ExclusionKind, LaunchRecord, Load, Purpose, Setting
 from tuner.study.history import History
-from tuner.study.interference import REMEASURED
-from tuner.study.stability import notes
+from tuner.study.interference import REMEASURED, notes
 
 BEST = setting(omp_threads=1, iterator_workers=1, communicator="naive")
 MORNING = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)

@@ -23,7 +23,6 @@ from tuner.model import (
     wording,
 )
 from tuner.stats import estimates
-from tuner.study.confirmation import COST_SHARE
 from tuner.study.events import (
     Event,
     LaunchEnded,
@@ -31,6 +30,7 @@ from tuner.study.events import (
     LaunchStarted,
     StudyStarted,
 )
+from tuner.study.policy import COST_SHARE
 
 #: How many of the latest trials the estimate of the time left is made of.
 RECENT = 8

@@ -23,9 +23,9 @@ from tuner.model import (
 )
 from tuner.stats import estimates
 from tuner.store.urls import display_url
-from tuner.study import stability
-from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
+from tuner.study import interference
 from tuner.study.history import History
+from tuner.study.policy import Confirmation, confirm_s, confirmation, search_s
 
 if TYPE_CHECKING:
     from tuner.knobs.pooling import Pooling
@@ -201,7 +201,7 @@ def _notes(plan: History) -> Sequence[str]:
         )
     notes += dropped_notes(plan)
     notes += plan.pooling.notes
-    notes += stability.notes(plan)
+    notes += interference.notes(plan)
     notes += consistency.notes(plan.records, plan.pooling.canonical)
     return notes
 

@@ -1,4 +1,4 @@
-"""A study from beginning to end: enter it, measure, say what was found."""
+"""A study from beginning to end: create or resume it, measure, say what was found."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from signal import SIGINT, Signals
@@ -17,21 +17,89 @@ from tuner.launch.secrets import redact_spec
 from tuner.live.measurement import Jobs, LiveMeasurement, TrialRunner
 from tuner.model import Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
+from tuner.stats import estimates
 from tuner.store.identity import difference, identity, require_same
+from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.store.urls import place, resolve_url
 from tuner.study import outputs as folders
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
 from tuner.study.history import History, changes
-from tuner.study.interference import COUNT, VARIABLE, InterferenceFilter
+from tuner.study.interference import COUNT, REMEASURED, VARIABLE, InterferenceFilter
 from tuner.study.interruption import Interruption, StudyInterrupted
+from tuner.study.optuna_trials import Projection
 from tuner.study.policy import Policy, SearchThenConfirm, Stop
-from tuner.study.projection import Projection
-from tuner.study.recorder import Recorder
-from tuner.study.resume import StudyContext, enter, journal_of, measured, remove
-from tuner.study.runner import Runner
-from tuner.study.session import Cancelled, Session
+from tuner.study.recorder import Journal, Recorder, adopt
+from tuner.study.session import Cancelled, Runner, Session
+
+
+@dataclass(frozen=True)
+class StudyContext:
+    """One call of :func:`tuner.study.tune`: what for, where, and who listens."""
+
+    spec: StudySpec
+    store: Store
+    folder: Path
+    emit: Callable[[Event], None]
+    stop: Interruption
+    course: Policy
+    remeasure: bool = False
+
+
+def remove(visit: StudyContext, projection: Projection) -> None:
+    """Delete the study, readable or not, with the folders of its launches."""
+    launches = visit.store.folders(visit.spec.name)
+    projection.remove()  # first: what is ours must not outlive the proof that it is
+    visit.store.remove(visit.spec.name)
+    for left in folders.remove(launches, visit.folder):
+        visit.emit(Note(f"the folders of earlier launches in {left} are left as they are"))
+    folders.prepare(visit.folder)
+
+
+def enter(visit: StudyContext, projection: Projection, row: StudyRow | None) -> History:
+    """Create the study, or take it up where it was left."""
+    spec, store = visit.spec, visit.store
+    if row is None:
+        projection.remove()
+        store.create(spec)
+        visit.emit(StudyStarted(spec, False, 0))
+        return History(spec, ())
+    require_same(spec.name, row.identity, identity(spec))
+    return _take_up(visit, row)
+
+
+def _take_up(visit: StudyContext, row: StudyRow) -> History:
+    spec, store = visit.spec, visit.store
+    adopt(store, journal_of(visit, row), visit.emit)
+    if visit.remeasure:
+        number = store.exclude(spec.name, REMEASURED)
+        visit.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
+    records = tuple(store.launches(spec.name, detail=False))
+    forgiven = row.forgiven_until
+    if row.state is StudyState.FAILED:
+        # Nothing had worked, so the fault was not the settings': they get another chance.
+        forgiven = max((record.number for record in records), default=0)
+        store.forgive(spec.name, forgiven)
+    plan = History(spec, records, forgiven)
+    so_far = build(plan, visit.store.url, row.state, row.reason, visit.course.best(plan))
+    visit.emit(StudyStarted(spec, True, measured(plan), so_far))
+    for text in changes(row.spec, spec):
+        visit.emit(Note(text))
+    store.update_spec(spec)
+    store.set_state(spec.name, StudyState.RUNNING, "")
+    return plan
+
+
+def journal_of(visit: StudyContext, row: StudyRow) -> Journal:
+    """The records of the study's launches, beside the database."""
+    return Journal(visit.folder, row.name, row.created_at, row.identity)
+
+
+def measured(plan: History) -> int:
+    """How many settings have a time so far."""
+    pooled = estimates.measurements(plan.records, plan.pooling.canonical)
+    return sum(measurement.elapsed_s is not None for measurement in pooled)
 
 
 def tune(

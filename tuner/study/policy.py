@@ -6,18 +6,219 @@ then the confirmation; the replayed machine asks here as the real one does.
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tuner.launch.clocks import judge_by
 from tuner.live.consistency import due_repeat
 from tuner.live.running import live_costs
-from tuner.model import Purpose, Setting, StudySpec, wording
+from tuner.model import (
+    Conclusion,
+    Failed,
+    Finding,
+    Finished,
+    LaunchRecord,
+    Purpose,
+    Setting,
+    Stopped,
+    StudySpec,
+    wording,
+)
 from tuner.search import Done, Launch, Options, Search
 from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
-from tuner.study.confirmation import confirmation
+from tuner.search.throughput import startup_s
+from tuner.stats import confirm
+from tuner.stats.confirm import Next, Run, Seen, Side
 from tuner.study.history import History
 from tuner.study.observations import as_key, as_setting, observations, search_space
+
+#: The confirmation may cost this share of the search; then the next look is the last.
+COST_SHARE = 0.5
+
+#: What the confirmation has cost at the next look, in multiples of what it has at this one.
+_NEXT_LOOK = 1.6
+
+#: So many launches of one side may fail before it is said to fail.
+FAILURES = 2
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What the best is compared with, and what came of it or is next.
+
+    ``failure`` says why the defaults fail, ``best_failed`` that the best did when it was
+    launched again; ``next`` is ``None`` once nothing is left to launch.
+    """
+
+    best: Setting
+    reference: Setting | None
+    failure: Failed | None = None
+    finding: Finding | None = None
+    best_failed: Failed | None = None
+    next: Next | None = None
+
+    @property
+    def next_setting(self) -> Setting:
+        """What is to be launched next; there must be something."""
+        assert self.next is not None
+        assert self.reference is not None
+        return self.best if self.next.side == "best" else self.reference
+
+    @property
+    def conclusion(self) -> Conclusion | None:
+        """What it comes to once nothing is next; ``None``: there is nothing to compare with."""
+        if self.failure is not None:
+            return Conclusion.BASELINE_FAILS
+        if self.reference is None:
+            return None
+        faster = self.finding is not None and self.finding.claim == "faster"
+        return Conclusion.FASTER if faster and not self.best_failed else Conclusion.NO_GAIN
+
+    def export(self, plan: History) -> Setting:
+        """What is handed over: the defaults, unless they fail or something faster is proven.
+
+        Defaults that leave out what the user fixed cannot be handed over.
+        """
+        keeps = self.conclusion is Conclusion.NO_GAIN and plan.spec.fixed.is_baseline
+        if keeps:
+            return plan.default
+        slower = self.finding is not None and self.finding.claim == "slower"
+        if (slower or self.best_failed) and self.reference not in (None, plan.default):
+            assert self.reference is not None
+            return self.reference
+        return self.best
+
+
+def confirmation(plan: History, best: Setting) -> Confirmation:
+    """Where the confirmation stands after these launches; ``best`` is what the search found."""
+    default = plan.default
+    failure = _failure_of_defaults(plan)
+    reference: Setting | None = default if failure is None else _first_that_worked(plan)
+    if reference is None or reference == best:
+        return Confirmation(best, reference, failure)
+    broken = _broken(plan, best)
+    if broken is not None:
+        return Confirmation(best, reference, failure, best_failed=broken)
+    if not plan.of(plan.searched, reference):
+        return Confirmation(best, None, failure)
+    seen = _seen(plan, best, reference)
+    if seen is not None and seen.reference_s / seen.best_s < confirm.HOPELESS:
+        return Confirmation(best, reference, failure)
+    step = confirm.judge(
+        _runs(plan, best, reference),
+        limit_s=None if seen is None else _cut(plan, seen, reference),
+        may_go_on=_NEXT_LOOK * _wall_s(plan.confirming) < _budget_s(plan),
+    )
+    if isinstance(step, Finding):
+        return Confirmation(best, reference, failure, finding=step)
+    return Confirmation(best, reference, failure, next=step)
+
+
+def search_s(plan: History) -> float:
+    """Wall time of the launches that were not made to confirm, warm-ups with them."""
+    return _wall_s(r for r in plan.records if r.purpose is not Purpose.CONFIRM)
+
+
+def confirm_s(plan: History) -> float:
+    """Wall time of those that were."""
+    return _wall_s(r for r in plan.records if r.purpose is Purpose.CONFIRM)
+
+
+def _wall_s(records: Iterable[LaunchRecord]) -> float:
+    return sum(record.outcome.wall_s for record in records)
+
+
+def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
+    endings = (record.outcome.ending for record in records)
+    return [ending for ending in endings if isinstance(ending, Failed)]
+
+
+def _failure_of_defaults(plan: History) -> Failed | None:
+    """Why the defaults fail: nothing else came of them, or they did so again in turn."""
+    searched = plan.of(plan.searched, plan.default)
+    failed = _failures(searched)
+    if failed and len(failed) == len(searched):
+        return failed[0]
+    return _broken(plan, plan.default)
+
+
+def _broken(plan: History, setting: Setting) -> Failed | None:
+    """Why a setting that worked is said to fail: it did so again in turn."""
+    failed = _failures(plan.of(plan.confirming, setting))
+    return failed[0] if len(failed) >= FAILURES else None
+
+
+def _first_that_worked(plan: History) -> Setting | None:
+    canonical = plan.pooling.canonical
+    worked = (
+        canonical(record.setting)
+        for record in plan.searched
+        if record.outcome.samples and canonical(record.setting) != plan.default
+    )
+    usable = (s for s in worked if plan.contains(s) and _broken(plan, s) is None)
+    return next(usable, None)
+
+
+def _runs(plan: History, best: Setting, reference: Setting) -> list[Run]:
+    canonical = plan.pooling.canonical
+    sides: dict[Setting, Side] = {best: "best", reference: "reference"}
+    runs = []
+    for record in plan.confirming:
+        side, ending = sides.get(canonical(record.setting)), record.outcome.ending
+        if side is not None and isinstance(ending, Finished):
+            runs.append(Run(side, ending.elapsed_s))
+        elif side is not None and isinstance(ending, Stopped):
+            runs.append(Run(side, ending.bound_s))
+    return runs
+
+
+def _cut(plan: History, seen: Seen, reference: Setting) -> float | None:
+    """Where the reference is cut, as a figure; ``None``: it runs to its end.
+
+    What the launches may cost is in seconds of the host: of a steady state its figure times the
+    iterations of a launch.
+    """
+    clock, iterations = plan.spec.objective.clock, plan.expected_iterations(reference)
+    if clock == "none" or (clock == "steady" and not iterations):
+        return None
+    run = iterations if clock == "steady" and iterations else 1
+    found = confirm.cut(replace(seen, best_s=seen.best_s * run, reference_s=seen.reference_s * run))
+    return None if found is None else found / run
+
+
+def _seen(plan: History, best: Setting, reference: Setting) -> Seen | None:
+    """What the search, and nothing later, knows of both."""
+    best_s, reference_s = (_typical_s(plan.of(plan.searched, s)) for s in (best, reference))
+    if best_s is None or reference_s is None:
+        return None
+    startups = [startup_s(record.outcome.progress) for record in plan.searched]
+    known = [each for each in startups if each is not None]
+    typical_s = statistics.median(known) if known else 0.0
+    return Seen(best_s, reference_s, typical_s, _budget_s(plan))
+
+
+def _budget_s(plan: History) -> float:
+    """What the confirmation should cost at most.
+
+    Warm-ups are left out: one more of a resumed study must not move the cut.
+    """
+    return COST_SHARE * _wall_s(r for r in plan.searched if r.purpose is not Purpose.CONFIRM)
+
+
+def _typical_s(records: Sequence[LaunchRecord]) -> float | None:
+    """The median of the runs, else where the setting was going by its own log.
+
+    ``None`` where it only failed, or was stopped before its log told anything.
+    """
+    times = [sample.elapsed_s for record in records for sample in record.outcome.samples]
+    if not times:
+        endings = (record.outcome.ending for record in records)
+        stopped = [ending for ending in endings if isinstance(ending, Stopped)]
+        times = [ending.projection_s for ending in stopped if ending.bound_s > 0]
+    return statistics.median(times) if times else None
+
 
 _PURPOSES = {
     "baseline": Purpose.BASELINE,

@@ -1,27 +1,224 @@
 """What becomes of a launch that has ended: its own file, our tables, Optuna, in this order.
 
 Only then is it reported. Whatever fails on the way, what was written before it is enough to take
-the launch up again.
+the launch up again: the next start of the command adds what the database lacks. A launch costs
+minutes, its file a few milliseconds. Room for the file is taken before the launch, so that a full
+disk is found then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import errno
+import json
+import os
+import stat
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tuner.model import LOGGED_TIME, Exclusion, LaunchRecord, ObjectiveSpec, figures
+from tuner.launch.secrets import make_folder
+from tuner.model import LOGGED_TIME, Exclusion, JsonDict, LaunchRecord, ObjectiveSpec, figures
 from tuner.model.errors import TunerError
 from tuner.stats import estimates
+from tuner.store import codec
 from tuner.store.failures import from_os_error
+from tuner.store.fitting import fits
+from tuner.store.identity import difference
 from tuner.study.events import Event, Note
-from tuner.study.journal import NAME, Journal, lacking
 
 if TYPE_CHECKING:
     from tuner.store import Store, Summary
     from tuner.study.history import History
-    from tuner.study.projection import Projection
+    from tuner.study.optuna_trials import Projection
+
+#: In a launch's folder once it has ended; complete or not there.
+NAME = "record.json"
+
+#: What becomes of it: the room that was taken, then the text as far as it is written.
+PART = "record.json.part"
+
+#: What is in it before the launch has ended.
+RESERVED = b'{"state": "reserved"}\n'
+
+#: Room for the record of a launch with many ranks, bytes.
+USUAL_BYTES = 1 << 16
+
+#: No record is longer: what is, is something else, bytes.
+MOST_BYTES = 1 << 26
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A launch that ended, and the study that it belongs to."""
+
+    study: str
+    created_at: str  # of the study: tells it from one of the same name that was begun anew
+    identity: JsonDict
+    record: LaunchRecord
+
+
+def text(entry: Entry) -> str:
+    """The content of the file: all but the telemetry, which would not fit into the room."""
+    outcome = replace(entry.record.outcome, telemetry=None)
+    entry = replace(entry, record=replace(entry.record, outcome=outcome))
+    return json.dumps({"state": "ended", **codec.to_json(entry)}, indent=1) + "\n"
+
+
+def parse(content: bytes) -> Entry:
+    """The inverse of :func:`text`.
+
+    Raises:
+        ValueError: It is not a whole record.
+    """
+    try:
+        document = json.loads(content)
+        if document["state"] != "ended":
+            raise ValueError("no record of a launch that has ended")
+        entry = codec.from_json(Entry, document)
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"no record of a launch: {error!r}") from error
+    if not fits(Entry, entry):
+        raise ValueError("no record of a launch: a value is of another kind")
+    return entry
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The records of one study, in the folders of its launches below ``folder``."""
+
+    folder: Path
+    study: str
+    created_at: str
+    identity: JsonDict
+
+    def reserve(self, launch: Path) -> None:
+        """Make the launch's folder and take the room for its record.
+
+        Raises:
+            OSError: The disk is full, or the folder cannot be made or written.
+        """
+        make_folder(launch)
+        try:
+            descriptor = _opened(launch / PART)
+            try:
+                os.write(descriptor, RESERVED)
+                _allocate(descriptor)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            with suppress(OSError):
+                (launch / PART).unlink(missing_ok=True)
+                launch.rmdir()
+            raise
+
+    def write(self, record: LaunchRecord) -> None:
+        """Put the record of a launch on the disk; all of it is there or nothing.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        launch = Path(record.folder)
+        content = text(Entry(self.study, self.created_at, self.identity, record)).encode()
+        descriptor = _opened(launch / PART)
+        try:
+            _write(descriptor, content)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        (launch / PART).rename(launch / NAME)
+        sync_folder(launch)
+        sync_folder(launch.parent)  # its own name must last too
+
+    def found(self, known: Collection[str]) -> tuple[list[LaunchRecord], list[Path]]:
+        """The launches of this study that ended, and the files that are no record of any.
+
+        Args:
+            known: Folders that need not be looked into: the database has their launches.
+        """
+        mine: list[LaunchRecord] = []
+        damaged: list[Path] = []
+        for path in sorted(self.folder.glob(f"*/{NAME}")):
+            if str(path.parent) in known:
+                continue
+            try:
+                entry = parse(_content(path))
+            except (OSError, ValueError):
+                damaged.append(path)
+                continue
+            if self._is_mine(entry):
+                mine.append(replace(entry.record, folder=str(path.parent), trial=None))
+        return mine, damaged
+
+    def _is_mine(self, entry: Entry) -> bool:
+        same = (entry.study, entry.created_at) == (self.study, self.created_at)
+        return same and not difference(self.identity, entry.identity)
+
+
+def lacking(kept: Iterable[LaunchRecord], found: Iterable[LaunchRecord]) -> list[LaunchRecord]:
+    """Those of the launches found that are not kept, in the order they were made.
+
+    A launch is known by the moment it started at. One whose number was given away since (the
+    database was an older copy for a while) gets the next free one.
+    """
+    numbers = {record.started_at: record.number for record in kept}
+    taken = set(numbers.values())
+    missing: list[LaunchRecord] = []
+    for record in sorted(found, key=lambda each: each.started_at):
+        if record.started_at in numbers:
+            continue
+        number = record.number if record.number not in taken else max(taken) + 1
+        numbers[record.started_at] = number
+        taken.add(number)
+        missing.append(replace(record, number=number))
+    return missing
+
+
+def _opened(path: Path) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.open(path, flags, 0o600)
+
+
+def _allocate(descriptor: int) -> None:
+    try:
+        os.posix_fallocate(descriptor, 0, USUAL_BYTES)
+    except OSError as error:
+        if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:  # file systems that cannot
+            raise
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    """Write over what is there: the room that was taken is used."""
+    done = 0
+    while done < len(content):
+        done += os.pwrite(descriptor, content[done:], done)
+    os.ftruncate(descriptor, len(content))
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder last (fsync(2))."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _plain(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a plain file of ours; others are left alone (a link, a pipe, a huge one)."""
+    with open(path, "rb", opener=_plain) as file:
+        status: Any = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise ValueError("not a file of this user")
+        if status.st_size > MOST_BYTES:
+            raise ValueError("too long for a record")
+        return file.read()
 
 
 @dataclass(frozen=True)

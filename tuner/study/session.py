@@ -1,40 +1,182 @@
-"""One run over a study: launch, save, tell, until the plan says stop."""
+"""One run over a study: launch, record, tell, until the policy says stop."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from tuner.launch import render
+from tuner.hosts import process
+from tuner.launch import render, stacks
 from tuner.launch.secrets import kept_record, recorded_environment
 from tuner.live.consistency import drift, live_vs_cold, switched_off_notes
+from tuner.live.measurement import LiveMeasurement, MeasurementRequest
 from tuner.model import (
+    FROM_OUTSIDE,
     Exclusion,
+    Failed,
+    FailureKind,
+    Launch,
     LaunchRecord,
+    Outcome,
     Purpose,
     Result,
     StudySpec,
     StudyState,
     wording,
 )
+from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.stats import estimates
+from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.study import outputs
-from tuner.study.abort_policy import give_up, is_lost, require_hope, require_space
-from tuner.study.events import LaunchEnded, LaunchStarted, Note
+from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
 from tuner.study.history import GIVE_UP_AFTER, History
 from tuner.study.interference import InterferenceFilter
 from tuner.study.policy import Policy, Step, Stop
 from tuner.study.recorder import Recorder
-from tuner.study.runner import Runner
 
 if TYPE_CHECKING:
     from tuner.store import Store
+
+#: So many launches in a row that were ended from outside end the study: it would go on so.
+LOST_IN_A_ROW = 3
+
+_MENDED = ", mend the cause, then run the same command again."
+_WITHOUT_LOG = (
+    ": has the program done its work? --log NAME names another file below {out}; --objective wall"
+    " needs no log, --objective 'pattern:REGEX' reads what is printed."
+)
+
+
+def give_up(failures: Sequence[LaunchRecord]) -> NoReturn:
+    """End a study in which nothing works, or nothing but the defaults that are not asked for.
+
+    Raises:
+        LimitReachedError: All were over the time limit.
+        NothingMeasuredError: Otherwise.
+    """
+    record, failed = next(
+        (record, record.outcome.ending)
+        for record in estimates.counted(failures)
+        if isinstance(record.outcome.ending, Failed)
+    )
+    if all_over_the_limit(failures):
+        raise LimitReachedError(
+            f"nothing could be measured: each of {len(failures)} launches was over the"
+            f" time limit ({failed.reason})",
+            f"Give them more time with --trial-limit, or read {_told_in(record)}.",
+        )
+    raise NothingMeasuredError(
+        f"nothing could be measured: {len(failures)} launches in a row failed, the first with"
+        f" {failed.kind}: {failed.reason}",
+        f"Read {_told_in(record)}{_WITHOUT_LOG if failed.kind is FailureKind.NO_LOG else _MENDED}",
+    )
+
+
+def all_over_the_limit(failures: Sequence[LaunchRecord]) -> bool:
+    """True where a larger time limit may be all that is missing."""
+    kinds = {getattr(record.outcome.ending, "kind", None) for record in failures}
+    return kinds == {FailureKind.LIMIT}
+
+
+def require_hope(lost: Sequence[LaunchRecord]) -> None:
+    """End a study whose launches are ended from outside again and again.
+
+    Args:
+        lost: Those in a row that were, the latest last.
+
+    Raises:
+        TunerError: They are too many.
+    """
+    if len(lost) < LOST_IN_A_ROW:
+        return
+    ending = lost[-1].outcome.ending
+    assert isinstance(ending, Failed)
+    raise TunerError(
+        f"{len(lost)} launches in a row were ended from outside, the last one as"
+        f" {ending.kind}: {ending.reason}",
+        f"Read {_told_in(lost[-1])}, mend the cause, then run the same command again: what was"
+        " measured is kept.",
+    )
+
+
+def is_lost(record: LaunchRecord) -> bool:
+    """True where the launch was ended from outside, and is to be made again."""
+    ending = record.outcome.ending
+    return isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
+
+
+def require_space(record: LaunchRecord) -> None:
+    """End the study where a launch found the disk full: the next one would too.
+
+    Raises:
+        TunerError: It did.
+    """
+    ending = record.outcome.ending
+    if isinstance(ending, Failed) and ending.kind is FailureKind.DISK_FULL:
+        raise TunerError(
+            f"the disk is full, or its quota used up: launch {record.number} ended with"
+            f" {ending.reason}",
+            "Free some space, then run the same command again: what was measured is kept.",
+        )
+
+
+def _told_in(record: LaunchRecord) -> Path:
+    """Where the launch's own files say most of its end: a hung one has printed nothing."""
+    folder = Path(record.folder)
+    hung = getattr(record.outcome.ending, "kind", None) is FailureKind.STALLED
+    traces = folder / stacks.FOLDER
+    return traces if hung and traces.is_dir() else folder / process.OUTPUT
+
+
+@dataclass
+class Runner:
+    """Makes the launches of a study; ``asked`` says that a second signal broke one off."""
+
+    live: LiveMeasurement
+    emit: Callable[[Event], None]
+    cancelled: Callable[[], bool]
+    clock: Callable[[], float] = time.monotonic
+    asked: bool = False
+
+    def outcome(self, number: int, launch: Launch, step: Step, plan: History) -> Outcome:
+        """What the step comes to, measured live if it can be.
+
+        Raises:
+            TunerError: Its folder cannot be used, or a process cannot be ended.
+        """
+        best = estimates.best(estimates.measurements(plan.searched, plan.pooling.canonical))
+        request = MeasurementRequest(
+            number,
+            launch,
+            plan.spec,
+            step.setting,
+            purpose=step.purpose,
+            records=plan.records,
+            incumbent_s=None if best is None else best.elapsed_s,
+            stopper=step.judge,
+            on_progress=lambda progress: self.emit(LaunchProgress(number, progress)),
+            cancelled=self.cancelled,
+        )
+        started_s = self.clock()
+        try:
+            return self.live.measure(request)
+        except KeyboardInterrupt:  # asked twice; the launch has been ended
+            self.asked = True
+            failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
+            return Outcome(failed, wall_s=self.clock() - started_s, exit_code=None)
+        except OSError as error:
+            raise from_os_error(
+                error,
+                f"the output folder {launch.folder}",
+                "Choose another place with --run-dir FOLDER.",
+            ) from error
 
 
 class Cancelled(Exception):  # noqa: N818 - not an error: the loop was asked to end

@@ -28,15 +28,15 @@ def annotate(url: str, data: StudyView) -> None:
     from optuna_dashboard import get_note, save_note, save_plotly_graph_object
 
     from tuner.results.report import weights
-    from tuner.study import attach
+    from tuner.study import optuna_trials
 
     text, found = note(data), plots(data, weights(data))
-    with attach.translating(url):
-        study = attach.load(attach.open_storage(url), data.spec.name)
+    with optuna_trials.translating(url):
+        study = optuna_trials.load(optuna_trials.open_storage(url), data.spec.name)
         if study is None:
             return
         if get_note(study) != text:  # saving makes a new version each time
             save_note(study, text)
-        attach.name_metric(study, figures.axis(data.spec.objective))
+        optuna_trials.name_metric(study, figures.axis(data.spec.objective))
         for name, figure in found.items():  # under the same names: replaced, not added
             save_plotly_graph_object(study, figure, graph_object_id=name)

@@ -79,7 +79,7 @@ def bind(url: str, host: str = "127.0.0.1", port: int = 8080, token: str | None 
     try:
         from optuna_dashboard import wsgi
 
-        from tuner.study.attach import open_storage
+        from tuner.study.optuna_trials import open_storage
 
         address, number = listener.socket.getsockname()
         any_address = address == "0.0.0.0"
