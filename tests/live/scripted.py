@@ -15,6 +15,8 @@ from tuner.hosts.process import OUTPUT, Exit
 from tuner.live.server import VARIABLE
 from tuner.model import Launch, Value
 
+CAN: dict[str, Value | None] = {"omp_threads": 2, "iterator_workers": 1}
+
 
 class Rank0:
     """The rank's end of the socket, for a script that is played on it."""
@@ -38,7 +40,7 @@ class Rank0:
     def hello(self, can: Mapping[str, Value | None], ranks: int = 2, **more: Any) -> None:
         self.connect()
         message = {"type": "hello", "protocol": 2, "ranks": ranks, "pid": 1, "hook": "session"}
-        self.send({**message, "transport": "mpi4py", "can": dict(can), "iteration": 1, **more})
+        self.send({**message, "transport": "mpi4py", "can": can, "iteration": 1, **more})
 
     def switch(self, answers: bool = True, **errors: str) -> dict[str, Value | None]:
         """Wait for an order and obey it."""
@@ -72,11 +74,34 @@ class Rank0:
         entries = [{"iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed_s, 1)]
         (self.launch.out_dir / "log").write_text(json.dumps(entries))
 
+    def full_log(self) -> None:
+        """Write the log of a whole run of 2 s."""
+        self.log(*(0.1 * n for n in range(1, 21)))
+
     def close(self) -> None:
         self._socket.close()
 
 
 Script = Callable[[Rank0], int | None]
+
+
+def plays(*acts: list[float] | bytes | int | Callable[[Rank0], object]) -> Script:
+    """Says hello, then acts: a list are steps, bytes are sent, a number is the exit code."""
+
+    def script(rank: Rank0) -> int:
+        rank.hello(CAN)
+        for act in acts:
+            if isinstance(act, int):
+                return act
+            if isinstance(act, list):
+                rank.steps(act)
+            elif isinstance(act, bytes):
+                rank.send(act)
+            else:
+                act(rank)
+        return 0
+
+    return script
 
 
 class Job:

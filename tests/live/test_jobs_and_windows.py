@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.live.scripted import Job, Rank0, Script, Starter, launch
+from tests.live.scripted import CAN, Job, Rank0, Script, Starter, launch, plays
 from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
 from tuner.launch import trial
 from tuner.live import window as windowing
@@ -35,10 +37,13 @@ from tuner.model import (
 )
 from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper
 
-CAN: dict[str, Value | None] = {"omp_threads": 2, "iterator_workers": 1}
 MODEL = FullRunModel(20, FixedOverhead(2.0))
 STUDY = replace(SPEC, command=("train", "{out}"), knobs=(OMP, WORKERS, COMMUNICATOR))
 STEADY = [0.3, 0.1, 0.1, 0.1, 0.1, 0.1]
+
+switch, stay, full_log = Rank0.switch, Rank0.stay, Rank0.full_log
+silent_order = partial(Rank0.switch, answers=False)
+slow = plays(switch, [0.1, 0.1], stay)
 
 
 def setting_of(threads: int, communicator: str) -> Setting:
@@ -176,29 +181,14 @@ def test_what_a_job_printed_is_found_in_the_folder_of_each_window(
 
 
 def test_evaluations_are_left_out(bench: Callable[..., Bench]) -> None:
-    def evaluates(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        rank.steps([0.3, 0.1, 0.1, 9.0, 0.1, 0.1, 0.1], marks=[4])
-        rank.stay()
-        return 0
-
-    assert window(bench(evaluates)(ONE)).pace_s == pytest.approx(0.1)
+    evaluates = partial(Rank0.steps, times_s=[0.3, 0.1, 0.1, 9.0, 0.1, 0.1, 0.1], marks=[4])
+    assert window(bench(plays(switch, evaluates, stay))(ONE)).pace_s == pytest.approx(0.1)
 
 
 def test_very_many_iterations_are_told_of_as_they_were(bench: Callable[..., Bench]) -> None:
     """Kept as means; the window has their number and their time."""
-
-    def quick(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        for _ in range(8):
-            rank.steps([2e-5, 4e-5] * 1000)
-        rank.stay()
-        return 0
-
     many = FullRunModel(10**6, FixedOverhead(0.0))
-    outcome = bench(quick)(ONE, model=many)
+    outcome = bench(plays(switch, *[[2e-5, 4e-5] * 1000] * 8, stay))(ONE, model=many)
     told = window(outcome)
     assert told.pace_s == pytest.approx(3e-5)
     assert told.iterations >= 0.25 / 3e-5
@@ -208,32 +198,17 @@ def test_very_many_iterations_are_told_of_as_they_were(bench: Callable[..., Benc
     assert last.elapsed_s == pytest.approx(3e-5 * told.iterations)
 
 
-def test_a_window_that_runs_dry_ends_with_what_it_has(
+def test_a_window_without_messages_ends_with_what_it_has(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ranks compute, and nothing ends an iteration any more; the next order is not answered."""
     monkeypatch.setattr(windowing, "DRY_S", 0.2)
-
-    def dries_up(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        rank.steps([0.3, 0.1, 0.1, 0.1])
-        rank.switch(answers=False)
-        rank.stay()
-        return 0
-
-    live = bench(dries_up)
+    live = bench(plays(switch, [0.3, 0.1, 0.1, 0.1], silent_order, stay))
     outcome = live(ONE, stall_limit_s=1.0)
     assert finished(outcome).elapsed_s == pytest.approx(0.1 * 22)
     assert window(outcome).iterations == 3
     assert failed(live(TWO)).kind is FailureKind.STALLED
-
-
-def test_one_that_has_told_too_little_does_not(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(windowing, "DRY_S", 0.1)
-    assert failed(bench(slow)(ONE, limit_s=0.5)).kind is FailureKind.LIMIT
+    assert failed(bench(slow)(ONE, limit_s=0.5)).kind is FailureKind.LIMIT, "two are too few"
 
 
 def test_the_jobs_own_processes_are_no_neighbours(
@@ -274,16 +249,7 @@ def test_an_iteration_that_does_not_end_ends_the_job(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window_stopper, "PATIENCE_S", 0.1)
-
-    def hangs(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        rank.steps([0.001] * 400)
-        rank.switch()
-        rank.stay()
-        return 0
-
-    live = bench(hangs)
+    live = bench(plays(switch, [0.001] * 400, switch, stay))
     live(ONE)
     outcome = live(TWO, stopper=race(0.02))
     assert isinstance(outcome.ending, Stopped), outcome.ending
@@ -295,63 +261,53 @@ def test_an_iteration_that_does_not_end_ends_the_job(
 
 
 def test_a_rank_that_cannot_switch_says_so(bench: Callable[..., Bench]) -> None:
-    def refuses(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch(omp_threads="cannot be read")  # it was started with its value
-        rank.steps(STEADY)
-        rank.switch(omp_threads="no such library")
-        rank.stay()
-        return 0
-
-    live = bench(refuses)
+    unread = partial(Rank0.switch, omp_threads="cannot be read")  # it was started with its value
+    refuses = partial(Rank0.switch, omp_threads="no such library")
+    live = bench(plays(unread, STEADY, refuses, stay))
     window(live(ONE))
     outcome = live(TWO)
-    ending = failed(outcome)
-    assert ending.kind is FailureKind.SWITCH
-    assert ending.reason == "omp_threads=4 in rank 1: no such library"
-    why = outcome.exclusion
-    assert why is not None and (why.kind, why.knobs) == (
-        ExclusionKind.AFTER_SWITCH,
-        ("omp_threads",),
+    ending, why = failed(outcome), outcome.exclusion
+    assert (ending.kind, ending.reason) == (
+        FailureKind.SWITCH,
+        "omp_threads=4 in rank 1: no such library",
     )
+    assert why is not None and why.kind is ExclusionKind.AFTER_SWITCH
+    assert why.knobs == ("omp_threads",)
     assert why.text.endswith("no such library; it is launched by itself")
     assert outcome.effects == (), "it was not switched: nothing is known of what it comes to"
     assert live.jobs._job is None
 
 
-def test_a_job_that_does_not_answer_is_stalled(bench: Callable[..., Bench]) -> None:
-    def ignores(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch(answers=False)
-        while not rank.ended.wait(0.05):
-            rank.steps([0.1])
-        return 0
-
-    ending = failed(bench(ignores)(ONE, stall_limit_s=0.5))
-    assert ending.kind is FailureKind.STALLED
-    assert "no answer to the order to switch within 0.5 s: " in ending.reason
+def goes_on_stepping(rank: Rank0) -> None:
+    while not rank.ended.wait(0.05):
+        rank.steps([0.1])
 
 
-def test_silence_is_a_stall_too(bench: Callable[..., Bench]) -> None:
-    def falls_silent(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        rank.stay()
-        return 0
-
-    ending = failed(bench(falls_silent)(ONE, stall_limit_s=0.5))
-    assert (ending.kind, "nothing happened" in ending.reason) == (FailureKind.STALLED, True)
+@pytest.mark.parametrize(
+    ("script", "how", "kind", "said"),
+    [
+        (
+            plays(silent_order, goes_on_stepping),
+            {"stall_limit_s": 0.5},
+            FailureKind.STALLED,
+            "no answer to the order to switch within 0.5 s: ",
+        ),
+        (plays(switch, stay), {"stall_limit_s": 0.5}, FailureKind.STALLED, "nothing happened"),
+        (slow, {"limit_s": 0.5}, FailureKind.LIMIT, "the trial limit of 0.5 s"),
+    ],
+    ids=["no answer", "silence", "the trial limit"],
+)
+def test_a_window_that_hangs_fails_as_a_launch_does(
+    bench: Callable[..., Bench], script: Script, how: dict[str, Any], kind: FailureKind, said: str
+) -> None:
+    live = bench(script)
+    ending = failed(live(ONE, **how))
+    assert ending.kind is kind and said in ending.reason
+    assert live.jobs._job is None
 
 
 def test_a_crash_in_a_window_is_typed(bench: Callable[..., Bench]) -> None:
-    def crashes(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        rank.steps(STEADY)
-        rank.switch()
-        return 7
-
-    live = bench(crashes)
+    live = bench(plays(switch, STEADY, switch, 7))
     live(ONE)
     outcome = live(TWO)
     assert (failed(outcome).kind, outcome.exit_code) == (FailureKind.CRASHED, 7)
@@ -368,14 +324,6 @@ def test_a_request_ends_the_job(bench: Callable[..., Bench]) -> None:
     assert live.jobs._job is None
 
 
-def slow(rank: Rank0) -> int:
-    rank.hello(CAN)
-    rank.switch()
-    rank.steps([0.1, 0.1])
-    rank.stay()
-    return 0
-
-
 def test_so_does_an_interrupt(bench: Callable[..., Bench]) -> None:
     def interrupt(_: Progress) -> None:
         raise KeyboardInterrupt
@@ -386,30 +334,22 @@ def test_so_does_an_interrupt(bench: Callable[..., Bench]) -> None:
     assert live.start.jobs[0].poll() is not None and live.jobs._job is None
 
 
-def test_a_window_has_the_limit_of_a_launch(bench: Callable[..., Bench]) -> None:
-    assert failed(bench(slow)(ONE, limit_s=0.5)).kind is FailureKind.LIMIT
+def test_a_job_that_takes_no_more_orders_is_stalled(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windowing, "LAST_S", 0.1)
+    live = bench(plays(switch, STEADY, switch, b"[]\n", stay))
+    live(ONE)
+    ending = failed(live(TWO))
+    assert ending.kind is FailureKind.STALLED
+    assert "takes no more orders: it sent a line that is no JSON object" in ending.reason
 
 
 # --- ends --------------------------------------------------------------------------------
 
 
-def ends_after(*times_s: float) -> Script:
-    """Takes two orders, and ends by itself in the second window."""
-
-    def script(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        rank.steps(STEADY)
-        rank.switch()
-        rank.steps(times_s)
-        rank.log(*(0.1 * n for n in range(1, 21)))
-        return 0
-
-    return script
-
-
 def test_an_end_in_a_window_that_told_too_little_starts_anew(bench: Callable[..., Bench]) -> None:
-    live = bench(ends_after(0.2), obedient)
+    live = bench(plays(switch, STEADY, switch, [0.2], full_log), obedient)
     live(ONE)
     outcome = live(TWO)
     assert window(outcome).job == 2 and len(live.start.jobs) == 2
@@ -417,28 +357,23 @@ def test_an_end_in_a_window_that_told_too_little_starts_anew(bench: Callable[...
 
 
 def test_in_one_that_told_enough_it_counts(bench: Callable[..., Bench]) -> None:
-    live = bench(ends_after(0.5, 0.2, 0.2, 0.2))
+    live = bench(plays(switch, STEADY, switch, [0.5, 0.2, 0.2, 0.2], full_log))
     live(ONE)
     outcome = live(TWO)
     assert finished(outcome).elapsed_s == pytest.approx(0.2 * 22)
     assert (window(outcome).iterations, outcome.exit_code) == (3, 0)
-    assert live.jobs._job is None
+    assert live.jobs._job is None and live.jobs.ends_alone
 
 
-def test_a_job_that_ends_in_its_first_window_was_a_launch(bench: Callable[..., Bench]) -> None:
-    def short(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        rank.log(*(0.1 * n for n in range(1, 21)))
-        return 0
-
-    live = bench(short)
-    outcome = live(ONE)
-    assert (outcome.ending, outcome.window) == (Finished(2.0, 20), None)
-    assert live.jobs.refusal is None
+def test_a_job_that_ends_by_itself_between_windows_is_noted(bench: Callable[..., Bench]) -> None:
+    live = bench(plays(switch, STEADY), obedient)
+    window(live(ONE))
+    live.start.jobs[0].wait(10.0)
+    assert window(live(TWO)).job == 2
+    assert live.jobs.ends_alone
 
 
-# --- no live job -------------------------------------------------------------------------
+# --- launches that have no window ----------------------------------------------------------
 
 
 def test_a_launch_without_an_agent_is_an_ordinary_one(
@@ -463,46 +398,50 @@ def test_a_launch_without_an_agent_is_an_ordinary_one(
     assert live.jobs.refusal == "no rank said that it takes orders"
 
 
+def link(rank: Rank0, *names: str) -> None:
+    """As rank_live_links.py leaves them."""
+    for name in names:
+        (rank.launch.folder / name).symlink_to("no")
+
+
+def left_to_itself(rank: Rank0) -> None:
+    rank.send(b"no JSON\n")
+    rank._socket.recv(1)  # it is hung up on
+    time.sleep(0.3)
+
+
+APART = "its 2 ranks do not come to the ends of their iterations together"
+
+
 @pytest.mark.parametrize(
-    ("came", "said"),
+    ("acts", "links", "said"),
     [
-        (("0",), "only 1 of 2 ranks came to the end of an iteration, and waited"),
-        (("0", "1"), "its 2 ranks do not come to the ends of their iterations together"),
+        (
+            None,
+            ("meeting-7-8-0", "meeting-7-8-verdict"),
+            "only 1 of 2 ranks came to the end of an iteration, and waited",
+        ),
+        (None, ("meeting-7-8-0", "meeting-7-8-1", "meeting-7-8-verdict"), APART),
+        ((switch,), ("parted-7-8-1",), APART),
+        ((switch, left_to_itself), ("parted-7-8-1",), APART),
     ],
+    ids=["one did not come", "they came too late", "they lost each other", "after it was left"],
 )
-def test_ranks_that_waited_in_vain_for_the_others_say_nothing_of_the_setting(
-    bench: Callable[..., Bench], came: tuple[str, ...], said: str
+def test_a_launch_in_which_ranks_waited_in_vain_is_excluded(
+    bench: Callable[..., Bench],
+    monkeypatch: pytest.MonkeyPatch,
+    acts: tuple[Callable[[Rank0], object], ...] | None,
+    links: tuple[str, ...],
+    said: str,
 ) -> None:
+    monkeypatch.setattr(windowing, "LAST_S", 0.1)
+
     def apart(rank: Rank0) -> int:
-        for name in (*came, "verdict"):  # as rank_live_meeting.py leaves them
-            (rank.launch.folder / f"meeting-7-8-{name}").symlink_to("no")
+        link(rank, *links)
         rank.log(30.0, 30.1, *(30.0 + 0.1 * n for n in range(1, 19)))
         return 0
 
-    live = bench(apart)
-    assert live(ONE).exclusion == Exclusion(ExclusionKind.RANKS_WAITED, said)
-    assert live.jobs.refusal == said
-
-
-@pytest.mark.parametrize("late", [True, False])
-def test_so_do_ranks_that_met_and_lost_each_other(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, late: bool
-) -> None:
-    monkeypatch.setattr("tuner.live.window.LAST_S", 0.1)
-
-    def apart(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        if late:
-            rank.send(b"no JSON\n")
-            rank._socket.recv(1)  # it is hung up on
-            time.sleep(0.3)  # and left to itself
-        (rank.launch.folder / "parted-7-8-1").symlink_to("parted")  # as rank_live_marks.py does
-        rank.log(60.0, 60.1, *(60.0 + 0.1 * n for n in range(1, 19)))
-        return 0
-
-    live = bench(apart)
-    said = "its 2 ranks do not come to the ends of their iterations together"
+    live = bench(apart if acts is None else plays(*acts, apart))
     assert live(ONE).exclusion == Exclusion(ExclusionKind.RANKS_WAITED, said)
     assert live.jobs.refusal == said
 
@@ -515,17 +454,13 @@ def test_so_do_ranks_that_met_and_lost_each_other(
         ({"can": [1]}, "it sent can"),
     ],
 )
-def test_so_is_one_whose_agent_is_another(
-    bench: Callable[..., Bench], hello: dict[str, object], said: str
+def test_one_whose_agent_is_another_is_an_ordinary_one(
+    bench: Callable[..., Bench], hello: dict[str, Any], said: str
 ) -> None:
     def other(rank: Rank0) -> int:
-        rank.connect()
-        message: dict[str, object] = {"type": "hello", "protocol": 2, "hook": "session"}
-        message |= {"ranks": 2, "pid": 1}
-        message |= {"can": {}, "iteration": 1}
-        rank.send({**message, **hello})
+        rank.hello(**{"can": CAN, **hello})
         rank._socket.recv(1)  # it is hung up on
-        rank.log(*(0.1 * n for n in range(1, 21)))
+        rank.full_log()
         return 0
 
     live = bench(other)
@@ -538,71 +473,40 @@ def test_so_is_one_whose_agent_is_another(
     ("iterations", "said"),
     [(20, None), (8, "a run of 8 iterations is too short for a window")],
 )
-def test_one_that_ends_right_behind_its_hello_may_do_better_next_time(
+def test_one_that_ends_before_its_first_window_may_do_better_next_time(
     bench: Callable[..., Bench], iterations: int, said: str | None
 ) -> None:
-    def quick(rank: Rank0) -> int:
+    def log(rank: Rank0) -> None:
         rank.log(*(0.1 * n for n in range(1, iterations + 1)))
-        rank.hello(CAN)
-        return 0
 
-    live = bench(quick)
+    live = bench(plays(switch, log))
     outcome = live(ONE, model=FullRunModel(iterations, FixedOverhead(2.0)))
     assert isinstance(outcome.ending, Finished)
     assert (outcome.ending.iterations, outcome.window) == (iterations, None)
     assert live.jobs.refusal == said
 
 
-def test_and_one_that_goes_on_without_us(
+def test_one_that_goes_on_without_us_is_a_launch(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuner.live.window.LAST_S", 0.1)
+    monkeypatch.setattr(windowing, "LAST_S", 0.1)
 
-    def goes(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        rank.send(b"no JSON\n")
+    def until_it_is_left(_: Rank0) -> None:
         until_s = time.monotonic() + 10.0
         while live.jobs.refusal is None and time.monotonic() < until_s:
             time.sleep(0.01)
-        rank.log(*(0.1 * n for n in range(1, 21)))
-        return 0
 
-    live = bench(goes)
+    live = bench(plays(switch, b"no JSON\n", until_it_is_left, full_log))
     outcome = live(ONE)
     assert (outcome.ending, outcome.window) == (Finished(2.0, 20), None)
     assert live.jobs.refusal == "it sent a line that is no JSON"
 
 
-def test_with_another_setting_that_is_a_failure(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tuner.live.window.LAST_S", 0.1)
-
-    def goes(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        rank.steps(STEADY)
-        rank.switch()
-        rank.send(b"[]\n")
-        rank.stay()
-        return 0
-
-    live = bench(goes)
-    live(ONE)
-    ending = failed(live(TWO))
-    assert ending.kind is FailureKind.STALLED
-    assert "takes no more orders: it sent a line that is no JSON object" in ending.reason
+# --- a warm-up that goes on ----------------------------------------------------------------
 
 
-# --- a launch that goes on ---------------------------------------------------------------
-
-
-def whole(rank: Rank0, *elapsed_s: float) -> None:
-    """Run to the program's own end, and say so."""
-    rank.hello(CAN)
-    rank.steps([0.1] * len(elapsed_s))
-    rank.log(*elapsed_s)
+def over(rank: Rank0) -> None:
+    """The program is at its own end."""
     rank.send({"type": "over", "iterations": rank.iteration - 1})
 
 
@@ -612,17 +516,15 @@ def warm_up(bench: Bench, setting: Setting = ONE) -> Outcome | None:
     return bench.jobs.warm_up(MeasurementRequest(bench.number, made, STUDY, setting))
 
 
-def test_a_launch_that_goes_on_is_the_running_job(bench: Callable[..., Bench]) -> None:
-    def goes_on(rank: Rank0) -> int:
-        assert rank.launch.env[PAUSE] == "1"
-        whole(rank, 1.0, 1.1, 1.2)
-        while True:
-            rank.switch()
-            rank.steps(STEADY)
+def short_log(rank: Rank0) -> None:
+    rank.log(1.0, 1.1, 1.2)
 
-    made = bench(goes_on)
+
+def test_a_warm_up_that_goes_on_is_the_running_job(bench: Callable[..., Bench]) -> None:
+    made = bench(plays([0.1] * 3, short_log, over, switch, STEADY, stay))
     outcome = warm_up(made)
     assert outcome is not None
+    assert made.start.jobs[0].rank.launch.env[PAUSE] == "1"
     assert (outcome.ending, outcome.window) == (Finished(1.2, 3), None)
     assert outcome.exit_code is None, "it has not ended"
     other = window(made(TWO))
@@ -638,8 +540,8 @@ def test_one_whose_log_counts_other_iterations_takes_no_orders(
     def accumulates(rank: Rank0) -> int:
         rank.hello(CAN, hook="torch")
         rank.steps([0.4] * 5)
-        rank.log(*(0.1 * n for n in range(1, 21)))
-        rank.send({"type": "over", "iterations": 5})
+        rank.full_log()
+        over(rank)
         rank.stay()
         return 0
 
@@ -656,7 +558,7 @@ def test_one_whose_log_counts_other_iterations_takes_no_orders(
 @pytest.mark.parametrize("ends_in", ["a warm-up", "a job"])
 def test_so_does_one_that_tells_of_it_as_it_ends(bench: Callable[..., Bench], ends_in: str) -> None:
     def ends(rank: Rank0) -> int:
-        rank.log(*(0.1 * n for n in range(1, 21)))
+        rank.full_log()
         rank.hello(CAN, iteration=9)
         for _ in range(100):  # more than is read at once
             rank.send({"type": "steps", "first": 9, "s": [0.1] * 300, "marks": []})
@@ -666,17 +568,11 @@ def test_so_does_one_that_tells_of_it_as_it_ends(bench: Callable[..., Bench], en
     made = bench(ends)
     outcome = warm_up(made) if ends_in == "a warm-up" else made(ONE)
     assert outcome is not None and finished(outcome).iterations == 20
-    said = "its log counts 20 iterations, 40 ended at session.step()"
-    assert made.jobs.refusal == said
+    assert made.jobs.refusal == "its log counts 20 iterations, 40 ended at session.step()"
 
 
 def test_one_that_ends_is_a_launch(bench: Callable[..., Bench]) -> None:
-    def ends(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.log(1.0, 1.1, 1.2)
-        return 0
-
-    made = bench(ends, obedient)
+    made = bench(plays(short_log), obedient)
     outcome = warm_up(made)
     assert outcome is not None
     assert (outcome.ending, outcome.exit_code) == (Finished(1.2, 3), 0)
@@ -684,38 +580,14 @@ def test_one_that_ends_is_a_launch(bench: Callable[..., Bench]) -> None:
     assert window(made(TWO)).job == 2
 
 
-def test_a_job_that_ends_by_itself_between_windows_is_noted(bench: Callable[..., Bench]) -> None:
-    def ends(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.switch()
-        rank.steps(STEADY)
-        return 0
-
-    made = bench(ends, obedient)
-    window(made(ONE))
-    made.start.jobs[0].wait(10.0)
-    assert window(made(TWO)).job == 2
-    assert made.jobs.ends_alone
-
-
 def test_one_that_takes_no_orders_says_so(bench: Callable[..., Bench]) -> None:
-    def silent(rank: Rank0) -> int:
-        rank.log(1.0, 1.1, 1.2)
-        return 0
-
-    made = bench(silent)
+    made = bench(short_log)
     assert warm_up(made) is not None
     assert made.jobs.refusal == "no rank said that it takes orders"
 
 
 def test_one_that_has_written_nothing_by_its_end_is_ended(bench: Callable[..., Bench]) -> None:
-    def silent(rank: Rank0) -> int:
-        rank.hello(CAN)
-        rank.send({"type": "over", "iterations": rank.iteration - 1})
-        rank.stay()
-        return 0
-
-    made = bench(silent)
+    made = bench(plays(over, stay))
     assert warm_up(made) is None
     assert made.jobs._job is None
     assert made.start.jobs[0].stops > 0
