@@ -1,4 +1,4 @@
-"""Lets a training program be retuned while it runs: three lines in the program.
+"""Live measurement of a training program while it runs: three lines in the program.
 
 A plain loop, which has a knob of its own::
 
@@ -11,11 +11,9 @@ A plain loop, which has a knob of its own::
         session.step()
 
 :class:`ChainerExtension`, :class:`PpeExtension` and :func:`torch_loader` are the same for trainers
-of Chainer and of PyTorch. Outside a study that retunes running jobs (``--live``) all of these do
-nothing: the loader is the loader that was given, no extension fires, ``more()`` is false.
-
-Nothing else of ``tuner`` is imported, and no library: what is needed of Chainer or PyTorch is taken
-from the objects that are given.
+of Chainer and of PyTorch. Outside live measurement (``--live``) all of these do nothing: the loader
+is the loader that was given, no extension fires, ``more()`` is false. Nothing else of ``tuner`` is
+imported, and no library: they use Chainer and PyTorch through the objects that they are given.
 """
 
 from __future__ import annotations

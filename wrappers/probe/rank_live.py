@@ -1,4 +1,4 @@
-"""Changes a rank's setting while it runs; loaded by ``sitecustomize.py`` only if that is asked.
+"""Changes a rank's setting while it runs; loaded by ``sitecustomize.py``.
 
 ``TUNE_LIVE_SOCKET`` names the socket of the tool. Until the program's own loop turns there is
 nothing but an import finder, which puts hooks on Chainer and PyTorch (``rank_live_hooks.py``).
@@ -51,7 +51,7 @@ class Agent:
 
     @property
     def passive(self):
-        """True where nothing will be changed any more: also in a forked child."""
+        """True if nothing will be changed any more, as in a forked child."""
         return self._sync.passive or os.getpid() != self._pid
 
     def offer(self, knob, apply, read=None, settle=None):
@@ -103,7 +103,7 @@ class Agent:
 
     @property
     def idle(self):
-        """True where a hook has nothing to tell."""
+        """True if a hook has nothing to tell."""
         return self._hook == SESSION or self.passive or self._in_another_thread()
 
     def mark(self):

@@ -1,7 +1,7 @@
-"""Where an unmodified program's iterations begin and end: hooks on Chainer and on PyTorch.
+"""Hooks on Chainer and PyTorch that see the iterations of an unmodified program.
 
-They are put on when the program has imported the module concerned, and nothing else of it is
-touched. What fails here leaves the program as it was.
+They are put on when the program has imported the module concerned, and touch nothing else of it.
+If one fails, the program runs as it was.
 """
 
 import functools
@@ -31,36 +31,30 @@ class _Finder:
         hook = self._todo.get(name)
         if hook is None:
             return None
-        spec = _found(name, path, target, self)
+        spec = None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find is not None and finder is not self else None
+            if spec is not None:
+                break
         try:  # noqa: SIM105 - contextlib would cost the start its import
-            _after(spec.loader, functools.partial(hook, self._agent))
+            self._act_after(spec.loader, hook)
         except Exception:  # no loader, or one that cannot be told: the program runs without us
             pass
         return spec
 
+    def _act_after(self, loader, hook):
+        run = loader.exec_module  # it is of this one module
 
-def _found(name, path, target, but):
-    for finder in sys.meta_path:
-        find = getattr(finder, "find_spec", None)
-        spec = find(name, path, target) if find is not None and finder is not but else None
-        if spec is not None:
-            return spec
-    return None
+        def exec_module(module):
+            del loader.exec_module
+            run(module)
+            try:  # noqa: SIM105
+                hook(self._agent, module)
+            except Exception:  # another version: the program runs without the hook
+                pass
 
-
-def _after(loader, hook):
-    """Call ``hook(module)`` once the loader, which is of this one module, has run its code."""
-    run = loader.exec_module
-
-    def exec_module(module):
-        del loader.exec_module
-        run(module)
-        try:  # noqa: SIM105
-            hook(module)
-        except Exception:  # another version: the program runs without the hook
-            pass
-
-    loader.exec_module = exec_module
+        loader.exec_module = exec_module
 
 
 class _First:
@@ -128,7 +122,7 @@ def _on_optimizer(agent, module):
         if not agent.idle and first(optimizer):
             agent.stepped("torch")
 
-    # Missing before PyTorch 2.0: then the program is not retuned while it runs.
+    # Missing before PyTorch 2.0: then there is no live measurement.
     module.register_optimizer_step_post_hook(hooked)
 
 

@@ -30,7 +30,7 @@ class Knobs:
         """Note how the job started.
 
         Returns:
-            Each knob that can be changed from now on, with its value; None where it is not known.
+            Each knob that can be changed from now on, with its value; None if it is not known.
         """
         pools = Pools()
         if pools.begin():
@@ -72,7 +72,7 @@ class Knobs:
             try:
                 apply(self._first[name] if as_started else values[name])
             except Exception as error:  # of a library, or of the program's own function
-                traceback.print_exc()  # where that was is for who reads the job's output
+                traceback.print_exc()  # for the reader of the job's output
                 errors[name] = _text(error)
             if settle is not None and settle not in settles:
                 settles.append(settle)
@@ -182,9 +182,9 @@ class OpenCV:
 
 
 def has_children():
-    """True where processes of this one run, such as loader workers: they keep their own counts.
+    """True if processes of this one run, such as loader workers: they keep their own counts.
 
-    Also where a kernel does not tell.
+    Also if the kernel does not tell.
     """
     tasks = "/proc/self/task"
     try:

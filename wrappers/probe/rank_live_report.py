@@ -20,22 +20,6 @@ class LostError(Exception):
     """The tool is gone, or says what cannot be read."""
 
 
-def _connected(path):
-    """A path to a socket may be longer than the 108 bytes of its address."""
-    folder, name = os.path.split(path)
-    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        line.settimeout(_LIMIT_S)
-        line.connect(f"/proc/self/fd/{place}/{name}")
-    except OSError:
-        line.close()
-        raise
-    finally:
-        os.close(place)
-    return line
-
-
 class Line:
     """The connection.
 
@@ -44,9 +28,20 @@ class Line:
     """
 
     def __init__(self, path):
-        self._socket = _connected(path)
+        folder, name = os.path.split(path)
+        # A path to a socket may be longer than the 108 bytes of its address.
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._rest = b""
         self._lines = []
+        try:
+            self._socket.settimeout(_LIMIT_S)
+            self._socket.connect(f"/proc/self/fd/{place}/{name}")
+        except OSError:
+            self._socket.close()
+            raise
+        finally:
+            os.close(place)
 
     def send(self, message):
         """Send one message; :class:`LostError` without a reader."""
@@ -57,7 +52,7 @@ class Line:
             raise LostError from None
 
     def takes_more(self):
-        """Whether a message goes at once: a socket says so where 3/4 of its buffer are free."""
+        """Whether a message goes at once: a socket says so if 3/4 of its buffer are free."""
         ready = select.poll()  # select() takes no file above 1023
         try:
             ready.register(self._socket, select.POLLOUT)
@@ -74,7 +69,19 @@ class Line:
 
     def receive(self):
         """The next message that is there by now, or None; :class:`LostError` at the end."""
-        self._read()
+        self._socket.settimeout(0)
+        while True:
+            try:
+                data = self._socket.recv(MOST)
+            except BlockingIOError:
+                break
+            except OSError:
+                raise LostError from None
+            lines = (self._rest + data).split(b"\n")
+            self._rest = lines.pop()
+            self._lines += lines
+            if not data or len(self._rest) > MOST:
+                raise LostError
         if not self._lines:
             return None
         try:
@@ -82,23 +89,6 @@ class Line:
         except ValueError:
             raise LostError from None
         return message if isinstance(message, dict) else {}
-
-    def _read(self):
-        self._socket.settimeout(0)
-        while True:
-            try:
-                data = self._socket.recv(MOST)
-            except BlockingIOError:
-                return
-            except OSError:
-                raise LostError from None
-            if not data:
-                raise LostError
-            lines = (self._rest + data).split(b"\n")
-            self._rest = lines.pop()
-            self._lines += lines
-            if len(self._rest) > MOST:
-                raise LostError
 
     def close(self):
         """The tool sees the end, though loader workers may have inherited the socket."""
@@ -144,15 +134,21 @@ class Report:
         self._steps_s.append(elapsed_s)
 
     def poll(self, iteration):
-        """Tell the steps since the last poll, and hear what is asked.
+        """Tell the steps since the last poll, and take the next order.
 
         Returns:
             For all ranks: the iteration of the ``next`` poll, and the ``switch`` or None. None
-            where the tool is gone.
+            if the tool is gone.
         """
+        switch = None
         try:
             self._tell_steps()
-            switch = self._asked()
+            message = self._line.receive()
+            while message is not None and switch is None:
+                if message.get("type") == "switch" and isinstance(message.get("values"), dict):
+                    switch = {"number": message.get("number"), "values": message["values"]}
+                else:  # of a later version
+                    message = self._line.receive()
         except LostError:
             return None
         return {"next": iteration + self._next_gap(switch), "switch": switch}
@@ -164,15 +160,6 @@ class Report:
             self._line.send(
                 {"type": "steps", "first": self._first, "s": steps_s, "marks": self._marks}
             )
-
-    def _asked(self):
-        """The next switch that was asked for."""
-        while True:
-            message = self._line.receive()
-            if message is None:
-                return None
-            if message.get("type") == "switch" and isinstance(message.get("values"), dict):
-                return {"number": message.get("number"), "values": message["values"]}
 
     def _next_gap(self, switch):
         """Iterations until the next poll: at once after a switch, since nobody knows the pace."""
@@ -186,7 +173,7 @@ class Report:
         return self._gap
 
     def switched(self, number, iteration, took_s, ranks):
-        """All ranks have applied what was asked."""
+        """All ranks have applied the order."""
         if any(rank is None for rank in ranks):
             raise LostError
         message = {"type": "switched", "number": number, "iteration": iteration}

@@ -1,4 +1,4 @@
-"""What the ranks do between two iterations: meet once, then poll, and apply what is asked.
+"""What the ranks do between two iterations: meet once, then poll, and apply orders.
 
 Rank 0 names each poll one poll ahead, so that all ranks hear of a change at the same iteration;
 between two polls a rank does nothing. Nothing that goes wrong here reaches the program: the rank
@@ -138,7 +138,7 @@ class SyncPoints:
         return [json.loads(text) for text in self._waited(self._transport.collect)]
 
     def _waited(self, receive):
-        """What comes; where nothing does, after long, the tool must know of it."""
+        """What comes; if nothing does after a long time, the tool must know of it."""
         begun_s = time.monotonic()
         try:
             return receive(SILENCE_S)

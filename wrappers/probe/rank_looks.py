@@ -1,8 +1,8 @@
 """What a rank's main thread does, by its frames: data loading, exchange, or its own work.
 
 MPI methods of mpi4py leave no frame: the innermost line is read in the program's source instead.
-PyTorch's backward pass waits for the other ranks' gradients in C++: where the thread sleeps there
-while ``torch.distributed`` is in use and no GPU, that is taken for exchange.
+PyTorch's backward pass waits for the other ranks' gradients in C++: if the thread sleeps there
+while ``torch.distributed`` is in use and no GPU, that counts as exchange.
 
 It must run in the oldest Python a user may have: no annotations, nothing newer than 3.6.
 """
@@ -64,7 +64,7 @@ def _is_the_users(filename):
 
 
 def _exchanges_in_backward():
-    """True where gradients are exchanged by PyTorch while the main thread waits on a CPU."""
+    """True if gradients are exchanged by PyTorch while the main thread waits on a CPU."""
     group = sys.modules.get("torch.distributed.distributed_c10d")
     cuda = sys.modules.get("torch.cuda")
     try:
@@ -121,7 +121,7 @@ class Looks:
             self._lines[phase, where] = self._lines.get((phase, where), 0) + sum(parts)
 
     def _stack(self):
-        """(code, line) from the innermost frame outwards; lines only where they are asked for.
+        """(code, line) from the innermost frame outwards; lines only if they are needed.
 
         No frame is kept: whoever drops the last reference to one runs the destructors in it.
         """
@@ -139,7 +139,7 @@ class Looks:
         return stack
 
     def _phase(self, stack):
-        """The phase of a stack and where it is; None for what is not counted."""
+        """The phase of a stack and its place; None if it does not count."""
         found = word = place = None
         if stack:
             code, line = stack[0]

@@ -19,7 +19,7 @@ import time
 
 from rank_looks import Looks
 
-#: The thread's own name, by which ``tune`` leaves it out where it looks whether a rank lives.
+#: The thread's own name, by which ``tune`` leaves it out when it checks if a rank lives.
 NAME = "tune-probe"
 
 _PAUSE_S = 0.1  # between two looks, give or take half
@@ -62,7 +62,7 @@ class Phases:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
     def pause(self):
-        """End the thread; waits for a moment at most, where its disk hangs."""
+        """End the thread; if its disk hangs, waits for a moment at most."""
         wake, ended = self._wake, self._ended
         if wake is not None and os.getpid() == self._pid:
             self._wake = None
@@ -150,7 +150,7 @@ def _mind_warnings(pid):
     """Before a fork: have Python warn of the program's own threads, and not of ours.
 
     Python 3.12 and later count the threads after the fork in the process that forked, 3.13 only
-    once ours is back. At the fork there is none, and where the program has none either the
+    once ours is back. At the fork there is none, and if the program has none either the
     warning would be false. A filter that ignores keeps no state: no other warning changes.
     """
     if sys.version_info < (3, 12):

@@ -59,7 +59,7 @@ def _built_for(library, symbol):
 def counter(path):
     """The handle of a mapped library and the name of the function that tells its threads.
 
-    None where it is of no known kind.
+    None if it is of no known kind.
     """
     # RTLD_NOLOAD: a handle on what is there already; nothing is loaded anew.
     library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
@@ -74,7 +74,7 @@ def counter(path):
 
 
 def _pool(path):
-    """What one mapped library says of its threads, or None where it is of no known kind."""
+    """What one mapped library says of its threads, or None if it is of no known kind."""
     found = counter(path)
     if found is None:
         return None
@@ -106,7 +106,7 @@ def allocator():
 
 
 def opencv_threads():
-    """OpenCV's threads; None where it is not loaded."""
+    """OpenCV's threads; None if it is not loaded."""
     cv2 = sys.modules.get("cv2")
     return None if cv2 is None else cv2.getNumThreads()
 
@@ -182,3 +182,30 @@ def is_worker():
         return True
     command = getattr(sys, "orig_argv", [])
     return any(word.startswith("from multiprocessing.") for word in command)
+
+
+def start_profile(folder, rank):
+    """Profile the main thread with cProfile, from here to the exit of this process.
+
+    ``FOLDER/rank-N.PID.prof`` is written then; a fork's child writes nothing.
+    """
+    import atexit
+    import cProfile
+
+    pid = os.getpid()
+    profile = cProfile.Profile()
+    path = os.path.join(folder, f"rank-{rank}.{pid}.prof")  # noqa: PTH118
+
+    def end():
+        if os.getpid() != pid:
+            return
+        profile.disable()
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+            profile.dump_stats(f"{path}.partial")
+            os.replace(f"{path}.partial", path)  # noqa: PTH105
+        except Exception:  # the profile is lost; the program's own exit must not show it
+            pass
+
+    atexit.register(end)
+    profile.enable()

@@ -7,7 +7,7 @@ starts the thread of ``rank_phases.py``, which looks at what the main thread doe
 and gives way to the ``sitecustomize`` that Python would have found without it. All that costs
 time is in ``rank_report.py``, which the handler loads after the program's own last line. A
 program that is killed or leaves through ``os._exit`` does not get that far: of it only the
-phases are seen. Where ``TUNE_LIVE_SOCKET`` is set too, ``rank_live.py`` is loaded.
+phases are seen. If ``TUNE_LIVE_SOCKET`` is set too, ``rank_live.py`` is loaded.
 
 It must run in the oldest Python a user may have: no annotations, nothing newer than 3.6.
 """
@@ -68,7 +68,7 @@ class _Witness:
 
 
 def _look(folder, rank):
-    """Have the main thread looked at; where that cannot be, the program runs without."""
+    """Have the main thread looked at, if that can be."""
     try:
         import rank_phases
 
@@ -97,14 +97,15 @@ def _give_way():
 
 def _start_profile(folder, rank):
     try:
-        if not _load("rank_report").is_worker():
-            _load("rank_profile").start(folder, rank)
+        report = _load("rank_report")
+        if not report.is_worker():
+            report.start_profile(folder, rank)
     except Exception:  # the program must not notice
         pass
 
 
 def _live(path, rank):
-    """Have the rank's setting changed while it runs, where the program lets us."""
+    """Let the rank's setting be changed while it runs, if the program takes part."""
     known = set(sys.modules)
     try:
         import rank_live

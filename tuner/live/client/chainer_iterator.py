@@ -1,4 +1,4 @@
-"""Chainer's MultiprocessIterator with other workers, from the sample where it stands."""
+"""Chainer's MultiprocessIterator with other workers, from its next sample on."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ _HANDLERS = ("_worker_handler", "_task_handler", "_result_handler")
 
 
 class WorkerPool(Pool):
-    """A pool that leaves nothing and waits for nobody where its start fails.
+    """A pool that leaves nothing and waits for nobody if its start fails.
 
     CPython's sends SIGTERM to the workers that it has and waits for them without limit. They have
     the program's handler of SIGTERM, and a process that has just been forked forgets a signal that
-    has a handler. Where a thread cannot start, the other threads replace the workers for good.
+    has a handler. If a thread cannot start, the other threads replace the workers for good.
     """
 
     def __init__(self, *args: Any, **how: Any) -> None:

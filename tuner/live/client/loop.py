@@ -81,7 +81,7 @@ class Session:
             self._agent.step(mark)
 
     def more(self) -> bool:
-        """Whether to go on where the program would end: alike on all ranks."""
+        """Whether to go on beyond the program's own end: alike on all ranks."""
         return self._agent is not None and self._agent.more()
 
 

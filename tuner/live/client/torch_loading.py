@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader with other workers, from the batch on where the training stands."""
+"""PyTorch's DataLoader with other workers, from the training's next batch on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ L = TypeVar("L")
 _KEPT = ("dataset", "collate_fn", "pin_memory_device")
 _OF_WORKERS = ("timeout", "persistent_workers", "multiprocessing_context")
 
-#: PyTorch's own where workers are asked for and nothing is said.
+#: PyTorch's own default for a loader with workers.
 _PREFETCH_FACTOR = 2
 
 
