@@ -65,14 +65,14 @@ def us(call, number):
     return (time.thread_time() - begun_s) / number * 1e6
 for _ in range(3):
     agent.step()
-polls, report = agent._polls, agent._polls._report
-polls._poll_at = 10**9
+sync, report = agent._sync, agent._sync._report
+sync._poll_at = 10**9
 print(us(agent.step, number))
 def poll():
     report._steps_s[:] = [1e-3] * 50
-    polls._poll(10)
+    sync._poll(10)
 print(us(poll, 2000))
-polls.passive = True
+sync.passive = True
 print(us(agent.step, number))
 """
 
