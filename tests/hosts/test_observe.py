@@ -33,11 +33,12 @@ class Proc:
         started: int = 0,
         threads: int = 1,
         name: str = "python",
+        parent: int = 1,
         **environ: object,
     ) -> None:
         folder = self.root / str(pid)
         folder.mkdir(parents=True, exist_ok=True)
-        fields = ["S", "1", *["0"] * 15, str(threads), "0", str(started or pid), "0", "0"]
+        fields = ["S", str(parent), *["0"] * 15, str(threads), "0", str(started or pid), "0", "0"]
         (folder / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}\n")
         text = "".join(f"{key}={value}\0" for key, value in environ.items())
         (folder / "environ").write_text(text)
@@ -103,6 +104,18 @@ def test_processes_with_the_same_rank_are_its_children(proc: Proc, watcher: Watc
     watcher.sample([FAR + 20, FAR + 30, FAR + 31])
     (rank,) = watcher.result().ranks
     assert (rank.threads, rank.children, rank.world_size) == (9, 2, 1)
+
+
+def test_children_that_wrote_over_their_environment_are_their_ranks(
+    proc: Proc, watcher: Watcher
+) -> None:
+    proc.add(FAR + 9, name="mpirun")
+    proc.add(FAR + 10, parent=FAR + 9, name="stress-ng", PMI_RANK=0)
+    proc.add(FAR + 11, parent=FAR + 10, name="stress-ng-matrix")
+    proc.add(FAR + 12, parent=FAR + 11, name="stress-ng-matrix")
+    watcher.sample([FAR + 12, FAR + 11, FAR + 10, FAR + 9])
+    assert ranks(watcher.result()) == [(0, 1, 2)]
+    assert watcher.ranks() == {FAR + 9: None, FAR + 10: 0, FAR + 11: 0, FAR + 12: 0}
 
 
 def test_the_most_seen_at_once_is_kept(proc: Proc, watcher: Watcher) -> None:

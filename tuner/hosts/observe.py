@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from tuner.hosts import procfs
 from tuner.hosts.probe import Report, probe_folder, read_reports
+from tuner.hosts.procfs import Stat
 from tuner.model import Observation, RankView
 
 #: Where the launchers of Open MPI, PMIx and Hydra say which rank a process is, and of how many.
@@ -75,11 +76,10 @@ class Watcher:
         """Look at the live processes `pids` of the trial; those that are gone are passed over."""
         groups: dict[int, list[_Seen]] = {}
         members = []
-        for pid in pids:
-            stat = procfs.stat(pid, self._proc)
-            if stat is None:
-                continue
-            identity = self._identity(pid, stat.started)
+        stats = {pid: stat for pid in pids if (stat := procfs.stat(pid, self._proc)) is not None}
+        # By age: a process comes after its parent.
+        for pid, stat in sorted(stats.items(), key=lambda item: (item[1].started, item[0])):
+            identity = self._identity(pid, stat.started) or self._inherited(stat, stats)
             members.append(Member(pid, stat.started, identity[0] if identity else None))
             if identity is not None:
                 rank, world_size = identity
@@ -119,6 +119,17 @@ class Watcher:
             size = _first_number(environ, (*SIZE_VARIABLES, *((TORCHRUN_SIZE,) * torchrun)))
             known = self._known[pid, started] = (rank, size)
         return known
+
+    def _inherited(self, stat: Stat, stats: Mapping[int, Stat]) -> tuple[int, int | None] | None:
+        """The rank of a process whose environment does not tell it: that of its parent.
+
+        A program may write over its environment (to show a title in ``ps``), as do its children.
+        """
+        parent = stats.get(stat.parent)
+        found = None if parent is None else self._known.get((parent.pid, parent.started))
+        if found is not None:
+            self._known[stat.pid, stat.started] = found
+        return found
 
     def result(self) -> Observation:
         """Everything seen so far, joined with the reports of the probe."""

@@ -32,7 +32,7 @@ def test_a_verdict_in_a_sentence() -> None:
     found = Explanation(Suspect(Cause.STRAGGLER, 0.84, (), "rank 1"), Certainty.CLEAR)
     said = "held back by a rank that the others wait for (rank 1), 84 % of the time (clear)"
     assert sentence(found) == said
-    bound = verdict([host(4.0), rank(0)], phases(0, compute=WORK))
+    bound = verdict([host(1.0), rank(0)], phases(0, compute=WORK))
     assert sentence(bound) == "nothing: bound by compute, 100 % of the time (clear)"
     waits = replace(found, found=Suspect(Cause.WAITING, 0.84))
     assert sentence(waits).startswith("held back by waiting for something that was not seen, 84 %")

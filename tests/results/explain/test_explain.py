@@ -195,6 +195,29 @@ def test_all_ranks_sleep() -> None:
 # --- nothing ------------------------------------------------------------------------------
 
 
+def test_a_job_whose_processes_belong_to_no_rank_does_not_wait() -> None:
+    """Workers that no rank was seen to have: host and ranks do not add up."""
+    found = verdict([host(2.0, others_cores=0.03), rank(0, 0.0)])
+    assert (found.cause, found.certainty) == (Cause.CPU, Certainty.GUESS)
+    assert "the job kept 2.0 of 4 cores busy" in found.found.evidence
+
+
+def test_a_mean_above_the_greatest_burst_is_no_saturated_link() -> None:
+    network = {"network_bytes_per_s": 27.6e6, "network_busy_share": 1.0}
+    record = [host(2.0, network_burst_bytes_per_s=0.06e6, **network), rank(0, 0.2), rank(1, 0.2)]
+    shares = [*phases(0, exchange=(0.2, 0.0, 0.8)), *phases(1, exchange=(0.2, 0.0, 0.8))]
+    found = verdict(record, shares)
+    assert found.cause is Cause.EXCHANGE
+    assert not any("over the network" in line for line in found.found.evidence)
+
+
+def test_an_option_that_the_program_may_not_have_is_no_remedy() -> None:
+    record = [host(2.0), rank(0, 0.2), rank(1, 0.2)]
+    shares = [*phases(0, exchange=(0.2, 0.0, 0.8)), *phases(1, exchange=(0.2, 0.0, 0.8))]
+    found = verdict(record, shares, spec=replace(SPEC, knobs=()))
+    assert found.remedy == Remedy("ompi_btl", "another", tuned=False)
+
+
 def test_bound_by_compute() -> None:
     shares = [*phases(0, compute=WORK), *phases(1, compute=WORK)]
     found = verdict([host(2.0), rank(0), rank(1)], shares)

@@ -88,6 +88,8 @@ def _certainty(found: Suspect, others: list[Suspect], case: Case) -> Certainty:
     complete = found.inside and bool(seen.host) and any(rank.columns for rank in seen.ranks)
     next_ = others[0].share if others else 0.0
     ahead = found.share >= CLEAR_TIMES * next_
+    if case.unassigned_cores > cpu.UNASSIGNED_CORES:
+        return Certainty.GUESS
     if complete and ahead and found.share >= CLEAR_SHARE:
         return Certainty.CLEAR
     return Certainty.LIKELY if complete or ahead else Certainty.GUESS

@@ -27,12 +27,14 @@ def bound(case: Case) -> Suspect:
         where = seen.where("compute")
         what = f"the ranks' main threads ran their own work {per_cent(share)} of the time ({where})"
     else:
-        share = sum(min(1.0, rank.own) for rank in columns) / len(columns) if columns else 0.0
+        used = sum(min(1.0, rank.own) for rank in columns) + case.unassigned_cores
+        share = min(1.0, used / len(columns)) if columns else 0.0
         what = f"the ranks kept {per_cent(share)} of a core busy each"
     if share < COMPUTE:
         return Suspect(Cause.UNKNOWN, 0.0, (), inside=bool(seen.inside))
-    used = f"the job kept {sum(rank.own for rank in columns):.1f} of {case.cores} cores busy"
-    said = [what, used] if columns else [what]
+    job = sum(rank.own for rank in columns) + case.unassigned_cores
+    busy = f"the job kept {job:.1f} of {case.cores} cores busy"
+    said = [what, busy] if columns else [what]
     if not seen.inside:
         said.append("of a program without the probe, computing and MPI's waiting look the same")
     return Suspect(Cause.CPU, share, tuple(said), inside=bool(seen.inside))

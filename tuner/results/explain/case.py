@@ -69,6 +69,18 @@ class Case:
         return self.figures.get("user_cores") + self.figures.get("system_cores")
 
     @property
+    def unassigned_cores(self) -> float:
+        """CPUs of the host that were busy, but neither by ranks that were seen nor by others.
+
+        Host and ranks do not add up then: the job has processes that were not seen as a rank's.
+        """
+        others = self.figures.host.get("others_cores")
+        if others is None or "user_cores" not in self.figures.host:
+            return 0.0
+        ranks = sum(rank.own + rank.get("children_cores") for rank in self.figures.ranks)
+        return max(0.0, self.busy_cores - others - ranks)
+
+    @property
     def idle_cores(self) -> float:
         """CPUs that nobody used; 0 where that was not seen."""
         if "user_cores" not in self.figures.host:

@@ -17,6 +17,9 @@ CULPRIT = 0.2
 #: Less CPU than this, in cores, is always there (daemons, the kernel's own threads).
 ALWAYS_CORES = 0.25
 
+#: More CPU than this, in cores, that no rank and no other process used: they do not add up.
+UNASSIGNED_CORES = 0.5
+
 #: With so much of the host idle, it is not the CPUs that are short, but those that may be used.
 IDLE = 0.3
 
@@ -73,9 +76,12 @@ def _shortage(case: Case) -> Suspect:
         cause = Cause.CORES
     if cause is Cause.WORKERS and _have_threads(case):
         cause = Cause.OPENCV
+    processes = "" if inside else " and processes"  # of a program without Python both count
     said = {
         Cause.CORES: "no part of the job has threads to spare",
-        Cause.OWN_THREADS: f"a rank's own threads wanted {case.own_wanted / ranks:.1f} cores",
+        Cause.OWN_THREADS: (
+            f"a rank's own threads{processes} wanted {case.own_wanted / ranks:.1f} cores"
+        ),
         Cause.WORKERS: f"the ranks' child processes wanted {case.children_wanted:.1f} cores",
         Cause.OPENCV: f"{case.workers} workers wanted {case.children_wanted:.1f} cores",
     }

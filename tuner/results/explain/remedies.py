@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tuner import knobs
-from tuner.model import Choice, Knob, Setting, Value
+from tuner.model import Choice, Flag, Knob, Setting, Value
 from tuner.results.explain.cause import Cause, Remedy
 
 LOWER, HIGHER, ANOTHER = "lower", "higher", "another"
@@ -42,7 +42,8 @@ def remedy(
     Args:
         cause: What holds the launch back.
         setting: What the launch ran with.
-        tuned: The study's knobs; others that ``tune`` knows come after them.
+        tuned: The study's knobs; others that reach any program, by environment or launcher, come
+            after them. Whether the program has an option for the rest is not known.
         idle: Whether cores were idle: what is bound by the CPU can use more of them.
     """
     rows = REMEDIES.get(cause, ())
@@ -54,7 +55,7 @@ def remedy(
         if name in own and can_turn(own[name], values.get(name), direction):
             return Remedy(name, direction)
     for name, direction in rows:
-        if name not in own and knobs.is_known(name):
+        if name not in own and not isinstance(knobs.knob(name).route, Flag):
             return Remedy(name, direction, tuned=False)
     return None
 

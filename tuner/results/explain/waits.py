@@ -109,9 +109,12 @@ def _exchange(case: Case, late: float) -> Suspect | None:
 
 
 def _is_flat(case: Case) -> bool:
-    """Whether the network moved as much as it ever did whenever it moved anything."""
+    """Whether the network moved as much as it ever did whenever it moved anything.
+
+    A mean above the greatest burst says that the bursts were read elsewhere: nothing is known.
+    """
     rate, busy, most = _rates(case)
-    return rate >= LEAST_BYTES_PER_S and busy > 0 and most > 0 and rate / busy >= FLAT * most
+    return most >= rate >= LEAST_BYTES_PER_S and busy > 0 and rate / busy >= FLAT * most
 
 
 def _rates(case: Case) -> tuple[float, float, float]:
@@ -122,7 +125,7 @@ def _rates(case: Case) -> tuple[float, float, float]:
 
 def _traffic(case: Case) -> Iterator[str]:
     rate, busy, most = _rates(case)
-    if rate > 0:
+    if most >= rate > 0:
         yield (
             f"{rate / 1e6:.3g} MB/s over the network, {most / 1e6:.3g} MB/s at the most,"
             f" traffic in {per_cent(busy)} of the milliseconds"
@@ -138,9 +141,15 @@ def _link_outside(case: Case) -> Suspect | None:
 
 
 def _asleep(case: Case) -> float:
-    """Of a rank's time, that in which no thread of it ran or wanted to, on average."""
+    """Of a rank's time, that in which no thread of it ran or wanted to, on average.
+
+    CPU time of the job that belongs to no rank may be any rank's: it counts as theirs.
+    """
     ranks = [rank for rank in case.figures.ranks if rank.columns]
-    return sum(max(0.0, 1 - rank.own_wanted) for rank in ranks) / len(ranks) if ranks else 0.0
+    if not ranks:
+        return 0.0
+    asleep = sum(max(0.0, 1 - rank.own_wanted) for rank in ranks)
+    return max(0.0, asleep - case.unassigned_cores) / len(ranks)
 
 
 def _waiting(case: Case) -> Suspect | None:
