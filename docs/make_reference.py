@@ -48,7 +48,7 @@ def _fenced(language: str, text: str) -> str:
 def _knobs() -> str:
     rows = [
         "`tune knobs` says which of them apply on a host. Those that change numerics are tuned only"
-        " where they are asked for by name.\n",
+        " if they are asked for by name.\n",
         "| knob | values | reaches the program by | what it sets |",
         "| --- | --- | --- | --- |",
         *(f"| `{k.name}` | {_domain(k)} | {_route(k)} | {_meaning(k)} |" for k in KNOBS),

@@ -63,6 +63,17 @@ def test_knobs(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [f"{knob.name}=" for knob in KNOBS if knob.name.startswith("o")]
 
 
+def test_what_stands_behind_some_options(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    for words, found in (
+        (("knobs", "ompi_a"), ["ompi_allreduce"]),
+        (("knobs", "--launcher", "t"), ["torchrun"]),
+        (("--launcher", "m"), ["mpich"]),
+        (("--objective", "log"), ["logreport", "logreport:steady"]),
+        (("--live", ""), ["auto", "on", "off"]),
+    ):
+        assert complete(tune, monkeypatch, *words) == found
+
+
 def test_studies(tune: Tune, monkeypatch: pytest.MonkeyPatch, database: Path) -> None:
     assert complete(tune, monkeypatch, "show", "") == []
     monkeypatch.setenv("TUNE_STORAGE", str(database))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import itertools
 import os
 import signal
@@ -117,6 +118,11 @@ def test_the_gain_is_confirmed_unless_that_is_refused(
         (("--trials",), "--trials", "--help"),
         (("--trials", "many"), "many", "--help"),
         (("export", "a", "b"), "b", "--help"),
+        (("-n", "2", "python", "train.py"), "python train.py", "after `--`: tune -n 4 -- python"),
+        (("-n", "2", "python", "x.py", "--epoch", "1"), "--epoch", "after `--`: tune -n 4 --"),
+        (("--", "mpirun", "-n", "4", "x"), "mpirun", "tune -n RANKS -- python train.py"),
+        (("--", "/opt/bin/torchrun", "x.py"), "torchrun", "--launcher torchrun -- python"),
+        (("--", "python", "-m", "torch.distributed.run", "x"), "torchrun", "--launcher torchrun"),
         (("completion", "tcsh"), "tcsh", "--help"),
         (("--",), "no program after", "tune -- python"),
     ],
@@ -127,9 +133,9 @@ def test_a_slip_is_one_error_with_the_next_step(
     done = tune(*args)
     assert done.code == 2
     assert done.out == ""
-    first, second = done.err.splitlines()
+    first, *hints = done.err.splitlines()
     assert first.startswith("tune: error: ") and wrong in first
-    assert second.startswith("  next: ") and meant in second
+    assert hints[0].startswith("  next: ") and meant in "".join(hints)
 
 
 @pytest.mark.parametrize("word", ["--bogus", "--lot-of-things", "--x", "bogus"])
@@ -242,7 +248,7 @@ def test_every_error_has_its_exit_code(
 
 
 def raising(error: BaseException) -> object:
-    def run(*_: object) -> int:
+    def run(*_: object, **__: object) -> int:
         raise error
 
     return run
@@ -279,26 +285,57 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tune: Tune) -
     assert tune().code == 130
 
 
-def test_a_defect_leaves_its_traceback_in_a_file(
+def test_a_defect_leaves_its_traceback_in_one_file(
     monkeypatch: pytest.MonkeyPatch, tune: Tune, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(entry, "_run", raising(RuntimeError("oh")))
-    done = tune()
-    assert done.code == 1
-    assert "Traceback" not in done.err
-    (file,) = tmp_path.glob("tune-error-*.txt")
-    assert str(file) in done.err
-    assert "RuntimeError: oh" in file.read_text()
+    path = tmp_path / f"tune-error-{os.getuid()}.txt"
+    (tmp_path / "precious").write_text("mine")
+    path.symlink_to("precious")
+    for text in ("oh", "ah"):
+        monkeypatch.setattr(entry, "_run", raising(RuntimeError(text)))
+        done = tune()
+        assert done.code == 1
+        assert "Traceback" not in done.err
+        assert str(path) in done.err
+    assert {each.name for each in tmp_path.iterdir()} == {path.name, "precious"}
+    assert "RuntimeError: ah" in path.read_text()
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert path.stat().st_mode & 0o077 == 0
     monkeypatch.setenv("TUNE_DEBUG", "1")
     assert "Traceback" in tune().err
 
 
-def test_a_full_disk_is_one_error(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
-    monkeypatch.setattr(entry, "_run", raising(OSError(28, "No space left on device", "/x")))
+def test_a_defect_is_told_even_if_nothing_can_be_written(
+    monkeypatch: pytest.MonkeyPatch, tune: Tune
+) -> None:
+    monkeypatch.setattr("tempfile.mkstemp", raising(OSError(errno.EROFS, "read-only")))
+    monkeypatch.setattr(entry, "_run", raising(RuntimeError("oh")))
     done = tune()
-    assert done.code == 2
-    assert done.err.startswith("tune: error: No space left on device: /x\n")
+    assert (done.code, "TUNE_DEBUG=1" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (errno.ENOSPC, 2, "free space"),
+        (errno.EDQUOT, 2, "quota"),
+        (errno.EACCES, 2, "permission"),
+        (errno.EROFS, 2, "that can be written"),
+        (errno.EBADF, 1, "report"),
+        (errno.ENOENT, 1, "report"),
+    ],
+)
+def test_an_error_of_the_system_is_the_users_only_if_the_user_can_mend_it(
+    monkeypatch: pytest.MonkeyPatch, tune: Tune, tmp_path: Path, number: int, code: int, said: str
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(entry, "_run", raising(OSError(number, os.strerror(number), "/x")))
+    done = tune()
+    assert done.code == code
+    first, second = done.err.splitlines()
+    assert os.strerror(number) in first and "/x" in first
+    assert said in second
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.conftest import Tune
+from tests.cli.conftest import Tune, store_study
 from tests.study_samples import study
-from tuner.cli.exec import not_carried, replace, split
+from tuner.cli.exec import filled, not_carried, split
+from tuner.model import BASELINE, Setting
 from tuner.model.errors import UsageError
+from tuner.results.exporters import StudyView
 from tuner.store import Store
 
 
@@ -41,14 +43,28 @@ def test_no_command_is_refused(
         split(words, rest, store)
 
 
+def best_is(values: dict[str, int | str]) -> StudyView:
+    """The study of a best setting; without values the baseline is best."""
+    chosen = Setting.of(values)
+    data = study({BASELINE: 8.0, chosen: 3.0} if values else {BASELINE: 8.0})
+    assert data.best_setting == chosen
+    return data
+
+
 def test_placeholders_are_replaced_and_other_braces_stay() -> None:
-    argv = ("-j{n}", "{n}{m}", "{other}", "${HOME}", "{{n}}", "{}")
-    assert replace(argv, {"n": 2, "m": "{n}"}) == ("-j2", "2{n}", "{other}", "${HOME}", "{2}", "{}")
+    argv = ("-j{omp_threads}", "{omp_threads}{m}", "{other}", "${HOME}", "{{omp_threads}}", "{}")
+    data = best_is({"omp_threads": 2, "iterator_workers": 1})
+    assert filled(argv, data) == ("-j2", "2{m}", "{other}", "${HOME}", "{2}", "{}")
+
+
+def test_what_the_best_setting_leaves_out_goes_with_its_option() -> None:
+    argv = ("train", "-j", "{iterator_workers}", "--n={omp_threads}", "{other}", "x")
+    assert filled(argv, best_is({})) == ("train", "{other}", "x")
 
 
 @given(st.lists(st.text()))
 def test_a_command_without_knobs_is_left_alone(argv: list[str]) -> None:
-    assert replace(tuple(argv), {}) == tuple(argv)
+    assert filled(tuple(argv), best_is({})) == tuple(argv)
 
 
 def test_what_the_command_does_not_get_is_said() -> None:
@@ -72,6 +88,27 @@ def test_the_command_runs_with_the_setting(tune: Tune, database: Path) -> None:
     done = tune("exec", "--storage", str(database), "--", sys.executable, "-c", program,
                 "-j{iterator_workers}")  # fmt: skip
     assert (done.code, done.out) == (7, "1 ['-j1']\n")
+
+
+@pytest.mark.system
+def test_placeholders_of_a_study_that_keeps_the_defaults(tune: Tune, tmp_path: Path) -> None:
+    database = store_study(tmp_path / "x.db", study({BASELINE: 8.0}))
+    program = "import sys; print(sys.argv[1:])"
+    done = tune("exec", "--storage", str(database), "--", sys.executable, "-c", program, "a",
+                "-j", "{iterator_workers}", "b")  # fmt: skip
+    assert (done.code, done.out) == (0, "['a', 'b']\n")
+
+
+@pytest.mark.system
+def test_options_stand_on_either_side_of_the_name(tune: Tune, database: Path) -> None:
+    for words in (
+        ("mnist", "--storage", str(database), "--", "true"),
+        ("--storage", str(database), "mnist", "--", "true"),
+        ("mnist", "--storage", str(database), "true", "--storage", "x"),
+        ("mnist", f"--storage={database}", "true", "-x"),
+        ("--storage", str(database), "true", "--version"),
+    ):
+        assert tune("exec", *words).code == 0, words
 
 
 @pytest.mark.system

@@ -42,5 +42,12 @@ def test_a_link_stays(tune: Tune, tmp_path: Path) -> None:
     assert (tmp_path / "theirs.toml").read_text() != "theirs"
 
 
+def test_it_goes_to_stdout(tune: Tune, tmp_path: Path) -> None:
+    done = tune("init", "-")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == study_file.template("tune")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_missing_folder_is_one_error(tune: Tune) -> None:
     assert tune("init", "no/such.toml").code == 2

@@ -23,10 +23,12 @@ def mpirun(tmp_path: Path) -> str:
 def test_the_table_has_every_knob_and_says_why_one_does_not_apply(tune: Tune, mpirun: str) -> None:
     done = tune("knobs", "--mpirun", mpirun, "-n", "4")
     assert done.code == 0
-    assert [line.split()[0] for line in done.out.splitlines()[1:]] == list(names())
-    assert "no: only MPICH reads it, and this is Open MPI 5.0.11" in done.out
-    assert "yes, where omp_proc_bind is close or spread" in done.out
-    assert "yes, changes numerics" in done.out
+    lines = done.out.splitlines()
+    rows = [line.split()[0] for line in lines[1:] if not line.startswith(" ")]
+    assert rows == list(names())
+    assert max(map(len, lines)) <= 100
+    for words in ("no: only MPICH", "yes, if omp_proc_bind", "changes numerics"):
+        assert words in done.out
 
 
 def test_one_row_has_its_reason_and_its_source(tune: Tune, mpirun: str) -> None:

@@ -16,9 +16,11 @@ from tuner.model import (
     BASELINE,
     Choice,
     Effect,
+    Env,
     Exclusion,
     ExclusionKind,
     Failed,
+    FailureKind,
     Flag,
     Knob,
     Setting,
@@ -307,7 +309,7 @@ def test_a_window_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
     both = dataclasses.replace(data, records=(*data.records, again))
     for each in (only, both):
         printed.print_failures(each)
-        printed.print_set_aside(each)
+        printed.print_excluded(each)
         printed.print_result(each, summary=True)
     out = capsys.readouterr().out
     assert "Failed windows\n  window 12 (" in out
@@ -331,3 +333,31 @@ def test_launches_that_were_set_aside_are_listed(tune: Tune, tmp_path: Path) -> 
     document = json.loads(tune("show", "--json", "--storage", str(path)).out)
     (row,) = document["set_aside"]
     assert (row["number"], row["disturbed"]) == (9, why)
+
+
+#: What would set a terminal's title, make lines of its own, and turn text around.
+STEERING = "a\x1b]0;owned\x07b\nerror: c\u202ed\x9b2Je"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_foreign_text_cannot_steer_the_terminal(
+    tune: Tune, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, terminal: bool
+) -> None:
+    hostile = Failed(FailureKind.CRASHED, STEERING, STEERING)
+    knob = Knob("own", Choice((STEERING, "x")), Env(("OWN",)), help=STEERING)
+    spec = dataclasses.replace(SPEC, knobs=(*SPEC.knobs, knob), left_out=(("y", STEERING),))
+    chosen = setting(omp_threads=1, own=STEERING)
+    data = study({BASELINE: 8.0, chosen: 3.0, setting(own="x"): None}, spec)
+    failed = dataclasses.replace(data.records[2].outcome, ending=hostile)
+    records = (*data.records[:2], dataclasses.replace(data.records[2], outcome=failed))
+    path = str(store_study(tmp_path / "x.db", dataclasses.replace(data, records=records)))
+    if terminal:
+        monkeypatch.setattr("tuner.cli.console.is_live", lambda _: True)
+        monkeypatch.setenv("NO_COLOR", "1")
+    for words in (("show",), ("studies",), ("explain",), ("exec", "--", "gone")):
+        done = tune(words[0], "--storage", path, *words[1:])
+        assert "owned" in done.out + done.err or words[0] in ("explain", "exec")
+        text = done.out + done.err
+        bad = {each for each in text if not each.isprintable() and each != "\n"}
+        assert not bad, (words, bad)
+        assert "\nerror: c" not in text

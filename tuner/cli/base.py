@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tuner.model.errors import UsageError
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 #: Where the words after the first ``--`` are kept (``ctx.meta`` is shared by all contexts).
 TAIL = "tuner.tail"
+
+#: For who forgot them.
+BEHIND_DASHES = "A program and its own options stand after `--`: tune -n 4 -- python train.py"
 
 EXAMPLES = (
     ("tune --mpi-procs 8 --trials 50", "tune the shipped ChainerMN MNIST trainer"),
@@ -102,7 +107,11 @@ class TuneCommand(click.Command):
         words = tail(ctx)
         if words is not None and not self.takes_tail and not ctx.resilient_parsing:
             args = [*args, "--", *words]
-        return super().parse_args(ctx, args)
+        ctx.allow_extra_args = self.takes_tail
+        rest = super().parse_args(ctx, args)
+        if ctx.args and not ctx.resilient_parsing:
+            raise UsageError(f"unexpected words: {' '.join(ctx.args)}", BEHIND_DASHES)
+        return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings."""

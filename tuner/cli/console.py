@@ -1,10 +1,14 @@
-"""Where text goes: stdout for results, stderr for what happens meanwhile."""
+"""Where text goes: stdout for results, stderr for what happens meanwhile.
+
+Every line for people passes :func:`harmless`.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 import click
@@ -26,26 +30,49 @@ def in_colour(stream: TextIO) -> bool:
     return is_live(stream) and not os.environ.get("NO_COLOR")
 
 
-def out(text: str = "") -> None:
-    """Write a line of the result to stdout."""
-    sys.stdout.write(_encodable(text, sys.stdout) + "\n")
+def harmless(text: str) -> str:
+    """One line of text that cannot steer the terminal, whatever foreign text is in it.
+
+    Control characters, ends of lines and what turns the direction of text around come as Python
+    writes them.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or unicodedata.category(letter) == "Zs" else _escape(letter)
+        for letter in text
+    )
+
+
+def _escape(letter: str) -> str:
+    return letter.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def out(text: str = "", *, indent: str | None = None, bold: bool = False) -> None:
+    """Write a line of the result to stdout.
+
+    Args:
+        text: The line; made :func:`harmless`.
+        indent: Put this before it, and on a terminal before each line that it is wrapped into.
+        bold: It is a heading.
+    """
+    line = harmless(text)
+    if indent is not None:
+        line = _wrapped(line, indent) if is_live(sys.stdout) else indent + line
+        line = line.replace("\xa0", " ")  # nothing is wrapped between a number and its unit
+    if bold and in_colour(sys.stdout):
+        line = click.style(line, bold=True)
+    sys.stdout.write(_encodable(line, sys.stdout) + "\n")
 
 
 def err(text: str) -> None:
     """Write a line about what happens to stderr."""
-    sys.stderr.write(_encodable(text, sys.stderr) + "\n")
+    sys.stderr.write(_encodable(harmless(text), sys.stderr) + "\n")
     sys.stderr.flush()
 
 
-def heading(text: str) -> str:
-    """A heading for stdout, bold where colours are wanted."""
-    return click.style(text, bold=True) if in_colour(sys.stdout) else text
-
-
-def wrapped(text: str, indent: str) -> str:
-    """Text behind an indent, wrapped between words where stdout is a terminal."""
-    if not is_live(sys.stdout):
-        return indent + text
+def _wrapped(text: str, indent: str) -> str:
+    """Text behind an indent, wrapped between words."""
     import shutil
     import textwrap
 
@@ -72,39 +99,43 @@ def rich_console(stream: TextIO) -> Console:
     return Console(file=stream, highlight=False, soft_wrap=False)
 
 
-def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], right: set[int]) -> None:
+def print_table(
+    titles: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Collection[int] = (),
+    *,
+    most: int | None = None,
+) -> None:
     """Print a table: with rich on a terminal, else aligned text without lines.
 
     Args:
         titles: The heading of each column.
         rows: The cells, as many in each row as there are titles.
         right: The columns that are aligned to the right.
+        most: The columns of text that it takes at most if it does not go to a terminal.
     """
-    if is_live(sys.stdout):
-        _print_rich(titles, rows, right)
+    cells = [[harmless(cell) for cell in row] for row in (titles, *rows)]
+    if not is_live(sys.stdout) and most is None:
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for row in cells:
+            line = "  ".join(
+                cell.rjust(width) if column in right else cell.ljust(width)
+                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            out(line.rstrip())
         return
-    cells = [list(titles), *(list(row) for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(titles))]
-    for row in cells:
-        line = "  ".join(
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        out(line.rstrip())
-
-
-def _print_rich(titles: Sequence[str], rows: Sequence[Sequence[str]], right: set[int]) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for column, title in enumerate(titles):
+    look = box.SIMPLE_HEAD if is_live(sys.stdout) else None
+    table = Table(box=look, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column, title in enumerate(cells[0]):
         table.add_column(title, justify="right" if column in right else "left", overflow="fold")
-    for row in rows:
+    for row in cells[1:]:
         table.add_row(*(Text(cell) for cell in row))  # Text: a name with [brackets] is no markup
     console = rich_console(sys.stdout)
-    console.width = min(console.width, MAX_WIDTH)
+    console.width = most or min(console.width, MAX_WIDTH)
     console.print(table)
 
 

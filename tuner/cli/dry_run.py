@@ -42,7 +42,10 @@ def print_launches(spec: StudySpec, *, as_json: bool) -> None:
         sys.stdout.write(dumps(document))
         return
     for line in script(spec, launches, environment):
-        console.out(line)
+        if console.is_live(sys.stdout):
+            console.out(line)
+        else:  # a script, whose words must arrive as they are
+            sys.stdout.write(line + "\n")
 
 
 def script(

@@ -17,18 +17,27 @@ if TYPE_CHECKING:
     from tuner.store import Store
 
 
+class ExecCommand(TuneCommand):
+    """``tune exec``: its options stand before the command, on either side of the study's name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take ``STUDY --storage X COMMAND``; further on, options are the command's own."""
+        ctx.allow_interspersed_args = tail(ctx) is not None
+        option, _, value = args[1].partition("=") if len(args) > 1 else ("", "", "")
+        if tail(ctx) is None and args[:1] != ["--storage"] and option == "--storage":
+            words = 2 if value else 3
+            args = [*args[1:words], args[0], *args[words:]]
+        return super().parse_args(ctx, args)
+
+
 @click.command(
     "exec",
-    cls=TuneCommand,
+    cls=ExecCommand,
     takes_tail=True,
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "allow_interspersed_args": False,
-        "ignore_unknown_options": False,
-    },
     help=(
-        "Run COMMAND with the environment of the best setting; placeholders such as"
-        " {iterator_workers} in it are replaced. The exit status is the command's."
+        "Run COMMAND with the environment of the best setting. A placeholder such as"
+        " {iterator_workers} in it becomes its value; if the baseline is best, the option before"
+        " it is left out. The exit status is the command's."
     ),
     examples=(
         ("tune exec -- python train.py -j {iterator_workers}", "with the latest study's setting"),
@@ -54,7 +63,9 @@ def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> 
     unset, values = render.assignments(data.spec, data.best_setting, argv)
     env = {name: value for name, value in os.environ.items() if name not in unset} | values
     warnings = not_carried(data, argv)
-    argv = replace(argv, data.best_setting.as_dict())
+    argv = filled(argv, data)
+    if not argv:
+        raise UsageError("nothing is left of the command", "tune exec [STUDY] -- COMMAND")
     if shutil.which(argv[0], path=env.get("PATH")) is None:
         raise UsageError(f"there is no program {argv[0]}", "name it by its path, or set PATH")
     for warning in warnings:
@@ -100,9 +111,22 @@ def not_carried(data: StudyView, argv: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def replace(argv: tuple[str, ...], values: dict[str, int | str]) -> tuple[str, ...]:
-    """The command with ``{knob}`` replaced; other braces stay, as they are the command's own."""
-    if not values:
-        return argv
-    known = re.compile("|".join(re.escape(f"{{{name}}}") for name in values))
-    return tuple(known.sub(lambda found: str(values[found[0][1:-1]]), word) for word in argv)
+def filled(argv: tuple[str, ...], data: StudyView) -> tuple[str, ...]:
+    """The command with the study's placeholders replaced; other braces are the command's own.
+
+    A knob that the setting leaves as it is goes with the option before it, as in the baseline.
+    """
+    from tuner.launch.command import option_before
+
+    values = data.best_setting.as_dict()
+    defaults = {k.name: k.default for k in data.spec.knobs if k.default is not None}
+    values = {**(defaults if data.best_setting.is_baseline else {}), **values}
+    unset = [f"{{{knob.name}}}" for knob in data.spec.knobs if knob.name not in values]
+    known = re.compile("|".join(re.escape(f"{{{name}}}") for name in values) or r"(?!)")
+    result: list[str] = []
+    for index, word in enumerate(argv):
+        if not any(place in word for place in unset):
+            result.append(known.sub(lambda found: str(values[found[0][1:-1]]), word))
+        elif word in unset and option_before(argv, index):
+            result.pop()
+    return tuple(result)

@@ -172,7 +172,7 @@ def _print(data: StudyView, runs: list[Told]) -> None:
     from tuner.results.explain.cause import Cause, per_cent
     from tuner.results.explain.evidence import remedy_sentence, table
 
-    console.out(console.heading(f"Study {data.spec.name}"))
+    console.out(f"Study {data.spec.name}", bold=True)
     for run in runs:
         what = setting_text.assigned(run.record.setting, data.spec.knobs)
         console.out(f"  {run.name}: {what}, launch {run.record.number}, {_came_to(data, run)}")
@@ -182,21 +182,21 @@ def _print(data: StudyView, runs: list[Told]) -> None:
         console.print_table(["", *(run.name for run in runs)], rows, right=set())
     for run in runs:
         console.out()
-        console.out(console.heading(f"{run.name}: {run.sentence}"))
+        console.out(f"{run.name}: {run.sentence}", bold=True)
         for text in run.found.found.evidence:
-            console.out(console.wrapped(text, "  "))
+            console.out(text, indent="  ")
         if run.found.cause is not Cause.UNKNOWN:
-            console.out(console.wrapped(remedy_sentence(run.found.remedy), "  "))
+            console.out(remedy_sentence(run.found.remedy), indent="  ")
         for other in run.found.others:
             who = f" ({other.subject})" if other.subject else ""
             also = f"also: {other.cause}{who}, {per_cent(other.share)} of the time"
-            console.out(console.wrapped(also, "  "))
+            console.out(also, indent="  ")
     gaps = dict.fromkeys(gap for run in runs for gap in run.found.gaps)
     if gaps:
         console.out()
-        console.out(console.heading("Not seen"))
+        console.out("Not seen", bold=True)
         for gap in gaps:
-            console.out(console.wrapped(gap, "  "))
+            console.out(gap, indent="  ")
 
 
 def _came_to(data: StudyView, run: Told) -> str:

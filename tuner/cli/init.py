@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -13,8 +14,9 @@ from tuner.cli.options import option
 @click.command(
     "init",
     cls=TuneCommand,
-    help="Write a study file with comments. `tune` takes up tune.toml in the current folder.",
-    examples=(("tune init && $EDITOR tune.toml && tune", "from nothing to the first study"),),
+    help="Write a study file with comments; -: to stdout. `tune` uses tune.toml in the current"
+    " folder by itself.",
+    examples=(("tune init && $EDITOR tune.toml && tune", "from no file to the first study"),),
 )
 @click.argument("file", required=False, default="tune.toml", type=click.Path())
 @option("--force", is_flag=True, help="Overwrite a file that exists.")
@@ -25,6 +27,9 @@ def command(file: str, force: bool) -> None:
     from tuner.model.errors import UsageError
     from tuner.results.exporters import Export
 
+    if file in ("-", "/dev/stdout"):
+        sys.stdout.write(template("tune"))
+        return
     path = Path(file)
     if path.exists() and not force:
         raise UsageError(f"{file} exists already", "name another file, or add --force")

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import json_option, option
+from tuner.cli.options import json_option, knob_names, launcher_names, option
 
 if TYPE_CHECKING:
     from tuner.config.applicability import Answer
     from tuner.model import JsonDict, Knob
+
+
+#: The columns of the table if it does not go to a terminal.
+MOST_COLUMNS = 100
 
 
 @click.command(
@@ -28,10 +32,15 @@ if TYPE_CHECKING:
         ("tune --all-knobs -- …", "tune every one that applies here"),
     ),
 )
-@click.argument("name", required=False, metavar="[NAME]")
+@click.argument("name", required=False, metavar="[NAME]", shell_complete=knob_names)
 @option("--mpi-procs", "-n", "ranks", type=int, metavar="N", default=2, help="MPI ranks [2].")
 @option("--mpirun", metavar="PATH", help="Which mpirun [TUNE_MPIRUN, else the one found].")
-@option("--launcher", metavar="KIND", help="openmpi, mpich or torchrun [what is found].")
+@option(
+    "--launcher",
+    metavar="KIND",
+    shell_complete=launcher_names,
+    help="openmpi, mpich or torchrun [what is found].",
+)
 @json_option()
 def command(
     name: str | None, ranks: int, mpirun: str | None, launcher: str | None, as_json: bool
@@ -69,30 +78,30 @@ def _print_table(answers: Sequence[Answer]) -> None:
 
     rows = [[each.knob.name, values(each.knob), _here(each), route(each.knob)] for each in answers]
     console.print_table(
-        ["knob", "values here", "applies here", "reaches the program by"], rows, set()
+        ["knob", "values here", "applies here", "reaches the program by"], rows, most=MOST_COLUMNS
     )
-    console.err("tune knobs NAME says why it can matter; --knob NAME tunes it")
+    console.err("`tune knobs NAME` says why a knob can matter; `tune --knob NAME` tunes it")
 
 
 def _print_row(found: Answer) -> None:
     from tuner.cli import console
 
     knob = found.knob
-    console.out(console.heading(f"{knob.name}: {knob.help}"))
+    console.out(f"{knob.name}: {knob.help}", bold=True)
     facts = {
         "why": knob.why,
         "source": knob.source,
         "values here": values(knob) or "none",
         "reaches the program by": route(knob),
         "exists": conditions(knob),
-        "numerics": "it changes them: tuned only where it is asked for" * knob.changes_numerics,
-        "joins by itself": "yes, where a study names no knobs" if knob.usual else "",
+        "numerics": "it changes them: tuned only if you ask for it" * knob.changes_numerics,
+        "joins by itself": "yes, if a study names no knobs" if knob.usual else "",
         "applies here": _here(found),
         "then": found.hint,
     }
     for label, text in facts.items():
         if text:
-            console.out(console.wrapped(f"{label}: {text}", "  "))
+            console.out(f"{label}: {text}", indent="  ")
 
 
 def values(knob: Knob) -> str:
@@ -105,9 +114,9 @@ def values(knob: Knob) -> str:
 
 
 def conditions(knob: Knob) -> str:
-    """In which settings the knob exists: ``where bind_to is core or numa``."""
+    """In which settings the knob exists: ``if bind_to is core or numa``."""
     return " and ".join(
-        f"where {parent} is {' or '.join(map(str, wanted))}" for parent, wanted in knob.when
+        f"if {parent} is {' or '.join(map(str, wanted))}" for parent, wanted in knob.when
     )
 
 

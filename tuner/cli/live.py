@@ -25,6 +25,11 @@ REFRESH_HZ = 2
 LEAST_BAR, MOST_BAR, BESIDE_BAR = 8, 30, 66
 
 
+def _text(text: str, style: str = "") -> Text:
+    """Text for rich that cannot steer the terminal."""
+    return Text(console.harmless(text), style=style)
+
+
 class LiveView:
     """A progress bar, the best so far, and what runs now; drawn on stderr."""
 
@@ -51,12 +56,12 @@ class LiveView:
         """Fold one event in; the next redraw shows it."""
         self.tally.add(event)
         if isinstance(event, Note):
-            self.screen.print(Text(event.text))
+            self.screen.print(_text(event.text))
 
     def draw(self) -> RenderableType:
         """The whole view as it is now; nothing before the study begins (it may have to wait)."""
         if self.tally.spec is None:
-            return Text(wording.clock(self.tally.elapsed_s), style="dim")
+            return _text(wording.clock(self.tally.elapsed_s), style="dim")
         # The last column takes what is left and wraps; else rich would cut the narrow ones.
         grid = Table.grid(padding=(0, 2), expand=True)
         grid.add_column(style="dim", no_wrap=True)
@@ -66,7 +71,7 @@ class LiveView:
         self._add_current(grid)
         for number, (took, line) in enumerate(reversed(self.tally.last)):
             title = "last" if number == 0 else ""
-            grid.add_row(title, Text(took, style="dim"), Text(line, style="dim"))
+            grid.add_row(title, _text(took, style="dim"), _text(line, style="dim"))
         return Group(self._bar(), grid)
 
     def _bar(self) -> RenderableType:
@@ -91,9 +96,11 @@ class LiveView:
             if tally.ratio is not None and not tally.best.is_baseline:
                 ratio = f"   {tally.ratio:.2f} times the defaults' speed"
             name = setting_text.assigned(tally.best, tally.spec.knobs if tally.spec else ())
-            line = Text(name, style="bold green").append(ratio, style="not bold")
+            line = _text(name, style="bold green").append(ratio, style="not bold")
             grid.add_row(
-                "best", Text(figures.shown(tally.objective, tally.best_s), style="bold green"), line
+                "best",
+                _text(figures.shown(tally.objective, tally.best_s), style="bold green"),
+                line,
             )
         if tally.baseline_s is not None:
             time = figures.shown(tally.objective, tally.baseline_s)
@@ -108,7 +115,7 @@ class LiveView:
         current = self.tally.current
         if current is None:
             return
-        line = Text(self.tally.name(current.purpose, current.setting), style="cyan")
+        line = _text(self.tally.name(current.purpose, current.setting), style="cyan")
         if current.live:
             line.append("   in a running job", style="default")
         elif current.progress is not None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tuner.cli import exits
+from tuner.cli import console, exits
 from tuner.cli.app import cli, nearest
+from tuner.cli.base import BEHIND_DASHES, TuneCommand, tail
 from tuner.model.errors import TunerError
 
 if TYPE_CHECKING:
     from tuner.launch.secrets import Redactor
     from tuner.model import Result
+
+#: How much of a traceback is kept: its last frames, and letters.
+MOST_FRAMES, MOST_TEXT = 30, 20_000
 
 #: The variable through which click's completion scripts call ``tune``.
 COMPLETE = "_TUNE_COMPLETE"
@@ -84,10 +90,23 @@ def _report(error: Exception) -> int:
         return say(error.message, error.hint, error.exit_code)
     if isinstance(error, click.ClickException):
         return say(*_click_error(error), exits.USAGE)
-    if isinstance(error, OSError) and error.strerror:
+    if isinstance(error, OSError) and error.errno in _NEXT:
         where = f": {error.filename}" if error.filename else ""
-        return say(f"{error.strerror}{where}", "free space or change the path", exits.USAGE)
+        return say(f"{error.strerror}{where}", _NEXT[error.errno], exits.USAGE)
     return _defect(error)
+
+
+#: What to do about the errors of the system that no place foresaw but the user can mend.
+_NEXT = {
+    errno.ENOSPC: "free space there, or name another place with --storage, --run-dir or -o",
+    errno.EDQUOT: "free space within your quota, or name another place with --storage or --run-dir",
+    errno.EACCES: "give yourself the permission, or name another place",
+    errno.EPERM: "give yourself the permission, or name another place",
+    errno.EROFS: "name a place that can be written, with --storage, --run-dir or -o",
+    errno.EMFILE: "raise the limit of open files: ulimit -n 4096",
+    errno.ENFILE: "the whole machine has too many open files: close some programs",
+    errno.ENOMEM: "free memory, and type the same command again",
+}
 
 
 def say(message: str, hint: str, code: int) -> int:
@@ -95,12 +114,16 @@ def say(message: str, hint: str, code: int) -> int:
     red = bool(sys.stderr.isatty()) and not os.environ.get("NO_COLOR")
     label = "\x1b[1;31merror:\x1b[0m" if red else "error:"
     hider = _hider()
-    lines = harmless(hider.text(message)).strip().splitlines() or ["unknown"]
+    lines = _lines(hider.text(message)) or ["unknown"]
     text = f"tune: {label} " + "\n  ".join(lines) + "\n"
-    for number, line in enumerate(harmless(hider.text(hint)).strip().splitlines()):
+    for number, line in enumerate(_lines(hider.text(hint))):
         text += f"  {'next:' if number == 0 else '     '} {line}\n"
     write_error(text)
     return code
+
+
+def _lines(text: str) -> list[str]:
+    return [console.harmless(line) for line in text.strip().split("\n") if text.strip()]
 
 
 def _hider() -> Redactor:
@@ -108,11 +131,6 @@ def _hider() -> Redactor:
     from tuner.launch.secrets import Redactor
 
     return Redactor.of(os.environ, sys.argv)
-
-
-def harmless(text: str) -> str:
-    """Text of others without what would steer the terminal: control characters become ``?``."""
-    return "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
 
 
 def write_error(text: str) -> None:
@@ -124,11 +142,14 @@ def write_error(text: str) -> None:
 
 def _click_error(error: click.ClickException) -> tuple[str, str]:
     """The message and next step for what click found wrong."""
-    context = getattr(error, "ctx", None)
+    context: click.Context | None = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "tune"
     hint = f"`{path} --help` lists what it takes"
     if isinstance(error, click.NoSuchOption) and context is not None:
         known = [opt for param in context.command.get_params(context) for opt in param.opts]
+        command = context.command
+        if isinstance(command, TuneCommand) and command.takes_tail and tail(context) is None:
+            hint += f"\n{BEHIND_DASHES}"
         meant = nearest(error.option_name, [opt for opt in known if opt.startswith("--")])
         message = f"unknown option: {error.option_name}"
         return message, f"did you mean {meant}? {hint}" if meant else hint
@@ -154,7 +175,7 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
             best = f"{result.best.setting}, {shown}"
             line += f", best so far: {best}"
         line += "; the same command continues (without --fresh, --remeasure)"
-    write_error(harmless(f"\ntune: {line}\n"))
+    write_error(f"\ntune: {console.harmless(line)}\n")
     return exits.by_signal(number)
 
 
@@ -172,14 +193,21 @@ def _defect(error: Exception) -> int:
     import tempfile
     import traceback
 
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="tune-error-", suffix=".txt", delete=False, encoding="utf-8"
-    ) as file:
-        hider = _hider()
-        file.write(f"argv: {hider.words(sys.argv)!r}\npython: {sys.version}\n")
-        file.write(hider.text("".join(traceback.format_exception(error))))
-    return say(
-        f"a defect in tune: {type(error).__name__}: {error}",
-        f"please report it with {file.name}; nothing that was measured is lost",
-        exits.DEFECT,
-    )
+    hider = _hider()
+    text = f"argv: {hider.words(sys.argv)!r}\npython: {sys.version}\n"
+    text += hider.text("".join(traceback.format_exception(error, limit=-MOST_FRAMES)))
+    # One file a user, put in the place of the last one: nobody else's link there is followed.
+    path = Path(tempfile.gettempdir()) / f"tune-error-{os.getuid()}.txt"
+    try:
+        handle, draft = tempfile.mkstemp(prefix="tune-error-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text[-MOST_TEXT:])
+            Path(draft).replace(path)
+        except OSError:
+            Path(draft).unlink(missing_ok=True)
+            raise
+        hint = f"please report it with {path}; nothing that was measured is lost"
+    except OSError:
+        hint = "TUNE_DEBUG=1 shows where: please report it; nothing that was measured is lost"
+    return say(f"a defect in tune: {type(error).__name__}: {error}", hint, exits.DEFECT)

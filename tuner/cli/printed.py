@@ -25,7 +25,7 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
     _print_title(data)
     _print_found(data)
     if held_back:
-        console.out(_below_best(held_back))
+        _below_best(held_back)
     told = facts.knob_lines(data)
     _print_block("Knobs in the best run", facts.effect_lines(data))
     _print_block("Knobs over all launches", told)
@@ -42,9 +42,10 @@ def _print_title(data: StudyView) -> None:
     result, spec = data.result, data.spec
     machine = f"{wording.count(spec.layout.ranks, 'rank')} on {spec.machine.hostname}"
     console.out(
-        console.heading(f"Study {spec.name}")
-        + f": {result.state.value}, {claims.measured(result)} in {claims.made(result)}"
-        f" ({machine}, {wording.launcher(spec.launcher)})"
+        f"Study {spec.name}: {result.state.value},"
+        f" {claims.measured(result)} in {claims.made(result)}"
+        f" ({machine}, {wording.launcher(spec.launcher)})",
+        bold=True,
     )
     if result.reason:
         console.out(f"  ended:     {result.reason}")
@@ -55,27 +56,27 @@ def _print_found(data: StudyView) -> None:
     result, spec = data.result, data.spec
     best = data.best_setting if result.best else None
     if best is not None:
-        console.out(console.heading(f"  best:      {setting_text.assigned(best, spec.knobs)}"))
+        console.out(f"  best:      {setting_text.assigned(best, spec.knobs)}", bold=True)
     keeping = result.best_keeping
     if keeping is not None:
         name = setting_text.assigned(keeping.setting, spec.knobs)
         took = figures.typical(spec.objective, keeping)
-        console.out(_below_best(f"best that keeps the numerics: {name}, {took}"))
+        _below_best(f"best that keeps the numerics: {name}, {took}")
     if not _is_said(data):
-        console.out(_below_best(claims.comparison(result)))
+        _below_best(claims.comparison(result))
     losses = facts.final_losses(data)
     if losses:
-        console.out(_below_best(losses))
+        _below_best(losses)
     for line in price.lines(spec, result):
-        console.out(_below_best(line))
+        _below_best(line)
     paid = break_even(result)
     if paid is not None:
-        console.out(_below_best(claims.break_even(paid)))
+        _below_best(claims.break_even(paid))
 
 
-def _below_best(text: str) -> str:
+def _below_best(text: str) -> None:
     """Text below the best setting, wrapped, but never between a number and its unit."""
-    return console.wrapped(wording.unparted(text), " " * 13).replace("\xa0", " ")
+    console.out(wording.unparted(text), indent=" " * 13)
 
 
 def _is_said(data: StudyView) -> bool:
@@ -133,7 +134,7 @@ def print_settings(data: StudyView) -> None:
             ]
         )
     console.out()
-    console.out(console.heading("Settings"))
+    console.out("Settings", bold=True)
     titles = [
         figures.title(objective),
         "faster",
@@ -167,8 +168,8 @@ def print_failures(data: StudyView) -> None:
     _print_block(f"Failed {facts.kinds(rows)}", lines)
 
 
-def print_set_aside(data: StudyView) -> None:
-    """Each launch that was set aside, with the reason."""
+def print_excluded(data: StudyView) -> None:
+    """Each launch that was excluded, with the reason."""
     rows = facts.set_aside(data)
     lines = [f"{_numbered(row)} ({row['name']}): {row['disturbed']}" for row in rows]
     _print_block(f"{facts.kinds(rows).capitalize()} excluded", lines)
@@ -183,6 +184,9 @@ def _print_block(title: str, lines: list[str], *, wrap: bool = True) -> None:
     """Print lines under a title; commands are not wrapped, as they are to be copied."""
     if lines:
         console.out()
-        console.out(console.heading(title))
+        console.out(title, bold=True)
         for line in lines:
-            console.out(console.wrapped(line, "  ") if wrap else f"  {line}")
+            if wrap:
+                console.out(line, indent="  ")
+            else:
+                console.out(f"  {line}")

@@ -133,7 +133,7 @@ def _document(data: StudyView, sides: list[Side], changed: list[Change]) -> Json
 def _print(data: StudyView, sides: list[Side], changed: list[Change]) -> None:
     from tuner.cli import console
 
-    console.out(console.heading(f"Profile of {data.spec.name}"))
+    console.out(f"Profile of {data.spec.name}", bold=True)
     for side in sides:
         console.out(_side_line(data, side))
     console.out()

@@ -14,7 +14,10 @@ from tuner.cli.options import json_option, storage_option, study_argument
     "show",
     cls=TuneCommand,
     help="Show a study: result, every setting, importance, failures. The latest by default.",
-    examples=(("tune show", "the latest study"), ("tune show NAME --json | jq .result.best", "")),
+    examples=(
+        ("tune show", "the latest study"),
+        ("tune show NAME --json | jq .result.best", "for programs"),
+    ),
 )
 @study_argument()
 @storage_option()
@@ -52,4 +55,4 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
     printed.print_settings(data)
     printed.print_importance(weights)
     printed.print_failures(data)
-    printed.print_set_aside(data)
+    printed.print_excluded(data)

@@ -1,0 +1,95 @@
+"""Every command that ``tune`` prints works as it stands."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+import tuner
+from tests.cli.conftest import Tune, store_study
+from tests.study_samples import study
+from tuner.cli import options
+from tuner.cli.app import COMMANDS, cli
+from tuner.cli.base import split_tail
+from tuner.results.dashboard import server
+from tuner.results.report import words
+
+
+@pytest.mark.system
+def test_the_commands_at_the_end_of_a_run_and_of_a_report_work_word_for_word(
+    tune: Tune, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    data = study()
+    database = store_study(tmp_path / "my tune.db", data)
+    monkeypatch.setattr(options, "spec_of", lambda *_: data.spec)
+    monkeypatch.setattr("tuner.study.loop.tune", lambda *_, **__: data.result)
+    monkeypatch.setattr(server.Server, "serve", lambda self: None)
+    end = tune("-q", "--storage", str(database)).out.partition("Next")[2]
+    printed = re.findall(r"^  (tune .*?)(?:   .*)?$", end, re.MULTILINE)
+    assert [line.split()[1] for line in printed] == ["export", "show", "dashboard", "exec"]
+    reported = [line for line, _ in words.use(data)]
+    for line in (*printed, *reported):
+        args = shlex.split(line.replace("COMMAND", "true"))[1:]
+        if args[0] == "dashboard":
+            args += ["--port", "0"]
+        monkeypatch.setenv("TUNE_STORAGE", str(database))
+        args = [str(database) if arg == data.result.storage else arg for arg in args]
+        done = tune(*args)
+        assert done.code == 0, (line, done.err)
+
+
+def printed_commands() -> set[str]:
+    """``tune …`` in every message of the source, what is filled in as ``X``."""
+    found: set[str] = set()
+    for path in Path(tuner.__file__).parent.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        parts = [node.values for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+        inner = {id(part) for values in parts for part in values}
+        docs = {
+            ast.get_docstring(node, clean=False)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                text = "".join(
+                    str(part.value) if isinstance(part, ast.Constant) else "X"
+                    for part in node.values
+                )
+            elif (
+                isinstance(node, ast.Constant) and id(node) not in inner and node.value not in docs
+            ):
+                text = str(node.value)
+            else:
+                continue
+            found |= set(re.findall(r"`(tune(?: [^`]*)?)`", text))
+            found |= set(re.findall(r"(?m)(?:^|: )(tune (?:-|[a-z]+ )[^`\n]*)$", text))
+    return found
+
+
+def test_every_command_in_a_message_is_one_that_tune_takes() -> None:
+    commands = printed_commands()
+    assert len(commands) > 15
+    for text in commands:
+        line = re.split(r" [|>] | && | +# |[;,] ", text.replace("…", "").replace("...", ""))[0]
+        if line.count("'") % 2 or line.count('"') % 2:
+            continue  # the rest of a shell's line stands outside
+        args = shlex.split(re.sub(r"\[([A-Z]+)\]", r"\1", line))[1:]
+        args = ["3" if arg in ("RANKS", "X") and before.startswith("-") else arg
+                for before, arg in zip(["", *args], args, strict=False)]  # fmt: skip
+        if args and (args[0] in COMMANDS or args[0].startswith("-")):
+            words_, rest = split_tail(args)
+            name = words_.pop(0) if words_ and words_[0] in COMMANDS else "run"
+            command = cli.get_command(click.Context(cli), name)
+            assert command is not None
+            parser = command.make_parser(click.Context(command))
+            try:
+                parser.parse_args([word for word in words_ if word != "--help"])
+            except click.UsageError as error:
+                pytest.fail(f"{text}: {error.message}")
+            assert rest is None or getattr(command, "takes_tail", False)
