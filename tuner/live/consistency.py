@@ -122,11 +122,7 @@ def drift(
 ) -> Inconsistency | None:
     """Whether the last window shows that the running job has drifted; ``None``: it does not."""
     job = running_job(spec, records, canonical)
-    drifted = {
-        r.outcome.window.job
-        for r in records
-        if r.outcome.window and is_excluded_as(r, ExclusionKind.JOB_DRIFTED)
-    }
+    drifted = {r.job for r in records if is_excluded_as(r, ExclusionKind.JOB_DRIFTED)}
     if job is None or len(drifted) >= MOST_JOBS:
         return None
     windows = [(r, x) for r in estimates.counted(job.windows) if (x := _log(r)) is not None]
@@ -163,10 +159,10 @@ def _spread_in_jobs(
     """The spread of a setting's windows in one job, without the suspected setting."""
     groups: dict[tuple[int, Setting], list[float]] = {}
     for record in estimates.counted(records):
-        window, setting = record.outcome.window, canonical(record.setting)
+        setting = canonical(record.setting)
         time = _log(record) if record.outcome.samples else None
-        if window is not None and time is not None and setting != suspected:
-            groups.setdefault((window.job, setting), []).append(time)
+        if record.job is not None and time is not None and setting != suspected:
+            groups.setdefault((record.job, setting), []).append(time)
     usual = [
         [x for x in logs if abs(x - statistics.median(logs)) <= _ACCIDENT]
         for logs in groups.values()
@@ -204,7 +200,7 @@ def live_vs_cold(records: Sequence[LaunchRecord], canonical: Canonical) -> Incon
         f"live and cold disagree: {pair.setting} took {wording.changed(math.exp(off))} in a running"
         " job than in launches of its own"
     )
-    windows = [r for r in estimates.counted(records) if r.outcome.window is not None]
+    windows = [r for r in estimates.counted(records) if r.job is not None]
     numbers = tuple(record.number for record in windows)
     return Inconsistency(pair.setting, numbers, Exclusion(ExclusionKind.LIVE_DISAGREES, text))
 
@@ -249,7 +245,7 @@ def _pairs(records: Sequence[LaunchRecord], canonical: Canonical) -> tuple[list[
     for record in estimates.counted(records):
         if any(sample.elapsed_s > 0 for sample in record.outcome.samples):
             sides = groups.setdefault(canonical(record.setting), ([], []))
-            sides[record.outcome.window is None].append(record)
+            sides[record.job is None].append(record)
     both = {setting: sides for setting, sides in groups.items() if all(sides)}
     logs = {
         setting: tuple([x for r in side if (x := _log(r)) is not None] for side in sides)
@@ -258,7 +254,7 @@ def _pairs(records: Sequence[LaunchRecord], canonical: Canonical) -> tuple[list[
     sd, freedom = _pooled_spread(side for sides in logs.values() for side in sides)
     pairs = []
     for setting, (live, launches) in logs.items():
-        jobs = {r.outcome.window.job for r in both[setting][0] if r.outcome.window}
+        jobs = {record.job for record in both[setting][0]}
         se = sd * math.sqrt(1 / len(jobs) + 1 / len(launches))
         pairs.append(_Pair(setting, statistics.median(live) - statistics.median(launches), se))
     # Abramowitz & Stegun 26.7.5; within 0.5 % from 4 on

@@ -91,8 +91,7 @@ def refused_switches(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
     works = {
         each.setting
         for each in records
-        if (each.outcome.window is None or each.outcome.window.job == each.number)
-        and not isinstance(each.outcome.ending, Failed)
+        if each.job in {None, each.number} and not isinstance(each.outcome.ending, Failed)
     }
     refused: dict[str, dict[Value | None, LaunchRecord]] = {}
     for each in records:
@@ -110,7 +109,7 @@ def _failed_in_a_window(record: LaunchRecord) -> bool:
     """Whether the next launch of the setting is to show if the setting failed, or the switch."""
     ending = record.outcome.ending
     return (
-        record.outcome.window is not None
+        record.job is not None
         and isinstance(ending, Failed)
         and ending.kind not in NOT_BY_THE_SWITCH
     )

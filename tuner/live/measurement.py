@@ -186,7 +186,7 @@ class LiveMeasurement:
         """Why no launch of this study can be a window; empty if it can."""
         if self._jobs is None or spec.live == "off":
             return "--live off"
-        had_windows = any(record.outcome.window is not None for record in records)
+        had_windows = any(record.job is not None for record in records)
         refused = self._refused >= (IN_A_ROW if had_windows else 1)
         why = eligibility.why_cold(spec.objective, environ)
         return why or (self._jobs.refusal or "" if refused else "")

@@ -5,6 +5,7 @@ So a resumed study decides as if it had never stopped.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from tuner.model import (
     StudySpec,
 )
 from tuner.search import Live
-from tuner.search.throughput import startup_s
+from tuner.search.throughput import Pace, startup_s
 
 Canonical = Callable[[Setting], Setting]
 
@@ -71,7 +72,7 @@ def running_job(
     if last.window is None or isinstance(last.ending, Failed) or drifted:
         return None
     number = last.window.job
-    windows = tuple(r for r in records if r.outcome.window and r.outcome.window.job == number)
+    windows = tuple(record for record in records if record.job == number)
     # (a warm-up starts a job too, and is no window)
     started = next((r for r in records if r.number == number), windows[0])
     start = BASELINE if started.purpose is Purpose.BASELINE else started.setting
@@ -101,7 +102,7 @@ def live_costs(
     startups = [window.started_s for _, window in found if window.started_s] or [
         time_s
         for r in records
-        if r.outcome.window is None and (time_s := startup_s(r.outcome.progress)) is not None
+        if r.job is None and (time_s := startup_s(r.outcome.progress)) is not None
     ]
     shares = [
         max(
@@ -118,3 +119,12 @@ def live_costs(
         switch_s=statistics.median(switches) if switches else SWITCH_S,
         share=statistics.median(shares) if shares else SHARE,
     )
+
+
+def window_pace(record: LaunchRecord) -> Pace | None:
+    """How the iterations of a window come: one by one, and by how much they differ."""
+    window = record.outcome.window
+    if window is None:
+        return None
+    cv = window.pace_se * math.sqrt(window.iterations)
+    return Pace(interval=1, cv=cv if math.isfinite(cv) else None)

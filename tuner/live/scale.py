@@ -109,7 +109,7 @@ def full_run_model(
         objective: Its clock is "elapsed" or "steady".
         incumbent_s: The figure of the best setting so far.
     """
-    cold = [each for each in records if each.outcome.window is None and each.outcome.samples]
+    cold = [each for each in records if each.job is None and each.outcome.samples]
     steady = objective.clock == "steady"
     # a warm-up rather than nothing
     found = learned(estimates.counted(cold), steady) or learned(cold, steady)

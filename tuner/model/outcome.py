@@ -244,3 +244,8 @@ class LaunchRecord:
     outcome: Outcome
     machine: Machine
     trial: int | None = None  # Optuna's trial number, once told
+
+    @property
+    def job(self) -> int | None:
+        """The running job that it was a window of, by number; ``None``: a launch of its own."""
+        return None if self.outcome.window is None else self.outcome.window.job

@@ -68,7 +68,7 @@ def build(
     done = proof is not None and _is_done(plan, proof, state)
     shown = _best(plan, by_setting, best, proof)
     export = proof.export(plan) if proof and done else None
-    jobs = [r.outcome.window.job for r in plan.records if r.outcome.window is not None]
+    jobs = [record.job for record in plan.records if record.job is not None]
     return Result(
         study=plan.spec.name,
         storage=display_url(storage),

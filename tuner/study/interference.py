@@ -214,13 +214,13 @@ def excluded(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
 
 
 def _set_aside(plan: History) -> str:
-    spoiled = [r for r in excluded(plan.records) if r.outcome.window is None]
+    spoiled = [r for r in excluded(plan.records) if r.job is None]
     were = "launch was" if len(spoiled) == 1 else "launches were"
     return _aside(spoiled, f"{were} excluded")
 
 
 def _windows_set_aside(plan: History) -> str:
-    spoiled = [r for r in excluded(plan.records) if r.outcome.window is not None]
+    spoiled = [r for r in excluded(plan.records) if r.job is not None]
     were = "window of a running job was" if len(spoiled) == 1 else "windows of running jobs were"
     return _aside(spoiled, f"{were} excluded")
 
@@ -286,7 +286,7 @@ def _drifted(plan: History) -> str:
 
 def _own(plan: History) -> list[LaunchRecord]:
     """What was launched by itself; windows of running jobs are compared among themselves."""
-    return [record for record in plan.valid if record.outcome.window is None]
+    return [record for record in plan.valid if record.job is None]
 
 
 def _moved(plan: History) -> str:

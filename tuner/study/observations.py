@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from tuner.knobs import ROLES, core_budget, space
+from tuner.live.running import window_pace
 from tuner.model import (
     SHORTAGES,
     Failed,
@@ -19,7 +19,6 @@ from tuner.model import (
     Setting,
     Stopped,
     Value,
-    Window,
 )
 from tuner.search.history import Observation
 from tuner.search.history import Purpose as SearchPurpose
@@ -119,7 +118,7 @@ def _observation(plan: History, record: LaunchRecord) -> Observation:
     outcome = record.outcome
     ending = outcome.ending
     # A window has no log of its own, and no start-up of its own.
-    progress: tuple[Progress, ...] = () if outcome.window else outcome.progress
+    progress: tuple[Progress, ...] = outcome.progress if record.job is None else ()
     stopped = ending if isinstance(ending, Stopped) else None
     # A start-up is compared with figures: only where these are the same clock's.
     counts_start = plan.spec.objective.clock == "elapsed"
@@ -132,14 +131,8 @@ def _observation(plan: History, record: LaunchRecord) -> Observation:
         projection_s=stopped.projection_s if stopped else None,
         projection_log_sd=stopped.log_sd if stopped else 0.3,
         startup_s=_startup_s(progress) if counts_start else None,
-        pace=_pace(progress) if outcome.window is None else _pace_in(outcome.window),
+        pace=_pace(progress) if record.job is None else window_pace(record),
         by_chance=isinstance(ending, Failed) and ending.kind in _BY_CHANCE,
         is_bound=isinstance(ending, Failed) and ending.kind in SHORTAGES,
-        in_job=outcome.window is not None,
+        in_job=record.job is not None,
     )
-
-
-def _pace_in(window: Window) -> Pace:
-    """How a window's iterations come: one by one, and by how much they differ."""
-    cv = window.pace_se * math.sqrt(window.iterations)
-    return Pace(interval=1, cv=cv if math.isfinite(cv) else None)

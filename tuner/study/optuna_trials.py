@@ -120,8 +120,8 @@ def as_trial(plan: History, record: LaunchRecord) -> FrozenTrial:
     ending = record.outcome.ending
     failed = isinstance(ending, Failed)
     notes: dict[str, Any] = {LAUNCH: record.number, "purpose": record.purpose.value}
-    if record.outcome.window is not None:
-        notes["job"] = record.outcome.window.job
+    if record.job is not None:
+        notes["job"] = record.job
     seen: dict[int, float] = {}
     if isinstance(ending, Failed):
         notes["failure"] = f"{ending.kind}: {ending.reason}"

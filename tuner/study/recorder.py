@@ -277,7 +277,7 @@ class Recorder:
 
     def conclude(self, plan: History) -> History:
         """Have Optuna say what our tables say of windows by now: later launches scale them anew."""
-        if all(record.outcome.window is None for record in plan.records):
+        if all(record.job is None for record in plan.records):
             return plan
         return replace(plan, records=self.projection.reconcile(plan))
 
