@@ -1,19 +1,24 @@
 """The nouns as JSON and back.
 
 Classes that share a place (``IntRange | Choice``) carry their name under ``"type"``. A field
-that an older ``tune`` did not know takes its default, so that fields can be added.
+that an older ``tune`` did not know takes its default, so that fields can be added. What is read
+must have the types that its class names: a file or a row may have been changed by somebody.
+
+Pydantic would do this, but its JSON reader refuses lone surrogates, which the name of a file may
+hold, and its other modes either refuse lists for tuples or turn texts into numbers.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from tuner.model import (
     Choice,
@@ -25,8 +30,12 @@ from tuner.model import (
     LauncherOption,
     Stopped,
 )
+from tuner.model.errors import shown
 
 T = TypeVar("T")
+
+#: A whole number of a database is between this and its negative.
+MOST = 2**63
 
 #: Members of unions: what a JSON object is cannot be told from its place alone.
 TAGGED = (IntRange, Choice, Env, Flag, LauncherOption, Finished, Stopped, Failed)
@@ -50,11 +59,8 @@ def loads(kind: type[T], text: str) -> T:
 
 
 def from_json(kind: type[T], data: Any) -> T:
-    """The inverse of :func:`to_json`; raises as :func:`loads`."""
-    try:
-        return typing.cast(T, _decoder(typing.cast(Any, kind))(data))
-    except OverflowError as error:  # a whole number that is no float
-        raise ValueError(f"no value of {kind}: {error}") from error
+    """The inverse of :func:`to_json`, which leaves objects as they are; raises as :func:`loads`."""
+    return typing.cast(T, _decoder(typing.cast(Any, kind))(data))
 
 
 def to_json(value: Any) -> Any:
@@ -73,63 +79,99 @@ Decoder = Callable[[Any], Any]
 
 
 @cache
-def _decoder(kind: Any) -> Decoder:
+def _decoder(kind: Any) -> Decoder:  # noqa: PLR0911
     """How a value of this annotation is read; made once per annotation."""
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _dataclass_decoder(kind)
-    origin = typing.get_origin(kind)
     if origin in {typing.Union, types.UnionType}:
-        return _union_decoder(typing.get_args(kind))
+        return _union_decoder(parts)
     if origin is tuple:
-        return _tuple_decoder(typing.get_args(kind))
+        return _tuple_decoder(parts)
+    if origin is Literal:
+        return lambda data: parts[parts.index(data)]
+    if origin is not None:
+        return _mapping_decoder(*map(_decoder, parts))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind
-    if kind is float:
-        return float
-    return _same  # int, str, bool, None, Mapping
+    return {float: _float, int: _int, Any: lambda data: data}.get(kind) or _instance(kind)
 
 
-def _same(value: Any) -> Any:
-    return value
+def _float(data: Any) -> float:
+    if type(data) is float and not math.isnan(data):
+        return data
+    return float(_int(data))
+
+
+def _int(data: Any) -> int:
+    if type(data) is not int or not -MOST <= data < MOST:
+        raise TypeError(f"{shown(data)} is no number")
+    return data
+
+
+def _instance(kind: type) -> Decoder:
+    def decode(data: Any) -> Any:
+        if type(data) is not kind:
+            raise TypeError(f"{shown(data)} is no {kind.__name__}")
+        return data
+
+    return decode
 
 
 def _dataclass_decoder(kind: type) -> Decoder:
     hints = typing.get_type_hints(kind)
-    names = frozenset(field.name for field in dataclasses.fields(kind))
-    readers = [(name, _decoder(hints[name])) for name in names]
-    readers = [(name, read) for name, read in readers if read is not _same]
+    readers = [(field.name, _decoder(hints[field.name])) for field in dataclasses.fields(kind)]
 
     def decode(data: Any) -> Any:
+        if isinstance(data, kind):
+            return data
         if not isinstance(data, dict):
-            raise TypeError(f"{data!r} is no {kind.__name__}")
-        values = data if data.keys() <= names else {k: v for k, v in data.items() if k in names}
-        changed = {name: read(values[name]) for name, read in readers if name in values}
-        return kind(**{**values, **changed})
+            raise TypeError(f"{shown(data)} is no {kind.__name__}")
+        return kind(**{name: read(data[name]) for name, read in readers if name in data})
 
     return decode
 
 
 def _tuple_decoder(parts: tuple[Any, ...]) -> Decoder:
-    if len(parts) == 2 and parts[1] is Ellipsis:
-        each = _decoder(parts[0])
-        if each is _same:
-            return tuple
-        return lambda data: tuple(each(inner) for inner in data)
-    readers = tuple(_decoder(part) for part in parts)
-    return lambda data: tuple(read(x) for read, x in zip(readers, data, strict=True))
+    readers = tuple(_decoder(part) for part in parts if part is not Ellipsis)
+    each = readers[0] if Ellipsis in parts else None
+
+    def decode(data: Any) -> Any:
+        if not isinstance(data, (list, tuple)):
+            raise TypeError(f"{shown(data)} is no list")
+        if each is not None:
+            return tuple([each(inner) for inner in data])
+        return tuple([read(inner) for read, inner in zip(readers, data, strict=True)])
+
+    return decode
+
+
+def _mapping_decoder(key: Decoder, value: Decoder) -> Decoder:
+    def decode(data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise TypeError(f"{shown(data)} is no table")
+        return {key(name): value(inner) for name, inner in data.items()}
+
+    return decode
 
 
 def _union_decoder(parts: tuple[Any, ...]) -> Decoder:
-    classes = {part.__name__: _decoder(part) for part in parts if part in TAGGED}
-    plain = {int, str, float, bool, type(None), *TAGGED}
-    others = [part for part in parts if part not in plain]
-    inner = _decoder(others[0]) if len(others) == 1 else _same
-    if not classes and inner is _same:
-        return _same
+    """By the type of what is read; of all but the tagged classes each type has one member."""
+    tagged = {part.__name__: _decoder(part) for part in parts if part in TAGGED}
+    plain = {part: _decoder(part) for part in parts if part in {int, str, float, type(None)}}
+    if float in plain:
+        plain.setdefault(int, _float)
+    others = [_decoder(part) for part in parts if part not in {*plain, *TAGGED}]
 
     def decode(data: Any) -> Any:
-        if isinstance(data, dict) and "type" in data:
-            return classes[data["type"]](data)
-        return data if data is None else inner(data)
+        if type(data) in plain:
+            return plain[type(data)](data)
+        if isinstance(data, dict) and tagged:
+            return tagged[data["type"]](data)
+        if isinstance(data, TAGGED) and type(data).__name__ in tagged:
+            return data
+        for read in others:
+            return read(data)
+        raise TypeError(f"{shown(data)} has no place here")
 
     return decode

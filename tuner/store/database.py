@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from tuner.launch.secrets import make_folder
-from tuner.model.errors import UsageError
+from tuner.model.errors import UsageError, shown
 from tuner.store import filesystem, schema
-from tuner.store.failures import from_os_error, translated
+from tuner.store.failures import foreign, from_os_error, translated
 from tuner.store.migration import migrate_exclusions
 from tuner.store.rows import now
 from tuner.store.urls import display_url, sqlite_path
@@ -27,16 +28,28 @@ BUSY_S = 10.0
 CONNECT_S = 10
 
 
+#: No row is longer, bytes.
+MOST_BYTES = 1 << 25
+
+
 def engine_options(url: str, busy_s: float = BUSY_S) -> dict[str, Any]:
     """Keyword arguments of ``create_engine``, for our engine and for Optuna's."""
     if sqlite_path(url) is not None:
-        return {"connect_args": {"timeout": busy_s}}
+        return {"connect_args": {"timeout": busy_s, "factory": _Connection}}
     # lock_timeout: PostgreSQL's own default is to wait for ever.
     options = f"-c lock_timeout={int(busy_s * 1000)}"
     return {
         "connect_args": {"connect_timeout": CONNECT_S, "options": options},
         "pool_pre_ping": True,  # a restarted server leaves dead connections behind
     }
+
+
+class _Connection(sqlite3.Connection):
+    """One that refuses rows that are too long to be of ``tune`` or of Optuna."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
 
 
 def connect(url: str, *, create: bool, busy_s: float = BUSY_S) -> Engine:
@@ -106,7 +119,13 @@ def _prepare_file(path: Path, *, create: bool) -> None:
 
 
 def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
+    # A view may have no end, and nothing can be written to it.
+    views = {*sa.inspect(engine).get_view_names()} & {*schema.metadata.tables, *schema.OF_OPTUNA}
+    if views:
+        raise foreign(url, f"{min(views)} is a view, not a table")
     version = _version(engine)
+    if not isinstance(version, int | None):
+        raise foreign(url, f"the version in {schema.meta.name} is {shown(version)}")
     if version is not None and version > schema.SCHEMA_VERSION:
         raise UsageError(
             f"the database {display_url(url)} was made by a newer tune"
@@ -170,7 +189,7 @@ def _columns(engine: Engine, table: sa.Table) -> set[str]:
     return {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
 
 
-def _version(engine: Engine) -> int | None:
+def _version(engine: Engine) -> Any:
     if not sa.inspect(engine).has_table(schema.meta.name):
         return None
     with engine.connect() as connection:

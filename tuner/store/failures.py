@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +12,21 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tuner.launch.secrets import Redactor
 from tuner.model.errors import BusyError, TunerError, UsageError
-from tuner.store.urls import display_url
+from tuner.store.urls import display_url, sqlite_path
 
 #: What a full disk says: SQLite, the C library, PostgreSQL.
 _FULL = ("database or disk is full", "no space left on device", "could not extend file")
 _READ_ONLY = ("readonly database", "read-only transaction", "read-only file system")
-_CORRUPT = ("malformed", "file is not a database", "invalid page", "disk image")
+_CORRUPT = (
+    "malformed",
+    "file is not a database",
+    "invalid page",
+    "disk image",
+    "decode to utf-8",
+    "file format",
+)
+#: SQLite, of a table that another program made or changed, or that is damaged.
+_FOREIGN = ("no such table", "no such column", "has no column", "too big", "datatype mismatch")
 _UNREACHABLE = ("connection", "could not translate host name", "authentication", "does not exist")
 
 #: What a server that has stopped, or its driver, says in the middle of the work.
@@ -32,14 +42,14 @@ def translated(url: str, *also: type[Exception], opened: bool = False) -> Iterat
         opened: It was reached before: what it says now is not the user's mistake.
         also: More classes to translate, where a library wraps the errors in its own.
     """
-    kinds: tuple[type[Exception], ...] = (SQLAlchemyError, sqlite3.Error, *also)
+    kinds: tuple[type[Exception], ...] = (SQLAlchemyError, sqlite3.Error, UnicodeError, *also)
     try:
         yield
     except kinds as error:
         raise translate(error, url, opened=opened) from error
 
 
-def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerError:
+def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerError:  # noqa: PLR0911
     """The error for the user; what is not known keeps the database's own first line."""
     place = display_url(url)
     text = " ".join(_words(e) for e in _chain(error)).lower()
@@ -60,7 +70,7 @@ def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerE
         return UsageError(
             f"{place} is not an SQLite database", "Choose another file with --storage FILE."
         )
-    if any(word in text for word in _CORRUPT):
+    if isinstance(error, UnicodeError) or any(word in text for word in _CORRUPT):
         return UsageError(
             f"the database {place} is corrupt",
             "Restore a copy, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW;"
@@ -68,10 +78,28 @@ def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerE
         )
     # a driver may repeat the URL that it was given
     line = Redactor.of({}, (url,)).text(_first_line(error))
-    return _other(text, line, place, opened=opened)
+    if any(word in text for word in _FOREIGN):
+        too_long = "a row is too long: " if "too big" in text else ""
+        return foreign(url, f"{too_long}{line}")
+    return _other(text, line, url, opened=opened)
 
 
-def _other(text: str, line: str, place: str, *, opened: bool) -> TunerError:
+def foreign(url: str, what: str) -> UsageError:
+    """The error for tables that ``tune`` did not make, or that are damaged."""
+    return UsageError(
+        f"the database {display_url(url)} is not as tune made it: {what}",
+        "Restore a copy, or choose another database with --storage FILE.",
+    )
+
+
+def _other(text: str, line: str, url: str, *, opened: bool) -> TunerError:
+    place = display_url(url)
+    if "unable to open database file" in text and _lacks_inodes(url):
+        return TunerError(
+            f"the file system of the database {place} has no free inodes",
+            "Remove files that are not needed (df -i shows how many there are), then run the same"
+            " command again: what was saved before is kept.",
+        )
     if "unable to open database file" in text:
         return UsageError(
             f"the database {place} cannot be opened",
@@ -94,6 +122,16 @@ def _other(text: str, line: str, place: str, *, opened: bool) -> TunerError:
             "Check host, port, user, password and name in --storage, and that the server runs.",
         )
     return TunerError(f"the database {place} failed: {line}", "What was saved before is kept.")
+
+
+def _lacks_inodes(url: str) -> bool:
+    """True if SQLite cannot make its journal beside the file; some file systems count none."""
+    path = sqlite_path(url)
+    try:
+        status = os.statvfs(path.parent) if path is not None else None
+    except OSError:
+        return False
+    return status is not None and status.f_files > 0 and status.f_favail == 0
 
 
 def disk_full(place: object) -> TunerError:

@@ -11,28 +11,21 @@ from tuner.model import (
     BASELINE,
     LOGGED_TIME,
     Conclusion,
-    Effect,
     Ending,
-    Exclusion,
     Failed,
     FailureKind,
     Finding,
     Finished,
     JsonDict,
     LaunchRecord,
-    Load,
     Machine,
     ObjectiveSpec,
-    Observation,
-    Outcome,
     Progress,
-    Purpose,
     Sample,
     Setting,
     Stopped,
     StudySpec,
     StudyState,
-    Window,
 )
 from tuner.store import codec
 
@@ -114,43 +107,32 @@ def study_summary(row: Any) -> StudySummary:
 
     The best is the answer: the baseline, if the confirmation found no gain over it.
     """
-    spec = json.loads(row.spec)
-    objective = spec.get("objective", {})
+    spec = codec.loads(dict[str, Any], row.spec)
     best = None if row.best_setting is None else Setting.from_json(row.best_setting)
     best_s = row.best_s
-    if row.conclusion == Conclusion.NO_GAIN and not spec.get("fixed", {}).get("items"):
+    if row.conclusion == Conclusion.NO_GAIN and not codec.from_json(
+        dict[str, Any], spec.get("fixed", {})
+    ).get("items"):
         best, best_s = BASELINE, row.baseline_s
-    return StudySummary(
-        name=row.name,
-        state=StudyState(row.state),
-        reason=row.reason,
-        best_setting=best,
-        best_s=best_s,
-        baseline_s=row.baseline_s,
-        trials=row.trials,
-        launches=row.launches,
-        failures=row.failures,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        conclusion=None if row.conclusion is None else Conclusion(row.conclusion),
-        finding=None if row.finding is None else codec.loads(Finding, row.finding),
-        objective=codec.from_json(ObjectiveSpec, objective),
-    )
+    document = {
+        **row._mapping,
+        "best_setting": best,
+        "best_s": best_s,
+        "finding": None if row.finding is None else json.loads(row.finding),
+        "objective": spec.get("objective", {}),
+    }
+    return codec.from_json(StudySummary, document)
 
 
 def study_row(row: Any) -> StudyRow:
     """A row of ``tune_studies`` in full."""
-    return StudyRow(
-        name=row.name,
-        spec=codec.loads(StudySpec, row.spec),
-        identity=json.loads(row.identity),
-        state=StudyState(row.state),
-        reason=row.reason,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        forgiven_until=row.forgiven_until,
-        best=None if row.best_setting is None else Setting.from_json(row.best_setting),
-    )
+    document = {
+        **row._mapping,
+        "spec": json.loads(row.spec),
+        "identity": json.loads(row.identity),
+        "best": None if row.best_setting is None else Setting.from_json(row.best_setting),
+    }
+    return codec.from_json(StudyRow, document)
 
 
 def launch_columns(record: LaunchRecord) -> dict[str, Any]:
@@ -192,45 +174,56 @@ DETAIL = frozenset({"observation"})
 
 def launch_record(row: Any, samples: list[Sample]) -> LaunchRecord:
     """The inverse of :func:`launch_columns`; the columns of ``DETAIL`` may be missing."""
-    detail = hasattr(row, "observation")
-    outcome = Outcome(
-        ending=_ending(row, samples),
-        wall_s=row.wall_s,
-        exit_code=row.exit_code,
-        progress=_progress(row.progress),
-        observation=codec.loads(Observation, row.observation) if detail else Observation(),
-        effects=codec.loads(tuple[Effect, ...], row.effects),
-        load=None if row.load is None else codec.loads(Load, row.load),
-        window=None if row.window is None else codec.loads(Window, row.window),
-        exclusion=None if row.exclusion is None else codec.loads(Exclusion, row.exclusion),
-    )
-    return LaunchRecord(
-        number=row.number,
-        purpose=Purpose(row.purpose),
-        setting=Setting.from_json(row.setting),
-        argv=tuple(json.loads(row.argv)),
-        env=json.loads(row.env),
-        folder=row.folder,
-        started_at=row.started_at,
-        outcome=outcome,
-        machine=_machine(row.machine),
-        trial=row.trial,
-    )
+    datetime.fromisoformat(row.started_at)
+
+    def optional(text: str | None) -> Any:
+        return None if text is None else json.loads(text)
+
+    outcome = {
+        "ending": _ending(row, samples),
+        "wall_s": row.wall_s,
+        "exit_code": row.exit_code,
+        "progress": _progress(row.progress),
+        "observation": json.loads(getattr(row, "observation", "{}")),
+        "effects": json.loads(row.effects),
+        "load": optional(row.load),
+        "window": optional(row.window),
+        "exclusion": optional(row.exclusion),
+    }
+    document = {
+        "number": row.number,
+        "purpose": row.purpose,
+        "setting": Setting.from_json(row.setting),
+        "argv": json.loads(row.argv),
+        "env": json.loads(row.env),
+        "folder": row.folder,
+        "started_at": row.started_at,
+        "outcome": outcome,
+        "machine": _machine(row.machine),
+        "trial": row.trial,
+    }
+    return codec.from_json(LaunchRecord, document)
+
+
+_PROGRESS = ("iteration", "elapsed_s", "seen_s")
 
 
 def _progress(text: str) -> tuple[Progress, ...]:
     return tuple(
-        Progress(int(iteration), float(elapsed_s), seen[0] if seen else None)
-        for iteration, elapsed_s, *seen in json.loads(text)
+        codec.from_json(Progress, dict(zip(_PROGRESS, each, strict=False)))
+        for each in json.loads(text)
     )
 
 
 def _ending(row: Any, samples: list[Sample]) -> Ending:
     if row.failure_kind is not None:
         kind = FailureKind(_RENAMED.get(row.failure_kind, row.failure_kind))
-        return Failed(kind, row.failure_reason or "", row.log_tail or "")
+        document = {"reason": row.failure_reason or "", "log_tail": row.log_tail or ""}
+        return codec.from_json(Failed, {"kind": kind, **document})
     if row.stopped is not None:
         return codec.loads(Stopped, row.stopped)
+    if not samples:
+        raise ValueError("it finished, but has no row in tune_samples")
     # One window a launch today; of several, the last is the one that ended it.
     last = samples[-1]
     return Finished(last.elapsed_s, last.iterations, last.epochs, last.loss)

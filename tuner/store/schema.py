@@ -110,3 +110,11 @@ telemetry = sa.Table(
     sa.Column("rank", sa.Integer),  # null: the host's own track
     sa.Column("content", SafeText, nullable=False),  # JSON: a Telemetry without tracks, a Track
 )
+
+#: The tables of Optuna's storage, which stand beside ours.
+OF_OPTUNA = frozenset(
+    {"studies", "study_directions", "study_user_attributes", "study_system_attributes"}
+    | {"trials", "trial_user_attributes", "trial_system_attributes", "trial_params"}
+    | {"trial_values", "trial_intermediate_values", "trial_heartbeats"}
+    | {"version_info", "alembic_version"}
+)

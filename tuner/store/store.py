@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuner.launch.secrets import Redactor, redact_spec
 from tuner.model import Exclusion, LaunchRecord, StudySpec, StudyState, Telemetry
-from tuner.model.errors import UsageError
+from tuner.model.errors import UsageError, shown
 from tuner.store import codec, database, launches, rows, studies, telemetry
 from tuner.store.identity import identity, merged
 from tuner.store.liveness import as_it_is
@@ -55,11 +54,12 @@ class Store:
         """All studies, the one worked on last first."""
         with self._transactions.begin() as connection:
             found = studies.select(connection)
-        with self._transactions.readable():
-            return [
-                as_it_is(rows.study_summary(row), json.loads(row.identity), self.url)
-                for row in found
-            ]
+        summaries = []
+        for row in found:
+            with self._transactions.readable(f"study {shown(row.name)}"):
+                belongs = codec.loads(dict[str, Any], row.identity)
+                summaries.append(as_it_is(rows.study_summary(row), belongs, self.url))
+        return summaries
 
     def latest(self) -> str | None:
         """The name of the study worked on last, ``None`` where there is none."""
@@ -72,7 +72,7 @@ class Store:
             row = studies.find(connection, name)
         if row is None:
             return None
-        with self._transactions.readable():
+        with self._transactions.readable(f"study {shown(name)}"):
             found = rows.study_row(row)
         return as_it_is(found, found.identity, self.url)
 
@@ -144,8 +144,11 @@ class Store:
         """
         with self._transactions.begin() as connection:
             found = launches.select(connection, self._study_id(connection, name), detail=detail)
-        with self._transactions.readable():
-            return [rows.launch_record(row, samples) for row, samples in found]
+        records = []
+        for row, samples in found:
+            with self._transactions.readable(f"launch {shown(row.number)} of {shown(name)}"):
+                records.append(rows.launch_record(row, samples))
+        return records
 
     def telemetry(self, name: str, launch_number: int) -> Telemetry | None:
         """What the sampler saw of a launch, which :meth:`launches` leaves out.
@@ -154,7 +157,7 @@ class Store:
         """
         with self._transactions.begin() as connection:
             found = telemetry.select(connection, self._study_id(connection, name), launch_number)
-        with self._transactions.readable():
+        with self._transactions.readable(f"telemetry of launch {launch_number} of {shown(name)}"):
             return telemetry.telemetry(found)
 
     def folders(self, name: str) -> list[str]:

@@ -5,7 +5,6 @@ It is large, and only read where a launch is to be explained: no list of launche
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -53,13 +52,6 @@ def telemetry(rows: Sequence[Any]) -> Telemetry | None:
     """
     if not rows:
         return None
-    rest, *tracks = rows
-    return replace(
-        codec.loads(Telemetry, rest.content), tracks=tuple(_track(row.content) for row in tracks)
-    )
-
-
-def _track(content: str) -> Track:
-    found = codec.from_json(Track, json.loads(content))
-    columns = {name: tuple(values) for name, values in found.columns.items()}
-    return replace(found, columns=columns)
+    rest, *others = rows
+    tracks = tuple(codec.loads(Track, row.content) for row in others)
+    return replace(codec.loads(Telemetry, rest.content), tracks=tracks)

@@ -57,14 +57,16 @@ class Transactions:
             raise
 
     @contextmanager
-    def readable(self) -> Iterator[None]:
-        """Say of a row that is not what ``tune`` writes that it is not."""
+    def readable(self, what: str) -> Iterator[None]:
+        """Say of rows that are not what ``tune`` writes where they are."""
         try:
             yield
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise UsageError(
-                f"the database {display_url(self._url)} holds a row that is not of tune: {error!r}",
-                "Another program or version wrote it: begin anew with --fresh or --storage FILE.",
+                f"the database {display_url(self._url)} holds a row that is not of tune,"
+                f" {what}: {str(error)[:200]}",
+                "Another program or version wrote it, or the disk is damaged: restore a copy, or"
+                " begin anew with --fresh or --storage FILE.",
             ) from error
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
@@ -25,6 +26,7 @@ from optuna.exceptions import OptunaError
 from optuna.storages import RDBStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from tuner.model import Failed, IntRange, Knob, LaunchRecord, Measurement, Purpose, Stopped, figures
 from tuner.model.errors import UsageError
@@ -36,6 +38,9 @@ from tuner.study.history import History
 
 if TYPE_CHECKING:
     from tuner.store import Store
+
+#: So often another process may be quicker to make Optuna's tables.
+RACES = 20
 
 
 def translating(url: str) -> AbstractContextManager[None]:
@@ -49,6 +54,14 @@ def open_storage(url: str) -> RDBStorage:
     # Optuna fills in "{SCHEMA_VERSION}": braces of the path must not be taken for it.
     escaped = url.replace("{", "{{").replace("}", "}}")
     with translating(url):
+        for _ in range(RACES):
+            try:
+                return RDBStorage(escaped, engine_options(url, BUSY_S))
+            except DBAPIError as error:
+                # Another first run makes the same tables: it has made one more of them by now.
+                if not (isinstance(error, IntegrityError) or "already exists" in str(error.orig)):
+                    raise
+                time.sleep(0.1)
         return RDBStorage(escaped, engine_options(url, BUSY_S))
 
 
