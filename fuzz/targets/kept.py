@@ -13,7 +13,7 @@ from fuzz.trees import Trees
 from tuner.hosts.process import left_over
 from tuner.hosts.process.request import name_of
 from tuner.launch.secrets import hide_shapes
-from tuner.launch.secrets.words import hide_words
+from tuner.launch.secrets.patterns import hide_words
 from tuner.model import Finished, LaunchRecord, Outcome, Progress, Purpose, Setting
 from tuner.store import codec, identity, rows
 from tuner.study import recorder as journal

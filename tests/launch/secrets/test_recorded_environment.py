@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.launch.secrets import HIDDEN, recorded_environment
-from tuner.launch.secrets.environment import FAMILIES, NAMES
+from tuner.launch.secrets.redactor import FAMILIES, NAMES
 
 
 def test_only_what_bears_on_speed_is_recorded() -> None:

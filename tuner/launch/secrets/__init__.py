@@ -1,15 +1,21 @@
 """What must not be kept or shown: passwords, tokens and keys in commands, URLs and texts.
 
 A secret is known by the name it goes by, by its shape, or as the value of such a variable in
-this environment. Programs get the real values; what is stored, exported or said has ``***``.
+this environment. Programs get the real values; what is stored, exported or printed has ``***``.
 """
 
-from tuner.launch.secrets.environment import recorded_environment
-from tuner.launch.secrets.files import make_folder
-from tuner.launch.secrets.hidden import HIDDEN
-from tuner.launch.secrets.names import is_secret, is_secret_variable
-from tuner.launch.secrets.redactor import Redactor, kept_record, redact_spec
-from tuner.launch.secrets.shapes import hide_shapes
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from tuner.launch.secrets.patterns import HIDDEN, hide_shapes, is_secret, is_secret_variable
+from tuner.launch.secrets.redactor import (
+    Redactor,
+    kept_record,
+    recorded_environment,
+    redact_spec,
+)
 
 __all__ = [
     "HIDDEN",
@@ -22,3 +28,18 @@ __all__ = [
     "recorded_environment",
     "redact_spec",
 ]
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing, for their owner only (0700).
+
+    What exists is left as it is.
+
+    Raises:
+        OSError: As ``Path.mkdir``; also if something else is in the way.
+    """
+    # mkdir(parents=True) would give its mode to the last folder only
+    for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
+        with suppress(FileExistsError):  # another process was quicker
+            missing.mkdir(mode=0o700)
+    path.mkdir(mode=0o700, exist_ok=True)  # a file in the way is an error

@@ -1,4 +1,4 @@
-"""Hides the secrets of one environment and its commands."""
+"""Hides the secrets of one environment and its commands, and says what may be stored."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import quote, unquote
 
-from tuner.launch.secrets.hidden import HIDDEN
-from tuner.launch.secrets.names import is_secret_variable
-from tuner.launch.secrets.shapes import hide_shapes
-from tuner.launch.secrets.words import hide_words
+from tuner.launch.secrets.patterns import HIDDEN, hide_shapes, hide_words, is_secret_variable
 from tuner.model import Failed, LaunchRecord, StudySpec
 
 #: Shorter values stand in too many words that are no secrets, characters.
@@ -21,7 +18,7 @@ SHORTEST = 6
 #: A secret of several lines is known by any line of this length, characters.
 LINE = 16
 
-#: Values of variables with a telling name that tell nothing.
+#: Values that are no secrets, whatever the name of their variable.
 _EMPTY_WORDS = frozenset({"true", "false", "none", "null", "default", "enabled", "disabled"})
 
 
@@ -51,7 +48,7 @@ class Redactor:
             hide_shapes(value, found.add)
         for command in commands:
             hide_words(command, lambda word: hide_shapes(word, found.add), found.add)
-        return cls(frozenset(filter(_is_telling, found)), frozenset(suspects))
+        return cls(frozenset(filter(_is_worth_hiding, found)), frozenset(suspects))
 
     def text(self, text: str) -> str:
         """The text without secrets."""
@@ -81,7 +78,7 @@ def _any_of(secrets: frozenset[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
 
-def _is_telling(secret: str) -> bool:
+def _is_worth_hiding(secret: str) -> bool:
     return len(secret) >= SHORTEST and secret.lower() not in _EMPTY_WORDS
 
 
@@ -96,26 +93,85 @@ def _forms(secret: str) -> set[str]:
 def redact_spec(spec: StudySpec, environ: Mapping[str, str]) -> StudySpec:
     """The study as it may be stored: the same, but for secrets in its commands."""
     args = spec.launcher.extra_args
-    hider = Redactor.of(environ, spec.command, spec.job, args)
+    redactor = Redactor.of(environ, spec.command, spec.job, args)
     return replace(
         spec,
-        command=hider.words(spec.command),
-        job=hider.words(spec.job),
-        launcher=replace(spec.launcher, extra_args=hider.words(args)),
-        environment=tuple((name, hider.text(value)) for name, value in spec.environment),
+        command=redactor.words(spec.command),
+        job=redactor.words(spec.job),
+        launcher=replace(spec.launcher, extra_args=redactor.words(args)),
+        environment=tuple((name, redactor.text(value)) for name, value in spec.environment),
     )
 
 
 def kept_record(record: LaunchRecord, environ: Mapping[str, str]) -> LaunchRecord:
     """The launch as it may be stored and told of: its command and its reasons without secrets."""
-    hider = Redactor.of(environ, record.argv)
+    redactor = Redactor.of(environ, record.argv)
     ending = record.outcome.ending
     if isinstance(ending, Failed):
-        reason, tail = hider.text(ending.reason), hider.text(ending.log_tail)
+        reason, tail = redactor.text(ending.reason), redactor.text(ending.log_tail)
         ending = replace(ending, reason=reason, log_tail=tail)
     return replace(
         record,
-        argv=hider.words(record.argv),
-        env={name: hider.text(value) for name, value in record.env.items()},
+        argv=redactor.words(record.argv),
+        env={name: redactor.text(value) for name, value in record.env.items()},
         outcome=replace(record.outcome, ending=ending),
     )
+
+
+#: What bears on speed, by name (OpenMP 5.2 chapter 21; the manuals of the libraries).
+NAMES = frozenset(
+    {f"OMP_{name}" for name in (
+        "NUM_THREADS", "THREAD_LIMIT", "DYNAMIC", "NESTED", "MAX_ACTIVE_LEVELS", "PROC_BIND",
+        "PLACES", "SCHEDULE", "STACKSIZE", "WAIT_POLICY", "CANCELLATION", "DEFAULT_DEVICE",
+        "MAX_TASK_PRIORITY", "TARGET_OFFLOAD", "NUM_TEAMS", "TEAMS_THREAD_LIMIT", "ALLOCATOR",
+    )}
+    | {f"GOMP_{name}" for name in ("CPU_AFFINITY", "STACKSIZE", "SPINCOUNT")}
+    | {f"KMP_{name}" for name in (
+        "AFFINITY", "BLOCKTIME", "HW_SUBSET", "STACKSIZE", "LIBRARY", "INIT_AT_FORK",
+        "ALL_THREADS", "MAX_THREADS", "DEVICE_THREAD_LIMIT", "TEAMS_THREAD_LIMIT", "TPAUSE",
+        "DUPLICATE_LIB_OK",
+    )}
+    | {f"OPENBLAS_{name}" for name in (
+        "NUM_THREADS", "DEFAULT_NUM_THREADS", "MAIN_FREE", "CORETYPE", "THREAD_TIMEOUT",
+        "BLOCK_FACTOR", "L2_SIZE",
+    )}
+    | {f"MKL_{name}" for name in (
+        "NUM_THREADS", "DYNAMIC", "DOMAIN_NUM_THREADS", "ENABLE_INSTRUCTIONS", "CBWR",
+        "THREADING_LAYER", "INTERFACE_LAYER", "DEBUG_CPU_TYPE", "NUM_STRIPES",
+    )}
+    | {f"BLIS_{name}" for name in (
+        "NUM_THREADS", "JC_NT", "PC_NT", "IC_NT", "JR_NT", "IR_NT", "ARCH_TYPE", "THREAD_IMPL",
+    )}
+    | {"GOTO_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS"}
+    | {"VECLIB_MAXIMUM_THREADS", "OPENCV_FOR_THREADS_NUM", "CUDA_VISIBLE_DEVICES"}
+    | {f"MALLOC_{name}" for name in (
+        "ARENA_MAX", "ARENA_TEST", "MMAP_MAX_", "MMAP_THRESHOLD_", "TOP_PAD_", "TRIM_THRESHOLD_",
+        "CONF",
+    )}
+    | {"GLIBC_TUNABLES", "LD_PRELOAD", "MPI4PY_LIBMPI"}
+)  # fmt: skip
+
+#: Libraries with hundreds of parameters: of these only what does not look like a secret.
+FAMILIES = (
+    "OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "MPICH_", "MPIR_CVAR_", "HYDRA_", "I_MPI_",
+    "UCX_", "FI_", "NCCL_", "CUDA_", "CUPY_", "CHAINER_", "CHAINERMN_", "OPENCV_",
+)  # fmt: skip
+
+#: Long, of letters and figures, between the marks of lists and paths: nobody's parameter.
+_RANDOM_PARAMETER = re.compile(r"(?=[^/:,;=.]*[0-9])(?=[^/:,;=.]*[A-Za-z])[^/:,;=.\s]{20,}")
+_PLAIN = re.compile(r"[\w ./:,;=+^*@%\[\]{}()<>|&!?~#-]*")
+
+
+def recorded_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What may be kept of an environment, sorted by name; ``***`` for what may be a secret."""
+    return {
+        name: _shown(name, environ[name])
+        for name in sorted(environ)
+        if (name in NAMES or name.startswith(FAMILIES)) and not is_secret_variable(name)
+    }
+
+
+def _shown(name: str, value: str) -> str:
+    if name not in NAMES and (_RANDOM_PARAMETER.search(value) or not _PLAIN.fullmatch(value)):
+        return HIDDEN
+    return hide_shapes(value)
