@@ -71,7 +71,12 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "in the middle": ("tuner.launch.trial.monitor", "LaunchMonitor.report_progress", "after", 4),
     "mpirun has ended": ("tuner.hosts.process.running", "RunningTrial._conclude", "before", 2),
     "nothing is left": ("tuner.hosts.process.running", "RunningTrial._conclude", "after", 2),
-    "before the result": ("tuner.launch.trial.classifier", "Ending.of", "before", 1),
+    "before the result": (
+        "tuner.launch.trial.classifier",
+        "OutcomeClassifier.classify",
+        "before",
+        1,
+    ),
     "before the journal": ("tuner.study.recorder", "Recorder.record", "before", 1),
     "after the journal": ("tuner.study.recorder", "Recorder.record", "after", 1),
     "before the commit": ("tuner.store.store", "Store.add", "before", 1),
@@ -188,7 +193,7 @@ def keep_diary(diary: Path) -> None:
         if isinstance(found, Outcome) and found.window is not None:
             ended(found.ending)
 
-    patch("tuner.launch.trial.classifier", "Ending.of", result=ended)
+    patch("tuner.launch.trial.classifier", "OutcomeClassifier.classify", result=ended)
     patch("tuner.live.jobs", "LiveJobs.window", result=measured_live)
     patch("tuner.study.recorder", "Recorder.record", after=lambda: note(diary, "recorded"))
 

@@ -13,7 +13,7 @@ from fuzz.trees import Trees
 from tuner.hosts import observe, probe
 from tuner.knobs import KNOBS
 from tuner.knobs.effects import effects
-from tuner.launch import crash
+from tuner.launch import failure
 from tuner.launch.launchers.discovery import _last_line
 from tuner.launch.launchers.mpich import MPICH
 from tuner.launch.launchers.openmpi import OpenMPI
@@ -61,12 +61,12 @@ _VERSIONS = Texts(
 
 def output(data: bytes) -> None:
     """The output of a launch that failed: a kind, a line of reason, a tail to show."""
-    text = crash.clean(data.decode("utf-8", "replace"))
+    text = failure.clean(data.decode("utf-8", "replace"))
     assert not _CONTROL.search(text), "an escape that reaches the terminal"
-    assert all(len(line) <= crash.LINE_CHARACTERS for line in text.split("\n"))
-    assert len(crash.tail(text).split("\n")) <= crash.TAIL_LINES
+    assert all(len(line) <= failure.LINE_CHARACTERS for line in text.split("\n"))
+    assert len(failure.tail(text).split("\n")) <= failure.TAIL_LINES
     code = (None, 1, -9, 127, 134, 255, 10**9, -(10**9))[len(data) % 8]
-    kind, reason = crash.explain(code, text)
+    kind, reason = failure.explain(code, text)
     assert isinstance(kind, FailureKind)
     assert reason.strip(), "no reason"
     assert "\n" not in reason, "a reason of two lines"

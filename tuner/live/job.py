@@ -71,7 +71,7 @@ class Job:
     @property
     def monitor(self) -> LaunchMonitor:
         """What follows its processes."""
-        return self.launch.follower
+        return self.launch.monitor
 
     @property
     def running(self) -> process.Running:

@@ -274,7 +274,7 @@ class WindowRun:
         self, ended: Ended | None, refusal: Failed | None, ranks: tuple[RankView, ...]
     ) -> Ending:
         if ended is not None and not went_well(ended):
-            return self.job.launch.judged(*ended, ranks)
+            return self.job.launch.classified(*ended, ranks)
         if refusal is not None:
             return replace(refusal, log_tail=self.job.launch.output_tail())
         if self._stopped is not None:

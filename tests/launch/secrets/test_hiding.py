@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import SPEC, record, setting
-from tuner.launch import crash
+from tuner.launch import failure
 from tuner.launch.secrets import (
     HIDDEN,
     Redactor,
@@ -325,7 +325,7 @@ def test_folders_are_made_for_their_owner_only(tmp_path: Path) -> None:
 
 
 def test_the_end_of_an_output_is_hidden_before_its_lines_are_cut(tmp_path: Path) -> None:
-    (tmp_path / "output.log").write_text("x" * (crash.LINE_CHARACTERS - 8) + f" {IT}\n")
+    (tmp_path / "output.log").write_text("x" * (failure.LINE_CHARACTERS - 8) + f" {IT}\n")
     argv = ("mpirun", "--password", IT)
     launch = Launch(argv, {}, tmp_path, out_dir=tmp_path, folder=tmp_path)
-    assert output_of(launch) == "x" * (crash.LINE_CHARACTERS - 8) + " ***\n"
+    assert output_of(launch) == "x" * (failure.LINE_CHARACTERS - 8) + " ***\n"

@@ -1,4 +1,6 @@
-"""One launch, followed from its empty folder to its `Outcome`; nothing of it is left running."""
+"""One launch, in this order: `launching` begins it, `monitor` follows and stops it, `classifier`
+says how it ended. Nothing of it is left running.
+"""
 
 from tuner.launch.trial.launching import RunningLaunch, begin, ignore, run, sampler
 from tuner.launch.trial.monitor import (

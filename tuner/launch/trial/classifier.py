@@ -1,4 +1,4 @@
-"""What a launch that has ended came to. Exit code 0 alone proves nothing."""
+"""The outcome of a launch that has ended. Exit code 0 alone proves nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tuner.hosts import process
 from tuner.hosts.untrusted_files import read_end
-from tuner.launch import crash
+from tuner.launch import failure
 from tuner.launch.objectives import EndedLaunch, Objective
 from tuner.launch.secrets import Redactor
 from tuner.model import (
@@ -52,8 +52,8 @@ def oom_kills() -> int:
 
 
 @dataclass(frozen=True)
-class Ending:
-    """The judge of one launch's end."""
+class OutcomeClassifier:
+    """Says whether one launch finished, was stopped or failed, and why."""
 
     launch: Launch
     spec: StudySpec
@@ -61,25 +61,25 @@ class Ending:
     expected_iterations: int | None
     oom_kills_before: int = field(default_factory=oom_kills)
 
-    def of(
+    def classify(
         self, exit_: process.Exit, stopped: Failed | Stopped | None, ranks: tuple[RankView, ...]
     ) -> Finished | Stopped | Failed:
-        """What it came to.
+        """The end of the launch.
 
         Args:
             exit_: How the command ended.
-            stopped: Why we ended it, where we did.
+            stopped: Why we ended it, if we did.
             ranks: What was seen of the ranks.
         """
-        found = stopped or _from_outside(exit_, self.spec) or self._by_itself(exit_, ranks)
-        if isinstance(found, Failed) and found.kind is FailureKind.STALLED and exit_.oom_kills:
-            reason = f"the kernel ended a process for want of memory, then {found.reason}"
+        end = stopped or _from_outside(exit_, self.spec) or self._by_itself(exit_, ranks)
+        if isinstance(end, Failed) and end.kind is FailureKind.STALLED and exit_.oom_kills:
+            reason = f"the kernel ended a process for want of memory, then {end.reason}"
             return Failed(FailureKind.OUT_OF_MEMORY, reason)
         full = self.expected_iterations
-        if isinstance(found, Finished) and full is not None and found.iterations < full:
-            reason = f"its log ends at iteration {found.iterations} of {full}"
+        if isinstance(end, Finished) and full is not None and end.iterations < full:
+            reason = f"its log ends at iteration {end.iterations} of {full}"
             return Failed(FailureKind.WRONG_RESULT, reason)
-        return found
+        return end
 
     def _by_itself(self, exit_: process.Exit, ranks: tuple[RankView, ...]) -> Finished | Failed:
         wrong = _wrong_world(self.spec, ranks)
@@ -87,7 +87,7 @@ class Ending:
             kills = exit_.oom_kills
             if kills is None:  # the whole host's, which others may have caused
                 kills = oom_kills() - self.oom_kills_before
-            kind, reason = crash.explain(
+            kind, reason = failure.explain(
                 exit_.code,
                 output_of(self.launch),
                 oom_kills=kills,
@@ -103,7 +103,7 @@ class Ending:
 
 
 def _from_outside(exit_: process.Exit, spec: StudySpec) -> Failed | None:
-    """Where somebody else has ended the launch: that says nothing of the setting."""
+    """If somebody else has ended the launch: that says nothing of the setting."""
     if exit_.lost:
         return Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")
     number = -(exit_.code or 0)
@@ -128,7 +128,7 @@ def _places(launch: Launch, reason: str) -> Iterator[Path]:
 
 
 def _has_no_room(path: Path) -> bool:
-    """False also where that cannot be told, and where nothing is ever written."""
+    """False also if that cannot be known, and if nothing is ever written there."""
     try:
         disk = os.statvfs(path)
     except FileNotFoundError:
@@ -141,23 +141,23 @@ def _has_no_room(path: Path) -> bool:
 
 
 def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
-    """What is wrong with the number of ranks that ran; empty where nothing is."""
-    asked = spec.layout.ranks
+    """What is wrong with the number of ranks that ran; empty if nothing is."""
+    expected = spec.layout.ranks
     launcher = f"{spec.launcher.kind} {spec.launcher.version} ({spec.launcher.mpirun})"
     for rank in ranks:
-        if rank.world_size not in {None, asked}:
+        if rank.world_size not in {None, expected}:
             if spec.launcher.kind == "torchrun" and rank.mpi_library is not None:
                 return (
-                    f"a rank saw a world of {rank.world_size} instead of {asked}: the program runs"
-                    f" under {rank.mpi_library}, which torchrun does not start"
+                    f"a rank saw a world of {rank.world_size} instead of {expected}: the program"
+                    f" runs under {rank.mpi_library}, which torchrun does not start"
                 )
             library = rank.mpi_library or "a library that was not seen"
             return (
-                f"a rank saw a world of {rank.world_size} instead of {asked}: the program's MPI "
+                f"a rank saw a world of {rank.world_size} instead of {expected}: the program's MPI "
                 f"is {library}, mpirun is {launcher}; both must be the same MPI"
             )
-    if len(ranks) > asked:
-        return f"{len(ranks)} ranks ran instead of {asked} under {launcher}"
+    if len(ranks) > expected:
+        return f"{len(ranks)} ranks ran instead of {expected} under {launcher}"
     return ""
 
 
@@ -169,4 +169,4 @@ def output_of(launch: Launch) -> str:
     except OSError:
         return ""
     # Hidden before the lines are cut: of half a secret nobody knows what it is.
-    return crash.clean(Redactor.of(launch.env, launch.argv).text(text))
+    return failure.clean(Redactor.of(launch.env, launch.argv).text(text))

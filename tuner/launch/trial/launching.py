@@ -13,11 +13,11 @@ from tuner.hosts.interference import Neighbourhood
 from tuner.hosts.probe import probe_folder
 from tuner.hosts.telemetry import Sampler
 from tuner.knobs.effects import effects
-from tuner.launch import crash
+from tuner.launch import failure
 from tuner.launch.objectives import objective_for
 from tuner.launch.phases import read_phases
 from tuner.launch.secrets import make_folder
-from tuner.launch.trial.classifier import Ending, output_of
+from tuner.launch.trial.classifier import OutcomeClassifier, output_of
 from tuner.launch.trial.monitor import Ended, LaunchMonitor
 from tuner.model import (
     Failed,
@@ -34,9 +34,67 @@ from tuner.model import (
 from tuner.model.errors import TunerError
 from tuner.search.stopper import EarlyStopper
 
-#: The system was short of something for us: that says nothing of the setting.
+#: The system had no resources left for us: that says nothing of the setting.
 _OF_THE_MACHINE = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def ignore(_: Progress) -> None:
+    """Nobody follows the launch."""
+
+
+def begin(
+    launch: Launch,
+    *,
+    spec: StudySpec,
+    setting: Setting,
+    expected_iterations: int | None,
+    start: Callable[[Launch], process.Running] = process.start,
+    clock: Callable[[], float] = time.monotonic,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+    judge: EarlyStopper | None = None,
+) -> RunningLaunch | Outcome:
+    """Start `launch`; an `Outcome` if it cannot be started.
+
+    The caller ends what was begun, on every path.
+
+    Args:
+        launch: What to run; its folder and output folder are made if they are missing.
+        spec: The study, for its objective, knobs, machine and rank count.
+        setting: What the launch was rendered from.
+        expected_iterations: The most iterations that a run did so far, if there was one.
+        start: Starts the launch.
+        clock: Seconds that only go forward.
+        on_progress: Called with each new entry of the log.
+        cancelled: Asked often; True ends the launch as interrupted.
+        judge: Asked often too; ends the launch once it cannot win any more.
+
+    Raises:
+        TunerError: A folder cannot be made, or a process of the trial cannot be ended.
+        UsageError: An old log cannot be removed.
+    """
+    # For their owner only: logs may hold what a program was given.
+    for folder in (launch.folder, launch.out_dir, probe_folder(launch.folder)):
+        try:
+            make_folder(folder)
+        except OSError as error:
+            raise TunerError(
+                f"the trial's folder {folder} cannot be made: {error.strerror}",
+                "check the permissions and the free space there",
+            ) from error
+    objective = objective_for(spec.objective)
+    objective.prepare(launch.out_dir)
+    classifier = OutcomeClassifier(launch, spec, objective, expected_iterations)
+    neighbourhood = Neighbourhood()
+    try:
+        running = start(launch)
+    except OSError as error:
+        return Outcome(_not_started(error), wall_s=0.0, exit_code=None)
+    monitor = LaunchMonitor(
+        launch, spec, running, objective, clock, on_progress or ignore, cancelled, judge
+    )
+    return RunningLaunch(setting, monitor, classifier, neighbourhood)
 
 
 def run(
@@ -51,22 +109,7 @@ def run(
     cancelled: Callable[[], bool] = lambda: False,
     judge: EarlyStopper | None = None,
 ) -> Outcome:
-    """Run `launch` and say what it came to.
-
-    Args:
-        launch: What to run; its folder and output folder are made where they are missing.
-        spec: The study, for its objective, knobs, machine and rank count.
-        setting: What the launch was rendered from.
-        expected_iterations: How far a run got at the furthest so far, where there was one.
-        start: Starts the launch.
-        clock: Seconds that only go forward.
-        on_progress: Called with each new entry of the log.
-        cancelled: Asked often; True ends the launch as interrupted.
-        judge: Asked often too; ends the launch once it cannot win any more.
-
-    Raises:
-        TunerError: A folder cannot be made, or a process of the trial cannot be ended.
-        UsageError: An old log cannot be removed.
+    """Run `launch` to its end; arguments and errors as those of :func:`begin`.
 
     Whatever is raised, a KeyboardInterrupt too, goes on only after the launch has been ended.
     """
@@ -88,44 +131,13 @@ def run(
     return outcome
 
 
-def begin(
-    launch: Launch,
-    *,
-    spec: StudySpec,
-    setting: Setting,
-    expected_iterations: int | None,
-    start: Callable[[Launch], process.Running] = process.start,
-    clock: Callable[[], float] = time.monotonic,
-    on_progress: Callable[[Progress], None] | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
-    judge: EarlyStopper | None = None,
-) -> RunningLaunch | Outcome:
-    """Start `launch`, as :func:`run` does; an `Outcome` where it cannot be started.
-
-    The caller is to end what was begun, on every path.
-    """
-    objective = objective_for(spec.objective)
-    _make_folders(launch)
-    objective.prepare(launch.out_dir)
-    ending = Ending(launch, spec, objective, expected_iterations)
-    neighbourhood = Neighbourhood()
-    try:
-        running = start(launch)
-    except OSError as error:
-        return Outcome(_not_started(error), wall_s=0.0, exit_code=None)
-    follower = LaunchMonitor(
-        launch, spec, running, objective, clock, on_progress or ignore, cancelled, judge
-    )
-    return RunningLaunch(setting, follower, ending, neighbourhood)
-
-
 @dataclass(frozen=True)
 class RunningLaunch:
-    """A launch that runs, and what is needed to say what it came to."""
+    """A launch that runs, and what is needed to classify its end."""
 
     setting: Setting
-    follower: LaunchMonitor
-    ending: Ending
+    monitor: LaunchMonitor
+    classifier: OutcomeClassifier
     neighbourhood: Neighbourhood
 
     def outcome(self, done: Callable[[], bool] = lambda: False) -> Outcome | None:
@@ -133,8 +145,8 @@ class RunningLaunch:
 
         Whatever is raised goes on only after the launch has been ended.
         """
-        found, telemetry = self._followed(done)
-        return None if found is None else self._concluded(found, telemetry)
+        ended, telemetry = self._follow(done)
+        return None if ended is None else self._conclude(ended, telemetry)
 
     def outcome_at_its_end(self, over: Callable[[], bool]) -> tuple[Outcome, bool]:
         """Follow it to its end, or until it is ``over`` while its processes go on.
@@ -142,85 +154,67 @@ class RunningLaunch:
         Whatever is raised goes on only after the launch has been ended.
 
         Returns:
-            What it came to, and whether they go on.
+            The outcome, and whether the processes go on.
         """
-        found, telemetry = self._followed(over)
-        if found is not None:
-            return self._concluded(found, telemetry), False
-        exit_ = process.Exit(0, self.follower.passed_s, stopped=False, killed=0)
-        outcome = self._concluded((exit_, None), telemetry, self.follower.running.pids())
+        ended, telemetry = self._follow(over)
+        if ended is not None:
+            return self._conclude(ended, telemetry), False
+        exit_ = process.Exit(0, self.monitor.passed_s, stopped=False, killed=0)
+        outcome = self._conclude((exit_, None), telemetry, self.monitor.running.pids())
         return replace(outcome, exit_code=None), True
 
-    def _followed(self, done: Callable[[], bool]) -> tuple[Ended | None, Telemetry]:
-        with sampler(self.follower) as recorder:
-            ended = False
+    def _follow(self, done: Callable[[], bool]) -> tuple[Ended | None, Telemetry]:
+        with sampler(self.monitor) as recorder:
             try:
-                found = self.follower.follow(done)
-                ended = True
-            finally:
-                if not ended:
-                    self.follower.running.stop()
-        phases = read_phases(self.follower.launch.folder)
-        return found, replace(recorder.telemetry, phases=phases)
+                ended = self.monitor.follow(done)
+            except BaseException:
+                self.monitor.running.stop()
+                raise
+        phases = read_phases(self.monitor.launch.folder)
+        return ended, replace(recorder.telemetry, phases=phases)
 
-    def _concluded(
+    def _conclude(
         self, ended: Ended, telemetry: Telemetry | None, alive: Collection[int] = ()
     ) -> Outcome:
-        """What it came to; ``alive`` are its processes that go on."""
-        follower, (exit_, stopped) = self.follower, ended
+        """The outcome; ``alive`` are the processes of the launch that go on."""
+        monitor, (exit_, stopped) = self.monitor, ended
         load = self.neighbourhood.load(alive)
-        follower.report_progress()
-        observation = follower.watcher.result()
+        monitor.report_progress()
+        observation = monitor.watcher.result()
         return Outcome(
-            self.judged(exit_, stopped, observation.ranks),
+            self.classified(exit_, stopped, observation.ranks),
             wall_s=exit_.wall_s,
             exit_code=exit_.code,
-            progress=follower.progress,
+            progress=monitor.progress,
             observation=observation,
-            effects=effects(self.setting, follower.spec.knobs, observation, follower.spec.machine),
+            effects=effects(self.setting, monitor.spec.knobs, observation, monitor.spec.machine),
             load=load,
             telemetry=telemetry,
         )
 
-    def judged(
+    def classified(
         self, exit_: process.Exit, stopped: Failed | Stopped | None, ranks: tuple[RankView, ...]
     ) -> model.Ending:
-        """What it came to, a failure with the end of its output; see `Ending.of`."""
-        found = self.ending.of(exit_, stopped, ranks)
-        if isinstance(found, Failed):
-            return replace(found, log_tail=self.output_tail())
-        return found
+        """How it ended, a failure with the end of its output; see `OutcomeClassifier`."""
+        ending = self.classifier.classify(exit_, stopped, ranks)
+        if isinstance(ending, Failed):
+            return replace(ending, log_tail=self.output_tail())
+        return ending
 
     def output_tail(self) -> str:
         """The end of what it printed."""
-        return crash.tail(output_of(self.follower.launch))
+        return failure.tail(output_of(self.monitor.launch))
 
 
-def sampler(follower: LaunchMonitor) -> Sampler:
+def sampler(monitor: LaunchMonitor) -> Sampler:
     """What records the launch while it is followed."""
-    spec = follower.spec
+    spec = monitor.spec
     return Sampler(
-        lambda: follower.watcher.members,
+        lambda: monitor.watcher.members,
         ranks=spec.layout.ranks,
         gpus=bool(spec.machine.gpus),
-        environ=follower.launch.env,
+        environ=monitor.launch.env,
     )
-
-
-def ignore(_: Progress) -> None:
-    """Nobody follows the launch."""
-
-
-def _make_folders(launch: Launch) -> None:
-    """The trial's folders, for their owner only: logs may hold what a program was given."""
-    for folder in (launch.folder, launch.out_dir, probe_folder(launch.folder)):
-        try:
-            make_folder(folder)
-        except OSError as error:
-            raise TunerError(
-                f"the trial's folder {folder} cannot be made: {error.strerror}",
-                "check the permissions and the free space there",
-            ) from error
 
 
 def _not_started(error: OSError) -> Failed:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from tuner.launch import resource_errors, torchrun_errors
+from tuner.launch import resource_errors
 from tuner.model import FailureKind
 
 #: How much of the output is kept with a failed trial, lines, and of each line, characters.
@@ -98,14 +99,16 @@ def explain(
         oom_kills: How many processes the kernel ended meanwhile for want of memory.
         certain: They were the launch's own: the host's others were not counted.
     """
-    told = torchrun_errors.read([_TAG.sub("", line, count=1) for line in text.split("\n")])
-    if told.signal is not None:
-        reason = f"torchrun was ended by {_signal_name(told.signal)} from outside"
+    torchrun = _read_torchrun([_TAG.sub("", line, count=1) for line in text.split("\n")])
+    if torchrun.signal is not None:
+        reason = f"torchrun was ended by {_signal_name(torchrun.signal)} from outside"
         return FailureKind.INTERRUPTED, reason
-    own, launcher = _split(told.own)
-    if told.root is not None:
-        code = told.root.code
-        launcher.append(_first_to_end(told.root))
+    own, launcher = _split(torchrun.own)
+    if torchrun.root is not None:
+        code = torchrun.root.code
+        # Of a signal that says all, of an exit code nothing.
+        how = "killed" if code < 0 else "the first to end"
+        launcher.append(f"rank {torchrun.root.rank} was {how}")
     own = [line for line in own if line.strip().strip(_MARKS) and not _ADVICE.fullmatch(line)]
     exceptions = _exceptions(own)
     found = resource_errors.in_exceptions(exceptions) or resource_errors.in_lines(own, launcher)
@@ -116,7 +119,7 @@ def explain(
         return kind, f"{ended(code)}: {meaning}: {said.strip()}"
     raised = [line for _, line in exceptions]
     # The other ranks only say that a killed one is gone.
-    line = _most_telling(own, launcher, [] if told.root and told.root.code < 0 else raised)
+    line = _most_telling(own, launcher, [] if torchrun.root and torchrun.root.code < 0 else raised)
     reason = f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
     if oom_kills and _was_killed(code, launcher, raised, certain=certain):
         said = line or "it printed nothing"
@@ -125,7 +128,7 @@ def explain(
     shell = code in _SHELL_CODES and not exceptions
     if (
         shell
-        or told.unstarted
+        or torchrun.unstarted
         or any(words in said for said in launcher for words in _NOT_LAUNCHED)
     ):
         return FailureKind.LAUNCHER, reason
@@ -178,11 +181,6 @@ def _signal_name(number: int) -> str:
         return ""
 
 
-def _first_to_end(root: torchrun_errors.Root) -> str:
-    """Torchrun's finding as a line: of a signal it says all, of an exit code nothing."""
-    return f"rank {root.rank} was {'killed' if root.code < 0 else 'the first to end'}"
-
-
 def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[str]) -> str:
     complaints = [line for line in launcher if not _SAYS_NOTHING.match(line)]
     errors = [line for line in own[-LAST_LINES:] if _ERROR.match(line)]
@@ -213,3 +211,83 @@ def _split(lines: Iterable[str]) -> tuple[list[str], list[str]]:
 def _joined(notice: Sequence[str] | None) -> list[str]:
     text = " ".join(" ".join(notice or ()).split())
     return [text[:NOTICE_CHARACTERS]] if text else []
+
+
+# --- torchrun ------------------------------------------------------------------------------------
+# It always ends with exit code 1. Which rank failed first, and how, stands in the table below its
+# ChildFailedError (torch.distributed.elastic.multiprocessing.errors).
+
+_PACKAGE = r"torch\.distributed\.elastic\.multiprocessing"
+_FAILED = re.compile(rf"{_PACKAGE}\.errors\.ChildFailedError:\s*")
+_SIGNALLED = re.compile(rf"{_PACKAGE}\.api\.SignalException: Process \d+ got signal: (\d+)")
+#: It ended before it had a rank: a port that is taken, an option that it does not know.
+_UNSTARTED = re.compile(
+    r'  File ".*/torch/distributed/run\.py", line \d+, in |(torchrun|run\.py): error: '
+)
+_TRACEBACK = "Traceback (most recent call last):"
+_ROOT = "Root Cause"
+_TABLE_RULE = re.compile(r"={40,}")
+_FIELD = re.compile(r"  (rank|exitcode)\s+: (-?\d+)\b")
+#: Its log, as torch 2.5, 2.2 and 1.13 begin a line, and the stars around its word on threads.
+_LOG = re.compile(
+    r"[DIWEC]\d{4} [\d:.]+ \d+ \S*torch/distributed/(elastic/|launcher/|run\.py)"
+    r"|\[[-\d]+ [\d:,]+\] torch\.distributed\.(elastic|launcher|run)\b"
+    r"|[A-Z]+:torch\.distributed\.(elastic|launcher|run)\b"
+    r"|\*{41}|Setting OMP_NUM_THREADS environment variable for each process"
+)
+#: What torch puts before each line of an exception in a rank of a process group.
+_RANK_TAG = re.compile(r"\[rank(\d+)\]: ?")
+
+
+class FirstFailure(NamedTuple):
+    """The rank that failed first, and its exit code, negative for a signal."""
+
+    rank: int
+    code: int
+
+
+class TorchrunOutput(NamedTuple):
+    """A launch's output, without torchrun's part in it."""
+
+    own: list[str]  # the ranks' lines
+    root: FirstFailure | None = None
+    signal: int | None = None  # that torchrun itself was sent
+    unstarted: bool = False  # torchrun failed by itself, as its lines say
+
+
+def _read_torchrun(lines: Sequence[str]) -> TorchrunOutput:
+    # torch marks exceptions with their rank. Those of the first to fail are kept: the others' are
+    # of its absence.
+    own, table, number = _without_traceback([line for line in lines if not _LOG.match(line)])
+    root = _root(table)
+    if root is not None and any(line.startswith(f"[rank{root.rank}]:") for line in own):
+        own = [line for line in own if _rank(line) in (None, root.rank)]
+    unstarted = any(map(_UNSTARTED.match, own))
+    return TorchrunOutput(
+        [_RANK_TAG.sub("", line, count=1) for line in own], root, number, unstarted
+    )
+
+
+def _without_traceback(lines: list[str]) -> tuple[list[str], list[str], int | None]:
+    """(the ranks' lines, the table of failures, the signal torchrun was sent)."""
+    for end in range(len(lines) - 1, -1, -1):
+        failed, signalled = _FAILED.fullmatch(lines[end]), _SIGNALLED.match(lines[end])
+        if failed or signalled:
+            start = max((n for n in range(end) if lines[n] == _TRACEBACK), default=end)
+            rules = [n for n in range(end + 1, len(lines)) if _TABLE_RULE.fullmatch(lines[n])]
+            last = rules[1] + 1 if failed and len(rules) > 1 else end + 1
+            number = int(signalled[1]) if signalled else None
+            return lines[:start] + lines[last:], lines[end:last], number
+    return lines, [], None
+
+
+def _root(table: Sequence[str]) -> FirstFailure | None:
+    starts = [number for number, line in enumerate(table) if line.startswith(_ROOT)]
+    fields = [_FIELD.match(line) for line in table[starts[0] :]] if starts else []
+    found = {field[1]: int(field[2]) for field in fields if field}
+    return FirstFailure(found["rank"], found["exitcode"]) if len(found) == 2 else None
+
+
+def _rank(line: str) -> int | None:
+    found = _RANK_TAG.match(line)
+    return int(found[1]) if found else None
