@@ -42,8 +42,9 @@ from tuner.model import (
 )
 from tuner.model.errors import UsageError
 from tuner.results import report
-from tuner.results.exporters import StudyView, args, dotenv, shell, table
+from tuner.results.exporters import args, dotenv, shell, table
 from tuner.results.exporters import json as json_export
+from tuner.results.study_view import StudyView
 
 #: Those that there are, ``sh`` only where it is none of the others.
 SHELLS = tuple(

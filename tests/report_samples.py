@@ -28,7 +28,7 @@ from tuner.model import (
     Track,
     Value,
 )
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 
 GPU_GAP = "no GPU was seen: NVML is not installed"
 

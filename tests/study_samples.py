@@ -36,7 +36,7 @@ from tuner.model import (
     Verdict,
     Window,
 )
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 from tuner.search.stopper import Noise
 from tuner.stats import estimates
 from tuner.study.findings import build, caps

@@ -35,7 +35,8 @@ from tuner.model import (
 from tuner.model.errors import UsageError
 from tuner.results import claims
 from tuner.results.break_even import break_even
-from tuner.results.exporters import Export, StudyView, exporter_for
+from tuner.results.exporters import Export, exporter_for
+from tuner.results.study_view import StudyView
 from tuner.stats import confirm
 
 # --- times of any size -------------------------------------------------------------------

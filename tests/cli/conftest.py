@@ -10,7 +10,7 @@ import pytest
 
 from tests.study_samples import study
 from tuner.cli.main import main
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 from tuner.store import Store
 from tuner.study.findings import summary
 

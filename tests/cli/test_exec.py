@@ -14,7 +14,7 @@ from tests.study_samples import study
 from tuner.cli.exec import filled, not_carried, split
 from tuner.model import BASELINE, Setting
 from tuner.model.errors import UsageError
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 from tuner.store import Store
 
 

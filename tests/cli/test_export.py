@@ -15,7 +15,7 @@ from tests.study_samples import setting, study
 from tuner.cli import outfile
 from tuner.model import BASELINE
 from tuner.results import exporters
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 
 
 def export(tune: Tune, database: Path, *args: str) -> tuple[int, str, str]:

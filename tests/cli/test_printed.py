@@ -14,7 +14,7 @@ from tests.cli.conftest import Tune, store_study
 from tests.study_samples import COMMUNICATOR, SPEC, launched, searched, setting, study
 from tuner.cli import printed
 from tuner.model import BASELINE, Measurement
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 
 
 def shown(data: StudyView, capsys: pytest.CaptureFixture[str]) -> str:

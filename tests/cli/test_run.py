@@ -10,7 +10,7 @@ from tests.cli.conftest import Tune, store_study
 from tests.study_samples import SPEC, study
 from tuner.cli import options
 from tuner.model import BASELINE
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 
 
 def ending(monkeypatch: pytest.MonkeyPatch, data: StudyView) -> None:

@@ -27,8 +27,8 @@ from tuner.model import (
     Verdict,
     Window,
 )
-from tuner.results.exporters import StudyView
 from tuner.results.report import facts
+from tuner.results.study_view import StudyView
 from tuner.store import Store
 
 

@@ -29,7 +29,7 @@ from tuner.model import (
     Purpose,
     Sample,
 )
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 from tuner.study.events import (
     Event,
     LaunchEnded,

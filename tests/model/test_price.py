@@ -12,8 +12,9 @@ from tests.study_samples import SPEC, launched
 from tuner.cli import printed
 from tuner.model import Finished, ObjectiveSpec, Stopped, price
 from tuner.model.errors import UsageError
-from tuner.results.exporters import StudyView, table
 from tuner.results.exporters import json as document
+from tuner.results.exporters import table
+from tuner.results.study_view import StudyView
 
 RATE = ObjectiveSpec(kind="pattern", pattern="(.)", unit="ns/day", maximize=True)
 FLOPS = ObjectiveSpec(kind="pattern", pattern="(.)", unit="GFLOPS", maximize=True)

@@ -18,7 +18,7 @@ from tuner.model import (
 )
 from tuner.results import claims
 from tuner.results.break_even import BreakEven
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 
 TWO_SIDED = Finding(2.312, 2.24, 2.39, 6, 6, "faster")
 AT_LEAST = Finding(2.7, 2.509, None, 4, 3, "faster")

@@ -13,7 +13,7 @@ from tuner.cli.options import storage_option, study_names
 from tuner.model import Env
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import StudyView
+    from tuner.results.study_view import StudyView
     from tuner.store import Store
 
 

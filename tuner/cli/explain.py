@@ -13,7 +13,7 @@ from tuner.cli.options import json_option, option, storage_option, study_argumen
 if TYPE_CHECKING:
     from tuner.model import JsonDict, LaunchRecord
     from tuner.results.explain.explained_run import Told
-    from tuner.results.exporters import StudyView
+    from tuner.results.study_view import StudyView
     from tuner.store import Store
 
 

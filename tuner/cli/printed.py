@@ -9,8 +9,9 @@ from tuner.knobs import setting_text
 from tuner.model import JsonDict, figures, price, wording
 from tuner.results import claims
 from tuner.results.break_even import break_even
-from tuner.results.exporters import StudyView, table
+from tuner.results.exporters import table
 from tuner.results.report import facts
+from tuner.results.study_view import StudyView
 from tuner.store.urls import display_url
 
 

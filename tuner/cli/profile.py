@@ -14,7 +14,7 @@ from tuner.cli.options import json_option, option, storage_option, study_argumen
 if TYPE_CHECKING:
     from tuner.launch.profiles import Change
     from tuner.model import JsonDict, Setting
-    from tuner.results.exporters import StudyView
+    from tuner.results.study_view import StudyView
     from tuner.study.again import Side
 
 #: A function whose share moves by less than this did not change.

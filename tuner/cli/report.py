@@ -13,7 +13,7 @@ from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option, study_argument
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import StudyView
+    from tuner.results.study_view import StudyView
 
 
 @click.command(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuner.model.errors import UsageError
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 
 if TYPE_CHECKING:
     from tuner.model import LaunchRecord, Telemetry

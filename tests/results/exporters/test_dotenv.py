@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.study_samples import SPEC, setting, study
 from tuner.model import BASELINE, Choice, Env, Knob
 from tuner.model.errors import UsageError
-from tuner.results.exporters import StudyView
 from tuner.results.exporters.dotenv import export
+from tuner.results.study_view import StudyView
 
 
 def with_value(value: str) -> StudyView:

@@ -11,7 +11,7 @@ from tests.study_samples import FAST, NEXT, SPEC, launched, searched, setting, s
 from tuner.model import BASELINE, Finding, Setting, StudyState
 from tuner.model.errors import UsageError
 from tuner.results import exporters
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 
 
 @pytest.mark.parametrize("name", ["sh", "env", "json", "args", "csv", "md"])

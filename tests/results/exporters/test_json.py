@@ -11,8 +11,8 @@ import pytest
 from tests import study_samples as samples
 from tests.study_samples import capped_study, launched, searched, setting, study
 from tuner.model import BASELINE, Finished, Purpose
-from tuner.results.exporters import StudyView
 from tuner.results.exporters.json import dumps, export, plain
+from tuner.results.study_view import StudyView
 
 DOCUMENT = json.loads(export(study()).text)
 CONFIRMED = json.loads(export(samples.at_least()).text)

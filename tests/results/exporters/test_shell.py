@@ -17,8 +17,8 @@ from tests import study_samples as samples
 from tests.scripts import python_script
 from tests.study_samples import SPEC, setting, study
 from tuner.model import BASELINE, Choice, Env, Flag, Knob, LauncherInfo, StudySpec, Value
-from tuner.results.exporters import StudyView
 from tuner.results.exporters.shell import export
+from tuner.results.study_view import StudyView
 
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
 

@@ -19,9 +19,9 @@ from tests.report_samples import everything, watched
 from tests.study_samples import study
 from tuner.launch.secrets import HIDDEN
 from tuner.model import StudyState, Telemetry
-from tuner.results.exporters import StudyView
 from tuner.results.report import report
 from tuner.results.report.explained import explained
+from tuner.results.study_view import StudyView
 
 SAMPLES = everything()
 

@@ -23,10 +23,10 @@ from tuner.model import (
     Setting,
     Window,
 )
-from tuner.results.exporters import StudyView
 from tuner.results.report.plots import FAMILIES, Figure, style
 from tuner.results.report.plots.figure import MOST_ROWS, Table
 from tuner.results.report.plots.runs import centre, sides
+from tuner.results.study_view import StudyView
 
 SAMPLES = everything()
 

@@ -12,7 +12,7 @@ from tuner.results.dashboard.notes import note
 from tuner.results.dashboard.plots import plots
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import StudyView
+    from tuner.results.study_view import StudyView
 
 
 def annotate(url: str, data: StudyView) -> None:

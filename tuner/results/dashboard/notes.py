@@ -14,7 +14,7 @@ from tuner.model import figures, wording
 from tuner.results import claims
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import StudyView
+    from tuner.results.study_view import StudyView
 
 #: What means something within a line of Markdown; signs of a line's start stand at none.
 _SIGNS = re.compile(r"[\\`*_\[\]<>|~&#$!]")

@@ -9,7 +9,7 @@ from tuner.results.report.plots import FAMILIES, Figure
 from tuner.results.report.plots.style import THEMES, inert
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import StudyView
+    from tuner.results.study_view import StudyView
 
 #: In front of the figure's key: its id in the study.
 PREFIX = "tune-"

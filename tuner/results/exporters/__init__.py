@@ -1,22 +1,18 @@
-"""Formats in which a result is handed over: each turns an ``ExportInput`` into text, no more.
+"""Formats in which a result is handed over: each turns a ``StudyView`` into text, no more.
 
-A format is a function ``ExportInput -> Export`` in a module of this package, named in
-``SHIPPED``; other packages add theirs through the entry point group ``tuner.results.exporters``.
+A format is a function ``StudyView -> Export`` in a module of this package, named in
+``SHIPPED``; other packages add theirs through the entry point group ``tuner.exporters``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
-from tuner.model import BASELINE, LaunchRecord, Measurement, Result, Setting, StudySpec, plugins
+from tuner.model import plugins
 from tuner.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from tuner.knobs.pooling import Pooling
+from tuner.results.study_view import StudyView
 
 #: The entry point group of formats that other packages bring.
 GROUP = "tuner.exporters"
@@ -32,59 +28,6 @@ SHIPPED = {
 }
 
 _SUFFIXES = {".sh": "sh", ".env": "env", ".json": "json", ".csv": "csv", ".md": "md"}
-
-
-@dataclass(frozen=True)
-class StudyView:
-    """A study as it lies in the database: all that a format may need."""
-
-    spec: StudySpec
-    result: Result
-    records: tuple[LaunchRecord, ...]
-    pooling: Pooling
-
-    @cached_property
-    def measurements(self) -> tuple[Measurement, ...]:
-        """Every setting that was launched: the fastest first, then stopped ones, then failures."""
-        from tuner.stats.estimates import measurements
-
-        return tuple(sorted(measurements(self.records, self.pooling.canonical), key=_rank))
-
-    @property
-    def best_setting(self) -> Setting:
-        """What is handed over: the best setting, the defaults where nothing is proven faster.
-
-        Before the confirmation has ended, or without one, the medians decide.
-
-        Raises:
-            UsageError: Nothing was measured, so there is nothing to hand over.
-        """
-        best = self.result.best
-        if best is None or best.elapsed_s is None:
-            raise UsageError(
-                f"study {self.spec.name} has no measured setting to export",
-                f"`tune show {self.spec.name}` lists why its launches failed",
-            )
-        if self.result.export is not None:
-            return self.result.export
-        reference = self.result.reference
-        against_defaults = reference is not None and reference.setting.is_baseline
-        ratio = self.result.ratio
-        keeps = against_defaults and ratio is not None and ratio <= 1.0
-        return BASELINE if keeps and self.spec.fixed.is_baseline else best.setting
-
-    @property
-    def keeps_defaults(self) -> bool:
-        """True where nothing is known to be faster, so that the export changes nothing."""
-        return self.best_setting.is_baseline
-
-
-def _rank(found: Measurement) -> tuple[int, float, str]:
-    if found.elapsed_s is not None:
-        return 0, found.elapsed_s, found.setting.to_json()
-    if found.stopped is not None:
-        return 1, found.stopped.projection_s, found.setting.to_json()
-    return 2, 0.0, found.setting.to_json()
 
 
 @dataclass(frozen=True)

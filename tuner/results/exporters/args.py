@@ -7,8 +7,9 @@ import shlex
 from tuner.launch import render
 from tuner.launch.secrets import HIDDEN
 from tuner.model import Env, LauncherOption
-from tuner.results.exporters import Export, StudyView
+from tuner.results.exporters import Export
 from tuner.results.exporters.header import one_line
+from tuner.results.study_view import StudyView
 
 
 def export(data: StudyView) -> Export:

@@ -11,7 +11,8 @@ import re
 from tuner.launch import render
 from tuner.model import Env
 from tuner.model.errors import UsageError
-from tuner.results.exporters import Export, StudyView, header
+from tuner.results.exporters import Export, header
+from tuner.results.study_view import StudyView
 
 #: Letters that mean themselves to a POSIX shell in an assignment and to docker. ``~`` is not
 #: among them (expanded at the start and after ``:``), nor is anything outside ASCII.

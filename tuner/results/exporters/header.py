@@ -5,7 +5,7 @@ from __future__ import annotations
 from tuner.knobs import setting_text
 from tuner.model import wording
 from tuner.results import claims
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 
 
 def lines(data: StudyView) -> list[str]:

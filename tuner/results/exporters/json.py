@@ -30,7 +30,8 @@ from tuner.model import (
     figures,
     price,
 )
-from tuner.results.exporters import Export, StudyView
+from tuner.results.exporters import Export
+from tuner.results.study_view import StudyView
 
 SCHEMA = "tuner.export/1"
 

@@ -13,7 +13,8 @@ import shlex
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
 from tuner.launch.secrets import HIDDEN
-from tuner.results.exporters import Export, StudyView, header
+from tuner.results.exporters import Export, header
+from tuner.results.study_view import StudyView
 
 #: Stands for the output folder until the words are quoted: no argv can hold a NUL.
 _OUT = "\0out\0"

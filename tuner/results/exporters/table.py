@@ -8,7 +8,8 @@ import re
 from collections.abc import Sequence
 
 from tuner.model import Measurement, StudySpec, Value, figures, price, wording
-from tuner.results.exporters import Export, StudyView, header
+from tuner.results.exporters import Export, header
+from tuner.results.study_view import StudyView
 
 _FIGURES = (
     "elapsed_s",

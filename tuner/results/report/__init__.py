@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tuner.results.exporters import StudyView
+    from tuner.results.study_view import StudyView
 
 
 def report(data: StudyView) -> str:

@@ -8,8 +8,8 @@ from tuner.model import wording
 from tuner.results.explain.cause import Cause, per_cent
 from tuner.results.explain.evidence import remedy_sentence, table
 from tuner.results.explain.explained_run import Told, told
-from tuner.results.exporters import StudyView
 from tuner.results.report.plots import Table, runs
+from tuner.results.study_view import StudyView
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from tuner.model import (
     Verdict,
     wording,
 )
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 from tuner.stats import estimates
 
 #: How each verdict is told.

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from tuner.model import wording
-from tuner.results.exporters import StudyView
 from tuner.results.exporters.json import plain as json_plain
 from tuner.results.report import facts, words
 from tuner.results.report.explained import explained
 from tuner.results.report.plots import FAMILIES, Figure
 from tuner.results.report.plots.style import THEMES
+from tuner.results.study_view import StudyView
 
 #: A cell with a number and its unit, maybe with a sign before it: no line ends in it.
 _FIGURE = re.compile(r"\W{0,2}\d.{0,20}")

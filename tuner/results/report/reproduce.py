@@ -9,7 +9,7 @@ from tuner.launch import command as templates
 from tuner.launch.launchers import launcher_for
 from tuner.model import CLOCK, Domain, IntRange, LauncherInfo, ObjectiveSpec, StudySpec
 from tuner.model.errors import UsageError
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 
 #: What stands behind the name of a study file that comes with the tool.
 _SHIPPED = " (shipped)"

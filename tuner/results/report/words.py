@@ -9,9 +9,10 @@ from tuner.launch.secrets import HIDDEN
 from tuner.model import Measurement, StudyState, figures, price, wording
 from tuner.results import claims
 from tuner.results.break_even import break_even
-from tuner.results.exporters import StudyView, table
+from tuner.results.exporters import table
 from tuner.results.report import facts, reproduce
 from tuner.results.report.plots import Table, runs
+from tuner.results.study_view import StudyView
 
 Row = tuple[str, str]
 

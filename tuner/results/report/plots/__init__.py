@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tuner.results.exporters import StudyView
 from tuner.results.report.plots import (
     history,
     knobs,
@@ -16,6 +15,7 @@ from tuner.results.report.plots import (
     weights,
 )
 from tuner.results.report.plots.figure import Figure, Table
+from tuner.results.study_view import StudyView
 
 __all__ = ["FAMILIES", "Family", "Figure", "Table"]
 

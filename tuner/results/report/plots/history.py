@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tuner.model import JsonDict, ObjectiveSpec, Purpose, figures, wording
-from tuner.results.exporters import StudyView
 from tuner.results.report.plots import runs, style
 from tuner.results.report.plots.figure import Figure, Table
 from tuner.results.report.plots.runs import Run
+from tuner.results.study_view import StudyView
 
 #: A shape for each kind of failure, the most frequent first; the rest share the last one.
 _SHAPES = ("x", "cross", "star", "hash-open", "asterisk-open")

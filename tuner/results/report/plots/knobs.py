@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tuner.model import JsonDict, Measurement, ObjectiveSpec, Value, figures, wording
-from tuner.results.exporters import StudyView
 from tuner.results.report.plots import runs, style, varied
 from tuner.results.report.plots.figure import Figure, Table
 from tuner.results.report.plots.runs import Run
+from tuner.results.study_view import StudyView
 
 #: Knobs that are shown at once.
 SHOWN = 4

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from tuner.model import JsonDict, Measurement, ObjectiveSpec, Value, figures, wording
-from tuner.results.exporters import StudyView
 from tuner.results.report.plots import runs, style, varied
 from tuner.results.report.plots.figure import Figure, Table
+from tuner.results.study_view import StudyView
 
 #: Pairs that are shown at once, and the knobs of which pairs are made at all.
 SHOWN, MOST_KNOBS = 2, 8

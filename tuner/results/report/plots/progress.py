@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuner.model import JsonDict, LaunchRecord, Progress, Setting, wording
-from tuner.results.exporters import StudyView
 from tuner.results.report.plots import runs, style
 from tuner.results.report.plots.figure import Figure, Table
 from tuner.results.report.plots.runs import Side
+from tuner.results.study_view import StudyView
 from tuner.stats import estimates
 
 #: Runs of a side that are drawn.

@@ -21,8 +21,8 @@ from tuner.model import (
     wording,
 )
 from tuner.results.explain import choice
-from tuner.results.exporters import StudyView
 from tuner.results.report.plots import style
+from tuner.results.study_view import StudyView
 from tuner.stats import estimates
 from tuner.stats.wilcoxon import interval
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tuner.model import Telemetry, Track, wording
-from tuner.results.exporters import StudyView
 from tuner.results.report.plots import runs
 from tuner.results.report.plots.figure import Figure, Table
 from tuner.results.report.plots.runs import Side
 from tuner.results.report.plots.timeline_drawing import drawing
 from tuner.results.report.plots.timeline_rows import TIMELINES, Timeline, Watched, values
+from tuner.results.study_view import StudyView
 
 
 def build(data: StudyView) -> list[Figure]:

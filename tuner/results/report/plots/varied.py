@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from tuner.model import Measurement, Value
-from tuner.results.exporters import StudyView
+from tuner.results.study_view import StudyView
 
 Values = TypeVar("Values", bound=tuple[Value, ...])
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tuner.model import JsonDict, ObjectiveSpec, figures, wording
 from tuner.results import claims
-from tuner.results.exporters import StudyView
 from tuner.results.report.plots import runs, style
 from tuner.results.report.plots.figure import Figure, Table
 from tuner.results.report.plots.runs import Run, Side
+from tuner.results.study_view import StudyView
 
 _TITLE = "Best against your defaults"
 
