@@ -22,7 +22,7 @@ from benchmarks.live import cost, points, search
 
 
 def main() -> int:
-    """Measure and print; 1 where a target is missed."""
+    """Measure and print; 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parts = parser.add_subparsers(required=True)
     part = parts.add_parser("points")

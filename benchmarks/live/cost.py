@@ -1,7 +1,7 @@
-"""What a job pays for being one that may be retuned, while nobody retunes it.
+"""What a job pays for taking orders while it gets none.
 
 The end of an iteration is timed in a job of two ranks; what it is made of, in one rank that does
-nothing else, with a supervisor that asks for nothing: processor time of the thread, read in the
+nothing else, with a tool that gives no order: processor time of the thread, read in the
 rank. Of the time that a study counts as a step none of it is part. The start is an interpreter as
 a rank: without the variables, with the probe as every trial has it, and with the agent beside it.
 """
@@ -78,9 +78,9 @@ print(us(agent.step, number))
 
 
 def main(options: argparse.Namespace) -> bool:
-    """Measure and print; True where the target is met."""
+    """Measure and print; True if the target is met."""
     good = True
-    for title, listens in (("outside a study", False), ("in a job that may be retuned", True)):
+    for title, listens in (("outside a study", False), ("in a job that takes orders", True)):
         found = [_step_s(listens) for _ in range(options.pairs)]
         step_s, most_s = statistics.median(found), max(found)
         share = step_s / ITERATION_S
@@ -135,7 +135,7 @@ def _print_starts(times: int) -> None:
 
 @contextmanager
 def _probed(more: Mapping[str, str], *, listens: bool) -> Iterator[dict[str, str]]:
-    """The environment of a trial, with ``more``; a supervisor ``listens``, and asks for nothing."""
+    """The environment of a trial, with ``more``; the tool ``listens``, and gives no order."""
     environ = {**os.environ, **more}
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
         probe_folder(Path(folder)).mkdir()

@@ -46,7 +46,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def main(options: argparse.Namespace) -> bool:
-    """Measure, print a line a setting, and the targets; True where they are met."""
+    """Measure, print a line a setting, and the targets; True if they are met."""
     spec = spec_of(options.study, options.ranks)
     values = VALUES[options.study]
     live = swept(spec, "on", values, options.runs)
@@ -73,14 +73,14 @@ def main(options: argparse.Namespace) -> bool:
 
 def _proof(live: Swept, cold: Swept) -> list[LaunchRecord]:
     """The launches of the best and of the slowest by windows: a study's windows are scaled by
-    those of its proof, of the best and the defaults."""
+    those of its confirmation, of the best and the baseline."""
     paces_s = live.pace_s()
     order = sorted(paces_s, key=lambda setting: statistics.median(paces_s[setting]))
     return [record for record in cold.records if record.setting in (order[0], order[-1])]
 
 
 def _agree(what: str, pairs: Sequence[tuple[float, float]]) -> bool:
-    """Print how windows (the second of each pair) agree with launches; True where well enough."""
+    """Print how windows (the second of each pair) agree with launches; True if well enough."""
     correlation = rank_correlation(*zip(*pairs, strict=True))
     off = [live_s / cold_s - 1 for cold_s, live_s in pairs]
     bias = statistics.median(off)

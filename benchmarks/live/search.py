@@ -11,7 +11,7 @@ LEAST_RATIO = 30.0
 
 
 def main(options: argparse.Namespace) -> bool:
-    """Measure and print; True where the targets are met."""
+    """Measure and print; True if the targets are met."""
     good = True
     for seed in range(options.seeds):
         article = None if options.article_s else vs_article.by_article(seed)

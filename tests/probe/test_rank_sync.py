@@ -8,7 +8,7 @@ import queue
 import random
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -108,11 +108,15 @@ def finish(job: Job) -> None:
     job.join()
 
 
-def test_the_hello_says_who_is_there(job: Job) -> None:
-    job.ranks[1].agent.offer("mine alone", print)
+def test_the_hello_says_who_is_there_and_what_all_can_change(job: Job) -> None:
+    for rank in job.ranks[1:]:
+        rank.agent.offer("not of rank 0", print)
+    job.ranks[0].agent.offer("of rank 0", print)
     hello = job.start()
     finish(job)
-    assert hello.pop("can")["workers"] == "start"
+    can = hello.pop("can")
+    assert can["workers"] == "start"
+    assert set(can) - {"omp_threads", "opencv_threads"} == {"workers", "end"}
     assert hello == {
         "type": "hello",
         "protocol": 2,
@@ -122,14 +126,6 @@ def test_the_hello_says_who_is_there(job: Job) -> None:
         "transport": "threads",
         "iteration": 2,
     }
-
-
-def test_only_what_all_can_change_is_told(job: Job) -> None:
-    for rank in job.ranks[1:]:
-        rank.agent.offer("not of rank 0", print)
-    job.ranks[0].agent.offer("of rank 0", print)
-    assert set(job.start()["can"]) - {"omp_threads", "opencv_threads"} == {"workers", "end"}
-    finish(job)
 
 
 def test_all_ranks_change_at_the_same_iteration(job: Job) -> None:
@@ -154,19 +150,13 @@ def test_every_iteration_is_told_of_once(job: Job) -> None:
         job.supervisor.switch(number, workers=number)
         time.sleep(0.05)
     finish(job)
+    assert len({rank.iteration for rank in job.ranks}) == 1, "the end is the same for all"
+    assert not any(rank.agent.passive for rank in job.ranks)
     job.ranks[0].sync._report.end()  # as at the exit
     assert job.supervisor.until("none") is None
     counted = job.supervisor.counted()
     assert counted == list(range(2, 2 + len(counted)))
     assert counted[-1] == job.ranks[0].iteration == job.supervisor.made
-
-
-def test_the_end_is_the_same_for_all(job: Job) -> None:
-    job.start()
-    time.sleep(0.05)
-    finish(job)
-    assert len({rank.iteration for rank in job.ranks}) == 1
-    assert not any(rank.agent.passive for rank in job.ranks)
 
 
 def test_without_the_supervisor_the_job_goes_on_alone(job: Job) -> None:
@@ -320,27 +310,23 @@ def test_a_rank_that_does_not_come_leaves_all_as_they_were(
     assert [rank.iteration for rank in job.ranks] == [5] * RANKS
 
 
-def test_a_supervisor_that_is_gone_leaves_all_as_they_were(job: Job) -> None:
+def gone(job: Job) -> None:
     job.supervisor.close()
-    for loop in [job._pool.submit(rank.loop) for rank in job.ranks]:
-        loop.result(60)
-    assert all(rank.agent.passive for rank in job.ranks)
 
 
-def test_ranks_that_transport_by_other_means_do_not_begin(job: Job) -> None:
+def other_means(job: Job) -> None:
     job.ranks[2].transport.name = "smoke"
+
+
+@pytest.mark.parametrize("amiss", [gone, other_means])
+def test_ranks_that_do_not_agree_go_on_as_they_were(job: Job, amiss: Callable[[Job], None]) -> None:
+    amiss(job)
     for loop in [job._pool.submit(rank.loop) for rank in job.ranks]:
         loop.result(60)
     assert all(rank.agent.passive for rank in job.ranks)
 
 
-def test_no_link_of_the_meeting_is_left(job: Job, tmp_path: Path) -> None:
-    job.start()
-    finish(job)
-    assert [path.name for path in tmp_path.iterdir()] == ["live"]
-
-
-def test_without_an_transport_rank_0_says_why(supervisor: Supervisor) -> None:
+def test_without_a_transport_rank_0_says_why(supervisor: Supervisor) -> None:
     def refuse(_: int) -> None:
         raise rank_live_sync.RefusedError("no MPI")
 

@@ -1,4 +1,4 @@
-"""A Chainer trainer that is retuned while it runs: the same losses, a later end."""
+"""A Chainer trainer that is measured live: the same losses, a later end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A manager of pytorch-pfn-extras that is retuned while it runs."""
+"""A manager of pytorch-pfn-extras that is measured live."""
 
 from __future__ import annotations
 
