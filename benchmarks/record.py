@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.cli import exits, options, views
+from tuner.cli import exits, options, progress
 from tuner.cli.base import TuneCommand, tail
 from tuner.cli.main import main
 from tuner.cli.options import OUTPUT, option, place_options, quiet_option, study_options
@@ -82,7 +82,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         spec = replace(spec, name=f"{spec.name}-surface")
     _require_surface(spec, given["runs"])
     outputs = Path(given["run_dir"]) if given["run_dir"] else None
-    with views.view(given["quiet"]) as view:
+    with progress.view(given["quiet"]) as view:
         tune(
             replace(spec, oversubscription=None, confirm=False),
             storage=given["storage"],

@@ -14,8 +14,7 @@ from tests import study_samples as samples
 from tests.study_samples import SPEC, capped_study, record, setting, stopped, study
 from tuner.cli import console
 from tuner.cli.live import LiveView
-from tuner.cli.plain import PlainView
-from tuner.cli.tally import Tally
+from tuner.cli.progress import PlainView, Tally
 from tuner.model import (
     BASELINE,
     Exclusion,

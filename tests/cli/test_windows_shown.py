@@ -11,7 +11,7 @@ import pytest
 from tests.study_samples import FAST, NEXT, SLOW, SPEC, in_window, record, retuned
 from tuner.cli import printed
 from tuner.cli.live import LiveView
-from tuner.cli.plain import PlainView
+from tuner.cli.progress import PlainView
 from tuner.model import Purpose
 from tuner.results import claims
 from tuner.results.explain import choice, explain

@@ -14,7 +14,6 @@ import click
 from tuner.cli.base import (
     EXAMPLES,
     TAIL,
-    TuneContext,
     split_tail,
     write_options,
     write_pairs,
@@ -51,8 +50,6 @@ def nearest(word: str, candidates: Sequence[str]) -> str | None:
 
 class TuneGroup(click.Group):
     """``tune``: its commands are imported when they are asked for."""
-
-    context_class = TuneContext
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Set the tail apart and put ``run`` in front where no command is named."""
@@ -116,7 +113,7 @@ class TuneGroup(click.Group):
         if incomplete.startswith("-"):
             run = self.get_command(ctx, "run")
             assert run is not None
-            items = run.shell_complete(TuneContext(run, parent=ctx), incomplete)
+            items = run.shell_complete(click.Context(run, parent=ctx), incomplete)
             own = [CompletionItem("--version", help="Show the version.")]
             return items + [item for item in own if item.value.startswith(incomplete)]
         return [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -45,23 +43,6 @@ def tail(ctx: click.Context) -> tuple[str, ...] | None:
     return words
 
 
-class TuneFormatter(click.HelpFormatter):
-    """Help with headings that stand out on a terminal."""
-
-    def write_heading(self, heading: str) -> None:
-        """Write a section's heading, bold where colours are wanted."""
-        text = heading + ":"
-        plain = bool(os.environ.get("NO_COLOR")) or not sys.stdout.isatty()
-        text = text if plain else click.style(text, bold=True)
-        self.write(f"{'':>{self.current_indent}}{text}\n")
-
-
-class TuneContext(click.Context):
-    """The context of every command."""
-
-    formatter_class = TuneFormatter
-
-
 class GroupedOption(click.Option):
     """An option that stands under a heading in the help; ``old`` is a former name of it.
 
@@ -85,8 +66,6 @@ class GroupedOption(click.Option):
 
 class TuneCommand(click.Command):
     """A command whose help is grouped by heading and ends with examples."""
-
-    context_class = TuneContext
 
     def __init__(
         self,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -38,6 +37,8 @@ def harmless(text: str) -> str:
     """
     if text.isprintable():
         return text
+    import unicodedata
+
     return "".join(
         letter if letter.isprintable() or unicodedata.category(letter) == "Zs" else _escape(letter)
         for letter in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -117,108 +117,49 @@ def _of_table(row: Option) -> Callable[[Function], Function]:
     )
 
 
-def _of_knobs(name: str, metavar: str, text: str, old: str = "") -> Callable[[Function], Function]:
-    return option(
-        name,
-        {"--knob": "knobs", "--fix": "fixes", "--baseline": "baselines"}[name],
-        metavar=metavar,
-        multiple=True,
-        heading=SPACE,
-        shell_complete=knob_names,
-        help=f"{text}; repeatable.",
-        old=old,
-    )
+#: What a study file says in tables of its own, or not at all: names, heading, metavar, help.
+_OF_RUN: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
+    (("--study", "study_file"), WHAT, "FILE",
+     "Study file [tune.toml in this folder, else the shipped chainer_mnist.toml].",
+     {"type": click.Path()}),
+    (("--objective",), WHAT, "KIND",
+     "How the result is read: logreport[:KEY|:steady], pattern:REGEX or wall [logreport].",
+     {"shell_complete": _objectives}),
+    (("--log",), WHAT, "FILE",
+     "The log below {out} [log]; for a pattern, the file to read instead of the output.", {}),
+    (("--unit",), WHAT, "UNIT",
+     "Unit of a key or a pattern: us, ms, s, min, h are times; any other is shown as it is.", {}),
+    (("--maximize",), WHAT, "", "A larger figure is better (a rate).",
+     {"is_flag": True, "default": None}),
+    (("--knob", "knobs"), SPACE, "NAME[=DOMAIN]",
+     "Tune a knob: omp_threads=1..16, communicator=naive,flat, bind_to (see tune knobs);"
+     " repeatable.", {"multiple": True, "shell_complete": knob_names}),
+    (("--all-knobs",), SPACE, "", "Tune every knob that applies here and keeps the numerics.",
+     {"is_flag": True}),
+    (("--fix", "fixes"), SPACE, "NAME=VALUE", "Hold a knob at one value; repeatable.",
+     {"multiple": True, "shell_complete": knob_names}),
+    (("--baseline", "baselines"), SPACE, "NAME=VALUE",
+     "The value of a placeholder in the baseline; repeatable.",
+     {"multiple": True, "shell_complete": knob_names, "old": "--default"}),
+)  # fmt: skip
+
+_OF_PLACE: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
+    (("--run-dir",), PLACE, "FOLDER", "Folder of the launches' own folders [beside the database].",
+     {"old": "--outputs"}),
+    (("--fresh",), PLACE, "", "Delete the stored study and start anew.", {"is_flag": True}),
+    (("--wait",), PLACE, "", "Wait while another study runs on this host.", {"is_flag": True}),
+)  # fmt: skip
 
 
 def study_options(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
     """Every option that says what is tuned and how, but for those of the table in ``without``."""
-    rows = {row.key: _of_table(row) for row in OPTIONS if row.key not in without}
-    first = ("mpi_procs",)
-    decorators: list[Callable[[Any], Any]] = [
-        *(rows.pop(key) for key in first),
-        option(
-            "--study",
-            "study_file",
-            metavar="FILE",
-            type=click.Path(),
-            heading=WHAT,
-            help="Study file [tune.toml in this folder, else the shipped chainer_mnist.toml].",
-        ),
-        option(
-            "--objective",
-            metavar="KIND",
-            heading=WHAT,
-            shell_complete=_objectives,
-            help="How the result is read: logreport[:KEY|:steady], pattern:REGEX or wall"
-            " [logreport].",
-        ),
-        option(
-            "--log",
-            metavar="FILE",
-            heading=WHAT,
-            help="The log below {out} [log]; for a pattern, the file to read instead of the"
-            " output.",
-        ),
-        option(
-            "--unit",
-            metavar="UNIT",
-            heading=WHAT,
-            help="Unit of a key or a pattern: us, ms, s, min, h are times; any other is shown"
-            " as it is.",
-        ),
-        option(
-            "--maximize",
-            is_flag=True,
-            default=None,
-            heading=WHAT,
-            help="A larger figure is better (a rate).",
-        ),
-        _of_knobs(
-            "--knob",
-            "NAME[=DOMAIN]",
-            "Tune a knob: omp_threads=1..16, communicator=naive,flat, bind_to (see tune knobs)",
-        ),
-        option(
-            "--all-knobs",
-            is_flag=True,
-            heading=SPACE,
-            help="Tune every knob that applies here and keeps the numerics.",
-        ),
-        _of_knobs("--fix", "NAME=VALUE", "Hold a knob at one value"),
-        _of_knobs(
-            "--baseline", "NAME=VALUE", "The value of a placeholder in the baseline", "--default"
-        ),
-        *rows.values(),
-    ]
-    return _all(decorators)
+    first, *rest = [_of_table(row) for row in OPTIONS if row.key not in without]
+    return _all([first, *_of_rows(_OF_RUN), *rest])
 
 
 def place_options() -> Callable[[Function], Function]:
     """Where a study is kept."""
-    return _all(
-        [
-            storage_option(PLACE),
-            option(
-                "--run-dir",
-                metavar="FOLDER",
-                heading=PLACE,
-                old="--outputs",
-                help="Folder of the launches' own folders [beside the database].",
-            ),
-            option(
-                "--fresh",
-                is_flag=True,
-                heading=PLACE,
-                help="Delete the stored study and start anew.",
-            ),
-            option(
-                "--wait",
-                is_flag=True,
-                heading=PLACE,
-                help="Wait while another study runs on this host.",
-            ),
-        ]
-    )
+    return _all([storage_option(PLACE), *_of_rows(_OF_PLACE)])
 
 
 def quiet_option() -> Callable[[Function], Function]:
@@ -226,6 +167,13 @@ def quiet_option() -> Callable[[Function], Function]:
     return option(
         "--quiet", "-q", is_flag=True, heading=OUTPUT, help="No progress, only the result."
     )
+
+
+def _of_rows(rows: Sequence[Any]) -> list[Callable[[Any], Any]]:
+    return [
+        option(*names, heading=heading, metavar=metavar or None, help=text, **more)
+        for names, heading, metavar, text, more in rows
+    ]
 
 
 def _all(decorators: list[Callable[[Any], Any]]) -> Callable[[Function], Function]:

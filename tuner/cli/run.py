@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tuner.cli import exits, options, views
+from tuner.cli import exits, options, progress
 from tuner.cli.base import EXAMPLES, TuneCommand, tail
 from tuner.cli.options import (
     OUTPUT,
@@ -58,7 +58,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return exits.OK
     from tuner.study import tune
 
-    with views.view(given["quiet"]) as view:
+    with progress.view(given["quiet"]) as view:
         result = tune(
             spec,
             storage=given["storage"],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from tuner.model import StudySpec
@@ -115,6 +114,8 @@ def _whole(low: int = 1, high: int = MOST_WHOLE) -> Kind:
 
 def _number(value: float) -> str:
     """Every digit of it, without an exponent."""
+    from decimal import Decimal
+
     return format(Decimal(repr(value).removesuffix(".0")), "f")
 
 

@@ -149,9 +149,9 @@ def require_same(name: str, old: JsonDict, new: JsonDict) -> None:
     differences = difference(old, new)
     if differences:
         raise UsageError(
-            f"the study {name} was made for something else: " + "; ".join(differences),
-            "Give this one a name of its own with --name NAME, or start anew with --fresh,"
-            " which deletes what was measured.",
+            f"the stored study {name} differs from what was typed: " + "; ".join(differences),
+            f"To keep both, add --name {name}-2. To replace the stored one, add --fresh,"
+            " which deletes its measurements.",
         )
 
 

@@ -1,11 +1,15 @@
-"""The state behind the live view: events are folded in, lines come out. Pure but for the clock."""
+"""How a study is followed while it runs: what happened so far, as timed lines or redrawn."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+from tuner.cli import console
 from tuner.knobs import setting_text
 from tuner.model import (
     Effect,
@@ -28,6 +32,7 @@ from tuner.study.events import (
     LaunchEnded,
     LaunchProgress,
     LaunchStarted,
+    Note,
     StudyStarted,
 )
 from tuner.study.policy import COST_SHARE
@@ -211,3 +216,67 @@ class Tally:
         if isinstance(ending, Finished):
             return figures.shown(self.objective, ending.elapsed_s)
         return "stopped" if isinstance(ending, Stopped) else "failed"
+
+
+class PlainView:
+    """Writes a line for each launch that ends, with the time since the start."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        write: Callable[[str], None] = console.err,
+    ) -> None:
+        self.tally = Tally(clock)
+        self.write = write
+
+    def __enter__(self) -> PlainView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        self.tally.add(event)
+        if isinstance(event, LaunchEnded):
+            self._line(f"{self._place(event)} {self.tally.ended_line(event)}{self._left()}")
+        elif isinstance(event, LaunchStarted) and event.purpose is Purpose.WARM_UP:
+            self._line("warm-up: one launch that is thrown away")
+        elif isinstance(event, Note):
+            self._line(event.text)
+
+    def _place(self, event: LaunchEnded) -> str:
+        if event.record.purpose not in estimates.TRIALS or estimates.is_excluded(event.record):
+            return "-"
+        return f"{self.tally.done}/{self.tally.asked}"
+
+    def _left(self) -> str:
+        left_s = self.tally.left_s
+        return "" if left_s is None else f"  [at most {wording.duration(left_s)} left]"
+
+    def _line(self, text: str) -> None:
+        self.write(f"[{wording.clock(self.tally.elapsed_s)}] {text}")
+
+
+class QuietView:
+    """Shows nothing (``--quiet``)."""
+
+    def __enter__(self) -> QuietView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def __call__(self, event: Event) -> None:
+        """Show nothing."""
+
+
+def view(quiet: bool) -> AbstractContextManager[Callable[[Event], None]]:
+    """The live view on a terminal, timed lines elsewhere."""
+    if quiet:
+        return QuietView()
+    if not console.is_live(sys.stderr):
+        return PlainView()
+    from tuner.cli.live import LiveView
+
+    return LiveView()
