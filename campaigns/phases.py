@@ -120,7 +120,7 @@ LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
 #: What a study imports on its way.
 LOADED = (
     "alembic.command", "optuna.importance", "optuna.storages._rdb.models", "optuna_dashboard",
-    "tuner.cli.live", "tuner.cli.main", "tuner.cli.plain", "tuner.cli.report", "tuner.cli.run",
+    "tuner.cli.live", "tuner.cli.main", "tuner.cli.progress", "tuner.cli.report", "tuner.cli.run",
     "tuner.cli.stored", "tuner.results.dashboard.plots", "tuner.results.exporters.json",
     "tuner.launch.launchers.registry",
     "tuner.launch.launchers.openmpi", "tuner.launch.objectives.logreport", "tuner.store.store",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tuner.cli import exits, options, progress
+from tuner.cli import exits, options
 from tuner.cli.base import EXAMPLES, TuneCommand, tail
 from tuner.cli.options import (
     OUTPUT,
@@ -56,6 +56,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
         dry_run.print_launches(spec, as_json=given["as_json"])
         return exits.OK
+    from tuner.cli import progress
     from tuner.study import tune
 
     with progress.view(given["quiet"]) as view:
