@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuner.live.eligibility import is_excluded_as, refused_switches
@@ -38,7 +38,7 @@ from tuner.model import (
     StudySpec,
     wording,
 )
-from tuner.stats import estimates
+from tuner.stats import estimates, noise
 
 #: Of so many windows of a job at least one is a repeat.
 EVERY = 6
@@ -51,10 +51,6 @@ MOST_JOBS = 2
 
 #: A window further off than this is an accident, and no measure of the noise.
 _ACCIDENT = 0.25
-
-#: The usual spread of a setting's runs, as the logarithm's standard deviation, and the number of
-#: repeats that this prior counts as.
-_USUAL_SD, _USUAL_WORTH = 0.05, 4
 
 #: How far the scale of windows is off, as the logarithm's standard deviation: it is learnt from a
 #: few launches, and the machine is another one at the confirmation (docs/live.md has the cases).
@@ -167,7 +163,7 @@ def _spread_in_jobs(
         [x for x in logs if abs(x - statistics.median(logs)) <= _ACCIDENT]
         for logs in groups.values()
     ]
-    return _pooled_spread(logs for logs in usual if logs)[0]
+    return noise.pooled((logs for logs in usual if logs), noise.RUNS)[0]
 
 
 # --- live against cold -------------------------------------------------------------------
@@ -251,7 +247,7 @@ def _pairs(records: Sequence[LaunchRecord], canonical: Canonical) -> tuple[list[
         setting: tuple([x for r in side if (x := _log(r)) is not None] for side in sides)
         for setting, sides in both.items()
     }
-    sd, freedom = _pooled_spread(side for sides in logs.values() for side in sides)
+    sd, freedom = noise.pooled((side for sides in logs.values() for side in sides), noise.RUNS)
     pairs = []
     for setting, (live, launches) in logs.items():
         jobs = {record.job for record in both[setting][0]}
@@ -281,16 +277,6 @@ def _scale_bias(others: Sequence[_Pair]) -> tuple[float, float]:
 
 
 # --- both --------------------------------------------------------------------------------
-
-
-def _pooled_spread(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
-    """The pooled standard deviation within groups of logarithms, and its degrees of freedom.
-
-    The prior counts with it, so that a few repeats that agree by chance do not seem exact.
-    """
-    squares, freedom = estimates.within(groups)
-    squares, freedom = squares + _USUAL_WORTH * _USUAL_SD**2, freedom + _USUAL_WORTH
-    return math.sqrt(squares / freedom), freedom
 
 
 def _log(record: LaunchRecord) -> float | None:

@@ -17,6 +17,8 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from tuner.stats.noise import Prior, spread
+
 #: The prior figure for one interval's spread counts as this many intervals.
 _PRIOR_INTERVALS = 3.0
 
@@ -63,8 +65,7 @@ def by_drift(
         ((later_s - early_s) - pace * (later - early)) ** 2 * step / (later - early)
         for (early, early_s), (later, later_s) in pairwise(log)
     )
-    squares += _PRIOR_INTERVALS * (pace_cv * pace * step) ** 2
-    sigma = math.sqrt(squares / (intervals - 1 + _PRIOR_INTERVALS))
+    sigma = spread(squares, intervals - 1, Prior(pace_cv * pace * step, _PRIOR_INTERVALS))
     return finish, sigma * math.sqrt(to_go * (1 + to_go / intervals)) / finish
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from tuner.search.space import Key
 from tuner.search.stopper import Noise
 from tuner.search.throughput import Pace
+from tuner.stats.noise import INTERVALS, spread
 
 Ending = Literal["finished", "killed", "failed"]
 Purpose = Literal["guess", "baseline", "explore", "repeat", "confirm"]
@@ -115,7 +116,7 @@ def noise(history: Sequence[Observation], run_sd: float) -> Noise:
             warm_up_typical=float(np.median(warm)),
         )
     spreads = [pace.cv for pace in paces if pace.cv is not None]
-    if len(spreads) >= 2:  # the prior figure counts as two launches
-        squares = 2 * 0.05**2 + sum(cv * cv for cv in spreads)
-        learned = replace(learned, pace_cv=math.sqrt(squares / (2 + len(spreads))))
+    if len(spreads) >= 2:
+        pace_cv = spread(sum(cv * cv for cv in spreads), len(spreads), INTERVALS)
+        learned = replace(learned, pace_cv=pace_cv)
     return learned

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from tuner.stats import estimates
+from tuner.stats import noise
 
 #: (when: any number that grows, time in s) of each launch of one setting.
 Times = Sequence[tuple[float, float]]
@@ -36,9 +36,6 @@ _EXACT_PAIRS = 600
 
 #: What two stretches may differ by, in standard deviations and at least, before it is told.
 MOVED_DEVIATIONS, MOVED_SHARE = 4.0, 0.05
-
-#: The least spread of the logarithms of times, and that where too few repeats tell it.
-_LEAST_SD, _UNKNOWN_SD, _KNOWN_FROM = 0.02, 0.15, 4
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ def moved(settings: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Change
     both = [(_logs(early), _logs(late)) for early, late in settings if early and late]
     if not both:
         return None
-    sd = _spread([logs for pair in both for logs in pair])
+    sd = noise.cautious(logs for pair in both for logs in pair)
     weights = [1 / (1 / len(early) + 1 / len(late)) for early, late in both]
     differences = [statistics.median(late) - statistics.median(early) for early, late in both]
     mean = statistics.fmean(differences, weights)
@@ -94,16 +91,6 @@ def moved(settings: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Change
 
 def _logs(times_s: Sequence[float]) -> list[float]:
     return [math.log(time_s) for time_s in times_s]
-
-
-def _spread(groups: Sequence[Sequence[float]]) -> float:
-    """The pooled standard deviation within groups: of few, as in each stretch, a cautious one."""
-    squares, freedom = estimates.within(groups)
-    if freedom == 0:
-        return _UNKNOWN_SD
-    least = _LEAST_SD if freedom >= _KNOWN_FROM else _UNKNOWN_SD
-    # A spread of few repeats may well be too small: Student's distribution has wider tails.
-    return max(least, math.sqrt(squares / freedom) * (1 + 2 / freedom))
 
 
 def _two_sided(falling: float, sizes: tuple[int, ...]) -> float:

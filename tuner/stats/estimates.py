@@ -183,13 +183,3 @@ def _rank(measurement: Measurement) -> tuple[float, int, int, str]:
     items = measurement.setting.items
     numbers = sum(value for _, value in items if isinstance(value, int))
     return measurement.elapsed_s, numbers, len(items), measurement.setting.to_json()
-
-
-def within(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
-    """The squared deviations of values from the means of their groups, and degrees of freedom."""
-    squares, freedom = 0.0, 0
-    for group in groups:
-        mean = statistics.fmean(group)
-        squares += math.fsum((value - mean) ** 2 for value in group)
-        freedom += len(group) - 1
-    return squares, freedom

@@ -7,8 +7,9 @@ comes out far above all that the defaults gave, the setting has broken the train
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
+
+from tuner.stats import noise
 
 #: What stands for a loss that is no number any more, or is beyond it: the training diverged.
 DIVERGED = 1e30
@@ -41,12 +42,11 @@ def is_worse(loss: float, usual: Sequence[float]) -> bool:
         return False
     if min(usual) > 0:
         logs = [math.log(each) for each in usual]
-        allowed = max(math.log(RATIO), DEVIATIONS * _deviation(logs))
+        sd, _ = noise.pooled([logs], noise.NONE)
+        allowed = max(math.log(RATIO), DEVIATIONS * sd)
         return math.log(loss) - max(logs) > allowed
     # Log-likelihoods may be negative: then the size of the usual ones is the measure.
     size = max(abs(each) for each in usual)
-    return loss - max(usual) > max((RATIO - 1) * size, DEVIATIONS * _deviation(usual))
-
-
-def _deviation(values: Sequence[float]) -> float:
-    return statistics.stdev(values) if len(values) > 1 else 0.0
+    return loss - max(usual) > max(
+        (RATIO - 1) * size, DEVIATIONS * noise.pooled([usual], noise.NONE)[0]
+    )

@@ -1,0 +1,70 @@
+"""How much repeated measurements differ: the one estimator of spread, with named priors. Pure.
+
+Every package estimates spread here: `pooled` for groups of values (the logarithms of times of the
+same setting, a group for each setting), `spread` if the squared deviations are known already,
+`cautious` if a careless claim costs much.
+
+Few repeats may agree by chance. So each estimate is shrunk towards what is usual: a `Prior` counts
+as so many degrees of freedom of that spread (the mode of a scaled inverse chi-squared posterior
+differs from this only in the constant).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class Prior(NamedTuple):
+    """The usual standard deviation, and the degrees of freedom that it counts as."""
+
+    sd: float
+    freedom: float
+
+
+#: Runs of one setting, as logarithms of their times.
+RUNS = Prior(0.05, 4)
+
+#: The time of one log interval, relative, from launch to launch of a job.
+INTERVALS = Prior(0.05, 2)
+
+#: Nothing is known beforehand; a single value has no spread.
+NONE = Prior(0.0, 0)
+
+
+def within(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
+    """The squared deviations of values from the means of their groups, and degrees of freedom."""
+    squares, freedom = 0.0, 0
+    for group in groups:
+        mean = statistics.fmean(group)
+        squares += math.fsum((value - mean) ** 2 for value in group)
+        freedom += len(group) - 1
+    return squares, freedom
+
+
+def spread(squares: float, freedom: float, prior: Prior) -> float:
+    """The standard deviation of single values; 0 if neither they nor the prior say anything."""
+    known = freedom + prior.freedom
+    return math.sqrt((squares + prior.freedom * prior.sd**2) / known) if known else 0.0
+
+
+def pooled(groups: Iterable[Sequence[float]], prior: Prior) -> tuple[float, float]:
+    """The standard deviation within groups, and its degrees of freedom, those of the prior too."""
+    squares, freedom = within(groups)
+    return spread(squares, freedom, prior), freedom + prior.freedom
+
+
+#: The least spread of the logarithms of times, and that if too few repeats tell it.
+_LEAST_SD, _UNKNOWN_SD, _KNOWN_FROM = 0.02, 0.15, 4
+
+
+def cautious(groups: Iterable[Sequence[float]]) -> float:
+    """The standard deviation within groups, rather too large than too small."""
+    squares, freedom = within(groups)
+    if freedom == 0:
+        return _UNKNOWN_SD
+    least = _LEAST_SD if freedom >= _KNOWN_FROM else _UNKNOWN_SD
+    # A spread of few repeats may well be too small: Student's distribution has wider tails.
+    return max(least, math.sqrt(squares / freedom) * (1 + 2 / freedom))
