@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tuner.launch import activity, tracing
+from tuner.launch import activity
 from tuner.launch.activity import Activities, Computing, is_own
 
 
@@ -39,14 +41,27 @@ def test_waiting_is_told_from_computing_by_the_code(path: str, own: bool) -> Non
     assert is_own(path) is own
 
 
+Start = Callable[[str], "subprocess.Popen[str]"]
+SPIN = "while True: pass"
+NAP = "import time; time.sleep(600)"
+
+
 @pytest.fixture
-def busy() -> Iterator[subprocess.Popen[str]]:
-    code = "print(1, flush=True)\nwhile True: pass"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None and process.stdout.readline()
-    yield process
-    process.kill()
-    process.wait()
+def start() -> Iterator[Start]:
+    """Start a Python and wait until it runs."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start_code(code: str) -> subprocess.Popen[str]:
+        argv = [sys.executable, "-c", f"print(1, flush=True)\n{code}"]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        running.append(process)
+        assert process.stdout is not None and process.stdout.readline()
+        return process
+
+    yield start_code
+    for process in running:
+        process.kill()
+        process.wait()
 
 
 def test_a_process_of_ones_own_is_read() -> None:
@@ -56,42 +71,78 @@ def test_a_process_of_ones_own_is_read() -> None:
     assert found.name == Path("/proc/self/comm").read_text().strip()
 
 
-def test_a_program_that_loops_computes(busy: subprocess.Popen[str]) -> None:
-    assert Computing()([busy.pid]) is True
+def test_a_program_that_loops_computes(start: Start) -> None:
+    assert Computing()([start(SPIN).pid]) is True
 
 
-def test_who_sleeps_or_is_gone_does_not_compute() -> None:
-    code = "print(1, flush=True)\nimport time; time.sleep(600)"
-    nap = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert nap.stdout is not None and nap.stdout.readline()
-    try:
-        assert Computing()([nap.pid, 2**22 + 1]) is False
-    finally:
-        nap.kill()
-        nap.wait()
+def test_who_sleeps_or_is_gone_does_not_compute(start: Start) -> None:
+    gone = start(NAP)
+    gone.kill()
+    gone.wait()
+    assert Computing()([start(NAP).pid, gone.pid]) is False
+
+
+@pytest.mark.parametrize(
+    ("code", "stop", "letter"), [(SPIN, False, "R"), (NAP, False, "S"), (SPIN, True, "T")]
+)
+def test_who_was_looked_at_goes_on_as_before(
+    start: Start, code: str, stop: bool, letter: str
+) -> None:
+    pid = start(code).pid
+    if stop:
+        os.kill(pid, signal.SIGSTOP)
+    for _ in range(5):
+        Computing()([pid])
+        address_of(pid)
+        deadline_s = time.monotonic() + 30
+        while state(pid) != letter and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert state(pid) == letter
+
+
+def test_the_address_lies_in_the_process(start: Start) -> None:
+    pid = start(SPIN).pid
+    address = address_of(pid)
+    if isinstance(address, OSError):
+        pytest.skip(f"ptrace: {address}")
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    spans = [line.split()[0].split("-") for line in maps.splitlines()]
+    assert address is not None
+    assert any(int(low, 16) <= address < int(high, 16) for low, high in spans)
+
+
+def address_of(pid: int) -> int | OSError | None:
+    """What a look gives in a thread of its own: with its end the kernel lets go."""
+
+    def look() -> int | OSError | None:
+        try:
+            return activity.program_counter(pid)
+        except OSError as error:
+            return error
+
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(look).result()
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_without_ptrace_a_share_of_kernel_time_tells(
-    busy: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+    start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: int) -> int:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(tracing, "program_counter", refuse)
+    monkeypatch.setattr(activity, "program_counter", refuse)
     computing = Computing()
-    assert computing([busy.pid]) is True
-    code = "import os\nprint(1, flush=True)\nwhile True: os.sched_yield()"
-    yields = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert yields.stdout is not None and yields.stdout.readline()
-    try:
-        computing([yields.pid])  # its start, which computes
-        answers = []
-        for _ in range(5):
-            spent(yields.pid, 0.3)
-            answers.append(computing([yields.pid]))
-    finally:
-        yields.kill()
-        yields.wait()
+    assert computing([start(SPIN).pid]) is True
+    yields = start("import os\nwhile True: os.sched_yield()")
+    computing([yields.pid])  # its start, which computes
+    answers = []
+    for _ in range(5):
+        spent(yields.pid, 0.3)
+        answers.append(computing([yields.pid]))
     assert answers.count(False) >= 3, answers
 
 
@@ -110,7 +161,7 @@ def test_a_look_ends_in_time_and_the_next_sees_others(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         activity, "_mapped", lambda _, address: "a" if address == 7 else "libmpi.so"
     )
-    monkeypatch.setattr(tracing, "program_counter", slow)
+    monkeypatch.setattr(activity, "program_counter", slow)
     computing = Computing(0.5, clock=lambda: now_s)
     answers = []
     for _ in range(400):

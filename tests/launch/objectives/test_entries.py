@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.written_logs import FORMATS, Entry, entries
-from tuner.launch.objectives.entries import check, epochs
-from tuner.launch.objectives.formats import BadLogError, parse
+from tuner.launch.objectives.entries import BadLogError, check, epochs, parse
 
 
 @pytest.mark.parametrize(

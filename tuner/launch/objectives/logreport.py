@@ -13,8 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuner.hosts.untrusted_files import read_untrusted
-from tuner.launch.objectives.entries import check, epochs, final_loss, sound, steady_s
-from tuner.launch.objectives.formats import BadLogError, parse
+from tuner.launch.objectives.entries import (
+    BadLogError,
+    check,
+    epochs,
+    final_loss,
+    parse,
+    sound,
+    steady_s,
+)
 from tuner.launch.objectives.validation import EndedLaunch, remove_old
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 

@@ -1,0 +1,303 @@
+"""What the probe's thread in a rank sees of the main thread, and that nobody notices it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.hosts import probe_thread
+from tuner.launch.phases import read_phases
+from tuner.model import PhaseShare
+
+PROBE = Path(__file__).resolve().parents[2] / "wrappers" / "probe"
+sys.path.insert(0, str(PROBE))
+rank_looks, rank_phases = import_module("rank_looks"), import_module("rank_phases")
+sys.path.remove(str(PROBE))
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+SPIN = """
+import os, sys, time
+def spin(seconds=0.6):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run a program as rank 3, with further files beside it."""
+
+    def run_code(
+        code: str, *options: str, python: str = sys.executable, **files: str
+    ) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "probe").mkdir()
+        for name, text in {"train": SPIN + code, **files}.items():
+            path = tmp_path / (name.replace("__", "/") + ".py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        env = {name: value for name, value in os.environ.items() if "RANK" not in name}
+        env |= {"PYTHONPATH": str(PROBE), "TUNE_PROBE_DIR": str(tmp_path / "probe")}
+        env |= {"OMPI_COMM_WORLD_RANK": "3"}
+        return subprocess.run(
+            [python, *options, str(tmp_path / "train.py")],
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return run_code
+
+
+def seen(folder: Path) -> dict[str, PhaseShare]:
+    shares = read_phases(folder)
+    assert {share.rank for share in shares} == {3}
+    assert sum(share.share for share in shares) == pytest.approx(1)
+    return {share.phase: share for share in shares}
+
+
+# --- what is seen ------------------------------------------------------------------------
+
+
+def test_the_programs_own_work_is_told_from_its_loading(run: Run, tmp_path: Path) -> None:
+    ran = run("def load_batch(): time.sleep(0.6)\nspin(); load_batch()")
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("", "", 0)
+    found = seen(tmp_path)
+    assert set(found) >= {"compute", "loader"}
+    assert found["loader"].running < 0.3 * found["loader"].share
+    assert found["compute"].running + found["compute"].queued > 0.8 * found["compute"].share
+    assert found["loader"].where == "train.py:7 load_batch"
+    assert found["compute"].where in {"train.py:5 spin", "train.py:6 spin"}
+
+
+def test_a_library_is_known_by_its_files(run: Run, tmp_path: Path) -> None:
+    code = """
+def library(file):
+    names = {"time": time}
+    code = "def __next__(): time.sleep(0.6)"
+    exec(compile(code, "/x/site-packages/" + file, "exec"), names)
+    return names["__next__"]
+library("chainer/iterators/serial.py")()
+library("chainermn/communicators/x.py")()
+"""
+    run(code)
+    found = seen(tmp_path)
+    assert found["loader"].where == "train.py:13 __next__"
+    assert found["exchange"].where == "train.py:14 __next__"
+
+
+def test_a_method_without_a_frame_is_read_in_the_source(run: Run, tmp_path: Path) -> None:
+    code = """
+import types
+sys.modules["mpi4py.MPI"] = types.ModuleType("MPI")
+class comm:  # sleeps in C, as MPI does
+    Allreduce = time.sleep
+comm.Allreduce(0.6)
+"""
+    run(code)
+    assert seen(tmp_path)["exchange"].where == "train.py:12 allreduce"
+
+
+def test_a_rank_that_is_killed_has_told_the_most(run: Run, tmp_path: Path) -> None:
+    run("spin(1.6); os._exit(0)")
+    assert seen(tmp_path)["compute"].share > 0.9
+
+
+def test_imports_do_not_count(run: Run, tmp_path: Path) -> None:
+    run("import slow\nspin(1.2)", slow="import time; time.sleep(1)")
+    assert seen(tmp_path)["compute"].blocked < 0.5
+
+
+def test_of_several_pythons_the_one_that_works_counts(run: Run, tmp_path: Path) -> None:
+    code = """
+import subprocess
+if len(sys.argv) < 2:
+    subprocess.run([sys.executable, "train.py", "x"])
+else:
+    spin()
+"""
+    run(code)
+    assert len(list((tmp_path / "probe").glob("*.phases"))) == 2
+    assert seen(tmp_path)["compute"].blocked < 0.5
+
+
+# --- that nobody notices it --------------------------------------------------------------
+
+
+def test_it_is_no_thread_of_pythons_and_gone_at_a_fork(run: Run) -> None:
+    code = """
+import threading
+tasks = lambda: len(os.listdir("/proc/self/task"))
+before = tasks()
+if os.fork() == 0:
+    print(threading.active_count(), tasks(), flush=True)
+    os._exit(0)
+os.wait()
+spin(0.2)
+print(threading.active_count(), tasks() == before)
+"""
+    ran = run(code, "-W", "error")
+    assert (ran.stdout, ran.stderr) == ("1 1\n1 True\n", "")
+
+
+def test_a_child_that_forks_is_not_looked_at(run: Run, tmp_path: Path) -> None:
+    code = """
+spin(0.2)
+if os.fork() == 0:
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+    print(len(os.listdir("/proc/self/task")), flush=True)
+    os._exit(0)
+os.wait()
+"""
+    assert run(code).stdout == "1\n"
+
+
+FORKS = """
+def fork():
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+spin(0.2)
+for _ in range(50): fork()
+time.sleep(0.1)
+print(len(os.listdir("/proc/self/task")))
+"""
+#: As of 3.12 Python warns of a fork with threads: those that are installed besides this one.
+LATE_PYTHONS = [
+    str(path) for version in ("12", "13", "14")
+    for path in sorted((Path.home() / ".pyenv" / "versions").glob(f"3.{version}.*/bin/python"))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("python", [sys.executable, *LATE_PYTHONS])
+def test_python_warns_of_no_thread_of_ours(python: str, run: Run) -> None:
+    ran = run(FORKS, "-W", "always", python=python)
+    assert (ran.stdout, ran.stderr) == ("2\n", "")  # and ours is back
+
+
+@pytest.mark.parametrize("python", [sys.executable, *LATE_PYTHONS])
+def test_python_warns_of_the_programs_threads(python: str, run: Run) -> None:
+    code = """
+import threading
+def wait(): ended.wait()
+ended = threading.Event()
+threading.Thread(target=wait, daemon=True).start()
+fork()
+"""
+    ran = run(FORKS + code, "-W", "always", python=python)
+    warns = python != sys.executable or sys.version_info >= (3, 12)
+    assert ran.stderr.count("is multi-threaded, use of fork() may lead") == warns
+
+
+def test_signals_are_the_programs(run: Run) -> None:
+    code = """
+import signal
+masks = {line.split()[1] for task in os.listdir("/proc/self/task")
+         for line in open(f"/proc/self/task/{task}/status") if line.startswith("SigBlk")}
+print(sorted(masks))
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+os.kill(os.getpid(), signal.SIGUSR1)
+print(signal.sigwait([signal.SIGUSR1]))
+"""
+    ran = run(code)
+    assert ran.stdout.splitlines()[0].startswith("['0000000000000000', 'f")
+    assert ran.stdout.splitlines()[1] == "10" or "SIGUSR1" in ran.stdout.splitlines()[1]
+
+
+@pytest.mark.parametrize("code", ["os._exit(7)", "sys.exit(7)", "raise SystemExit(7)"])
+def test_the_end_is_the_programs(code: str, run: Run) -> None:
+    ran = run(code)
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("", "", 7)
+
+
+def test_a_folder_that_vanishes_is_no_obstacle(run: Run) -> None:
+    ran = run("import shutil; shutil.rmtree('probe'); spin(1.3); print('hello')")
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("hello\n", "", 0)
+
+
+def test_objects_of_the_program_end_in_its_own_thread(run: Run) -> None:
+    code = """
+import threading
+ends = set()
+class Held:
+    def __del__(self): ends.add(threading.get_ident())
+def hold():
+    held = Held()
+    spin(0.0005)
+for _ in range(1000): hold()
+print(ends == {threading.get_ident()})
+"""
+    assert run(code).stdout == "True\n"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_are_not_looked_at(method: str, run: Run, tmp_path: Path) -> None:
+    code = f"""
+import multiprocessing
+if __name__ == "__main__":
+    with multiprocessing.get_context({method!r}).Pool(2) as pool:
+        pool.map(spin, [0.6, 0.6])
+"""
+    run(code)
+    assert len(list((tmp_path / "probe").glob("*.phases"))) == 1
+    assert seen(tmp_path)["loader"].blocked > 0
+
+
+# --- which lines call MPI ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "method"),
+    [
+        ("    comm.Allreduce(a, b)", "allreduce"),
+        ("x = self.comm.bcast(f(a), root=0)", "bcast"),
+        ("MPI.COMM_WORLD.Barrier()", "barrier"),
+        ("MPI.Request.Waitall(requests)", "waitall"),
+        ("request.wait()", "wait"),
+        ("cart.Sendrecv(a, 1, 0, b)", "sendrecv"),
+        ("total = c.allreduce(x)", "allreduce"),
+        ("self.g.bcast(x)", "bcast"),
+        ("groups[0].sendrecv(x, 1)", "sendrecv"),
+        ("g.barrier()", "barrier"),
+        ("self.comm.reduce(x)", "reduce"),
+        ("reqs[0].wait()", "wait"),
+        ("comm_world2.gather(x)", "gather"),
+        ("command.wait(1)", None),
+        ("requests.send(x)", None),
+        ("common.gather(x)", None),
+        ("c.reduce(x)", None),
+        ("self.pool.gather(x)", None),
+        ("sock.send(x)", None),
+        ("np.add.reduce(x)", None),
+        ("torch.scatter(x)", None),
+        ("event.wait()", None),
+        ("y = f(x)  # comm.Allreduce(a)", None),
+        ("Allreduce = 3", None),
+        ("(", None),
+    ],
+)
+def test_lines_that_call_mpi(line: str, method: str | None) -> None:
+    assert rank_looks.mpi_call(line) == method
+
+
+@given(st.text())
+def test_any_line_has_an_answer(line: str) -> None:
+    rank_looks.mpi_call(line)
+
+
+def test_both_sides_know_the_threads_name() -> None:
+    assert rank_phases.NAME.encode() == probe_thread.NAME
