@@ -120,6 +120,21 @@ def test_imports_do_not_count(run: Run, tmp_path: Path) -> None:
     assert seen(tmp_path)["compute"].blocked < 0.5
 
 
+@pytest.mark.parametrize(("name", "counts"), [("init_process_group", False), ("all_reduce", True)])
+def test_the_start_of_a_process_group_is_no_exchange(
+    name: str, counts: bool, run: Run, tmp_path: Path
+) -> None:
+    code = """
+def library(name):
+    names = {"time": time}
+    exec(compile(f"def barrier(): time.sleep(0.6)\\ndef {name}(): barrier()",
+         "/x/site-packages/torch/distributed/distributed_c10d.py", "exec"), names)
+    return names[name]
+"""
+    run(f"{code}library({name!r})()\nspin()")
+    assert ("exchange" in seen(tmp_path)) == counts
+
+
 def test_of_several_pythons_the_one_that_works_counts(run: Run, tmp_path: Path) -> None:
     code = """
 import subprocess

@@ -38,6 +38,8 @@ _EXCHANGE = (
     "/mpi4py/futures/",
     "/mpi_ops.py",
 )
+# The ranks find each other: it belongs to the start, like imports.
+_STARTING = frozenset(("init_process_group", "new_group", "destroy_process_group"))
 _BACKWARD = "/torch/autograd/"
 _IMPORT = "<frozen importlib"
 _LOADER_NAMES = frozenset(
@@ -51,6 +53,8 @@ def _kind(filename, name):
     """What code of this file and function stands for; None says nothing."""
     if filename.startswith(_IMPORT):
         return "import"
+    if name in _STARTING and filename.endswith("/torch/distributed/distributed_c10d.py"):
+        return "starting"
     if any(part in filename for part in _EXCHANGE):
         return "exchange"
     if name in _LOADER_NAMES or any(part in filename for part in _LOADER):
@@ -148,6 +152,8 @@ class Looks:
         importing = False
         for code, line in stack:
             kind, users = self._known(code)
+            if kind == "starting":
+                return None, ""
             importing = importing or kind == "import"
             unnamed = place is None or word.startswith("<")  # <listcomp>
             if kind is not None and (found is None or (kind == found and unnamed)):

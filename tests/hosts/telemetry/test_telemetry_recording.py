@@ -105,6 +105,27 @@ def test_ranks_that_were_not_seen_are_a_gap(made: Path) -> None:
     assert any(gap.startswith("Of 3 ranks 1 were seen") for gap in found.telemetry(0.0).gaps)
 
 
+def test_mean_and_bursts_of_the_network_are_of_one_interface(made: Path) -> None:
+    """A job that goes over lo after a start over eth0 had the mean of one, bursts of both."""
+    found = begun(made)
+    plant(made, proc__net__dev=" eth0: 900 0 0 0 0 0 0 0 0 0\n lo: 0 0 0 0 0 0 0 0 0 0\n")
+    found.look(MEMBERS)
+    found.window(lambda: False)  # of eth0
+    plant(made, sys__class__net__lo__statistics__rx_bytes="800")
+    plant(made, proc__net__dev=" eth0: 900 0 0 0 0 0 0 0 0 0\n lo: 800 0 0 0 0 0 0 0 0 0\n")
+    found.look(MEMBERS)
+    plant(made, proc__net__dev=" eth0: 900 0 0 0 0 0 0 0 0 0\n lo: 9999 0 0 0 0 0 0 0 0 0\n")
+    found.window(lambda: False)
+    found.look(MEMBERS)
+    found.close()
+    telemetry = found.telemetry(0.0)
+    rates = telemetry.tracks[0].columns["network_bytes_per_s"]
+    bursts = telemetry.tracks[0].columns["network_burst_bytes_per_s"]
+    assert telemetry.interface == "lo"
+    assert rates[0] and rates[1] == 0.0, "lo is not looked at yet: nothing of it"
+    assert rates[2] and bursts[2] is None, "bursts of eth0 say nothing of lo"
+
+
 def test_an_interface_that_goes_is_said_once(made: Path) -> None:
     found = begun(made)
     plant(made, proc__net__dev=" eth0: 9 0 0 0 0 0 0 0 0 0\n")

@@ -22,6 +22,7 @@ from tuner.model import (
     Outcome,
     PhaseShare,
     Progress,
+    RankView,
     Telemetry,
     Track,
 )
@@ -192,6 +193,25 @@ def test_all_ranks_sleep() -> None:
     assert verdict(record).cause is Cause.WAITING
 
 
+def test_processes_that_the_ranks_forked_are_not_threads() -> None:
+    record = [host(4.0), rank(0, 0.0, children_cores=4.0, children_queue_threads=4.0)]
+    seen = [RankView(0, 1, 8, ())]
+    found = verdict(record, views=seen)
+    assert found.cause is Cause.PROCESSES
+    assert "8 child processes" in found.found.evidence[1]
+    assert verdict(record, views=[RankView(0, 9, 1, ())]).cause is Cause.OWN_THREADS
+
+
+def test_ranks_with_workers_do_not_load_by_themselves() -> None:
+    shares = phases(0, compute=(0.2, 0.0, 0.0), loader=(0.8, 0.0, 0.0))
+    alone = verdict([host(1.0), rank(0)], shares)
+    assert "in their own main threads" in alone.found.evidence[1]
+    helped = verdict([host(1.0), rank(0)], shares, views=[view(0, 4)])
+    assert "main threads" in helped.found.evidence[1]
+    assert "4 child processes" in helped.found.evidence[1]
+    assert "own main threads" not in helped.found.evidence[1]
+
+
 # --- nothing ------------------------------------------------------------------------------
 
 
@@ -200,6 +220,9 @@ def test_a_job_whose_processes_belong_to_no_rank_does_not_wait() -> None:
     found = verdict([host(2.0, others_cores=0.03), rank(0, 0.0)])
     assert (found.cause, found.certainty) == (Cause.CPU, Certainty.GUESS)
     assert "the job kept 2.0 of 4 cores busy" in found.found.evidence
+    assert any("2.0 of the 2.0 cores" in gap for gap in found.gaps)
+    late = verdict([host(2.0, others_cores=2.0), rank(0, 0.0)], load=Load(0.03))
+    assert (late.cause, late.certainty) == (Cause.CPU, Certainty.GUESS)
 
 
 def test_a_mean_above_the_greatest_burst_is_no_saturated_link() -> None:
@@ -216,6 +239,8 @@ def test_an_option_that_the_program_may_not_have_is_no_remedy() -> None:
     shares = [*phases(0, exchange=(0.2, 0.0, 0.8)), *phases(1, exchange=(0.2, 0.0, 0.8))]
     found = verdict(record, shares, spec=replace(SPEC, knobs=()))
     assert found.remedy == Remedy("ompi_btl", "another", tuned=False)
+    without_mpi = [RankView(each, 1, 0, (), reported=True) for each in (0, 1)]
+    assert verdict(record, shares, spec=replace(SPEC, knobs=()), views=without_mpi).remedy is None
 
 
 def test_bound_by_compute() -> None:

@@ -123,6 +123,7 @@ def host_row(
     trial_s: float,
     others_s: float | None,
     memory_bytes: float,
+    interface: str = "",
 ) -> dict[str, float | None]:
     """The columns of `HOST_COLUMNS` for one interval, but for bursts and GPUs.
 
@@ -132,6 +133,7 @@ def host_row(
         trial_s: CPU time of the trial's processes in it.
         others_s: CPU time of all others, at least 0.
         memory_bytes: Of the trial's processes at its end.
+        interface: That of which the bursts are seen; without one the busiest counts.
     """
     interval_s = after.at_s - before.at_s
     row: dict[str, float | None] = {
@@ -139,7 +141,7 @@ def host_row(
         "others_cores": None if others_s is None else others_s / interval_s,
         "runnable_threads": None if after.runnable is None else float(after.runnable),
         "throttled_share": _throttled(before, after, trial_s),
-        "network_bytes_per_s": _most(moved(before, after), interval_s),
+        "network_bytes_per_s": _rate(moved(before, after), interface, interval_s),
         "memory_bytes": memory_bytes,
     }
     for name in PRESSURES:
@@ -159,8 +161,8 @@ def moved(before: HostLook, after: HostLook) -> dict[str, int]:
     }
 
 
-def _most(moved_: Mapping[str, int], interval_s: float) -> float | None:
-    return max(moved_.values()) / interval_s if moved_ else None
+def _rate(moved_: Mapping[str, int], interface: str, interval_s: float) -> float | None:
+    return moved_.get(interface, max(moved_.values())) / interval_s if moved_ else None
 
 
 def _comparable(before: HostLook, after: HostLook) -> bool:

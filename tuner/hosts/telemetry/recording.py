@@ -110,17 +110,18 @@ class Recording:
         after = processes.look(members, self._look, f"{self._root}/proc")
         end_s = self._age_s()
         trial_s = processes.used(self._look, after).cpu_s + processes.reaped_s(self._look, after)
+        self._choose_interface(host.moved(before, now))
         row = host.host_row(
             before,
             now,
             trial_s=trial_s,
             others_s=self._others_s(host.others_s(before, now, trial_s), now.at_s - before.at_s),
             memory_bytes=_resident_bytes(members, after),
+            interface=self._meter.interface if self._meter else "",
         )
         span = (before.at_s - self._began_s, now.at_s - self._began_s)
         self._series[None].add(*span, {**row, **self._burst_columns(), **self._gpu_columns()})
         self._last, self._look = now, after
-        self._choose_interface(host.moved(before, now))
         groups = processes.by_rank(after)
         for rank, group in groups.items():
             self._add(rank, group, end_s)
@@ -183,6 +184,7 @@ class Recording:
         if self._meter is not None and self._meter.interface == name:
             return
         self._close_meter()
+        self._burst = None  # of another interface: mean and peak are of the same one
         try:
             self._meter = Meter(name, self._root)
         except OSError as error:

@@ -60,9 +60,9 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
     return Explanation(
         found,
         _certainty(found, others, case),
-        remedy(found.cause, setting, spec.knobs, idle=idle),
+        remedy(found.cause, setting, spec, case.views, idle=idle),
         tuple(others),
-        telemetry.gaps + _unseen(case.figures, in_window=outcome.window is not None),
+        telemetry.gaps + _unseen(case, in_window=outcome.window is not None),
     )
 
 
@@ -95,12 +95,19 @@ def _certainty(found: Suspect, others: list[Suspect], case: Case) -> Certainty:
     return Certainty.LIKELY if complete or ahead else Certainty.GUESS
 
 
-def _unseen(seen: Figures, *, in_window: bool) -> tuple[str, ...]:
-    """What could not be told apart for want of a view from inside."""
-    if seen.inside:
-        return ()
+def _unseen(case: Case, *, in_window: bool) -> tuple[str, ...]:
+    """What could not be told apart, for want of a view from inside or of a rank's processes."""
+    gaps: tuple[str, ...] = ()
+    if case.unassigned_cores > cpu.UNASSIGNED_CORES:
+        gaps += (
+            f"{case.unassigned_cores:.1f} of the {case.busy_cores:.1f} cores that were busy belong"
+            " to no rank that was seen: host and ranks do not add up.",
+        )
+    if case.figures.inside:
+        return gaps
     why = "a window of a running job" if in_window else "no Python, or too short"
     return (
+        *gaps,
         f"The ranks were not seen from inside ({why}): data loading, exchange and computing are"
         " told apart from outside only.",
     )

@@ -74,11 +74,21 @@ class Case:
 
         Host and ranks do not add up then: the job has processes that were not seen as a rank's.
         """
-        others = self.figures.host.get("others_cores")
-        if others is None or "user_cores" not in self.figures.host:
+        if not {"others_cores", "user_cores"} <= self.figures.host.keys():
             return 0.0
         ranks = sum(rank.own + rank.get("children_cores") for rank in self.figures.ranks)
-        return max(0.0, self.busy_cores - others - ranks)
+        return max(0.0, self.busy_cores - self.others_cores - ranks)
+
+    @property
+    def others_cores(self) -> float:
+        """CPUs that other processes used.
+
+        A process of the launch that is found late counts as another's until then, but not in
+        the accounts of the whole launch, which come from what ``tune`` has waited for.
+        """
+        told = [self.figures.host.get("others_cores")]
+        told += [self.load.others_cores] if self.load else []
+        return min((each for each in told if each is not None), default=0.0)
 
     @property
     def idle_cores(self) -> float:
@@ -95,18 +105,19 @@ class Case:
         wanted to as with the trial's own (low priority then counts as little). Where groups of
         processes share the CPUs, not threads, that is too much: there are no more than run.
         """
-        # A process of the trial that is found late counts as another's until then, but not in
-        # the accounts of the whole launch.
-        told = [
-            self.figures.host.get("others_cores"),
-            self.load.others_cores if self.load else None,
-        ]
-        used = min((each for each in told if each is not None), default=0.0)
+        used = self.others_cores
         wanted = used / max(1e-3, 1 - self.queue_share)
         runnable = self.figures.host.get("runnable_threads")
         if runnable is not None:
             wanted = min(wanted, runnable - self.wanted)
         return max(used, wanted)
+
+    @property
+    def forked(self) -> bool:
+        """Whether the ranks' work is done by several processes with one thread each."""
+        return any(view.children > 1 for view in self.views) and all(
+            view.threads <= 1 for view in self.views
+        )
 
     @property
     def workers(self) -> int:

@@ -13,6 +13,7 @@ class Cause(StrEnum):
     HYPERVISOR = "other virtual machines"
     QUOTA = "throttled"
     OWN_THREADS = "cores oversubscribed by the ranks' own threads"
+    PROCESSES = "cores oversubscribed by processes that the ranks started"
     WORKERS = "cores oversubscribed by the loader workers"
     OPENCV = "cores oversubscribed by OpenCV in the loader workers"
     CORES = "more work than cores"

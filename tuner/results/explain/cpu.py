@@ -74,6 +74,8 @@ def _shortage(case: Case) -> Suspect:
         return _others(case)
     if wants[cause] < least:
         cause = Cause.CORES
+    if cause is Cause.OWN_THREADS and case.forked:
+        cause = Cause.PROCESSES
     if cause is Cause.WORKERS and _have_threads(case):
         cause = Cause.OPENCV
     processes = "" if inside else " and processes"  # of a program without Python both count
@@ -82,6 +84,7 @@ def _shortage(case: Case) -> Suspect:
         Cause.OWN_THREADS: (
             f"a rank's own threads{processes} wanted {case.own_wanted / ranks:.1f} cores"
         ),
+        Cause.PROCESSES: f"{case.workers} child processes wanted {case.own_wanted:.1f} cores",
         Cause.WORKERS: f"the ranks' child processes wanted {case.children_wanted:.1f} cores",
         Cause.OPENCV: f"{case.workers} workers wanted {case.children_wanted:.1f} cores",
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tuner import knobs
-from tuner.model import Choice, Flag, Knob, Setting, Value
+from tuner.model import Choice, Flag, Knob, RankView, Setting, StudySpec, Value
 from tuner.results.explain.cause import Cause, Remedy
 
 LOWER, HIGHER, ANOTHER = "lower", "higher", "another"
@@ -35,29 +37,44 @@ REMEDIES: dict[Cause, tuple[tuple[str, str], ...]] = {
 
 
 def remedy(
-    cause: Cause, setting: Setting, tuned: tuple[Knob, ...], *, idle: bool = False
+    cause: Cause,
+    setting: Setting,
+    spec: StudySpec,
+    views: Sequence[RankView],
+    *,
+    idle: bool = False,
 ) -> Remedy | None:
     """The first knob that can still be turned the right way; ``None``: no knob helps.
 
     Args:
         cause: What holds the launch back.
         setting: What the launch ran with.
-        tuned: The study's knobs; others that reach any program, by environment or launcher, come
-            after them. Whether the program has an option for the rest is not known.
+        spec: The study. Its knobs come first, then others that reach its program by environment
+            or launcher. Whether the program has an option for the rest is not known.
+        views: What was seen of the ranks.
         idle: Whether cores were idle: what is bound by the CPU can use more of them.
     """
     rows = REMEDIES.get(cause, ())
     if cause is Cause.CPU and idle:
         rows = (("omp_threads", HIGHER),)
-    own = {knob.name: knob for knob in tuned}
+    own = {knob.name: knob for knob in spec.knobs}
     values = setting.as_dict()
     for name, direction in rows:
         if name in own and can_turn(own[name], values.get(name), direction):
             return Remedy(name, direction)
     for name, direction in rows:
-        if name not in own and not isinstance(knobs.knob(name).route, Flag):
+        if name not in own and _reaches(knobs.knob(name), spec, views):
             return Remedy(name, direction, tuned=False)
     return None
+
+
+def _reaches(knob: Knob, spec: StudySpec, views: Sequence[RankView]) -> bool:
+    """Whether a knob that the study does not have can do something in its program."""
+    if isinstance(knob.route, Flag) or ("gpu" in knob.needs and not spec.machine.gpus):
+        return False
+    seen = [view for view in views if view.reported]
+    uses_mpi = not seen or any(view.mpi_library for view in seen)
+    return not knob.launchers or (spec.launcher.kind in knob.launchers and uses_mpi)
 
 
 def can_turn(knob: Knob, value: Value | None, direction: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tuner.model import wording
 from tuner.results.explain.case import Case
 from tuner.results.explain.cause import Cause, Suspect, per_cent
 from tuner.results.explain.straggler import straggler
@@ -66,8 +67,14 @@ def _loader(case: Case, disk: float) -> Suspect | None:
     if share <= 0:
         return None
     said = [*_loading(case)]
-    if seen.phase("loader", "running") > blocked:
+    ran = seen.phase("loader", "running")
+    if ran > blocked and not case.workers:
         said.append("the ranks load in their own main threads")
+    elif ran > blocked:
+        said.append(
+            f"their main threads ran meanwhile, to receive what"
+            f" {wording.count(case.workers, 'child process', 'child processes')} loaded"
+        )
     else:
         busy = seen.total("children_cores")
         said.append(
