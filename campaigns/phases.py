@@ -121,7 +121,7 @@ LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
 LOADED = (
     "alembic.command", "optuna.importance", "optuna.storages._rdb.models", "optuna_dashboard",
     "tuner.cli.live", "tuner.cli.main", "tuner.cli.progress", "tuner.cli.report", "tuner.cli.run",
-    "tuner.cli.stored", "tuner.results.dashboard.plots", "tuner.results.exporters.json",
+    "tuner.cli.stored", "tuner.results.dashboard.annotations", "tuner.results.exporters.json",
     "tuner.launch.launchers.registry",
     "tuner.launch.launchers.openmpi", "tuner.launch.objectives.logreport", "tuner.store.store",
     "tuner.live.jobs", "tuner.study.loop", "tuner.study.optuna_trials",

@@ -1,4 +1,4 @@
-"""A dashboard for strangers to knock at: its routes, and what came through its guard."""
+"""A dashboard for tests: its routes, and the requests that passed its checks."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Site:
 
 
 def made_database(folder: Path) -> Path:
-    """A database with a study of a made-up machine."""
+    """A database with a study of a synthetic machine."""
     made = folder / "tune.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TUNE_LOCK_DIR", str(folder))

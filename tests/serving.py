@@ -20,7 +20,7 @@ def serving(url: str, host: str = "127.0.0.1") -> Iterator[Server]:
         try:
             yield server
         finally:
-            server.listener.shutdown()  # what Ctrl-C does to the program
+            server.stop()
             thread.join()
 
 

@@ -56,7 +56,7 @@ _REQUESTS = Texts(
         b"GET\n/dashboard/\ntoken=0123456789abcdefTOKEN\nlocalhost:8080\n\n\n\n\n\n\n",
         b"GET\n/\n\n127.0.0.1:8080\nhttp://127.0.0.1:8080\n"
         b"tune_dashboard_8080=0123456789abcdefTOKEN; a=b\n\nsame-origin\n\n\n",
-        b"POST\n/api/studies\n\nnode1:80\nhttp://node1:80\n\nBearer 0123456789abcdefTOKEN\n\n"
+        b"GET\n/api/studies\n\nnode1:80\nhttp://node1:80\n\nBearer 0123456789abcdefTOKEN\n\n"
         b'12\napplication/json\n{"a": "bcd"}',
         b"GET\n//evil.example/x\ntoken=0123456789abcdefTOKEN&a=1\n[::1]:8080\n\n\n\n\n\n\n",
     ],

@@ -42,7 +42,7 @@ def test_a_dashboard_for_others_says_what_that_means(tune: Tune, database: Path)
     _, err = dashboard(tune, database, "--host", "0.0.0.0")
     for words in (
         "tune: warning: everybody who can reach ",
-        "has the token can see and change the studies",
+        "has the token can see the studies",
         "no encryption",
         "ssh -L",
     ):

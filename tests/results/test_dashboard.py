@@ -28,10 +28,10 @@ from tuner.model.errors import BusyError, UsageError
 from tuner.results import dashboard
 from tuner.results.dashboard import access, server
 from tuner.results.dashboard.access import AccessPolicy
+from tuner.results.dashboard.annotations import code, note, plots
 from tuner.results.dashboard.guard import guarded
-from tuner.results.dashboard.notes import code, note
-from tuner.results.dashboard.plots import plots
 from tuner.results.dashboard.server import Server
+from tuner.results.report import weights
 from tuner.store import Store
 from tuner.study import optuna_trials as attach
 from tuner.study import tune
@@ -83,7 +83,7 @@ def test_a_study_without_a_time_has_no_plot_of_knobs() -> None:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with a study that was really searched and confirmed, on a made-up machine."""
+    """A database with a study that was really searched and confirmed, on a synthetic machine."""
     folder = tmp_path_factory.mktemp("dashboard")
     path = folder / "a{b}.db"
     with pytest.MonkeyPatch.context() as patch:
@@ -122,6 +122,8 @@ def test_a_study_without_trials_yet_has_nothing_to_annotate(url: str) -> None:
 @pytest.fixture(scope="module")
 def pages(url: str) -> Iterator[Server]:
     """A dashboard that answers."""
+    with Store.open(url, create=False) as store:
+        dashboard.annotate(url, stored.load(store, None))
     with serving(url) as found:
         yield found
 
@@ -168,44 +170,13 @@ def test_a_foreign_name_for_this_machine_is_refused(pages: Server, host: str, st
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("origin", "status"),
-    [
-        ("http://localhost:9000", 404),  # its own page: the study does not exist
-        ("http://localhost:3000", 403),
-        ("https://evil.example", 403),
-        ("null", 403),
-    ],
-)
-def test_another_sites_page_changes_nothing(pages: Server, origin: str, status: int) -> None:
-    found = asked(pages, "/api/studies/99", "DELETE", Host="localhost:9000", Origin=origin)
-    assert found.status == status
-
-
-@pytest.mark.system
-@pytest.mark.parametrize(
-    ("body", "kind", "status"),
-    [
-        ("study_name=x", "text/plain", 415),
-        ('{"study_name": "x"}', "text/plain", 415),
-        ("no json", "application/json", 400),
-        ("[1]", "application/json", 400),
-        ("[" * 100_000, "application/json", 400),
-        (None, "", 400),
-        ('{"body": "x"}', "application/json; charset=utf-8", 400),  # the application's own check
-    ],
-)
-def test_a_body_that_is_no_json_is_the_senders_mistake(
-    pages: Server,
-    capfd: pytest.CaptureFixture[str],
-    body: str | None,
-    kind: str,
-    status: int,
-) -> None:
-    headers = {"Content_Type": kind} if kind else {}
-    assert asked(pages, "/api/studies/1/note", "PUT", body, **headers).status == status
-    assert asked(pages, "/api/studies", "POST", body, **headers).status == status
-    assert capfd.readouterr().err == ""
+def test_a_page_shows_our_importance_of_the_knobs(pages: Server, url: str) -> None:
+    found = json.loads(asked(pages, "/api/studies/1/param_importances").body)
+    shares = {row["name"]: row["importance"] for row in found["param_importances"][0]}
+    with Store.open(url, create=False) as store:
+        assert shares == pytest.approx(weights(stored.load(store, None)))
+    assert shares
+    assert asked(pages, "/api/studies/99/param_importances").status == 404
 
 
 @pytest.mark.system
@@ -213,20 +184,6 @@ def test_a_body_that_is_no_json_is_the_senders_mistake(
 def test_a_query_that_is_no_number_is_the_senders_mistake(pages: Server, query: str) -> None:
     assert asked(pages, "/api/studies/1?after=0").status == 200
     assert asked(pages, f"/api/studies/1?{query}").status == 400
-
-
-@pytest.mark.system
-def test_a_body_without_a_length_is_the_senders_mistake(pages: Server) -> None:
-    assert asked(pages, "/api/studies", "POST", "x", Content_Length="-1").status == 400
-
-
-@pytest.mark.system
-def test_what_a_page_saves_is_saved(pages: Server) -> None:
-    found = json.loads(asked(pages, "/api/studies/1").body)["note"]
-    body = json.dumps({"body": found["body"] + "é", "version": found["version"] + 1})
-    kind = {"Content_Type": "application/json", "Origin": f"http://{urlsplit(pages.page).netloc}"}
-    assert asked(pages, "/api/studies/1/note", "PUT", body, **kind).status == 204
-    assert json.loads(asked(pages, "/api/studies/1").body)["note"]["body"].endswith("é")
 
 
 @pytest.mark.system

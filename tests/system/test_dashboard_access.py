@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import socket
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.dashboard_site import Site, assert_told_nothing, made_database, sent, standing
-from tests.serving import Answer, ask
+from tests.serving import Answer, ask, serving
+from tuner.results.dashboard import server as servers
 
 pytestmark = pytest.mark.system
 
@@ -134,26 +138,29 @@ def test_two_tokens_in_the_url_are_none(site: Site) -> None:
 def test_a_link_of_another_site_changes_nothing(site: Site) -> None:
     known = {"Authorization": f"Bearer {site.server.token}"}
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-    assert_told_nothing(sent(site, "DELETE", "/api/studies/1", known | link))
+    assert sent(site, "DELETE", "/api/studies/1", known | link).status == 403
     assert sent(site, "GET", "/dashboard", known | link).status == 200
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "token", "cookie"])
-def test_whoever_knows_the_token_reaches_every_route(site: Site, scheme: str) -> None:
+def test_who_knows_the_token_reads_all_and_changes_nothing(site: Site, scheme: str) -> None:
     words = site.words()
     shown = {"Authorization": f"{scheme} {words['token']}"}
     if scheme == "cookie":  # beside those of other programs at the same address
         cookie = '_xsrf=2|a|b; x={{"; tune_dashboard_{port}=old; tune_dashboard_{port}={token}'
         shown = {"Cookie": cookie.format(**words), "Origin": f"http://{site.address}"}
     site.reached.clear()
+    before = contents(site.database)
     for method, path in site.routes:
-        elsewhere = re.sub(r"\b1\b", "77", path)  # nothing is there to be changed
-        body = "{}" if method != "GET" else None
-        headers = {**shown, **({"Content-Type": "application/json"} if body else {})}
-        answer = ask(site.address, elsewhere, method, body, headers)
-        assert answer.status not in (401, 403)
+        answer = sent(site, method, path, shown)
+        if method == "GET":
+            assert answer.status not in (401, 403, 405)
+        else:
+            assert answer.status == 405
+            assert answer.body.startswith("the dashboard is read-only")
         assert_kept_in(answer, path)
-    assert len(site.reached) == len(site.routes)
+    assert {line.partition(" ")[0] for line in site.reached} == {"GET"}
+    assert contents(site.database) == before
 
 
 def assert_kept_in(answer: Answer, path: str) -> None:
@@ -166,3 +173,90 @@ def assert_kept_in(answer: Answer, path: str) -> None:
     unchanging = path.startswith(("/static/", "/favicon"))
     assert answer.headers["cache-control"] == ("private, no-cache" if unchanging else "no-store")
     assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+def test_the_first_visit_leaves_a_cookie_and_an_address_without_the_token(site: Site) -> None:
+    first = ask(site.address, f"/dashboard/studies/1?a=b&token={site.server.token}&c=%26")
+    assert (first.status, first.body) == (303, "")
+    assert first.headers["location"] == "/dashboard/studies/1?a=b&c=%26"
+    kept, *rules = first.headers["set-cookie"].split("; ")
+    assert kept == f"tune_dashboard_{site.words()['port']}={site.server.token}"
+    assert sorted(rules) == ["HttpOnly", "Path=/", "SameSite=Strict"]
+    assert first.headers["referrer-policy"] == "no-referrer"
+    assert first.headers["cache-control"] == "no-store"
+    second = ask(site.address, first.headers["location"], headers={"Cookie": kept})
+    assert second.status == 200
+
+
+@pytest.mark.parametrize("path", ["//evil.example/", "/%5Cevil.example", "http://evil.example/"])
+def test_the_way_on_stays_here(site: Site, path: str) -> None:
+    to = {"Host": site.address}
+    first = ask(site.address, f"{path}?token={site.server.token}", headers=to)
+    assert first.status == 303
+    assert re.match(r"/(?![/\\])", first.headers["location"])
+    assert "\\" not in first.headers["location"]
+
+
+def test_a_link_of_another_site_goes_on_by_a_page_of_ours(site: Site) -> None:
+    """A redirect would come without the strict cookie."""
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    path = f"/dashboard/%22%3E%3Cb%3E?token={site.server.token}"
+    first = ask(site.address, path, headers=link)
+    assert first.status == 200
+    assert 'content="0; url=/dashboard/%22%3E%3Cb%3E"' in first.body
+    assert site.server.token not in first.body
+    assert site.server.token in first.headers["set-cookie"]
+
+
+def test_a_wrong_token_in_the_url_goes_away_too(site: Site) -> None:
+    """An old bookmark, in a browser that knows the token."""
+    known = {"Cookie": "tune_dashboard_{port}={token}".format(**site.words())}
+    answer = ask(site.address, "/dashboard/?token=old", headers=known)
+    assert (answer.status, answer.headers["location"]) == (303, "/dashboard/")
+
+
+def test_silent_strangers_hold_nobody_up_and_are_sent_away(
+    database: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(servers, "SILENCE_S", 1)
+    with serving(f"sqlite:///{database}") as server:
+        host, _, port = urlsplit(server.page).netloc.partition(":")
+        strangers = []
+        for text in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n") * 10:
+            stranger = socket.create_connection((host, int(port)), timeout=60)
+            stranger.sendall(text)
+            strangers.append(stranger)
+        known = {"Authorization": f"Bearer {server.token}"}
+        assert ask(f"{host}:{port}", "/api/studies", headers=known).status == 200
+        server.listener.next_channel_cleanup = 0  # waitress looks every 30 seconds
+        time.sleep(2.5)
+        server.listener.next_channel_cleanup = 0
+        assert ask(f"{host}:{port}", "/api/studies", headers=known).status == 200
+        for stranger in strangers:
+            with stranger:
+                assert stranger.recv(100) == b""
+    assert capfd.readouterr().err == ""
+
+
+def test_a_long_body_is_not_read(site: Site) -> None:
+    known = {"Authorization": f"Bearer {site.server.token}", "Content-Type": "application/json"}
+    assert ask(site.address, "/api/studies", "POST", "x" * (1 << 17), known).status == 413
+
+
+def test_on_every_address_only_names_of_this_machine_are_answered(database: Path) -> None:
+    with serving(f"sqlite:///{database}", "0.0.0.0") as server:
+        assert server.is_wide
+        port = urlsplit(server.page).port
+        assert server.page == f"http://{socket.gethostname()}:{port}/dashboard/"
+        known = {"Authorization": f"Bearer {server.token}"}
+        for host, status in (
+            (f"{socket.gethostname()}:{port}", 200),
+            (f"{socket.gethostname().upper()}:{port}", 200),
+            (f"127.0.0.1:{port}", 200),
+            (f"192.0.2.7:{port}", 200),  # an address of ours that we do not know of
+            (f"evil.example:{port}", 403),
+            (f"192.0.2.7.evil.example:{port}", 403),
+        ):
+            found = ask(f"127.0.0.1:{port}", "/api/studies", headers={**known, "Host": host})
+            assert found.status == status, host
+            assert ask(f"127.0.0.1:{port}", "/", headers={"Host": host}).status == 403

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import optuna
+import optuna_dashboard
 import pytest
 
 from tests.serving import serving
@@ -16,7 +17,7 @@ from tests.study_surface import CONFIRMED, FakeRunner, nearly_flat
 from tuner.cli import stored
 from tuner.model import Failed, FailureKind
 from tuner.results import dashboard
-from tuner.results.dashboard.notes import note
+from tuner.results.dashboard.annotations import note
 from tuner.results.dashboard.server import Server
 from tuner.store import Store
 from tuner.study import tune
@@ -25,14 +26,20 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A dashboard with one study of a made-up machine."""
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with one study of a synthetic machine."""
     folder = tmp_path_factory.mktemp("dashboard")
     database = folder / "tune.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TUNE_LOCK_DIR", str(folder))
         runner = FakeRunner(nearly_flat)  # nothing is stopped: each setting is a cell of the map
         tune(CONFIRMED, storage=str(database), outputs=folder / "outputs", run=runner)
+    return database
+
+
+@pytest.fixture(scope="module")
+def server(database: Path) -> Iterator[Server]:
+    """A dashboard of it."""
     with Store.open(f"sqlite:///{database}", create=False) as store:
         dashboard.annotate(store.url, stored.load(store, None))
         with serving(store.url) as found:
@@ -147,27 +154,16 @@ def test_a_page_of_another_port_gets_nothing_with_the_cookie(browser: Any, serve
     assert_in(known, server)
 
 
-def test_what_a_program_wrote_stays_text(page: Any, server: Server) -> None:
+def test_what_a_program_wrote_stays_text(page: Any, server: Server, database: Path) -> None:
     """A failure's text in the note: no tag, no picture, no link."""
-    text = note(launched(searched(Failed(FailureKind.CRASHED, HOSTILE))))
-    page.goto(server.page)
-    made = send(page, "POST", "/api/studies", study_name="hostile", directions=["minimize"])
-    number = made["study_summary"]["study_id"]
-    send(page, "PUT", f"/api/studies/{number}/note", body=text, version=1)
-    page.goto(f"{server.page}studies/{number}/note")
+    optuna_dashboard.save_note(
+        optuna.create_study(study_name="hostile", storage=f"sqlite:///{database}"),
+        note(launched(searched(Failed(FailureKind.CRASHED, HOSTILE)))),
+    )
+    page.goto(f"{server.page}studies/2/note")
     page.get_by_text("<script>alert(1)</script>").first.wait_for()
     shot(page, "hostile.png")
     made_of_it = "a[href*='evil.example'], a[href^='javascript:'], img[src*='evil.example']"
     assert page.locator(made_of_it).evaluate_all("all => all.map(e => e.outerHTML)") == []
     assert page.get_by_text("`c` **b**").count() > 0
     assert page.elsewhere == []
-
-
-def send(page: Any, method: str, path: str, **body: object) -> Any:
-    """Ask as the dashboard's own page does."""
-    return page.evaluate(
-        "([path, method, body]) => fetch(path, {method, body,"
-        " headers: {'Content-Type': 'application/json'}})"
-        ".then(a => a.text()).then(t => t ? JSON.parse(t) : null)",
-        [path, method, json.dumps(body)],
-    )

@@ -86,9 +86,9 @@ def _wide(pages: Server) -> str:
     from urllib.parse import urlsplit
 
     return (
-        f"everybody who can reach {urlsplit(pages.page).netloc} and has the token can see and"
-        " change the studies; there is no encryption, so that others on the network can read the"
-        " token. Without --host, ssh -L 8080:127.0.0.1:8080 THIS_HOST does the same in private"
+        f"everybody who can reach {urlsplit(pages.page).netloc} and has the token can see the"
+        " studies; there is no encryption, so that others on the network can read the token."
+        " Without --host, ssh -L 8080:127.0.0.1:8080 THIS_HOST does the same in private"
     )
 
 

@@ -1,4 +1,4 @@
-"""Who is let in: whoever knows the token, from a page of this dashboard, by a name of its own.
+"""Which requests reach the dashboard: those with its token, to its own name, from its own pages.
 
 Loopback is not private: on a shared node every user reaches its ports, and a browser carries
 any site's requests there. Three checks, each for another kind of stranger:
@@ -39,7 +39,7 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::([0-9]{1,5}))
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a request is not answered: the HTTP status, and a line for who sent it."""
+    """Why a request is not answered: the HTTP status, and a line for its sender."""
 
     status: str
     text: str
@@ -47,12 +47,13 @@ class Refusal:
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """What lets a request in.
+    """Which requests are accepted.
 
     Attributes:
-        token: What it must know.
+        token: The secret that a request must carry.
         names: Names and addresses of this dashboard, in lower case, beside those of loopback.
-        any_address: It listens on all addresses: each is taken, as only a name can be rebound.
+        any_address: The dashboard listens on all addresses, so any address is accepted as the
+            host: only a name can be rebound.
     """
 
     token: str = field(repr=False)
@@ -79,14 +80,14 @@ def token_of(given: str | None) -> str:
     return given
 
 
-def foreign(environ: WSGIEnvironment, door: AccessPolicy) -> Refusal | None:
+def foreign(environ: WSGIEnvironment, policy: AccessPolicy) -> Refusal | None:
     """A refusal where the request was not meant for this dashboard, or comes from another page.
 
     The port may differ from ours (``ssh -L``), so only names are compared with ours; what a
     browser says of the page must be what it asks.
     """
     host = environ.get("HTTP_HOST", "").lower()
-    if not _is_ours(host, door):
+    if not _is_ours(host, policy):
         return Refusal("403 Forbidden", "the dashboard does not answer to this name")
     origin = environ.get("HTTP_ORIGIN")
     if origin is not None and origin.lower() != f"http://{host}":
@@ -96,23 +97,29 @@ def foreign(environ: WSGIEnvironment, door: AccessPolicy) -> Refusal | None:
     return None
 
 
-def unreadable_query(environ: WSGIEnvironment) -> Refusal | None:
-    """A refusal if a number of the query is none; the application would fail on it."""
+def rejected(environ: WSGIEnvironment) -> Refusal | None:
+    """A refusal if the request would change data, or if the application would fail on it.
+
+    The application's "delete" would leave our own tables behind, so nothing can be changed here.
+    """
+    if not _only_looks(environ):
+        text = "the dashboard is read-only: `tune` alone changes studies"
+        return Refusal("405 Method Not Allowed", text)
     for name, value in _query(environ):
         if name in {"after", "limit"} and not (value.isascii() and value.isdecimal()):
             return Refusal("400 Bad Request", f"{name} must be a whole number")
     return None
 
 
-def knows_token(environ: WSGIEnvironment, door: AccessPolicy) -> bool:
+def knows_token(environ: WSGIEnvironment, policy: AccessPolicy) -> bool:
     """True where the cookie or the ``Authorization`` header holds the token."""
-    return any(_same(shown, door.token) for shown in _shown(environ))
+    return any(_same(shown, policy.token) for shown in _shown(environ))
 
 
-def brings_token(environ: WSGIEnvironment, door: AccessPolicy) -> bool:
+def brings_token(environ: WSGIEnvironment, policy: AccessPolicy) -> bool:
     """True where it stands in the URL: the first visit, which only looks at something."""
     shown = [value for name, value in _query(environ) if name == "token"]
-    return _only_looks(environ) and len(shown) == 1 and _same(shown[0], door.token)
+    return _only_looks(environ) and len(shown) == 1 and _same(shown[0], policy.token)
 
 
 def names_token(environ: WSGIEnvironment) -> bool:
@@ -120,9 +127,9 @@ def names_token(environ: WSGIEnvironment) -> bool:
     return _only_looks(environ) and any(name == "token" for name, _ in _query(environ))
 
 
-def cookie(environ: WSGIEnvironment, door: AccessPolicy) -> str:
+def cookie(environ: WSGIEnvironment, policy: AccessPolicy) -> str:
     """The ``Set-Cookie`` header that keeps the token until the browser is closed."""
-    return f"{_cookie_name(environ)}={door.token}; HttpOnly; SameSite=Strict; Path=/"
+    return f"{_cookie_name(environ)}={policy.token}; HttpOnly; SameSite=Strict; Path=/"
 
 
 def without_token(environ: WSGIEnvironment) -> str:
@@ -148,15 +155,15 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _is_ours(host: str, door: AccessPolicy) -> bool:
+def _is_ours(host: str, policy: AccessPolicy) -> bool:
     """True for ``localhost:8080``, ``127.0.0.1`` and the names the user gave."""
     found = _HOST.fullmatch(host)
     if found is None:
         return False
     name = found[1] or found[2]
-    if name == "localhost" or is_loopback(name) or name in door.names:
+    if name == "localhost" or is_loopback(name) or name in policy.names:
         return True
-    return door.any_address and _is_address(name)
+    return policy.any_address and _is_address(name)
 
 
 def _is_address(name: str) -> bool:

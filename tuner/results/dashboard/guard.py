@@ -1,7 +1,7 @@
-"""Stands in front of the application: a stranger's request does not reach it.
+"""The checks in front of the application: no refused request reaches it.
 
-What is refused is answered without a word of any study. Answers carry headers that keep them
-from other sites' pages, from frames, from caches, and the address of the page from other sites.
+A refusal says nothing about any study. Headers on every answer keep it from other sites' pages,
+from frames and from caches, and keep the page's address from other sites.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from tuner.results.dashboard import access
 from tuner.results.dashboard.access import AccessPolicy, Refusal
-from tuner.results.dashboard.body import unreadable
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -45,19 +44,19 @@ _NO_TOKEN = (
 )
 
 
-def guarded(app: WSGIApplication, door: AccessPolicy) -> WSGIApplication:
+def guarded(app: WSGIApplication, policy: AccessPolicy) -> WSGIApplication:
     """The application behind these checks, which come before anything of it runs."""
 
     def checked(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         start = _careful(start_response, environ)
-        refusal = access.foreign(environ, door)
+        refusal = access.foreign(environ, policy)
         if refusal is not None:
             return _refuse(start, refusal)
-        if not (access.brings_token(environ, door) or access.knows_token(environ, door)):
+        if not (access.brings_token(environ, policy) or access.knows_token(environ, policy)):
             return _page(start, "403 Forbidden", _NO_TOKEN)
         if access.names_token(environ):
-            return _enter(environ, start, door)
-        refusal = access.unreadable_query(environ) or unreadable(environ)
+            return _enter(environ, start, policy)
+        refusal = access.rejected(environ)
         if refusal is not None:
             return _refuse(start, refusal)
         environ.setdefault("HTTP_ACCEPT_ENCODING", "")  # the application fails without it
@@ -83,17 +82,20 @@ def _opens(name: str) -> bool:
 
 
 def _refuse(start: StartResponse, refusal: Refusal) -> Iterable[bytes]:
-    start(refusal.status, [("Content-Type", "text/plain; charset=utf-8")])
+    headers = [("Content-Type", "text/plain; charset=utf-8")]
+    if refusal.status.startswith("405"):
+        headers.append(("Allow", "GET, HEAD"))
+    start(refusal.status, headers)
     return [f"{refusal.text}\n".encode()]
 
 
-def _enter(environ: WSGIEnvironment, start: StartResponse, door: AccessPolicy) -> Iterable[bytes]:
+def _enter(environ: WSGIEnvironment, start: StartResponse, policy: AccessPolicy) -> Iterable[bytes]:
     """Keep the token as a cookie, and go on without it: no history or bookmark has it then.
 
     A browser that came by another site's link brings a strict cookie along only to where a
     page of ours sends it, so there it gets one that does.
     """
-    target, kept = access.without_token(environ), ("Set-Cookie", access.cookie(environ, door))
+    target, kept = access.without_token(environ), ("Set-Cookie", access.cookie(environ, policy))
     if not access.is_cross_site(environ):
         start("303 See Other", [("Location", target), kept])
         return []

@@ -1,25 +1,37 @@
 """Serves optuna-dashboard, which knows no users of its own, to those who know the token.
 
-It can change data, so it listens on loopback where nothing else is asked for, and
-:mod:`tuner.results.dashboard.guard` stands in front of it.
+It listens on loopback by default, and :mod:`tuner.results.dashboard.guard` checks each request.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import json
+import logging
+import re
 import socket
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-from wsgiref.simple_server import WSGIServer
+from typing import TYPE_CHECKING, Any
 
 from tuner.model.errors import BusyError, UsageError
 from tuner.results.dashboard import access
 from tuner.results.dashboard.access import AccessPolicy
+from tuner.results.dashboard.annotations import IMPORTANCE
 from tuner.results.dashboard.guard import guarded
-from tuner.results.dashboard.listener import Handler, Listener
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+#: Seconds of silence after which waitress ends a connection.
+SILENCE_S = 60
+
+#: Connections that are held at once; more wait in the kernel's queue.
+MOST_CONNECTIONS = 128
+
+_IMPORTANCES = re.compile(r"/api/studies/([0-9]{1,18})/param_importances")
 
 
 @dataclass(frozen=True)
@@ -32,7 +44,7 @@ class Server:
         is_wide: Other machines can reach it.
     """
 
-    listener: WSGIServer
+    listener: Any  # waitress brings no types
     page: str
     token: str = field(repr=False)
     is_wide: bool
@@ -51,14 +63,16 @@ class Server:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.listener.server_close()
+        self.listener.task_dispatcher.shutdown()
+        self.listener.close()
 
     def serve(self) -> None:
         """Answer requests until Ctrl-C, which ends it quietly."""
-        try:
-            self.listener.serve_forever(poll_interval=0.2)
-        except KeyboardInterrupt:
-            return
+        self.listener.run()
+
+    def stop(self) -> None:
+        """End :meth:`serve`, from another thread."""
+        self.listener.trigger.pull_trigger(self.listener._map.clear)
 
 
 def bind(url: str, host: str = "127.0.0.1", port: int = 8080, token: str | None = None) -> Server:
@@ -75,33 +89,66 @@ def bind(url: str, host: str = "127.0.0.1", port: int = 8080, token: str | None 
         BusyError: Another program has the port.
     """
     token = access.token_of(token)
-    listener = _listening(host, port)
+    taken = _listening(host, port)
     try:
+        import waitress
         from optuna_dashboard import wsgi
 
         from tuner.study.optuna_trials import open_storage
 
-        address, number = listener.socket.getsockname()
+        address, number = taken.getsockname()
         any_address = address == "0.0.0.0"
         wide = not access.is_loopback(address)
         shown = socket.gethostname() if any_address else host
-        names = {host, address, shown, *([listener.server_name] if wide else [])}
-        door = AccessPolicy(token, frozenset(name.lower() for name in names), any_address)
-        listener.set_app(guarded(wsgi(open_storage(url)), door))
+        names = {host, address, shown, *([socket.getfqdn(address)] if wide else [])}
+        policy = AccessPolicy(token, frozenset(name.lower() for name in names), any_address)
+        storage = open_storage(url)
+        logging.getLogger("waitress").setLevel(logging.ERROR)  # a queue is no news
+        listener = waitress.create_server(
+            guarded(_with_our_importance(wsgi(storage), storage), policy),
+            sockets=[taken],
+            threads=8,
+            connection_limit=MOST_CONNECTIONS,
+            channel_timeout=SILENCE_S,
+            max_request_body_size=1 << 16,  # no request that is answered has a body
+            ident=None,
+        )
     except BaseException:
-        listener.server_close()
+        taken.close()
         raise
     return Server(listener, f"http://{shown}:{number}/dashboard/", token, wide)
 
 
-def _listening(host: str, port: int) -> Listener:
-    """A server that holds the port and has nothing to serve yet."""
+def _with_our_importance(app: WSGIApplication, storage: Any) -> WSGIApplication:
+    """The application, which shows our importance of the knobs in place of its own.
+
+    Its own is computed from other data, so the two would contradict each other.
+    """
+
+    def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        found = _IMPORTANCES.fullmatch(environ.get("PATH_INFO", ""))
+        if found is not None:
+            with contextlib.suppress(KeyError):  # no such study: the application says so
+                ours = storage.get_study_system_attrs(int(found[1])).get(IMPORTANCE, {})
+                rows = [
+                    {"name": name, "importance": share, "distribution": "CategoricalDistribution"}
+                    for name, share in ours.items()
+                ]
+                start_response("200 OK", [("Content-Type", "application/json")])
+                return [json.dumps({"param_importances": [rows]}).encode()]
+        return app(environ, start_response)
+
+    return answered
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that holds the port."""
     if not host or ":" in host:  # all addresses, and IPv6, to the socket
         raise UsageError(
             f"--host {host!r} is no IPv4 address and no name", "--host 0.0.0.0: every address"
         )
     try:
-        return Listener((host, port), Handler)
+        return socket.create_server((host, port), backlog=MOST_CONNECTIONS)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise BusyError(

@@ -1,19 +1,21 @@
-"""The note on a study's page: what ``tune`` says at its end, as Markdown.
+"""Our annotations on Optuna's page of a study: a note, the report's figures, the importance.
 
-What a program wrote when it failed comes along, and so do values and the machine's name for
-itself. None of it is Markdown, and none of it may become a link, a picture or a tag.
+The note is what ``tune`` says at its end, as Markdown. It has text that other programs wrote (a
+failure, values, the host name): none of that may become a link, a picture or a tag.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from tuner.knobs import setting_text
 from tuner.model import figures, wording
 from tuner.results import claims
 
 if TYPE_CHECKING:
+    from tuner.results.report.plots import Figure
     from tuner.results.study_view import StudyView
 
 #: What means something within a line of Markdown; signs of a line's start stand at none.
@@ -24,6 +26,44 @@ _LINKS = re.compile(r":(?=//)|www(?=\.)|@", re.IGNORECASE)
 
 #: Shows nothing, and joins what stands around it.
 _WORD_JOINER = "\u2060"
+
+
+#: In front of the figure's key: its id in the study.
+PREFIX = "tune-"
+
+#: The system attribute of an Optuna study that holds our importance of its knobs.
+IMPORTANCE = "tune:importance"
+
+
+def annotate(url: str, data: StudyView) -> None:
+    """Save note, figures and importance with the study; the same ones each time.
+
+    Args:
+        url: The database that holds the study.
+        data: The study as it is stored.
+
+    Raises:
+        TunerError: The database cannot be written to.
+    """
+    from optuna_dashboard import get_note, save_note, save_plotly_graph_object
+
+    from tuner.results.report import weights
+    from tuner.study import optuna_trials
+
+    importance = weights(data)
+    text, found = note(data), plots(data, importance)
+    with optuna_trials.translating(url):
+        storage = optuna_trials.open_storage(url)
+        study = optuna_trials.load(storage, data.spec.name)
+        if study is None:
+            return
+        if get_note(study) != text:  # saving makes a new version each time
+            save_note(study, text)
+        optuna_trials.name_metric(study, figures.axis(data.spec.objective))
+        number = storage.get_study_id_from_name(data.spec.name)
+        storage.set_study_system_attr(number, IMPORTANCE, importance)
+        for name, figure in found.items():  # under the same names: replaced, not added
+            save_plotly_graph_object(study, figure, graph_object_id=name)
 
 
 def note(data: StudyView) -> str:
@@ -78,3 +118,34 @@ def code(text: str) -> str:
 def _one_line(text: str) -> str:
     """Without line ends, and without what turns the direction of writing or colours a terminal."""
     return "".join(each if each.isprintable() else "\ufffd" for each in " ".join(text.split()))
+
+
+def plots(data: StudyView, weights: Mapping[str, float]) -> dict[str, Any]:
+    """Plotly's figures by their id: those that the report shows at once, each with its summary.
+
+    Args:
+        data: The study.
+        weights: The importance of its knobs.
+    """
+    from tuner.results.report.plots import FAMILIES
+
+    found = [figure for family in FAMILIES for figure in family.build(data, weights)]
+    return {
+        f"{PREFIX}{figure.key}": _plot(figure)
+        for figure in found
+        if figure.drawing is not None and not figure.is_extra
+    }
+
+
+def _plot(figure: Figure) -> Any:
+    """The drawing under its title; the page that it stands on is light."""
+    import plotly.graph_objects as go
+
+    from tuner.results.report.plots.style import THEMES, inert
+
+    assert figure.drawing is not None
+    made = go.Figure(figure.drawing)
+    top = {"t": 88} if figure.drawing["layout"].get("showlegend") else {"t": 56}
+    title = {"text": inert(figure.title, 120), "x": 0.01, "y": 0.99, "yanchor": "top"}
+    made.update_layout(template=THEMES["light"], title=title, margin=top)
+    return made
