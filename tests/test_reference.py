@@ -47,3 +47,12 @@ def test_every_link_leads_to_a_file() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_every_file_that_contributing_names_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for name in re.findall(
+        r"`((?:tuner|tests|wrappers|workloads|campaigns|studies|docs)/[\w./]*)`", text
+    ):
+        if not re.search(r"\bx(_y)?\.|test_x", name):
+            assert (ROOT / name).exists(), name
