@@ -77,11 +77,11 @@ class Loading:
 
 
 def loader(options: TorchOptions, dataset: Images, order: Order, batchsize: int) -> Any:
-    """A DataLoader with the workers asked for; ``loaderjob`` of ``None``: none."""
+    """A DataLoader with the workers asked for; ``loaderjob`` of 0 or ``None``: none."""
     from torch.utils.data import DataLoader
 
     how: dict[str, Any] = {}
-    if options.loaderjob is not None:
+    if options.loaderjob:
         how = {
             "num_workers": options.loaderjob,
             "prefetch_factor": options.prefetch,

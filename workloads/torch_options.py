@@ -16,7 +16,9 @@ else:  # run by its path: this folder is on sys.path
 BACKENDS = ("gloo", "nccl")
 
 #: DataLoader's own (torch 2): without workers the rank loads its batches between its steps.
-DEFAULTS = replace(image_options.DEFAULTS, prefetch=2, workers="none, the rank loads itself")
+DEFAULTS = replace(
+    image_options.DEFAULTS, prefetch=2, workers="none, the rank loads itself", least_workers=0
+)
 
 
 @dataclass(frozen=True)

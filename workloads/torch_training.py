@@ -153,7 +153,7 @@ def evaluate(model: Model, batches: Any) -> None:
 
 def summary(options: TorchOptions, size: int) -> str:
     """What is run, in one line."""
-    loaders = options.loaderjob or "none (default)"
+    loaders = "none" if options.loaderjob == 0 else options.loaderjob or "none (default)"
     return (
         f"run: {options.length}, {size} ranks, batch {options.batchsize}, {options.images.arch}, "
         f"crop {options.images.crop}, {'GPU' if options.gpu else 'CPU'}, {options.backend}, "

@@ -36,6 +36,7 @@ class Defaults:
         epochs: Length of a whole job.
         prefetch: Batches that are prepared ahead.
         workers: The library's own number of worker processes, in words.
+        least_workers: The fewest that the library takes.
     """
 
     batchsize: int
@@ -43,6 +44,7 @@ class Defaults:
     epochs: int
     prefetch: int = 1
     workers: str = "one per CPU"
+    least_workers: int = 1
 
 
 @dataclass(frozen=True)
@@ -106,12 +108,16 @@ def read(parser: Parser, argv: Sequence[str], defaults: Defaults) -> dict[str, A
     return {"length": length, **values}
 
 
-def positive(text: str) -> int:
+def positive(text: str, least: int = 1) -> int:
     """The type of a flag that counts something."""
     value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{text} is not {least} or more")
     return value
+
+
+def _not_negative(text: str) -> int:
+    return positive(text, 0)
 
 
 def _seed(text: str) -> int:
@@ -123,7 +129,7 @@ def _seed(text: str) -> int:
 
 
 # argparse names the type in "invalid ... value".
-positive.__name__ = _seed.__name__ = "integer"
+positive.__name__ = _not_negative.__name__ = _seed.__name__ = "integer"
 
 
 def _add_training(parser: Parser, defaults: Defaults) -> None:
@@ -157,7 +163,7 @@ def _add_loading(parser: Parser, defaults: Defaults) -> None:
     add = parser.add_argument
     add(
         *("-j", "--loaderjob"),
-        type=positive,
+        type=positive if defaults.least_workers else _not_negative,
         metavar="N",
         help=f"worker processes of each iterator [the library's default: {defaults.workers}]",
     )

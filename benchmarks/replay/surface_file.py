@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import stat
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +20,8 @@ from tuner.model.errors import UsageError, shown, suggestion
 RUN_COLUMNS = ("startup_s", "first_iteration_s", "elapsed_s")
 #: The longest launch, s, some 30,000 years; one over it is the shortest.
 MOST_S = 1e12
+#: The largest file: the largest space is tried with a few hundred bytes a point.
+_MOST_BYTES = 64 << 20
 _KEYS = ("name", "ranks", "iterations", "machine", "knobs", "default", "points")
 
 
@@ -28,9 +32,16 @@ def load(path: Path) -> Surface:
         UsageError: It cannot be read or is no surface; the message names the place.
     """
     try:
-        data = path.read_bytes()
+        # O_NONBLOCK: opening a FIFO must not wait for a writer. A link to a surface is fine.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            data = file.read(_MOST_BYTES + 1) if is_regular else b""
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", "name a surface file") from error
+    if not is_regular:
+        raise UsageError(f"cannot read {path}: it is no regular file", "name a surface file")
+    if len(data) > _MOST_BYTES:
+        raise UsageError(f"{path} is larger than 64 MiB", "name a surface file")
     return parse(data, path)
 
 

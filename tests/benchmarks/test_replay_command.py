@@ -126,6 +126,8 @@ def test_the_search_ends_where_it_is_told_to(replay: Replay, tmp_path: Path) -> 
     "arguments",
     [
         ("none.json",),
+        ("/dev/zero",),
+        ("sparse.json",),
         ("bowl.json", "--trials", "0"),
         ("bowl.json", "--seed", "-1"),
         ("bowl.json", "--budget", "soon"),
@@ -140,6 +142,8 @@ def test_each_mistake_is_one_error(
     replay: Replay, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     write(tmp_path / "bowl.json", document())
+    with (tmp_path / "sparse.json").open("wb") as file:
+        file.truncate(10 << 30)
     done = replay(*arguments)
     assert done.code == 2
     assert done.err.count("error:") == 1

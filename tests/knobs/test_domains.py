@@ -96,6 +96,8 @@ def test_a_communicator_slip_names_the_nearest() -> None:
 def test_an_environment_knob_can_be_unset() -> None:
     domain = Choice((UNSET, 1))
     assert domains.check_against(knob("omp_threads"), domain, where="x") is domain
+    none = IntRange(0, "cores")  # PyTorch's default: the rank loads its batches itself
+    assert domains.check_against(knob("iterator_workers"), none, where="x") is none
 
 
 def test_a_users_range_is_not_held_to_the_one_of_the_table() -> None:

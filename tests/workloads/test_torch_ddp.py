@@ -21,6 +21,7 @@ def options(*argv: str) -> TorchOptions:
 def test_the_defaults_are_the_librarys() -> None:
     found = options("--benchmark")
     assert (found.loaderjob, found.prefetch, found.start_method) == (None, 2, None)
+    assert options("-j", "0").loaderjob == 0
     assert (found.backend, found.pin_memory, found.bucket_mb) == ("gloo", False, None)
     assert (found.images.arch, options("--gpu").images.arch) == ("small", "resnet50")
     assert options("--gpu", "--pin-memory", "yes").backend == "nccl"

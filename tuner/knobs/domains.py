@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tuner.knobs import ROLES
 from tuner.knobs.memory import OTHER_ALLOCATOR
 from tuner.model import UNSET, Choice, Domain, Env, IntRange, Knob, Value
 from tuner.model.errors import UsageError, shown, suggestion
@@ -115,15 +116,17 @@ def _check_value(known: Knob, value: Value, where: str) -> None:
                 suggestion(str(value), map(str, known.domain.values))
                 + f" {_elsewhere(known.name)}",
             )
-    elif not isinstance(value, int):
+        return
+    # Some programs, such as PyTorch's, load in the rank itself if there are no workers.
+    least = 0 if ROLES.get(known.name) == "workers" else known.domain.low
+    if not isinstance(value, int):
         raise UsageError(
-            f"{where}: {value!r} is not a whole number.",
-            f"{known.name} counts from {known.domain.low}.",
+            f"{where}: {value!r} is not a whole number.", f"{known.name} counts from {least}."
         )
-    elif value < known.domain.low:
+    if value < least:
         raise UsageError(
-            f"{where}: {known.name} cannot be {value}: it counts from {known.domain.low}.",
-            f"Write {known.domain.low} or more.",
+            f"{where}: {known.name} cannot be {value}: it counts from {least}.",
+            f"Write {least} or more.",
         )
 
 

@@ -6,14 +6,16 @@ from tuner.model import OFF, ON, Choice, Flag, IntRange, Knob
 
 LOADING = (
     # Workers decode and augment, which is work for a core. Where they rather wait for
-    # storage, more than there are cores can help: `--knob iterator_workers=1..16`.
+    # storage, more than there are cores can help: `--knob iterator_workers=1..16`. None at all
+    # (`0..cores`) is for programs that load in the rank then; Chainer's iterator does not.
     Knob(
         "iterator_workers",
         IntRange(1, "cores"),
         Flag(),
         help="processes per rank that load the training data",
         why="Too few let the training wait for its data; too many take the cores from it."
-        " Chainer's MultiprocessIterator starts one a core in each rank unless it is told.",
+        " Chainer's MultiprocessIterator starts one a core in each rank unless it is told;"
+        " PyTorch's DataLoader starts none (give it 0..cores).",
         source="Chainer 7.8, MultiprocessIterator, n_processes"
         " <https://docs.chainer.org/en/stable/reference/generated/"
         "chainer.iterators.MultiprocessIterator.html>",
