@@ -69,7 +69,7 @@ def test_stopped_settings_are_told_from_measured_and_failed_ones(
     table = shown(samples.at_least(), capsys).partition("\nSettings\n")[2].splitlines()
     first = [line.split()[0] for line in table]
     assert first == ["time", "3.60", "3.90", ">9.00", "~9.80", "failed", "~"]
-    assert table[3].endswith("your defaults")
+    assert table[3].endswith("baseline")
     assert table[-1] == "  ~ projected, > at least: stopped early, as it could not win"
 
 

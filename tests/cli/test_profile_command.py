@@ -23,7 +23,7 @@ def test_where_the_defaults_are_best_the_next_is_no_best() -> None:
 
 
 def test_with_nothing_beside_the_defaults_there_is_nothing_to_compare() -> None:
-    with pytest.raises(UsageError, match="has measured no setting but the defaults"):
+    with pytest.raises(UsageError, match="has measured no setting but the baseline"):
         compared(study({BASELINE: 1.0}))
 
 

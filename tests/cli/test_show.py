@@ -146,7 +146,7 @@ def test_the_variable_names_the_database(
 def test_studies_are_listed(tune: Tune, database: Path) -> None:
     done = tune("studies", "--storage", str(database))
     head, row = done.out.splitlines()
-    titles = "study state best defaults faster settings best setting"
+    titles = "study state best baseline faster settings best setting"
     assert head.split() == titles.split()
     assert row.split()[:7] == ["mnist", "finished", "3.60", "s", "8.32", "s", "2.31x?"]
     assert done.err == f"in {database}\n"
@@ -168,7 +168,7 @@ def test_the_list_says_what_is_proven(
 ) -> None:
     path = store_study(tmp_path / "x.db", data)
     head, row = tune("studies", "--storage", str(path)).out.splitlines()
-    start, end = head.index("defaults  ") + len("defaults  "), head.index("  settings")
+    start, end = head.index("baseline  ") + len("baseline  "), head.index("  settings")
     assert row[start:end].strip() == faster
 
 

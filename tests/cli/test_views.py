@@ -76,8 +76,8 @@ def test_timed_lines() -> None:
         for event in events():
             view(event)
     texts = [line.partition("] ")[2] for line in lines]
-    assert texts[0] == "warm-up: one launch that is thrown away"
-    assert texts[2].startswith("- your defaults: 8.31 s")
+    assert texts[0] == "warm-up: this launch does not count"
+    assert texts[2].startswith("- baseline: 8.31 s")
     assert texts[3] == "omp_threads is not tuned: the program uses 1 whatever is asked"
     assert texts[4].startswith(
         "1/8 omp_threads=1 iterator_workers=2 communicator=naive: 3.60 s  (best so far)"
@@ -154,13 +154,13 @@ def shown(data: StudyView) -> list[str]:
 def test_every_purpose_has_its_line() -> None:
     lines = shown(samples.at_least())
     fast = "omp_threads=1 iterator_workers=1 communicator=naive"
-    assert "- your defaults: stopped after 10.8 s (projected 30.0 s)" in lines
+    assert "- baseline: stopped after 10.8 s (projected 30.0 s)" in lines
     assert "3/8 omp_threads=4 iterator_workers=4 communicator=naive: stopped after 4.10 s" in {
         line.partition(" (projected")[0] for line in lines
     }
     assert f"- {fast} (repeat): 3.60 s" in lines
     assert lines[-2:] == [
-        "- your defaults (confirmation): stopped after 9.00 s",
+        "- baseline (confirmation): stopped after 9.00 s",
         f"- {fast} (confirmation): 3.60 s",
     ]
 
@@ -217,8 +217,8 @@ def test_the_live_view_cuts_nothing(width: int) -> None:
     assert "…" not in text
     for words in (
         "2 of at most 8 settings, 1 failed",
-        "best 3.60 s omp_threads=1 iterator_workers=2 communicator=naive 2.31 times the defaults'",
-        "defaults 8.31 s your environment as it is",
+        "best 3.60 s omp_threads=1 iterator_workers=2 communicator=naive 2.31 times as fast",
+        "baseline 8.31 s your environment as it is",
         "failed omp_threads=2: crashed: rank 1 ended with status 1",
         "3.60 s omp_threads=1 iterator_workers=2 communicator=naive (best so far)",
     ):
@@ -253,11 +253,11 @@ def test_stopped_defaults_are_shown_until_they_have_a_time() -> None:
     view(LaunchStarted(1, Purpose.BASELINE, BASELINE, None, 8))
     view(ended(dataclasses.replace(defaults, outcome=cut), None))
     text = drawn_now(view)
-    assert "defaults  ~30.0 s  your environment as it is; stopped early" in text
+    assert "baseline  ~30.0 s  your environment as it is; stopped early" in text
     assert "failed" not in text
     view(LaunchStarted(2, Purpose.CONFIRM, BASELINE, None, 8))
     view(ended(record(2, BASELINE, 31.0, purpose=Purpose.CONFIRM), 31.0))
-    assert "defaults   31.0 s  your environment as it is" in drawn_now(view)
+    assert "baseline   31.0 s  your environment as it is" in drawn_now(view)
 
 
 def test_a_continued_study_knows_its_stopped_defaults() -> None:

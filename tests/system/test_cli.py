@@ -47,9 +47,9 @@ def test_a_study_ends_with_its_result_and_the_next_commands(folder: Path) -> Non
 def test_progress_is_timed_lines_where_there_is_no_terminal(folder: Path) -> None:
     err = (folder / "first.err").read_text()
     assert "\x1b" not in err
-    assert re.search(r"^\[0:\d\d\] - your defaults: (stopped after )?[\d.]+ s", err, re.MULTILINE)
+    assert re.search(r"^\[0:\d\d\] - baseline: (stopped after )?[\d.]+ s", err, re.MULTILINE)
     assert re.search(r"^\[0:\d\d\] 4/4 ", err, re.MULTILINE)
-    assert len(re.findall(r"- your defaults \(confirmation\): ", err)) >= 3
+    assert len(re.findall(r"- baseline \(confirmation\): ", err)) >= 3
 
 
 def test_a_finished_study_is_shown_and_not_run_again(folder: Path) -> None:

@@ -29,14 +29,14 @@ COMMANDS = {
     "run": "Find the fastest setting (also without the word `run`).",
     "show": "Show a study: result, trials, importance, failures.",
     "studies": "List the studies in the database.",
-    "export": "Hand over the best setting: sh, env, json, args, csv or md.",
+    "export": "Export the best setting: sh, env, json, args, csv or md.",
     "exec": "Run any command with the best setting.",
     "report": "Write a study as one HTML page with its figures.",
     "dashboard": "Open the studies in the browser, behind a token.",
     "knobs": "List the knobs: what applies here, what does not, and why.",
-    "init": "Write a study file with comments, to be edited.",
-    "explain": "Name what held a run back: best and defaults side by side.",
-    "profile": "Profile best and defaults: the functions whose share of the time changed.",
+    "init": "Write a study file with comments, for you to edit.",
+    "explain": "Name what held a run back: best setting and baseline side by side.",
+    "profile": "Profile best setting and baseline: which functions changed.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }
 

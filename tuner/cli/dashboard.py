@@ -22,19 +22,26 @@ if TYPE_CHECKING:
     "dashboard",
     cls=TuneCommand,
     help="Serve optuna-dashboard on this machine, with the result and a heat map of each study."
-    " Whoever opens it must know its token, which stands in the printed URL: a new one each time,"
-    " or what TUNE_DASHBOARD_TOKEN holds.",
+    " The printed URL has the token that opens it: a new one each time, or the value of"
+    " TUNE_DASHBOARD_TOKEN.",
     examples=(
         ("tune dashboard", "then open the printed URL; Ctrl-C ends it"),
         ("ssh -L 8080:127.0.0.1:8080 HOST", "on your own machine, where HOST runs the dashboard"),
     ),
 )
-@option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any.")
+@option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    metavar="PORT",
+    help="Port [8080]; 0: any free one.",
+)
 @option(
     "--host",
     default="127.0.0.1",
-    show_default=True,
-    help="Listen on this address or name; 0.0.0.0: on all. Not encrypted: rather use ssh -L.",
+    metavar="ADDRESS",
+    help="Listen on this address or name [127.0.0.1]; 0.0.0.0: on all. There is no encryption:"
+    " prefer ssh -L.",
 )
 @option("--open", "open_browser", is_flag=True, help="Open the browser as well.")
 @storage_option()

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     "explain",
     cls=TuneCommand,
     help=(
-        "Name the one thing that held a run back, with the evidence and the knob that addresses"
-        " it: the median run of the best setting and of your defaults, side by side, of the"
-        " latest study by default."
+        "Name what held a run back most, with the evidence and the knob that addresses it. By"
+        " default: the median run of the best setting and that of the baseline, side by side, of"
+        " the latest study."
     ),
     examples=(
-        ("tune explain", "best and defaults of the latest study"),
+        ("tune explain", "best setting and baseline of the latest study"),
         ("tune explain 12", "the median run of the setting that was tried as 12/50"),
         ("tune explain NAME --launch 7", "one launch of it, by the number of its folder"),
         ("tune explain --json | jq .runs[0].verdict", "for a program"),
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 )
 @study_argument()
 @click.argument("trial", required=False, type=click.IntRange(1), metavar="[TRIAL]")
-@option("--launch", type=click.IntRange(1), metavar="N", help="This launch.")
+@option("--launch", type=click.IntRange(1), metavar="N", help="Explain this launch.")
 @storage_option()
 @json_option()
 def command(

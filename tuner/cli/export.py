@@ -20,7 +20,7 @@ def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.command(
     "export",
     cls=TuneCommand,
-    help="Hand over the best setting of a study (the latest by default).",
+    help="Export the best setting of a study (the latest by default).",
     examples=(
         ("tune export -o job.sh && ./job.sh results", "run the whole job with the best setting"),
         ("tune export -o best.env && set -a && . ./best.env", "or docker run --env-file best.env"),
@@ -42,7 +42,7 @@ def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str
     "filename",
     metavar="FILE",
     type=click.Path(),
-    help="Write here instead of to stdout.",
+    help="Write to this file instead of to stdout.",
 )
 @storage_option()
 def command(

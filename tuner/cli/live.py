@@ -94,7 +94,7 @@ class LiveView:
         if tally.best_s is not None and tally.best is not None:
             ratio = ""
             if tally.ratio is not None and not tally.best.is_baseline:
-                ratio = f"   {tally.ratio:.2f} times the defaults' speed"
+                ratio = f"   {tally.ratio:.2f} times as fast as the baseline"
             name = setting_text.assigned(tally.best, tally.spec.knobs if tally.spec else ())
             line = _text(name, style="bold green").append(ratio, style="not bold")
             grid.add_row(
@@ -104,12 +104,12 @@ class LiveView:
             )
         if tally.baseline_s is not None:
             time = figures.shown(tally.objective, tally.baseline_s)
-            grid.add_row("defaults", time, "your environment as it is")
+            grid.add_row("baseline", time, "your environment as it is")
         elif tally.baseline_stopped is not None:
             time = figures.projected(tally.objective, tally.baseline_stopped)
-            grid.add_row("defaults", time, "your environment as it is; stopped early")
+            grid.add_row("baseline", time, "your environment as it is; stopped early")
         elif tally.baseline_failed:
-            grid.add_row("defaults", "failed", "compared with the first guess that works")
+            grid.add_row("baseline", "failed", "compared with the first guess that works")
 
     def _add_current(self, grid: Table) -> None:
         current = self.tally.current

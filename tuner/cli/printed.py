@@ -122,7 +122,7 @@ def print_settings(data: StudyView) -> None:
     rows = []
     for found in data.measurements:
         values = found.setting.as_dict()
-        what = "your defaults" if found.setting.is_baseline else ""
+        what = "baseline" if found.setting.is_baseline else ""
         rows.append(
             [
                 figures.typical(objective, found),

@@ -26,10 +26,9 @@ LEAST_POINTS = 0.002
     cls=TuneCommand,
     takes_tail=True,
     help=(
-        "Launch your defaults and the best setting once more, each Python rank under cProfile,"
-        " both to their end, and list the functions whose share of the time changed most."
-        " Nothing of it counts in the study. A command with secrets, which are never kept, is"
-        " typed again."
+        "Launch the baseline and the best setting once more, each Python rank under cProfile,"
+        " and list the functions whose share of the time changed most. The study does not count"
+        " these launches. Secrets are never stored: type a command that has some again."
     ),
     examples=(
         ("tune profile", "the latest study"),
@@ -38,8 +37,8 @@ LEAST_POINTS = 0.002
     ),
 )
 @study_argument()
-@option("--top", type=click.IntRange(1), default=12, metavar="N", help="So many functions [12].")
-@option("--wait", is_flag=True, help="Wait while another study runs here.")
+@option("--top", type=click.IntRange(1), default=12, metavar="N", help="Number of functions [12].")
+@option("--wait", is_flag=True, help="Wait while another study runs on this host.")
 @storage_option()
 @json_option()
 @click.pass_context
@@ -69,12 +68,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def compared(data: StudyView) -> dict[str, Setting]:
-    """The defaults and the fastest other setting, by the names they go by here.
+    """The baseline and the fastest other setting, by the names they go by here.
 
-    It is the ``best``, unless the defaults are: then it is the ``other``.
+    It is the ``best``, unless the baseline is: then it is the ``other``.
 
     Raises:
-        UsageError: Nothing was measured, or nothing but the defaults.
+        UsageError: Nothing was measured, or nothing but the baseline.
     """
     from tuner.model import BASELINE
     from tuner.model.errors import UsageError
@@ -85,7 +84,7 @@ def compared(data: StudyView) -> dict[str, Setting]:
             return {"baseline": BASELINE, name: found.setting}
     raise UsageError(
         f"study {data.spec.name} has measured no setting"
-        f"{' but the defaults' if any(found.samples for found in data.measurements) else ''}",
+        f"{' but the baseline' if any(found.samples for found in data.measurements) else ''}",
         f"`tune show {data.spec.name}` lists what it has",
     )
 
@@ -139,7 +138,7 @@ def _print(data: StudyView, sides: list[Side], changed: list[Change]) -> None:
     console.out()
     rows = [_row(change) for change in changed if abs(change.points) >= LEAST_POINTS]
     other = sides[-1].name
-    titles = ["function itself", "defaults", other, "points", "defaults", other]
+    titles = ["function itself", "baseline", other, "points", "baseline", other]
     console.print_table(titles, rows, right={1, 2, 3, 4, 5})
     console.out(
         "  shares of a rank's main thread, waiting included; seconds are a rank's, on average"

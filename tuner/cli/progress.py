@@ -166,13 +166,13 @@ class Tally:
     def name(
         self, purpose: Purpose, setting: Setting, effects: Sequence[Effect] = (), where: str = ""
     ) -> str:
-        """A launch by what it is for: ``your defaults``, ``warm-up``, or its setting.
+        """A launch by what it is for: ``baseline``, ``warm-up``, or its setting.
 
         ``where`` says which running job it is a window of: ``job 3``, ``starts job 3``.
         """
         if purpose is Purpose.WARM_UP:
             return "warm-up (not counted)"
-        name = "your defaults"
+        name = "baseline"
         if not setting.is_baseline:
             name = setting_text.assigned(setting, self.spec.knobs if self.spec else (), effects)
         more = ", ".join(text for text in (_AGAIN.get(purpose, ""), where) if text)
@@ -241,7 +241,7 @@ class PlainView:
         if isinstance(event, LaunchEnded):
             self._line(f"{self._place(event)} {self.tally.ended_line(event)}{self._left()}")
         elif isinstance(event, LaunchStarted) and event.purpose is Purpose.WARM_UP:
-            self._line("warm-up: one launch that is thrown away")
+            self._line("warm-up: this launch does not count")
         elif isinstance(event, Note):
             self._line(event.text)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "report",
     cls=TuneCommand,
     help="Write a study as one HTML page with its figures (the latest study by default). The page"
-    " needs no network and asks nobody for anything.",
+    " needs no network.",
     examples=(
         ("tune report -o report.html", "the latest study"),
         ("tune report NAME -o - | ssh HOST 'cat > report.html'", "to stdout"),
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     type=click.Path(),
     default="report.html",
     show_default=True,
-    help="Write here; -: to stdout.",
+    help="Write to this file; -: to stdout.",
 )
 @option("--open", "open_browser", is_flag=True, help="Open the browser as well.")
 @storage_option()

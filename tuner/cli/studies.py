@@ -39,7 +39,7 @@ def command(storage: str | None, as_json: bool) -> None:
     if not found:
         stored.chosen(store, None)
     console.print_table(
-        ["study", "state", "best", "defaults", "faster", "settings", "best setting"],
+        ["study", "state", "best", "baseline", "faster", "settings", "best setting"],
         [_row(each) for each in found],
         right={2, 3, 4, 5},
     )
