@@ -90,10 +90,10 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             fresh=given["fresh"],
             wait=given["wait"],
             on_event=view,
-            course=Recording(given["runs"]),
+            policy=Recording(given["runs"]),
         )
     data = stored.load(stored.open_store(given["storage"]), spec.name)
-    document = recorded.document(History(data.spec, data.records))
+    document = recorded.document(History.judged(data.spec, data.records))
     path = given["filename"] or Path(f"{spec.name}.json")
     outfile.write(path, Export(dumps(document)))
     for doubt in _doubts(document):

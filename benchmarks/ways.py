@@ -167,7 +167,7 @@ class Unraced:
     def next(self, plan: History) -> Step | Stop:
         """As the other, without a judge."""
         step = self.inner.next(plan)
-        return replace(step, judge=None) if isinstance(step, Step) else step
+        return replace(step, stopper=None) if isinstance(step, Step) else step
 
 
 WAYS: dict[str, Callable[[], Policy]] = {

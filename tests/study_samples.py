@@ -191,7 +191,7 @@ def launched(
 ) -> StudyView:
     """A study of these launches, its result worked out as ``tune`` does."""
     records = tuple(_launch(number, *each) for number, each in enumerate(made, start=1))
-    plan = History(spec, records)
+    plan = History.judged(spec, records)
     result = build(plan, "sqlite:///studies/tune.db", state, "all was tried", best)
     return StudyView(spec, result, plan.records, plan.pooling)
 
@@ -272,7 +272,7 @@ def retuned() -> StudyView:
             records[4].outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why)
         ),
     )
-    plan = History(SPEC, (*records[:4], broken, *records[5:]))
+    plan = History.judged(SPEC, (*records[:4], broken, *records[5:]))
     result = build(plan, "sqlite:///studies/tune.db", StudyState.FINISHED, "all was tried", FAST)
     return StudyView(SPEC, result, plan.records, plan.pooling)
 

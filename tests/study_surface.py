@@ -164,13 +164,15 @@ def played(
     effects: Callable[[Setting], Sequence[Effect]] = lambda _: (),
 ) -> History:
     """A study from where it stands to its end, without warm-ups and without a database."""
-    plan, course = so_far or History(spec, ()), SearchThenConfirm()
+    plan, course = so_far or History.judged(spec, ()), SearchThenConfirm()
     plan = replace(plan, spec=spec)
     while isinstance(step := course.next(plan), Step):
         assert len(plan.records) < MOST_LAUNCHES, "it does not end"
-        outcome = ran(time_s(step.setting), judge=step.judge, effects=tuple(effects(step.setting)))
+        outcome = ran(
+            time_s(step.setting), judge=step.stopper, effects=tuple(effects(step.setting))
+        )
         made = record(len(plan.records) + 1, step.setting, step.purpose, outcome)
-        plan = replace(plan, records=(*plan.records, made))
+        plan = plan.add(made)
     return plan
 
 

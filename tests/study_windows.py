@@ -42,7 +42,7 @@ class Told:
     @property
     def plan(self) -> History:
         """The study so far."""
-        return History(self.spec, tuple(self.records))
+        return History.judged(self.spec, tuple(self.records))
 
     def starts(self, chosen: Setting, value: float | Ending) -> Told:
         """A job is started, for its first window."""

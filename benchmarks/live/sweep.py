@@ -33,7 +33,7 @@ from tuner.study.policy import Step, Stop
 
 @dataclass(frozen=True)
 class Sweep:
-    """A course (`tuner.study.policy.Policy`) that measures each setting ``runs`` times.
+    """A policy (`tuner.study.policy.Policy`) that measures each setting ``runs`` times.
 
     Round by round, in another random order each time: what drifts meets all alike.
     """
@@ -101,7 +101,7 @@ def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], 
     """
     knobs = tuple(_only(knob, values[knob.name]) for knob in spec.knobs if knob.name in values)
     made = replace(spec, knobs=knobs, live=live, confirm=False, name=f"{spec.name}_{live}")
-    tune(made, course=Sweep(runs))
+    tune(made, policy=Sweep(runs))
     with Store.open(resolve_url(None, os.environ), create=False) as store:
         records = store.launches(made.name, detail=False)
     counted = [r for r in records if r.purpose is not Purpose.WARM_UP]

@@ -55,7 +55,7 @@ class VirtualMachine:
         self, _number: int, step: Step, _plan: History, _best: Setting | None, /
     ) -> Outcome:
         """The outcome of a step: here each is a launch of its own."""
-        return self.launch(step.setting, step.judge)
+        return self.launch(step.setting, step.stopper)
 
     def launch(self, setting: Setting, judge: EarlyStopper | None) -> Outcome:
         """Draw one of the point's runs and follow it; without a judge it runs to its end."""

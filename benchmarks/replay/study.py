@@ -128,14 +128,14 @@ def play(surface: Surface, spec: StudySpec, seed: int, course: Policy | None = N
     """
     course = course or SearchThenConfirm()
     machine = _machine(surface, spec, 7919 * seed + 13)
-    plan = History(spec, (), baseline=surface.setting(surface.default))
+    plan = History.judged(spec, (), baseline=surface.setting(surface.default))
     launches: list[Launched] = []
     while isinstance(step := course.next(plan), Step):
         if not plan.records:
-            plan = replace(plan, records=machine.warmed_up(step.setting))
+            plan = plan.with_records(machine.warmed_up(step.setting))
         best = launches[-1].incumbent if launches else None
         record = _record(step, plan, machine, best)
-        plan = replace(plan, records=(*plan.records, record))
+        plan = plan.add(record)
         launches.append(Launched(record, machine.clock_s, course.best(plan)))
         if len(plan.fruitless()) >= GIVE_UP_AFTER:
             break

@@ -77,7 +77,7 @@ class RetunedMachine(VirtualMachine):
             best: What is called best so far.
         """
         if step.purpose is Purpose.CONFIRM or step.setting in self._failed:
-            return self.launch(step.setting, step.judge)
+            return self.launch(step.setting, step.stopper)
         point = self.surface.points[self.surface.key(step.setting)]
         if point.fail_after_s is not None:
             self._failed.add(step.setting)
@@ -99,7 +99,7 @@ class RetunedMachine(VirtualMachine):
         return _Entry(number, ends_s + run.startup_s, 0.0, run.first_iteration_s)
 
     def _window(self, run: Run, entry: _Entry, known: FullRunModel, step: Step) -> Outcome:
-        stopper = WindowStopper(step.judge, known, None)
+        stopper = WindowStopper(step.stopper, known, None)
         times_s: list[float] = []
         found, stopped = Estimate(0, ()), None
         for time_s in self._iterations(run, entry.first_s):

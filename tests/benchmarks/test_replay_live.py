@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +34,11 @@ def measured(loaded: replay.Surface, *settings: Setting) -> list[Any]:
     """Windows of these settings, one after the other."""
     spec = replay.spec(loaded, options={"live": "on"})
     machine = RetunedMachine(loaded, 1, spec)
-    plan = History(spec, (), baseline=loaded.setting(loaded.default))
+    plan = History.judged(spec, (), baseline=loaded.setting(loaded.default))
     outcomes = []
     for number, each in enumerate(settings, start=1):
         outcome = machine.measure(number, Step(Purpose.SEARCH, each), plan, None)
-        plan = replace(plan, records=(*plan.records, record(number, each, Purpose.SEARCH, outcome)))
+        plan = plan.with_records((*plan.records, record(number, each, Purpose.SEARCH, outcome)))
         outcomes.append(outcome)
     return outcomes
 

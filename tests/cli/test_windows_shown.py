@@ -82,7 +82,7 @@ def test_the_json_has_each_window() -> None:
 
 
 def test_windows_that_were_set_aside_are_no_fault_of_the_machine() -> None:
-    (note,) = notes(History(SPEC, DATA.records))
+    (note,) = notes(History.judged(SPEC, DATA.records))
     assert note.startswith("1 window of a running job was excluded (number 5: crashed")
 
 
@@ -106,6 +106,6 @@ def test_a_launch_is_explained_and_a_window_only_where_there_is_none() -> None:
 
 
 def test_optuna_is_told_of_the_job() -> None:
-    plan = History(SPEC, DATA.records)
+    plan = History.judged(SPEC, DATA.records)
     assert as_trial(plan, DATA.records[2]).user_attrs["job"] == 2
     assert "job" not in as_trial(plan, DATA.records[5]).user_attrs

@@ -195,7 +195,7 @@ class Bench:
                     storage=str(self.database),
                     outputs=self.folder / "outputs",
                     on_event=self._on_event,
-                    course=InTurn(len(self.faults)),
+                    policy=InTurn(len(self.faults)),
                 )
             return found.state.value
         except StudyInterrupted as interrupted:

@@ -10,11 +10,10 @@ import pytest
 from tests.study_surface import CRASH, ran
 from tests.study_surface import record as launch
 from tuner.model import Failed, FailureKind, LaunchRecord, Purpose, Setting
-from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
-from tuner.study.session import all_over_the_limit, give_up, require_hope, require_space
+from tuner.model.errors import LimitReachedError, NothingMeasuredError
+from tuner.study.session import give_up
 
 LIMIT = Failed(FailureKind.LIMIT, "ran longer than 2 s")
-LOST = Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")
 STALLED = Failed(FailureKind.STALLED, "nothing happened for 9 s: rank 1 is idle")
 
 
@@ -24,11 +23,6 @@ def failing(folder: Path, *endings: Failed) -> list[LaunchRecord]:
         replace(launch(n, setting, Purpose.SEARCH, ran(ending)), folder=str(folder))
         for n, ending in enumerate(endings, start=1)
     ]
-
-
-def test_only_the_limit(tmp_path: Path) -> None:
-    assert all_over_the_limit(failing(tmp_path, LIMIT))
-    assert not all_over_the_limit(failing(tmp_path, LIMIT, CRASH))
 
 
 def test_more_time_is_the_advice_where_that_may_help(tmp_path: Path) -> None:
@@ -63,20 +57,3 @@ def test_a_hang_is_told_of_in_its_stacks_where_there_are_some(
     with pytest.raises(NothingMeasuredError) as caught:
         give_up(failing(tmp_path, STALLED, CRASH))
     assert f"{tmp_path / name}, mend" in caught.value.hint
-
-
-def test_three_in_a_row_from_outside_are_too_many(tmp_path: Path) -> None:
-    require_hope(failing(tmp_path, LOST, LOST))
-    with pytest.raises(TunerError, match="3 launches in a row were ended from outside") as caught:
-        require_hope(failing(tmp_path, LOST, LOST, LOST))
-    assert "what was measured is kept" in caught.value.hint
-
-
-def test_a_full_disk_is_told_of_in_the_launchs_words(tmp_path: Path) -> None:
-    """Which of its disks that was is not known."""
-    full = Failed(FailureKind.DISK_FULL, "exit code 1: OSError: Disk quota exceeded: '/data/a'")
-    require_space(failing(tmp_path, CRASH)[0])
-    with pytest.raises(TunerError, match="the disk is full, or its quota") as caught:
-        require_space(failing(tmp_path, full)[0])
-    assert caught.value.message.endswith(f"launch 1 ended with {full.reason}")
-    assert str(tmp_path) not in caught.value.message

@@ -52,7 +52,9 @@ def first(*values: float | Ending, then: float | Ending) -> Callable[[], float |
 
 def plan_of(*made: tuple[Purpose, Setting, float | Ending], spec: StudySpec = CONFIRMED) -> History:
     launches = enumerate(made, start=1)
-    return History(spec, tuple(record(n, s, purpose, ran(v)) for n, (purpose, s, v) in launches))
+    return History.judged(
+        spec, tuple(record(n, s, purpose, ran(v)) for n, (purpose, s, v) in launches)
+    )
 
 
 def searched(
@@ -74,7 +76,7 @@ def proved(plan: History, times: Times) -> History:
         judge = None if state.next.limit_s is None else TimeLimitStopper(state.next.limit_s)
         outcome = ran(times[state.next_setting](), judge=judge)
         made = record(len(plan.records) + 1, state.next_setting, Purpose.CONFIRM, outcome)
-        plan = replace(plan, records=(*plan.records, made))
+        plan = plan.add(made)
     return plan
 
 
@@ -216,7 +218,7 @@ def test_the_cut_is_decided_by_the_search_alone() -> None:
     plan = proved(searched(8.0), {BEST: always(1.0), BASELINE: always(8.0)})
     limits = set()
     for length in range(len(plan.searched), len(plan.records)):
-        state = confirmation(replace(plan, records=plan.records[:length]), BEST)
+        state = confirmation(plan.with_records(plan.records[:length]), BEST)
         assert state.next is not None
         limits.add(state.next.limit_s)
     assert len(limits - {None}) == 1
@@ -235,7 +237,7 @@ def test_what_has_cost_half_of_the_search_ends_at_the_next_look() -> None:
     }
     long = searched(1.2)
     extra = [record(n, GUESS, Purpose.REPEAT, ran(20.0)) for n in range(4, 12)]
-    much = replace(long, records=(*long.records[:3], *extra))
+    much = long.with_records((*long.records[:3], *extra))
     assert len(proved(long, dict(noisy)).confirming) == 12
     assert len(proved(much, dict(noisy)).confirming) > 12
 
@@ -243,7 +245,7 @@ def test_what_has_cost_half_of_the_search_ends_at_the_next_look() -> None:
 def test_a_search_after_it_begins_it_anew() -> None:
     plan = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(2.0)})
     more = record(99, GUESS, Purpose.SEARCH, ran(1.5))
-    again = replace(plan, records=(*plan.records, more))
+    again = plan.add(more)
     assert again.confirming == () and confirmation(again, BEST).next is not None
 
 

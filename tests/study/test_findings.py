@@ -42,7 +42,7 @@ def result_of(
 
 
 def found(times: dict[Setting, float | None], spec: StudySpec = UNCONFIRMED) -> Result:
-    plan = History(spec, study(times).records)
+    plan = History.judged(spec, study(times).records)
     measured = (m for m in estimates.measurements(plan.records, plan.pooling.canonical))
     best = estimates.best(m for m in measured if not m.setting.is_baseline)
     return result_of(plan, best.setting if best else None)
@@ -85,7 +85,7 @@ def test_settings_that_failed_are_counted_apart() -> None:
 def test_a_cap_is_found_where_the_defaults_are_best() -> None:
     data = capped_study()
     (other,) = (r.setting for r in data.records if not r.setting.is_baseline)
-    result = result_of(History(UNCONFIRMED, data.records), other)
+    result = result_of(History.judged(UNCONFIRMED, data.records), other)
     assert result.best is not None and result.best.setting.is_baseline
     assert result.caps == (Cap("omp_threads", 2, "the library runs no more than 2 here"),)
 
@@ -95,7 +95,7 @@ def test_a_launch_that_was_stopped_shows_a_cap_with_its_reason() -> None:
     last = data.records[-1]
     outcome = replace(last.outcome, ending=STOPPED, progress=(Progress(1, 0.1),))
     records = (*data.records[:-1], replace(last, outcome=outcome))
-    result = result_of(History(UNCONFIRMED, records), None)
+    result = result_of(History.judged(UNCONFIRMED, records), None)
     assert result.caps == (Cap("omp_threads", 2, "the library runs no more than 2 here"),)
 
 
@@ -103,7 +103,7 @@ def test_settings_that_were_stopped_are_counted_apart() -> None:
     data = study({BASELINE: 1.0, chosen(1): 2.0, chosen(2): 3.0, chosen(3): None})
     stopped = replace(data.records[2].outcome, ending=STOPPED)
     records = (*data.records[:2], replace(data.records[2], outcome=stopped), data.records[3])
-    result = result_of(History(UNCONFIRMED, records), chosen(1))
+    result = result_of(History.judged(UNCONFIRMED, records), chosen(1))
     assert (result.trials, result.settings_stopped, result.settings_failed) == (3, 1, 1)
     assert (result.launches_measured, result.failures) == (2, 1)
 
@@ -113,7 +113,9 @@ def test_settings_that_were_stopped_are_counted_apart() -> None:
 
 def test_the_best_is_what_the_search_calls_best() -> None:
     """Not the fastest single run: that may be luck."""
-    plan = History(UNCONFIRMED, study({BASELINE: 4.0, chosen(1): 1.0, chosen(2): 1.1}).records)
+    plan = History.judged(
+        UNCONFIRMED, study({BASELINE: 4.0, chosen(1): 1.0, chosen(2): 1.1}).records
+    )
     result = result_of(plan, chosen(2))
     assert result.best is not None and result.best.setting == chosen(2)
     assert result.reference == result.baseline
@@ -138,7 +140,7 @@ def test_stopped_defaults_have_no_ratio() -> None:
     data = study({BASELINE: 9.0, chosen(1): 1.0})
     stopped = replace(data.records[0].outcome, ending=STOPPED)
     records = (replace(data.records[0], outcome=stopped), data.records[1])
-    result = result_of(History(UNCONFIRMED, records), chosen(1))
+    result = result_of(History.judged(UNCONFIRMED, records), chosen(1))
     assert result.reference == result.baseline and result.ratio is None
     assert result.baseline is not None and result.baseline.stopped == STOPPED
 
@@ -153,7 +155,7 @@ def test_there_is_no_conclusion_before_the_proof_has_ended(
     plan = played(CONFIRMED, time_s)
     best = SearchThenConfirm().best(plan)
     for length in range(1, len(plan.records)):
-        part = replace(plan, records=plan.records[:length])
+        part = plan.with_records(plan.records[:length])
         for state in StudyState:
             now = result_of(part, SearchThenConfirm().best(part), state)
             if len(part.records) > len(plan.searched):
@@ -232,7 +234,7 @@ def test_what_the_list_keeps_gives_the_same_result_again(
     plan = played(spec, time_s)
     ends = len(plan.records)
     for length in [ends] if state is StudyState.FINISHED else range(1, ends + 1):
-        part = replace(plan, records=plan.records[:length])
+        part = plan.with_records(plan.records[:length])
         now = result_of(part, SearchThenConfirm().best(part), state)
         assert result_of(part, summary(now).best_setting, state) == now
 

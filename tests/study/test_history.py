@@ -53,13 +53,13 @@ def record(
 def after(*settings: Setting, spec: StudySpec = SPEC) -> History:
     """A plan after the baseline and these trials."""
     first = record(1, BASELINE, purpose=Purpose.BASELINE)
-    return History(spec, (first, *(record(n, s) for n, s in enumerate(settings, start=2))))
+    return History.judged(spec, (first, *(record(n, s) for n, s in enumerate(settings, start=2))))
 
 
 def test_an_overridden_knob_leaves_the_space() -> None:
     effects = overridden("iterator_workers", 2)
     made = record(2, POINTS[0], effects=tuple(effects(POINTS[0])))
-    plan = History(SPEC, (record(1, BASELINE, purpose=Purpose.BASELINE), made))
+    plan = History.judged(SPEC, (record(1, BASELINE, purpose=Purpose.BASELINE), made))
     assert [knob.name for knob in plan.knobs] == ["omp_threads"]
     assert plan.size == 4
     assert plan.contains(Setting.of({"omp_threads": 4})) and not plan.contains(POINTS[0])
@@ -79,9 +79,9 @@ def test_the_proof_is_what_was_launched_since_the_last_search() -> None:
     broken_off = record(
         6, POINTS[0], purpose=Purpose.CONFIRM, ending=Failed(FailureKind.INTERRUPTED, "")
     )
-    plan = History(SPEC, (warm_up, search, proof[0], again, proof[1], broken_off))
+    plan = History.judged(SPEC, (warm_up, search, proof[0], again, proof[1], broken_off))
     assert plan.confirming == tuple(proof) and plan.searched == (search,)
-    more = replace(plan, records=(*plan.records, record(7, POINTS[1])))
+    more = plan.with_records((*plan.records, record(7, POINTS[1])))
     assert more.confirming == () and more.searched == more.valid
     assert len(more.valid) == 4
 
@@ -92,7 +92,7 @@ purposes = st.sampled_from([p for p in Purpose if p is not Purpose.RECORD])
 @given(st.lists(purposes, max_size=12))
 def test_what_was_searched_and_what_proves_are_all_that_counts(made: list[Purpose]) -> None:
     records = [record(n, POINTS[n % 12], purpose=purpose) for n, purpose in enumerate(made, 1)]
-    plan = History(SPEC, tuple(records))
+    plan = History.judged(SPEC, tuple(records))
     assert (*plan.searched, *plan.confirming) == plan.valid
     assert all(r.purpose is Purpose.CONFIRM for r in plan.confirming)
     assert not plan.searched or plan.searched[-1].purpose is not Purpose.CONFIRM
@@ -112,19 +112,19 @@ def test_what_the_proof_shows_of_windows_does_not_change_the_search() -> None:
         launch(1, setting, Purpose.WARM_UP, cold(0.2)),
         launch(2, setting, Purpose.GUESS, live),
     ]
-    then = History(SPEC, tuple(before))
-    now = History(SPEC, (*before, launch(3, setting, Purpose.CONFIRM, cold(1.0))))
+    then = History.judged(SPEC, tuple(before))
+    now = History.judged(SPEC, (*before, launch(3, setting, Purpose.CONFIRM, cold(1.0))))
     assert [r.outcome.samples for r in now.searched] == [r.outcome.samples for r in then.searched]
     assert now.records[1].outcome.samples != then.records[1].outcome.samples
 
 
 def test_the_defaults_may_be_a_known_setting() -> None:
-    assert History(SPEC, ()).default == BASELINE
-    assert History(SPEC, (), baseline=POINTS[0]).default == POINTS[0]
+    assert History.judged(SPEC, ()).default == BASELINE
+    assert History.judged(SPEC, (), baseline=POINTS[0]).default == POINTS[0]
 
 
 def test_stopped_and_failed_trials_are_counted_apart() -> None:
-    plan = History(
+    plan = History.judged(
         SPEC,
         (
             record(1, POINTS[0], ending=CRASH),
@@ -142,11 +142,11 @@ def test_stopped_and_failed_trials_are_counted_apart() -> None:
 
 def test_failures_that_are_forgotten() -> None:
     failures = tuple(record(n, POINTS[n], ending=CRASH) for n in range(1, 6))
-    assert History(SPEC, failures).fruitless() == failures
-    again = History(SPEC, failures, forgiven_until=5)
+    assert History.judged(SPEC, failures).fruitless() == failures
+    again = History.judged(SPEC, failures, forgiven_until=5)
     assert again.fruitless() == () and again.trials == 0 and not again.tried
     mixed = (*failures, record(6, POINTS[7]))
-    assert History(SPEC, mixed).fruitless() == ()
+    assert History.judged(SPEC, mixed).fruitless() == ()
 
 
 def test_a_capped_range_is_measured_in_one_go() -> None:
@@ -155,7 +155,7 @@ def test_a_capped_range_is_measured_in_one_go() -> None:
     spec = replace(SPEC, knobs=(replace(omp, domain=IntRange(1, 10_000)), workers))
     shown = Setting.of({"omp_threads": 10_000, "iterator_workers": 1})
     made = record(2, shown, effects=tuple(capped("omp_threads", 5_000)(shown)))
-    plan = History(spec, (record(1, BASELINE, purpose=Purpose.BASELINE), made))
+    plan = History.judged(spec, (record(1, BASELINE, purpose=Purpose.BASELINE), made))
     looked = 0
 
     def count(frame: object, event: str, arg: object) -> None:
@@ -182,7 +182,7 @@ def test_trials_of_another_space_do_not_count() -> None:
 
 def test_why_it_is_exhausted() -> None:
     both = [*overridden("iterator_workers", 2)(POINTS[0]), *overridden("omp_threads", 4)(POINTS[0])]
-    none = History(SPEC, (record(2, POINTS[0], effects=tuple(both)),))
+    none = History.judged(SPEC, (record(2, POINTS[0], effects=tuple(both)),))
     assert none.exhausted() == "no knob is left to tune"
     one = after(POINTS[0], spec=replace(SPEC, fixed=POINTS[0]))
     assert one.exhausted() == "the only setting of the space was measured"
@@ -192,7 +192,7 @@ def test_why_it_is_exhausted() -> None:
     assert after(*made, spec=spec).exhausted() == "both settings of the space were measured"
     for ending in (CRASH, STOPPED):
         plan = after(made[0], spec=spec)
-        tried = replace(plan, records=(*plan.records, record(3, made[1], ending=ending)))
+        tried = plan.with_records((*plan.records, record(3, made[1], ending=ending)))
         assert tried.exhausted() == "both settings of the space were tried"
     assert after(*POINTS).exhausted() == "all 12 settings of the space were measured"
     few = after(*POINTS[:3])
@@ -204,8 +204,8 @@ def test_the_longest_launch_says_how_long_a_launch_is() -> None:
     cut = Finished(0.1, 60)
     first = replace(first, outcome=replace(first.outcome, ending=cut))
     early = replace(record(3, POINTS[1]), outcome=first.outcome)
-    assert History(SPEC, (first,)).expected_iterations(BASELINE) == 60
-    plan = History(SPEC, (first, second, early))
+    assert History.judged(SPEC, (first,)).expected_iterations(BASELINE) == 60
+    plan = History.judged(SPEC, (first, second, early))
     assert plan.expected_iterations(BASELINE) == 100
     assert [r.number for r in plan.records if r.outcome.samples] == [2]
 
@@ -244,7 +244,7 @@ def test_a_larger_batch_may_need_fewer_iterations() -> None:
         record(3, large, ending=Finished(0.5, 50)),
         record(4, BASELINE, ending=Finished(0.5, 70)),
     )
-    plan = History(SPEC, launches)
+    plan = History.judged(SPEC, launches)
     expected = [plan.expected_iterations(each) for each in (BASELINE, small, large)]
     assert expected == [70, 201, 100]
     first, second, early, fourth = plan.records
@@ -256,7 +256,7 @@ def test_a_larger_batch_may_need_fewer_iterations() -> None:
 def test_a_larger_batch_is_no_reason_to_end_early() -> None:
     """Neither as many iterations nor as many samples as with the small one."""
     small, large = (Setting.of({"batch_size": size}) for size in (16, 64))
-    plan = History(
+    plan = History.judged(
         SPEC,
         (record(1, small, ending=Finished(4.0, 40)), record(2, large, ending=Finished(0.4, 4))),
     )

@@ -26,7 +26,7 @@ def only_threads(setting: Setting) -> float:
 
 
 def plan_of(store: Store) -> History:
-    return History(store.load(SPEC.name).spec, tuple(store.launches(SPEC.name)))
+    return History.judged(store.load(SPEC.name).spec, tuple(store.launches(SPEC.name)))
 
 
 def of_a_study(folder: Path, trials: int) -> dict[str, float]:
@@ -92,6 +92,9 @@ def test_knobs_that_exist_in_some_settings_only_are_no_reason_for_a_warning(
     settings = [setting(omp_threads=4)]
     settings += [setting(omp_threads=n, iterator_workers=m) for n in (1, 2) for m in (1, 2, 3)]
     records = [record(at, each, 1.0 + at) for at, each in enumerate(settings, start=1)]
-    assert set(importance(History(spec, tuple(records)))) == {"omp_threads", "iterator_workers"}
+    assert set(importance(History.judged(spec, tuple(records)))) == {
+        "omp_threads",
+        "iterator_workers",
+    }
     assert [str(each.message) for each in recwarn] == []
     assert capfd.readouterr().err == ""

@@ -329,7 +329,9 @@ def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(tmp_path
     tune(CONFIRMED, storage=str(tmp_path / "tune.db"), run=evaluated, jobs=FakeJobs())
     told = {trial.user_attrs["launch"]: trial.value for trial in trials(tmp_path)}
     before = kept(tmp_path)
-    now = [r for r in History(CONFIRMED, tuple(before)).records if r.outcome.window and r.trial]
+    now = [
+        r for r in History.judged(CONFIRMED, tuple(before)).records if r.outcome.window and r.trial
+    ]
     assert now and now[0].outcome.samples != before[now[0].number - 1].outcome.samples
     for each in now:
         (sample,) = each.outcome.samples

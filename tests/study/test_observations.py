@@ -48,7 +48,7 @@ def plan_of(*settings: Setting, spec: StudySpec = SPEC, knob: str = "", cap: int
         record(n, setting, Purpose.SEARCH, ran(surface(setting), effects=tuple(effects(setting))))
         for n, setting in enumerate(settings, start=1)
     )
-    return History(spec, tuple(made))
+    return History.judged(spec, tuple(made))
 
 
 def key(threads: int, workers: int) -> Key:
@@ -62,7 +62,7 @@ LARGEST = Setting.of({"omp_threads": 4, "iterator_workers": 3})
 
 
 def test_the_space_has_the_knobs_with_their_roles_and_the_machine() -> None:
-    space = search_space(History(replace(SPEC, knobs=(*SPEC.knobs, NAMES)), ()))
+    space = search_space(History.judged(replace(SPEC, knobs=(*SPEC.knobs, NAMES)), ()))
     assert space.knobs == (
         KnobAxis("omp_threads", (1, 2, 3, 4), "threads"),
         KnobAxis("iterator_workers", (1, 2, 3), "workers"),
@@ -73,8 +73,8 @@ def test_the_space_has_the_knobs_with_their_roles_and_the_machine() -> None:
 
 
 def test_the_defaults_are_no_point_unless_it_is_known_which() -> None:
-    assert search_space(History(SPEC, ())).baseline is None
-    known = search_space(History(SPEC, (), baseline=LARGEST))
+    assert search_space(History.judged(SPEC, ())).baseline is None
+    known = search_space(History.judged(SPEC, (), baseline=LARGEST))
     assert known.baseline == key(4, 3)
     assert [knob.default for knob in known.knobs] == [4, 3]
 
@@ -96,14 +96,16 @@ def test_an_overridden_knob_is_gone() -> None:
 def test_a_fixed_knob_has_one_value() -> None:
     pinned = replace(SPEC.knobs[1], domain=Choice((3,)))
     fixed = Setting.of({"iterator_workers": 3})
-    space = search_space(History(replace(SPEC, knobs=(SPEC.knobs[0], pinned), fixed=fixed), ()))
+    space = search_space(
+        History.judged(replace(SPEC, knobs=(SPEC.knobs[0], pinned), fixed=fixed), ())
+    )
     assert space.knobs[1].values == (3,)
     assert space.guesses == (key(2, 3), key(1, 3))
 
 
 def test_how_many_cores_may_be_asked_for_is_handed_on() -> None:
-    assert search_space(History(SPEC, ())).most_demand is None
-    assert search_space(History(replace(SPEC, oversubscription=2.0), ())).most_demand == 2.0
+    assert search_space(History.judged(SPEC, ())).most_demand is None
+    assert search_space(History.judged(replace(SPEC, oversubscription=2.0), ())).most_demand == 2.0
 
 
 def test_each_setting_has_a_key_and_each_key_its_setting() -> None:
@@ -130,7 +132,9 @@ def test_what_finished_has_its_time_and_its_pace() -> None:
 
 
 def test_what_was_stopped_has_its_projection() -> None:
-    plan = History(SPEC, (record(1, BEST, Purpose.GUESS, replace(ran(2.0), ending=STOPPED)),))
+    plan = History.judged(
+        SPEC, (record(1, BEST, Purpose.GUESS, replace(ran(2.0), ending=STOPPED)),)
+    )
     (seen,) = observations(plan, plan.records)
     assert (seen.ending, seen.elapsed_s) == ("killed", None)
     assert (seen.projection_s, seen.projection_log_sd) == (3.0, 0.12)
@@ -138,7 +142,7 @@ def test_what_was_stopped_has_its_projection() -> None:
 
 
 def test_what_failed_has_no_time() -> None:
-    plan = History(SPEC, (record(1, BEST, Purpose.GUESS, ran(CRASH)),))
+    plan = History.judged(SPEC, (record(1, BEST, Purpose.GUESS, ran(CRASH)),))
     (seen,) = observations(plan, plan.records)
     assert (seen.setting, seen.ending) == (key(2, 1), "failed")
     assert (seen.elapsed_s, seen.projection_s, seen.startup_s, seen.pace) == (None,) * 4
@@ -146,7 +150,7 @@ def test_what_failed_has_no_time() -> None:
 
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_a_crash_may_be_chance_and_a_shortage_is_a_bound(kind: FailureKind) -> None:
-    plan = History(SPEC, (record(1, BEST, Purpose.GUESS, ran(Failed(kind, ""))),))
+    plan = History.judged(SPEC, (record(1, BEST, Purpose.GUESS, ran(Failed(kind, ""))),))
     chance = {
         FailureKind.CRASHED,
         FailureKind.LAUNCHER,
@@ -169,7 +173,7 @@ def test_a_crash_may_be_chance_and_a_shortage_is_a_bound(kind: FailureKind) -> N
     ],
 )
 def test_every_purpose_has_a_name_there(purpose: Purpose, name: str) -> None:
-    plan = History(SPEC, (record(1, BEST, purpose, ran(1.0)),))
+    plan = History.judged(SPEC, (record(1, BEST, purpose, ran(1.0)),))
     assert [seen.purpose for seen in observations(plan, plan.records)] == [name]
 
 
@@ -190,7 +194,7 @@ def test_settings_that_come_to_the_same_have_one_key() -> None:
 def test_a_log_without_moments_tells_of_no_start() -> None:
     """Logs of an older version."""
     old = tuple(replace(entry, seen_s=None) for entry in log(1.0))
-    plan = History(SPEC, (record(1, BEST, Purpose.GUESS, replace(ran(1.0), progress=old)),))
+    plan = History.judged(SPEC, (record(1, BEST, Purpose.GUESS, replace(ran(1.0), progress=old)),))
     (seen,) = observations(plan, plan.records)
     assert seen.startup_s is None
     assert seen.pace is not None and seen.pace.interval == 25
@@ -198,5 +202,5 @@ def test_a_log_without_moments_tells_of_no_start() -> None:
 
 def test_a_wide_range_is_a_space_too() -> None:
     wide = replace(SPEC.knobs[0], domain=IntRange(1, 64))
-    space = search_space(History(replace(SPEC, knobs=(wide,)), ()))
+    space = search_space(History.judged(replace(SPEC, knobs=(wide,)), ()))
     assert space.size == 64

@@ -37,7 +37,7 @@ def plan(objective: ObjectiveSpec, scale: float = 1.0, iterations: int = 100) ->
         launched(Purpose.GUESS, 1, 1.0 * scale, iterations),
         launched(Purpose.BASELINE, 2, 10.0 * scale, iterations),
     ]
-    return History(replace(CONFIRMED, objective=objective), tuple(made))
+    return History.judged(replace(CONFIRMED, objective=objective), tuple(made))
 
 
 def cut(plan: History) -> float | None:
@@ -45,7 +45,7 @@ def cut(plan: History) -> float | None:
     turn = launched(Purpose.CONFIRM, 3, plan.records[0].outcome.samples[0].elapsed_s, 100)
     iterations = plan.records[0].outcome.samples[0].iterations
     turn = replace(turn, outcome=replace(turn.outcome, ending=Finished(1.0, iterations)))
-    step = confirmation(replace(plan, records=(*plan.records, turn)), BEST).next
+    step = confirmation(plan.add(turn), BEST).next
     assert step is not None and step.side == "reference"
     return step.limit_s
 
@@ -86,9 +86,9 @@ def test_the_judge_of_the_defaults(
     turn = launched(Purpose.CONFIRM, 3, 1.0, iterations)
     monkeypatch.setattr(SearchThenConfirm, "_search_step", lambda *_: Stop("all was tried"))
     monkeypatch.setattr(SearchThenConfirm, "best", lambda *_: BEST)
-    step = SearchThenConfirm().next(replace(found, records=(*found.records, turn)))
+    step = SearchThenConfirm().next(found.add(turn))
     assert isinstance(step, Step) and step.setting == BASELINE
-    assert type(step.judge) is (judged or type(None))
+    assert type(step.stopper) is (judged or type(None))
 
 
 @pytest.mark.parametrize("objective", [RATE, KEY, STEADY])

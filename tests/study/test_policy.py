@@ -112,7 +112,9 @@ def test_contenders_are_repeated() -> None:
 
 def test_a_setting_that_cannot_win_is_stopped_and_the_first_launch_is_not_raced() -> None:
     plan = played()
-    assert SearchThenConfirm().next(History(SPEC, ())) == Step(Purpose.GUESS, guesses(SPEC)[0])
+    assert SearchThenConfirm().next(History.judged(SPEC, ())) == Step(
+        Purpose.GUESS, guesses(SPEC)[0]
+    )
     assert any(isinstance(made.outcome.ending, Stopped) for made in plan.records)
     for made in plan.records:
         if isinstance(made.outcome.ending, Stopped):
@@ -121,15 +123,15 @@ def test_a_setting_that_cannot_win_is_stopped_and_the_first_launch_is_not_raced(
 
 def test_the_defaults_are_given_three_times_as_long_as_a_setting() -> None:
     first, second = guesses(SPEC)
-    plan = History(
+    plan = History.judged(
         SPEC, tuple(record(n, s, Purpose.GUESS, ran(2.0)) for n, s in ((1, first), (2, second)))
     )
     step = SearchThenConfirm().next(plan)
     assert isinstance(step, Step) and step.purpose is Purpose.BASELINE
-    assert isinstance(step.judge, ProjectionStopper) and step.judge.limit.factor == 3.0
-    assert step.judge.iterations == 100
-    assert isinstance(ran(5.0, judge=step.judge).ending, Finished)
-    assert isinstance(ran(20.0, judge=step.judge).ending, Stopped)
+    assert isinstance(step.stopper, ProjectionStopper) and step.stopper.limit.factor == 3.0
+    assert step.stopper.iterations == 100
+    assert isinstance(ran(5.0, judge=step.stopper).ending, Finished)
+    assert isinstance(ran(20.0, judge=step.stopper).ending, Stopped)
 
 
 def test_nothing_is_confirmed_where_nothing_is_asked_for_or_nothing_works() -> None:
@@ -142,13 +144,13 @@ def test_nothing_is_confirmed_where_nothing_is_asked_for_or_nothing_works() -> N
 def test_the_defaults_are_cut_in_the_proof_where_they_were_seen_to_be_far_slower() -> None:
     judges = {}
     plan = played(CONFIRMED)
-    before = replace(plan, records=plan.searched)
+    before = plan.with_records(plan.searched)
     for number in range(2):
         step = SearchThenConfirm().next(before)
         assert isinstance(step, Step) and step.purpose is Purpose.CONFIRM
-        judges[step.setting] = step.judge
+        judges[step.setting] = step.stopper
         made = plan.confirming[number]
-        before = replace(before, records=(*before.records, made))
+        before = before.add(made)
     assert judges[BEST] is None
     judge = judges[BASELINE]
     assert isinstance(judge, TimeLimitStopper) and 1.75 <= judge.limit_s < 4.0
@@ -161,10 +163,10 @@ def test_the_defaults_are_cut_in_the_proof_where_they_were_seen_to_be_far_slower
 def test_whoever_asks_after_whatever_launches_gets_the_same_answer(time_s: Time) -> None:
     plan = played(replace(CONFIRMED, trials=20), time_s)
     for length, made in enumerate(plan.records):
-        step = SearchThenConfirm().next(replace(plan, records=plan.records[:length]))
+        step = SearchThenConfirm().next(plan.with_records(plan.records[:length]))
         assert isinstance(step, Step)
         assert (step.purpose, step.setting) == (made.purpose, made.setting)
-        assert ran(time_s(step.setting), judge=step.judge) == made.outcome
+        assert ran(time_s(step.setting), judge=step.stopper) == made.outcome
 
 
 @pytest.mark.parametrize("time_s", SURFACES)
@@ -175,8 +177,8 @@ def test_what_was_interrupted_and_a_second_warm_up_change_nothing(time_s: Time) 
         before = plan.records[:length]
         broken_off = record(length + 1, made.setting, made.purpose, replace(ended, wall_s=500.0))
         warm_up = record(length + 2, BEST, Purpose.WARM_UP, replace(ran(1.0), wall_s=500.0))
-        again = SearchThenConfirm().next(replace(plan, records=(*before, broken_off, warm_up)))
-        assert again == SearchThenConfirm().next(replace(plan, records=before))
+        again = SearchThenConfirm().next(plan.with_records((*before, broken_off, warm_up)))
+        assert again == SearchThenConfirm().next(plan.with_records(before))
 
 
 def test_seeds_differ() -> None:
@@ -208,7 +210,7 @@ def test_the_budget_is_used_up_by_what_was_searched() -> None:
 
 def test_the_budget_is_not_spent_by_the_proof() -> None:
     plan = played(replace(CONFIRMED, budget_s=8.0, trials=50))
-    searched = replace(plan, records=plan.searched)
+    searched = plan.with_records(plan.searched)
     assert steps(searched) == steps(played(replace(SPEC, budget_s=8.0, trials=50)))
     assert plan.confirming
 
@@ -354,7 +356,7 @@ def test_every_study_ends_and_hands_over_something_that_worked(
         stopped = found.baseline is not None and found.baseline.stopped is not None
         assert found.export in worked or (stopped and found.export == BASELINE)
     for length in range(len(plan.records)):
-        step = SearchThenConfirm().next(replace(plan, records=plan.records[:length]))
+        step = SearchThenConfirm().next(plan.with_records(plan.records[:length]))
         assert isinstance(step, Step)
         assert (step.purpose, step.setting) == steps(plan)[length]
 

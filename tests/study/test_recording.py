@@ -40,14 +40,14 @@ def launched(number: int, setting: Setting, *, fails: bool = False) -> LaunchRec
 
 
 def play(runs: int, failing: frozenset[Setting] = frozenset(), most: int = 1000) -> History:
-    plan = History(replace(SPEC, confirm=False), ())
+    plan = History.judged(replace(SPEC, confirm=False), ())
     course = Recording(runs)
     while isinstance(step := course.next(plan), Step):
-        assert step.judge is None
+        assert step.stopper is None
         number = len(plan.records) + 1
         assert number <= most, "it does not end"
         record = launched(number, step.setting, fails=step.setting in failing)
-        plan = replace(plan, records=(*plan.records, record))
+        plan = plan.add(record)
     assert isinstance(step, Stop)
     return plan
 
@@ -85,20 +85,20 @@ def test_what_always_fails_is_tried_twice() -> None:
 
 
 def test_what_fails_now_and_then_is_left_alone_in_the_end() -> None:
-    course, plan = Recording(3), History(replace(SPEC, confirm=False), ())
+    course, plan = Recording(3), History.judged(replace(SPEC, confirm=False), ())
     flaky, worked = Setting.of({"omp_threads": 1, "iterator_workers": 1}), False
     while isinstance(step := course.next(plan), Step):
         fails = step.setting == flaky and worked
         worked |= step.setting == flaky
         record = launched(len(plan.records) + 1, step.setting, fails=fails)
-        plan = replace(plan, records=(*plan.records, record))
+        plan = plan.add(record)
         assert len(plan.records) < 100
     assert sum(record.setting == flaky for record in plan.records) == 4
 
 
 def test_a_search_in_the_same_study_counts_for_nothing() -> None:
     chosen = launched(1, Setting.of({"omp_threads": 1, "iterator_workers": 1}))
-    plan = History(SPEC, (replace(chosen, purpose=Purpose.SEARCH),))
+    plan = History.judged(SPEC, (replace(chosen, purpose=Purpose.SEARCH),))
     step = Recording(1).next(plan)
     assert isinstance(step, Step)
     rest = play(1)
@@ -107,7 +107,7 @@ def test_a_search_in_the_same_study_counts_for_nothing() -> None:
 
 def test_the_fastest_median_is_called_best() -> None:
     assert Recording(2).best(play(2)) == Setting.of({"omp_threads": 2, "iterator_workers": 1})
-    assert Recording(2).best(History(SPEC, ())) is None
+    assert Recording(2).best(History.judged(SPEC, ())) is None
 
 
 def test_the_document_is_a_surface() -> None:

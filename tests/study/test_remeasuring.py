@@ -55,7 +55,7 @@ def database(tmp_path: Path, template: Path) -> Path:
 
 def plan_of(database: Path) -> History:
     with Store.open(f"sqlite:///{database}", create=False) as store:
-        return History(store.load(SPEC.name).spec, tuple(store.launches(SPEC.name)))
+        return History.judged(store.load(SPEC.name).spec, tuple(store.launches(SPEC.name)))
 
 
 def told(database: Path) -> list[int]:

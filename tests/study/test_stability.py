@@ -31,7 +31,7 @@ def launched(
 
 
 def told(*records: LaunchRecord) -> list[str]:
-    return notes(History(SPEC, records))
+    return notes(History.judged(SPEC, records))
 
 
 def in_turn(per_launch: float, spread: float = 0.01, seed: int = 1) -> list[LaunchRecord]:

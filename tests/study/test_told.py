@@ -38,7 +38,7 @@ def launch(ending: Ending | float, setting: Setting = BEST, number: int = 7) -> 
 
 
 def told(made: LaunchRecord) -> FrozenTrial:
-    return as_trial(History(SPEC, (made,)), made)
+    return as_trial(History.judged(SPEC, (made,)), made)
 
 
 def test_what_finished_is_complete_with_its_time() -> None:
@@ -85,7 +85,7 @@ def test_it_began_and_ended_when_it_did() -> None:
 def test_repeats_are_told_the_defaults_and_the_proof_are_not(purpose: Purpose) -> None:
     made = record(1, BEST, purpose, ran(1.0))
     told_of = {Purpose.GUESS, Purpose.SEARCH, Purpose.REPEAT, Purpose.RECORD}
-    assert is_told(History(SPEC, (made,)), made) == (purpose in told_of)
+    assert is_told(History.judged(SPEC, (made,)), made) == (purpose in told_of)
 
 
 @pytest.mark.parametrize(
@@ -93,19 +93,19 @@ def test_repeats_are_told_the_defaults_and_the_proof_are_not(purpose: Purpose) -
 )
 def test_settings_outside_of_the_space_are_not_told(setting: Setting) -> None:
     made = launch(1.0, setting)
-    assert not is_told(History(SPEC, (made,)), made)
+    assert not is_told(History.judged(SPEC, (made,)), made)
 
 
 def test_what_was_interrupted_is_not_told() -> None:
     made = launch(INTERRUPTED)
-    assert not is_told(History(SPEC, (made,)), made)
+    assert not is_told(History.judged(SPEC, (made,)), made)
 
 
 def test_a_capped_value_is_told_as_what_it_came_to() -> None:
     asked = Setting.of({"omp_threads": 4, "iterator_workers": 1})
     outcome = ran(1.0, effects=tuple(capped("omp_threads", 2)(asked)))
     made = record(1, asked, Purpose.SEARCH, outcome)
-    plan = History(SPEC, (made,))
+    plan = History.judged(SPEC, (made,))
     assert is_told(plan, made) and as_trial(plan, made).params == BEST.as_dict()
 
 

@@ -103,7 +103,7 @@ def test_a_launch_beside_a_busy_neighbour_is_made_again(tmp_path: Path) -> None:
             spec_of(tmp_path),
             storage=str(tmp_path / "tune.db"),
             on_event=beside,
-            course=Recording(1),
+            policy=Recording(1),
         )
     disturbed, again, other = records(tmp_path / "tune.db")
     assert disturbed.outcome.exclusion is not None
@@ -120,7 +120,7 @@ def test_a_launch_beside_a_busy_neighbour_is_made_again(tmp_path: Path) -> None:
 def test_neighbours_that_only_sleep_disturb_nobody(tmp_path: Path) -> None:
     """The same program, but idle: it is not named, whatever else the machine does."""
     with others(SLEEP, 3) as pids:
-        tune(spec_of(tmp_path), storage=str(tmp_path / "tune.db"), course=Recording(1))
+        tune(spec_of(tmp_path), storage=str(tmp_path / "tune.db"), policy=Recording(1))
     for record in records(tmp_path / "tune.db"):
         assert record.outcome.load is not None
         named = record.outcome.load.busiest.split(" ")[:2]

@@ -42,65 +42,65 @@ def result(store: Store, name: str) -> Result:
         UsageError: No such study.
     """
     row = store.load(name)
-    plan = History(row.spec, tuple(store.launches(name, detail=False)), row.forgiven_until)
-    return build(plan, store.url, row.state, row.reason, row.best)
+    history = History.judged(row.spec, store.launches(name, detail=False), row.forgiven_until)
+    return build(history, store.url, row.state, row.reason, row.best)
 
 
 def build(
-    plan: History, storage: str, state: StudyState, reason: str, best: Setting | None
+    history: History, storage: str, state: StudyState, reason: str, best: Setting | None
 ) -> Result:
     """The result of these launches.
 
     Args:
-        plan: The launches.
+        history: The launches.
         storage: The database's URL; the result holds of it only what may be shown.
         state: How far the study is.
         reason: Why it ended.
         best: What the search calls best; where the defaults were faster they are the best,
             unless something is fixed, which they leave out.
     """
-    measured = estimates.measurements(plan.records, plan.pooling.canonical)
+    measured = estimates.measurements(history.records, history.pooling.canonical)
     by_setting = {m.setting: m for m in measured}
-    baseline = by_setting.get(plan.default)
-    if best is None and plan.spec.fixed.is_baseline:
-        best = plan.default  # no setting works: there is nothing to prove, where these do
-    proof = None if best is None or best not in by_setting else confirmation(plan, best)
-    done = proof is not None and _is_done(plan, proof, state)
-    shown = _best(plan, by_setting, best, proof)
-    export = proof.export(plan) if proof and done else None
-    jobs = [record.job for record in plan.records if record.job is not None]
+    baseline = by_setting.get(history.default)
+    if best is None and history.spec.fixed.is_baseline:
+        best = history.default  # no setting works: there is nothing to prove, where these do
+    proof = None if best is None or best not in by_setting else confirmation(history, best)
+    done = proof is not None and _is_done(history, proof, state)
+    shown = _best(history, by_setting, best, proof)
+    export = proof.export(history) if proof and done else None
+    jobs = [r.job for r in history.records if r.job is not None]
     return Result(
-        study=plan.spec.name,
+        study=history.spec.name,
         storage=display_url(storage),
         state=state,
         reason=reason,
         candidate=shown,
         baseline=baseline,
         reference=_reference(by_setting, baseline, proof),
-        trials=plan.trials,
-        launches=len(plan.records),
-        failures=estimates.failures(plan.records),
-        notes=tuple(_notes(plan)),
-        settings_failed=plan.failed,
-        settings_stopped=plan.stopped,
-        launches_measured=sum(bool(r.outcome.samples) for r in estimates.counted(plan.records)),
-        caps=caps(plan.pooling, plan.records),
+        trials=history.trials,
+        launches=len(history.records),
+        failures=estimates.failures(history.records),
+        notes=tuple(_notes(history)),
+        settings_failed=history.failed,
+        settings_stopped=history.stopped,
+        launches_measured=sum(bool(r.outcome.samples) for r in estimates.counted(history.records)),
+        caps=caps(history.pooling, history.records),
         conclusion=proof.conclusion if proof and done else None,
         finding=proof.finding if proof else None,
         export=export,
-        search_s=search_s(plan),
-        confirm_s=confirm_s(plan),
-        best_keeping=None if export == plan.default else _best_keeping(plan, measured, shown),
-        objective=plan.spec.objective,
+        search_s=search_s(history),
+        confirm_s=confirm_s(history),
+        best_keeping=None if export == history.default else _best_keeping(history, measured, shown),
+        objective=history.spec.objective,
         windows=len(jobs),
         jobs=len(set(jobs)),
     )
 
 
-def _is_done(plan: History, proof: Confirmation, state: StudyState) -> bool:
+def _is_done(history: History, proof: Confirmation, state: StudyState) -> bool:
     """Whether the confirmation has come to its end."""
     ended = proof.finding is not None or state is StudyState.FINISHED
-    return plan.spec.confirm and proof.next is None and ended
+    return history.spec.confirm and proof.next is None and ended
 
 
 def _reference(
@@ -115,36 +115,33 @@ def _reference(
 
 
 def _best(
-    plan: History,
+    history: History,
     by_setting: Mapping[Setting, Measurement],
     best: Setting | None,
     proof: Confirmation | None,
 ) -> Measurement | None:
     """What the search calls best, or the defaults where they were measured to be faster."""
     found = by_setting.get(best) if best is not None else None
-    baseline = by_setting.get(plan.default) if plan.spec.fixed.is_baseline else None
+    baseline = by_setting.get(history.default) if history.spec.fixed.is_baseline else None
     if proof is not None and proof.finding is not None:
         return found
     return estimates.best(m for m in (found, baseline) if m is not None)
 
 
 def _best_keeping(
-    plan: History, measured: Sequence[Measurement], best: Measurement | None
+    history: History, measured: Sequence[Measurement], best: Measurement | None
 ) -> Measurement | None:
     """The best setting that computes the same as the defaults, where ``best`` does not."""
-    knobs = {knob.name: knob for knob in plan.spec.knobs}
+    knobs = {knob.name: knob for knob in history.spec.knobs}
 
     def keeps(setting: Setting) -> bool:
         return not any(name in knobs and knobs[name].departs(v) for name, v in setting.items)
 
     if best is None or keeps(best.setting):
         return None
-    return estimates.best(m for m in measured if keeps(m.setting) and _is_offered(plan, m.setting))
-
-
-def _is_offered(plan: History, setting: Setting) -> bool:
-    """True for what could be handed over: the present space, and the defaults."""
-    return plan.contains(setting) or setting == plan.default
+    # What could be handed over: the present space, and the baseline.
+    offered = (m for m in measured if history.contains(m.setting) or m.setting == history.default)
+    return estimates.best(m for m in offered if keeps(m.setting))
 
 
 def summary(found: Result) -> Summary:
@@ -188,24 +185,24 @@ def caps(pooling: Pooling, records: Sequence[LaunchRecord]) -> tuple[Cap, ...]:
     return tuple(Cap(name, cap, reasons.get((name, cap), "")) for name, cap in pooling.caps.items())
 
 
-def _notes(plan: History) -> Sequence[str]:
+def _notes(history: History) -> Sequence[str]:
     notes = []
-    first = next((r for r in plan.records if r.purpose is Purpose.BASELINE), None)
-    inherited = inherited_note(plan.spec, dict(first.env)) if first else None
+    first = next((r for r in history.records if r.purpose is Purpose.BASELINE), None)
+    inherited = inherited_note(history.spec, dict(first.env)) if first else None
     if inherited:
         notes.append(inherited)
-    if plan.outside:
+    if history.outside:
         notes.append(
-            f"{plan.outside} of the settings tried before are outside of what is asked for now:"
+            f"{history.outside} of the settings tried before are outside of what is asked for now:"
             " they are not compared"
         )
-    notes += dropped_notes(plan)
-    notes += plan.pooling.notes
-    notes += interference.notes(plan)
-    notes += consistency.notes(plan.records, plan.pooling.canonical)
+    notes += dropped_notes(history)
+    notes += history.pooling.notes
+    notes += interference.notes(history)
+    notes += consistency.notes(history.records, history.pooling.canonical)
     return notes
 
 
-def dropped_notes(plan: History) -> list[str]:
+def dropped_notes(history: History) -> list[str]:
     """Which knobs are not tuned any more, and why."""
-    return [wording.not_tuned(name, reason) for name, reason in plan.pooling.dropped]
+    return [wording.not_tuned(name, reason) for name, reason in history.pooling.dropped]

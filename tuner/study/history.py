@@ -34,7 +34,7 @@ class History:
     """The state of a search.
 
     ``records`` are judged by :func:`tuner.stats.estimates.judged`, and their windows
-    are of one scale (:func:`tuner.live.scale.rescaled`).
+    are of one scale (:func:`tuner.live.scale.rescaled`): see :meth:`judged`.
     ``forgiven_until`` is the number of the last launch whose failure is forgotten: where
     nothing at all had worked, the fault was not the setting's, and a new run tries again.
     ``baseline`` is the setting that the defaults come to, where that is known.
@@ -45,9 +45,25 @@ class History:
     forgiven_until: int = 0
     baseline: Setting | None = None
 
-    def __post_init__(self) -> None:
-        records = rescaled(estimates.judged(self.records), self.spec.objective)
-        object.__setattr__(self, "records", records)
+    @classmethod
+    def judged(
+        cls,
+        spec: StudySpec,
+        records: Iterable[LaunchRecord],
+        forgiven_until: int = 0,
+        baseline: Setting | None = None,
+    ) -> History:
+        """The history of these launches, judged and rescaled: one may change what others say."""
+        kept = rescaled(estimates.judged(records), spec.objective)
+        return cls(spec, kept, forgiven_until, baseline)
+
+    def with_records(self, records: Iterable[LaunchRecord]) -> History:
+        """The history with these launches in place of its own, judged and rescaled anew."""
+        return History.judged(self.spec, records, self.forgiven_until, self.baseline)
+
+    def add(self, record: LaunchRecord) -> History:
+        """The history with one launch more."""
+        return self.with_records((*self.records, record))
 
     @cached_property
     def pooling(self) -> Pooling:

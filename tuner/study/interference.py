@@ -199,11 +199,11 @@ PAUSE = timedelta(minutes=10)
 _UNCHOSEN = frozenset({Purpose.CONFIRM, Purpose.RECORD})
 
 
-def notes(plan: History) -> list[str]:
+def notes(history: History) -> list[str]:
     """What a reader of the result must know of the machine; empty where it was quiet."""
     found = (
-        *(_set_aside(plan), _windows_set_aside(plan), _remeasured(plan)),
-        *(_loaded(plan), _drifted(plan), _moved(plan)),
+        *(_set_aside(history), _windows_set_aside(history), _remeasured(history)),
+        *(_loaded(history), _drifted(history), _moved(history)),
     )
     return [note for note in found if note]
 
@@ -213,14 +213,14 @@ def excluded(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
     return [r for r in records if r.outcome.exclusion is not None and not is_remeasured(r)]
 
 
-def _set_aside(plan: History) -> str:
-    spoiled = [r for r in excluded(plan.records) if r.job is None]
+def _set_aside(history: History) -> str:
+    spoiled = [r for r in excluded(history.records) if r.job is None]
     were = "launch was" if len(spoiled) == 1 else "launches were"
     return _aside(spoiled, f"{were} excluded")
 
 
-def _windows_set_aside(plan: History) -> str:
-    spoiled = [r for r in excluded(plan.records) if r.job is not None]
+def _windows_set_aside(history: History) -> str:
+    spoiled = [r for r in excluded(history.records) if r.job is not None]
     were = "window of a running job was" if len(spoiled) == 1 else "windows of running jobs were"
     return _aside(spoiled, f"{were} excluded")
 
@@ -234,18 +234,20 @@ def _aside(spoiled: Sequence[LaunchRecord], what: str) -> str:
     return f"{len(spoiled)} {what} ({lead}number {last.number}: {last.outcome.exclusion.text})"
 
 
-def _remeasured(plan: History) -> str:
-    number = sum(is_remeasured(record) for record in plan.records)
+def _remeasured(history: History) -> str:
+    number = sum(is_remeasured(record) for record in history.records)
     launches = wording.count(number, "earlier launch", "earlier launches")
     return f"{launches} not counted: --remeasure" if number else ""
 
 
-def _loaded(plan: History) -> str:
+def _loaded(history: History) -> str:
     """What others did during the launches that count."""
-    loads = [r.outcome.load for r in estimates.counted(plan.records) if r.outcome.load is not None]
+    loads = [
+        r.outcome.load for r in estimates.counted(history.records) if r.outcome.load is not None
+    ]
     if not loads:
         return ""
-    cpus = plan.spec.machine.affinity_cpus
+    cpus = history.spec.machine.affinity_cpus
     said = []
     usual = statistics.median(load.others_cores for load in loads)
     if usual >= max(QUIET_CORES, LEAST_SHARE * cpus):
@@ -265,15 +267,15 @@ def _swapped(load: Load) -> bool:
     return load.swapped_bytes > 0
 
 
-def _drifted(plan: History) -> str:
+def _drifted(history: History) -> str:
     groups: dict[Setting, list[tuple[float, float]]] = {}
-    first = next((r for r in _own(plan) if r.purpose is Purpose.BASELINE), None)
-    in_turn = [r for r in plan.confirming if r.purpose in _UNCHOSEN]
-    recorded = [r for r in plan.valid if r.purpose is Purpose.RECORD]
+    first = next((r for r in _own(history) if r.purpose is Purpose.BASELINE), None)
+    in_turn = [r for r in history.confirming if r.purpose in _UNCHOSEN]
+    recorded = [r for r in history.valid if r.purpose is Purpose.RECORD]
     for record in (*([first] if first else []), *in_turn, *recorded):
         ending = record.outcome.ending
         if isinstance(ending, Finished) and ending.elapsed_s > 0:
-            setting = plan.pooling.canonical(record.setting)
+            setting = history.pooling.canonical(record.setting)
             groups.setdefault(setting, []).append((record.number, ending.elapsed_s))
     change = drift.drift(list(groups.values()))
     if change is None:
@@ -284,18 +286,18 @@ def _drifted(plan: History) -> str:
     )
 
 
-def _own(plan: History) -> list[LaunchRecord]:
+def _own(history: History) -> list[LaunchRecord]:
     """What was launched by itself; windows of running jobs are compared among themselves."""
-    return [record for record in plan.valid if record.job is None]
+    return [record for record in history.valid if record.job is None]
 
 
-def _moved(plan: History) -> str:
+def _moved(history: History) -> str:
     """What a long pause changed."""
-    launches = _own(plan)
+    launches = _own(history)
     last = _last_stretch(launches)
     if last is None:
         return ""
-    canonical = plan.pooling.canonical
+    canonical = history.pooling.canonical
     groups: dict[Setting, tuple[list[float], list[float]]] = {}
     for record in launches:
         ending = record.outcome.ending

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from signal import SIGINT, Signals
@@ -31,75 +31,7 @@ from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.optuna_trials import Projection
 from tuner.study.policy import Policy, SearchThenConfirm, Stop
 from tuner.study.recorder import Journal, Recorder, adopt
-from tuner.study.session import Cancelled, Runner, Session
-
-
-@dataclass(frozen=True)
-class StudyContext:
-    """One call of :func:`tuner.study.tune`: what for, where, and who listens."""
-
-    spec: StudySpec
-    store: Store
-    folder: Path
-    emit: Callable[[Event], None]
-    stop: Interruption
-    course: Policy
-    remeasure: bool = False
-
-
-def remove(visit: StudyContext, projection: Projection) -> None:
-    """Delete the study, readable or not, with the folders of its launches."""
-    launches = visit.store.folders(visit.spec.name)
-    projection.remove()  # first: what is ours must not outlive the proof that it is
-    visit.store.remove(visit.spec.name)
-    for left in folders.remove(launches, visit.folder):
-        visit.emit(Note(f"the folders of earlier launches in {left} are left as they are"))
-    folders.prepare(visit.folder)
-
-
-def enter(visit: StudyContext, projection: Projection, row: StudyRow | None) -> History:
-    """Create the study, or take it up where it was left."""
-    spec, store = visit.spec, visit.store
-    if row is None:
-        projection.remove()
-        store.create(spec)
-        visit.emit(StudyStarted(spec, False, 0))
-        return History(spec, ())
-    require_same(spec.name, row.identity, identity(spec))
-    return _take_up(visit, row)
-
-
-def _take_up(visit: StudyContext, row: StudyRow) -> History:
-    spec, store = visit.spec, visit.store
-    adopt(store, journal_of(visit, row), visit.emit)
-    if visit.remeasure:
-        number = store.exclude(spec.name, REMEASURED)
-        visit.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
-    records = tuple(store.launches(spec.name, detail=False))
-    forgiven = row.forgiven_until
-    if row.state is StudyState.FAILED:
-        # Nothing had worked, so the fault was not the settings': they get another chance.
-        forgiven = max((record.number for record in records), default=0)
-        store.forgive(spec.name, forgiven)
-    plan = History(spec, records, forgiven)
-    so_far = build(plan, visit.store.url, row.state, row.reason, visit.course.best(plan))
-    visit.emit(StudyStarted(spec, True, measured(plan), so_far))
-    for text in changes(row.spec, spec):
-        visit.emit(Note(text))
-    store.update_spec(spec)
-    store.set_state(spec.name, StudyState.RUNNING, "")
-    return plan
-
-
-def journal_of(visit: StudyContext, row: StudyRow) -> Journal:
-    """The records of the study's launches, beside the database."""
-    return Journal(visit.folder, row.name, row.created_at, row.identity)
-
-
-def measured(plan: History) -> int:
-    """How many settings have a time so far."""
-    pooled = estimates.measurements(plan.records, plan.pooling.canonical)
-    return sum(measurement.elapsed_s is not None for measurement in pooled)
+from tuner.study.session import Cancelled, Session, StudyContext
 
 
 def tune(
@@ -113,7 +45,7 @@ def tune(
     on_event: Callable[[Event], None] | None = None,
     run: TrialRunner | None = None,
     jobs: Jobs | None = None,
-    course: Policy | None = None,
+    policy: Policy | None = None,
 ) -> Result:
     """Find the fastest setting of a command; nothing is printed.
 
@@ -129,15 +61,15 @@ def tune(
         remeasure: Keep what the study has, but count none of its times any more.
         wait: Wait while another process measures on this host.
         on_event: Called with each :data:`tuner.study.events.Event`.
-        run: Runs a launch; :func:`tuner.launch.trial.run` where not given.
-        jobs: Measures settings in running jobs; where not given, none does beside a ``run``, else
+        run: Runs a launch; :func:`tuner.launch.trial.run` if not given.
+        jobs: Measures settings in running jobs; if not given, none does beside a ``run``, else
             :class:`tuner.live.jobs.LiveJobs`.
-        course: Says what comes next; search, then confirmation, where not given.
+        policy: Says what comes next; search, then confirmation, if not given.
 
     Raises:
         UsageError: A name, database or folder that cannot be used, or a study that belongs
             to another command, rank count, MPI or machine.
-        NothingMeasuredError: Nothing worked; ``LimitReachedError`` where only time was short.
+        NothingMeasuredError: Nothing worked; ``LimitReachedError`` if only time was short.
         BusyError: The host or the database is in use.
         TunerError: The disk is full.
         StudyInterrupted: Ended by a signal (a ``KeyboardInterrupt``); what was measured is kept.
@@ -149,140 +81,170 @@ def tune(
         stop = stack.enter_context(Interruption())
         store = stack.enter_context(Store.open(url, create=True))
         emit = on_event or (lambda _: None)
-        visit = StudyContext(
-            spec, store, folder, emit, stop, course or SearchThenConfirm(), remeasure
-        )
-        if not (fresh or remeasure) and (found := _finished(visit)) is not None:
+        policy = policy or SearchThenConfirm()
+        context = StudyContext(spec, store, folder, emit, stop, policy, remeasure)
+        if not (fresh or remeasure) and (found := _finished(context)) is not None:
             return found
         folders.prepare(folder)
+        # While this is held, nobody else measures on this host; the note is for the launch
+        # in flight.
+        held = lock.measuring(
+            spec.name,
+            environ=os.environ,
+            database=place(url),
+            wait=wait,
+            on_wait=lambda owner: emit(Note(f"waiting for {owner}")),
+            cancelled=stop,
+        )
         try:
-            with _alone(visit, wait=wait) as note:
-                return _measure(visit, fresh, _making(visit, run, jobs, note), is_real=run is None)
+            with held as note:
+                is_real = run is None
+                if run is None:
+                    from tuner.hosts import process
+                    from tuner.launch import trial
+                    from tuner.live.jobs import LiveJobs
+
+                    start = partial(process.start, note=note)
+                    run = partial(trial.run, start=start)
+                    jobs = jobs or LiveJobs(start=start)
+                live = LiveMeasurement(run, jobs)
+                return _measure(context, live, fresh=fresh, is_real=is_real)
         except StudyInterrupted:
             raise
         except KeyboardInterrupt as error:  # before the first launch
             raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
 
 
-def _alone(visit: StudyContext, *, wait: bool) -> AbstractContextManager[Path]:
-    """While entered, nobody else measures on this host; gives the note for the trial in flight."""
-    return lock.measuring(
-        visit.spec.name,
-        environ=os.environ,
-        database=place(visit.store.url),
-        wait=wait,
-        on_wait=lambda owner: visit.emit(Note(f"waiting for {owner}")),
-        cancelled=visit.stop,
-    )
-
-
-def _making(visit: StudyContext, run: TrialRunner | None, jobs: Jobs | None, note: Path) -> Runner:
-    """How launches are made; ``note`` is for the one in flight."""
-    if run is None:
-        from tuner.hosts import process
-        from tuner.launch import trial
-        from tuner.live.jobs import LiveJobs
-
-        start = partial(process.start, note=note)
-        run = partial(trial.run, start=start)
-        jobs = jobs or LiveJobs(start=start)
-    return Runner(LiveMeasurement(run, jobs), visit.emit, visit.stop)
-
-
-def _finished(visit: StudyContext) -> Result | None:
+def _finished(context: StudyContext) -> Result | None:
     """The result of a study that has nothing left to do, ``None`` for any other."""
-    spec, store = visit.spec, visit.store
+    spec, store = context.spec, context.store
     row = store.find(spec.name)
     if row is None or row.state is not StudyState.FINISHED:
         return None
     require_same(spec.name, row.identity, identity(spec))
-    plan = History(spec, tuple(store.launches(spec.name, detail=False)), row.forgiven_until)
-    if changes(row.spec, spec) or not isinstance(visit.course.next(plan), Stop):
+    history = History.judged(spec, store.launches(spec.name, detail=False), row.forgiven_until)
+    if changes(row.spec, spec) or not isinstance(context.policy.next(history), Stop):
         return None
     if row.spec != redact_spec(spec, os.environ):  # the job of an export, for one
         store.update_spec(spec)
-    found = build(plan, store.url, row.state, row.reason, visit.course.best(plan))
-    visit.emit(StudyStarted(spec, True, measured(plan)))
-    visit.emit(StudyEnded(found))
+    found = build(history, store.url, row.state, row.reason, context.policy.best(history))
+    context.emit(StudyStarted(spec, True, _measured(history)))
+    context.emit(StudyEnded(found))
     return found
 
 
-def _measure(visit: StudyContext, fresh: bool, making: Runner, *, is_real: bool) -> Result:
-    """Enter the study and work on it; the host is ours, and looked at where it ``is_real``."""
-    with closing(Projection(visit.store, visit.spec.name)) as projection, _left_in_order(visit):
-        if fresh and visit.store.has(visit.spec.name):
-            remove(visit, projection)
-        return _worked_on(_session(visit, making, projection, is_real=is_real), visit)
+def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_real: bool) -> Result:
+    """Create or resume the study and work on it.
+
+    The host is ours; it is looked at for interference if it ``is_real``.
+    """
+    store, name = context.store, context.spec.name
+    with closing(Projection(store, name)) as projection, _left_in_order(context):
+        if fresh and store.has(name):
+            _remove(context, projection)
+        before = store.find(name)
+        died = before is not None and before.state is StudyState.RUNNING
+        history = _created(context, projection) if before is None else _resumed(context, before)
+        # Our tables, Optuna's study and the history agree from here on.
+        history = replace(history, records=projection.reconcile(history, thorough=died))
+        journal = _journal(context, store.load(name))
+        recorder = Recorder(store, projection, journal, context.emit, context.spec.objective)
+        interference = _interference(context) if is_real else InterferenceFilter()
+        session = Session(context, history, recorder, live, interference)
+        try:
+            reason = session.measure()
+        except (Cancelled, KeyboardInterrupt) as error:
+            number = context.stop.signal_number or SIGINT
+            reason = f"interrupted by {Signals(number).name}"
+            found = _close(session, StudyState.INTERRUPTED, reason)
+            raise StudyInterrupted(number, found) from error
+        except (NothingMeasuredError, LimitReachedError) as error:
+            _close(session, StudyState.FAILED, error.message)
+            raise
+        except TunerError as error:
+            with suppress(TunerError):  # the first error is the one to tell
+                store.set_state(name, StudyState.INTERRUPTED, error.message)
+            raise
+        return _close(session, StudyState.FINISHED, reason)
 
 
-def _session(
-    visit: StudyContext, making: Runner, projection: Projection, *, is_real: bool
-) -> Session:
-    """Where the study stands, once everything of it agrees."""
-    store, name = visit.store, visit.spec.name
-    before = store.find(name)
-    died = before is not None and before.state is StudyState.RUNNING
-    plan = enter(visit, projection, before)
-    plan = replace(plan, records=projection.reconcile(plan, thorough=died))
-    journal = journal_of(visit, store.load(name))
-    return Session(
-        plan,
-        store,
-        Recorder(store, projection, journal, visit.emit, visit.spec.objective),
-        visit.folder,
-        making,
-        visit.course,
-        _quietness(visit) if is_real else InterferenceFilter(),
-        held=visit.stop.held,
-    )
+def _remove(context: StudyContext, projection: Projection) -> None:
+    """Delete the study, readable or not, with the folders of its launches."""
+    launches = context.store.folders(context.spec.name)
+    projection.remove()  # first: what is ours must not outlive the proof that it is
+    context.store.remove(context.spec.name)
+    for left in folders.remove(launches, context.folder):
+        context.emit(Note(f"the folders of earlier launches in {left} are left as they are"))
+    folders.prepare(context.folder)
 
 
-def _worked_on(session: Session, visit: StudyContext) -> Result:
-    """Measure until there is nothing left to do, and write down how it ended."""
-    try:
-        reason = session.measure()
-    except (Cancelled, KeyboardInterrupt) as error:
-        number = visit.stop.signal_number or SIGINT
-        reason = f"interrupted by {Signals(number).name}"
-        found = _close(session, StudyState.INTERRUPTED, reason)
-        raise StudyInterrupted(number, found) from error
-    except (NothingMeasuredError, LimitReachedError) as error:
-        _close(session, StudyState.FAILED, error.message)
-        raise
-    except TunerError as error:
-        with suppress(TunerError):  # the first error is the one to tell
-            visit.store.set_state(visit.spec.name, StudyState.INTERRUPTED, error.message)
-        raise
-    return _close(session, StudyState.FINISHED, reason)
+def _created(context: StudyContext, projection: Projection) -> History:
+    projection.remove()
+    context.store.create(context.spec)
+    context.emit(StudyStarted(context.spec, False, 0))
+    return History(context.spec, ())
+
+
+def _resumed(context: StudyContext, row: StudyRow) -> History:
+    spec, store = context.spec, context.store
+    require_same(spec.name, row.identity, identity(spec))
+    adopt(store, _journal(context, row), context.emit)
+    if context.remeasure:
+        number = store.exclude(spec.name, REMEASURED)
+        context.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
+    records = tuple(store.launches(spec.name, detail=False))
+    forgiven = row.forgiven_until
+    if row.state is StudyState.FAILED:
+        # Nothing had worked, so the fault was not the settings': they get another chance.
+        forgiven = max((record.number for record in records), default=0)
+        store.forgive(spec.name, forgiven)
+    history = History.judged(spec, records, forgiven)
+    so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
+    context.emit(StudyStarted(spec, True, _measured(history), so_far))
+    for text in changes(row.spec, spec):
+        context.emit(Note(text))
+    store.update_spec(spec)
+    store.set_state(spec.name, StudyState.RUNNING, "")
+    return history
+
+
+def _journal(context: StudyContext, row: StudyRow) -> Journal:
+    return Journal(context.folder, row.name, row.created_at, row.identity)
+
+
+def _measured(history: History) -> int:
+    """How many settings have a time so far."""
+    pooled = estimates.measurements(history.records, history.pooling.canonical)
+    return sum(measurement.elapsed_s is not None for measurement in pooled)
 
 
 @contextmanager
-def _left_in_order(visit: StudyContext) -> Iterator[None]:
+def _left_in_order(context: StudyContext) -> Iterator[None]:
     """While entered, whatever ends the work, the study is not left as running."""
     try:
         yield
     finally:
         with suppress(TunerError):  # what ended it is the error to tell
-            row = visit.store.find(visit.spec.name)
-            ours = row is not None and not difference(row.identity, identity(visit.spec))
+            row = context.store.find(context.spec.name)
+            ours = row is not None and not difference(row.identity, identity(context.spec))
             if row is not None and ours and row.state is StudyState.RUNNING:
                 reason = f"broken off ({type(sys.exception()).__name__})"
-                visit.store.set_state(row.name, StudyState.INTERRUPTED, reason)
+                context.store.set_state(row.name, StudyState.INTERRUPTED, reason)
 
 
-def _quietness(visit: StudyContext) -> InterferenceFilter:
+def _interference(context: StudyContext) -> InterferenceFilter:
     """Look at the machine before anything is launched, and say what is amiss."""
     seen = quiet.before()
-    note = quiet.complaint(seen, visit.spec.machine)
+    note = quiet.complaint(seen, context.spec.machine)
     if note:
-        visit.emit(Note(note))
+        context.emit(Note(note))
     return InterferenceFilter(seen.load, counts_all=os.environ.get(VARIABLE) == COUNT)
 
 
 def _close(session: Session, state: StudyState, reason: str) -> Result:
     """Write down how it ended and say so."""
-    found = session.result(state, reason)
-    session.store.set_summary(session.spec.name, summary(found))
-    session.store.set_state(session.spec.name, state, reason)
-    session.emit(StudyEnded(found))
+    found, store, name = session.result(state, reason), session.context.store, session.spec.name
+    store.set_summary(name, summary(found))
+    store.set_state(name, state, reason)
+    session.context.emit(StudyEnded(found))
     return found

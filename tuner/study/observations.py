@@ -1,4 +1,4 @@
-"""A study's plan in the words of the search: its space, and what every launch came to."""
+"""A study's history in the words of the search: its space, and what every launch came to."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ _pace = lru_cache(maxsize=4096)(Pace.of)
 _startup_s = lru_cache(maxsize=4096)(startup_s)
 
 
-def search_space(plan: History) -> Space:
+def search_space(history: History) -> Space:
     """The settings that differ on this machine, as the search sees them; needs a knob."""
-    spec = plan.spec
-    canonical = plan.pooling.canonical
+    spec = history.spec
+    canonical = history.pooling.canonical
     guesses = [canonical(guess) for guess in space.guesses(spec)]
-    launched = [canonical(record.setting) for record in plan.valid]
+    launched = [canonical(record.setting) for record in history.valid]
     distinct = {
         name: _on_a_scale(values, {s.as_dict().get(name) for s in (*guesses, *launched)})
-        for name, values in plan.distinct
+        for name, values in history.distinct
     }
-    defaults = plan.default.as_dict()
+    defaults = history.default.as_dict()
     axes = tuple(
         KnobAxis(
             knob.name,
@@ -66,14 +66,14 @@ def search_space(plan: History) -> Space:
             defaults.get(knob.name, knob.default),
             knob.when,
         )
-        for knob in plan.knobs
+        for knob in history.knobs
     )
     return Space(
         axes,
         ranks_per_host=spec.layout.ranks_per_host,
         cores=core_budget.usable_cores(spec.machine),
-        baseline=as_key(plan, plan.default),
-        guesses=tuple(key for guess in guesses if (key := as_key(plan, guess)) is not None),
+        baseline=as_key(history, history.default),
+        guesses=tuple(key for guess in guesses if (key := as_key(history, guess)) is not None),
         most_demand=core_budget.most_demand(spec),
     )
 
@@ -96,34 +96,34 @@ def _on_a_scale(values: tuple[Value, ...], kept: AbstractSet[Value | None]) -> t
     return tuple(value for value in numbers if value in chosen)
 
 
-def as_key(plan: History, setting: Setting) -> Key | None:
+def as_key(history: History, setting: Setting) -> Key | None:
     """The setting's values in the space's order; ``None`` outside of the present space."""
-    if not plan.contains(setting):
+    if not history.contains(setting):
         return None
     chosen = setting.as_dict()
-    return tuple(chosen.get(name, values[0]) for name, values in plan.distinct)
+    return tuple(chosen.get(name, values[0]) for name, values in history.distinct)
 
 
-def as_setting(plan: History, key: Key) -> Setting:
+def as_setting(history: History, key: Key) -> Setting:
     """The inverse: without the knobs that do not exist in it."""
-    return space.there(plan.knobs, dict(zip((k.name for k in plan.knobs), key, strict=True)))
+    return space.there(history.knobs, dict(zip((k.name for k in history.knobs), key, strict=True)))
 
 
-def observations(plan: History, records: Sequence[LaunchRecord]) -> list[Observation]:
+def observations(history: History, records: Sequence[LaunchRecord]) -> list[Observation]:
     """What the launches came to, the oldest first."""
-    return [_observation(plan, record) for record in records]
+    return [_observation(history, record) for record in records]
 
 
-def _observation(plan: History, record: LaunchRecord) -> Observation:
+def _observation(history: History, record: LaunchRecord) -> Observation:
     outcome = record.outcome
     ending = outcome.ending
     # A window has no log of its own, and no start-up of its own.
     progress: tuple[Progress, ...] = outcome.progress if record.job is None else ()
     stopped = ending if isinstance(ending, Stopped) else None
     # A start-up is compared with figures: only where these are the same clock's.
-    counts_start = plan.spec.objective.clock == "elapsed"
+    counts_start = history.spec.objective.clock == "elapsed"
     return Observation(
-        setting=as_key(plan, plan.pooling.canonical(record.setting)),
+        setting=as_key(history, history.pooling.canonical(record.setting)),
         ending=("finished" if isinstance(ending, Finished) else "killed" if stopped else "failed"),
         purpose=_PURPOSES[record.purpose],
         wall_s=outcome.wall_s,

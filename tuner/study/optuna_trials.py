@@ -104,11 +104,11 @@ def _distribution(knob: Knob) -> BaseDistribution:
     return CategoricalDistribution(knob.domain.values)
 
 
-def is_told(plan: History, record: LaunchRecord) -> bool:
+def is_told(history: History, record: LaunchRecord) -> bool:
     """True where the launch tells of a setting in the present space."""
     if record.purpose not in _TOLD or estimates.is_excluded(record):
         return False
-    return plan.contains(plan.pooling.canonical(record.setting))
+    return history.contains(history.pooling.canonical(record.setting))
 
 
 def state_of(record: LaunchRecord) -> TrialState:
@@ -119,12 +119,12 @@ def state_of(record: LaunchRecord) -> TrialState:
     return TrialState.FAIL if isinstance(ending, Failed) else TrialState.COMPLETE
 
 
-def value_of(plan: History, record: LaunchRecord) -> float | None:
+def value_of(history: History, record: LaunchRecord) -> float | None:
     """The launch's figure in the user's unit; ``None`` where it never came to its end."""
-    return figures.figure(plan.spec.objective, estimates.estimate_s(record.outcome.samples))
+    return figures.figure(history.spec.objective, estimates.estimate_s(record.outcome.samples))
 
 
-def as_trial(plan: History, record: LaunchRecord) -> FrozenTrial:
+def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
     """The launch as Optuna's trial: its figure, in the user's unit.
 
     Optuna knows no bounds: a stopped launch is pruned, its projection an intermediate value at
@@ -142,12 +142,12 @@ def as_trial(plan: History, record: LaunchRecord) -> FrozenTrial:
         progress = record.outcome.progress
         seen[progress[-1].iteration if progress else 0] = ending.projection_s
         notes |= {"bound_s": ending.bound_s, "rule": ending.rule}
-    params = plan.pooling.canonical(record.setting).as_dict()
+    params = history.pooling.canonical(record.setting).as_dict()
     trial = create_trial(
         state=state_of(record),
-        value=value_of(plan, record),
+        value=value_of(history, record),
         params=params,
-        distributions=distributions(tuple(k for k in plan.knobs if k.name in params)),
+        distributions=distributions(tuple(k for k in history.knobs if k.name in params)),
         user_attrs=notes,
         system_attrs={_CONSTRAINTS: (1.0 if failed else 0.0,)},
         intermediate_values=seen,
@@ -196,14 +196,14 @@ class Projection:
             if self._existing() is not None:
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
 
-    def reconcile(self, plan: History, *, thorough: bool = True) -> tuple[LaunchRecord, ...]:
+    def reconcile(self, history: History, *, thorough: bool = True) -> tuple[LaunchRecord, ...]:
         """Make Optuna's study say what our tables say.
 
         Launches that were not told are told; where the space has changed, or what a launch
         came to is judged otherwise now, all is told anew.
 
         Args:
-            plan: The launches of our tables.
+            history: The launches of our tables.
             thorough: Read every trial of Optuna's (0.5 s for 2,000); needed only where the
                 last run did not come to its end.
 
@@ -213,26 +213,26 @@ class Projection:
         Raises:
             UsageError: Another program has a study of this name.
         """
-        space = _space(plan)
+        space = _space(history)
         with translated(self._store.url, OptunaError, opened=True):
             study = self._existing()
             if study is not None and study.user_attrs[OURS] != space:
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
                 study = None
             if study is None:
-                study, thorough = self._create(plan), True
-            if not thorough and _agrees(plan):
-                return plan.records
+                study, thorough = self._create(history), True
+            if not thorough and _agrees(history):
+                return history.records
             told = _ended(study)
-            if _contradicted(plan, told):
+            if _contradicted(history, told):
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
-                self._create(plan)
+                self._create(history)
                 told = []
             known = {trial.user_attrs.get(LAUNCH): trial.number for trial in told}
-            return tuple(self._retold(plan, record, known) for record in plan.records)
+            return tuple(self._retold(history, record, known) for record in history.records)
 
-    def tell(self, plan: History) -> tuple[LaunchRecord, ...]:
-        """Tell of the plan's last launch, which our tables hold.
+    def tell(self, history: History) -> tuple[LaunchRecord, ...]:
+        """Tell of the history's last launch, which our tables hold.
 
         Where a commit fails, Optuna makes the trial once more, though the first may be there (a
         network file system, a connection that broke): then all is looked through.
@@ -240,19 +240,19 @@ class Projection:
         Returns:
             The launches, with the numbers of their trials.
         """
-        before = plan.records[:-1]
-        last = self._retold(plan, plan.records[-1], {})
+        before = history.records[:-1]
+        last = self._retold(history, history.records[-1], {})
         if last.trial not in {None, sum(record.trial is not None for record in before)}:
-            return self.reconcile(plan)
+            return self.reconcile(history)
         return (*before, last)
 
     def _retold(
-        self, plan: History, record: LaunchRecord, known: dict[object, int]
+        self, history: History, record: LaunchRecord, known: dict[object, int]
     ) -> LaunchRecord:
         number = None
-        if is_told(plan, record):
+        if is_told(history, record):
             number = known.get(record.number)
-            number = self._add(as_trial(plan, record)) if number is None else number
+            number = self._add(as_trial(history, record)) if number is None else number
         if number != record.trial:
             self._store.set_trial(self._name, record.number, number)
         return replace(record, trial=number)
@@ -262,11 +262,11 @@ class Projection:
             key = self._rdb.get_study_id_from_name(self._name)
             return self._rdb.get_trial_number_from_id(self._rdb.create_new_trial(key, trial))
 
-    def _create(self, plan: History) -> optuna.Study:
-        maximize = plan.spec.objective.maximize
+    def _create(self, history: History) -> optuna.Study:
+        maximize = history.spec.objective.maximize
         towards = StudyDirection.MAXIMIZE if maximize else StudyDirection.MINIMIZE
         study = optuna.create_study(study_name=self._name, storage=self._rdb, direction=towards)
-        study.set_user_attr(OURS, _space(plan))
+        study.set_user_attr(OURS, _space(history))
         return study
 
     def _existing(self) -> optuna.Study | None:
@@ -286,37 +286,37 @@ class Projection:
         return study
 
 
-def _agrees(plan: History) -> bool:
+def _agrees(history: History) -> bool:
     """True where just the launches that are trials have the number of one."""
-    return all((record.trial is not None) == is_told(plan, record) for record in plan.records)
+    return all((record.trial is not None) == is_told(history, record) for record in history.records)
 
 
-def _contradicted(plan: History, told: Sequence[FrozenTrial]) -> bool:
+def _contradicted(history: History, told: Sequence[FrozenTrial]) -> bool:
     """True where Optuna has a launch twice, or as what it is not, or one that is not there."""
-    records = {record.number: record for record in plan.records if is_told(plan, record)}
+    records = {record.number: record for record in history.records if is_told(history, record)}
     ours = [
         (launch, trial) for trial in told if isinstance(launch := trial.user_attrs.get(LAUNCH), int)
     ]
     twice = len({launch for launch, _ in ours}) < len(ours)
     return twice or any(
-        launch not in records or _differs(plan, records[launch], trial) for launch, trial in ours
+        launch not in records or _differs(history, records[launch], trial) for launch, trial in ours
     )
 
 
-def _differs(plan: History, record: LaunchRecord, trial: FrozenTrial) -> bool:
+def _differs(history: History, record: LaunchRecord, trial: FrozenTrial) -> bool:
     """True where Optuna has another end of the launch, or another figure: windows are rescaled."""
     if trial.state is not state_of(record):
         return True
-    ours, told = value_of(plan, record), trial.value
+    ours, told = value_of(history, record), trial.value
     if ours is None or told is None:
         return ours is not told
     return not math.isclose(ours, told, rel_tol=1e-6)
 
 
-def _space(plan: History) -> str:
-    space = distributions(plan.knobs)
+def _space(history: History) -> str:
+    space = distributions(history.knobs)
     texts: dict[str, object] = {name: distribution_to_json(d) for name, d in space.items()}
-    conditions = {knob.name: knob.when for knob in plan.knobs if knob.when}
+    conditions = {knob.name: knob.when for knob in history.knobs if knob.when}
     return json.dumps(texts | ({"{when}": conditions} if conditions else {}))
 
 
@@ -339,7 +339,7 @@ FAST_SHARE = 0.5
 MOST = 500
 
 
-def importance(plan: History) -> dict[str, float]:
+def importance(history: History) -> dict[str, float]:
     """The share of each tuned knob in what makes a setting fast, the largest first.
 
     PED-ANOVA (Watanabe et al., IJCAI 2023; arXiv 2304.10255), of knobs that exist in some
@@ -349,17 +349,17 @@ def importance(plan: History) -> dict[str, float]:
     """
     measured = [
         m
-        for m in estimates.measurements(plan.records, plan.pooling.canonical)
-        if m.typical_s is not None and plan.contains(m.setting)
+        for m in estimates.measurements(history.records, history.pooling.canonical)
+        if m.typical_s is not None and history.contains(m.setting)
     ]
     varied = [
         k.name
-        for k in plan.knobs
+        for k in history.knobs
         if len({m.setting.as_dict().get(k.name) for m in measured} - {None}) > 1
     ]
     if len(measured) < FEWEST or not varied:
         return {}
-    return _evaluate(plan, _selection(measured), varied)
+    return _evaluate(history, _selection(measured), varied)
 
 
 def _selection(measured: list[Measurement]) -> list[Measurement]:
@@ -369,9 +369,9 @@ def _selection(measured: list[Measurement]) -> list[Measurement]:
     return [ranked[int(place * step)] for place in range(min(MOST, len(ranked)))]
 
 
-def _evaluate(plan: History, measured: list[Measurement], varied: list[str]) -> dict[str, float]:
+def _evaluate(history: History, measured: list[Measurement], varied: list[str]) -> dict[str, float]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    space = {name: d for name, d in distributions(plan.knobs).items() if name in varied}
+    space = {name: d for name, d in distributions(history.knobs).items() if name in varied}
     study = optuna.create_study()
     study.add_trials(
         optuna.trial.create_trial(

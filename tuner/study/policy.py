@@ -76,54 +76,54 @@ class Confirmation:
         faster = self.finding is not None and self.finding.claim == "faster"
         return Conclusion.FASTER if faster and not self.best_failed else Conclusion.NO_GAIN
 
-    def export(self, plan: History) -> Setting:
+    def export(self, history: History) -> Setting:
         """What is handed over: the defaults, unless they fail or something faster is proven.
 
         Defaults that leave out what the user fixed cannot be handed over.
         """
-        keeps = self.conclusion is Conclusion.NO_GAIN and plan.spec.fixed.is_baseline
+        keeps = self.conclusion is Conclusion.NO_GAIN and history.spec.fixed.is_baseline
         if keeps:
-            return plan.default
+            return history.default
         slower = self.finding is not None and self.finding.claim == "slower"
-        if (slower or self.best_failed) and self.reference not in (None, plan.default):
+        if (slower or self.best_failed) and self.reference not in (None, history.default):
             assert self.reference is not None
             return self.reference
         return self.best
 
 
-def confirmation(plan: History, best: Setting) -> Confirmation:
+def confirmation(history: History, best: Setting) -> Confirmation:
     """Where the confirmation stands after these launches; ``best`` is what the search found."""
-    default = plan.default
-    failure = _failure_of_defaults(plan)
-    reference: Setting | None = default if failure is None else _first_that_worked(plan)
+    default = history.default
+    failure = _failure_of_defaults(history)
+    reference: Setting | None = default if failure is None else _first_that_worked(history)
     if reference is None or reference == best:
         return Confirmation(best, reference, failure)
-    broken = _broken(plan, best)
+    broken = _broken(history, best)
     if broken is not None:
         return Confirmation(best, reference, failure, best_failed=broken)
-    if not plan.of(plan.searched, reference):
+    if not history.of(history.searched, reference):
         return Confirmation(best, None, failure)
-    seen = _seen(plan, best, reference)
+    seen = _seen(history, best, reference)
     if seen is not None and seen.reference_s / seen.best_s < confirm.HOPELESS:
         return Confirmation(best, reference, failure)
     step = confirm.judge(
-        _runs(plan, best, reference),
-        limit_s=None if seen is None else _cut(plan, seen, reference),
-        may_go_on=_NEXT_LOOK * _wall_s(plan.confirming) < _budget_s(plan),
+        _runs(history, best, reference),
+        limit_s=None if seen is None else _cut(history, seen, reference),
+        may_go_on=_NEXT_LOOK * _wall_s(history.confirming) < _budget_s(history),
     )
     if isinstance(step, Finding):
         return Confirmation(best, reference, failure, finding=step)
     return Confirmation(best, reference, failure, next=step)
 
 
-def search_s(plan: History) -> float:
+def search_s(history: History) -> float:
     """Wall time of the launches that were not made to confirm, warm-ups with them."""
-    return _wall_s(r for r in plan.records if r.purpose is not Purpose.CONFIRM)
+    return _wall_s(r for r in history.records if r.purpose is not Purpose.CONFIRM)
 
 
-def confirm_s(plan: History) -> float:
+def confirm_s(history: History) -> float:
     """Wall time of those that were."""
-    return _wall_s(r for r in plan.records if r.purpose is Purpose.CONFIRM)
+    return _wall_s(r for r in history.records if r.purpose is Purpose.CONFIRM)
 
 
 def _wall_s(records: Iterable[LaunchRecord]) -> float:
@@ -135,37 +135,37 @@ def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
     return [ending for ending in endings if isinstance(ending, Failed)]
 
 
-def _failure_of_defaults(plan: History) -> Failed | None:
+def _failure_of_defaults(history: History) -> Failed | None:
     """Why the defaults fail: nothing else came of them, or they did so again in turn."""
-    searched = plan.of(plan.searched, plan.default)
+    searched = history.of(history.searched, history.default)
     failed = _failures(searched)
     if failed and len(failed) == len(searched):
         return failed[0]
-    return _broken(plan, plan.default)
+    return _broken(history, history.default)
 
 
-def _broken(plan: History, setting: Setting) -> Failed | None:
+def _broken(history: History, setting: Setting) -> Failed | None:
     """Why a setting that worked is said to fail: it did so again in turn."""
-    failed = _failures(plan.of(plan.confirming, setting))
+    failed = _failures(history.of(history.confirming, setting))
     return failed[0] if len(failed) >= FAILURES else None
 
 
-def _first_that_worked(plan: History) -> Setting | None:
-    canonical = plan.pooling.canonical
+def _first_that_worked(history: History) -> Setting | None:
+    canonical = history.pooling.canonical
     worked = (
         canonical(record.setting)
-        for record in plan.searched
-        if record.outcome.samples and canonical(record.setting) != plan.default
+        for record in history.searched
+        if record.outcome.samples and canonical(record.setting) != history.default
     )
-    usable = (s for s in worked if plan.contains(s) and _broken(plan, s) is None)
+    usable = (s for s in worked if history.contains(s) and _broken(history, s) is None)
     return next(usable, None)
 
 
-def _runs(plan: History, best: Setting, reference: Setting) -> list[Run]:
-    canonical = plan.pooling.canonical
+def _runs(history: History, best: Setting, reference: Setting) -> list[Run]:
+    canonical = history.pooling.canonical
     sides: dict[Setting, Side] = {best: "best", reference: "reference"}
     runs = []
-    for record in plan.confirming:
+    for record in history.confirming:
         side, ending = sides.get(canonical(record.setting)), record.outcome.ending
         if side is not None and isinstance(ending, Finished):
             runs.append(Run(side, ending.elapsed_s))
@@ -174,13 +174,13 @@ def _runs(plan: History, best: Setting, reference: Setting) -> list[Run]:
     return runs
 
 
-def _cut(plan: History, seen: Seen, reference: Setting) -> float | None:
+def _cut(history: History, seen: Seen, reference: Setting) -> float | None:
     """Where the reference is cut, as a figure; ``None``: it runs to its end.
 
     What the launches may cost is in seconds of the host: of a steady state its figure times the
     iterations of a launch.
     """
-    clock, iterations = plan.spec.objective.clock, plan.expected_iterations(reference)
+    clock, iterations = history.spec.objective.clock, history.expected_iterations(reference)
     if clock == "none" or (clock == "steady" and not iterations):
         return None
     run = iterations if clock == "steady" and iterations else 1
@@ -188,23 +188,23 @@ def _cut(plan: History, seen: Seen, reference: Setting) -> float | None:
     return None if found is None else found / run
 
 
-def _seen(plan: History, best: Setting, reference: Setting) -> Seen | None:
+def _seen(history: History, best: Setting, reference: Setting) -> Seen | None:
     """What the search, and nothing later, knows of both."""
-    best_s, reference_s = (_typical_s(plan.of(plan.searched, s)) for s in (best, reference))
+    best_s, reference_s = (_typical_s(history.of(history.searched, s)) for s in (best, reference))
     if best_s is None or reference_s is None:
         return None
-    startups = [startup_s(record.outcome.progress) for record in plan.searched]
+    startups = [startup_s(record.outcome.progress) for record in history.searched]
     known = [each for each in startups if each is not None]
     typical_s = statistics.median(known) if known else 0.0
-    return Seen(best_s, reference_s, typical_s, _budget_s(plan))
+    return Seen(best_s, reference_s, typical_s, _budget_s(history))
 
 
-def _budget_s(plan: History) -> float:
+def _budget_s(history: History) -> float:
     """What the confirmation should cost at most.
 
     Warm-ups are left out: one more of a resumed study must not move the cut.
     """
-    return COST_SHARE * _wall_s(r for r in plan.searched if r.purpose is not Purpose.CONFIRM)
+    return COST_SHARE * _wall_s(r for r in history.searched if r.purpose is not Purpose.CONFIRM)
 
 
 def _typical_s(records: Sequence[LaunchRecord]) -> float | None:
@@ -230,11 +230,11 @@ _PURPOSES = {
 
 @dataclass(frozen=True)
 class Step:
-    """The next launch; ``judge`` says while it runs whether it may go on, ``None``: it may."""
+    """The next launch; ``stopper`` may end it early."""
 
     purpose: Purpose
     setting: Setting
-    judge: EarlyStopper | None = None
+    stopper: EarlyStopper | None = None
 
 
 @dataclass(frozen=True)
@@ -247,10 +247,10 @@ class Stop:
 class Policy(Protocol):
     """Says what comes next in a study."""
 
-    def next(self, plan: History) -> Step | Stop:
+    def next(self, history: History) -> Step | Stop:
         """The next launch, warm-ups aside, or why there is none."""
 
-    def best(self, plan: History) -> Setting | None:
+    def best(self, history: History) -> Setting | None:
         """The (canonical) setting to call best; never the defaults, where they are no setting."""
 
 
@@ -265,54 +265,56 @@ class SearchThenConfirm:
         self._options = options or Options()
         self._search: Search | None = None
 
-    def best(self, plan: History) -> Setting | None:
+    def best(self, history: History) -> Setting | None:
         """The setting that the search calls best; see `Policy`."""
-        if plan.size == 0:
+        if history.size == 0:
             return None
-        key = self._searching(plan).best(observations(plan, plan.searched))
-        return None if key is None else as_setting(plan, key)
+        key = self._searching(history).best(observations(history, history.searched))
+        return None if key is None else as_setting(history, key)
 
-    def next(self, plan: History) -> Step | Stop:
+    def next(self, history: History) -> Step | Stop:
         """The next launch of the search, then of the confirmation; see `Policy`."""
-        found = self._search_step(plan)
-        if isinstance(found, Step) or not plan.spec.confirm:
+        found = self._search_step(history)
+        if isinstance(found, Step) or not history.spec.confirm:
             return found
-        best = self.best(plan)
+        best = self.best(history)
         if best is None:
             return found
-        state = confirmation(plan, best)
+        state = confirmation(history, best)
         if state.next is None:
             return found
-        limit_s, iterations = state.next.limit_s, plan.expected_iterations(state.next_setting)
+        limit_s, iterations = state.next.limit_s, history.expected_iterations(state.next_setting)
         judge = None
         if limit_s is not None:
             judge = judge_by(
-                plan.spec.objective.clock, TimeLimitStopper(limit_s, iterations), iterations
+                history.spec.objective.clock, TimeLimitStopper(limit_s, iterations), iterations
             )
         return Step(Purpose.CONFIRM, state.next_setting, judge)
 
-    def _search_step(self, plan: History) -> Step | Stop:
-        if plan.size == 0:
-            known = plan.default in plan.tried
-            return Stop(plan.exhausted()) if known else Step(Purpose.BASELINE, plan.default)
-        history = observations(plan, plan.searched)
-        names = [knob.name for knob in plan.knobs]
-        costs = live_costs(plan.spec, plan.records, plan.pooling.canonical, names)
-        launch = self._searching(plan).next(history, costs)
-        step = Stop(_reason(launch, plan)) if isinstance(launch, Done) else _step(launch, plan)
+    def _search_step(self, history: History) -> Step | Stop:
+        if history.size == 0:
+            known = history.default in history.tried
+            return Stop(history.exhausted()) if known else Step(Purpose.BASELINE, history.default)
+        observed = observations(history, history.searched)
+        names = [knob.name for knob in history.knobs]
+        costs = live_costs(history.spec, history.records, history.pooling.canonical, names)
+        launch = self._searching(history).next(observed, costs)
+        step = (
+            Stop(_reason(launch, history)) if isinstance(launch, Done) else _step(launch, history)
+        )
         # Before it, the running job may have to show that it has not drifted.
         following = step.setting if isinstance(step, Step) else None
-        repeat = due_repeat(plan.spec, plan.records, plan.pooling.canonical, following)
-        key = None if repeat is None else as_key(plan, repeat)
-        again = None if key is None else self._searching(plan).again(history, key)
-        return step if again is None else _step(again, plan)
+        repeat = due_repeat(history.spec, history.records, history.pooling.canonical, following)
+        key = None if repeat is None else as_key(history, repeat)
+        again = None if key is None else self._searching(history).again(observed, key)
+        return step if again is None else _step(again, history)
 
-    def _searching(self, plan: History) -> Search:
-        """The search over the plan's space; kept as long as that stays the same."""
-        space, options = search_space(plan), self._of(plan.spec)
+    def _searching(self, history: History) -> Search:
+        """The search over the history's space; kept as long as that stays the same."""
+        space, options = search_space(history), self._of(history.spec)
         search = self._search
         if search is None or (search.space, search.options) != (space, options):
-            search = self._search = Search(space, options, plan.spec.seed)
+            search = self._search = Search(space, options, history.spec.seed)
         return search
 
     def _of(self, spec: StudySpec) -> Options:
@@ -325,25 +327,25 @@ class SearchThenConfirm:
         )
 
 
-def _step(launch: Launch, plan: History) -> Step:
-    setting = plan.default if launch.purpose == "baseline" else None
+def _step(launch: Launch, history: History) -> Step:
+    setting = history.default if launch.purpose == "baseline" else None
     if setting is None:
         assert launch.setting is not None
-        setting = as_setting(plan, launch.setting)
-    judge, iterations = None, plan.expected_iterations(setting)
+        setting = as_setting(history, launch.setting)
+    judge, iterations = None, history.expected_iterations(setting)
     if launch.limit is not None:
         race = ProjectionStopper(launch.limit, launch.noise, iterations)
-        judge = judge_by(plan.spec.objective.clock, race, iterations)
+        judge = judge_by(history.spec.objective.clock, race, iterations)
     return Step(_PURPOSES[launch.purpose], setting, judge)
 
 
-def _reason(done: Done, plan: History) -> str:
-    spec = plan.spec
+def _reason(done: Done, history: History) -> str:
+    spec = history.spec
     if done.reason == "trials":
-        return f"{plan.trials} of {spec.trials} trials were made"
+        return f"{history.trials} of {spec.trials} trials were made"
     if done.reason == "budget":
         assert spec.budget_s is not None
         return f"the budget of {wording.duration(spec.budget_s)} was used up (--budget)"
     if done.reason == "converged":
         return f"going on is expected to gain less than {wording.percent(spec.until)} (--min-gain)"
-    return plan.exhausted()
+    return history.exhausted()

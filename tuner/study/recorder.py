@@ -263,22 +263,22 @@ class Recorder:
             error.hint += _kept_in(record) if recorded else self._not_saved(record)
             raise
 
-    def tell(self, before: History, plan: History) -> History:
-        """Tell Optuna of the plan's last launch; the plan with the numbers of its trials."""
-        if _is_longer(before, plan):
-            number = plan.records[-1].number
+    def tell(self, before: History, history: History) -> History:
+        """Tell Optuna of the history's last launch; the history with the numbers of its trials."""
+        if _is_longer(before, history):
+            number = history.records[-1].number
             self.emit(Note(f"launch {number} is the longest: shorter ones stopped early"))
-            return replace(plan, records=self.projection.reconcile(plan))
-        return replace(plan, records=self.projection.tell(plan))
+            return replace(history, records=self.projection.reconcile(history))
+        return replace(history, records=self.projection.tell(history))
 
-    def conclude(self, plan: History) -> History:
+    def conclude(self, history: History) -> History:
         """Have Optuna say what our tables say of windows by now: later launches scale them anew."""
-        if all(record.job is None for record in plan.records):
-            return plan
-        return replace(plan, records=self.projection.reconcile(plan))
+        if all(record.job is None for record in history.records):
+            return history
+        return replace(history, records=self.projection.reconcile(history))
 
-    def exclude(self, plan: History, numbers: Collection[int], why: Exclusion) -> History:
-        """Count these launches no more, in our tables and in Optuna; the plan without them.
+    def exclude(self, history: History, numbers: Collection[int], why: Exclusion) -> History:
+        """Count these launches no more, in our tables and in Optuna; the history without them.
 
         Raises:
             TunerError: The database cannot be written.
@@ -286,10 +286,10 @@ class Recorder:
         self.store.exclude(self.journal.study, why, numbers)
         records = tuple(
             replace(r, outcome=replace(r.outcome, exclusion=why)) if r.number in numbers else r
-            for r in plan.records
+            for r in history.records
         )
-        plan = replace(plan, records=records)
-        return replace(plan, records=self.projection.reconcile(plan))
+        history = history.with_records(records)
+        return replace(history, records=self.projection.reconcile(history))
 
     def _not_saved(self, record: LaunchRecord) -> str:
         value = estimates.estimate_s(record.outcome.samples)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from tuner.hosts import process
 from tuner.launch import render, stacks
@@ -33,16 +32,15 @@ from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerErr
 from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
+from tuner.store.store import Store
 from tuner.study import outputs
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
 from tuner.study.history import GIVE_UP_AFTER, History
 from tuner.study.interference import InterferenceFilter
+from tuner.study.interruption import Interruption
 from tuner.study.policy import Policy, Step, Stop
 from tuner.study.recorder import Recorder
-
-if TYPE_CHECKING:
-    from tuner.store import Store
 
 #: So many launches in a row that were ended from outside end the study: it would go on so.
 LOST_IN_A_ROW = 3
@@ -54,121 +52,209 @@ _WITHOUT_LOG = (
 )
 
 
-def give_up(failures: Sequence[LaunchRecord]) -> NoReturn:
-    """End a study in which nothing works, or nothing but the defaults that are not asked for.
-
-    Raises:
-        LimitReachedError: All were over the time limit.
-        NothingMeasuredError: Otherwise.
-    """
-    record, failed = next(
-        (record, record.outcome.ending)
-        for record in estimates.counted(failures)
-        if isinstance(record.outcome.ending, Failed)
-    )
-    if all_over_the_limit(failures):
-        raise LimitReachedError(
-            f"nothing could be measured: each of {len(failures)} launches was over the"
-            f" time limit ({failed.reason})",
-            f"Give them more time with --trial-limit, or read {_told_in(record)}.",
-        )
-    raise NothingMeasuredError(
-        f"nothing could be measured: {len(failures)} launches in a row failed, the first with"
-        f" {failed.kind}: {failed.reason}",
-        f"Read {_told_in(record)}{_WITHOUT_LOG if failed.kind is FailureKind.NO_LOG else _MENDED}",
-    )
+class Cancelled(Exception):  # noqa: N818 - not an error: the user ended the session
+    """The running launch was interrupted; it is saved."""
 
 
-def all_over_the_limit(failures: Sequence[LaunchRecord]) -> bool:
-    """True where a larger time limit may be all that is missing."""
-    kinds = {getattr(record.outcome.ending, "kind", None) for record in failures}
-    return kinds == {FailureKind.LIMIT}
+@dataclass(frozen=True)
+class StudyContext:
+    """One call of :func:`tuner.study.tune`: what for, where, and who listens."""
 
-
-def require_hope(lost: Sequence[LaunchRecord]) -> None:
-    """End a study whose launches are ended from outside again and again.
-
-    Args:
-        lost: Those in a row that were, the latest last.
-
-    Raises:
-        TunerError: They are too many.
-    """
-    if len(lost) < LOST_IN_A_ROW:
-        return
-    ending = lost[-1].outcome.ending
-    assert isinstance(ending, Failed)
-    raise TunerError(
-        f"{len(lost)} launches in a row were ended from outside, the last one as"
-        f" {ending.kind}: {ending.reason}",
-        f"Read {_told_in(lost[-1])}, mend the cause, then run the same command again: what was"
-        " measured is kept.",
-    )
-
-
-def is_lost(record: LaunchRecord) -> bool:
-    """True where the launch was ended from outside, and is to be made again."""
-    ending = record.outcome.ending
-    return isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
-
-
-def require_space(record: LaunchRecord) -> None:
-    """End the study where a launch found the disk full: the next one would too.
-
-    Raises:
-        TunerError: It did.
-    """
-    ending = record.outcome.ending
-    if isinstance(ending, Failed) and ending.kind is FailureKind.DISK_FULL:
-        raise TunerError(
-            f"the disk is full, or its quota used up: launch {record.number} ended with"
-            f" {ending.reason}",
-            "Free some space, then run the same command again: what was measured is kept.",
-        )
-
-
-def _told_in(record: LaunchRecord) -> Path:
-    """Where the launch's own files say most of its end: a hung one has printed nothing."""
-    folder = Path(record.folder)
-    hung = getattr(record.outcome.ending, "kind", None) is FailureKind.STALLED
-    traces = folder / stacks.FOLDER
-    return traces if hung and traces.is_dir() else folder / process.OUTPUT
+    spec: StudySpec
+    store: Store
+    folder: Path
+    emit: Callable[[Event], None]
+    stop: Interruption
+    policy: Policy
+    remeasure: bool = False
 
 
 @dataclass
-class Runner:
-    """Makes the launches of a study; ``asked`` says that a second signal broke one off."""
+class Session:
+    """One run over a study, and where the study stands."""
 
+    context: StudyContext
+    history: History
+    recorder: Recorder
     live: LiveMeasurement
-    emit: Callable[[Event], None]
-    cancelled: Callable[[], bool]
+    interference: InterferenceFilter
     clock: Callable[[], float] = time.monotonic
-    asked: bool = False
+    _broken_off: bool = False  # a second signal ended a launch
+    _said: set[str] = field(default_factory=set)
 
-    def outcome(self, number: int, launch: Launch, step: Step, plan: History) -> Outcome:
-        """What the step comes to, measured live if it can be.
+    @property
+    def spec(self) -> StudySpec:
+        """What was asked for."""
+        return self.history.spec
+
+    def result(self, state: StudyState, reason: str, history: History | None = None) -> Result:
+        """What was found so far."""
+        history = history or self.history
+        best = self.context.policy.best(history)
+        return build(history, self.context.store.url, state, reason, best)
+
+    def measure(self) -> str:
+        """Launch until the policy says stop.
+
+        Returns:
+            Why it ended.
 
         Raises:
-            TunerError: Its folder cannot be used, or a process cannot be ended.
+            Cancelled: The user ended it.
+            NothingMeasuredError, LimitReachedError: Nothing works.
         """
-        best = estimates.best(estimates.measurements(plan.searched, plan.pooling.canonical))
+        try:
+            is_warm = False
+            while not isinstance(step := self._next(), Stop):
+                if not is_warm:
+                    self._warm_up(step)
+                    is_warm = True
+                self._tell_what_is_new(step)
+                self._launch(step)
+                if len(self.history.fruitless()) >= GIVE_UP_AFTER:
+                    break
+            if self.result(StudyState.RUNNING, "").candidate is None:
+                give_up(self.history.fruitless() or self.history.fruitless_trials())
+            assert isinstance(step, Stop)
+            self.history = self.recorder.conclude(self.history)
+            return step.reason
+        finally:
+            with self.context.stop.held():
+                self.live.end()
+
+    def _next(self) -> Step | Stop:
+        """What comes next; before the end windows and launches must agree."""
+        step = self.context.policy.next(self.history)
+        if isinstance(step, Stop):
+            found = live_vs_cold(self.history.records, self.history.pooling.canonical)
+            if found is not None:
+                self._exclude(found.numbers, found.exclusion)
+                step = self.context.policy.next(self.history)
+        return step
+
+    def _exclude(self, numbers: Collection[int], why: Exclusion) -> None:
+        """Exclude windows that cannot be trusted, and end the running job."""
+        with self.context.stop.held():
+            self.live.end()
+            self.history = self.recorder.exclude(self.history, numbers, why)
+        self._say(f"{why.text}; {wording.count(len(numbers), 'window')} excluded")
+
+    def _warm_up(self, step: Step) -> None:
+        """Fill the caches: a cold one is not the fault of the setting that comes first.
+
+        A new study warms up with what it launches first. A resumed one does it once, with the
+        best setting so far: the machine may have been started anew, and that one is the quickest.
+        """
+        best = self.context.policy.best(self.history)
+        times = self.spec.warm_ups if best is None else min(1, self.spec.warm_ups)
+        for _ in range(times):
+            self._launch(Step(Purpose.WARM_UP, step.setting if best is None else best))
+
+    def _tell_what_is_new(self, step: Step) -> None:
+        pooling = self.history.pooling
+        for text in (*dropped_notes(self.history), *pooling.notes):
+            self._say(text)
+        for text in switched_off_notes(self.history.records):
+            self._say(text)
+        if step.purpose is Purpose.BASELINE:
+            self._say(inherited_note(self.spec, dict(os.environ)) or "")
+
+    def _say(self, text: str) -> None:
+        """Tell the user something, once."""
+        if text and text not in self._said:
+            self._said.add(text)
+            self.context.emit(Note(text))
+
+    # --- one step ---------------------------------------------------------------------
+
+    def _launch(self, step: Step) -> None:
+        """Launch until there is a result: what was ended from outside is launched again."""
+        stop, lost = self.context.stop, 0
+        while True:
+            if stop():
+                raise Cancelled
+            with stop.held():
+                record = self._run(step)
+                try:
+                    self._record(record)
+                except KeyboardInterrupt:  # the second signal: once more, whatever was written
+                    self.recorder.record(record)
+                    raise
+            if estimates.was_interrupted(record) and (self._broken_off or stop()):
+                raise Cancelled
+            ending = record.outcome.ending
+            if isinstance(ending, Failed) and ending.kind is FailureKind.DISK_FULL:
+                raise TunerError(
+                    f"the disk is full, or its quota used up: launch {record.number} ended with"
+                    f" {ending.reason}",
+                    "Free some space, then run the same command again: what was measured is kept.",
+                )
+            self._say(self.live.note(self.spec, self.history.records, os.environ))
+            if not isinstance(ending, Failed) or ending.kind not in FROM_OUTSIDE:
+                break
+            lost += 1
+            if lost == LOST_IN_A_ROW:
+                raise TunerError(
+                    f"{lost} launches in a row were ended from outside, the last one as"
+                    f" {ending.kind}: {ending.reason}",
+                    f"Read {_where_to_read(record)}, mend the cause, then run the same command"
+                    " again: what was measured is kept.",
+                )
+        changed = drift(self.spec, self.history.records, self.history.pooling.canonical)
+        if changed is not None and changed.proven:
+            self._exclude(changed.numbers, changed.exclusion)
+
+    def _run(self, step: Step) -> LaunchRecord:
+        """Launch the setting, or measure it live; the record is not kept yet."""
+        spec, history, purpose = self.spec, self.history, step.purpose
+        number = max((record.number for record in history.records), default=0) + 1
+        folder = outputs.launch_folder(self.context.folder, number)
+        trial = history.trials + 1 if purpose in estimates.TRIALS else None
+        live = self.live.is_window(spec, history.records, purpose, step.setting, os.environ)
+        self.context.emit(
+            LaunchStarted(number, purpose, step.setting, trial, history.most_trials, live)
+        )
+        cwd = Path(spec.folder or Path.cwd())
+        launch = render.launch(spec, step.setting, folder, environ=os.environ, cwd=cwd)
+        self.recorder.make_room(folder)
+        started_at = now()
+        record = LaunchRecord(
+            number=number,
+            purpose=purpose,
+            setting=step.setting,
+            argv=launch.argv,
+            env=recorded_environment(os.environ),
+            folder=str(folder),
+            started_at=started_at,
+            outcome=self._measure(number, launch, step),
+            machine=spec.machine,
+        )
+        record, note = self.interference.judged(record, spec, history.records)
+        if note:
+            self.context.emit(Note(note))
+        # Before anybody hears of it: the database, Optuna, the terminal.
+        return kept_record(record, os.environ)
+
+    def _measure(self, number: int, launch: Launch, step: Step) -> Outcome:
+        history = self.history
+        best = estimates.best(estimates.measurements(history.searched, history.pooling.canonical))
         request = MeasurementRequest(
             number,
             launch,
-            plan.spec,
+            history.spec,
             step.setting,
             purpose=step.purpose,
-            records=plan.records,
+            records=history.records,
             incumbent_s=None if best is None else best.elapsed_s,
-            stopper=step.judge,
-            on_progress=lambda progress: self.emit(LaunchProgress(number, progress)),
-            cancelled=self.cancelled,
+            stopper=step.stopper,
+            on_progress=lambda progress: self.context.emit(LaunchProgress(number, progress)),
+            cancelled=self.context.stop,
         )
         started_s = self.clock()
         try:
             return self.live.measure(request)
-        except KeyboardInterrupt:  # asked twice; the launch has been ended
-            self.asked = True
+        except KeyboardInterrupt:  # the second signal; the launch has been ended
+            self._broken_off = True
             failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
             return Outcome(failed, wall_s=self.clock() - started_s, exit_code=None)
         except OSError as error:
@@ -178,200 +264,55 @@ class Runner:
                 "Choose another place with --run-dir FOLDER.",
             ) from error
 
-
-class Cancelled(Exception):  # noqa: N818 - not an error: the loop was asked to end
-    """The running launch was interrupted; it is saved."""
-
-
-@dataclass
-class Session:
-    """What a run over a study needs, and where it stands."""
-
-    plan: History
-    store: Store
-    keeper: Recorder
-    folder: Path
-    making: Runner
-    course: Policy
-    quietness: InterferenceFilter = field(default_factory=InterferenceFilter)
-    #: While entered, a launch is made and kept: nothing breaks it off in between.
-    held: Callable[[], AbstractContextManager[None]] = nullcontext
-    _said: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.emit, self.cancelled = self.making.emit, self.making.cancelled
-
-    @property
-    def spec(self) -> StudySpec:
-        """What is asked for."""
-        return self.plan.spec
-
-    def result(self, state: StudyState, reason: str) -> Result:
-        """Where the study stands."""
-        return build(self.plan, self.store.url, state, reason, self.course.best(self.plan))
-
-    def measure(self) -> str:
-        """Launch until the course ends.
-
-        Returns:
-            Why it ended.
-
-        Raises:
-            Cancelled: The user ended it.
-            NothingMeasuredError, LimitReachedError: There is no hope.
-        """
-        try:
-            return self._measured()
-        finally:
-            with self.held():
-                self.making.live.end()
-
-    def _measured(self) -> str:
-        warm = False
-        while not isinstance(step := self._next(), Stop):
-            if not warm:
-                self._warm_up(step)
-                warm = True
-            self._note_what_is_new(step)
-            self._launch(step)
-            if len(self.plan.fruitless()) >= GIVE_UP_AFTER:
-                break
-        if self.result(StudyState.RUNNING, "").best is None:
-            give_up(self.plan.fruitless() or self.plan.fruitless_trials())
-        assert isinstance(step, Stop)
-        self.plan = self.keeper.conclude(self.plan)
-        return step.reason
-
-    def _next(self) -> Step | Stop:
-        """What comes next; before the end windows and launches must agree."""
-        step = self.course.next(self.plan)
-        if isinstance(step, Stop):
-            found = live_vs_cold(self.plan.records, self.plan.pooling.canonical)
-            if found is not None:
-                self._exclude(found.numbers, found.exclusion)
-                step = self.course.next(self.plan)
-        return step
-
-    def _exclude(self, numbers: Collection[int], why: Exclusion) -> None:
-        """Count windows no more that cannot be trusted; what is running is not, either."""
-        with self.held():
-            self.making.live.end()
-            self.plan = self.keeper.exclude(self.plan, numbers, why)
-        self._say(f"{why.text}; {wording.count(len(numbers), 'window')} excluded")
-
-    def _warm_up(self, step: Step) -> None:
-        """Fill the caches: a cold one is not the fault of the setting that comes first.
-
-        A new study warms up with what it launches first. A continued one does it once, with the
-        best setting so far: the machine may have been started anew, and that one is the quickest.
-        """
-        best = self.course.best(self.plan)
-        times = self.spec.warm_ups if best is None else min(1, self.spec.warm_ups)
-        for _ in range(times):
-            self._launch(Step(Purpose.WARM_UP, step.setting if best is None else best))
-
-    def _note_what_is_new(self, step: Step) -> None:
-        notes = [
-            *dropped_notes(self.plan),
-            *self.plan.pooling.notes,
-            *switched_off_notes(self.plan.records),
-        ]
-        if step.purpose is Purpose.BASELINE:
-            inherited = inherited_note(self.spec, dict(os.environ))
-            notes += [inherited] if inherited else []
-        for text in notes:
-            self._say(text)
-
-    def _say(self, text: str) -> None:
-        """Tell the user something, once."""
-        if text and text not in self._said:
-            self._said.add(text)
-            self.emit(Note(text))
-
-    # --- one launch ------------------------------------------------------------------
-
-    def _launch(self, step: Step) -> None:
-        """Launch until something comes of it: what was ended from outside is made again."""
-        lost: list[LaunchRecord] = []
-        while not lost or is_lost(lost[-1]):
-            require_hope(lost)
-            if self.cancelled():
-                raise Cancelled
-            with self.held():
-                record = self._once(step)
-            if estimates.was_interrupted(record) and (self.making.asked or self.cancelled()):
-                raise Cancelled
-            require_space(record)
-            self._say(self.making.live.note(self.spec, self.plan.records, os.environ))
-            lost.append(record)
-        changed = drift(self.spec, self.plan.records, self.plan.pooling.canonical)
-        if changed is not None and changed.proven:
-            self._exclude(changed.numbers, changed.exclusion)
-
-    def _once(self, step: Step) -> LaunchRecord:
-        number = max((record.number for record in self.plan.records), default=0) + 1
-        record = self._run(number, step)
-        try:
-            return self._keep(record)
-        except KeyboardInterrupt:  # asked twice: once more, whatever was written of it so far
-            self.keeper.record(record)
-            raise
-
-    def _run(self, number: int, step: Step) -> LaunchRecord:
-        purpose, setting = step.purpose, step.setting
-        folder = outputs.launch_folder(self.folder, number)
-        trial = self.plan.trials + 1 if purpose in estimates.TRIALS else None
-        live = self.making.live.is_window(
-            self.spec, self.plan.records, purpose, setting, os.environ
-        )
-        self.emit(LaunchStarted(number, purpose, setting, trial, self.plan.most_trials, live))
-        cwd = Path(self.spec.folder or Path.cwd())
-        launch = render.launch(self.spec, setting, folder, environ=os.environ, cwd=cwd)
-        self.keeper.make_room(folder)
-        started_at = now()
-        outcome = self.making.outcome(number, launch, step, self.plan)
-        record = LaunchRecord(
-            number=number,
-            purpose=purpose,
-            setting=setting,
-            argv=launch.argv,
-            env=recorded_environment(os.environ),
-            folder=str(folder),
-            started_at=started_at,
-            outcome=outcome,
-            machine=self.spec.machine,
-        )
-        record, note = self.quietness.judged(record, self.spec, self.plan.records)
-        if note:
-            self.emit(Note(note))
-        # Before anybody hears of it: the database, Optuna, the terminal.
-        return kept_record(record, os.environ)
-
-    def _keep(self, record: LaunchRecord) -> LaunchRecord:
-        """Keep the launch; only then does anybody hear of it."""
-        recorded = self.keeper.record(record)
-        # Thousands of launches are planned with: what the sampler saw is for the database alone.
+    def _record(self, record: LaunchRecord) -> None:
+        """Keep the launch: its file, our tables, Optuna. Only then does anybody hear of it."""
+        written = self.recorder.record(record)
+        # There may be thousands of launches: the telemetry is for the database alone.
         light = replace(record, outcome=replace(record.outcome, telemetry=None))
-        before, plan = self.plan, replace(self.plan, records=(*self.plan.records, light))
-        best = self.course.best(plan)
-        found = build(plan, self.store.url, StudyState.RUNNING, "", best)
-        self.keeper.add(record, summary(found), recorded=recorded)
-        self.plan = plan
-        self.plan = self.keeper.tell(before, plan)
-        self._report(self.plan.records[-1], found)
-        return record
+        before, history = self.history, self.history.add(light)
+        found = self.result(StudyState.RUNNING, "", history)
+        self.recorder.add(record, summary(found), recorded=written)
+        self.history = history
+        self.history = self.recorder.tell(before, history)
+        told, measurement = self.history.records[-1], None
+        if estimates.counted([told]):
+            canonical = self.history.pooling.canonical
+            pooled = estimates.measurements(self.history.records, canonical)
+            measurement = next(m for m in pooled if m.setting == canonical(told.setting))
+        best = None if found.best is None else found.best.setting
+        is_best = measurement is not None and measurement.setting == best
+        self.context.emit(LaunchEnded(told, measurement, is_best and bool(told.outcome.samples)))
 
-    def _report(self, record: LaunchRecord, found: Result) -> None:
-        measurement = None
-        if record in estimates.counted([record]):
-            canonical = self.plan.pooling.canonical
-            mine = canonical(record.setting)
-            pooled = estimates.measurements(self.plan.records, canonical)
-            measurement = next(m for m in pooled if m.setting == mine)
-        is_best = (
-            measurement is not None
-            and found.best is not None
-            and bool(record.outcome.samples)
-            and found.best.setting == measurement.setting
+
+def give_up(failures: Sequence[LaunchRecord]) -> NoReturn:
+    """End a study in which nothing works, or nothing but the baseline, which is no setting here.
+
+    Raises:
+        LimitReachedError: All were over the time limit.
+        NothingMeasuredError: Otherwise.
+    """
+    counted = list(estimates.counted(failures))
+    record = next(each for each in counted if isinstance(each.outcome.ending, Failed))
+    failed = record.outcome.ending
+    assert isinstance(failed, Failed)
+    kinds = {getattr(each.outcome.ending, "kind", None) for each in failures}
+    if kinds == {FailureKind.LIMIT}:
+        raise LimitReachedError(
+            f"nothing could be measured: each of {len(failures)} launches was over the"
+            f" time limit ({failed.reason})",
+            f"Give them more time with --trial-limit, or read {_where_to_read(record)}.",
         )
-        self.emit(LaunchEnded(record, measurement, is_best))
+    advice = _WITHOUT_LOG if failed.kind is FailureKind.NO_LOG else _MENDED
+    raise NothingMeasuredError(
+        f"nothing could be measured: {len(failures)} launches in a row failed, the first with"
+        f" {failed.kind}: {failed.reason}",
+        f"Read {_where_to_read(record)}{advice}",
+    )
+
+
+def _where_to_read(record: LaunchRecord) -> Path:
+    """The file that says most of the launch's end: a hung one has printed nothing."""
+    folder = Path(record.folder)
+    hung = getattr(record.outcome.ending, "kind", None) is FailureKind.STALLED
+    traces = folder / stacks.FOLDER
+    return traces if hung and traces.is_dir() else folder / process.OUTPUT
