@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from tuner.model.errors import UsageError, shown, suggestion
 
@@ -24,9 +24,6 @@ _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPTION = re.compile(r"--?[A-Za-z][^=]*")
 _OPTION_WITH_VALUE = re.compile(r"--?[A-Za-z][\w.-]*=")
-_SHELL = re.compile(r"(ba|da|z|k|mk|a|fi|c|tc)?sh")
-_SCRIPT_FOLLOWS = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
-_TAKES_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 
 
 def workloads_dir() -> Path:
@@ -112,7 +109,7 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
         missing = [name for name in names_in(token) if name not in values]
         if not missing:
             result += _filled(template, index, values)
-        elif _is_script(template, index):
+        elif len(token.split()) > 1 and not _OPTION_WITH_VALUE.match(token):  # a script
             raise UsageError(
                 f"The command has {{{missing[0]}}} in {shown(token)}, which cannot be left out "
                 "for the baseline.",
@@ -149,29 +146,6 @@ def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> t
 
 def _defaults(names: Iterable[str]) -> str:
     return " ".join(f"--baseline {name}=VALUE" for name in dict.fromkeys(names))
-
-
-def _is_script(template: Sequence[str], index: int) -> bool:
-    """True for a token of several words, and for what a shell is given with ``-c``.
-
-    An option with its value (``--name=two words``) is one thing, whatever is in it.
-    """
-    token = template[index]
-    if len(token.split()) > 1:
-        return not _OPTION_WITH_VALUE.match(token)
-    before = template[:index]
-    return bool(before and _SCRIPT_FOLLOWS.fullmatch(before[-1]) and _ends_in_a_shell(before))
-
-
-def _ends_in_a_shell(words: Sequence[str]) -> bool:
-    """True where the last words are a shell and its own options: ``bash -o pipefail -c``."""
-    for index in reversed(range(len(words))):
-        if _SHELL.fullmatch(PurePath(words[index]).name):
-            return True
-        is_value = index > 0 and _TAKES_VALUE.fullmatch(words[index - 1])
-        if not is_value and not words[index].startswith(("-", "+")):
-            return False
-    return False
 
 
 def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Whether a job still lives, told from its signs of life (pure).
+"""Whether a job hangs, by its signs of life (pure).
 
-Ranks that wait for each other spin: CPU alone is no life. A process lives where it computes
-outside of the MPI's own waiting, reads or writes, or is not given a CPU. A job lives while one
+Ranks that wait for each other spin, so CPU time alone is no sign of life. A process lives if it
+computes outside the waiting code of the MPI, reads or writes, or gets no CPU. A job lives while one
 of its processes does, or its log or its output grows.
 """
 
@@ -16,17 +16,17 @@ from tuner.model import Failed, FailureKind
 #: A process that uses less than this share of a core only keeps its own time.
 BUSY_SHARE = 0.02
 
-#: Where busy processes compute is looked up (which stops a thread for a moment) only after
-#: nothing else was seen for this share of the limit; until then each is taken to compute.
+#: Which code busy processes run is looked up (which stops a thread for a moment) only if nothing
+#: else was seen for this share of the limit; until then each counts as computing.
 TRUSTED_SHARE = 0.25
 
-#: A process in the kernel's hands (D: a disk, a network file system) is waited for longer.
+#: A process in state D (it waits for a disk, a network file system) gets so many limits.
 KERNEL_TIMES = 10
 
 #: Ranks that are gone while mpirun lives: it should have noticed by then, s.
 GONE_S = 10.0
 
-#: Programs by which mpirun starts ranks on other hosts, where nobody sees what they do.
+#: Programs by which mpirun starts ranks on other hosts, which cannot be observed from here.
 ELSEWHERE = frozenset({"ssh", "rsh", "srun", "qrsh", "blaunch", "aprun", "pbs_tmrsh"})
 
 #: What names hosts in an mpirun's environment; a scheduler names them itself.
@@ -59,16 +59,16 @@ class HangDetector:
     """Watches one job.
 
     Args:
-        limit_s: So long nothing must have happened.
-        ranks: So many must have been seen before silence is judged; 0: however many they are.
-        computes: Of processes that use a CPU, whether one is seen outside of MPI's waiting.
+        limit_s: The job hangs if nothing happened for so long.
+        ranks: Silence counts only once so many ranks were seen; 0: however many there are.
+        computes: Whether one of these processes, which use a CPU, runs code of its own.
     """
 
     def __init__(
         self, limit_s: float, ranks: int, computes: Callable[[Collection[int]], bool]
     ) -> None:
         self._limit_s = limit_s
-        self._asked = ranks
+        self._expected = ranks
         self._known: set[int] = set()  # the ranks seen so far
         self._computes = computes
         self._before: dict[tuple[int, int], Activity] = {}
@@ -95,10 +95,10 @@ class HangDetector:
         self._known.update(each.rank for each in seen if each.rank is not None)
         if ranks:
             self._ranks_s = now_s
-        watched = ranks or list(seen)  # where no rank can be told, anybody's work counts
+        watched = ranks or list(seen)  # if no rank is known, any work counts
         since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
         busy = self._busy(watched, since_s)
-        # Who was not looking (we were stopped for a while) cannot say that nothing happened.
+        # After a pause of our own we cannot say that nothing happened.
         if since_s >= self._limit_s or output != self._output or self._has_moved(watched):
             self._sure_s = self._alive_s = now_s
         else:
@@ -116,17 +116,17 @@ class HangDetector:
         reason = f"nothing happened for {self._limit_s:g} s: {_explain(seen, busy)}"
         return Failed(FailureKind.STALLED, reason)
 
-    def told(self, now_s: float, seen: Sequence[Activity]) -> str:
-        """Who did nothing since the last look, in words."""
+    def explain(self, now_s: float, seen: Sequence[Activity]) -> str:
+        """Which ranks did nothing since the last look, in words."""
         ranks = [each for each in seen if each.rank is not None]
         since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
         return _explain(seen, self._busy(ranks or list(seen), since_s))
 
     def _are_elsewhere(self, seen: Sequence[Activity]) -> bool:
-        """True where there are ranks on other hosts: they may well do something."""
+        """Whether there are ranks on other hosts, which may well do something."""
         if any(each.rank is None and each.name in ELSEWHERE for each in seen):
             return True
-        return 0 < len(self._known) < self._asked
+        return 0 < len(self._known) < self._expected
 
     def _judge(self, now_s: float, watched: Sequence[Activity], busy: Collection[int]) -> None:
         silent_s = now_s - self._sure_s
@@ -155,7 +155,7 @@ class HangDetector:
 
 
 def _explain(seen: Sequence[Activity], busy: Collection[int]) -> str:
-    """Who does nothing, in words."""
+    """Which ranks do nothing, in words."""
     ranks = {each.rank for each in seen if each.rank is not None}
     waiting = {each.rank for each in seen if each.pid in busy}
     idle = sorted(rank for rank in ranks if rank not in waiting)
@@ -172,7 +172,7 @@ def _explain(seen: Sequence[Activity], busy: Collection[int]) -> str:
 
 
 def _held(seen: Sequence[Activity]) -> str:
-    """Which processes a signal has stopped; empty where none is."""
+    """Which processes a signal has stopped; empty if none is."""
     stopped = [each.rank for each in seen if each.state == "T"]
     ranks = sorted({rank for rank in stopped if rank is not None})
     whose = [f"rank {rank}" for rank in ranks] + (["the launcher"] if None in stopped else [])

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.written_logs import FORMATS, as_lines, entries
 from tuner.launch.objectives import EndedLaunch, objective_for
-from tuner.launch.objectives.logreport import MOST_BYTES, READS, LogReport
+from tuner.launch.objectives.logreport import READS, LogReport
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 from tuner.model.errors import UsageError
 from tuner.stats.loss_check import DIVERGED
@@ -88,11 +87,6 @@ def test_how_many_epochs_were_done_is_read(name: str, tmp_path: Path) -> None:
     assert report().result(ended(tmp_path)) == Finished(3.25, 2, 0.5)
 
 
-def test_a_log_without_epochs_is_no_worse_for_it(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text(json.dumps([{**entries(2.0)[0], "epoch_detail": "many"}]))
-    assert report().result(ended(tmp_path)) == Finished(2.0, 1, None)
-
-
 # --- what it should not write ------------------------------------------------------------
 
 
@@ -147,21 +141,6 @@ def test_a_log_that_is_no_use_says_what_was_found(
     assert "\n" not in ending.reason
 
 
-def test_a_key_that_is_nowhere(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text(json.dumps(entries(1.0)))
-    ending = report(ObjectiveSpec(key="val")).result(ended(tmp_path))
-    assert isinstance(ending, Failed)
-    assert "has no val in any entry" in ending.reason
-
-
-def test_a_log_that_is_no_file(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "log")  # reading it would block
-    ending = report().result(ended(tmp_path))
-    assert isinstance(ending, Failed)
-    assert "not a regular file" in ending.reason
-    assert report().progress(tmp_path) == ()
-
-
 def test_a_folder_in_its_place_leaves_no_file_open(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     before = len(list(Path("/proc/self/fd").iterdir()))
@@ -169,26 +148,6 @@ def test_a_folder_in_its_place_leaves_no_file_open(tmp_path: Path) -> None:
         assert report().progress(tmp_path) == ()
         assert isinstance(report().result(ended(tmp_path)), Failed)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
-def test_a_folder_or_a_device_in_its_place_is_a_bad_log(tmp_path: Path) -> None:
-    for name in ("folder", "device"):
-        folder = tmp_path / name
-        folder.mkdir()
-        if name == "folder":
-            (folder / "log").mkdir()
-        else:
-            (folder / "log").symlink_to("/dev/zero")
-        ending = report().result(ended(folder))
-        assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
-        assert str(folder / "log") in ending.reason
-
-
-def test_a_log_that_is_far_too_long_is_not_read(tmp_path: Path) -> None:
-    with (tmp_path / "log").open("wb") as file:
-        file.truncate(MOST_BYTES + 1)  # takes no room
-    ending = report().result(ended(tmp_path))
-    assert isinstance(ending, Failed) and "too large" in ending.reason
 
 
 # --- a log that is being replaced --------------------------------------------------------
@@ -226,13 +185,8 @@ def test_progress_keeps_what_it_saw_while_the_file_is_away(tmp_path: Path) -> No
     assert log.progress(tmp_path) == (Progress(1, 1.0),)
     path.write_text('[{"iteration": 1')
     assert log.progress(tmp_path) == (Progress(1, 1.0),)
-    path.write_text(json.dumps(entries(1.0, 2.0)))
-    assert log.progress(tmp_path) == (Progress(1, 1.0), Progress(2, 2.0))
-
-
-def test_progress_ends_before_the_first_unsound_entry(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text(json.dumps(entries(1.0, 2.0, 0.5)))
-    assert report().progress(tmp_path) == (Progress(1, 1.0), Progress(2, 2.0))
+    path.write_text(json.dumps(entries(1.0, 2.0, 0.5)))
+    assert log.progress(tmp_path) == (Progress(1, 1.0), Progress(2, 2.0)), "what is sound"
 
 
 # --- before the launch -------------------------------------------------------------------

@@ -40,29 +40,60 @@ def failed(found: Finished | Stopped | Failed) -> Failed:
     return found
 
 
-def test_a_supervisor_that_was_killed_says_nothing_of_the_setting(
-    ending: OutcomeClassifier,
+@pytest.mark.parametrize(
+    ("exit_", "reason"),
+    [
+        (exit_of(None, stopped=True, lost=True), "its supervisor was ended from outside"),
+        (exit_of(-9), "mpirun was ended by SIGKILL from outside"),
+        (exit_of(-15), "mpirun was ended by SIGTERM from outside"),
+        (exit_of(-1), "mpirun was ended by SIGHUP from outside"),
+    ],
+)
+def test_an_end_from_outside_says_nothing_of_the_setting(
+    ending: OutcomeClassifier, exit_: Exit, reason: str
 ) -> None:
-    found = failed(ending.classify(exit_of(None, stopped=True, lost=True), None, ()))
-    assert found.kind is FailureKind.INTERRUPTED and "supervisor" in found.reason
-
-
-@pytest.mark.parametrize(("code", "name"), [(-9, "SIGKILL"), (-15, "SIGTERM"), (-1, "SIGHUP")])
-def test_nor_does_an_mpirun_that_somebody_has_ended(
-    ending: OutcomeClassifier, code: int, name: str
-) -> None:
-    found = failed(ending.classify(exit_of(code), None, ()))
-    assert found == Failed(FailureKind.INTERRUPTED, f"mpirun was ended by {name} from outside")
-
-
-def test_an_mpirun_that_crashed_did_so_itself(ending: OutcomeClassifier) -> None:
+    found = failed(ending.classify(exit_, None, ()))
+    assert found == Failed(FailureKind.INTERRUPTED, reason)
+    under_torchrun = failed(replace(ending, spec=TORCHRUN).classify(exit_, None, ()))
+    assert under_torchrun.reason == reason.replace("mpirun", "torchrun")
     assert failed(ending.classify(exit_of(-11), None, ())).kind is FailureKind.CRASHED
 
 
-def test_a_torchrun_that_somebody_has_ended_is_called_so(ending: OutcomeClassifier) -> None:
-    ending = replace(ending, spec=TORCHRUN)
-    found = failed(ending.classify(exit_of(-15), None, ()))
-    assert found.reason == "torchrun was ended by SIGTERM from outside"
+@pytest.mark.parametrize(
+    ("text", "host_kills", "exit_", "is_memory"),
+    [
+        (KILLED, None, exit_of(137), False),
+        (KILLED, 0, exit_of(137), False),
+        (KILLED, 1, exit_of(137), True),
+        (KILLED, 0, exit_of(137, oom_kills=1), True),
+        (KILLED, 0, exit_of(-9, oom_kills=1), True),
+        # Its own control group is believed; the host counts other processes too.
+        (KILLED, 1, exit_of(137, oom_kills=0), False),
+        ("ValueError: the pipe is closed\n", 0, exit_of(1, oom_kills=1, oom_kills_own=True), True),
+        ("ValueError: the pipe is closed\n", 0, exit_of(1, oom_kills=1), False),
+        ("ValueError: the pipe is closed\n", 1, exit_of(1), False),
+        ("", 0, exit_of(139, oom_kills=1, oom_kills_own=True), False),
+    ],
+)
+def test_a_kill_that_the_kernel_counted_is_a_want_of_memory(
+    ending: OutcomeClassifier,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    host_kills: int | None,
+    exit_: Exit,
+    is_memory: bool,
+) -> None:
+    (ending.launch.folder / OUTPUT).write_text(text)
+    vmstat = tmp_path / "vmstat"
+    monkeypatch.setattr(endings, "VMSTAT", vmstat)
+    if host_kills is not None:
+        vmstat.write_text("nr_free_pages 5\noom_kill 4\n")
+    ending = OutcomeClassifier(ending.launch, SPEC, ending.objective, None)
+    if host_kills is not None:
+        vmstat.write_text(f"nr_free_pages 5\noom_kill {4 + host_kills}\n")
+    found = failed(ending.classify(exit_, None, ()))
+    assert found.kind is (FailureKind.OUT_OF_MEMORY if is_memory else FailureKind.CRASHED)
 
 
 def test_torchrun_starts_no_mpi(ending: OutcomeClassifier) -> None:
@@ -72,68 +103,6 @@ def test_torchrun_starts_no_mpi(ending: OutcomeClassifier) -> None:
     found = failed(replace(ending, spec=TORCHRUN).classify(exit_of(0), None, ranks))
     assert found.kind is FailureKind.WRONG_WORLD
     assert "runs under Open MPI v5.0.11, which torchrun does not start" in found.reason
-
-
-def test_a_kill_counted_in_its_own_cgroup_is_a_want_of_memory(ending: OutcomeClassifier) -> None:
-    (ending.launch.folder / OUTPUT).write_text(KILLED)
-    assert failed(ending.classify(exit_of(137), None, ())).kind is FailureKind.CRASHED
-    assert (
-        failed(ending.classify(exit_of(137, oom_kills=1), None, ())).kind
-        is FailureKind.OUT_OF_MEMORY
-    )
-    assert (
-        failed(ending.classify(exit_of(-9, oom_kills=1), None, ())).kind
-        is FailureKind.OUT_OF_MEMORY
-    )
-
-
-def test_so_is_one_that_the_host_counted_meanwhile(
-    ending: OutcomeClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (ending.launch.folder / OUTPUT).write_text(KILLED)
-    vmstat = tmp_path / "vmstat"
-    monkeypatch.setattr(endings, "VMSTAT", vmstat)
-    assert endings.oom_kills() == 0
-    vmstat.write_text("nr_free_pages 5\noom_kill 4\n")
-    before = OutcomeClassifier(ending.launch, SPEC, ending.objective, None)
-    assert failed(before.classify(exit_of(137), None, ())).kind is FailureKind.CRASHED
-    vmstat.write_text("nr_free_pages 5\noom_kill 5\n")
-    assert failed(before.classify(exit_of(137), None, ())).kind is FailureKind.OUT_OF_MEMORY
-
-
-def test_its_own_cgroup_is_believed_whatever_the_program_prints(
-    ending: OutcomeClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The host's count may be of others' processes."""
-    (ending.launch.folder / OUTPUT).write_text("ValueError: the pipe is closed\n")
-    assert (
-        failed(ending.classify(exit_of(1, oom_kills=1, oom_kills_own=True), None, ())).kind
-        is FailureKind.OUT_OF_MEMORY
-    )
-    assert failed(ending.classify(exit_of(1, oom_kills=1), None, ())).kind is FailureKind.CRASHED
-    assert (
-        failed(ending.classify(exit_of(139, oom_kills=1, oom_kills_own=True), None, ())).kind
-        is FailureKind.CRASHED
-    )
-    vmstat = tmp_path / "vmstat"
-    monkeypatch.setattr(endings, "VMSTAT", vmstat)
-    vmstat.write_text("oom_kill 4\n")
-    before = OutcomeClassifier(ending.launch, SPEC, ending.objective, None)
-    vmstat.write_text("oom_kill 5\n")
-    assert failed(before.classify(exit_of(1), None, ())).kind is FailureKind.CRASHED
-
-
-def test_what_the_host_counts_is_not_asked_where_its_own_cgroup_counts(
-    ending: OutcomeClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Somebody else's process was out of memory meanwhile."""
-    (ending.launch.folder / OUTPUT).write_text(KILLED)
-    vmstat = tmp_path / "vmstat"
-    monkeypatch.setattr(endings, "VMSTAT", vmstat)
-    vmstat.write_text("oom_kill 4\n")
-    before = OutcomeClassifier(ending.launch, SPEC, ending.objective, None)
-    vmstat.write_text("oom_kill 5\n")
-    assert failed(before.classify(exit_of(137, oom_kills=0), None, ())).kind is FailureKind.CRASHED
 
 
 def test_a_hang_after_a_worker_was_killed_for_memory_is_that(ending: OutcomeClassifier) -> None:

@@ -1,4 +1,7 @@
-"""A launch that runs: its log, its ranks, its limit, its judge."""
+"""Follows a running launch, and stops it: on request, at a limit, by its stopper, if it hangs.
+
+`LaunchMonitor.follow` asks for each reason in turn; the stopper is :mod:`tuner.search.stopper`'s.
+"""
 
 from __future__ import annotations
 
@@ -16,34 +19,33 @@ from tuner.model import Failed, FailureKind, Launch, Progress, Stopped, StudySpe
 from tuner.search.stopper import EarlyStopper
 from tuner.search.throughput import startup_s
 
-#: How often the log, the limit and the wish to stop are looked at, s. The end itself is not
-#: waited for in steps: it wakes us.
+#: How often the reasons to stop are checked, s. The end of the launch itself wakes us.
 TICK_S = 0.1
 
 #: The usual time between two looks at the ranks, s; shorter at the start of a launch.
 SAMPLE_S = 0.5
 
-#: Where a look costs much (a host with thousands of processes) it is taken less often: the
-#: share of one core that all of them may take.
+#: The share of one core that all looks may take. If one costs much (a host with thousands of
+#: processes), they become rarer.
 SAMPLE_SHARE = 0.01
 
 #: The usual time between two looks at whether the job lives, s; with a low limit more often.
-VIGIL_S = 1.0
-VIGILS = 10  # so often at least within the limit
+HANG_CHECK_S = 1.0
+HANG_CHECKS = 10  # so often at least within the limit
 
 #: No program prints as much on purpose, and the disk is not ours alone, bytes.
 MOST_OUTPUT = 1 << 30
 
-#: Of a longer log than this a part is judged, evenly spaced: it says the same.
+#: Of a longer log the stopper is shown so many entries, evenly spaced: they say the same.
 JUDGED_ENTRIES = 200
 
-#: How a launch ended, and the reason where we had to end it.
+#: How a launch ended, and the reason if we ended it.
 Ended = tuple[process.Exit, Failed | Stopped | None]
 
 
 @dataclass
 class LaunchMonitor:
-    """Waits for the end of a launch, and brings it about where it is due."""
+    """Waits for the end of a launch, or stops it for a reason."""
 
     launch: Launch
     spec: StudySpec
@@ -62,7 +64,7 @@ class LaunchMonitor:
         self._started_s = self.clock()
         self._sampled_s = self._started_s
         self._look_s = 0.0
-        self._vigil = None
+        self._hang_detector = None
         self._activities = Activities()
         self._watched_s = self._started_s
         limit_s = self.spec.stall_limit_s
@@ -70,17 +72,19 @@ class LaunchMonitor:
             # On one host, a rank that is not seen has ended: the others may wait for it.
             known = not may_be_elsewhere(self.launch.env)
             ranks = 0 if known else self.spec.layout.ranks
-            self._vigil_s = min(VIGIL_S, limit_s / VIGILS)
-            self._vigil = HangDetector(limit_s, ranks, Computing(min(MOST_S, self._vigil_s)))
+            self._hang_check_s = min(HANG_CHECK_S, limit_s / HANG_CHECKS)
+            self._hang_detector = HangDetector(
+                limit_s, ranks, Computing(min(MOST_S, self._hang_check_s))
+            )
 
     def follow(self, done: Callable[[], bool] = lambda: False) -> Ended | None:
-        """Wait for the end, and bring it about where that is due.
+        """Wait for the end, or stop the launch for the first reason that holds.
 
         Args:
             done: Asked often; True leaves the launch as it runs.
 
         Returns:
-            How it ended, and the reason where we had to end it; ``None``: it was left.
+            How it ended, and the reason if we ended it; ``None``: it was left.
         """
         while not done():
             limit_s = self.launch.limit_s
@@ -116,9 +120,6 @@ class LaunchMonitor:
             reason = f"not done within the trial limit of {limit_s:g} s"
             return Failed(FailureKind.LIMIT, reason)
         self.report_progress()
-        return self._judged()
-
-    def _judged(self) -> Stopped | None:
         if self.judge is None:
             return None
         step = len(self.progress) // JUDGED_ENTRIES + 1
@@ -136,9 +137,9 @@ class LaunchMonitor:
             self.on_progress(step)
 
     def look(self) -> Failed | None:
-        """Look at the processes, where it is time to; what is wrong, where something is."""
+        """Look at the processes if it is time to; says why the launch must end, if it must."""
         now_s = self.clock()
-        # A short program is seen early, a long one is seldom disturbed.
+        # A short program is seen early, a long one is looked at rarely.
         due_s = min(SAMPLE_S, max(TICK_S, (now_s - self._started_s) / 4))
         if now_s - self._sampled_s < max(due_s, self._look_s / SAMPLE_SHARE):
             return None
@@ -150,31 +151,31 @@ class LaunchMonitor:
         return wrong
 
     def _watch(self, now_s: float) -> Failed | None:
-        """Whether the job still lives; where it hangs, its stacks are kept."""
+        """Whether it prints too much or hangs; the stacks of a launch that hangs are kept."""
         size = self.output_bytes()
         if size > MOST_OUTPUT:
             return Failed(FailureKind.CRASHED, f"it printed more than {MOST_OUTPUT >> 30} GiB")
-        if self._vigil is None or now_s - self._watched_s < self._vigil_s:
+        if self._hang_detector is None or now_s - self._watched_s < self._hang_check_s:
             return None
         self._watched_s = now_s
         last = self.progress[-1:]
         output = (len(self.progress), last[0].elapsed_s if last else None, self.heard, size)
-        wrong = self._vigil.look(now_s, output, self._activities(self.watcher.ranks()))
+        wrong = self._hang_detector.look(now_s, output, self._activities(self.watcher.ranks()))
         if wrong is None or wrong.kind is not FailureKind.STALLED:
             return wrong
         where = stacks.keep(self.launch.folder / stacks.FOLDER, self.watcher.ranks())
         return replace(wrong, reason=f"{wrong.reason}; {where}")
 
     def silence(self) -> str:
-        """Who does nothing, in words; empty where no stall is watched for."""
-        if self._vigil is None:
+        """Who does nothing, in words; empty without a stall limit."""
+        if self._hang_detector is None:
             return ""
-        return self._vigil.told(self.clock(), self._activities(self.watcher.ranks()))
+        return self._hang_detector.explain(self.clock(), self._activities(self.watcher.ranks()))
 
     def output_bytes(self) -> int:
         """How much it has printed."""
         try:
-            return (self.launch.folder / process.OUTPUT).stat().st_size
+            return (self.launch.folder / process.OUTPUT).lstat().st_size
         except OSError:
             return 0
 
