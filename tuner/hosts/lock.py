@@ -1,0 +1,236 @@
+"""One measuring process a host: two at once would measure each other.
+
+The lock is ``flock`` on a file in a folder of the host's own, so it ends with its owner,
+``kill -9`` included; a note in the file says who that is. Containers with their own ``/tmp`` do
+not see each other's lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import re
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuner.hosts import procfs
+from tuner.model.errors import BusyError, UsageError
+from tuner.model.wording import one_line
+
+#: Names another folder for the lock; every measuring process of the host must agree on it.
+LOCK_DIR_VARIABLE = "TUNE_LOCK_DIR"
+
+#: Not ``$TMPDIR``: users have their own, and the lock is for all of them.
+SHARED_FOLDER = Path("/tmp")
+
+#: How often a waiting process looks again, s.
+POLL_S = 0.2
+
+#: More than any owner's note takes.
+_NOTE_BYTES = 1 << 14
+#: Process ids are 32 bit numbers, start times 64 bit ones.
+_MOST_PID, _MOST_START = 2**31, 2**63
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who holds the lock; ``pid`` is 0 if that could not be read.
+
+    ``started`` (clock ticks since boot) tells the process from a later one with its id.
+    """
+
+    pid: int
+    study: str
+    database: str = ""
+    started: int = 0
+
+    def __str__(self) -> str:
+        if not self.pid:
+            return "another tune"
+        # Another user of the host can have written that: nothing in it may reach the terminal.
+        study = one_line(self.study, 110)
+        return f"process {self.pid} (study {study})" if study else f"process {self.pid}"
+
+
+@contextmanager
+def measuring(
+    study: str,
+    *,
+    environ: Mapping[str, str],
+    database: str = "",
+    wait: bool = False,
+    on_wait: Callable[[Owner], None] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Iterator[Path]:
+    """Hold the host for one measuring process; gives the file to note each launch in.
+
+    What a killed owner has left running is ended first.
+
+    Args:
+        study: Told to those who find the host busy.
+        environ: ``TUNE_LOCK_DIR`` names another folder.
+        database: Where the study is kept; for :func:`may_measure`.
+        wait: Wait for the present owner instead of giving up.
+        on_wait: Called once, before the waiting.
+        cancelled: Asked while waiting; where it turns true, the wait ends.
+
+    Raises:
+        BusyError: Another process measures here.
+        UsageError: The lock file cannot be used.
+        TunerError: What a killed owner has left cannot be ended.
+        KeyboardInterrupt: Cancelled.
+    """
+    from tuner.hosts.process import left_over
+
+    path = lock_path(environ)
+    waiting = False
+    while isinstance(held := acquire(path), Owner):
+        if cancelled():
+            raise KeyboardInterrupt
+        if not wait:
+            raise BusyError(
+                f"this machine is measuring for {held} already",
+                "Two at once would spoil both: wait for it, or add --wait to queue up.",
+            )
+        if not waiting and on_wait is not None:
+            on_wait(held)
+        waiting = True
+        time.sleep(POLL_S)
+    try:
+        write_owner(held, study, database)
+        note = left_over.note_path(path.parent)
+        left_over.end(note)
+        yield note
+    finally:
+        with contextlib.suppress(OSError):
+            os.ftruncate(held, 0)
+        os.close(held)
+
+
+def acquire(path: Path) -> int | Owner:
+    """Take the lock: its open file, to be closed to give it back; or who has it."""
+    while True:
+        descriptor = _open(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = parse_owner(os.pread(descriptor, _NOTE_BYTES, 0))
+            os.close(descriptor)
+            return owner
+        with contextlib.suppress(OSError):
+            if os.path.samestat(path.lstat(), os.fstat(descriptor)):
+                return descriptor
+        os.close(descriptor)  # the file was removed meanwhile: a lock that others do not see
+
+
+def write_owner(descriptor: int, study: str, database: str) -> None:
+    """Write down who holds the lock now."""
+    me = procfs.stat(os.getpid())
+    owner = {"pid": os.getpid(), "study": study, "database": database}
+    owner["started"] = me.started if me else 0
+    with contextlib.suppress(OSError):  # the disk is full: an owner without a name
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+
+
+def parse_owner(note: bytes) -> Owner:
+    """The owner that a note names; a half-written or foreign text gives an unnamed one."""
+    try:
+        data = json.loads(note)
+        pid, study, database = data["pid"], data["study"], data["database"]
+        started = data.get("started", 0)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return Owner(0, "")
+    if type(pid) is not int or not 0 < pid < _MOST_PID:
+        return Owner(0, "")
+    if type(started) is not int or not 0 <= started < _MOST_START:
+        return Owner(0, "")
+    return Owner(pid, str(study), str(database), started)
+
+
+def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> bool:
+    """False if no process of this host measures for the study; the lock is left alone.
+
+    True also if that cannot be seen: a lock file of another kind, or not ours to read.
+    """
+    try:
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(lock_path(environ), flags)
+    except FileNotFoundError:  # nobody has ever measured here
+        return False
+    except OSError:
+        return True
+    try:
+        owner = parse_owner(os.read(descriptor, _NOTE_BYTES))
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    if (owner.study, owner.database) != (study, database):
+        return False
+    process = procfs.stat(owner.pid)
+    return process is not None and process.started == owner.started
+
+
+def lock_path(environ: Mapping[str, str], hostname: str | None = None) -> Path:
+    """The lock file of this host."""
+    chosen = environ.get(LOCK_DIR_VARIABLE)
+    if chosen:
+        return Path(chosen) / "measuring.lock"
+    host = re.sub(r"[^A-Za-z0-9.-]", "_", hostname or socket.gethostname()) or "localhost"
+    return SHARED_FOLDER / f"tuner-{host}" / "measuring.lock"
+
+
+def _open(path: Path) -> int:
+    """Open the lock file, made if it is missing; the descriptor is not inherited.
+
+    Raises:
+        UsageError: It cannot be used.
+    """
+    try:
+        _make_folder(path.parent)
+        # Open first: fs.protected_regular forbids O_CREAT on another user's file in /tmp.
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            descriptor = os.open(path, flags)
+        except FileNotFoundError:
+            descriptor = _create(path, flags)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "not a plain file")
+    except OSError as error:
+        raise UsageError(
+            f"the lock file {path} cannot be used: {error.strerror}",
+            f"Remove it, or set {LOCK_DIR_VARIABLE} to a folder of your own.",
+        ) from error
+    return descriptor
+
+
+def _create(path: Path, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+    except FileExistsError:  # another process was first
+        return os.open(path, flags)
+    os.fchmod(descriptor, 0o666)  # whatever the umask: the next user must be able to open it
+    return descriptor
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder for all users; refuse one that somebody has put a link in place of."""
+    if folder.parent != SHARED_FOLDER:
+        folder.mkdir(parents=True, exist_ok=True)
+        return
+    try:
+        folder.mkdir()
+        folder.chmod(0o1777)
+    except FileExistsError:
+        if not stat.S_ISDIR(folder.lstat().st_mode):
+            raise OSError(errno.ENOTDIR, f"{folder} is not a folder") from None
