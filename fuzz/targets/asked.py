@@ -16,7 +16,7 @@ from tuner.config.applicability import Host
 from tuner.config.options import OPTIONS
 from tuner.config.spec import check_command
 from tuner.config.study_file import Document
-from tuner.hosts.features import Found
+from tuner.hosts.features import HostFeatures
 from tuner.knobs import core_budget, space
 from tuner.launch import render
 from tuner.launch.command import shipped_dir
@@ -25,7 +25,7 @@ from tuner.model.errors import UsageError
 
 MACHINE = Machine("node1", "Some CPU", 8, 4, 8, None, 1, 8 << 30)
 LAUNCHER = LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11")
-FOUND = Found({"jemalloc": "/usr/lib/libjemalloc.so.2"}, huge_pages="madvise", glibc=(2, 36))
+FOUND = HostFeatures({"jemalloc": "/usr/lib/libjemalloc.so.2"}, huge_pages="madvise", glibc=(2, 36))
 
 _STUDIES: list[dict[str, Any]] = [
     {

@@ -10,7 +10,7 @@ from fuzz.texts import Texts
 from tuner.hosts import procfs
 from tuner.hosts.procfs import Stat
 from tuner.hosts.telemetry import kernel
-from tuner.hosts.telemetry.host import HostLook, host_row, moved, others_s
+from tuner.hosts.telemetry.host import HostCounters, host_row, moved, others_s
 from tuner.hosts.telemetry.processes import Seen, Task, rank_row
 from tuner.hosts.telemetry.series import Series
 from tuner.model import Telemetry
@@ -23,9 +23,9 @@ def _plain(row: Any) -> None:
         assert value is None or (type(value) is float and 0 <= value < math.inf), (name, value)
 
 
-def _host(data: bytes, at_s: float) -> HostLook:
+def _host(data: bytes, at_s: float) -> HostCounters:
     quota, waited = kernel.parse_quota(data), kernel.parse_pressure(data)
-    return HostLook(
+    return HostCounters(
         at_s=at_s,
         cpus=tuple(procfs.parse_cpus(data, {0, 1})),
         runnable=kernel.parse_runnable(data),

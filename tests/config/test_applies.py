@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tuner.config.applicability import Host, answer
-from tuner.hosts.features import Found
+from tuner.hosts.features import HostFeatures
 from tuner.knobs import KNOBS, knob, names
 from tuner.launch import render
 from tuner.model import (
@@ -25,7 +25,7 @@ from tuner.model import (
 
 MACHINE = Machine("node1", "Some CPU", 32, 16, 32, None, 2, 64 << 30)
 OPENMPI = LauncherInfo("openmpi", "/mpi/bin/mpirun", "5.0.11")
-FOUND = Found(
+FOUND = HostFeatures(
     allocators={"jemalloc": "/lib/libjemalloc.so.2", "tcmalloc": "/lib/libtcmalloc.so.4"},
     huge_pages="madvise",
     glibc=(2, 36),
@@ -97,7 +97,7 @@ def test_shared_memory_is_called_otherwise_before_open_mpi_5(version: str, share
         (replace(FOUND, glibc=(2, 31)), "glibc 2.35"),
     ],
 )
-def test_huge_pages(found: Found, why: str) -> None:
+def test_huge_pages(found: HostFeatures, why: str) -> None:
     got = answer(knob("huge_pages"), replace(HOST, found=found))
     assert why in got.why_not
     assert got.hint

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tuner.config import program
 from tuner.config.spec import WantedLauncher, build_spec
 from tuner.config.study_file import Document, find_study_file, load, parse
-from tuner.hosts.features import Found
+from tuner.hosts.features import HostFeatures
 from tuner.knobs import core_budget, space
 from tuner.model import (
     BASELINE,
@@ -53,7 +53,7 @@ def find(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) 
     )
 
 
-FOUND = Found({"jemalloc": "/usr/lib/libjemalloc.so.2"}, huge_pages="never", glibc=(2, 36))
+FOUND = HostFeatures({"jemalloc": "/usr/lib/libjemalloc.so.2"}, huge_pages="never", glibc=(2, 36))
 
 
 def build(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-from tuner.hosts.features import Found, is_allocator, look
+from tuner.hosts.features import HostFeatures, is_allocator, look
 
 
 def put(root: Path, path: str, text: str = "") -> None:
@@ -25,7 +25,7 @@ def test_a_host(tmp_path: Path) -> None:
     found = look(
         {"LD_PRELOAD": "/a.so", "GLIBC_TUNABLES": "x=1"}, root=tmp_path, glibc="glibc 2.36"
     )
-    assert found == Found(
+    assert found == HostFeatures(
         allocators={
             "jemalloc": str(tmp_path / "usr/lib" / arch / "libjemalloc.so.2"),
             "tcmalloc": str(tmp_path / "usr/lib64/libtcmalloc_minimal.so.4"),
@@ -40,7 +40,7 @@ def test_a_host(tmp_path: Path) -> None:
 
 
 def test_a_host_that_shows_nothing(tmp_path: Path) -> None:
-    assert look({}, root=tmp_path, glibc="") == Found({})
+    assert look({}, root=tmp_path, glibc="") == HostFeatures({})
 
 
 def test_a_library_of_the_users_own_folders_comes_first(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tuner.hosts import interference
-from tuner.hosts.interference import HYPERVISOR, Look, Row, between, look
+from tuner.hosts.interference import HYPERVISOR, HostSnapshot, Row, between, look
 from tuner.model import Load
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
-START = Look(
+START = HostSnapshot(
     at_s=100.0,
     busy_s=50.0,
     stolen_s=1.0,
@@ -109,7 +109,7 @@ def test_the_counters_are_read(tmp_path: Path) -> None:
         },
     )
     found = look(root=tmp_path, cpus={0, 2}, ours_s=1.0, at_s=2.0)
-    assert found == Look(
+    assert found == HostSnapshot(
         at_s=2.0,
         busy_s=260 / TICKS,
         stolen_s=7 / TICKS,
@@ -136,7 +136,7 @@ def test_the_older_cgroups_count_in_nanoseconds(tmp_path: Path) -> None:
 
 def test_an_empty_tree_tells_nothing(tmp_path: Path) -> None:
     found = look(root=tmp_path, ours_s=0.0, at_s=0.0)
-    assert found == Look(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0, 0, 0, ())
+    assert found == HostSnapshot(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0, 0, 0, ())
     later = replace(found, at_s=10.0)
     assert between(found, later) == Load(0.0)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from tuner import knobs as table
-from tuner.hosts.features import Found, is_allocator
+from tuner.hosts.features import HostFeatures, is_allocator
 from tuner.knobs import space
 from tuner.knobs.core_budget import usable_cores
 from tuner.knobs.memory import GLIBC, OTHER_ALLOCATOR
@@ -38,7 +38,7 @@ class Host:
     machine: Machine
     layout: Layout
     launcher: LauncherInfo
-    found: Found
+    found: HostFeatures
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tuner.config.applicability import Host
 from tuner.config.options import BY_KEY, OPTIONS
 from tuner.config.schema import Study
 from tuner.config.study_file import Document, study_of
-from tuner.hosts.features import Found, look
+from tuner.hosts.features import HostFeatures, look
 from tuner.hosts.machine import this_machine
 from tuner.knobs import ROLES
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
@@ -64,7 +64,7 @@ def build_spec(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     machine: Machine | None = None,
-    found: Found | None = None,
+    found: HostFeatures | None = None,
     find: FindLauncher = find_launcher,
 ) -> StudySpec:
     """Merge and check everything that is asked for.

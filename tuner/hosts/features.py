@@ -19,7 +19,7 @@ _FOLDERS = ("usr/lib64", "usr/lib", "usr/local/lib", "lib64", "lib")
 
 
 @dataclass(frozen=True)
-class Found:
+class HostFeatures:
     """What was found; empty where it could not be read.
 
     ``allocators`` are paths by name, ``preload`` and ``tunables`` the user's own LD_PRELOAD and
@@ -36,7 +36,9 @@ class Found:
     sockets: int = 1
 
 
-def look(environ: Mapping[str, str], *, root: Path = Path("/"), glibc: str | None = None) -> Found:
+def look(
+    environ: Mapping[str, str], *, root: Path = Path("/"), glibc: str | None = None
+) -> HostFeatures:
     """Look around.
 
     Args:
@@ -50,7 +52,7 @@ def look(environ: Mapping[str, str], *, root: Path = Path("/"), glibc: str | Non
         )
     number = re.search(r"(\d{1,3})\.(\d{1,3})", glibc or "")
     chosen = re.search(r"\[(\w+)\]", _read(root / "sys/kernel/mm/transparent_hugepage/enabled"))
-    return Found(
+    return HostFeatures(
         allocators=dict(_allocators(root, environ)),
         preload=environ.get("LD_PRELOAD", ""),
         tunables=environ.get("GLIBC_TUNABLES", ""),

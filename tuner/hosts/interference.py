@@ -44,7 +44,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Look:
+class HostSnapshot:
     """What the counters stood at; all of them only grow."""
 
     at_s: float  # monotonic
@@ -66,7 +66,7 @@ def look(
     ours_s: float | None = None,
     at_s: float | None = None,
     members: Collection[int] = (),
-) -> Look:
+) -> HostSnapshot:
     """Read the counters: a few milliseconds, more where there are thousands of processes.
 
     Args:
@@ -81,7 +81,7 @@ def look(
     mine = [stat for stat in stats if stat.pid in members]
     counted = os.sched_getaffinity(0) if cpus is None else cpus
     told = procfs.parse_cpus(procfs.read(str(root / "proc/stat")), counted)
-    return Look(
+    return HostSnapshot(
         at_s=time.monotonic() if at_s is None else at_s,
         busy_s=sum(cpu.busy for cpu in told),
         stolen_s=sum(cpu.steal for cpu in told),
@@ -100,7 +100,7 @@ def look(
     )
 
 
-def between(before: Look, after: Look, *, me: int | None = None) -> Load:
+def between(before: HostSnapshot, after: HostSnapshot, *, me: int | None = None) -> Load:
     """What others did from one look to the next.
 
     Between the looks children may have come and gone; those that are alive at one must have been
@@ -146,7 +146,9 @@ def is_the_hosts(grown_s: float, wall_s: float, cpus: int) -> bool:
     return cpus > 0 and abs(grown_s - clock_s) <= OFF * clock_s
 
 
-def _busiest(before: Look, after: Look, wall_s: float, stolen: float, me: int) -> str:
+def _busiest(
+    before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen: float, me: int
+) -> str:
     """The other process that used the most CPU, by name; empty where none is worth it."""
     used = {(row.pid, row.start): row.cpu_s for row in before.table}
     most_s, row = max(

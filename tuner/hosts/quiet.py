@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuner.hosts import interference
-from tuner.hosts.interference import Look
+from tuner.hosts.interference import HostSnapshot
 from tuner.model import Load, Machine, wording
 
 #: How long the look takes, s.
@@ -35,10 +35,10 @@ class Before:
 def before(
     *,
     root: Path = Path("/"),
-    look: Callable[[], Look] = interference.look,
+    look: Callable[[], HostSnapshot] = interference.look,
     pause: Callable[[float], None] = time.sleep,
 ) -> Before:
-    """Look at the machine for half a second."""
+    """HostSnapshot at the machine for half a second."""
     first = look()
     pause(LOOK_S)
     load = interference.between(first, look())

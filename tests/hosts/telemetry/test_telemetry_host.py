@@ -13,7 +13,7 @@ from tuner.hosts.telemetry import kernel
 from tuner.hosts.telemetry.host import (
     CPU_COLUMNS,
     Host,
-    HostLook,
+    HostCounters,
     gaps,
     host_row,
     made_up,
@@ -129,7 +129,7 @@ def test_a_host_that_tells_nothing_has_gaps(tmp_path: Path) -> None:
 
 # --- two looks ---------------------------------------------------------------------------
 
-START = HostLook(
+START = HostCounters(
     at_s=100.0,
     cpus=(CpuTimes(10.0, 5.0, 1.0, 2.0, 82.0), CpuTimes(0.0, 0.0, 0.0, 0.0, 100.0)),
     runnable=2,
@@ -194,7 +194,7 @@ def test_a_made_up_proc_stat_is_found_out() -> None:
 cpu = st.builds(CpuTimes, *[st.floats(0, 1e9)] * 5)
 numbers = st.floats(0, 1e9)
 host_looks = st.builds(
-    HostLook,
+    HostCounters,
     at_s=st.floats(0, 100),
     cpus=st.lists(cpu, max_size=2).map(tuple),
     runnable=st.none() | st.integers(0, 10**6),
@@ -209,7 +209,7 @@ host_looks = st.builds(
 
 @given(host_looks, host_looks, st.floats(0.01, 100), numbers)
 def test_no_rate_is_negative_and_no_share_above_one(
-    before: HostLook, after: HostLook, interval_s: float, trial_s: float
+    before: HostCounters, after: HostCounters, interval_s: float, trial_s: float
 ) -> None:
     """Counters may be set back, appear and vanish: an interface that is replaced, a group."""
     after = after._replace(at_s=before.at_s + interval_s)

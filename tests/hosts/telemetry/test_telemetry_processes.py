@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import TICKS, Stat
-from tuner.hosts.telemetry.processes import Look, Seen, Task, look, rank_row, reaped_s, root, used
+from tuner.hosts.telemetry.processes import (
+    ProcessSnapshot,
+    Seen,
+    Task,
+    look,
+    rank_row,
+    reaped_s,
+    root,
+    used,
+)
 from tuner.model import RANK_COLUMNS
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -95,7 +104,9 @@ looks = st.lists(processes, max_size=5).map(dict)
 
 
 @given(looks, looks.filter(bool), st.floats(0.01, 100))
-def test_no_rate_is_ever_negative(before: Look, after: Look, interval_s: float) -> None:
+def test_no_rate_is_ever_negative(
+    before: ProcessSnapshot, after: ProcessSnapshot, interval_s: float
+) -> None:
     """Also where counters are set back, and processes leave or are replaced."""
     assert all(
         value is not None and value >= 0 for value in rank_row(before, after, interval_s).values()
@@ -131,7 +142,7 @@ class Family:
                     self.parents[child] = 1
             self.reaped[parent] += self.own.pop(pid) + self.reaped.pop(pid)
 
-    def look(self) -> Look:
+    def look(self) -> ProcessSnapshot:
         return dict(seen(pid, self.own[pid], 0.0, self.reaped[pid]) for pid in self.own)
 
 
@@ -143,7 +154,7 @@ acts = st.tuples(
 @given(st.lists(acts, max_size=60))
 def test_every_second_is_counted_once(steps: list[tuple[str, int, float]]) -> None:
     family, counted_s = Family(), 0.0
-    before: Look = {}
+    before: ProcessSnapshot = {}
     for act, pick, time_s in [*steps, ("look", 0, 0.0)]:
         if act != "look":
             family.act(act, pick, time_s)

@@ -18,7 +18,7 @@ from tuner.cli.run import command as run
 from tuner.config import spec as specs
 from tuner.config.options import OPTIONS
 from tuner.config.spec import WantedLauncher
-from tuner.hosts.features import Found
+from tuner.hosts.features import HostFeatures
 from tuner.launch.launchers.registry import launcher_of
 from tuner.model import LauncherInfo, Machine, ObjectiveSpec, StudySpec
 from tuner.model.errors import UsageError
@@ -69,7 +69,10 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     def here(**given: Any) -> StudySpec:
         return build(
-            **given, machine=MACHINE, found=Found({}, huge_pages="never", glibc=(2, 36)), find=find
+            **given,
+            machine=MACHINE,
+            found=HostFeatures({}, huge_pages="never", glibc=(2, 36)),
+            find=find,
         )
 
     monkeypatch.setattr(specs, "build_spec", here)

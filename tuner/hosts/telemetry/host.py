@@ -25,7 +25,7 @@ from tuner.hosts.telemetry.kernel import (
 CPU_COLUMNS = ("user_cores", "system_cores", "steal_cores", "iowait_cores", "others_cores")
 
 
-class HostLook(NamedTuple):
+class HostCounters(NamedTuple):
     """What the counters stood at; what could not be read is missing or ``None``."""
 
     at_s: float  # monotonic
@@ -58,12 +58,12 @@ class Host:
             self._known.add(text)
             self._quotas.update(dict.fromkeys(quota_files(self._root, [pid])))
 
-    def look(self) -> HostLook:
+    def look(self) -> HostCounters:
         """Read all counters: some 0.2 ms."""
         stat = self._read("proc/stat")
         waited = {name: parse_pressure(self._read(f"proc/pressure/{name}")) for name in PRESSURES}
         quotas = {path: parse_quota(procfs.read(path)) for path in self._quotas}
-        return HostLook(
+        return HostCounters(
             at_s=time.monotonic(),
             cpus=tuple(procfs.parse_cpus(stat, self._cpus)),
             runnable=parse_runnable(stat),
@@ -77,7 +77,7 @@ class Host:
         return procfs.read(f"{self._root}/{name}")
 
 
-def gaps(first: HostLook, last: HostLook) -> list[str]:
+def gaps(first: HostCounters, last: HostCounters) -> list[str]:
     """What the counters do not tell, a sentence each."""
     found = []
     if not first.cpus:
@@ -97,7 +97,7 @@ def gaps(first: HostLook, last: HostLook) -> list[str]:
     return found
 
 
-def made_up(first: HostLook, last: HostLook) -> bool:
+def made_up(first: HostCounters, last: HostCounters) -> bool:
     """True for a container's ``/proc/stat`` that is not the host's own."""
     total_s = sum(cpu.all for cpu in last.cpus) - sum(cpu.all for cpu in first.cpus)
     clock_s = last.at_s - first.at_s
@@ -105,7 +105,7 @@ def made_up(first: HostLook, last: HostLook) -> bool:
     return clock_s >= 1.0 and not is_the_hosts(total_s, clock_s, len(first.cpus))
 
 
-def others_s(before: HostLook, after: HostLook, trial_s: float) -> float | None:
+def others_s(before: HostCounters, after: HostCounters, trial_s: float) -> float | None:
     """CPU time of processes that are neither of the trial nor this one.
 
     Below 0 where the processes were read later than the host. ``None``: not known.
@@ -117,8 +117,8 @@ def others_s(before: HostLook, after: HostLook, trial_s: float) -> float | None:
 
 
 def host_row(
-    before: HostLook,
-    after: HostLook,
+    before: HostCounters,
+    after: HostCounters,
     *,
     trial_s: float,
     others_s: float | None,
@@ -152,7 +152,7 @@ def host_row(
     return row
 
 
-def moved(before: HostLook, after: HostLook) -> dict[str, int]:
+def moved(before: HostCounters, after: HostCounters) -> dict[str, int]:
     """The bytes that each interface moved."""
     return {
         name: max(0, count - before.interfaces[name])
@@ -165,11 +165,13 @@ def _rate(moved_: Mapping[str, int], interface: str, interval_s: float) -> float
     return moved_.get(interface, max(moved_.values())) / interval_s if moved_ else None
 
 
-def _comparable(before: HostLook, after: HostLook) -> bool:
+def _comparable(before: HostCounters, after: HostCounters) -> bool:
     return bool(before.cpus) and len(before.cpus) == len(after.cpus)
 
 
-def _cpu_columns(before: HostLook, after: HostLook, interval_s: float) -> dict[str, float | None]:
+def _cpu_columns(
+    before: HostCounters, after: HostCounters, interval_s: float
+) -> dict[str, float | None]:
     names = ("user", "system", "steal", "iowait")
     if not _comparable(before, after):
         return dict.fromkeys(f"{name}_cores" for name in names)
@@ -183,7 +185,7 @@ def _sum(cpus: Iterable[CpuTimes], name: str) -> float:
     return float(sum(getattr(cpu, name) for cpu in cpus))
 
 
-def _throttled(before: HostLook, after: HostLook, trial_s: float) -> float | None:
+def _throttled(before: HostCounters, after: HostCounters, trial_s: float) -> float | None:
     """Of the CPU time that was used or held back, the part that was held back; the worst group."""
     shares = [
         _held_share(before.quotas[path], now, trial_s)

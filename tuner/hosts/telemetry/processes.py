@@ -36,7 +36,7 @@ class Seen(NamedTuple):
 
 
 #: The processes of a look by (id, start).
-Look = Mapping[tuple[int, int], Seen]
+ProcessSnapshot = Mapping[tuple[int, int], Seen]
 
 
 class Use(NamedTuple):
@@ -54,7 +54,9 @@ class Use(NamedTuple):
         return self.user_s + self.system_s
 
 
-def look(members: Iterable[Member], before: Look, proc: str = "/proc") -> Look:
+def look(
+    members: Iterable[Member], before: ProcessSnapshot, proc: str = "/proc"
+) -> ProcessSnapshot:
     """Read the accounts of these processes, and of those that started them.
 
     Args:
@@ -112,7 +114,7 @@ def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, Task]:
     return found
 
 
-def used(before: Look, after: Look) -> Use:
+def used(before: ProcessSnapshot, after: ProcessSnapshot) -> Use:
     """What these processes used themselves, those that have ended left out."""
     uses = [
         _use(then, seen) for key, seen in after.items() if (then := before.get(key)) is not seen
@@ -120,7 +122,7 @@ def used(before: Look, after: Look) -> Use:
     return Use(*(sum(column) for column in zip(*uses, strict=True))) if uses else Use()
 
 
-def reaped_s(before: Look, after: Look) -> float:
+def reaped_s(before: ProcessSnapshot, after: ProcessSnapshot) -> float:
     """CPU time of processes that have ended since, as far as it was not known before."""
     grown_s = sum(
         seen.stat.reaped_s - (before[key].stat.reaped_s if key in before else 0.0)
@@ -156,7 +158,7 @@ def _sums(after: Mapping[int, Task], before: Mapping[int, Task]) -> tuple[float,
     return queue_s, voluntary, involuntary
 
 
-def by_rank(look_: Look) -> dict[int, dict[tuple[int, int], Seen]]:
+def by_rank(look_: ProcessSnapshot) -> dict[int, dict[tuple[int, int], Seen]]:
     """The processes of each rank."""
     found: dict[int, dict[tuple[int, int], Seen]] = {}
     for key, seen in look_.items():
@@ -165,13 +167,13 @@ def by_rank(look_: Look) -> dict[int, dict[tuple[int, int], Seen]]:
     return found
 
 
-def root(look_: Look) -> tuple[int, int]:
+def root(look_: ProcessSnapshot) -> tuple[int, int]:
     """A rank's own process among its processes: the oldest, which the others inherit from."""
     return min(look_, key=lambda key: (key[1], key[0]))
 
 
 def rank_row(
-    before: Look, after: Look, interval_s: float, *, waits: bool = True
+    before: ProcessSnapshot, after: ProcessSnapshot, interval_s: float, *, waits: bool = True
 ) -> dict[str, float | None]:
     """The columns of `RANK_COLUMNS` for one interval.
 

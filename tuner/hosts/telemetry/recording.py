@@ -18,7 +18,7 @@ from tuner.hosts.telemetry.gpu import Gpus
 from tuner.hosts.telemetry.host import Host
 from tuner.hosts.telemetry.kernel import parse_wait
 from tuner.hosts.telemetry.network import Burst, Meter
-from tuner.hosts.telemetry.processes import Look
+from tuner.hosts.telemetry.processes import ProcessSnapshot
 from tuner.hosts.telemetry.series import Row, Series, points_for
 from tuner.model import RANK_COLUMNS, Telemetry
 
@@ -57,10 +57,10 @@ class Recording:
         self._ranks = ranks
         self._host = Host(root)
         self._first = self._last = self._host.look()
-        self._look: Look = {}
+        self._look: ProcessSnapshot = {}
         self._debt_s = 0.0
         self._turn = -1
-        self._of_ranks: dict[int, tuple[float, Look]] = {}
+        self._of_ranks: dict[int, tuple[float, ProcessSnapshot]] = {}
         self._most = points_for(ranks, len(RANK_COLUMNS))
         self._series: dict[int | None, Series] = {None: Series()}
         wait = parse_wait(read(f"{root}/proc/self/schedstat"))
@@ -141,7 +141,7 @@ class Recording:
         self._debt_s = max(-interval_s, min(0.0, total_s))
         return max(0.0, total_s)
 
-    def _add(self, rank: int, group: Look, end_s: float) -> None:
+    def _add(self, rank: int, group: ProcessSnapshot, end_s: float) -> None:
         begin_s, before = self._of_ranks.get(rank, (0.0, {}))
         row = processes.rank_row(before, group, end_s - begin_s, waits=self._waits)
         if rank not in self._series:
@@ -239,7 +239,7 @@ class Recording:
         return found
 
 
-def _resident_bytes(members: Sequence[Member], look: Look) -> float:
+def _resident_bytes(members: Sequence[Member], look: ProcessSnapshot) -> float:
     """Of the launch's own processes, which is all but the supervisor."""
     keys = {(member.pid, member.started) for member in members}
     return float(sum(seen.stat.resident_bytes for key, seen in look.items() if key in keys))
