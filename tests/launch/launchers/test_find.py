@@ -63,7 +63,9 @@ def test_the_places_come_in_order(tmp_path: Path, environ: dict[str, str]) -> No
     assert found("mpirun") == str(on_path)
 
 
-def test_only_the_folder_of_a_python_counts(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_only_the_folder_of_a_python_counts(
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A program of the system says nothing of an MPI; a venv's script names its interpreter."""
     on_path = script(tmp_path / "path" / "mpirun", OPEN_MPI)
     script(tmp_path / "usr" / "bin" / "mpirun", HYDRA)
@@ -71,8 +73,13 @@ def test_only_the_folder_of_a_python_counts(tmp_path: Path, environ: dict[str, s
     assert launchers.find(None, program=str(shell), environ=environ).mpirun == str(on_path)
     mpirun = script(tmp_path / "venv" / "bin" / "mpirun", OPEN_MPI)
     train = script(tmp_path / "scripts" / "train", "")
-    train.write_text(f"#!{tmp_path}/venv/bin/python3\n")
+    train.write_text(f"#!{script(tmp_path / 'venv' / 'bin' / 'python3', '')}\n")
     assert launchers.find(None, program=str(train), environ=environ).mpirun == str(mpirun)
+    # The Python that ``env`` finds is that on PATH; nothing in the working directory counts.
+    train.write_text("#!/usr/bin/env python3\n")
+    script(tmp_path / "mpirun", HYDRA)
+    monkeypatch.chdir(tmp_path)
+    assert launchers.find(None, program=str(train), environ=environ).mpirun == str(on_path)
 
 
 @pytest.mark.parametrize(

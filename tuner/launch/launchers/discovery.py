@@ -104,8 +104,9 @@ def candidates(
             yield _absolute(resolved)
             return
         # The mpirun beside another program (sh, sleep) is the system's, which PATH may hide.
-        if python := interpreter_of(Path(resolved)):
-            beside.insert(0, python)
+        python = interpreter_of(Path(resolved))
+        if python and (found := shutil.which(python, path=search)):  # `env python3` names no path
+            beside.insert(0, found)
     for neighbour in beside:
         for name in names:
             # Not resolved: in a virtual environment `python` is a link to elsewhere.
