@@ -12,7 +12,7 @@ from tuner.cli.base import TuneCommand, tail
 from tuner.cli.options import json_option, option, storage_option, study_argument
 
 if TYPE_CHECKING:
-    from tuner.launch.profiles import Change
+    from tuner.launch.profiles import FunctionChange
     from tuner.model import JsonDict, Setting
     from tuner.results.study_view import StudyView
     from tuner.study.again import Side
@@ -105,7 +105,7 @@ def _expected(data: StudyView, setting: Setting) -> str:
     return f": about {wording.duration(took_s)}, and what the profile adds"
 
 
-def _document(data: StudyView, sides: list[Side], changed: list[Change]) -> JsonDict:
+def _document(data: StudyView, sides: list[Side], changed: list[FunctionChange]) -> JsonDict:
     from tuner.results.exporters.json import plain
 
     objective = data.spec.objective
@@ -129,7 +129,7 @@ def _document(data: StudyView, sides: list[Side], changed: list[Change]) -> Json
     }
 
 
-def _print(data: StudyView, sides: list[Side], changed: list[Change]) -> None:
+def _print(data: StudyView, sides: list[Side], changed: list[FunctionChange]) -> None:
     from tuner.cli import console
 
     console.out(f"Profile of {data.spec.name}", bold=True)
@@ -162,7 +162,7 @@ def _side_line(data: StudyView, side: Side) -> str:
     )
 
 
-def _row(change: Change) -> list[str]:
+def _row(change: FunctionChange) -> list[str]:
     """A function in the table: its share and time in both, and by how much the share differs."""
     from tuner.model import wording
 

@@ -51,7 +51,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Change:
+class FunctionChange:
     """One function in two profiles: its share of the time, and its seconds a rank."""
 
     function: str
@@ -88,10 +88,10 @@ def read(folder: Path) -> Profile | None:
     return Profile(len(ranks), mean)
 
 
-def changes(before: Profile, after: Profile) -> list[Change]:
+def changes(before: Profile, after: Profile) -> list[FunctionChange]:
     """Every function of either profile, the one whose share changed most first."""
     found = [
-        Change(
+        FunctionChange(
             name,
             before.share(name),
             after.share(name),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from tuner.model import FailureKind
 
 #: A failure's kind, what it means in words, and the line that tells.
-Found = tuple[FailureKind, str, str]
+Cause = tuple[FailureKind, str, str]
 
 _MEMORY = (FailureKind.OUT_OF_MEMORY, "out of memory")
 _SHARED = (FailureKind.OUT_OF_MEMORY, "the shared memory (/dev/shm) is full")
@@ -21,15 +21,15 @@ _THREADS = (FailureKind.THREADS, "too many threads or processes for this system"
 _DISK = (FailureKind.DISK_FULL, "the disk is full")
 _HOST = (FailureKind.LOST_HOST, "a host is gone or cannot be reached")
 
-Words = tuple[tuple[tuple[FailureKind, str], re.Pattern[str]], ...]
+Phrases = tuple[tuple[tuple[FailureKind, str], re.Pattern[str]], ...]
 
 
-def _words(*rows: tuple[tuple[FailureKind, str], str]) -> Words:
+def _phrases(*rows: tuple[tuple[FailureKind, str], str]) -> Phrases:
     return tuple((what, re.compile(pattern)) for what, pattern in rows)
 
 
 #: In an exception's own line.
-_EXCEPTION = _words(
+_EXCEPTION = _phrases(
     (_SHARED, r"No space left on device.*/dev/shm|/dev/shm.*No space left on device"),
     (_SHARED, r"(</?torch_|shared memory object ).*No space left on device"),  # PyTorch's tensors
     (_SHARED, r"insufficient shared memory|dataloader's workers are out of shared memory"),
@@ -41,7 +41,7 @@ _EXCEPTION = _words(
 )
 
 #: A line that only the failing library or tool prints.
-_FORMS = _words(
+_FORMS = _phrases(
     (_BLAS, r"^OpenBLAS blas_thread_init: pthread_create failed"),
     (_THREADS, r"^libgomp: Thread creation failed"),
     (_THREADS, r"^OMP: (Error|System error) #\d+: .*(create thread|Resource temporarily)"),
@@ -62,7 +62,7 @@ _FORMS = _words(
 )
 
 #: In a notice of mpirun's.
-_NOTICE = _words(
+_NOTICE = _phrases(
     (_HOST, r"(?i)\blost (communication|connection)\b|daemon has unexpectedly failed"),
     (_HOST, r"(?i)daemon .*(died unexpectedly|unexpectedly died)"),
     (_SHARED, r"(?i)shared memory .*(not enough|insufficient)|not enough space .*/dev/shm"),
@@ -77,7 +77,7 @@ EXCEPTIONS = 64
 LAST_WORDS = 5
 
 
-def in_exceptions(exceptions: Sequence[tuple[str, str]]) -> Found | None:
+def in_exceptions(exceptions: Sequence[tuple[str, str]]) -> Cause | None:
     """What ran out, by Python's last words.
 
     Args:
@@ -92,19 +92,19 @@ def in_exceptions(exceptions: Sequence[tuple[str, str]]) -> Found | None:
     return _first((line for _, line in reversed(exceptions[-EXCEPTIONS:])), _EXCEPTION)
 
 
-def in_lines(own: Sequence[str], launcher: Sequence[str]) -> Found | None:
+def in_lines(own: Sequence[str], launcher: Sequence[str]) -> Cause | None:
     """What ran out or is gone, by lines of a known form and the launcher's notices."""
     return _first(launcher, _NOTICE) or _first(reversed([*launcher, *own]), _FORMS)
 
 
-def in_last_words(own: Sequence[str]) -> Found | None:
+def in_last_words(own: Sequence[str]) -> Cause | None:
     """What ran out, by the last lines of a program that has no exceptions."""
     return _first(reversed(own[-LAST_WORDS:]), _EXCEPTION)
 
 
-def _first(lines: Iterable[str], words: Words) -> Found | None:
+def _first(lines: Iterable[str], phrases: Phrases) -> Cause | None:
     for line in lines:
-        for (kind, meaning), pattern in words:
+        for (kind, meaning), pattern in phrases:
             if pattern.search(line):
                 return kind, meaning, line
     return None

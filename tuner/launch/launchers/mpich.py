@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from tuner.launch.launchers.words import Words, mpi4py_environment, options_argv, version_question
+from tuner.launch.launchers.words import Mpirun, OptionWords, options_argv
 from tuner.model import LauncherInfo, Value
 from tuner.model.wording import one_line
 
 _PLACES = {"core": "core", "socket": "socket", "numa": "numa"}
-_WORDS: Words = {
+_WORDS: OptionWords = {
     "bind_to": ("-bind-to", {"none": "none", **_PLACES}),
     # Hydra's slots are not in the order of anything: by core is what others call by slot.
     "map_by": ("-map-by", {"slot": "core", "socket": "socket", "numa": "numa"}),
 }
 
 
-class MPICH:
+class MPICH(Mpirun):
     """mpirun of MPICH: Hydra's mpiexec."""
 
     kind = "mpich"
     programs = ("mpirun", "mpirun.mpich", "mpiexec.hydra")
-
-    def question(self, program: Path) -> tuple[str, ...]:
-        """``mpirun --version``."""
-        return version_question(program)
 
     def version(self, text: str) -> str | None:
         """From ``HYDRA build details:`` and its line ``Version: 5.0.2``, or Intel's banner."""
@@ -62,7 +57,3 @@ class MPICH:
             str(ranks),
             *program,
         )
-
-    def environment(self, info: LauncherInfo) -> dict[str, str]:
-        """The library that the ranks' mpi4py must load."""
-        return mpi4py_environment(info)

@@ -6,14 +6,13 @@ import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from tuner.launch.launchers.words import Words, mpi4py_environment, options_argv, version_question
+from tuner.launch.launchers.words import Mpirun, OptionWords, options_argv
 from tuner.model import LauncherInfo, Value
 from tuner.model.wording import one_line
 
 #: Ranks share cores here more often than not; Open MPI refuses that unless told.
-_WORDS: Words = {
+_WORDS: OptionWords = {
     "bind_to": (
         "--bind-to",
         {
@@ -30,15 +29,11 @@ _WORDS: Words = {
 _NO_OFI = ("--mca", "btl", "^ofi")
 
 
-class OpenMPI:
+class OpenMPI(Mpirun):
     """mpirun of Open MPI."""
 
     kind = "openmpi"
     programs = ("mpirun", "mpirun.openmpi")
-
-    def question(self, program: Path) -> tuple[str, ...]:
-        """``mpirun --version``."""
-        return version_question(program)
 
     def version(self, text: str) -> str | None:
         """From ``mpirun (Open MPI) 5.0.11``; Debian's says ``mpirun.openmpi (OpenRTE) 4.1.4``."""
@@ -78,10 +73,6 @@ class OpenMPI:
             str(ranks),
             *program,
         )
-
-    def environment(self, info: LauncherInfo) -> dict[str, str]:
-        """The library that the ranks' mpi4py must load."""
-        return mpi4py_environment(info)
 
 
 def _chooses_btl(args: Sequence[str]) -> bool:

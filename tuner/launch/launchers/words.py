@@ -11,7 +11,7 @@ from tuner.model import LauncherInfo, Value
 from tuner.model.errors import UsageError, suggestion
 
 #: Per option the flag and this MPI's word for each value that it can have.
-Words = Mapping[str, tuple[str, Mapping[str, str]]]
+OptionWords = Mapping[str, tuple[str, Mapping[str, str]]]
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
 #: The interpreter in the first lines of a script, also where pip has put a long path into a
@@ -21,12 +21,26 @@ _INTERPRETER = re.compile(
 )
 
 
-def version_question(program: Path) -> tuple[str, ...]:
-    """How an mpirun is asked which it is."""
-    return (str(program), "--version")
+class Mpirun:
+    """What Open MPI and MPICH have in common."""
+
+    def question(self, program: Path) -> tuple[str, ...]:
+        """``mpirun --version``."""
+        return (str(program), "--version")
+
+    def environment(self, info: LauncherInfo) -> dict[str, str]:
+        """Makes mpi4py (4.1 and later, from a wheel) load the library that belongs to mpirun.
+
+        Left out for a path with a colon, which mpi4py would take for two.
+        """
+        if info.libmpi is None or os.pathsep in info.libmpi:
+            return {}
+        return {"MPI4PY_LIBMPI": info.libmpi}
 
 
-def options_argv(words: Words, info: LauncherInfo, options: Mapping[str, Value]) -> tuple[str, ...]:
+def options_argv(
+    words: OptionWords, info: LauncherInfo, options: Mapping[str, Value]
+) -> tuple[str, ...]:
     """The flags that bind ranks to cores, or do not; the user's own arguments win over none.
 
     Raises:
@@ -63,16 +77,6 @@ def _one(
             f"leave {flag.lstrip('-')} out of --mpirun-arg, or do not tune {option}",
         )
     return ()
-
-
-def mpi4py_environment(info: LauncherInfo) -> dict[str, str]:
-    """Makes mpi4py (4.1 and later, from a wheel) load the library that belongs to mpirun.
-
-    Left out for a path with a colon, which mpi4py would take for two.
-    """
-    if info.libmpi is None or os.pathsep in info.libmpi:
-        return {}
-    return {"MPI4PY_LIBMPI": info.libmpi}
 
 
 def sets_option(args: Sequence[str], *names: str) -> bool:

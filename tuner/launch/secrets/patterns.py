@@ -10,7 +10,7 @@ from itertools import pairwise
 HIDDEN = "***"
 
 #: Collects what was hidden.
-Found = Callable[[str], object]
+OnSecret = Callable[[str], object]
 
 # --- names: of options, variables and fields ------------------------------------------------
 
@@ -127,7 +127,7 @@ def _is_option(word: str) -> bool:
 _ASSIGNED = re.compile(r"([-+~]{0,2}([A-Za-z_][\w.-]*)=)(.+)", re.DOTALL)
 
 
-def hide_words(argv: Sequence[str], hide: Callable[[str], str], found: Found) -> tuple[str, ...]:
+def hide_words(argv: Sequence[str], hide: Callable[[str], str], found: OnSecret) -> tuple[str, ...]:
     """The words with ``***`` for secrets.
 
     Args:
@@ -172,7 +172,7 @@ _BLANKS = re.compile(r"(?:[^\S\r\n]|\\\r?\n)+")
 _EXPANDED = re.compile(r"\$(?:[A-Z_][A-Z0-9_]*|\{\w+\}|\(.*\))?", re.DOTALL)
 
 
-def hide_options(text: str, found: Found) -> str:
+def hide_options(text: str, found: OnSecret) -> str:
     """The text with ``***`` for the values of options in it, as in a line given to ``sh -c``."""
     parts, done, before, setter = [], 0, "", ""
     for match in _SHELL_WORD.finditer(text):
@@ -185,7 +185,7 @@ def hide_options(text: str, found: Found) -> str:
     return "".join(parts) + text[done:]
 
 
-def _hide_word(setter: str, before: str, word: str, found: Found) -> str:
+def _hide_word(setter: str, before: str, word: str, found: OnSecret) -> str:
     option, equals, value = word.partition("=")
     if option not in _LOGIN_OPTIONS or not equals:
         option, equals, value = "", "", word
@@ -201,7 +201,7 @@ def _hide_word(setter: str, before: str, word: str, found: Found) -> str:
     return f"{option}{equals}{quote}{bare[:start]}{HIDDEN}{quote}"
 
 
-def _hide_quoted(part: re.Match[str], found: Found) -> str:
+def _hide_quoted(part: re.Match[str], found: OnSecret) -> str:
     inner = part[0][1:-1]
     return f"{part[0][0]}{hide_options(inner, found)}{part[0][0]}"
 
@@ -255,7 +255,7 @@ _TOKENS = re.compile(
 )
 
 
-def hide_shapes(text: str, found: Found = lambda _: None) -> str:
+def hide_shapes(text: str, found: OnSecret = lambda _: None) -> str:
     """The text with ``***`` for what looks like a secret.
 
     Args:
