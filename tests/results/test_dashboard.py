@@ -170,11 +170,19 @@ def test_a_foreign_name_for_this_machine_is_refused(pages: Server, host: str, st
 
 
 @pytest.mark.system
+def test_a_page_shows_six_digits(pages: Server) -> None:
+    numbers: list[str] = []
+    json.loads(asked(pages, "/api/studies/1?after=0").body, parse_float=numbers.append)
+    assert numbers
+    assert [text for text in numbers if float(text) != float(f"{float(text):.6g}")] == []
+
+
+@pytest.mark.system
 def test_a_page_shows_our_importance_of_the_knobs(pages: Server, url: str) -> None:
     found = json.loads(asked(pages, "/api/studies/1/param_importances").body)
     shares = {row["name"]: row["importance"] for row in found["param_importances"][0]}
     with Store.open(url, create=False) as store:
-        assert shares == pytest.approx(weights(stored.load(store, None)))
+        assert shares == pytest.approx(weights(stored.load(store, None)), rel=1e-5)
     assert shares
     assert asked(pages, "/api/studies/99/param_importances").status == 404
 

@@ -9,9 +9,8 @@ from tuner.knobs import setting_text
 from tuner.model import JsonDict, figures, price, wording
 from tuner.results import claims
 from tuner.results.break_even import break_even
-from tuner.results.exporters import table
 from tuner.results.report import facts
-from tuner.results.study_view import StudyView
+from tuner.results.study_view import StudyView, settings_table
 from tuner.store.urls import display_url
 
 
@@ -117,35 +116,11 @@ def print_next(data: StudyView, storage: str | None) -> None:
 
 def print_settings(data: StudyView) -> None:
     """A table of every setting, the fastest first."""
-    names = [knob.name for knob in data.spec.knobs]
-    objective = data.spec.objective
-    rows = []
-    for found in data.measurements:
-        values = found.setting.as_dict()
-        what = "baseline" if found.setting.is_baseline else ""
-        rows.append(
-            [
-                figures.typical(objective, found),
-                wording.times(table.speed_up(data, found)),
-                str(len(found.samples)),
-                *table.window_cells(data, found),
-                *table.extra_cells(data.spec, found),
-                *(setting_text.shortened(values.get(name, "-")) for name in names),
-                what,
-            ]
-        )
+    table = settings_table(data, reasons=False)
     console.out()
     console.out("Settings", bold=True)
-    titles = [
-        figures.title(objective),
-        "faster",
-        "runs",
-        *table.window_titles(data),
-        *table.extra_titles(data.spec),
-        *names,
-        "",
-    ]
-    console.print_table(titles, rows, right=set(range(len(titles) - 1)))
+    right = set(range(len(table.head) - 1))
+    console.print_table(list(table.head), [list(row) for row in table.rows], right=right)
     if any(found.stopped for found in data.measurements):
         console.out("  ~ projected, > at least: stopped early, as it could not win")
 

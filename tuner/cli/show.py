@@ -25,7 +25,6 @@ from tuner.cli.options import json_option, storage_option, study_argument
 def command(study: str | None, storage: str | None, as_json: bool) -> None:
     """Show one study."""
     from tuner.cli import printed, stored
-    from tuner.results.exporters import table
     from tuner.results.exporters.json import dumps, effect_json, measurement_json, result_json
     from tuner.results.report import facts
     from tuner.study.history import History
@@ -38,7 +37,7 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
             "schema": "tuner.show/1",
             "result": result_json(data.result, data.spec),
             "measurements": [
-                measurement_json(found, data.spec) | {"ratio": table.speed_up(data, found)}
+                measurement_json(found, data.spec) | {"ratio": data.speed_up(found)}
                 for found in data.measurements
             ],
             "importance": weights,

@@ -6,7 +6,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tuner.model import BASELINE, LaunchRecord, Measurement, Result, Setting, StudySpec
+from tuner.knobs import setting_text
+from tuner.model import (
+    BASELINE,
+    LaunchRecord,
+    Measurement,
+    Result,
+    Setting,
+    StudySpec,
+    figures,
+    price,
+    wording,
+)
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +39,13 @@ class StudyView:
         from tuner.stats.estimates import measurements
 
         return tuple(sorted(measurements(self.records, self.pooling.canonical), key=_rank))
+
+    def speed_up(self, measurement: Measurement) -> float | None:
+        """How many times faster a setting is than the reference; ``None`` if one has no time."""
+        reference = self.result.reference
+        if reference is None or reference.elapsed_s is None or measurement.elapsed_s is None:
+            return None
+        return reference.elapsed_s / measurement.elapsed_s
 
     @property
     def best_setting(self) -> Setting:
@@ -64,3 +82,58 @@ def _rank(found: Measurement) -> tuple[int, float, str]:
     if found.stopped is not None:
         return 1, found.stopped.projection_s, found.setting.to_json()
     return 2, 0.0, found.setting.to_json()
+
+
+@dataclass(frozen=True)
+class SettingsTable:
+    """Every setting as text, the fastest first: for the terminal, the report and Markdown."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def settings_table(view: StudyView, *, reasons: bool = True) -> SettingsTable:
+    """The table of a study's settings.
+
+    Args:
+        view: The study.
+        reasons: Whether the last column says why a setting failed.
+    """
+    spec, knobs = view.spec, [knob.name for knob in view.spec.knobs]
+    live = bool(view.result.windows)
+    head = [figures.title(spec.objective), "faster", "runs", *(["windows"] if live else [])]
+    rows = []
+    for found in view.measurements:
+        values = found.setting.as_dict()
+        note = ["baseline"] if found.setting.is_baseline else []
+        if found.samples and found.windows == len(found.samples):
+            note.append("only measured in a running job")
+        if reasons and found.failure is not None:
+            note.append(wording.failure(found.failure))
+        rows.append(
+            (
+                figures.typical(spec.objective, found),
+                wording.times(view.speed_up(found)),
+                str(len(found.samples)),
+                *([str(found.windows)] if live else []),
+                *(
+                    "" if value is None else figures.number(value)
+                    for _, value in extras(spec, found)
+                ),
+                *(setting_text.shortened(values.get(name, "-")) for name in knobs),
+                "; ".join(note),
+            )
+        )
+    head += [title for title, _ in extras(spec, None)]
+    return SettingsTable((*head, *knobs, ""), tuple(rows))
+
+
+def extras(spec: StudySpec, found: Measurement | None) -> list[tuple[str, float | None]]:
+    """The columns that the user asked for: items a second, the cost of a run (or of an epoch)."""
+    cost, made = None if found is None else found.elapsed_s, list[tuple[str, float | None]]()
+    if spec.items is not None:
+        made.append(("items/s", price.items_per_s(spec, cost)))
+    timed = price.timed(spec.objective)
+    if spec.price_per_hour is not None and timed is not None:
+        made.append((f"cost per {timed.what}", price.price(spec, cost)))
+    return made

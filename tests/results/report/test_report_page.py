@@ -128,7 +128,7 @@ def test_a_figure_in_a_table_is_not_parted_from_its_unit() -> None:
     cells = re.findall(r"<td([^>]*)>([^<]*)</td>", text)
     kinds = {cell: kind for kind, cell in cells}
     assert kinds["3.59\xa0s"] == ' class="figure"'
-    assert kinds["your defaults"] == ""
+    assert kinds["baseline"] == ""
     assert not [cell for kind, cell in cells if kind and len(cell) > 30]
     assert not [cell for _, cell in cells if re.search(r"\d (s|%)(?!\w)", cell)]
 

@@ -105,7 +105,7 @@ def bind(url: str, host: str = "127.0.0.1", port: int = 8080, token: str | None 
         storage = open_storage(url)
         logging.getLogger("waitress").setLevel(logging.ERROR)  # a queue is no news
         listener = waitress.create_server(
-            guarded(_with_our_importance(wsgi(storage), storage), policy),
+            guarded(_with_our_figures(wsgi(storage), storage), policy),
             sockets=[taken],
             threads=8,
             connection_limit=MOST_CONNECTIONS,
@@ -119,14 +119,15 @@ def bind(url: str, host: str = "127.0.0.1", port: int = 8080, token: str | None 
     return Server(listener, f"http://{shown}:{number}/dashboard/", token, wide)
 
 
-def _with_our_importance(app: WSGIApplication, storage: Any) -> WSGIApplication:
-    """The application, which shows our importance of the knobs in place of its own.
+def _with_our_figures(app: WSGIApplication, storage: Any) -> WSGIApplication:
+    """The application with our importance of the knobs, and with numbers of six digits.
 
-    Its own is computed from other data, so the two would contradict each other.
+    Its own importance is computed from other data, so the two would contradict each other.
     """
 
     def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        found = _IMPORTANCES.fullmatch(environ.get("PATH_INFO", ""))
+        path, kinds = environ.get("PATH_INFO", ""), list[str]()
+        found = _IMPORTANCES.fullmatch(path)
         if found is not None:
             with contextlib.suppress(KeyError):  # no such study: the application says so
                 ours = storage.get_study_system_attrs(int(found[1])).get(IMPORTANCE, {})
@@ -135,10 +136,26 @@ def _with_our_importance(app: WSGIApplication, storage: Any) -> WSGIApplication:
                     for name, share in ours.items()
                 ]
                 start_response("200 OK", [("Content-Type", "application/json")])
-                return [json.dumps({"param_importances": [rows]}).encode()]
-        return app(environ, start_response)
+                return [_rounded(json.dumps({"param_importances": [rows]}).encode())]
+
+        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+            kinds.extend(value for name, value in headers if name.lower() == "content-type")
+            kept = [each for each in headers if each[0].lower() != "content-length"]
+            return start_response(status, kept if path.startswith("/api/") else headers, *error)
+
+        body = app(environ, start)
+        if path.startswith("/api/") and kinds == ["application/json"]:
+            return [_rounded(b"".join(body))]
+        return body
 
     return answered
+
+
+def _rounded(document: bytes) -> bytes:
+    """The same JSON; no clock measures more than six digits of a time."""
+    return json.dumps(
+        json.loads(document, parse_float=lambda text: float(f"{float(text):.6g}"))
+    ).encode()
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -7,9 +7,9 @@ import io
 import re
 from collections.abc import Sequence
 
-from tuner.model import Measurement, StudySpec, Value, figures, price, wording
+from tuner.model import Value, figures, wording
 from tuner.results.exporters import Export, header
-from tuner.results.study_view import StudyView
+from tuner.results.study_view import StudyView, extras, settings_table
 
 _FIGURES = (
     "elapsed_s",
@@ -37,10 +37,12 @@ def csv(data: StudyView) -> Export:
     """
     names = [knob.name for knob in data.spec.knobs]
     spec = data.spec
-    text = _line(["kind", *map(_inert, names), *_FIGURES, *extra_titles(spec)])
+    text = _line(
+        ["kind", *map(_inert, names), *_FIGURES, *(title for title, _ in extras(spec, None))]
+    )
     for measurement in data.measurements:
         values = measurement.setting.as_dict()
-        ratio = speed_up(data, measurement)
+        ratio = data.speed_up(measurement)
         text += _line(
             [
                 "baseline" if measurement.setting.is_baseline else "setting",
@@ -54,7 +56,7 @@ def csv(data: StudyView) -> Export:
                 _number(figures.figure(spec.objective, measurement.elapsed_s)),
                 _inert(figures.unit(spec.objective)),
                 measurement.windows,
-                *map(_number, _extra(spec, measurement)),
+                *(_number(value) for _, value in extras(spec, measurement)),
             ]
         )
     return Export(text=text)
@@ -65,91 +67,19 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
 
 
-def extra_titles(spec: StudySpec) -> list[str]:
-    """What is asked for beside the figure: items a second, what a run (or the like) costs."""
-    timed = price.timed(spec.objective)
-    titles = [] if spec.items is None else ["items/s"]
-    if spec.price_per_hour is not None and timed is not None:
-        titles.append(f"cost per {timed.what}")
-    return titles
-
-
-def extra_cells(spec: StudySpec, measurement: Measurement) -> list[str]:
-    """The same of a setting; empty cells where it has no figure."""
-    found = _extra(spec, measurement)
-    return ["" if value is None else figures.number(value) for value in found]
-
-
-def _extra(spec: StudySpec, measurement: Measurement) -> list[float | None]:
-    cost, found = measurement.elapsed_s, []
-    if spec.items is not None:
-        found.append(price.items_per_s(spec, cost))
-    if spec.price_per_hour is not None and price.timed(spec.objective) is not None:
-        found.append(price.price(spec, cost))
-    return found
-
-
 def markdown(data: StudyView) -> Export:
-    """A table for a report or an issue, under two lines that say what it is."""
-    names = [knob.name for knob in data.spec.knobs]
-    text = "".join(f"- {_cell(line)}\n" for line in header.lines(data))
-    titles = [
-        *names,
-        figures.title(data.spec.objective),
-        "runs",
-        *window_titles(data),
-        _against(data),
-    ]
-    titles += [*extra_titles(data.spec), ""]
-    text += "\n| " + " | ".join(_cell(title) for title in titles) + " |\n"
-    text += "|" + " --- |" * len(titles) + "\n"
-    for measurement in data.measurements:
-        text += "| " + " | ".join(_cell(cell) for cell in _row(data, measurement)) + " |\n"
-    return Export(text=text)
-
-
-def window_titles(data: StudyView) -> list[str]:
-    """How many of a setting's runs were windows of a running job, where any was."""
-    return ["windows"] if data.result.windows else []
-
-
-def window_cells(data: StudyView, measurement: Measurement) -> list[str]:
-    """The same of a setting."""
-    return [str(measurement.windows)] if data.result.windows else []
-
-
-def _against(data: StudyView) -> str:
-    """What the speed-ups of the table are against."""
+    """A table for a report or an issue, under a few lines that say what it is."""
+    table = settings_table(data)
     reference = data.result.reference
+    against = "against the first that worked"
     if reference is None or reference.setting.is_baseline:
-        return "against the defaults"
-    return "against the first that worked"
-
-
-def _row(data: StudyView, measurement: Measurement) -> list[str]:
-    values, objective = measurement.setting.as_dict(), data.spec.objective
-    note = wording.failure(measurement.failure) if measurement.failure else ""
-    if measurement.stopped is not None:
-        note = figures.stopped(objective, measurement.stopped)
-    if measurement.setting.is_baseline:
-        note = ("your defaults " + note).strip()
-    return [
-        *(str(values.get(knob.name, "")) for knob in data.spec.knobs),
-        "" if measurement.elapsed_s is None else figures.shown(objective, measurement.elapsed_s),
-        str(len(measurement.samples)),
-        *window_cells(data, measurement),
-        wording.times(speed_up(data, measurement)),
-        *extra_cells(data.spec, measurement),
-        note,
-    ]
-
-
-def speed_up(data: StudyView, measurement: Measurement) -> float | None:
-    """How many times faster a setting is than the reference; ``None`` where one has no time."""
-    reference = data.result.reference
-    if reference is None or reference.elapsed_s is None or measurement.elapsed_s is None:
-        return None
-    return reference.elapsed_s / measurement.elapsed_s
+        against = "against the defaults"
+    head = [against if title == "faster" else title for title in table.head]
+    text = "".join(f"- {_cell(line)}\n" for line in header.lines(data))
+    text += "\n| " + " | ".join(map(_cell, head)) + " |\n"
+    text += "|" + " --- |" * len(head) + "\n"
+    text += "".join("| " + " | ".join(map(_cell, row)) + " |\n" for row in table.rows)
+    return Export(text=text)
 
 
 def _line(cells: Sequence[object]) -> str:

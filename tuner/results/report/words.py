@@ -6,13 +6,12 @@ import shlex
 
 from tuner.knobs import setting_text
 from tuner.launch.secrets import HIDDEN
-from tuner.model import Measurement, StudyState, figures, price, wording
+from tuner.model import StudyState, price, wording
 from tuner.results import claims
 from tuner.results.break_even import break_even
-from tuner.results.exporters import table
 from tuner.results.report import facts, reproduce
 from tuner.results.report.plots import Table, runs
-from tuner.results.study_view import StudyView
+from tuner.results.study_view import StudyView, settings_table
 
 Row = tuple[str, str]
 
@@ -96,25 +95,8 @@ def blocks(data: StudyView) -> list[tuple[str, list[str]]]:
 
 def settings(data: StudyView) -> Table:
     """Every setting, the fastest first."""
-    spec = data.spec
-    names = [knob.name for knob in spec.knobs]
-    rows = []
-    for found in data.measurements:
-        values = found.setting.as_dict()
-        cells = [setting_text.shortened(values.get(name, "-")) for name in names]
-        faster = wording.times(table.speed_up(data, found))
-        first = [figures.typical(spec.objective, found), faster, str(len(found.samples))]
-        first += table.window_cells(data, found)
-        rows.append((*first, *table.extra_cells(spec, found), *cells, _note(found)))
-    heads = [figures.title(spec.objective), "faster", "runs"]
-    heads += [*table.window_titles(data), *table.extra_titles(spec)]
-    return Table.of((*heads, *names, ""), rows)
-
-
-def _note(found: Measurement) -> str:
-    why = wording.failure(found.failure) if found.failure is not None else ""
-    own = "your defaults" if found.setting.is_baseline else ""
-    return "; ".join(text for text in (own, why) if text)
+    table = settings_table(data)
+    return Table.of(table.head, table.rows)
 
 
 def machine(data: StudyView) -> list[Row]:
