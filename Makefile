@@ -4,7 +4,7 @@
 # make check             all that continuous integration runs: also what is slow or needs a program
 # make benchmark         the tool measured against other ways to do the same
 # make programs          HPL, GROMACS, LAMMPS, examples of others and the trainers, tuned: an hour
-# make fuzz              the parsers, with odd input: ARGS="--count 10000000 --seed 1"
+# make fuzz              the parsers, with many odd inputs; ARGS="-k study_file": one of them
 # make benchmark-article live, against the method it came from: about an hour
 # make campaigns         faults, races, soak, every-k …: many hours; ARGS="soak --trials 100": one
 
@@ -57,7 +57,7 @@ programs: .venv/.test-installed
 	.venv/bin/python -m benchmarks.programs $(ARGS)
 
 fuzz: .venv/.test-installed
-	.venv/bin/python -m fuzz $(ARGS)
+	.venv/bin/pytest -n 2 --dist worksteal --hypothesis-profile fuzz tests/parsers $(ARGS)
 
 campaigns: .venv/.test-installed
 	.venv/bin/python -m campaigns $(ARGS)

@@ -12,6 +12,8 @@ from hypothesis import settings
 # How long an example takes is the machine's affair: no test asserts a time.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
+# `make fuzz` asks for this one.
+settings.register_profile("fuzz", deadline=None, max_examples=20_000)
 
 #: Tests run beside each other: how often a setting is launched must not depend on that.
 os.environ.setdefault("TUNE_DISTURBED", "count")

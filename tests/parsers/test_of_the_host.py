@@ -1,0 +1,335 @@
+"""What the kernel, other processes and our own files say, if somebody else wrote them."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import re
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from urllib.parse import unquote
+
+import pytest
+
+from tests.parsers.strategies import DEEP, LONG, holds, texts, trees
+from tests.store.test_store import FULL
+from tuner.hosts import lock, machine, observe, procfs
+from tuner.hosts.process import left_over
+from tuner.hosts.process.request import name_of
+from tuner.hosts.supervisor import resource_cleanup, table
+from tuner.hosts.telemetry import kernel
+from tuner.hosts.telemetry.host import HostCounters, host_row, others_s
+from tuner.launch.secrets import hide_shapes
+from tuner.launch.secrets.patterns import hide_words
+from tuner.model import (
+    Effect,
+    Finding,
+    Finished,
+    Observation,
+    RankView,
+    Setting,
+    Stopped,
+    StudySpec,
+    Verdict,
+)
+from tuner.results.dashboard import access, guard
+from tuner.store import codec, filesystem, identity
+from tuner.study import recorder
+
+_STAT = b" R 1 4711 4711 0 -1 4194304 100 0 0 0 5 3 0 0 20 0 7 0 123456 1000 200 184467 1 1 0 0 0"
+
+
+@holds(texts([b"python3", b") Z 1 (", b"a) R 2 (b"]), b"\xc1", b") " + b"Z " * 30, b") Z 1 (")
+def test_the_stat_of_a_process_of_any_name(data: bytes) -> None:
+    procfs.parse_stat(data)
+    line = b"4711 (" + data[:15].replace(b"\0", b"") + b")" + _STAT
+    seen = procfs.parse_stat(line)
+    assert seen is not None and (seen.pid, seen.started, seen.threads) == (4711, 123456, 7)
+    with patch.object(table, "read", lambda _: line):
+        found = table.look_up(4711)
+    assert found is not None and (found.parent, found.start, found.dead) == (1, 123456, False)
+
+
+@holds(
+    texts([b"/dev/shm/sm_segment.node1.0.a.0", b"/dev/shm/mpich_shm_x (deleted)", b"/bin/x"]),
+    b"/dev/shm/sm_segment.x/file",
+    b"/tmp/a\r7f0-7f1 rw-s 00000000 00:1a 99 /dev/shm/sm_segment.other",
+    b"/tmp/a\r7f0-7f1 rw-s 0 00:1a x /dev/shm/sm_segment.other",
+)
+def test_only_files_of_the_mpi_are_ever_named_for_removal(data: bytes) -> None:
+    escaped = data.replace(b"\0", b"").replace(b"\n", b"\\012")  # as the kernel does
+    line = b"7f0-7f1 rw-s 00000000 00:1a 1234 " + escaped + b"\n"
+    with patch.object(resource_cleanup, "read", lambda _: line):
+        for path, inode in resource_cleanup.segments_of([table.Process(2, 5, 1)]):
+            assert Path(os.fsdecode(path)).parent == Path("/dev/shm") and inode == 1234
+
+
+_FILES = (
+    *("sys/devices/system/cpu/online", "sys/devices/system/cpu/cpu0/topology/core_cpus_list"),
+    *("sys/devices/system/node/online", "proc/meminfo", "proc/cpuinfo", "proc/self/cgroup"),
+    *("sys/fs/cgroup/cpu.max", "sys/fs/cgroup/user.slice/cpu.max", "sys/fs/cgroup/memory.max"),
+    *("proc/driver/nvidia/gpus/0000:00:1e.0/information", "proc/self/mountinfo"),
+)
+
+
+@holds(
+    texts(
+        [
+            b"0-3,8\n",
+            b"model name : CPU\nMemTotal: 1024 kB\n",
+            b"0::/user.slice\n",
+            b"max 100000\n",
+            b"Model: A100\nDevice Minor: 0\nGPU UUID: GPU-abc\n",
+        ]
+    ),
+    b"0-" + b"3" * 900,
+    b"9-0",
+)
+def test_every_file_of_a_machine_has_odd_content(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        for each in _FILES:
+            path = Path(name, each)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        visible = {"CUDA_VISIBLE_DEVICES": data.decode("utf-8", "replace").strip()}
+        found = machine.this_machine(root=Path(name), environ=visible, affinity_cpus=4)
+    assert 1 <= found.logical_cpus < 2**31 and 1 <= found.physical_cores < 2**31, found
+    assert 1 <= found.cores < 2**31 and found.numa_nodes >= 1 and found.memory_bytes >= 0, found
+    assert found.quota_cpus is None or 0 < found.quota_cpus < math.inf, found
+
+
+@holds(texts([b"37 36 0:50 / /mnt/data\\040x rw - nfs4 server:/x rw\n", b"1 0 8:1 / / rw - a b"]))
+def test_mount_points_of_any_name(data: bytes) -> None:
+    text = data.decode("utf-8", "surrogateescape")
+    kind = filesystem.network_filesystem(Path("/mnt/data/tune.db"), text)
+    assert kind is None or kind in filesystem.NETWORK
+
+
+@holds(
+    texts([b'{"pid": 4711, "study": "mnist-n8", "database": "/x/studies/tune.db"}']),
+    b'{"pid": 4711, "study": "\\u001b[2J", "database": "x"}',
+    b'{"pid": 4711, "study": "' + b"x" * 5000 + b'", "database": "x"}',
+    b'{"pid": ' + DEEP,
+    b'{"pid": Infinity, "study": "a", "database": "x"}',
+    b'{"pid": true, "study": "a", "database": "x"}',
+)
+def test_the_note_of_who_holds_the_host(data: bytes) -> None:
+    owner = lock.parse_owner(data)
+    assert type(owner.pid) is int and 0 <= owner.pid < 2**31, owner
+    assert str(owner).isprintable() and len(str(owner)) < 300, owner
+
+
+@holds(
+    texts([b"PATH=/bin\0OMPI_COMM_WORLD_RANK=3\0OMPI_COMM_WORLD_SIZE=8\0", b"PMI_RANK=0\0"]),
+    b"PMIX_RANK=" + LONG,
+    "PMI_RANK=²".encode(),
+)
+def test_the_environment_of_a_rank(data: bytes) -> None:
+    variables = observe._variables(data)
+    for names in (observe.RANK_VARIABLES, observe.SIZE_VARIABLES):
+        number = observe._first_number(variables, names)
+        assert number is None or number >= 0
+
+
+_KERNEL = (
+    b"cpu0 100 0 50 500 40 0 0 7 0 0\ncpu1 1 1 1 1\nprocs_running 3\n",
+    b"some avg10=80.06 avg60=27.89 avg300=8.34 total=12864739433\nfull avg10=0.00 total=0\n",
+    b"usage_usec 9000000\nnr_throttled 3\nthrottled_usec 250000\n",
+    b"nr_periods 5\nnr_throttled 2\nthrottled_time 250000000\n",
+    b" face |bytes packets\n    lo: 700 1 0 0 0 0 0 0 700 1 0\n  eth0:100 1 0 0 0 0 0 0 9 1\n",
+    b"175639000 5960580000 2\n",
+    b"voluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t7\n",
+)
+
+
+@holds(texts([one + b"\n--\n" + one for one in (*_KERNEL, b"".join(_KERNEL))], "-- total= lo:"))
+def test_what_is_sampled_can_be_kept(data: bytes) -> None:
+    looks = []
+    for at_s, part in enumerate((data.partition(b"\n--\n")[0], data.partition(b"\n--\n")[2])):
+        quota, waited = kernel.parse_quota(part), kernel.parse_pressure(part)
+        wait, switches = kernel.parse_wait(part), kernel.parse_switches(part)
+        assert all(value >= 0 for value in (*(wait or ()), *(switches or ()))), (wait, switches)
+        looks.append(
+            HostCounters(
+                at_s=at_s / 2,
+                cpus=tuple(procfs.parse_cpus(part, {0, 1})),
+                runnable=kernel.parse_runnable(part),
+                quotas={} if quota is None else {"a": quota},
+                waited_s={} if waited is None else {"cpu": waited},
+                interfaces=kernel.parse_interfaces(part),
+            )
+        )
+    others = others_s(looks[0], looks[1], 0.25)
+    assert others is None or math.isfinite(others)
+    row = host_row(looks[0], looks[1], trial_s=0.25, others_s=None, memory_bytes=0.0)
+    for name, value in row.items():
+        assert value is None or (type(value) is float and 0 <= value < math.inf), (name, value)
+
+
+_KINDS: tuple[tuple[Any, Any], ...] = (
+    (Observation, Observation((RankView(0, 4, 2, (0, 1), 4, pools=(("a", 4),)),))),
+    (tuple[Effect, ...], (Effect("omp_threads", 4, 2, Verdict.CAPPED, "x"),)),
+    (Stopped, Stopped(4.0, 8.0, 7.0, None, 0.1, "drift")),
+    (Finished, Finished(3.5, 20, 1.0)),
+    (Finding, Finding(2.3, 2.2, 2.4, 6, 6, "faster")),
+    (StudySpec, None),
+)
+
+
+@holds(
+    trees([codec.to_json(value) for _, value in _KINDS]),
+    b'{"bound_s": 1' + b"0" * 400 + b"}",
+    b'{"elapsed_s": ' + DEEP,
+)
+def test_a_value_in_the_database_is_itself_again_or_refused(data: bytes) -> None:
+    for kind, _ in _KINDS:
+        with suppress(ValueError, KeyError, TypeError):
+            value = codec.loads(kind, data.decode("utf-8", "replace"))
+            assert codec.loads(kind, codec.dumps(value)) == value
+
+
+@holds(
+    trees([{"omp_threads": 4, "communicator": "naive"}, {}, {"a": "unset"}]),
+    *(b'{"a": ' + DEEP, b"[[1, 1]]", b'{"a": null}', b"3", b'{"a": 1.5}', DEEP),
+)
+def test_a_setting_in_the_database(data: bytes) -> None:
+    with suppress(ValueError):
+        found = Setting.from_json(data.decode("utf-8", "replace"))
+        assert Setting.from_json(found.to_json()) == found, found
+        hash(found)
+
+
+_IDENTITY: dict[str, Any] = {
+    **{"command": ["a"], "ranks": 2, identity.ROUTES: {"omp_threads": "environment"}},
+    identity.ENVIRONMENT: {"OMP_NUM_THREADS": "2"},
+}
+_ENTRY = json.loads(
+    recorder.text(recorder.Entry("mnist", "2026-01-02T03:00:00+00:00", _IDENTITY, FULL))
+)
+
+
+def changed(*place: str, **changes: Any) -> bytes:
+    """A launch's record with other values in one place."""
+    document = json.loads(json.dumps(_ENTRY))
+    inner = document
+    for key in place:
+        inner = inner[key]
+    inner.update(changes)
+    return json.dumps(document).encode()
+
+
+@holds(
+    trees([_ENTRY]),
+    changed(identity="{out}"),
+    changed(identity=None),
+    changed(identity={"command": {"a": 1}, "knobs": [1]}),
+    changed("record", "outcome", wall_s=10**400),
+    changed("record", "outcome", "ending", loss=10**400),
+    changed("record", "outcome", wall_s=float("nan")),
+    changed("record", number={"a": 1}),
+    changed("record", number=10**30),
+    changed("record", started_at=[1]),
+    changed("record", setting={"items": [[[[]], 2]]}),
+)
+def test_the_record_in_the_folder_of_a_launch(data: bytes) -> None:
+    with suppress(ValueError):
+        entry = recorder.parse(data)
+        identity.difference(entry.identity, _IDENTITY)
+        identity.difference(_IDENTITY, entry.identity)
+        (found,) = recorder.lacking([], [entry.record])
+        codec.dumps(found)
+
+
+@holds(
+    trees([{"marker": "abc", "since": 12345, "boot_id": "1-2", "cgroup": "", "folder": "/tmp/x"}]),
+    b'{"marker": "a", "since": true, "boot_id": "", "cgroup": "", "folder": ""}',
+)
+def test_of_a_launch_under_way_nothing_is_ended_on_a_guess(data: bytes) -> None:
+    found = left_over.parse(data)
+    if found is not None:
+        assert isinstance(found.marker, str) and found.marker and type(found.since) is int
+        for place in (found.cgroup, found.folder):
+            assert not place or place.endswith(name_of(found.marker)), found
+
+
+SECRET = "s3cr3tCanary77aQ"
+_FORMS = (
+    *("postgresql://me:{}@db/x", "https://h/x?password={}&y=1", "--password {}", "--api-key={}"),
+    *("bash -lc 'cd x && job --token \"{}\" -v'", "WANDB_API_KEY={}", "hf_{}", "ghp_{}{}"),
+    *("AWS_SECRET_ACCESS_KEY='{}'", "Authorization: Bearer {}", '"token": "{}"'),
+)
+
+
+@holds(
+    texts([f"epoch 3\n{form.replace('{}', SECRET)}\n--lr=0.1".encode() for form in _FORMS]),
+    b"http:/" * 1200 + b"x:a@b",
+)
+def test_what_is_hidden_once_is_hidden(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    hidden = hide_shapes(text)
+    assert hide_shapes(hidden) == hidden, "hidden twice is another text"
+    words = tuple(text.split())
+    assert len(hide_words(words, hide_shapes, lambda _: None)) == len(words)
+
+
+@pytest.mark.parametrize("form", _FORMS)
+def test_a_secret_in_a_usual_form_is_hidden(form: str) -> None:
+    assert SECRET not in hide_shapes(f"epoch 3\n{form.replace('{}', SECRET)}\n")
+
+
+def test_a_password_of_any_length_is_hidden() -> None:
+    for length in (6, 2_001, 70_000):
+        assert hide_shapes(f"a http://me:{'x@' * (length // 2)}@host b") == "a http://me:***@host b"
+
+
+_TOKEN = "0123456789abcdefTOKEN"
+_POLICY = access.AccessPolicy(_TOKEN, frozenset({"node1"}))
+_FIELDS = (
+    *("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING", "HTTP_HOST", "HTTP_ORIGIN", "HTTP_COOKIE"),
+    *("HTTP_AUTHORIZATION", "HTTP_SEC_FETCH_SITE", "CONTENT_LENGTH", "CONTENT_TYPE"),
+)
+
+
+@holds(
+    texts(
+        [
+            b"GET\n/dashboard/\ntoken=0123456789abcdefTOKEN\nlocalhost:8080\n\n\n\n\n\n\n",
+            b"GET\n/\n\n127.0.0.1:8080\nhttp://127.0.0.1:8080\n"
+            b"tune_dashboard_8080=0123456789abcdefTOKEN; a=b\n\nsame-origin\n\n\n",
+            b"GET\n/api/studies\n\nnode1:80\nhttp://node1:80\n\nBearer 0123456789abcdefTOKEN\n\n"
+            b'12\napplication/json\n{"a": "bcd"}',
+            b"GET\n//evil.example/x\ntoken=0123456789abcdefTOKEN&a=1\n[::1]:8080\n\n\n\n\n\n\n",
+        ],
+        "token= %0d%0a // localhost evil.example tune_dashboard_80= Basic token null",
+    )
+)
+def test_a_request_of_a_stranger_is_answered_or_refused(data: bytes) -> None:
+    *fields, body = data.split(b"\n", len(_FIELDS))
+    environ: dict[str, Any] = {"REQUEST_METHOD": "GET", "wsgi.input": io.BytesIO(body)}
+    # as the server hands it over: latin-1, a field that is empty is not there
+    given = (field.replace(b"\r", b"").decode("latin-1") for field in fields)
+    environ |= {name: text for name, text in zip(_FIELDS, given, strict=False) if text}
+    asked = dict(environ)
+    statuses: list[str] = []
+
+    def start(status: str, headers: list[tuple[str, str]], *_: object) -> Any:
+        statuses.append(status)
+        for name, value in headers:
+            assert re.fullmatch(r"[\t\x20-\x7e\x80-\xff]*", value), f"{name} ends in the middle"
+            assert name != "Location" or re.match(r"/(?![/\\])", value), "another host"
+
+    def inside(environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 Inside", [])
+        return [environ["wsgi.input"].read()]
+
+    assert all(isinstance(part, bytes) for part in guard.guarded(inside, _POLICY)(environ, start))
+    assert len(statuses) == 1, statuses
+    if statuses == ["200 Inside"] or statuses[0].startswith("303"):
+        shown = " ".join(asked.get(name, "") for name in _FIELDS if name != "PATH_INFO")
+        assert _TOKEN in unquote(shown), "let in without the token"
+        assert asked.get("HTTP_ORIGIN", "").lower() in {"", f"http://{asked['HTTP_HOST']}".lower()}

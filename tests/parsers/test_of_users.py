@@ -1,0 +1,364 @@
+"""What users type: study files, options, commands with placeholders, URLs, words to complete."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.replay import surface_file
+from tests.parsers.strategies import DEEP, HEX, LONG, holds, texts, trees
+from tests.study_surface import MACHINE
+from tuner.cli.app import cli
+from tuner.cli.options import knob_names, study_names
+from tuner.config import knob_selection, program, study_file
+from tuner.config.applicability import Host
+from tuner.config.options import OPTIONS, SECONDS, SHARE, WORDS
+from tuner.config.spec import check_command
+from tuner.hosts.features import HostFeatures
+from tuner.knobs import domains, space
+from tuner.launch import command, render
+from tuner.launch.command import shipped_dir
+from tuner.launch.objectives import objective_for, with_argument
+from tuner.model import (
+    BASELINE,
+    Choice,
+    LauncherInfo,
+    Layout,
+    ObjectiveSpec,
+    Setting,
+    StudySpec,
+    figures,
+    units,
+)
+from tuner.model.errors import TunerError, UsageError, shown
+from tuner.store import codec, urls
+
+_LAUNCHER = LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11")
+_FEATURES = HostFeatures({"jemalloc": "/usr/lib/libjemalloc.so.2"}, glibc=(2, 36))
+
+_STUDIES: list[dict[str, Any]] = [
+    {
+        **{"name": "mnist", "command": "python train.py --out {out} -j {iterator_workers}"},
+        **{"mpi_procs": 8, "trials": 50, "budget_s": "10m", "min_gain": "1%", "precision": "2%"},
+        **{"oversubscription": 4, "confirm": False, "trial_limit_s": 90, "seed": 0},
+        **{"launcher": "torchrun", "mpirun_args": ["--mca", "pml", "ob1"]},
+        "objective": {"kind": "logreport", "key": "elapsed_time", "filename": "log"},
+        "knobs": {"omp_threads": {"range": "1..8"}, "iterator_workers": {"fix": 2, "baseline": 4}},
+        "left_out": {"opencv_threads": "not used"},
+    },
+    {
+        "command": ["python", "a.py", "{out}", "--b={b}", "{{x}}"],
+        "knobs": {
+            "b": {"values": ["unset", 1, 2, 4], "baseline": 1},
+            "c": {"values": ["x", "y"], "env": "C", "help": "c"},
+            "d": {"range": "1..4", "flag": "--d"},
+            "e": {"values": ["none", "core"], "launcher_option": "bind_to"},
+        },
+    },
+]
+
+
+def toml(tree: Any) -> bytes:
+    """A tree as TOML; what TOML does not have (``null``) is written as JSON does."""
+
+    def value(inner: Any) -> str:
+        if isinstance(inner, dict):
+            return "{" + ", ".join(f"{value(str(k))} = {value(v)}" for k, v in inner.items()) + "}"
+        if isinstance(inner, list):
+            return "[" + ", ".join(map(value, inner)) + "]"
+        return repr(inner) if isinstance(inner, float) else json.dumps(inner)
+
+    if not isinstance(tree, dict):
+        return value(tree).encode()
+    return "\n".join(f"{value(str(key))} = {value(each)}" for key, each in tree.items()).encode()
+
+
+def check_study(file: Any, typed: dict[str, Any], template: tuple[str, ...] | None) -> None:
+    """A study through all that is done before the first launch."""
+    try:
+        asked = study_file.study_of(file)
+        command_ = template or asked.command or ("python", "{out}")
+        check_command(command_, "here")
+        chosen = knob_selection.select(asked, typed, command_, is_typed=template is not None)
+        values = {option.field: asked.option(option.key) for option in OPTIONS if option.field}
+        assert all(math.isfinite(each) for each in values.values() if isinstance(each, float))
+        knob_selection.check_job(asked.job, chosen, "here")
+        layout = Layout(asked.option("mpi_procs") or 2)
+        knobs, _ = knob_selection.applying(chosen, Host(MACHINE, layout, _LAUNCHER, _FEATURES))
+        spec = StudySpec(
+            "s", command_, _LAUNCHER, layout, MACHINE, knobs, fixed=chosen.fixed, **values
+        )
+        assert space.size(spec.knobs) >= 1
+        for setting in (BASELINE, *space.guesses(spec)):
+            assert setting == Setting.from_json(setting.to_json())
+            assert setting.is_baseline or space.contains(spec.knobs, spec.fixed, setting)
+            with suppress(UsageError):  # a placeholder that cannot be left out
+                words = render.rank_argv(
+                    spec, setting, out="/out", wrapper=("w",), template=spec.command
+                )
+                assert not any("\0" in word for word in words), "no program can be given a NUL"
+    except UsageError as error:
+        assert error.message.strip() and len(error.message) < 50_000
+        assert not set(error.message) & set("\0\x1b\r\x9b"), "an error that moves the cursor"
+        error.message.encode()
+
+
+@holds(
+    trees(_STUDIES, toml)
+    | texts([path.read_bytes() for path in sorted(shipped_dir("studies").glob("*.toml"))]),
+    b"trials = " + LONG,
+    b"command = [" + HEX + b"]",
+    b'command = "a {out}"\ntrials = ' + HEX,
+    b"[knobs.omp_threads]\nvalues = [" + HEX + b"]",
+    b"command = " + DEEP,
+    b'command = "a {out}"\noversubscription = 1' + b"0" * 400,
+    b"budget_s = 1979-05-27T07:32:00Z\n[knobs.omp_threads]\nfix = 07:32:00",
+    b'[knobs.e]\nvalues = ["\\u0000", "\\u0000"]\nflag = "--e"',
+    b'command = "a {out}"\n[objective]\nkind = "\\u0000"',
+)
+def test_a_study_file(data: bytes) -> None:
+    try:
+        file = study_file.parse(data, "tune.toml")
+    except UsageError as error:
+        assert error.message.strip()
+        return
+    check_study(file, {}, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("trials = " + LONG.decode(), "not TOML: too long or too deep"),
+        ("command = " + DEEP.decode(), "not TOML: too long or too deep"),
+        ("trials = 0x" + "f" * 4000, "must be"),
+        ("[knobs.omp_threads]\nfix = 0x" + "f" * 4000, "up to 15 digits"),
+    ],
+    ids=["digits", "deep", "hex", "hex-fix"],
+)
+def test_a_study_file_says_what_is_wrong(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        study_file.parse(text.encode(), "tune.toml")
+
+
+def test_a_mistake_is_named_once_however_often_it_was_made() -> None:
+    data = b'[knobs.e]\nvalues = ["a", "\\u0000", "\\u0000"]\nflag = "--e"'
+    with pytest.raises(UsageError) as caught:
+        study_file.parse(data, "tune.toml")
+    lines = caught.value.message.split("\n")
+    assert len(lines) == len(set(lines)) and "knobs.e.values: '\\x00' stands twice" in lines[-1]
+
+
+@holds(texts([b"mnist-n8", b"my job.py", b"a" * 101, b"...-_.", "é ü".encode()]))
+def test_any_text_as_the_name_of_a_study(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    name = program.as_name(text)
+    with suppress(UsageError):
+        assert program.check_name(text) == text
+    if name and name[0].isalnum() and len(name) <= 100:
+        assert program.check_name(name) == name
+    study_file.parse(study_file.template(text).encode(), "tune.toml")
+
+
+@holds(
+    texts(
+        [
+            b"k omp_threads=1..16\nk a=1,2,4\nf iterator_workers=2",
+            b"k omp_threads=unset,1,2\nk communicator=naive,flat\nd a=3\nf a=-3",
+        ],
+        "k f d .. cores opencv_threads 1..10000000000000 +1",
+    ),
+    b"k a=" + LONG,
+    b"f a=" + LONG,
+    b"k omp_threads=1.." + b"9" * 30,
+    b"k a=1,1" + b"0" * 400,
+    "k a=²\nf omp_threads=٣".encode(),
+    b"k a=1\nk a=2",
+)
+def test_knob_options(data: bytes) -> None:
+    """``--knob``, ``--fix`` and ``--baseline`` (``k``, ``f``, ``d``), a line each."""
+    lines = data.replace(b"\0", b"").decode("utf-8", "surrogateescape").split("\n")
+    given_ = {kind: tuple(x[2:] for x in lines if x.startswith(f"{kind} ")) for kind in "kfd"}
+    typed = {"knobs": given_["k"], "fixes": given_["f"], "baselines": given_["d"]}
+    template = ("python", "train.py", "--out", "{out}", "-j", "{iterator_workers}", "--a={a}")
+    check_study({}, typed, template)
+
+
+def test_a_number_of_many_digits_is_passed_on_as_it_is() -> None:
+    text = "12345678901234567890"
+    assert domains.parse_domain(f"{text},1", where="x") == Choice((text, 1))
+    with pytest.raises(UsageError, match="up to 15 digits"):
+        domains.parse_domain(f"1..{text}", where="x")
+
+
+@holds(texts([b"90", b"90s", b"1.5m", b"2h", b".5s", b"0.5 %", b"2%"]), b"1" + b"0" * 400 + b"s")
+def test_times_and_shares(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    with suppress(ValueError):
+        assert 0 < units.parse_time_s(text) < math.inf, text
+    with suppress(ValueError):
+        assert 0 < units.parse_share(text) < 1, text
+    for kind in (SECONDS, SHARE):
+        with suppress(ValueError):
+            assert math.isfinite(kind.read(text))
+
+
+@holds(
+    texts(
+        [
+            b"python\ntrain.py\n--out\n{out}\n-j\n{iterator_workers}",
+            b"{python}\n{workloads}/chainer_mnist.py\n--out={out}",
+            b"/bin/sh\n-c\necho {{x}} {a}{b}\n{c}",
+        ],
+        "{out} {{ }} {a} {1} {} -m -X",
+    )
+)
+def test_a_command_with_placeholders(data: bytes) -> None:
+    words = tuple(data.replace(b"\0", b"").decode("utf-8", "surrogateescape").split("\n"))
+    for word in words:
+        doubled = word.replace("{", "{{").replace("}", "}}")
+        assert command.fill(doubled, {}) == word, "a doubled brace is a brace"
+    with suppress(UsageError):
+        names = command.placeholders(words)
+        values = dict.fromkeys(names, "value")
+        assert len(command.substitute(words, values)) == len(words)
+        command.carriers(words, values)
+        command.check(words, names)
+    with suppress(UsageError):
+        if words[0].strip():
+            program.script_of(words)
+            program.folder_of(words, (), Path("/"))
+
+
+@holds(texts([b"python a.py --out {out} 'a b' \"c d\" e\\ f", b"a 'b", b"a \\"]))
+def test_a_command_in_one_text_is_split_as_a_shell_does(data: bytes) -> None:
+    with suppress(ValueError):
+        found = WORDS.read(data.decode("utf-8", "replace"))
+        assert WORDS.read(shlex.join(found)) == found
+
+
+@holds(
+    texts(
+        [
+            b"pattern:Performance: ([0-9.]+)\nns/day\nmore",
+            b"pattern:(?P<t>\\d+) s\nms\n",
+            b"logreport:main/loss\n\n",
+            b"wall\n\n",
+        ]
+    )
+)
+def test_an_objective_with_a_unit(data: bytes) -> None:
+    kind, unit, more, *_ = (*data.decode("utf-8", "surrogateescape").split("\n"), "", "")
+    with suppress(UsageError):
+        spec = replace(with_argument(ObjectiveSpec(), kind), unit=unit, maximize=more == "more")
+        objective_for(spec)
+        assert math.isclose(spec.figure(spec.cost(3.5)), 3.5), spec
+        assert figures.shown(spec, spec.cost(3.5)).isprintable(), spec
+        assert codec.loads(ObjectiveSpec, codec.dumps(spec)) == spec, spec
+
+
+@holds(
+    texts([b"/none/tune.db\nmn", b"sqlite:////none/x\nom", b"postgresql://u@h/db\n", b"~/x\nx"]),
+    b"~nobody-x/tune.db\n",
+    b"/none" + b"x" * 300 + b"\n",
+    b"~u\0\n",
+)
+def test_words_to_complete(data: bytes) -> None:
+    storage, _, incomplete = data.decode("utf-8", "surrogateescape").partition("\n")
+    context = click.Context(cli)
+    context.params["storage"] = storage or "/none"
+    knob_names(context, click.Argument(["name"]), incomplete)
+    study_names(context, click.Argument(["study"]), incomplete)
+
+
+SECRET = "s3cr3t-canary"
+_odd = st.sampled_from(
+    ["", "@", ":", "/", "?", "#", "%", "%40", "%zz", "[", "]", "&", "=", " ", "é"]
+)
+_users = st.sampled_from(["me", "", "a.b", "a%40b", "é", "a@b", " "])
+_hosts = st.sampled_from(["localhost", "[::1]", "a b", "host@x", "db:5432", "db:x", "db:²", ""])
+_names = st.sampled_from(["/tune", "", "/a@b", "/%00", "//x/tune.db", "?sslmode=x", "?a=1&a=2"])
+_schemes = st.sampled_from([*urls.SCHEMES, "POSTGRESQL", "mysql", "http", "", "a b", "x-y"])
+_urls = st.one_of(
+    st.builds("{}://{}:{}{}{}@{}{}".format, _schemes, _users, _odd, st.just(SECRET), _odd, _hosts,
+              _names),
+    st.builds("{}://{}@{}?{}={}".format, _schemes, _users, _hosts,
+              st.sampled_from(["password", "PassWord", "pwd", "token"]), st.just(SECRET)),
+    st.builds("host={} password{}'{}' dbname=x".format, _hosts, st.sampled_from(["=", " = "]),
+              st.just(SECRET)),
+)  # fmt: skip
+
+
+def check_url(text: str) -> None:
+    said = [urls.display_url(text)]
+    try:
+        resolved = urls.resolve_url(text, {})
+        said += [urls.display_url(resolved), urls.place(resolved)]
+    except UsageError as error:
+        said += [error.message, error.hint, repr(error.__cause__)]
+    assert not any(SECRET in each for each in said), said
+
+
+@given(_urls)
+def test_no_password_of_a_url_is_shown(text: str) -> None:
+    check_url(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"sqlite:// :{SECRET}@[::1]?",
+        f"postgresql://me:x@{SECRET}@db/tune",
+        f"oracle://a%40b:x?@{SECRET}?@@a b:5432:1/?%",
+        "sqlite:///x%00",
+        f"sqlite://a:x@////[:{SECRET}@////[:@-:5432:1/a/b?%",
+        f"sqlite://:@/{SECRET}@localhost:5432:1?sslmode=require",
+        f"postgresql://me:{SECRET}@db:x/tune",
+    ],
+)
+def test_no_password_is_shown_of_a_url_that_is_none(text: str) -> None:
+    check_url(text)
+
+
+_SURFACE = {
+    **{"name": "tiny", "ranks": 2, "iterations": 100, "machine": {"physical_cores": 8}},
+    **{"knobs": {"a": [1, 2], "b": ["x"]}, "default": {"a": 1, "b": "x"}},
+    "run_columns": ["startup_s", "first_iteration_s", "elapsed_s"],
+    "points": [
+        {"setting": {"a": 1, "b": "x"}, "runs": [[0.5, 0.1, 10.0], [0.5, 0.1, 11.0]]},
+        {"setting": {"a": 2, "b": "x"}, "failed": True, "fail_after_s": 2, "reason": "no"},
+    ],
+}
+
+
+@holds(
+    trees([_SURFACE]),
+    b'{"name": "t", "ranks": 2, "iterations": 9, "machine": {"physical_cores": 8}, "knobs": '
+    b'{"a": [1]}, "default": {"a": 1}, "points": '
+    b'[{"setting": {"a": 1}, "truth_s": 0, "runs": [[0, 0, 1]]}]}',
+    b'{"name": ' + LONG + b"}",
+)
+def test_a_surface_file(data: bytes) -> None:
+    with suppress(UsageError):
+        found = surface_file.parse(data, Path("surface.json"))
+        assert all(found.regret(found.setting(key)) >= 0 for key in found.points)
+        assert found.unit_s > 0
+
+
+def test_what_an_error_shows_is_short_and_moves_no_cursor() -> None:
+    assert shown(4) == "4" and shown("a'b") == '"a\'b"'
+    assert shown(int("f" * 4000, 16)) == "a very long number"
+    assert len(shown("x" * 10_000)) < 130
+    assert len(shown([[list(range(100))] * 100] * 100)) < 130
+    error = TunerError("a\x1b[2Jb\r\x9bc\u202ed\0", "x\x7fy\tz\nw")
+    assert error.message == str(error) == r"a\x1b[2Jb\r\x9bc\u202ed\x00"
+    assert error.hint == "x\\x7fy\tz\nw"
