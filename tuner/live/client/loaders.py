@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 #: The knobs, as the studies call them.
 WORKERS, PREFETCH, OPENCV, PINNED = "iterator_workers", "prefetch", "opencv_threads", "pin_memory"
+
+#: A process that another thread has reaped is noted as ended after this at the latest, s.
+_REAPED_S = 5.0
 
 
 class LoaderKnobs:
@@ -100,8 +104,12 @@ def end(processes: Iterable[BaseProcess]) -> None:
     processes = list(processes)
     for process in processes:
         process.kill()
+    end_s = time.monotonic() + _REAPED_S
     for process in processes:
         process.join()
+        # Another thread that joins it too may have reaped it, and not noted that yet.
+        while process.is_alive() and time.monotonic() < end_s:
+            time.sleep(1e-3)
 
 
 def opencv_threads() -> int | None:
