@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tuner.knobs import space
 from tuner.knobs.conditions import active, cycle, ever, number_of_worlds, worlds
 from tuner.model import BASELINE, Choice, Env, Knob, Setting, When
-from tuner.search import Launch, Search
+from tuner.search import Proposal, Search
 from tuner.search.history import Observation
 from tuner.search.space import Grid, KnobAxis, Space
 
@@ -145,7 +145,7 @@ def _proposals(space_: Space, count: int) -> list[tuple[object, ...]]:
     search, history = Search(space_), list[Observation]()
     for _ in range(count):
         step = search.next(history)
-        if not isinstance(step, Launch):
+        if not isinstance(step, Proposal):
             break
         elapsed_s = 10.0 + sum(
             value * 0.1 for value in step.setting or () if isinstance(value, int)

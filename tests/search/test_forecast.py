@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainings import ENTRY, Training, trainings
-from tuner.search.forecast import by_drift, elapsed_bound, if_it_came_now, shared_out
+from tuner.search.stopper import by_drift, elapsed_bound, if_it_came_now, shared_out
 
 paces_s = st.floats(0.001, 10.0)
 

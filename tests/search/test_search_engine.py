@@ -17,9 +17,9 @@ from tuner.search import (
     Done,
     Key,
     KnobAxis,
-    Launch,
     Observation,
     Options,
+    Proposal,
     Search,
     Space,
 )
@@ -54,7 +54,7 @@ def few(values: tuple[int, ...]) -> Space:
     return Space((KnobAxis("threads", values, "threads"),), 2, 8, guess, (guess,))
 
 
-def run(launch: Launch, time: Time) -> Observation:
+def run(launch: Proposal, time: Time) -> Observation:
     """A launch without noise, cut where it exceeds its limit."""
     assert launch.setting is not None
     elapsed_s = time(launch.setting)
@@ -127,13 +127,13 @@ def test_a_baseline_at_no_known_point_is_launched_too() -> None:
         for key in ((4, 4, "none"), (1, 1, "none"))
     ]
     step = search.next(history)
-    assert isinstance(step, Launch)
+    assert isinstance(step, Proposal)
     assert (step.setting, step.purpose) == (None, "baseline")
     assert step.limit is not None
     assert step.limit.factor == Options().baseline_factor
     told = [*history, Observation(None, "finished", "baseline", 30.0, 28.0)]
     after = search.next(told)
-    assert isinstance(after, Launch)
+    assert isinstance(after, Proposal)
     assert after.purpose == "explore"
 
 
@@ -210,7 +210,7 @@ def test_a_shortage_of_the_least_rules_out_all_and_a_crash_only_itself(
     if not by_chance:
         assert step == Done("exhausted")
         return
-    assert isinstance(step, Launch)
+    assert isinstance(step, Proposal)
     assert (step.setting, step.purpose) == ((1,), "repeat")
     history.append(
         Observation((1,), "failed", "repeat", 1.0, by_chance=True)
@@ -218,7 +218,7 @@ def test_a_shortage_of_the_least_rules_out_all_and_a_crash_only_itself(
         else Observation((1,), "finished", "repeat", 12.0, 10.0, startup_s=2.0)
     )
     step = search.next(history)
-    assert isinstance(step, Launch)
+    assert isinstance(step, Proposal)
     assert step.setting != (1,)
 
 
@@ -228,7 +228,7 @@ def test_a_failure_that_rules_out_little_is_not_launched_again() -> None:
         Observation((8,), "failed", "explore", 1.0, by_chance=True),
     ]
     step = Search(few((1, 2, 4, 8))).next(history)
-    assert isinstance(step, Launch)
+    assert isinstance(step, Proposal)
     assert step.setting != (8,)
 
 

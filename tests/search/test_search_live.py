@@ -11,12 +11,12 @@ import pytest
 
 from tests.search.test_search_engine import SPACE, bowl, few, run
 from tuner.model import Value
-from tuner.search import Done, Launch, Live, Observation, Options, Search
+from tuner.search import Done, Live, Observation, Options, Proposal, Search
 from tuner.search.estimate import Doubt, fit, incumbent
 from tuner.search.history import grouped
 from tuner.search.kernel import Kernel, Prior
-from tuner.search.pool import Pool, State, pool
 from tuner.search.regions import risk
+from tuner.search.scoring import ScoredCandidates, State, scored_candidates
 from tuner.search.space import Grid
 from tuner.search.stopper import Noise
 
@@ -52,7 +52,7 @@ def searched() -> tuple[list[Observation], list[int]]:
     search, history, jobs = Search(SPACE), list[Observation](), list[int]()
     job: tuple[Value | None, ...] | None = None
     live: Live | None = None
-    while isinstance(step := search.next(history, live), Launch):
+    while isinstance(step := search.next(history, live), Proposal):
         assert step.setting is not None
         if job is None or step.setting[2] != job[2]:
             job = step.setting
@@ -76,7 +76,7 @@ def test_the_defaults_come_last() -> None:
     search, history = Search(space), list[Observation]()
     for _ in range(200):
         step = search.next(history, made((4, 4, "none")))
-        assert isinstance(step, Launch)
+        assert isinstance(step, Proposal)
         if step.purpose == "baseline":
             assert step.limit is not None
             break
@@ -156,7 +156,7 @@ def test_what_is_dearer_by_as_much_as_it_is_faster_is_not_measured_again_and_aga
     space = few((1, 2, 4, 8, 16, 32))
     search, history, rng = Search(space), list[Observation](), random.Random(3)
     live = Live(frozenset({"threads"}), (1,), startup_s=5.0, switch_s=0.3, share=0.1)
-    while isinstance(step := search.next(history, live), Launch):
+    while isinstance(step := search.next(history, live), Proposal):
         assert step.setting is not None
         threads = step.setting[0]
         assert isinstance(threads, int)
@@ -170,7 +170,7 @@ def test_what_is_dearer_by_as_much_as_it_is_faster_is_not_measured_again_and_aga
     assert len(history) <= 14
 
 
-def weighed(live: Live | None) -> Pool:
+def weighed(live: Live | None) -> ScoredCandidates:
     """What may come next where two settings of few are known well."""
     grid = Grid(SPACE)
     kernel = Kernel(grid, Prior())
@@ -184,7 +184,7 @@ def weighed(live: Live | None) -> Pool:
     assert best is not None
     rng = np.random.default_rng(0)
     state = State(groups, fitted, best, Noise(), rng, 3, live)
-    return pool(kernel, Options(), state, fitted, best)
+    return scored_candidates(kernel, Options(), state, fitted, best)
 
 
 def test_it_ends_where_all_windows_together_promise_little() -> None:

@@ -10,12 +10,11 @@ import pytest
 
 from tuner.model import Progress
 from tuner.search import blas
-from tuner.search.acquisition import cost_s, gradient, normal_cdf, stays
-from tuner.search.candidates import candidates
 from tuner.search.estimate import Doubt, fit, incumbent
 from tuner.search.gaussian import Data, Effort, Gaussian
 from tuner.search.history import Group, Groups, Observation, grouped, noise
 from tuner.search.kernel import Kernel, Prior
+from tuner.search.scoring import candidates, cost_s, gradient, normal_cdf, stays
 from tuner.search.space import Grid, Key, KnobAxis, Space
 from tuner.search.throughput import Pace
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.trainings import ENTRY, Training, trainings
 from tuner.model import Stopped
-from tuner.search.forecast import elapsed_bound
 from tuner.search.stopper import (
     GoOn,
     Limit,
@@ -18,6 +17,7 @@ from tuner.search.stopper import (
     ProjectionStopper,
     TimeLimitStopper,
     Verdict,
+    elapsed_bound,
     judge,
 )
 

@@ -6,7 +6,7 @@ Pure: it sees a history and answers with a launch. NumPy is loaded here, so impo
 from __future__ import annotations
 
 from tuner.search import blas as _blas  # noqa: F401  NumPy is loaded there first
-from tuner.search.engine import Done, Launch, Search
+from tuner.search.engine import Done, Proposal, Search
 from tuner.search.history import Observation
 from tuner.search.live import Live
 from tuner.search.options import Options
@@ -16,10 +16,10 @@ __all__ = [
     "Done",
     "Key",
     "KnobAxis",
-    "Launch",
     "Live",
     "Observation",
     "Options",
+    "Proposal",
     "Search",
     "Space",
 ]

@@ -13,16 +13,14 @@ from typing import Literal
 
 import numpy as np
 
-from tuner.search.arrays import Rows
-from tuner.search.candidates import candidates
 from tuner.search.estimate import Fit, Incumbent, fit, incumbent
 from tuner.search.history import Groups, Observation, Purpose, grouped, noise
 from tuner.search.kernel import Kernel
 from tuner.search.live import Live
 from tuner.search.options import Options
-from tuner.search.pool import Pool, State, pool
 from tuner.search.regions import beyond, excessive, infeasible
-from tuner.search.space import Grid, Key, Space
+from tuner.search.scoring import ScoredCandidates, State, candidates, scored_candidates
+from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
 
 #: Of single runs about their setting's median, before any setting was run twice.
@@ -32,7 +30,7 @@ Reason = Literal["trials", "budget", "converged", "exhausted"]
 
 
 @dataclass(frozen=True)
-class Launch:
+class Proposal:
     """What to run now, and against what it is raced; ``None`` as limit lets it run."""
 
     setting: Key | None
@@ -64,7 +62,7 @@ class Search:
         best = self._state(history).best
         return best.key if best else None
 
-    def next(self, history: Sequence[Observation], live: Live | None = None) -> Launch | Done:
+    def next(self, history: Sequence[Observation], live: Live | None = None) -> Proposal | Done:
         """The next launch, or why there is none.
 
         Args:
@@ -77,21 +75,21 @@ class Search:
             return self._baseline(state)  # there is no verdict without
         return launch
 
-    def again(self, history: Sequence[Observation], key: Key) -> Launch | None:
+    def again(self, history: Sequence[Observation], key: Key) -> Proposal | None:
         """Another run of a setting; ``None`` where nothing is known of it."""
         state = self._state(history)
         if state.fit is None or key not in state.groups:
             return None
         return self._repeat(key, state, state.fit)
 
-    def _wanted(self, history: Sequence[Observation], state: State) -> Launch | Done:
+    def _wanted(self, history: Sequence[Observation], state: State) -> Proposal | Done:
         """What promises most, as long as there is time."""
         doubtful = self._doubtful_failure(state)
         if doubtful is not None:
-            return Launch(doubtful, "repeat", state.limit, state.noise)
+            return Proposal(doubtful, "repeat", state.limit, state.noise)
         guess = self._guess(state)
         if guess is not None:
-            return Launch(guess, "guess", state.limit, state.noise)
+            return Proposal(guess, "guess", state.limit, state.noise)
         # Of a running job the defaults are no setting: they need one of their own, and are best
         # stopped against what was found. So they are the last.
         later = state.live is not None and state.best is not None
@@ -106,12 +104,12 @@ class Search:
         spent_s = sum(seen.wall_s for seen in history if seen.purpose != "confirm")
         return budget_s is not None and spent_s >= budget_s
 
-    def _baseline(self, state: State) -> Launch:
+    def _baseline(self, state: State) -> Proposal:
         """The defaults, stopped at a multiple of the incumbent: they may be ruinous."""
         limit = state.limit
         if limit is not None:
             limit = replace(limit, factor=self.options.baseline_factor)
-        return Launch(self.space.baseline, "baseline", limit, state.noise)
+        return Proposal(self.space.baseline, "baseline", limit, state.noise)
 
     def _state(self, history: Sequence[Observation]) -> State:
         """What the history comes to; the last one is kept, as it is asked for twice."""
@@ -167,7 +165,7 @@ class Search:
             return self.space.baseline is None or self.space.baseline not in groups
         return len(seen) == 1 and seen[0].ending == "failed" and seen[0].by_chance
 
-    def _first(self, state: State) -> Launch | Done:
+    def _first(self, state: State) -> Proposal | Done:
         """Nothing has finished yet: what asks for little, a little more each time."""
         rows = candidates(self._kernel, state.groups, state.rng)
         free = rows[~infeasible(self._grid, rows, state.groups)]
@@ -181,11 +179,11 @@ class Search:
         pick = int(np.argmin(np.abs(demand + len(state.groups) * 0.3)))
         return self._try(free[pick], state)
 
-    def _weigh(self, state: State, fitted: Fit, best: Incumbent) -> Launch | Done:
+    def _weigh(self, state: State, fitted: Fit, best: Incumbent) -> Proposal | Done:
         """The launch that is expected to gain most for its cost, or the end."""
         if fitted.too_fast:
             return self._repeat(fitted.too_fast[0], state, fitted)
-        weighed = pool(self._kernel, self.options, state, fitted, best)
+        weighed = scored_candidates(self._kernel, self.options, state, fitted, best)
         full = self._is_full(state)
         all_tried = weighed.all_tried
         enough = full or all_tried or len(state.groups) >= self.options.least_trials
@@ -200,7 +198,7 @@ class Search:
             return self._repeat(key, state, fitted)
         return self._try(weighed.rows[pick], state)
 
-    def _last_look(self, weighed: Pool, *, full: bool) -> Launch | None:
+    def _last_look(self, weighed: ScoredCandidates, *, full: bool) -> Proposal | None:
         """What no search ends before: neighbours of the incumbent, then contenders."""
         neighbour = None if full else weighed.neighbour()
         if neighbour is not None:
@@ -210,16 +208,16 @@ class Search:
             return None
         return self._repeat(contender, weighed.state, weighed.fitted)
 
-    def _try(self, row: Rows, state: State) -> Launch:
+    def _try(self, row: Rows, state: State) -> Proposal:
         """Race a setting that has not finished yet."""
         key = self._grid.key(row)
         purpose: Purpose = "repeat" if key in state.groups else "explore"
-        return Launch(key, purpose, state.limit, state.noise)
+        return Proposal(key, purpose, state.limit, state.noise)
 
-    def _repeat(self, key: Key, state: State, fitted: Fit) -> Launch:
+    def _repeat(self, key: Key, state: State, fitted: Fit) -> Proposal:
         """Once more what has finished; far slower than its own estimate is not waited for."""
         row = self._grid.rows([key])
         mean, sd = fitted.model.predict(row)
         limit = Limit(math.exp(float(mean[0])), float(sd[0]), self.options.repeat_factor)
         run_sd = float(fitted.model.noise_sd(row)[0])
-        return Launch(key, "repeat", limit, replace(state.noise, run_sd=run_sd))
+        return Proposal(key, "repeat", limit, replace(state.noise, run_sd=run_sd))

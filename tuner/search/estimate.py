@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tuner.search.arrays import Flags, Floats, Rows
 from tuner.search.gaussian import Data, Effort, Gaussian
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
-from tuner.search.space import Grid, Key
+from tuner.search.space import Flags, Floats, Grid, Key, Rows
 
 #: Five times slower than the best or fifty: it is not there. A logarithm.
 _CEILING = 1.6

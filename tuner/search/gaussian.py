@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.search.arrays import Floats, Rows
 from tuner.search.kernel import Kernel
+from tuner.search.space import Floats, Rows
 
 _JITTER = 1e-8
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.search.arrays import Floats, Rows
-from tuner.search.space import Grid
+from tuner.search.space import Floats, Grid, Rows
 
 #: Variance of the level of all times, in squared logarithms: it is hardly known before.
 _LEVEL_VAR = 1.0

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuner.model import Value
-from tuner.search.arrays import Flags, Floats, Rows
-from tuner.search.space import Grid
+from tuner.search.space import Flags, Floats, Grid, Rows
 
 #: Of a window that is stopped early so much is run all the same: what is thrown away after the
 #: switch, and the iterations that show that it cannot win.

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from tuner.search.arrays import Flags, Floats, Rows
 from tuner.search.history import Group, Groups
-from tuner.search.space import Grid
+from tuner.search.space import Flags, Floats, Grid, Rows
 
 #: The chance that a setting fails, for each octave of cores that it asks for beyond what ran.
 _RISK = 0.3

@@ -26,7 +26,7 @@ from tuner.model import (
     StudySpec,
     wording,
 )
-from tuner.search import Done, Launch, Options, Search
+from tuner.search import Done, Options, Proposal, Search
 from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
 from tuner.search.throughput import startup_s
 from tuner.stats import confirm
@@ -327,7 +327,7 @@ class SearchThenConfirm:
         )
 
 
-def _step(launch: Launch, history: History) -> Step:
+def _step(launch: Proposal, history: History) -> Step:
     setting = history.default if launch.purpose == "baseline" else None
     if setting is None:
         assert launch.setting is not None

@@ -1,4 +1,8 @@
-"""The settings that may come next, with what is expected of each."""
+"""The settings that may come next, with what each is expected to gain and to cost.
+
+The gain is the knowledge gradient of one more run, each setting taken by itself (Frazier,
+Powell & Dayanik, The Knowledge-Gradient Policy for Correlated Normal Beliefs, 2009, section 2).
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,112 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.search.acquisition import cost_s, gradient, normal_cdf, stays
-from tuner.search.arrays import Flags, Floats, Rows
-from tuner.search.candidates import beside, candidates
 from tuner.search.estimate import Fit, Incumbent, dear
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
 from tuner.search.live import Live
 from tuner.search.options import Options
 from tuner.search.regions import chance_of_failure, excessive, infeasible, overdone, risk
-from tuner.search.space import Grid, Key
+from tuner.search.space import Flags, Floats, Grid, Key, Rows
 from tuner.search.stopper import Limit, Noise
+
+
+def gradient(ahead: Floats, sd: Floats, noise_sd: Floats) -> Floats:
+    """The expected fall of the best mean's logarithm by one run of each setting.
+
+    Args:
+        ahead: By how much the setting's mean lies below the best; negative above it.
+        sd: Its standard deviation.
+        noise_sd: That of a single run.
+    """
+    shift = sd * sd / np.sqrt(sd * sd + noise_sd**2)
+    u = ahead / shift
+    density = np.exp(-0.5 * u * u) / math.sqrt(2 * math.pi)
+    return np.asarray(shift * np.maximum(u * normal_cdf(u) + density, 0.0))
+
+
+def stays(mean: Floats, sd: Floats, best_log_s: float) -> Floats:
+    """The chance that a run comes to its end, and is not stopped early."""
+    return normal_cdf((best_log_s + 0.05 - mean) / np.hypot(sd, 0.05))
+
+
+def cost_s(stays: Floats, best_log_s: float, startup_s: float | None) -> Floats:
+    """The expected seconds of a launch: the start-up, and the run if it is not cut early.
+
+    A run that is stopped costs about a fifth of the best one beyond the start-up.
+    """
+    run_s = math.exp(best_log_s)
+    start_s = startup_s or 0.5 * run_s
+    return np.asarray(start_s + run_s * (stays + (1 - stays) * 0.2))
+
+
+def normal_cdf(x: Floats) -> Floats:
+    """Abramowitz & Stegun 7.1.26 (error below 1.5e-7): NumPy has no error function."""
+    t = np.abs(x) / math.sqrt(2.0)
+    k = 1 / (1 + 0.3275911 * t)
+    series = -1.453152027 + k * 1.061405429
+    for factor in (1.421413741, -0.284496736, 0.254829592):
+        series = factor + k * series
+    erf = 1 - k * series * np.exp(-t * t)
+    return np.asarray(np.where(x >= 0, 0.5 * (1 + erf), 0.5 * (1 - erf)))
+
+
+#: In a space that is too large to be looked at whole: random rows, how many of them are kept
+#: by the prior mean, the known best whose surroundings are added, and random steps about each.
+_RANDOM, _KEPT, _CENTRES, _WALKS = 1500, 700, 4, 200
+
+
+def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows:
+    """All rows of a small space; of a large one some, with what is known and its surroundings."""
+    grid = kernel.grid
+    if grid.all is not None:
+        return grid.all
+    canonical = grid.existence.canonical
+    drawn = canonical((rng.random((_RANDOM, len(grid.sizes))) * grid.sizes).astype(np.int64))
+    parts = [drawn[np.argsort(kernel.mean(grid.demand(drawn)))[:_KEPT]]]
+    known = [(e[0], g.key) for g in groups.values() if (e := g.estimate(0.05)) is not None]
+    for _, key in sorted(known, key=lambda each: each[0])[:_CENTRES]:
+        parts += _surroundings(grid, grid.row(key), rng)
+    if groups:
+        parts.append(grid.rows(list(groups)))
+    return np.asarray(np.unique(canonical(np.concatenate(parts)), axis=0))
+
+
+def _surroundings(grid: Grid, centre: Rows, rng: np.random.Generator) -> list[Rows]:
+    """One knob moved, each way; and two of them at random."""
+    one = np.array([
+        [*centre[:j], value, *centre[j + 1 :]]
+        for j, size in enumerate(grid.sizes)
+        for value in _nearby(int(size), int(centre[j]))
+    ])  # fmt: skip
+    if not len(one):
+        return []
+    two = one[rng.integers(len(one), size=_WALKS)].copy()
+    for row in two:
+        j = int(rng.integers(len(grid.sizes)))
+        if grid.sizes[j] > 1:
+            row[j] = rng.choice(_nearby(int(grid.sizes[j]), int(row[j])))
+    return [one, two]
+
+
+def _nearby(size: int, index: int) -> list[int]:
+    """Values one, two and four steps away, and the ends; all of a short list."""
+    steps = {value for step in (1, 2, 4) for value in (index - step, index + step)}
+    ends = {0, size - 1} if size > 4 else set(range(size))
+    return sorted((steps | ends) & set(range(size)))
+
+
+def beside(grid: Grid, rows: Rows, centre: Rows) -> Flags:
+    """Which rows lie one step of one knob away."""
+    # What ceases to exist with the step did not move; what comes to exist starts at its first.
+    moved = (rows != centre[None]) & grid.existence.of(rows)
+    near = moved.sum(1) == 1
+    for j, knob in enumerate(grid.space.knobs):
+        if knob.ordered:
+            away = np.abs(grid.places[j][rows[:, j]] - grid.places[j][centre[j]])
+            near &= (away <= 1) | ~moved[:, j]
+    return np.asarray(near)
+
 
 #: From this chance of a failure on a setting is not what a search of running jobs goes on for.
 _HOPELESS = 0.5
@@ -44,7 +143,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Pool:
+class ScoredCandidates:
     """The candidates: which were launched already, and what another launch should give.
 
     ``worth`` and ``sd`` are of the logarithm of the time, what the cores cost included (see
@@ -126,7 +225,9 @@ class Pool:
         return None
 
 
-def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incumbent) -> Pool:
+def scored_candidates(
+    kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incumbent
+) -> ScoredCandidates:
     """The candidates after this history."""
     grid, groups = kernel.grid, state.groups
     rows, known = _open_rows(kernel, state)
@@ -157,7 +258,9 @@ def pool(kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incu
         cost = cost_s(staying, best.log_s, state.noise.startup_s)
     else:
         cost = state.live.cost_s(state.live.fits(grid, rows), mean, staying, fails)
-    return Pool(grid, options, state, fitted, best, rows, known, worth, sd, gain, cost, hopeless)
+    return ScoredCandidates(
+        grid, options, state, fitted, best, rows, known, worth, sd, gain, cost, hopeless
+    )
 
 
 def _regret(state: State, fitted: Fit, best: Incumbent, grid: Grid) -> float:
