@@ -22,10 +22,9 @@ def launched(
     purpose: Purpose = Purpose.SEARCH,
     load: Load | None = None,
     aside: Exclusion | None = None,
-    later: timedelta = timedelta(0),
 ) -> LaunchRecord:
     made = record(number, chosen, elapsed_s, purpose=purpose)
-    started = MORNING + timedelta(seconds=20 * number) + later
+    started = MORNING + timedelta(seconds=20 * number)
     outcome = replace(made.outcome, load=load, exclusion=aside)
     return replace(made, outcome=outcome, started_at=started.isoformat())
 
@@ -118,17 +117,3 @@ def test_heat_and_swapping_are_told() -> None:
         "this machine was not quiet: CPUs were slowed down for their temperature in 1 launch;"
         " memory was swapped"
     ]
-
-
-def test_a_machine_that_changed_over_night_is_told_with_the_way_out() -> None:
-    night = timedelta(hours=14)
-    before = [launched(n, BEST, 4.0 + 0.02 * (n % 3), Purpose.REPEAT) for n in range(1, 6)]
-    after = [launched(n, BEST, 4.8, Purpose.REPEAT, later=night) for n in range(6, 9)]
-    assert told(*before, *after) == [
-        "since 2026-11-20 22:02 UTC the same settings take 19 % longer than before: earlier times"
-        " may not compare; --remeasure leaves them out and measures anew"
-    ]
-    same = [launched(n, BEST, 4.03, Purpose.REPEAT, later=night) for n in range(6, 9)]
-    assert told(*before, *same) == []
-    at_once = [launched(n, BEST, 4.8, Purpose.REPEAT) for n in range(6, 9)]
-    assert told(*before, *at_once) == []

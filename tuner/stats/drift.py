@@ -20,8 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from tuner.stats import noise
-
 #: (when: any number that grows, time in s) of each launch of one setting.
 Times = Sequence[tuple[float, float]]
 
@@ -33,9 +31,6 @@ MATTERS = 0.02
 
 #: With more pairs than this the distribution is as good as normal.
 _EXACT_PAIRS = 600
-
-#: What two stretches may differ by, in standard deviations and at least, before it is told.
-MOVED_DEVIATIONS, MOVED_SHARE = 4.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -64,33 +59,6 @@ def drift(settings: Sequence[Times]) -> Change | None:
     moments = [at for times in groups for at, _ in times]
     ratio = math.exp(statistics.median(slopes) * (max(moments) - min(moments)))
     return None if abs(ratio - 1) < MATTERS else Change(ratio, len(moments))
-
-
-def moved(settings: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Change | None:
-    """By how much the times of later launches differ from those of earlier ones.
-
-    Args:
-        settings: Times in s of each setting, before and after the pause.
-
-    Returns:
-        The change, ``None`` where there is none to speak of.
-    """
-    both = [(_logs(early), _logs(late)) for early, late in settings if early and late]
-    if not both:
-        return None
-    sd = noise.cautious(logs for pair in both for logs in pair)
-    weights = [1 / (1 / len(early) + 1 / len(late)) for early, late in both]
-    differences = [statistics.median(late) - statistics.median(early) for early, late in both]
-    mean = statistics.fmean(differences, weights)
-    ratio = math.exp(mean)
-    if abs(mean) * math.sqrt(sum(weights)) <= MOVED_DEVIATIONS * sd:
-        return None
-    launches = sum(len(late) for _, late in both)
-    return None if abs(ratio - 1) < MOVED_SHARE else Change(ratio, launches)
-
-
-def _logs(times_s: Sequence[float]) -> list[float]:
-    return [math.log(time_s) for time_s in times_s]
 
 
 def _two_sided(falling: float, sizes: tuple[int, ...]) -> float:

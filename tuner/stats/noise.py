@@ -1,8 +1,7 @@
 """How much repeated measurements differ: the one estimator of spread, with named priors. Pure.
 
 Every package estimates spread here: `pooled` for groups of values (the logarithms of times of the
-same setting, a group for each setting), `spread` if the squared deviations are known already,
-`cautious` if a careless claim costs much.
+same setting, a group for each setting), `spread` if the squared deviations are known already.
 
 Few repeats may agree by chance. So each estimate is shrunk towards what is usual: a `Prior` counts
 as so many degrees of freedom of that spread (the mode of a scaled inverse chi-squared posterior
@@ -54,17 +53,3 @@ def pooled(groups: Iterable[Sequence[float]], prior: Prior) -> tuple[float, floa
     """The standard deviation within groups, and its degrees of freedom, those of the prior too."""
     squares, freedom = within(groups)
     return spread(squares, freedom, prior), freedom + prior.freedom
-
-
-#: The least spread of the logarithms of times, and that if too few repeats tell it.
-_LEAST_SD, _UNKNOWN_SD, _KNOWN_FROM = 0.02, 0.15, 4
-
-
-def cautious(groups: Iterable[Sequence[float]]) -> float:
-    """The standard deviation within groups, rather too large than too small."""
-    squares, freedom = within(groups)
-    if freedom == 0:
-        return _UNKNOWN_SD
-    least = _LEAST_SD if freedom >= _KNOWN_FROM else _UNKNOWN_SD
-    # A spread of few repeats may well be too small: Student's distribution has wider tails.
-    return max(least, math.sqrt(squares / freedom) * (1 + 2 / freedom))

@@ -86,7 +86,7 @@ def alone(spec: StudySpec, storage: str | None, *, wait: bool = False) -> Iterat
 
 
 def with_command(spec: StudySpec, typed: tuple[str, ...] | None) -> StudySpec:
-    """The stored spec with a command that can be run: as typed, where it has secrets.
+    """The stored spec with a command that can be run: as typed, if it has secrets.
 
     Raises:
         UsageError: The stored command has ``***`` for a secret and none was typed, or another

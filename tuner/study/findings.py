@@ -56,18 +56,18 @@ def build(
         storage: The database's URL; the result holds of it only what may be shown.
         state: How far the study is.
         reason: Why it ended.
-        best: What the search calls best; where the defaults were faster they are the best,
-            unless something is fixed, which they leave out.
+        best: What the search calls best. A faster baseline takes its place, unless the user
+            fixed something, which the baseline leaves out.
     """
     measured = estimates.measurements(history.records, history.pooling.canonical)
     by_setting = {m.setting: m for m in measured}
     baseline = by_setting.get(history.default)
     if best is None and history.spec.fixed.is_baseline:
-        best = history.default  # no setting works: there is nothing to prove, where these do
-    proof = None if best is None or best not in by_setting else confirmation(history, best)
-    done = proof is not None and _is_done(history, proof, state)
-    shown = _best(history, by_setting, best, proof)
-    export = proof.export(history) if proof and done else None
+        best = history.default  # no setting works, but this may
+    confirmed = None if best is None or best not in by_setting else confirmation(history, best)
+    done = confirmed is not None and _is_done(history, confirmed, state)
+    shown = _best(history, by_setting, best, confirmed)
+    export = confirmed.export(history) if confirmed and done else None
     jobs = [r.job for r in history.records if r.job is not None]
     return Result(
         study=history.spec.name,
@@ -76,7 +76,7 @@ def build(
         reason=reason,
         candidate=shown,
         baseline=baseline,
-        reference=_reference(by_setting, baseline, proof),
+        reference=_reference(by_setting, baseline, confirmed),
         trials=history.trials,
         launches=len(history.records),
         failures=estimates.failures(history.records),
@@ -85,8 +85,8 @@ def build(
         settings_stopped=history.stopped,
         launches_measured=sum(bool(r.outcome.samples) for r in estimates.counted(history.records)),
         caps=caps(history.pooling, history.records),
-        conclusion=proof.conclusion if proof and done else None,
-        finding=proof.finding if proof else None,
+        conclusion=confirmed.conclusion if confirmed and done else None,
+        finding=confirmed.finding if confirmed else None,
         export=export,
         search_s=search_s(history),
         confirm_s=confirm_s(history),
@@ -97,20 +97,20 @@ def build(
     )
 
 
-def _is_done(history: History, proof: Confirmation, state: StudyState) -> bool:
+def _is_done(history: History, confirmed: Confirmation, state: StudyState) -> bool:
     """Whether the confirmation has come to its end."""
-    ended = proof.finding is not None or state is StudyState.FINISHED
-    return history.spec.confirm and proof.next is None and ended
+    ended = confirmed.finding is not None or state is StudyState.FINISHED
+    return history.spec.confirm and confirmed.next is None and ended
 
 
 def _reference(
     by_setting: Mapping[Setting, Measurement],
     baseline: Measurement | None,
-    proof: Confirmation | None,
+    confirmed: Confirmation | None,
 ) -> Measurement | None:
     """What the best is held against."""
-    if proof is not None and proof.reference is not None:
-        return by_setting.get(proof.reference)
+    if confirmed is not None and confirmed.reference is not None:
+        return by_setting.get(confirmed.reference)
     return baseline if baseline is not None and baseline.elapsed_s is not None else None
 
 
@@ -118,12 +118,12 @@ def _best(
     history: History,
     by_setting: Mapping[Setting, Measurement],
     best: Setting | None,
-    proof: Confirmation | None,
+    confirmed: Confirmation | None,
 ) -> Measurement | None:
-    """What the search calls best, or the defaults where they were measured to be faster."""
+    """What the search calls best, or the baseline if it was measured to be faster."""
     found = by_setting.get(best) if best is not None else None
     baseline = by_setting.get(history.default) if history.spec.fixed.is_baseline else None
-    if proof is not None and proof.finding is not None:
+    if confirmed is not None and confirmed.finding is not None:
         return found
     return estimates.best(m for m in (found, baseline) if m is not None)
 
@@ -131,7 +131,7 @@ def _best(
 def _best_keeping(
     history: History, measured: Sequence[Measurement], best: Measurement | None
 ) -> Measurement | None:
-    """The best setting that computes the same as the defaults, where ``best`` does not."""
+    """The best setting that computes the same as the baseline, if ``best`` does not."""
     knobs = {knob.name: knob for knob in history.spec.knobs}
 
     def keeps(setting: Setting) -> bool:

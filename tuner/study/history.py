@@ -37,7 +37,7 @@ class History:
     are of one scale (:func:`tuner.live.scale.rescaled`): see :meth:`judged`.
     ``forgiven_until`` is the number of the last launch whose failure is forgotten: where
     nothing at all had worked, the fault was not the setting's, and a new run tries again.
-    ``baseline`` is the setting that the defaults come to, where that is known.
+    ``baseline`` is the setting that the baseline comes to, if that is known.
     """
 
     spec: StudySpec
@@ -105,7 +105,7 @@ class History:
 
     @property
     def default(self) -> Setting:
-        """How the launches of the defaults are called."""
+        """The setting that stands for the baseline."""
         return BASELINE if self.baseline is None else self.baseline
 
     @cached_property
@@ -139,7 +139,7 @@ class History:
 
     @cached_property
     def size(self) -> int:
-        """How many settings differ on this machine; 0 where no knob is left."""
+        """How many settings differ on this machine; 0 if no knob is left."""
         return space.size(self.distinct_knobs) if self.distinct else 0
 
     @cached_property
@@ -184,7 +184,7 @@ class History:
         return [r for r in records if self.pooling.canonical(r.setting) == setting]
 
     def contains(self, setting: Setting) -> bool:
-        """True where the (canonical) setting can be chosen under the present spec."""
+        """True if the (canonical) setting can be chosen under the present spec."""
         return space.contains(self.knobs, self.spec.fixed, setting)
 
     def exhausted(self) -> str:
@@ -207,11 +207,11 @@ class History:
         return full_iterations(self.records, setting)
 
     def fruitless(self) -> tuple[LaunchRecord, ...]:
-        """The launches of a study in which nothing has worked; empty where something has."""
+        """The launches of a study in which nothing has worked; empty if something has."""
         return () if any(record.outcome.samples for record in self.valid) else self.valid
 
     def fruitless_trials(self) -> tuple[LaunchRecord, ...]:
-        """The trials in the present space if none of them worked; empty where one has."""
+        """The trials in the present space if none of them worked; empty if one has."""
         made = tuple(record for record in self._present if record.purpose in estimates.TRIALS)
         return () if any(record.outcome.samples for record in made) else made
 

@@ -6,11 +6,9 @@ the same, and excluding them would only cost time.
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from itertools import takewhile
 
 from tuner.hosts.quiet import QUIET_CORES
@@ -98,7 +96,7 @@ def disturbed(
     records: Sequence[LaunchRecord],
     before: Load | None = None,
 ) -> str:
-    """Why the launch says nothing of its setting; empty where nothing is wrong.
+    """Why the launch says nothing of its setting; empty if nothing is wrong.
 
     Args:
         outcome: What it came to. A failure of the program's own stays one.
@@ -125,7 +123,7 @@ def is_remeasured(record: LaunchRecord) -> bool:
 
 
 def again(setting: Setting, records: Sequence[LaunchRecord]) -> bool:
-    """Whether a disturbed launch of the setting is to be set aside and made again."""
+    """Whether a launch of the setting with interference is excluded and repeated."""
     launched = (each for each in reversed(records) if each.purpose is not Purpose.WARM_UP)
     same = takewhile(
         lambda each: (
@@ -139,7 +137,7 @@ def again(setting: Setting, records: Sequence[LaunchRecord]) -> bool:
 
 
 def asked(setting: Setting, spec: StudySpec) -> float | None:
-    """The cores that the setting asks a host for; ``None`` where it leaves that to the program."""
+    """The cores that the setting asks a host for; ``None`` if it leaves that to the program."""
     values: Mapping[str, object] = setting.as_dict()
     numbers: dict[Role, int] = dict(core_budget.UNASKED)
     for name, role in ROLES.items():
@@ -181,7 +179,7 @@ def _unusual(
 def _limit(
     past: Sequence[tuple[Load, float]], figure: Callable[[Load, float], float], least: float
 ) -> float:
-    """What is still usual: above it a launch is disturbed."""
+    """What is still usual: above it there was interference."""
     figures = [figure(*each) for each in past]
     if not figures:
         return least
@@ -192,18 +190,15 @@ def _limit(
     return max(least, FACTOR * usual, usual + DEVIATIONS * deviation)
 
 
-#: After a longer pause than this the machine may be another one.
-PAUSE = timedelta(minutes=10)
-
 #: Launches that were not chosen by a time of their own setting.
 _UNCHOSEN = frozenset({Purpose.CONFIRM, Purpose.RECORD})
 
 
 def notes(history: History) -> list[str]:
-    """What a reader of the result must know of the machine; empty where it was quiet."""
+    """What a reader of the result must know of the machine; empty if it was quiet."""
     found = (
         *(_set_aside(history), _windows_set_aside(history), _remeasured(history)),
-        *(_loaded(history), _drifted(history), _moved(history)),
+        *(_loaded(history), _drifted(history)),
     )
     return [note for note in found if note]
 
@@ -269,7 +264,9 @@ def _swapped(load: Load) -> bool:
 
 def _drifted(history: History) -> str:
     groups: dict[Setting, list[tuple[float, float]]] = {}
-    first = next((r for r in _own(history) if r.purpose is Purpose.BASELINE), None)
+    first = next(
+        (r for r in history.valid if r.job is None and r.purpose is Purpose.BASELINE), None
+    )
     in_turn = [r for r in history.confirming if r.purpose in _UNCHOSEN]
     recorded = [r for r in history.valid if r.purpose is Purpose.RECORD]
     for record in (*([first] if first else []), *in_turn, *recorded):
@@ -284,40 +281,3 @@ def _drifted(history: History) -> str:
         f"the machine drifted: the same setting took {wording.changed(change.ratio)} at the end"
         f" than at the start ({wording.count(change.launches, 'launch', 'launches')} compared)"
     )
-
-
-def _own(history: History) -> list[LaunchRecord]:
-    """What was launched by itself; windows of running jobs are compared among themselves."""
-    return [record for record in history.valid if record.job is None]
-
-
-def _moved(history: History) -> str:
-    """What a long pause changed."""
-    launches = _own(history)
-    last = _last_stretch(launches)
-    if last is None:
-        return ""
-    canonical = history.pooling.canonical
-    groups: dict[Setting, tuple[list[float], list[float]]] = {}
-    for record in launches:
-        ending = record.outcome.ending
-        if isinstance(ending, Finished) and ending.elapsed_s > 0:
-            pair = groups.setdefault(canonical(record.setting), ([], []))
-            pair[record.number >= last.number].append(ending.elapsed_s)
-    change = drift.moved(list(groups.values()))
-    if change is None:
-        return ""
-    return (
-        f"since {last.started_at[:16].replace('T', ' ')} UTC the same settings take"
-        f" {wording.changed(change.ratio)} than before: earlier times may not compare; --remeasure"
-        " leaves them out and measures anew"
-    )
-
-
-def _last_stretch(records: Sequence[LaunchRecord]) -> LaunchRecord | None:
-    """The first launch after the last long pause; ``None`` where there was none."""
-    for before, after in reversed(list(itertools.pairwise(records))):
-        ended = datetime.fromisoformat(before.started_at) + timedelta(seconds=before.outcome.wall_s)
-        if datetime.fromisoformat(after.started_at) - ended > PAUSE:
-            return after
-    return None

@@ -20,7 +20,7 @@ class StudyInterrupted(KeyboardInterrupt):
 
     Attributes:
         signal_number: The signal that did it.
-        result: What was measured so far; ``None`` where the study had not begun.
+        result: What was measured so far; ``None`` if the study had not begun.
     """
 
     def __init__(self, signal_number: int, result: Result | None) -> None:

@@ -120,7 +120,7 @@ def _observation(history: History, record: LaunchRecord) -> Observation:
     # A window has no log of its own, and no start-up of its own.
     progress: tuple[Progress, ...] = outcome.progress if record.job is None else ()
     stopped = ending if isinstance(ending, Stopped) else None
-    # A start-up is compared with figures: only where these are the same clock's.
+    # A start-up is compared with figures: only if these are the same clock's.
     counts_start = history.spec.objective.clock == "elapsed"
     return Observation(
         setting=as_key(history, history.pooling.canonical(record.setting)),

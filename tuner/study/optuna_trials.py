@@ -105,7 +105,7 @@ def _distribution(knob: Knob) -> BaseDistribution:
 
 
 def is_told(history: History, record: LaunchRecord) -> bool:
-    """True where the launch tells of a setting in the present space."""
+    """True if the launch tells of a setting in the present space."""
     if record.purpose not in _TOLD or estimates.is_excluded(record):
         return False
     return history.contains(history.pooling.canonical(record.setting))
@@ -120,7 +120,7 @@ def state_of(record: LaunchRecord) -> TrialState:
 
 
 def value_of(history: History, record: LaunchRecord) -> float | None:
-    """The launch's figure in the user's unit; ``None`` where it never came to its end."""
+    """The launch's figure in the user's unit; ``None`` if it never came to its end."""
     return figures.figure(history.spec.objective, estimates.estimate_s(record.outcome.samples))
 
 
@@ -199,12 +199,12 @@ class Projection:
     def reconcile(self, history: History, *, thorough: bool = True) -> tuple[LaunchRecord, ...]:
         """Make Optuna's study say what our tables say.
 
-        Launches that were not told are told; where the space has changed, or what a launch
+        Launches that were not told are told; if the space has changed, or what a launch
         came to is judged otherwise now, all is told anew.
 
         Args:
             history: The launches of our tables.
-            thorough: Read every trial of Optuna's (0.5 s for 2,000); needed only where the
+            thorough: Read every trial of Optuna's (0.5 s for 2,000); needed only if the
                 last run did not come to its end.
 
         Returns:
@@ -287,12 +287,12 @@ class Projection:
 
 
 def _agrees(history: History) -> bool:
-    """True where just the launches that are trials have the number of one."""
+    """True if just the launches that are trials have the number of one."""
     return all((record.trial is not None) == is_told(history, record) for record in history.records)
 
 
 def _contradicted(history: History, told: Sequence[FrozenTrial]) -> bool:
-    """True where Optuna has a launch twice, or as what it is not, or one that is not there."""
+    """True if Optuna has a launch twice, or as what it is not, or one that is not there."""
     records = {record.number: record for record in history.records if is_told(history, record)}
     ours = [
         (launch, trial) for trial in told if isinstance(launch := trial.user_attrs.get(LAUNCH), int)
@@ -304,7 +304,7 @@ def _contradicted(history: History, told: Sequence[FrozenTrial]) -> bool:
 
 
 def _differs(history: History, record: LaunchRecord, trial: FrozenTrial) -> bool:
-    """True where Optuna has another end of the launch, or another figure: windows are rescaled."""
+    """True if Optuna has another end of the launch, or another figure: windows are rescaled."""
     if trial.state is not state_of(record):
         return True
     ours, told = value_of(history, record), trial.value
@@ -343,9 +343,9 @@ def importance(history: History) -> dict[str, float]:
     """The share of each tuned knob in what makes a setting fast, the largest first.
 
     PED-ANOVA (Watanabe et al., IJCAI 2023; arXiv 2304.10255), of knobs that exist in some
-    settings only by its conditional form (arXiv 2601.20800), on what our tables hold: of a
-    setting that was stopped, where it was going. The shares add up to 1. Empty below six
-    settings with a time, or where no knob varies.
+    settings only by its conditional form (arXiv 2601.20800), on what our tables hold: for a
+    setting that was stopped, its projection. The shares add up to 1. Empty below six
+    settings with a time, or if no knob varies.
     """
     measured = [
         m

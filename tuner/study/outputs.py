@@ -70,7 +70,7 @@ def launch_folder(folder: Path, number: int) -> Path:
 
 
 def remove(launches: Sequence[str], folder: Path) -> tuple[Path, ...]:
-    """Remove the folders of these launches, and the study's where nothing else is in it.
+    """Remove the folders of these launches, and the study's if nothing else is in it.
 
     Only what lies in the study's folder is removed: a copied database still names the
     folders of the original.

@@ -44,182 +44,6 @@ _NEXT_LOOK = 1.6
 FAILURES = 2
 
 
-@dataclass(frozen=True)
-class Confirmation:
-    """What the best is compared with, and what came of it or is next.
-
-    ``failure`` says why the defaults fail, ``best_failed`` that the best did when it was
-    launched again; ``next`` is ``None`` once nothing is left to launch.
-    """
-
-    best: Setting
-    reference: Setting | None
-    failure: Failed | None = None
-    finding: Finding | None = None
-    best_failed: Failed | None = None
-    next: Next | None = None
-
-    @property
-    def next_setting(self) -> Setting:
-        """What is to be launched next; there must be something."""
-        assert self.next is not None
-        assert self.reference is not None
-        return self.best if self.next.side == "best" else self.reference
-
-    @property
-    def conclusion(self) -> Conclusion | None:
-        """What it comes to once nothing is next; ``None``: there is nothing to compare with."""
-        if self.failure is not None:
-            return Conclusion.BASELINE_FAILS
-        if self.reference is None:
-            return None
-        faster = self.finding is not None and self.finding.claim == "faster"
-        return Conclusion.FASTER if faster and not self.best_failed else Conclusion.NO_GAIN
-
-    def export(self, history: History) -> Setting:
-        """What is handed over: the defaults, unless they fail or something faster is proven.
-
-        Defaults that leave out what the user fixed cannot be handed over.
-        """
-        keeps = self.conclusion is Conclusion.NO_GAIN and history.spec.fixed.is_baseline
-        if keeps:
-            return history.default
-        slower = self.finding is not None and self.finding.claim == "slower"
-        if (slower or self.best_failed) and self.reference not in (None, history.default):
-            assert self.reference is not None
-            return self.reference
-        return self.best
-
-
-def confirmation(history: History, best: Setting) -> Confirmation:
-    """Where the confirmation stands after these launches; ``best`` is what the search found."""
-    default = history.default
-    failure = _failure_of_defaults(history)
-    reference: Setting | None = default if failure is None else _first_that_worked(history)
-    if reference is None or reference == best:
-        return Confirmation(best, reference, failure)
-    broken = _broken(history, best)
-    if broken is not None:
-        return Confirmation(best, reference, failure, best_failed=broken)
-    if not history.of(history.searched, reference):
-        return Confirmation(best, None, failure)
-    seen = _seen(history, best, reference)
-    if seen is not None and seen.reference_s / seen.best_s < confirm.HOPELESS:
-        return Confirmation(best, reference, failure)
-    step = confirm.judge(
-        _runs(history, best, reference),
-        limit_s=None if seen is None else _cut(history, seen, reference),
-        may_go_on=_NEXT_LOOK * _wall_s(history.confirming) < _budget_s(history),
-    )
-    if isinstance(step, Finding):
-        return Confirmation(best, reference, failure, finding=step)
-    return Confirmation(best, reference, failure, next=step)
-
-
-def search_s(history: History) -> float:
-    """Wall time of the launches that were not made to confirm, warm-ups with them."""
-    return _wall_s(r for r in history.records if r.purpose is not Purpose.CONFIRM)
-
-
-def confirm_s(history: History) -> float:
-    """Wall time of those that were."""
-    return _wall_s(r for r in history.records if r.purpose is Purpose.CONFIRM)
-
-
-def _wall_s(records: Iterable[LaunchRecord]) -> float:
-    return sum(record.outcome.wall_s for record in records)
-
-
-def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
-    endings = (record.outcome.ending for record in records)
-    return [ending for ending in endings if isinstance(ending, Failed)]
-
-
-def _failure_of_defaults(history: History) -> Failed | None:
-    """Why the defaults fail: nothing else came of them, or they did so again in turn."""
-    searched = history.of(history.searched, history.default)
-    failed = _failures(searched)
-    if failed and len(failed) == len(searched):
-        return failed[0]
-    return _broken(history, history.default)
-
-
-def _broken(history: History, setting: Setting) -> Failed | None:
-    """Why a setting that worked is said to fail: it did so again in turn."""
-    failed = _failures(history.of(history.confirming, setting))
-    return failed[0] if len(failed) >= FAILURES else None
-
-
-def _first_that_worked(history: History) -> Setting | None:
-    canonical = history.pooling.canonical
-    worked = (
-        canonical(record.setting)
-        for record in history.searched
-        if record.outcome.samples and canonical(record.setting) != history.default
-    )
-    usable = (s for s in worked if history.contains(s) and _broken(history, s) is None)
-    return next(usable, None)
-
-
-def _runs(history: History, best: Setting, reference: Setting) -> list[Run]:
-    canonical = history.pooling.canonical
-    sides: dict[Setting, Side] = {best: "best", reference: "reference"}
-    runs = []
-    for record in history.confirming:
-        side, ending = sides.get(canonical(record.setting)), record.outcome.ending
-        if side is not None and isinstance(ending, Finished):
-            runs.append(Run(side, ending.elapsed_s))
-        elif side is not None and isinstance(ending, Stopped):
-            runs.append(Run(side, ending.bound_s))
-    return runs
-
-
-def _cut(history: History, seen: Seen, reference: Setting) -> float | None:
-    """Where the reference is cut, as a figure; ``None``: it runs to its end.
-
-    What the launches may cost is in seconds of the host: of a steady state its figure times the
-    iterations of a launch.
-    """
-    clock, iterations = history.spec.objective.clock, history.expected_iterations(reference)
-    if clock == "none" or (clock == "steady" and not iterations):
-        return None
-    run = iterations if clock == "steady" and iterations else 1
-    found = confirm.cut(replace(seen, best_s=seen.best_s * run, reference_s=seen.reference_s * run))
-    return None if found is None else found / run
-
-
-def _seen(history: History, best: Setting, reference: Setting) -> Seen | None:
-    """What the search, and nothing later, knows of both."""
-    best_s, reference_s = (_typical_s(history.of(history.searched, s)) for s in (best, reference))
-    if best_s is None or reference_s is None:
-        return None
-    startups = [startup_s(record.outcome.progress) for record in history.searched]
-    known = [each for each in startups if each is not None]
-    typical_s = statistics.median(known) if known else 0.0
-    return Seen(best_s, reference_s, typical_s, _budget_s(history))
-
-
-def _budget_s(history: History) -> float:
-    """What the confirmation should cost at most.
-
-    Warm-ups are left out: one more of a resumed study must not move the cut.
-    """
-    return COST_SHARE * _wall_s(r for r in history.searched if r.purpose is not Purpose.CONFIRM)
-
-
-def _typical_s(records: Sequence[LaunchRecord]) -> float | None:
-    """The median of the runs, else where the setting was going by its own log.
-
-    ``None`` where it only failed, or was stopped before its log told anything.
-    """
-    times = [sample.elapsed_s for record in records for sample in record.outcome.samples]
-    if not times:
-        endings = (record.outcome.ending for record in records)
-        stopped = [ending for ending in endings if isinstance(ending, Stopped)]
-        times = [ending.projection_s for ending in stopped if ending.bound_s > 0]
-    return statistics.median(times) if times else None
-
-
 _PURPOSES = {
     "baseline": Purpose.BASELINE,
     "guess": Purpose.GUESS,
@@ -251,7 +75,7 @@ class Policy(Protocol):
         """The next launch, warm-ups aside, or why there is none."""
 
     def best(self, history: History) -> Setting | None:
-        """The (canonical) setting to call best; never the defaults, where they are no setting."""
+        """The (canonical) setting to call best; never the baseline, if that is no setting."""
 
 
 class SearchThenConfirm:
@@ -349,3 +173,182 @@ def _reason(done: Done, history: History) -> str:
     if done.reason == "converged":
         return f"going on is expected to gain less than {wording.percent(spec.until)} (--min-gain)"
     return history.exhausted()
+
+
+# --- the confirmation -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What the best is compared with, and what came of it or is next.
+
+    ``failure`` says why the baseline fails, ``best_failed`` that the best did when it was
+    launched again; ``next`` is ``None`` once nothing is left to launch.
+    """
+
+    best: Setting
+    reference: Setting | None
+    failure: Failed | None = None
+    finding: Finding | None = None
+    best_failed: Failed | None = None
+    next: Next | None = None
+
+    @property
+    def next_setting(self) -> Setting:
+        """What is to be launched next; there must be something."""
+        assert self.next is not None
+        assert self.reference is not None
+        return self.best if self.next.side == "best" else self.reference
+
+    @property
+    def conclusion(self) -> Conclusion | None:
+        """What it comes to once nothing is next; ``None``: there is nothing to compare with."""
+        if self.failure is not None:
+            return Conclusion.BASELINE_FAILS
+        if self.reference is None:
+            return None
+        faster = self.finding is not None and self.finding.claim == "faster"
+        return Conclusion.FASTER if faster and not self.best_failed else Conclusion.NO_GAIN
+
+    def export(self, history: History) -> Setting:
+        """What is handed over: the baseline, unless it fails or something faster is confirmed.
+
+        A baseline that leaves out what the user fixed cannot be handed over.
+        """
+        keeps = self.conclusion is Conclusion.NO_GAIN and history.spec.fixed.is_baseline
+        if keeps:
+            return history.default
+        slower = self.finding is not None and self.finding.claim == "slower"
+        if (slower or self.best_failed) and self.reference not in (None, history.default):
+            assert self.reference is not None
+            return self.reference
+        return self.best
+
+
+def confirmation(history: History, best: Setting) -> Confirmation:
+    """Where the confirmation stands after these launches; ``best`` is what the search found."""
+    default = history.default
+    failure = _failure_of_baseline(history)
+    reference: Setting | None = default if failure is None else _first_that_worked(history)
+    if reference is None or reference == best:
+        return Confirmation(best, reference, failure)
+    broken = _broken(history, best)
+    if broken is not None:
+        return Confirmation(best, reference, failure, best_failed=broken)
+    if not history.of(history.searched, reference):
+        return Confirmation(best, None, failure)
+    seen = _seen(history, best, reference)
+    if seen is not None and seen.reference_s / seen.best_s < confirm.HOPELESS:
+        return Confirmation(best, reference, failure)
+    step = confirm.judge(
+        _runs(history, best, reference),
+        limit_s=None if seen is None else _cut(history, seen, reference),
+        may_go_on=_NEXT_LOOK * _wall_s(history.confirming) < _budget_s(history),
+    )
+    if isinstance(step, Finding):
+        return Confirmation(best, reference, failure, finding=step)
+    return Confirmation(best, reference, failure, next=step)
+
+
+def search_s(history: History) -> float:
+    """Wall time of the launches that were not made to confirm, warm-ups with them."""
+    return _wall_s(r for r in history.records if r.purpose is not Purpose.CONFIRM)
+
+
+def confirm_s(history: History) -> float:
+    """Wall time of those that were."""
+    return _wall_s(r for r in history.records if r.purpose is Purpose.CONFIRM)
+
+
+def _wall_s(records: Iterable[LaunchRecord]) -> float:
+    return sum(record.outcome.wall_s for record in records)
+
+
+def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
+    endings = (record.outcome.ending for record in records)
+    return [ending for ending in endings if isinstance(ending, Failed)]
+
+
+def _failure_of_baseline(history: History) -> Failed | None:
+    """Why the baseline fails: in every launch of the search, or again in the confirmation."""
+    searched = history.of(history.searched, history.default)
+    failed = _failures(searched)
+    if failed and len(failed) == len(searched):
+        return failed[0]
+    return _broken(history, history.default)
+
+
+def _broken(history: History, setting: Setting) -> Failed | None:
+    """Why a setting that worked is said to fail: it did so again in the confirmation."""
+    failed = _failures(history.of(history.confirming, setting))
+    return failed[0] if len(failed) >= FAILURES else None
+
+
+def _first_that_worked(history: History) -> Setting | None:
+    canonical = history.pooling.canonical
+    worked = (
+        canonical(record.setting)
+        for record in history.searched
+        if record.outcome.samples and canonical(record.setting) != history.default
+    )
+    usable = (s for s in worked if history.contains(s) and _broken(history, s) is None)
+    return next(usable, None)
+
+
+def _runs(history: History, best: Setting, reference: Setting) -> list[Run]:
+    canonical = history.pooling.canonical
+    sides: dict[Setting, Side] = {best: "best", reference: "reference"}
+    runs = []
+    for record in history.confirming:
+        side, ending = sides.get(canonical(record.setting)), record.outcome.ending
+        if side is not None and isinstance(ending, Finished):
+            runs.append(Run(side, ending.elapsed_s))
+        elif side is not None and isinstance(ending, Stopped):
+            runs.append(Run(side, ending.bound_s))
+    return runs
+
+
+def _cut(history: History, seen: Seen, reference: Setting) -> float | None:
+    """Where the reference is cut, as a figure; ``None``: it runs to its end.
+
+    What the launches may cost is in seconds of the host: of a steady state its figure times the
+    iterations of a launch.
+    """
+    clock, iterations = history.spec.objective.clock, history.expected_iterations(reference)
+    if clock == "none" or (clock == "steady" and not iterations):
+        return None
+    run = iterations if clock == "steady" and iterations else 1
+    found = confirm.cut(replace(seen, best_s=seen.best_s * run, reference_s=seen.reference_s * run))
+    return None if found is None else found / run
+
+
+def _seen(history: History, best: Setting, reference: Setting) -> Seen | None:
+    """What the search, and nothing later, knows of both."""
+    best_s, reference_s = (_typical_s(history.of(history.searched, s)) for s in (best, reference))
+    if best_s is None or reference_s is None:
+        return None
+    startups = [startup_s(record.outcome.progress) for record in history.searched]
+    known = [each for each in startups if each is not None]
+    typical_s = statistics.median(known) if known else 0.0
+    return Seen(best_s, reference_s, typical_s, _budget_s(history))
+
+
+def _budget_s(history: History) -> float:
+    """What the confirmation should cost at most.
+
+    Warm-ups are left out: one more of a resumed study must not move the cut.
+    """
+    return COST_SHARE * _wall_s(r for r in history.searched if r.purpose is not Purpose.CONFIRM)
+
+
+def _typical_s(records: Sequence[LaunchRecord]) -> float | None:
+    """The median of the runs, else of the projections.
+
+    ``None`` if it only failed, or was stopped before its log told anything.
+    """
+    times = [sample.elapsed_s for record in records for sample in record.outcome.samples]
+    if not times:
+        endings = (record.outcome.ending for record in records)
+        stopped = [ending for ending in endings if isinstance(ending, Stopped)]
+        times = [ending.projection_s for ending in stopped if ending.bound_s > 0]
+    return statistics.median(times) if times else None

@@ -242,7 +242,7 @@ class Recorder:
             ) from error
 
     def record(self, record: LaunchRecord) -> bool:
-        """Put the launch's own record on the disk; False where it cannot be written."""
+        """Put the launch's own record on the disk; False if it cannot be written."""
         try:
             self.journal.write(record)
         except OSError as error:
@@ -308,8 +308,8 @@ def adopt(store: Store, journal: Journal, emit: Callable[[Event], None]) -> bool
     missing = lacking(known, found)
     for record in missing:
         store.add(journal.study, record)
-        where = f"{Path(record.folder) / NAME}"
-        emit(Note(f"launch {record.number} was kept in {where}: the database has it now"))
+        file = Path(record.folder) / NAME
+        emit(Note(f"launch {record.number} was kept in {file}: the database has it now"))
     return bool(missing)
 
 
@@ -318,7 +318,7 @@ def _kept_in(record: LaunchRecord) -> str:
 
 
 def _is_longer(before: History, after: History) -> bool:
-    """True where the last launch shows that the full length is not what it seemed to be."""
+    """True if the last launch shows that the full length is not what it seemed to be."""
     setting = after.records[-1].setting
     seemed = before.expected_iterations(setting)
     return seemed is not None and seemed != after.expected_iterations(setting)
