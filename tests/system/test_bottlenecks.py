@@ -16,7 +16,7 @@ from tests.bottlenecks import bench
 from tests.bottlenecks.around import call_in_namespace
 from tests.bottlenecks.rows import PLANTED, Planted
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 _BY_NAME = {planted.name: planted for planted in PLANTED}
 

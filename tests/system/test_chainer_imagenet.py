@@ -11,7 +11,7 @@ import pytest
 from tests.trainer_runs import Done, launch
 from workloads import made_up_images
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 TRAINER = Path(__file__).parents[2] / "workloads" / "chainer_imagenet.py"
 SMALL = ("--benchmark", "--batchsize", "4", "--crop", "16", "--loaderjob", "1")

@@ -20,7 +20,7 @@ from tuner.store.store import Store
 from tuner.study import tune
 from tuner.study.events import Event, LaunchEnded, LaunchStarted
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 #: Each rank computes for a while; rank 0 writes the log.
 TRAINER = """

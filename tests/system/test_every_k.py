@@ -12,7 +12,7 @@ from campaigns.every_k.bench import Bench, compiler, started
 from campaigns.every_k.campaign import clean, verdicts
 from campaigns.every_k.cases import FAMILIES, Case, Fault, every, sample
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 #: Another part of the cases each time this is raised.
 SEED = 4

@@ -6,7 +6,7 @@ import pytest
 
 from campaigns import exports_inert
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("seed", [11, 12])

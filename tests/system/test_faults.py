@@ -20,7 +20,7 @@ from tests.faults.rows import FAULTS, Fault, groups
 from tuner.launch import launchers
 from tuner.model import LauncherInfo
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from tests.live_bench import PROBE, Supervisor
 from tests.trainer_runs import Done, launch
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
 LENGTH = 8

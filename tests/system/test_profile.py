@@ -10,7 +10,7 @@ import pytest
 
 from tests.light_trainer import QUICK, command, make_folder, tune
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

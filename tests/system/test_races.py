@@ -10,7 +10,7 @@ import pytest
 
 from campaigns.races import PROCESSES, Part, mistakes
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 
 def test_twenty_processes_one_study_and_two() -> None:

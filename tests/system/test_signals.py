@@ -9,7 +9,7 @@ import sys
 import pytest
 
 pytest.importorskip("mpi4py")
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 PARTS = 2
 

@@ -8,7 +8,7 @@ import pytest
 
 from campaigns import soak
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 #: Eight in all, of two seeds, so that two processes can share them.
 SEEDS = (1, 2)

@@ -14,7 +14,7 @@ from tuner.hosts import machine
 from tuner.launch import launchers, render, trial
 from tuner.model import Failed, FailureKind, Finished, Layout, Outcome, Setting, StudySpec
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 LIMIT_S = 3.0
 

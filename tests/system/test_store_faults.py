@@ -20,7 +20,7 @@ from tuner.model.errors import BusyError, TunerError, UsageError
 from tuner.store import Store, Summary
 from tuner.study import result, tune
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 NOBODY = 65534
 

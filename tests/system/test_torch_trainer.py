@@ -14,7 +14,7 @@ from tuner.hosts.supervisor.table import carriers, processes
 from tuner.launch import render, trial
 from tuner.model import Finished, Outcome, Setting, Verdict
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 SMALL = ("--iterations", "2", "--batchsize", "4", "--crop", "16")
 
