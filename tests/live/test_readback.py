@@ -87,13 +87,6 @@ def test_what_is_read_is_compared_as_a_value(asked: Value, read: Any, same: bool
     assert same or found[0] is Verdict.OVERRIDDEN
 
 
-def test_workers_too_which_are_more_while_old_ones_end() -> None:
-    one = (seen(0, iterator_workers=1), seen(1, iterator_workers=1))
-    assert verdict("iterator_workers", 1, *one) == (Verdict.HONOURED, 1)
-    four = (seen(0, iterator_workers=4), seen(1, iterator_workers=4))
-    assert verdict("iterator_workers", 4, *four) == (Verdict.HONOURED, 4)
-
-
 CHUNK = Setting.of({"chunk": 16})
 
 
@@ -134,13 +127,10 @@ def test_a_rank_that_cannot_switch_is_named(
     assert found is not None and found[0] == Failed(kind, reason)
 
 
-def test_where_all_could_switch_nothing_is_said() -> None:
-    assert refused(CHUNK, (seen(0), seen(1)), {"chunk"}) is None
-
-
 def test_of_knobs_that_were_not_switched_nothing_is_said() -> None:
     ranks = (seen(0), failing(1, workers="ValueError: cannot be read", chunk="y"))
     assert refused(CHUNK, ranks, set()) is None
+    assert refused(CHUNK, (seen(0), seen(1)), {"chunk"}) is None
     assert refused(CHUNK, ranks, {"chunk"}) == (
         Failed(FailureKind.SWITCH, "chunk=16 in rank 1: y"),
         "chunk",

@@ -178,17 +178,13 @@ def test_a_log_shows_what_a_run_takes_beside_its_iterations(
     assert learned([record(log(3.0))], steady=False) is None, "one entry says nothing"
 
 
-@given(PACES, st.floats(0.1, 50))
-def test_one_setting_does_not_tell_what_goes_with_the_pace(pace_s: float, excess_s: float) -> None:
-    found = of(run(1, pace_s, excess_s), run(1, pace_s, excess_s))
+@given(PACES, st.floats(0.1, 50), st.sampled_from([1, 2]))
+def test_settings_of_one_pace_do_not_tell_what_goes_with_it(
+    pace_s: float, excess_s: float, other: int
+) -> None:
+    found = of(run(1, pace_s, excess_s), run(other, pace_s, excess_s))
     assert found.seconds == pytest.approx(excess_s / 2, rel=1e-3)
     assert found.at_s(pace_s) == pytest.approx(excess_s, rel=1e-3)
-
-
-@given(PACES, st.floats(0.1, 50))
-def test_two_of_one_pace_tell_no_more(pace_s: float, excess_s: float) -> None:
-    found = of(run(1, pace_s, excess_s), run(2, pace_s, excess_s))
-    assert found.seconds == pytest.approx(excess_s / 2, rel=1e-3)
 
 
 @given(st.floats(0, 20), st.floats(0, 20))
