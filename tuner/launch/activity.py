@@ -2,7 +2,7 @@
 
 A thread that waits in MPI burns a core like one that computes, and the kernel tells the two
 apart by nothing but the code that runs. So a thread is stopped for some microseconds and its
-program counter looked up in the map of its process (ptrace; where that is not allowed, a
+program counter looked up in the map of its process (ptrace; if that is not allowed, a
 process that spends most of its time in the kernel, as ``sched_yield`` does, is taken to wait).
 """
 
@@ -102,7 +102,7 @@ class Computing:
         self._kernel: dict[int, tuple[float, float]] = {}
 
     def __call__(self, pids: Collection[int]) -> bool:
-        """True where a thread of one of them was seen in code of its own."""
+        """Whether a thread of one of them was seen in code of its own."""
         # ptrace belongs to a thread, and its end lets go of whatever it still holds.
         answers: list[bool] = []
         thread = threading.Thread(target=lambda: answers.append(self._any(pids)), daemon=True)
@@ -133,14 +133,14 @@ class Computing:
 
 
 def _shuffled(pids: Iterable[int]) -> list[tuple[int, int]]:
-    """Their running threads, each with its process: where time is short, others come next."""
+    """Their running threads, each with its process; shuffled, as time may be short."""
     found = [(pid, thread) for pid in pids for thread in _running(pid)]
     random.shuffle(found)
     return found
 
 
 def _computes(pid: int, thread: int, waits_in_kernel: bool) -> bool:
-    """True where the thread is in code of its own, or that cannot be seen and may well be."""
+    """Whether the thread runs code of its own, or may well do so if that cannot be seen."""
     try:
         address = program_counter(thread)
     except OSError:  # not allowed, or not known on this kind of machine
@@ -149,7 +149,7 @@ def _computes(pid: int, thread: int, waits_in_kernel: bool) -> bool:
 
 
 def is_own(path: str) -> bool:
-    """True for code that is neither a way to wait nor called by one."""
+    """Whether code neither waits nor merely serves what called it."""
     name = path.rpartition("/")[2]
     return not (_WAITS.match(name) or _NEUTRAL.match(name))
 
@@ -166,7 +166,7 @@ def _running(pid: int) -> list[int]:
 
 
 def _mapped(pid: int, address: int) -> str:
-    """The file that the address lies in; empty where it is none (made at run time)."""
+    """The file that the address lies in; empty if it lies in none (made at run time)."""
     for line in procfs.read(f"/proc/{pid}/maps").splitlines():
         span, _, rest = line.partition(b" ")
         low, _, high = span.partition(b"-")
@@ -182,7 +182,7 @@ _GETREGSET, _DETACH, _SEIZE, _INTERRUPT = 0x4204, 17, 0x4206, 0x4207  # linux/pt
 _PRSTATUS = 1  # linux/elf.h
 _WALL = 0x40000000  # linux/wait.h: threads too
 
-#: Where the program counter stands among the registers (struct user_regs_struct), in words.
+#: The place of the program counter among the registers (struct user_regs_struct), in words.
 _COUNTER = {"x86_64": 16, "aarch64": 32}
 
 #: So long a thread has to stop, s: it needs a CPU for it, and others may have them all.
@@ -196,7 +196,7 @@ class _Span(ctypes.Structure):
 
 
 def program_counter(thread: int) -> int | None:
-    """The address of the thread's next instruction; ``None`` where it ended or did not stop.
+    """The address of the thread's next instruction; ``None`` if it ended or did not stop.
 
     Raises:
         OSError: It may not be looked at.
@@ -224,7 +224,7 @@ def program_counter(thread: int) -> int | None:
 
 
 def _stopped(thread: int) -> int | None:
-    """The status it stopped with; ``None`` where it ended or takes too long."""
+    """The status it stopped with; ``None`` if it ended or takes too long."""
     deadline = time.monotonic() + STOP_S
     pause_s = 50e-6
     while True:

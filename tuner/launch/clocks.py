@@ -1,15 +1,14 @@
-"""What a running launch's figure can be told of by its clock, so that it can be stopped. Pure.
+"""The clock that a running launch's figure follows, so that it can be stopped early (pure).
 
-A judge (:mod:`tuner.search.stopper`) holds times against a limit in seconds of the program's clock.
-For another objective it is shown that launch as if its figure were such a clock, or never asked:
-of a figure that is no time of the launch nothing is known before its end.
+A stopper (:mod:`tuner.search.stopper`) compares times with a limit in seconds of the program's
+clock. For another objective it is shown the launch as if its figure were such a clock, or never
+asked: of a figure that is no time of the launch nothing is known before its end.
 
 **Wall.** The time since the launch is the figure so far.
 
 **Steady.** The figure is ``(t_N - t_w) / (N - w)``, with ``w`` the entry at the end of the warm-up
-(:func:`~tuner.search.throughput.warmed_up`): once that is seen, and
-``N`` is known, it is the clock since
-then over a constant. Before, nothing is known.
+(:func:`~tuner.search.throughput.warmed_up`): once that is seen, and ``N`` is known, it is the clock
+since then over a constant. Before, nothing is known.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def judge_by(clock: Clock, judge: EarlyStopper, iterations: int | None) -> Early
     Args:
         clock: That of the objective.
         judge: Holds the figure against a limit.
-        iterations: How many a full launch does; ``None`` where that is not known.
+        iterations: How many a full launch does; ``None`` if that is not known.
     """
     if clock == "elapsed":
         return judge

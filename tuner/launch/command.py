@@ -17,7 +17,7 @@ from tuner.model.errors import UsageError, shown, suggestion
 OUT = "out"
 RESERVED = (OUT, "python", "workloads")
 
-#: Stands for a placeholder's value where its option takes none: only the option is left.
+#: Stands for a placeholder's value if its option takes none: only the option is left.
 BARE = "\0"
 
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -97,7 +97,7 @@ def fill(token: str, values: Mapping[str, str]) -> str:
 def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
     """The template with its placeholders replaced, what is not set left out.
 
-    A token with a placeholder that has no value is dropped; where the token is nothing but
+    A token with a placeholder that has no value is dropped; if the token is nothing but
     the placeholder, the option right before it (``-j``, ``--workers``) goes as well.
 
     Raises:
@@ -162,6 +162,6 @@ def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, .
 
 
 def option_before(template: Sequence[str], index: int) -> bool:
-    """True where the token before ``index`` is an option that takes this one as its value."""
+    """Whether the token before ``index`` is an option that takes this one as its value."""
     before = template[index - 1] if index else ""
     return _OPTION.fullmatch(before) is not None and not names_in(before)

@@ -1,4 +1,4 @@
-"""Why a launch ended badly, told from its exit code and the end of its output (pure)."""
+"""Why a launch failed, by its exit code and the end of its output (pure)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MARKS = "~^ "
 _HANDLED = ("During handling of the above", "The above exception was the direct cause")
 #: So many lines at the end may be its only ones (``python -S``, a program that prints the error).
 LAST_LINES = 3
-#: What mpirun puts before the lines of each rank where it is asked to (``--tag-output``).
+#: What mpirun puts before the lines of each rank if it is asked to (``--tag-output``).
 _TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )")
 _RULE = re.compile(r"-{74}")  # Open MPI's, around each of its notices
 #: Terminal escapes and other control characters: a tail is shown on the user's terminal.
@@ -50,13 +50,13 @@ _KILLED = re.compile(r"\bsignal:? 9\b|SIGKILL")
 #: The same of SIGSEGV.
 _FAULT_CODES = (-11, 139)
 _FAULT = re.compile(r"\bsignal:? 11\b|SIGSEGV")
-#: What Python's libraries raise where one of their worker processes was killed.
+#: What Python's libraries raise if one of their worker processes was killed.
 _WORKER_LOST = re.compile(
     r"DataLoader worker .*(killed by signal: Killed|exited unexpectedly)"
     r"|\b(BrokenProcessPool|TerminatedWorkerError)\b"
 )
 
-#: How programs begin the line that says what went wrong, where it is not their last one.
+#: How programs begin the line that says what went wrong, if it is not their last one.
 _ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
 #: Where programs send who has called them wrongly, below the line that says what was wrong.
 _ADVICE = re.compile(r"Try \W.+ --?h(?:elp)?\W for .*")
@@ -94,7 +94,7 @@ def explain(
     """What kind of failure an exit code other than 0 is, and the most telling line.
 
     Args:
-        code: The exit code, negative for a signal, None where it is not known.
+        code: The exit code, negative for a signal, None if it is not known.
         text: The (end of the) output, as `clean` left it.
         oom_kills: How many processes the kernel ended meanwhile for want of memory.
         certain: They were the launch's own: the host's others were not counted.
@@ -163,7 +163,7 @@ def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def ended(code: int | None) -> str:
-    """The exit code in words, with the signal's name where there was one."""
+    """The exit code in words, with the signal's name if there was one."""
     if code is None:
         return "ended in a way that is not known"
     # Shells and launchers pass a signal on as 128 + its number.

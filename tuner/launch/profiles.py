@@ -67,7 +67,7 @@ class FunctionChange:
 
 
 def read(folder: Path) -> Profile | None:
-    """The profiles that the ranks of one launch left; ``None`` where there is none.
+    """The profiles that the ranks of one launch left; ``None`` if there is none.
 
     Of several Pythons in a rank the one with most seconds counts. What is no profile is passed
     over.

@@ -98,7 +98,7 @@ def assignments(
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """The environment part of a setting: (names to unset, values by name).
 
-    A knob whose placeholder stands in ``template`` (``spec.command`` where none is given)
+    A knob whose placeholder stands in ``template`` (by default ``spec.command``)
     goes there, and not into the environment.
     """
     unset: list[str] = []

@@ -1,4 +1,4 @@
-"""What programs and launchers print where something ran out or a host is gone (pure).
+"""What programs and launchers print if something ran out or a host is gone (pure).
 
 A word alone proves nothing ("handles MemoryError gracefully"): it counts in Python's last
 words, in lines of a form that only the failing library prints, and in a launcher's notice.
@@ -73,12 +73,12 @@ _NOTICE = _phrases(
 
 #: How far from the end an exception may stand (those of other ranks come behind it), lines.
 EXCEPTIONS = 64
-#: So many lines at the end are a program's last words, where it has no exceptions.
+#: So many lines at the end are a program's last words, if it has no exceptions.
 LAST_WORDS = 5
 
 
 def in_exceptions(exceptions: Sequence[tuple[str, str]]) -> Cause | None:
-    """What ran out, by Python's last words.
+    """What ran out, by the exceptions that Python printed.
 
     Args:
         exceptions: Each with the line before it, which is the code that raised it.

@@ -1,7 +1,7 @@
-"""Where the processes of a job that hangs are: a text for each, taken before it is ended.
+"""Where the processes of a job that hangs stand: a text for each, taken before it is ended.
 
-With py-spy, where it is installed and allowed, that is the Python stack of each thread; else
-what the kernel says.
+If py-spy is installed and allowed, that is the Python stack of each thread; else what the kernel
+says.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FOLDER = "stacks"
 ONE_S = 5.0
 ALL_S = 15.0
 
-#: Of a process this is read where there is no stack to be had.
+#: What is read of a process without a stack.
 _KERNEL = ("wchan", "syscall", "status")
 _STATUS = ("Name:", "State:", "PPid:", "Threads:", "SigBlk:")
 
@@ -45,7 +45,7 @@ def keep(folder: Path, ranks: Mapping[int, int | None], dump: Dump | None = None
     Args:
         folder: Where to; made for its owner only.
         ranks: The rank of each process; those of ``None`` are mpirun's own, and left out.
-        dump: Gives the stack of a process within a time (s), raising OSError where it cannot.
+        dump: Gives the stack of a process within a time (s), raising OSError if it cannot.
 
     Returns:
         Where they are, or why there are none, in words.

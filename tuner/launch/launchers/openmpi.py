@@ -11,7 +11,7 @@ from tuner.launch.launchers.words import Mpirun, OptionWords, options_argv
 from tuner.model import LauncherInfo, Value
 from tuner.model.wording import one_line
 
-#: Ranks share cores here more often than not; Open MPI refuses that unless told.
+#: Ranks often share cores here, which Open MPI refuses without this word.
 _WORDS: OptionWords = {
     "bind_to": (
         "--bind-to",
@@ -25,7 +25,7 @@ _WORDS: OptionWords = {
     "map_by": ("--map-by", {"slot": "slot", "socket": "socket", "numa": "numa"}),
 }
 #: The component costs 1.0 s of MPI_Init in the wheels and serves one-sided calls over a
-#: fabric only; naming it where it does not exist is harmless.
+#: fabric only; naming it on a system without it is harmless.
 _NO_OFI = ("--mca", "btl", "^ofi")
 
 

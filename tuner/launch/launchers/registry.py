@@ -18,14 +18,14 @@ _SHIPPED = {
 
 
 class Launcher(Protocol):
-    """What one MPI wants to hear."""
+    """One way to start ranks: how it is found, and its options."""
 
     kind: str
     #: The names of the program that starts its ranks, best first, without a version behind them.
     programs: tuple[str, ...]
 
     def question(self, program: Path) -> tuple[str, ...]:
-        """The command that says which version ``program`` is; empty where that is not known."""
+        """The command that says which version ``program`` is; empty if that is not known."""
 
     def version(self, text: str) -> str | None:
         """The version in what the question's command printed; ``None`` for another MPI."""
@@ -45,8 +45,8 @@ class Launcher(Protocol):
     ) -> tuple[str, ...]:
         """The whole command.
 
-        ``options``: ``{"bind_to": "none" | "core" | "socket" | "numa"}``, and where ranks are
-        bound perhaps ``"map_by": "slot" | "socket" | "numa"``.
+        ``options``: ``{"bind_to": "none" | "core" | "socket" | "numa"}``, and, if ranks are
+        bound, perhaps ``"map_by": "slot" | "socket" | "numa"``.
 
         Raises:
             UsageError: An option or a value of one that this MPI does not have. Every value

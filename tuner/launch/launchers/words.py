@@ -14,7 +14,7 @@ from tuner.model.errors import UsageError, suggestion
 OptionWords = Mapping[str, tuple[str, Mapping[str, str]]]
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
-#: The interpreter in the first lines of a script, also where pip has put a long path into a
+#: The interpreter in the first lines of a script, also if pip has put a long path into a
 #: line for ``sh``.
 _INTERPRETER = re.compile(
     r"""\A\#!\s*(?: /bin/sh\n'''exec'\ | \S*/env\s+)?  "?( (?<=")[^"]+ | \S+ )""", re.VERBOSE

@@ -1,7 +1,7 @@
 """How a launch's figure of merit is read: one module an objective.
 
 An objective reads what a launch left behind (`EndedLaunch`) and nothing else; other packages add
-theirs through the entry point group ``tuner.launch.objectives`` (name -> a callable that takes the
+theirs through the entry point group ``tuner.objectives`` (name -> a callable that takes the
 `ObjectiveSpec`).
 """
 
@@ -53,8 +53,8 @@ def objective_for(spec: ObjectiveSpec) -> Objective:
     """The objective that `spec` names.
 
     Raises:
-        UsageError: No such objective, one whose package is broken, or wishes that it cannot
-            fulfil, alone or together.
+        UsageError: No such objective, one whose package is broken, or options that it cannot
+            have, alone or together.
     """
     make: Callable[[ObjectiveSpec], Objective] = plugins.find(
         GROUP, _SHIPPED, spec.kind, what="objective"

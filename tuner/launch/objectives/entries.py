@@ -74,7 +74,7 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        # A log cut short begins like one and ends where the parser wanted more.
+        # A log cut short begins like one and ends too early for the parser.
         open_ended = "Unterminated" in error.msg or error.pos >= len(text.rstrip()) - 1
         cut = open_ended and text.lstrip().startswith(("[", "{"))
         fault = "is truncated" if cut else "is not a LogReport"

@@ -204,7 +204,7 @@ def number(text: str) -> float:
 
 
 def _fault(text: str | None) -> str:
-    """What is wrong with a figure; empty where it can be used."""
+    """What is wrong with a figure; empty if it can be used."""
     if text is None:
         return "has nothing in its group"
     try:

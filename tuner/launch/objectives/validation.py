@@ -1,4 +1,4 @@
-"""What an objective is asked for, and what it is given; which wishes go together."""
+"""Options of an objective and which of them go together; what it gets of a launch."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:
 
 
 def check(spec: ObjectiveSpec) -> None:
-    """Refuse wishes that do not go together; the kind itself is looked up elsewhere.
+    """Refuse options that do not go together; the kind itself is looked up elsewhere.
 
     Raises:
-        UsageError: A wish that makes no sense, or not for this kind.
+        UsageError: An option that makes no sense, or not for this kind.
     """
     path = PurePosixPath(spec.log)
     if not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.log:
@@ -76,7 +76,7 @@ def check(spec: ObjectiveSpec) -> None:
 
 
 def remove_old(path: Path) -> None:
-    """Remove what an earlier launch wrote, that it is not taken for this one's.
+    """Remove what an earlier launch wrote, so that it does not count as this one's.
 
     Raises:
         UsageError: It cannot be removed.
@@ -110,7 +110,7 @@ def _check_unit(spec: ObjectiveSpec) -> None:
         )
     if spec.maximize and unit in TIME_UNITS_S:
         raise UsageError(
-            f"A time in {unit} is better where it is smaller, but --maximize is asked for.",
+            f"A time in {unit} is better if it is smaller, but --maximize is given.",
             "Leave out --maximize, or give the unit of a rate, such as it/s.",
         )
 
@@ -134,7 +134,7 @@ def _check_kind(spec: ObjectiveSpec) -> None:
         if spec.unit:
             raise UsageError(f"--unit {spec.unit}: the {what} is in seconds.", "Leave it out.")
         if spec.maximize:
-            raise UsageError(f"--maximize: the {what} is better where it is smaller.", _RATE)
+            raise UsageError(f"--maximize: the {what} is better if it is smaller.", _RATE)
 
 
 _ONE = "Keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall."
