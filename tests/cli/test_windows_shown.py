@@ -14,7 +14,8 @@ from tuner.cli.live import LiveView
 from tuner.cli.progress import PlainView
 from tuner.model import Purpose
 from tuner.results import claims
-from tuner.results.explain import choice, explain
+from tuner.results.explain import explain
+from tuner.results.explain.evidence import median_run
 from tuner.results.exporters import json as as_json
 from tuner.results.exporters import table
 from tuner.results.report import words
@@ -96,9 +97,9 @@ def test_the_figures_name_the_job_and_draw_no_log_of_a_window() -> None:
 
 def test_a_launch_is_explained_and_a_window_only_where_there_is_none() -> None:
     canonical = DATA.pooling.canonical
-    own = choice.typical(DATA.records, FAST, canonical)
+    own = median_run(DATA.records, FAST, canonical)
     assert own is not None and own.purpose is Purpose.CONFIRM
-    window = choice.typical(DATA.records, SLOW, canonical)
+    window = median_run(DATA.records, SLOW, canonical)
     assert window is not None and window.number == 4
     gap, inside = explain(window.outcome, SLOW, SPEC, window.machine).gaps
     assert "a window of job 2" in gap and "--live off" in gap

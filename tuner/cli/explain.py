@@ -12,7 +12,7 @@ from tuner.cli.options import json_option, option, storage_option, study_argumen
 
 if TYPE_CHECKING:
     from tuner.model import JsonDict, LaunchRecord
-    from tuner.results.explain.explained_run import Told
+    from tuner.results.explain.evidence import ExplainedRun
     from tuner.results.study_view import StudyView
     from tuner.store import Store
 
@@ -42,7 +42,7 @@ def command(
 ) -> None:
     """Explain one launch or two."""
     from tuner.cli import stored
-    from tuner.results.explain.explained_run import told
+    from tuner.results.explain.evidence import explained_run
     from tuner.results.exporters.json import dumps
 
     store = stored.open_store(storage)
@@ -50,7 +50,7 @@ def command(
         trial, study = int(study), None  # of the latest study
     data = stored.load(store, study)
     runs = [
-        told(name, record, store.telemetry(data.spec.name, record.number), data.spec)
+        explained_run(name, record, store.telemetry(data.spec.name, record.number), data.spec)
         for name, record in chosen(data, trial, launch)
     ]
     if as_json:
@@ -70,7 +70,7 @@ def chosen(
     """
     from tuner.model import BASELINE
     from tuner.model.errors import UsageError
-    from tuner.results.explain.choice import typical
+    from tuner.results.explain.evidence import median_run
 
     name = data.spec.name
     if launch is not None and trial is not None:
@@ -87,7 +87,7 @@ def chosen(
     runs = [
         (what, found)
         for what, setting in settings.items()
-        if (found := typical(data.records, setting, data.pooling.canonical)) is not None
+        if (found := median_run(data.records, setting, data.pooling.canonical)) is not None
     ]
     if not runs:
         raise UsageError(
@@ -109,7 +109,7 @@ def _launch(data: StudyView, number: int) -> LaunchRecord:
 
 def _median_run(data: StudyView, trial: int) -> LaunchRecord:
     from tuner.model.errors import UsageError
-    from tuner.results.explain.choice import typical
+    from tuner.results.explain.evidence import median_run
     from tuner.stats import estimates
 
     tried = estimates.tried(data.records)
@@ -118,7 +118,7 @@ def _median_run(data: StudyView, trial: int) -> LaunchRecord:
             f"study {data.spec.name} has no trial {trial}", f"it has 1 to {len(tried)}"
         )
     canonical = data.pooling.canonical
-    found = typical(data.records, canonical(tried[trial - 1]), canonical)
+    found = median_run(data.records, canonical(tried[trial - 1]), canonical)
     assert found is not None, "a trial is a launch that counts"
     return found
 
@@ -126,19 +126,18 @@ def _median_run(data: StudyView, trial: int) -> LaunchRecord:
 def line(store: Store, data: StudyView) -> str:
     """For the end of ``tune``: what holds the best setting back; empty where that is not known."""
     from tuner.results.explain import Cause
-    from tuner.results.explain.evidence import sentence
-    from tuner.results.explain.explained_run import told
+    from tuner.results.explain.evidence import explained_run, sentence
 
     if data.result.best is None:
         return ""
     ((name, record), *_) = chosen(data)
-    run = told(name, record, store.telemetry(data.spec.name, record.number), data.spec)
+    run = explained_run(name, record, store.telemetry(data.spec.name, record.number), data.spec)
     if run.found.cause is Cause.UNKNOWN:
         return ""
     return f"{name}: {sentence(run.found)} (`tune explain`)"
 
 
-def _json(run: Told) -> JsonDict:
+def _json(run: ExplainedRun) -> JsonDict:
     from tuner.results.exporters.json import plain
 
     found = run.found
@@ -166,7 +165,7 @@ def _json(run: Told) -> JsonDict:
     }
 
 
-def _print(data: StudyView, runs: list[Told]) -> None:
+def _print(data: StudyView, runs: list[ExplainedRun]) -> None:
     from tuner.cli import console
     from tuner.knobs import setting_text
     from tuner.results.explain.cause import Cause, per_cent
@@ -199,7 +198,7 @@ def _print(data: StudyView, runs: list[Told]) -> None:
             console.out(gap, indent="  ")
 
 
-def _came_to(data: StudyView, run: Told) -> str:
+def _came_to(data: StudyView, run: ExplainedRun) -> str:
     from tuner.model import Failed, Finished, figures, wording
 
     ending = run.record.outcome.ending

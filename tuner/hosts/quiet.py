@@ -38,7 +38,7 @@ def before(
     look: Callable[[], HostSnapshot] = interference.look,
     pause: Callable[[float], None] = time.sleep,
 ) -> Before:
-    """HostSnapshot at the machine for half a second."""
+    """Look at the machine for half a second."""
     first = look()
     pause(LOOK_S)
     load = interference.between(first, look())

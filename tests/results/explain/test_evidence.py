@@ -6,10 +6,8 @@ from tests.explain_cases import WORK, host, phases, rank, verdict
 from tests.study_samples import FAST, record, stopped
 from tuner.model import BASELINE, Choice, Flag, IntRange, Knob, Purpose, Telemetry
 from tuner.results.explain import Cause, Certainty, Explanation, Remedy, Suspect
-from tuner.results.explain.case import Case
-from tuner.results.explain.choice import middle, typical
-from tuner.results.explain.evidence import remedy_sentence, sentence, table
-from tuner.results.explain.figures import figures
+from tuner.results.explain.case import Case, figures
+from tuner.results.explain.evidence import median_run, remedy_sentence, sentence, table
 
 
 def case(*tracks: object, shares: object = ()) -> Case:
@@ -52,9 +50,9 @@ def test_the_median_run_of_a_setting_is_taken() -> None:
     runs = [record(n, FAST, time) for n, time in enumerate((3.0, 9.0, 1.0), 1)]
     warm_up = record(4, FAST, 2.9, purpose=Purpose.WARM_UP)
     other = record(5, BASELINE, 3.0)
-    found = typical([*runs, warm_up, other], FAST, lambda setting: setting)
+    found = median_run([*runs, warm_up, other], FAST, lambda setting: setting)
     assert found is runs[0]
-    assert typical([other], FAST, lambda setting: setting) is None
+    assert median_run([other], FAST, lambda setting: setting) is None
 
 
 def test_of_runs_that_were_stopped_the_longest_is_taken() -> None:
@@ -64,13 +62,12 @@ def test_of_runs_that_were_stopped_the_longest_is_taken() -> None:
         outcome = replace(made.outcome, ending=stopped(wall_s), wall_s=wall_s)
         runs.append(replace(made, outcome=outcome))
     crashed = record(9, FAST, None)
-    assert middle([*runs, crashed]) is runs[1]
-    assert middle([crashed]) is crashed
-    assert middle([]) is None
+    assert median_run([*runs, crashed], FAST, lambda setting: setting) is runs[1]
+    assert median_run([], FAST, lambda setting: setting) is None
 
 
 def test_a_knob_at_its_end_is_no_remedy() -> None:
-    from tuner.results.explain.remedies import can_turn
+    from tuner.results.explain.cause import can_turn
 
     threads = Knob("omp_threads", IntRange(1, 4), Flag())
     assert not can_turn(threads, 1, "lower")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.explain_cases import host, phases, rank, verdict
 from tuner.model import Telemetry
 from tuner.results.explain import Cause, Certainty
-from tuner.results.explain.figures import figures
-from tuner.results.explain.straggler import straggler
+from tuner.results.explain.case import figures
+from tuner.results.explain.waits import straggler
 
 
 def test_a_rank_that_the_others_wait_for() -> None:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from tuner.model import Machine, Outcome, Setting, StudySpec, Telemetry
 from tuner.results.explain import cpu, waits
-from tuner.results.explain.bound import bound
-from tuner.results.explain.case import Case
-from tuner.results.explain.cause import Cause, Certainty, Explanation, Remedy, Suspect
-from tuner.results.explain.figures import Figures, figures
-from tuner.results.explain.remedies import remedy
+from tuner.results.explain.case import Case, Figures, figures
+from tuner.results.explain.cause import Cause, Certainty, Explanation, Remedy, Suspect, remedy
+from tuner.results.explain.cpu import bound
 from tuner.search.throughput import startup_s
 
 __all__ = [

@@ -1,12 +1,16 @@
-"""The figures of launches side by side, and the verdicts in words."""
+"""The launches that are explained: their figures side by side, their verdicts in words."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from tuner.model import Finished, LaunchRecord, Setting, Stopped, StudySpec, Telemetry
+from tuner.results.explain import case_of, explain
 from tuner.results.explain.case import Case
 from tuner.results.explain.cause import Cause, Explanation, Remedy, per_cent
+from tuner.stats import estimates
 
 _Cell = Callable[[Case], str]
 
@@ -105,3 +109,58 @@ def remedy_sentence(found: Remedy | None) -> str:
     how = "another value of" if found.direction == "another" else f"a {found.direction}"
     where = "" if found.tuned else f" (this study does not tune it: --knob {found.knob}=…)"
     return f"{how} {found.knob} addresses it{where}"
+
+
+Canonical = Callable[[Setting], Setting]
+
+
+def median_run(
+    records: Sequence[LaunchRecord], setting: Setting, canonical: Canonical
+) -> LaunchRecord | None:
+    """The median run of a setting; of one that never came to its end the longest look.
+
+    Args:
+        records: Of one study; launches that do not count are passed over, and so are windows of
+            a running job, of which less was recorded, where there is a launch.
+        setting: In its canonical form.
+        canonical: Maps a setting to it.
+    """
+    mine = [each for each in estimates.counted(records) if canonical(each.setting) == setting]
+    mine = [each for each in mine if each.outcome.window is None] or mine
+    timed = sorted(
+        ((record.outcome.ending.elapsed_s, record.number, record) for record in mine
+         if isinstance(record.outcome.ending, Finished)),
+        key=lambda each: each[:2],
+    )  # fmt: skip
+    if timed:
+        return timed[len(timed) // 2][2]
+    cut = [record for record in mine if isinstance(record.outcome.ending, Stopped)]
+    return max(cut or mine, key=lambda record: record.outcome.wall_s, default=None)
+
+
+@dataclass(frozen=True)
+class ExplainedRun:
+    """One run; ``name`` is what it goes by (``best``)."""
+
+    name: str
+    record: LaunchRecord
+    case: Case
+    found: Explanation
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        return sentence(self.found)
+
+
+def explained_run(
+    name: str, record: LaunchRecord, telemetry: Telemetry | None, spec: StudySpec
+) -> ExplainedRun:
+    """The verdict on a launch whose record is kept apart from what was recorded of it."""
+    outcome = replace(record.outcome, telemetry=telemetry)
+    return ExplainedRun(
+        name,
+        record,
+        case_of(outcome, record.machine),
+        explain(outcome, record.setting, spec, record.machine),
+    )

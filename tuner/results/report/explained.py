@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from tuner.model import wording
 from tuner.results.explain.cause import Cause, per_cent
-from tuner.results.explain.evidence import remedy_sentence, table
-from tuner.results.explain.explained_run import Told, told
+from tuner.results.explain.evidence import ExplainedRun, explained_run, remedy_sentence, table
 from tuner.results.report.plots import Table, runs
 from tuner.results.study_view import StudyView
 
@@ -40,14 +39,14 @@ def explained(data: StudyView) -> Explained:
     )
 
 
-def _told(data: StudyView, side: runs.Side) -> Told | None:
+def _told(data: StudyView, side: runs.Side) -> ExplainedRun | None:
     for record in runs.standing(data, side.setting):
         if record.outcome.telemetry is not None:
-            return told(side.name, record, record.outcome.telemetry, data.spec)
+            return explained_run(side.name, record, record.outcome.telemetry, data.spec)
     return None
 
 
-def _verdict(each: Told) -> Verdict:
+def _verdict(each: ExplainedRun) -> Verdict:
     found = each.found
     also = [
         f"also: {other.cause}{f' ({other.subject})' if other.subject else ''},"

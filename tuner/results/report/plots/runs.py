@@ -20,7 +20,7 @@ from tuner.model import (
     figures,
     wording,
 )
-from tuner.results.explain import choice
+from tuner.results.explain.evidence import median_run
 from tuner.results.report.plots import style
 from tuner.results.study_view import StudyView
 from tuner.stats import estimates
@@ -146,7 +146,7 @@ def standing(data: StudyView, setting: Setting) -> list[LaunchRecord]:
         for record in reversed(estimates.counted(data.records))
         if data.pooling.canonical(record.setting) == setting
     ]
-    median = choice.typical(data.records, setting, data.pooling.canonical)
+    median = median_run(data.records, setting, data.pooling.canonical)
     return sorted(
         made,
         key=lambda r: (r is not median, r.outcome.window is not None, not r.outcome.samples),
