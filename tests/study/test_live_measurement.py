@@ -372,8 +372,10 @@ def test_a_program_that_cannot_be_switched_is_measured_by_launches_from_then_on(
     threads = replace(SPEC.knobs[0], domain=IntRange(1, 6))  # there is something left to try
     wider = replace(SPEC, knobs=(threads, *SPEC.knobs[1:]), trials=14, until=0.0)
     jobs = stubborn()
+    jobs.goes_on = True
     run(tmp_path, jobs, wider)
-    assert len(kept(tmp_path)) > len(made) and jobs.settings == []
+    assert len(kept(tmp_path)) > len(made)
+    assert (jobs.settings, jobs.ends) == ([], 0), "nor is the warm-up a job"
 
 
 def test_a_window_costs_what_it_took(tmp_path: Path) -> None:

@@ -148,7 +148,8 @@ class LiveMeasurement:
                 self._count(outcome.window is None)
                 return _judged(outcome, request.number)
             self._jobs.end()  # nothing of a study runs beside a launch
-            if request.purpose is Purpose.WARM_UP and not self.why_cold(spec, records, environ):
+            is_cold = eligibility.is_switched_off(records) or self.why_cold(spec, records, environ)
+            if request.purpose is Purpose.WARM_UP and not is_cold:
                 warm_up = self._jobs.warm_up(request)
                 self._count(self._jobs.refusal is not None)
                 if warm_up is not None:
