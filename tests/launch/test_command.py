@@ -79,6 +79,8 @@ VALUES = {"out": "o", "n": "2"}
         (("p", "{n}-{gone}"), ("p",)),
         (("p", "{{x}}"), ("p", "{x}")),
         (("p", "--text=two {gone}", "x"), ("p", "x")),
+        (("bash", "run.sh", "-c", "{gone}"), ("bash", "run.sh")),
+        (("bash", "-x", "run.sh", "-c", "{gone}"), ("bash", "-x", "run.sh")),
         (("bash", "-c", './p "$@"', "p", "-j", "{gone}"), ("bash", "-c", './p "$@"', "p")),
         (("p", "-c", "{gone}"), ("p",)),
         (("-c", "{gone}"), ()),
@@ -116,6 +118,9 @@ def test_a_positional_placeholder_needs_a_default(template: tuple[str, ...]) -> 
     [
         ("bash", "-c", "exec ./p {out} {gone}"),
         ("bash", "-c", "JOBS={gone} exec ./p"),
+        ("/bin/sh", "-c", "{gone}"),
+        ("p", "bash", "-euxc", "./p{gone}"),
+        ("bash", "-eu", "-o", "pipefail", "-c", "./p{gone}"),
         ("bash", "-c", "exec\t./p\n--jobs={gone}"),
         ("p", "--flags", "-a -j{gone}"),
     ],

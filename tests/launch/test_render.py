@@ -143,11 +143,6 @@ def test_mpich_has_its_own_words() -> None:
     assert "--oversubscribe" not in argv
 
 
-def test_without_a_marker_there_is_none() -> None:
-    launch = render.launch(shipped(), BASELINE, Path("/f"), environ={}, cwd=Path("/"))
-    assert "TUNE_TRIAL" not in launch.env
-
-
 def test_binding_is_none_unless_it_is_tuned() -> None:
     bind = Knob("bind", Choice(("none", "core")), LauncherOption("bind_to"))
     spec = spec_of(("prog", "{out}"), bind)
@@ -220,16 +215,6 @@ def test_a_positional_knob_without_a_default_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         ranks(spec, BASELINE)
     assert "--baseline n=VALUE" in caught.value.hint
-
-
-def test_a_knob_that_was_dropped_is_left_out_alone() -> None:
-    setting = Setting.of({"iterator_workers": 2})
-    assert ranks(shipped(), setting)[-2:] == ("--loaderjob", "2")
-
-
-def test_arguments_of_the_default_study() -> None:
-    assert render.arguments(shipped(), THREE) == ("--loaderjob", "2", "--communicator", "naive")
-    assert render.arguments(shipped(), BASELINE) == ()
 
 
 @given(st.integers(1, 99), st.integers(1, 99))

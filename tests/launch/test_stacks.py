@@ -49,10 +49,6 @@ def test_all_of_them_have_a_time_together(tmp_path: Path, monkeypatch: pytest.Mo
     assert "no time left" in (tmp_path / "rank-0.txt").read_text()
 
 
-def test_no_rank_no_stack(tmp_path: Path) -> None:
-    assert stacks.keep(tmp_path, {10: None}) == "no rank to take a stack of"
-
-
 def test_a_folder_that_cannot_be_made_costs_only_the_stacks(tmp_path: Path) -> None:
     (tmp_path / "stacks").write_text("a file")
     assert stacks.keep(tmp_path / "stacks", {11: 0}).startswith("no stacks: ")

@@ -24,6 +24,12 @@ _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPTION = re.compile(r"--?[A-Za-z][^=]*")
 _OPTION_WITH_VALUE = re.compile(r"--?[A-Za-z][\w.-]*=")
+#: Words before a script: a shell, its options (``-o`` has a value), ``-c`` or such as ``-euc``.
+_SHELL_SCRIPT = re.compile(
+    r"(?:.*\0)?(?:[^\0]*/)?(?:ba|da|z|k|mk|a|fi|c|tc)?sh\0"
+    r"(?:[-+][^\0]*\0(?:(?<=[oO]\0)[^\0]+\0)?)*-[A-Za-z]*c[A-Za-z]*",
+    re.DOTALL,
+)
 
 
 def workloads_dir() -> Path:
@@ -109,7 +115,7 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
         missing = [name for name in names_in(token) if name not in values]
         if not missing:
             result += _filled(template, index, values)
-        elif len(token.split()) > 1 and not _OPTION_WITH_VALUE.match(token):  # a script
+        elif _is_script(template, index):
             raise UsageError(
                 f"The command has {{{missing[0]}}} in {shown(token)}, which cannot be left out "
                 "for the baseline.",
@@ -146,6 +152,16 @@ def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> t
 
 def _defaults(names: Iterable[str]) -> str:
     return " ".join(f"--baseline {name}=VALUE" for name in dict.fromkeys(names))
+
+
+def _is_script(template: Sequence[str], index: int) -> bool:
+    """Whether a token has several words, or is what a shell gets with ``-c``.
+
+    An option with its value (``--name=two words``) is one thing, whatever is in it.
+    """
+    if len(template[index].split()) > 1:
+        return not _OPTION_WITH_VALUE.match(template[index])
+    return _SHELL_SCRIPT.fullmatch("\0".join(template[:index])) is not None
 
 
 def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
