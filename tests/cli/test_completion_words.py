@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Tune
 from tuner.cli.app import COMMANDS
 from tuner.knobs import KNOBS
-from tuner.store.names import names
+from tuner.store.urls import study_names as names
 
 
 def complete(tune: Tune, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:

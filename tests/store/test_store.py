@@ -36,7 +36,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.model.errors import TunerError, UsageError
-from tuner.store import Store, Summary, rows
+from tuner.store import Store, Summary, launches
 from tuner.store.urls import place
 
 FULL = LaunchRecord(
@@ -107,8 +107,8 @@ def bare(record: LaunchRecord) -> LaunchRecord:
 )
 def test_what_was_stopped_comes_back_as_it_was(ending: Stopped, progress: list[Progress]) -> None:
     outcome = Outcome(ending, 1.0, None, tuple(progress))
-    columns = rows.launch_columns(replace(FULL, outcome=outcome))
-    assert rows.launch_record(SimpleNamespace(**columns), []).outcome == outcome
+    columns = launches.launch_columns(replace(FULL, outcome=outcome))
+    assert launches.launch_record(SimpleNamespace(**columns), []).outcome == outcome
 
 
 def test_studies_come_back_as_they_were(store: Store) -> None:

@@ -61,9 +61,10 @@ def study_argument() -> Callable[[Function], Function]:
 
 def study_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Complete the names of stored studies; none if no database can be read at once."""
-    from tuner.store.names import names
 
-    found = names(ctx.params.get("storage"), os.environ)
+    from tuner.store.urls import study_names as stored_names
+
+    found = stored_names(ctx.params.get("storage"), os.environ)
     return [name for name in found if name.startswith(incomplete)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from tuner.launch.secrets import make_folder
+from tuner.model import Exclusion, ExclusionKind
 from tuner.model.errors import UsageError, shown
-from tuner.store import filesystem, schema
+from tuner.store import codec, filesystem, schema
 from tuner.store.failures import foreign, from_os_error, translated
-from tuner.store.migration import migrate_exclusions
-from tuner.store.rows import now
+from tuner.store.studies import now
 from tuner.store.urls import display_url, sqlite_path
 
 if TYPE_CHECKING:
@@ -208,3 +209,36 @@ def _write_version(engine: Engine) -> None:
     with suppress(sa.exc.IntegrityError), engine.begin() as connection:
         # The error says that another process wrote the same row in the meantime.
         connection.execute(sa.insert(schema.meta).values(id=1, **values))
+
+
+# What older versions of ``tune`` wrote otherwise is rewritten when a database is opened.
+
+#: Up to version 4 the column ``disturbed`` held a text alone: how each kind began or ended.
+_TEXTS = (
+    (r"measured anew \(--remeasure\)$", ExclusionKind.REMEASURED),
+    (r"the running job drifted", ExclusionKind.JOB_DRIFTED),
+    (r"live and cold disagree \((?P<knobs>[^)]*)\)", ExclusionKind.LIVE_DISAGREES),
+    (r"(?s:.*); (.*: )?it is launched by itself$", ExclusionKind.AFTER_SWITCH),
+    (r"only \d+ of \d+ ranks|its \d+ ranks do not come", ExclusionKind.RANKS_WAITED),
+)
+
+
+def exclusion(text: str) -> Exclusion:
+    """The exclusion that a text of version 3 or 4 stands for."""
+    for pattern, kind in _TEXTS:
+        if found := re.match(pattern, text):
+            knobs = found.groupdict().get("knobs")
+            return Exclusion(kind, text, tuple(knobs.split(", ")) if knobs else ())
+    return Exclusion(ExclusionKind.INTERFERENCE, text)
+
+
+def migrate_exclusions(engine: Engine) -> None:
+    """Fill the column ``exclusion`` from ``disturbed``, which versions 3 and 4 wrote."""
+    table = schema.launches
+    if "disturbed" not in {each["name"] for each in sa.inspect(engine).get_columns(table.name)}:
+        return
+    old = sa.text(f"SELECT id, disturbed FROM {table.name} WHERE disturbed IS NOT NULL")
+    with engine.begin() as connection:
+        for key, text in connection.execute(old).all():
+            mine = sa.update(table).where(table.c.id == key, table.c.exclusion.is_(None))
+            connection.execute(mine.values(exclusion=codec.dumps(exclusion(text))))

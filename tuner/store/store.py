@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tuner.launch.secrets import Redactor, redact_spec
 from tuner.model import Exclusion, LaunchRecord, StudySpec, StudyState, Telemetry
 from tuner.model.errors import UsageError, shown
-from tuner.store import codec, database, launches, rows, studies, telemetry
+from tuner.store import codec, database, launches, studies
 from tuner.store.identity import identity, merged
-from tuner.store.liveness import as_it_is
-from tuner.store.rows import StudyRow, StudySummary, Summary
+from tuner.store.studies import StudyRow, StudySummary, Summary, as_it_is
 from tuner.store.transactions import TakenError, Transactions
 from tuner.store.urls import display_url
 
@@ -58,7 +57,7 @@ class Store:
         for row in found:
             with self._transactions.readable(f"study {shown(row.name)}"):
                 belongs = codec.loads(dict[str, Any], row.identity)
-                summaries.append(as_it_is(rows.study_summary(row), belongs, self.url))
+                summaries.append(as_it_is(studies.study_summary(row), belongs, self.url))
         return summaries
 
     def latest(self) -> str | None:
@@ -73,7 +72,7 @@ class Store:
         if row is None:
             return None
         with self._transactions.readable(f"study {shown(name)}"):
-            found = rows.study_row(row)
+            found = studies.study_row(row)
         return as_it_is(found, found.identity, self.url)
 
     def has(self, name: str) -> bool:
@@ -127,7 +126,7 @@ class Store:
 
     def set_summary(self, name: str, summary: Summary) -> None:
         """Replace what the list of studies says about this one."""
-        self._update_study(name, rows.summary_columns(summary))
+        self._update_study(name, studies.summary_columns(summary))
 
     def remove(self, name: str) -> None:
         """Remove the study with all that is kept of its launches; nothing where there is none."""
@@ -147,7 +146,7 @@ class Store:
         records = []
         for row, samples in found:
             with self._transactions.readable(f"launch {shown(row.number)} of {shown(name)}"):
-                records.append(rows.launch_record(row, samples))
+                records.append(launches.launch_record(row, samples))
         return records
 
     def telemetry(self, name: str, launch_number: int) -> Telemetry | None:
@@ -156,9 +155,11 @@ class Store:
         ``None`` where nothing was recorded, or there is no such launch.
         """
         with self._transactions.begin() as connection:
-            found = telemetry.select(connection, self._study_id(connection, name), launch_number)
+            found = launches.select_telemetry(
+                connection, self._study_id(connection, name), launch_number
+            )
         with self._transactions.readable(f"telemetry of launch {launch_number} of {shown(name)}"):
-            return telemetry.telemetry(found)
+            return launches.telemetry(found)
 
     def folders(self, name: str) -> list[str]:
         """The folders of a study's launches, which need not be readable."""
@@ -177,7 +178,9 @@ class Store:
         try:
             with self._transactions.begin() as connection:
                 launches.insert(connection, self._study_id(connection, name), record)
-                studies.update(connection, name, rows.summary_columns(summary) if summary else {})
+                studies.update(
+                    connection, name, studies.summary_columns(summary) if summary else {}
+                )
         except TakenError as error:
             raise UsageError(
                 f"launch {record.number} of {name} is there already",
