@@ -172,7 +172,8 @@ def test_a_foreign_name_for_this_machine_is_refused(pages: Server, host: str, st
 @pytest.mark.system
 def test_a_page_shows_six_digits(pages: Server) -> None:
     numbers: list[str] = []
-    json.loads(asked(pages, "/api/studies/1?after=0").body, parse_float=numbers.append)
+    for path in ("/api/studies/1?after=0", "/api/studies/1/param_importances"):
+        json.loads(asked(pages, path).body, parse_float=numbers.append)
     assert numbers
     assert [text for text in numbers if float(text) != float(f"{float(text):.6g}")] == []
 

@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from importlib import metadata
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +20,10 @@ from tests.report_samples import everything, watched
 from tests.study_samples import study
 from tuner.launch.secrets import HIDDEN
 from tuner.model import StudyState, Telemetry
+from tuner.results.exporters import shell
 from tuner.results.report import report
 from tuner.results.report.explained import explained
+from tuner.results.report.plots.runs import sides
 from tuner.results.study_view import StudyView
 
 SAMPLES = everything()
@@ -29,7 +32,20 @@ SAMPLES = everything()
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "a", "header", "main", "section", "div"),
     *("h1", "h2", "h3", "p", "dl", "dt", "dd", "ul", "li", "pre", "code", "figure", "figcaption"),
-    *("details", "summary", "table", "thead", "tbody", "tr", "th", "td", "script", "noscript"),
+    *(
+        "progress",
+        "strong",
+        "details",
+        "summary",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "script",
+        "noscript",
+    ),
 }
 
 
@@ -175,6 +191,26 @@ def test_the_page_says_what_tune_says() -> None:
 )
 def test_a_study_that_has_not_ended_says_so(state: StudyState, said: str) -> None:
     assert said in report(samples.launched(samples.searched(), state=state))
+
+
+def test_the_page_shows_the_script_two_bars_the_version_and_the_time() -> None:
+    data = samples.faster()
+    document = Document(report(data))
+    assert shell.export(data).text in document.texts["code"]
+    shares = [float(str(bar["value"])) for bar in document.attributes("progress")]
+    assert shares == [1.0, pytest.approx(3.59 / 8.33, rel=0.01)]
+    assert f"Report of tune {metadata.version('tuner')}, measured 20" in document.texts["p"][0]
+
+
+def test_without_a_gain_there_is_a_best_candidate_and_no_best() -> None:
+    assert [side.name for side in sides(samples.no_gain())][-1] == "best candidate"
+
+
+def test_the_page_of_a_study_without_a_launch_has_no_empty_section() -> None:
+    document = Document(report(SAMPLES["nothing"]))
+    headings = ["Summary", "What took effect", "Machine and MPI", "Measure it again"]
+    assert document.texts["h2"] == headings
+    assert document.texts["h3"] == ["Core budget"]
 
 
 def test_a_hidden_secret_stays_hidden_and_is_explained() -> None:

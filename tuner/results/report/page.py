@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ def page(data: StudyView, weights: Mapping[str, float]) -> str:
         data: The study.
         weights: The importance of its knobs, as far as it is known.
     """
-    families = [(family, found) for family in FAMILIES if (found := family.build(data, weights))]
+    built = [(family, family.build(data, weights)) for family in FAMILIES]
+    families = [(family, found) for family, found in built if any(each.drawing for each in found)]
     drawings = {
         figure.key: figure.drawing
         for _, found in families
@@ -51,6 +53,9 @@ def page(data: StudyView, weights: Mapping[str, float]) -> str:
         .get_template("page.html.jinja")
         .render(
             data=data,
+            version=metadata.version("tuner"),
+            bars=words.bars(data),
+            script_text=words.script(data),
             words=words,
             failure_lines=facts.failure_lines(data),
             explained=explained(data),
@@ -104,7 +109,7 @@ def plain(value: Any) -> Any:
 
 
 def _is_shown(letter: str) -> bool:
-    return letter.isprintable() or letter == "\xa0"
+    return letter.isprintable() or letter in "\xa0\n"
 
 
 def _trusted(text: str) -> Any:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 
 from tuner.knobs import setting_text
 from tuner.launch.secrets import HIDDEN
-from tuner.model import StudyState, price, wording
+from tuner.model import StudyState, figures, price, wording
+from tuner.model.errors import UsageError
 from tuner.results import claims
 from tuner.results.break_even import break_even
+from tuner.results.exporters import shell
 from tuner.results.report import facts, reproduce
 from tuner.results.report.plots import Table, runs
 from tuner.results.study_view import StudyView, settings_table
@@ -67,6 +70,34 @@ def _times(data: StudyView, side: runs.Side) -> str:
     return "; ".join(said[:3]) or "not launched"
 
 
+@dataclass(frozen=True)
+class Bar:
+    """One bar of the comparison at the top; ``kind`` is a class of the page's style."""
+
+    name: str
+    kind: str
+    share: float  # of the longest bar
+    text: str
+
+
+def bars(data: StudyView) -> list[Bar]:
+    """The median of each side of the comparison that has one, as long as its figure is large."""
+    objective, found = data.spec.objective, []
+    for side in runs.sides(data):
+        costs = [run.cost for run in side.runs if run.cost is not None]
+        if costs:
+            median = runs.centre(costs).median
+            kind = "baseline" if side.name == "your defaults" else side.name.partition(" ")[0]
+            found.append((side.name, kind, objective.figure(median), median))
+    longest = max((figure for _, _, figure, _ in found), default=0.0)
+    if longest <= 0:
+        return []
+    return [
+        Bar(name, kind, round(max(0.0, figure) / longest, 4), figures.shown(objective, median))
+        for name, kind, figure, median in found
+    ]
+
+
 def use(data: StudyView) -> list[Row]:
     """Commands that use the result, each with what it does; empty where there is none."""
     if runs.best(data) is None:
@@ -78,6 +109,14 @@ def use(data: StudyView) -> list[Row]:
         (f"tune exec {name}{place} -- COMMAND", "any command with this setting"),
         (f"tune show {name}{place}", "every setting, importance, failures"),
     ]
+
+
+def script(data: StudyView) -> str:
+    """The script that an export writes; empty if there is none, such as without its launcher."""
+    try:
+        return shell.export(data).text if use(data) else ""
+    except UsageError:
+        return ""
 
 
 def blocks(data: StudyView) -> list[tuple[str, list[str]]]:
@@ -111,10 +150,16 @@ def machine(data: StudyView) -> list[Row]:
         ("Ranks", str(spec.layout.ranks)),
         ("MPI", f"{wording.launcher(spec.launcher)} ({spec.launcher.mpirun})"),
     ]
+    return [*rows, ("Measured", measured(data))] if data.records else rows
+
+
+def measured(data: StudyView) -> str:
+    """From when to when the launches were made; empty without any."""
     started = [record.started_at for record in data.records]
-    if started:
-        rows.append(("Measured", f"{_moment(min(started))} to {_moment(max(started))} (UTC)"))
-    return rows
+    if not started:
+        return ""
+    first, last = _moment(min(started)), _moment(max(started))
+    return f"{first} (UTC)" if first == last else f"{first} to {last} (UTC)"
 
 
 def _moment(started_at: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tuner.model import (
     BASELINE,
+    Conclusion,
     Failed,
     Finished,
     LaunchRecord,
@@ -131,7 +132,9 @@ def sides(data: StudyView) -> list[Side]:
         named.setdefault(result.reference.setting, "first guess that worked")
     chosen = best(data)
     if chosen is not None:
-        named[chosen] = f"best: {named[chosen]}" if chosen in named else "best"
+        # Nothing is called best if the verdict is to keep the defaults.
+        name = "best candidate" if result.conclusion is Conclusion.NO_GAIN else "best"
+        named[chosen] = f"best: {named[chosen]}" if chosen in named else name
     runs = counted(data)
     return [
         Side(name, setting, tuple(run for run in runs if run.setting == setting), _colour(name))
