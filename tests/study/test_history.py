@@ -56,21 +56,6 @@ def after(*settings: Setting, spec: StudySpec = SPEC) -> History:
     return History.judged(spec, (first, *(record(n, s) for n, s in enumerate(settings, start=2))))
 
 
-def test_an_overridden_knob_leaves_the_space() -> None:
-    effects = overridden("iterator_workers", 2)
-    made = record(2, POINTS[0], effects=tuple(effects(POINTS[0])))
-    plan = History.judged(SPEC, (record(1, BASELINE, purpose=Purpose.BASELINE), made))
-    assert [knob.name for knob in plan.knobs] == ["omp_threads"]
-    assert plan.size == 4
-    assert plan.contains(Setting.of({"omp_threads": 4})) and not plan.contains(POINTS[0])
-
-
-def test_a_large_space_is_not_listed() -> None:
-    omp, workers = SPEC.knobs
-    wide = tuple(replace(omp, name=f"k{place}", domain=IntRange(1, 9_000)) for place in range(4))
-    assert after(spec=replace(SPEC, knobs=(*wide, workers), trials=10)).size == 9_000**4 * 3
-
-
 def test_the_proof_is_what_was_launched_since_the_last_search() -> None:
     warm_up = record(1, POINTS[0], purpose=Purpose.WARM_UP)
     search = record(2, POINTS[0])
@@ -118,11 +103,6 @@ def test_what_the_proof_shows_of_windows_does_not_change_the_search() -> None:
     assert now.records[1].outcome.samples != then.records[1].outcome.samples
 
 
-def test_the_defaults_may_be_a_known_setting() -> None:
-    assert History.judged(SPEC, ()).default == BASELINE
-    assert History.judged(SPEC, (), baseline=POINTS[0]).default == POINTS[0]
-
-
 def test_stopped_and_failed_trials_are_counted_apart() -> None:
     plan = History.judged(
         SPEC,
@@ -138,15 +118,6 @@ def test_stopped_and_failed_trials_are_counted_apart() -> None:
     )
     assert (plan.trials, plan.failed, plan.stopped) == (5, 1, 2)
     assert plan.most_trials == 6
-
-
-def test_failures_that_are_forgotten() -> None:
-    failures = tuple(record(n, POINTS[n], ending=CRASH) for n in range(1, 6))
-    assert History.judged(SPEC, failures).fruitless() == failures
-    again = History.judged(SPEC, failures, forgiven_until=5)
-    assert again.fruitless() == () and again.trials == 0 and not again.tried
-    mixed = (*failures, record(6, POINTS[7]))
-    assert History.judged(SPEC, mixed).fruitless() == ()
 
 
 def test_a_capped_range_is_measured_in_one_go() -> None:
@@ -168,16 +139,6 @@ def test_a_capped_range_is_measured_in_one_go() -> None:
     finally:
         sys.setprofile(None)
     assert looked < 50 * 10_000
-
-
-def test_trials_of_another_space_do_not_count() -> None:
-    omp, workers = SPEC.knobs
-    old = [Setting.of({"iterator_workers": n}) for n in (1, 2)]
-    plan = after(*old, spec=replace(SPEC, trials=2))
-    assert (plan.trials, plan.outside, plan.most_trials) == (0, 2, 2)
-    before = after(*old, spec=replace(SPEC, knobs=(workers,), trials=2))
-    assert (before.trials, before.outside) == (2, 0)
-    assert omp.name == "omp_threads"
 
 
 def test_why_it_is_exhausted() -> None:

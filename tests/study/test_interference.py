@@ -29,7 +29,6 @@ from tuner.study.interference import (
     REMEASURED,
     InterferenceFilter,
     again,
-    asked,
     disturbed,
 )
 
@@ -53,56 +52,54 @@ def launched(
     return replace(made, outcome=replace(made.outcome, load=load, exclusion=aside))
 
 
-def judged(
-    load: Load,
-    past: Sequence[LaunchRecord] = (),
-    chosen: Setting = FULL,
-    spec: StudySpec = SPEC,
-    before: Load | None = ALONE,
-) -> str:
-    return disturbed(launched(99, load, chosen).outcome, chosen, spec, past, before)
+def on(cpus: int) -> StudySpec:
+    return replace(SPEC, machine=replace(MACHINE, affinity_cpus=cpus))
 
 
-def test_what_runs_beside_a_launch_disturbs_it() -> None:
-    assert judged(BUSY) == "other processes used 1.5 of 4 cores, above all pid 6263 (python)"
-    assert judged(ALONE) == ""
+def after(number: int, load: Load, aside: Exclusion | None = None) -> list[LaunchRecord]:
+    return [launched(each, load, aside=aside) for each in range(1, number + 1)]
 
 
-def test_where_nothing_was_looked_at_nothing_is_wrong() -> None:
-    outcome = record(1, FULL, 3.0).outcome
-    assert disturbed(outcome, FULL, SPEC, (), None) == ""
+SLOW, HOT = Load(0.0, throttled_s=0.5), Load(0.0, hot=True)
+WIDE = setting(omp_threads=4, iterator_workers=1)
+BESIDE = "other processes used 1.5 of 4 cores, above all pid 6263 (python)"
+HELD_BACK, SWAPPED = "the cgroup's CPU quota held it back for 0.500 s", "100 MiB were swapped"
+HEAT = "CPUs were slowed down for their temperature"
+USED = "other processes used"
 
 
-def test_cores_that_the_launch_leaves_free_are_anybodys() -> None:
-    spec = replace(SPEC, machine=replace(MACHINE, affinity_cpus=16))
-    assert judged(Load(6.0), spec=spec) == ""
-    assert judged(Load(13.0), spec=spec) != ""
-    assert judged(Load(6.0), chosen=BASELINE, spec=spec) != ""  # it may want all of them
-
-
-def test_a_large_machine_is_counted_less_exactly() -> None:
-    spec = replace(SPEC, machine=replace(MACHINE, affinity_cpus=64))
-    assert judged(Load(3.0), chosen=BASELINE, spec=spec) == ""
-    assert judged(Load(4.0), chosen=BASELINE, spec=spec) != ""
-
-
-def test_a_machine_that_is_always_loaded_disturbs_nothing() -> None:
-    past = [launched(number, Load(1.4)) for number in range(1, 6)]
-    assert judged(BUSY, past) == ""
-    assert judged(Load(3.5), past) != ""
-    assert judged(BUSY, before=Load(1.3)) == ""
-
-
-def test_a_lasting_change_is_usual_after_three_launches() -> None:
-    quiet = [launched(number, ALONE) for number in range(1, 20)]
-    busy = [launched(number, BUSY) for number in range(20, 23)]
-    assert judged(BUSY, [*quiet, *busy[:2]]) != ""
-    assert judged(BUSY, [*quiet, *busy]) == ""
-
-
-def test_launches_that_were_set_aside_say_what_is_usual_too() -> None:
-    past = [launched(number, BUSY, aside=OTHERS) for number in range(1, 4)]
-    assert judged(BUSY, past) == ""
+@pytest.mark.parametrize(
+    ("load", "past", "chosen", "cpus", "why"),
+    [
+        (BUSY, [], FULL, 4, BESIDE),
+        (ALONE, [], FULL, 4, ""),
+        (Load(6.0), [], FULL, 16, ""),  # cores that the launch leaves free are anybody's
+        (Load(13.0), [], FULL, 16, USED),
+        (Load(6.0), [], BASELINE, 16, USED),  # it may want all of them
+        (Load(3.0), [], BASELINE, 64, ""),  # a large machine is counted less exactly
+        (Load(4.0), [], BASELINE, 64, USED),
+        (BUSY, after(5, Load(1.4)), FULL, 4, ""),  # it is always loaded
+        (Load(3.5), after(5, Load(1.4)), FULL, 4, USED),
+        (BUSY, [*after(19, ALONE), *after(2, BUSY)], FULL, 4, BESIDE),
+        (BUSY, [*after(19, ALONE), *after(3, BUSY)], FULL, 4, ""),  # a lasting change
+        (BUSY, after(3, BUSY, OTHERS), FULL, 4, ""),  # excluded ones say what is usual too
+        (SLOW, [], FULL, 4, HELD_BACK),
+        (Load(0.0, throttled_s=0.1), [], FULL, 4, ""),
+        (SLOW, [], WIDE, 4, ""),  # it wants more than there is by itself
+        (SLOW, [], BASELINE, 4, ""),
+        (SLOW, after(3, SLOW), FULL, 4, ""),
+        (HOT, [], FULL, 4, HEAT),
+        (HOT, after(2, HOT), FULL, 4, HEAT),
+        (HOT, after(3, HOT), FULL, 4, ""),
+        (Load(0.0, swapped_bytes=100 << 20), [], FULL, 4, SWAPPED),
+        (Load(0.0, swapped_bytes=60 << 20), [], FULL, 4, ""),
+    ],
+)
+def test_a_launch_is_compared_with_what_is_usual(
+    load: Load, past: list[LaunchRecord], chosen: Setting, cpus: int, why: str
+) -> None:
+    found = disturbed(launched(99, load, chosen).outcome, chosen, on(cpus), past, ALONE)
+    assert found.startswith(why) and bool(found) == bool(why)
 
 
 @pytest.mark.parametrize("sets_aside", [True, False], ids=["limit", "crash"])
@@ -116,38 +113,6 @@ def test_a_bound_that_was_reached_beside_others_is_no_bound() -> None:
     ending: Ending = Stopped(2.0, 9.0, 8.0, 10.0, 0.1, "race")
     outcome = replace(launched(1, BUSY).outcome, ending=ending)
     assert disturbed(outcome, FULL, SPEC, (), ALONE) != ""
-
-
-def test_a_quota_that_holds_a_modest_launch_back_is_others_doing() -> None:
-    load = Load(0.0, throttled_s=0.5)
-    assert judged(load) == "the cgroup's CPU quota held it back for 0.500 s"
-    assert judged(Load(0.0, throttled_s=0.1)) == ""
-    assert judged(load, chosen=setting(omp_threads=4, iterator_workers=1)) == ""
-    assert judged(load, chosen=BASELINE) == ""
-    assert judged(load, [launched(number, load) for number in range(1, 4)]) == ""
-
-
-def test_a_hot_cpu_disturbs_unless_it_always_is() -> None:
-    load = Load(0.0, hot=True)
-    past = [launched(number, load) for number in range(1, 4)]
-    assert judged(load) == "CPUs were slowed down for their temperature"
-    assert judged(load, past[:2]) != ""
-    assert judged(load, past) == ""
-
-
-def test_much_swapping_disturbs() -> None:
-    assert judged(Load(0.0, swapped_bytes=100 << 20)) == "100 MiB were swapped"
-    assert judged(Load(0.0, swapped_bytes=60 << 20)) == ""
-
-
-def test_what_a_setting_asks_for_is_known_where_it_says_so() -> None:
-    assert asked(FULL, SPEC) == 4.0
-    assert asked(setting(omp_threads=2, iterator_workers=3, opencv_threads=2), SPEC) == 16.0
-    assert asked(setting(omp_threads=2), SPEC) is None  # the program chooses its workers
-    assert asked(setting(omp_threads="unset", iterator_workers=1), SPEC) is None
-    assert asked(BASELINE, SPEC) is None
-    alone = replace(SPEC, knobs=SPEC.knobs[:1])
-    assert asked(setting(omp_threads=2), alone) == 4.0  # the program has no workers to choose
 
 
 # --- again and again ---------------------------------------------------------------------

@@ -22,7 +22,6 @@ from tests.study_surface import (
     SPEC,
     FakeRunner,
     Killed,
-    capped,
     crash,
     events_of,
     nearly_flat,
@@ -152,18 +151,6 @@ def test_a_launch_that_cannot_win_is_stopped_and_kept(tmp_path: Path) -> None:
         assert event.measurement.stopped == event.record.outcome.ending
     kept = [r.outcome for r in records(tmp_path) if isinstance(r.outcome.ending, Stopped)]
     assert kept == [event.record.outcome for event in stopped]
-
-
-def test_the_budget_ends_the_search(tmp_path: Path) -> None:
-    found = run(tmp_path, FakeRunner(), replace(CONFIRMED, budget_s=9.0))
-    assert found.reason == "the budget of 9 s was used up (--budget)"
-    assert found.trials < 6 and found.conclusion is not None
-
-
-def test_a_search_that_has_converged_says_so(tmp_path: Path) -> None:
-    found = run(tmp_path, FakeRunner(), replace(SPEC, trials=50))
-    assert found.reason == "going on is expected to gain less than 1 % (--min-gain)"
-    assert found.trials < 12
 
 
 def test_the_tables_alone_give_the_result(tmp_path: Path) -> None:
@@ -405,11 +392,6 @@ def test_what_failed_with_everything_else_is_tried_again(tmp_path: Path) -> None
     assert found.baseline is not None and found.baseline.elapsed_s == 4.0
 
 
-def test_fewer_trials_than_five_that_all_fail(tmp_path: Path) -> None:
-    with pytest.raises(NothingMeasuredError, match="3 launches in a row"):
-        run(tmp_path, FakeRunner(crash), replace(SPEC, trials=1))
-
-
 def test_all_over_the_limit(tmp_path: Path) -> None:
     runner = FakeRunner(lambda _: Failed(FailureKind.LIMIT, "ran longer than 2 s"))
     with pytest.raises(LimitReachedError) as caught:
@@ -470,15 +452,6 @@ def test_settings_that_are_no_faster_conclude_so(tmp_path: Path) -> None:
     assert (found.conclusion, found.export) == (Conclusion.NO_GAIN, BASELINE)
 
 
-def test_where_only_the_defaults_work_they_are_handed_over(tmp_path: Path) -> None:
-    runner = FakeRunner(lambda s: 4.0 if s.is_baseline else crash(s))
-    found = run(tmp_path, runner, CONFIRMED)
-    assert (found.conclusion, found.export) == (Conclusion.NO_GAIN, BASELINE)
-    assert run(tmp_path, FakeRunner(), CONFIRMED) == found
-    with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
-        assert result(store, SPEC.name) == found
-
-
 def test_a_fixed_knob_is_handed_over_whatever_is_proven(tmp_path: Path) -> None:
     fixed = replace(CONFIRMED, fixed=Setting.of({"iterator_workers": 3}), trials=50)
     found = run(tmp_path, FakeRunner(lambda _: 1.0), fixed)
@@ -487,13 +460,6 @@ def test_a_fixed_knob_is_handed_over_whatever_is_proven(tmp_path: Path) -> None:
 
 
 # --- what came to the same ---------------------------------------------------------------
-
-
-def test_a_capped_value_is_pooled_and_never_launched_again(tmp_path: Path) -> None:
-    runner = FakeRunner(nearly_flat, effects=capped("omp_threads", 2))
-    found = run(tmp_path, runner, replace(SPEC, trials=50))
-    assert found.reason == "all 6 settings of the space were measured"
-    assert found.trials <= 7, "the launch that showed the cap may be one more"
 
 
 def test_an_overridden_knob_is_dropped_with_a_note(tmp_path: Path) -> None:
@@ -513,12 +479,6 @@ def test_a_fixed_knob_keeps_its_value(tmp_path: Path) -> None:
     assert found.trials == 4
     assert {s.as_dict()["iterator_workers"] for s in runner.settings[2:]} == {3}
     assert found.best is not None and not found.best.setting.is_baseline
-
-
-def test_the_defaults_can_be_the_best(tmp_path: Path) -> None:
-    found = run(tmp_path, FakeRunner(lambda s: 0.5 if s.is_baseline else surface(s)))
-    assert found.best is not None and found.best.setting.is_baseline
-    assert found.ratio == 1.0
 
 
 def test_another_range_continues_with_a_note(tmp_path: Path) -> None:

@@ -56,11 +56,6 @@ def test_what_tells_nothing_before_its_end_is_never_cut(objective: ObjectiveSpec
     assert confirmation(plan(objective), BEST).next == confirm.Next("reference", None)
 
 
-def test_a_wall_time_is_cut_as_a_time_is() -> None:
-    limit = cut(plan(WALL, iterations=0))
-    assert limit is not None and 3.0 <= limit <= 5.0
-
-
 def test_a_pace_is_cut_at_a_pace_whatever_its_size() -> None:
     """A pace of 1 s is a run of 100 s: so long ones are cut as early as it goes."""
     assert cut(plan(STEADY, 0.01)) == pytest.approx(0.05)

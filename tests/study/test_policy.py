@@ -188,10 +188,6 @@ def test_seeds_differ() -> None:
 # --- the end and its reason --------------------------------------------------------------
 
 
-def test_the_trials_are_made() -> None:
-    assert end(played()) == "6 of 6 trials were made"
-
-
 def test_it_has_converged() -> None:
     plan = played(replace(SPEC, trials=50))
     assert end(plan) == "going on is expected to gain less than 1 % (--min-gain)"
@@ -280,13 +276,6 @@ def test_an_overridden_knob_leaves_the_space() -> None:
         assert "iterator_workers" not in setting.as_dict()
 
 
-def test_a_fixed_knob_keeps_its_value() -> None:
-    spec = replace(CONFIRMED, fixed=Setting.of({"iterator_workers": 3}), trials=50)
-    tried = [setting for _, setting in steps(played(spec)) if not setting.is_baseline]
-    assert {setting.as_dict()["iterator_workers"] for setting in tried} == {3}
-    assert {setting.as_dict()["omp_threads"] for setting in tried} == {1, 2, 3, 4}
-
-
 def test_a_large_space_is_not_listed() -> None:
     wide = tuple(replace(SPEC.knobs[0], name=f"k{n}", domain=IntRange(1, 100)) for n in range(4))
     spec = replace(SPEC, knobs=(*wide, SPEC.knobs[1]), trials=4)
@@ -295,20 +284,6 @@ def test_a_large_space_is_not_listed() -> None:
 
 
 # --- going on after the proof ------------------------------------------------------------
-
-
-def test_more_trials_go_on_with_the_search_and_prove_anew() -> None:
-    first = played(replace(CONFIRMED, trials=5), nearly_flat)
-    more = replace(CONFIRMED, trials=8)
-    plan = played(more, nearly_flat, so_far=first)
-    old, new = plan.records[: len(first.records)], plan.records[len(first.records) :]
-    assert old == first.records and first.confirming
-    assert Purpose.SEARCH in {made.purpose for made in new} and plan.trials == 8
-    assert plan.confirming and plan.confirming[0] not in old, "the proof begins anew"
-    assert all(made in plan.searched for made in first.confirming), "its launches are samples"
-    (best,) = (m for m in measured(plan) if m.setting == BEST)
-    runs = [made for made in plan.records if made.setting == BEST]
-    assert len(best.samples) == len(runs)
 
 
 def measured(plan: History) -> list[Measurement]:

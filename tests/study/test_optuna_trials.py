@@ -18,7 +18,6 @@ from tuner.model import (
     Failed,
     FailureKind,
     LaunchRecord,
-    Outcome,
     Purpose,
     Setting,
     Stopped,
@@ -30,10 +29,12 @@ STOPPED = Stopped(1.5, 3.0, 2.5, 3.5, 0.12, "drift")
 INTERRUPTED = Failed(FailureKind.INTERRUPTED, "ended by the user")
 
 
-def launch(ending: Ending | float, setting: Setting = BEST, number: int = 7) -> LaunchRecord:
+def launch(
+    ending: Ending | float, setting: Setting = BEST, number: int = 7, entries: int = 2
+) -> LaunchRecord:
     outcome = ran(ending)
     if isinstance(ending, Stopped):
-        outcome = replace(outcome, progress=log(4.0)[:2])
+        outcome = replace(outcome, progress=log(4.0)[:entries])
     return record(number, setting, Purpose.SEARCH, outcome)
 
 
@@ -41,36 +42,32 @@ def told(made: LaunchRecord) -> FrozenTrial:
     return as_trial(History.judged(SPEC, (made,)), made)
 
 
-def test_what_finished_is_complete_with_its_time() -> None:
-    trial = told(launch(1.25))
-    assert (trial.state, trial.value) == (TrialState.COMPLETE, 1.25)
-    assert trial.params == BEST.as_dict()
-    assert trial.user_attrs == {"launch": 7, "purpose": "search"}
-    assert trial.system_attrs == {"constraints": (0.0,)}
-    assert trial.intermediate_values == {}
+BOUND = {"bound_s": 1.5, "rule": "drift"}
 
 
-def test_what_was_stopped_is_pruned_with_its_projection_where_it_got_to() -> None:
-    trial = told(launch(STOPPED))
-    assert (trial.state, trial.value) == (TrialState.PRUNED, None)
-    assert trial.intermediate_values == {50: 3.0}
-    assert trial.user_attrs == {"launch": 7, "purpose": "search", "bound_s": 1.5, "rule": "drift"}
-    assert trial.system_attrs == {"constraints": (0.0,)}
-
-
-def test_what_was_stopped_before_its_first_entry_is_pruned_at_nothing() -> None:
-    made = launch(STOPPED)
-    assert told(replace(made, outcome=replace(made.outcome, progress=()))).intermediate_values == {
-        0: 3.0
-    }
-
-
-def test_what_failed_carries_a_constraint_that_does_not_hold() -> None:
-    trial = told(launch(CRASH))
-    assert (trial.state, trial.value) == (TrialState.FAIL, None)
-    assert trial.system_attrs == {"constraints": (1.0,)}
-    assert trial.user_attrs["failure"] == "crashed: exit status 1"
-    assert trial.intermediate_values == {}
+@pytest.mark.parametrize(
+    ("made", "state", "value", "attributes", "constraint", "seen"),
+    [
+        (launch(1.25), TrialState.COMPLETE, 1.25, {}, 0.0, {}),
+        (launch(STOPPED, entries=0), TrialState.PRUNED, None, BOUND, 0.0, {0: 3.0}),
+        (launch(STOPPED, entries=1), TrialState.PRUNED, None, BOUND, 0.0, {25: 3.0}),
+        (launch(STOPPED, entries=4), TrialState.PRUNED, None, BOUND, 0.0, {100: 3.0}),
+        (launch(CRASH), TrialState.FAIL, None, {"failure": "crashed: exit status 1"}, 1.0, {}),
+    ],
+)
+def test_a_launch_is_told_with_what_came_of_it(
+    made: LaunchRecord,
+    state: TrialState,
+    value: float | None,
+    attributes: dict[str, object],
+    constraint: float,
+    seen: dict[int, float],
+) -> None:
+    trial = told(made)
+    assert (trial.state, trial.value, trial.params) == (state, value, BEST.as_dict())
+    assert trial.user_attrs == {"launch": 7, "purpose": "search", **attributes}
+    assert trial.system_attrs == {"constraints": (constraint,)}
+    assert trial.intermediate_values == seen
 
 
 def test_it_began_and_ended_when_it_did() -> None:
@@ -89,15 +86,15 @@ def test_repeats_are_told_the_defaults_and_the_proof_are_not(purpose: Purpose) -
 
 
 @pytest.mark.parametrize(
-    "setting", [BASELINE, Setting.of({"omp_threads": 1}), Setting.of({"a": 1, "b": 2})]
+    "made",
+    [
+        launch(1.0, BASELINE),
+        launch(1.0, Setting.of({"omp_threads": 1})),
+        launch(1.0, Setting.of({"a": 1, "b": 2})),
+        launch(INTERRUPTED),
+    ],
 )
-def test_settings_outside_of_the_space_are_not_told(setting: Setting) -> None:
-    made = launch(1.0, setting)
-    assert not is_told(History.judged(SPEC, (made,)), made)
-
-
-def test_what_was_interrupted_is_not_told() -> None:
-    made = launch(INTERRUPTED)
+def test_what_is_outside_of_the_space_or_was_interrupted_is_not_told(made: LaunchRecord) -> None:
     assert not is_told(History.judged(SPEC, (made,)), made)
 
 
@@ -128,10 +125,3 @@ def test_optunas_own_tools_take_the_best_of_what_finished(
     study.add_trials(told(each) for each in made)
     assert [trial.state for trial in study.trials] == [state_of(each) for each in made]
     assert study.best_value == min(each for each in endings if isinstance(each, float))
-
-
-def test_a_log_may_stop_at_any_length() -> None:
-    for length in range(1, 5):
-        outcome = Outcome(STOPPED, 2.0, None, log(4.0)[:length])
-        made = record(1, BEST, Purpose.REPEAT, outcome)
-        assert told(made).intermediate_values == {25 * length: 3.0}

@@ -33,27 +33,24 @@ def test_more_time_is_the_advice_where_that_may_help(tmp_path: Path) -> None:
         give_up(failing(tmp_path, LIMIT, CRASH))
 
 
-def test_a_crash_is_told_of_in_its_output(tmp_path: Path) -> None:
-    (tmp_path / "stacks").mkdir()
-    with pytest.raises(NothingMeasuredError) as caught:
-        give_up(failing(tmp_path, CRASH, STALLED))
-    assert f"{tmp_path / 'output.log'}, mend" in caught.value.hint
+MISSING = Failed(FailureKind.NO_LOG, "the program ended but wrote no log /x/log")
 
 
-def test_a_program_without_a_log_has_other_ways(tmp_path: Path) -> None:
-    missing = Failed(FailureKind.NO_LOG, "the program ended but wrote no log /x/log")
-    with pytest.raises(NothingMeasuredError, match="no log /x/log") as caught:
-        give_up(failing(tmp_path, missing, CRASH))
-    assert caught.value.hint.startswith(f"Read {tmp_path / 'output.log'}: ")
-    assert "--objective wall" in caught.value.hint
-
-
-@pytest.mark.parametrize(("kept", "name"), [(True, "stacks"), (False, "output.log")])
-def test_a_hang_is_told_of_in_its_stacks_where_there_are_some(
-    tmp_path: Path, kept: bool, name: str
+@pytest.mark.parametrize(
+    ("failures", "kept", "hint"),
+    [
+        ((CRASH, STALLED), True, "output.log, mend"),
+        ((STALLED, CRASH), True, "stacks, mend"),
+        ((STALLED, CRASH), False, "output.log, mend"),
+        ((MISSING, CRASH), False, "output.log: has the program done its work?"),
+    ],
+)
+def test_the_hint_names_the_file_that_says_most_of_the_first_failure(
+    tmp_path: Path, failures: tuple[Failed, ...], kept: bool, hint: str
 ) -> None:
     if kept:
         (tmp_path / "stacks").mkdir()
     with pytest.raises(NothingMeasuredError) as caught:
-        give_up(failing(tmp_path, STALLED, CRASH))
-    assert f"{tmp_path / name}, mend" in caught.value.hint
+        give_up(failing(tmp_path, *failures))
+    assert caught.value.hint.startswith(f"Read {tmp_path}/{hint}")
+    assert ("--objective wall" in caught.value.hint) == (failures[0] is MISSING)
