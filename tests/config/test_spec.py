@@ -104,6 +104,7 @@ def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
     assert (spec.seed, spec.trial_limit_s, spec.fixed) == (0, None, BASELINE)
     assert (spec.budget_s, spec.until, spec.precision) == (None, 0.01, 0.02)
     assert spec.stall_limit_s == 120.0
+    assert build(*OWN, stall_limit_s="none").stall_limit_s is None
     assert (spec.oversubscription, spec.confirm) == (4.0, True)
     assert spec.objective == ObjectiveSpec()
     assert dict(spec.left_out) == {
@@ -111,11 +112,6 @@ def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
         "communicator": "the command has no {communicator}",
         "bind_to": "with one socket and one NUMA node a rank can only be confined to one core",
     }
-
-
-def test_a_stall_limit_may_be_none() -> None:
-    assert build(*OWN, stall_limit_s="none").stall_limit_s is None
-    assert build(*OWN, stall_limit_s=9.0).stall_limit_s == 9.0
 
 
 @pytest.mark.parametrize(
@@ -332,6 +328,7 @@ def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
         ({"oversubscription": float("nan")}, "--oversubscribe nan", ""),
         ({"oversubscription": float("inf")}, "--oversubscribe inf", ""),
         ({"live": "maybe"}, "--live maybe", ""),
+        ({"stall_limit_s": "-1"}, "--stall-limit -1", ""),
         ({"trials": 0, "seed": -1}, "--seed -1", ""),
         ({"name": "a b"}, "--name 'a b'", ""),
         ({"name": "../x"}, "--name '../x'", ""),
@@ -397,10 +394,6 @@ def test_a_bad_option_names_value_place_and_next_step(
     assert hint in error.hint
 
 
-def test_a_wrong_figure_is_told_before_the_program_and_mpirun_are_looked_for() -> None:
-    assert "--oversubscribe 0" in refused("no-such-program", "{out}", oversubscription=0.0).message
-
-
 # --- the core budget -----------------------------------------------------------------------
 
 THREADS_AND_WORKERS = (*OWN, "-j", "{iterator_workers}")
@@ -450,87 +443,49 @@ def test_a_range_in_the_study_file_is_ones_own_too(tmp_path: Path) -> None:
     assert build(*OWN, file=file, oversubscription=8.0).oversubscription == 8.0
 
 
-def test_an_unknown_communicator_names_the_nearest() -> None:
-    error = refused(*OWN, "{communicator}", knobs=("communicator=nave",))
-    assert "'naive'" in error.hint
-
-
-def test_the_command_needs_out() -> None:
-    error = refused("{python}", "-c", "pass")
-    assert "{out}" in error.message
-    assert "--out {out}" in error.hint
-
-
-@pytest.mark.parametrize("command", [("",), (" ", "{out}")])
-def test_an_empty_command(command: tuple[str, ...]) -> None:
-    assert "no command after --" in refused(*command).message
-
-
-def test_a_command_with_a_nul() -> None:
-    assert "NUL" in refused("sh", "a\0b", "{out}").message
-
-
-def test_neither_file_nor_command() -> None:
-    assert "no command in test" in refused().message
-    assert "no command in test" in refused(file={}).message
-
-
-def test_an_unknown_placeholder() -> None:
-    error = refused(*OWN, "{iterator_worker}")
-    assert "{iterator_worker}" in error.message
-    assert "'iterator_workers'" in error.hint
-
-
-# --- the program ---------------------------------------------------------------------------
-
-
-def test_a_program_that_is_not_on_path() -> None:
-    error = refused("no-such-program-here", "{out}")
-    assert "'no-such-program-here' is not on PATH" in error.message
-
-
-def test_a_program_in_the_current_folder(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("")
-    error = refused("train.py", "{out}", cwd=tmp_path)
-    assert "python train.py" in error.hint
-    error = refused("./train.py", "{out}", cwd=tmp_path)
-    assert "not executable" in error.message
-    assert "python ./train.py" in error.hint
+# --- the command ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("word", "what"),
-    [("./gone", "does not exist"), ("/nowhere/x", "does not exist"), (".", "PATH")],
-)
-def test_a_program_that_is_not_there(tmp_path: Path, word: str, what: str) -> None:
-    assert what in refused(word, "{out}", cwd=tmp_path).message
-
-
-def test_a_folder_is_no_program(tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    assert "is a folder" in refused("./sub", "{out}", cwd=tmp_path).message
-
-
-def test_the_program_cannot_be_a_knob() -> None:
-    error = refused("{prog}", "{out}", knobs=("prog=a,b",))
-    assert "begins with '{prog}'" in error.message
-
-
-@pytest.mark.parametrize(
-    "words",
+    ("command", "options", "word", "hint"),
     [
-        ("train.py",),
-        ("-u", "train.py"),
-        ("-X", "dev", "train.py"),
-        ("-m", "mpi4py", "train.py"),
-        ("sub/train.py",),
-        ("/nowhere/train.py",),
+        ((*OWN, "{communicator}"), {"knobs": ("communicator=nave",)}, "", "'naive'"),
+        (("{python}", "-c", "pass"), {}, "has no {out}", "--out {out}"),
+        (("",), {}, "no command after --", ""),
+        ((" ", "{out}"), {}, "no command after --", ""),
+        ((), {}, "no command in test", ""),
+        ((), {"file": {}}, "no command in test", ""),
+        (("sh", "a\0b", "{out}"), {}, "NUL", ""),
+        ((*OWN, "{iterator_worker}"), {}, "{iterator_worker}", "'iterator_workers'"),
+        (("no-such-program-here", "{out}"), {}, "'no-such-program-here' is not on PATH", ""),
+        (("train.py", "{out}"), {}, "not on PATH", "python train.py"),
+        (("./train.py", "{out}"), {}, "not executable", "python ./train.py"),
+        (("./gone", "{out}"), {}, "does not exist", "{cwd}"),
+        (("/nowhere/x", "{out}"), {}, "does not exist", ""),
+        ((".", "{out}"), {}, "PATH", ""),
+        (("./sub", "{out}"), {}, "is a folder", ""),
+        (("{prog}", "{out}"), {"knobs": ("prog=a,b",)}, "begins with '{prog}'", ""),
+        (("{python}", "gone.py", "{out}"), {}, "'gone.py'", "{cwd}"),
+        (("{python}", "-u", "gone.py", "{out}"), {}, "'gone.py'", "{cwd}"),
+        (("{python}", "-X", "dev", "gone.py", "{out}"), {}, "'gone.py'", "{cwd}"),
+        (("{python}", "-m", "mpi4py", "gone.py", "{out}"), {}, "'gone.py'", "{cwd}"),
+        (("{python}", "sub/gone.py", "{out}"), {}, "'sub/gone.py'", "{cwd}"),
+        (("{python}", "/nowhere/gone.py", "{out}"), {}, "'/nowhere/gone.py'", ""),
+        (("{python}", "{workloads}/chainer_mnst.py", "{out}"), {}, "'chainer_mnst.py'",
+         "'chainer_mnist.py'"),
+        (("mpirun", "-n", "4", "x", "{out}"), {}, "begins with mpirun", "tune -n RANKS -- python"),
+        (("/opt/bin/torchrun", "x.py"), {}, "begins with torchrun", "--launcher torchrun --"),
+        (("{python}", "-m", "torch.distributed.run", "x"), {}, "torchrun", "--launcher torchrun"),
     ],
-)
-def test_a_script_that_does_not_exist(tmp_path: Path, words: tuple[str, ...]) -> None:
-    error = refused("{python}", *words, "{out}", cwd=tmp_path)
-    assert repr(words[-1]) in error.message
-    assert str(tmp_path) in error.hint
+)  # fmt: skip
+def test_a_command_that_cannot_run_names_what_is_wrong_and_the_next_step(
+    tmp_path: Path, command: tuple[str, ...], options: dict[str, Any], word: str, hint: str
+) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "sub").mkdir()
+    error = refused(*command, cwd=tmp_path, **options)
+    assert word in error.message
+    assert hint.replace("{cwd}", str(tmp_path)) in error.hint
 
 
 @pytest.mark.parametrize(
@@ -630,12 +585,6 @@ def test_the_path_of_the_program_finds_mpirun(tmp_path: Path) -> None:
 )
 def test_the_name_of_a_program(words: tuple[str, ...], stem: str) -> None:
     assert program.stem(words) == stem
-
-
-def test_an_unknown_workload_names_the_nearest() -> None:
-    error = refused("{python}", "{workloads}/chainer_mnst.py", "{out}")
-    assert "'chainer_mnst.py'" in error.message
-    assert "'chainer_mnist.py'" in error.hint
 
 
 @pytest.mark.parametrize(
@@ -792,20 +741,20 @@ def test_a_fix_of_the_file_yields_to_a_typed_range(tmp_path: Path) -> None:
     assert domains(spec) == {"omp_threads": IntRange(1, 2)}
 
 
-def test_a_file_whose_knob_cannot_reach_its_own_command(tmp_path: Path) -> None:
-    text = 'command = ["{python}", "-c", "pass", "{out}"]\n[knobs.iterator_workers]\n'
-    assert "nothing carries it" in refused(file=toml(tmp_path, text)).message
-
-
-def test_a_job_that_cannot_take_the_setting(tmp_path: Path) -> None:
-    text = FILE.replace('"long", "{out}", "-j", "{iterator_workers}"', '"long"')
-    error = refused(file=toml(tmp_path, text))
-    assert "job has no {iterator_workers}" in error.message
-
-
-def test_a_job_with_an_unknown_placeholder(tmp_path: Path) -> None:
-    error = refused(file=toml(tmp_path, FILE.replace('"long"', '"{foo}"')))
-    assert "{foo}" in error.message
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ('command = ["{python}", "-c", "pass", "{out}"]\n[knobs.iterator_workers]\n',
+         "nothing carries it"),
+        (FILE.replace('"long", "{out}", "-j", "{iterator_workers}"', '"long"'),
+         "job has no {iterator_workers}"),
+        (FILE.replace('"long"', '"{foo}"'), "{foo}"),
+        ('command = ["{python}", "-c", "pass", "{out}"]\n'
+         '[left_out]\nomp_threads = "x"\nopencv_threads = "y"\n', "nothing to tune"),
+    ],
+)  # fmt: skip
+def test_a_file_whose_parts_do_not_go_together(tmp_path: Path, text: str, word: str) -> None:
+    assert word in refused(file=toml(tmp_path, text)).message
 
 
 def test_the_files_own_communicators_widen_the_known_ones(tmp_path: Path) -> None:
@@ -817,14 +766,6 @@ def test_the_files_own_communicators_widen_the_known_ones(tmp_path: Path) -> Non
     assert domains(build(file=file)) == {"communicator": Choice(("hierarchical",))}
     spec = build(file=file, knobs=("communicator=hierarchical,naive",))
     assert domains(spec) == {"communicator": Choice(("hierarchical", "naive"))}
-
-
-def test_nothing_to_tune(tmp_path: Path) -> None:
-    text = (
-        'command = ["{python}", "-c", "pass", "{out}"]\n'
-        '[left_out]\nomp_threads = "x"\nopencv_threads = "y"\n'
-    )
-    assert "nothing to tune" in refused(file=toml(tmp_path, text)).message
 
 
 # --- the shipped studies -------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tuner.config.schema import STUDY
-from tuner.config.study_file import find_study_file, load, shipped_studies, study_of, template
+from tuner.config.study_file import find_study_file, load, study_of, template
 from tuner.model import Choice, Env, Flag, IntRange, LauncherOption
 from tuner.model.errors import UsageError
 
@@ -140,21 +140,6 @@ def test_an_empty_file_leaves_everything_to_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("90", 90.0),
-        ("0.5", 0.5),
-        ('"90"', 90.0),
-        ('"90s"', 90.0),
-        ('"2 m"', 120.0),
-        ('"1h"', 3600.0),
-    ],
-)
-def test_time_limits(tmp_path: Path, text: str, seconds: float) -> None:
-    assert study(write(tmp_path, f"trial_limit_s = {text}")).trial_limit_s == seconds
-
-
-@pytest.mark.parametrize(
     ("text", "place", "word"),
     [
         ("mpi_proc = 8", "mpi_proc:", "'mpi_procs'"),
@@ -251,29 +236,6 @@ def test_each_mistake_has_its_place_and_its_fix(
     assert word in line
 
 
-def test_all_mistakes_come_at_once(tmp_path: Path) -> None:
-    lines = mistakes(
-        tmp_path,
-        """
-        mpi_proc = 8
-        trials = "many"
-        [knobs.omp_threads]
-        range = "4..1"
-        [knobs.communicator]
-        value = ["naive"]
-        [left_out]
-        zzz = "x"
-        """,
-    )
-    assert [line.partition(":")[0] for line in lines] == [
-        "knobs.communicator.value",
-        "trials",
-        "mpi_proc",
-        "knobs.omp_threads.range",
-        "left_out.zzz",
-    ]
-
-
 def test_an_unknown_objective_is_among_them(tmp_path: Path) -> None:
     found = mistakes(
         tmp_path, '[objective]\nkind = "logrep"\n[knobs.x]\nvalues = [1]\nenv = "A B"\n'
@@ -357,12 +319,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 # --- which file ----------------------------------------------------------------------------
-
-
-def test_the_shipped_studies_load() -> None:
-    assert {"chainer_mnist", "chainer_mnist_gpu"} <= set(shipped_studies())
-    for path in shipped_studies().values():
-        load(path)
 
 
 def test_without_anything_it_is_the_shipped_default(tmp_path: Path) -> None:
