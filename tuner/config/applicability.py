@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tuner import knobs as table
@@ -45,7 +45,7 @@ class Host:
 class Answer:
     """What a knob is here.
 
-    ``knob`` has its values cut to this host. ``why_not`` is empty where it applies; then there
+    ``knob`` has its values cut to this host. ``why_not`` is empty if it applies; else there
     is a ``hint``, and ``possible`` says that it can be set all the same, to no avail.
     """
 
@@ -64,35 +64,21 @@ def answer(row: Knob, host: Host, *, own: bool = False) -> Answer:
         own: The user named its values: none of them is cut, and one that cannot be set here is
             said to be.
     """
-    knob = _on(row, host)
-    refused = {v: why for v in _values(knob, host) if (why := _refusal(knob, v, host))}
+    knob = _on_host(row, host)
+    listed = space.values(knob.domain, host.machine)
+    refused = {v: why for v in listed if (why := _refusal(knob, v, host))}
     if not own:
-        knob = _cut(knob, host, refused)
-    knob = _resolved(knob, host, own)
+        kept = tuple(v for v in listed if v not in refused and not _is_idle(knob, v, host))
+        knob = knob if kept == listed else replace(knob, domain=Choice(kept))
+    names = frozenset({knob.name} if own else ())
+    (knob,) = space.resolve([knob], host.machine, host.layout, own=names)
     problem = _problem(knob, host)
     idle = not own and set(space.values(knob.domain)) <= {knob.neutral}
     if refused and (own or idle) and (problem is None or problem[2]):
         problem = (*next(iter(refused.values())), False)
     elif idle and problem is None:
-        problem = (*_ALONE, False)
+        problem = ("nothing but the default can be set here", "Leave it out.", False)
     return Answer(knob) if problem is None else Answer(knob, *problem)
-
-
-def _cut(knob: Knob, host: Host, refused: Collection[Value]) -> Knob:
-    """The knob without what is refused, or comes to another value here."""
-    listed = _values(knob, host)
-    kept = tuple(v for v in listed if v not in refused and not _is_idle(knob, v, host))
-    return knob if kept == listed else replace(knob, domain=Choice(kept))
-
-
-def _resolved(knob: Knob, host: Host, own: bool) -> Knob:
-    names = frozenset({knob.name} if own else ())
-    (cut,) = space.resolve([knob], host.machine, host.layout, own=names)
-    return cut
-
-
-def _values(knob: Knob, host: Host) -> tuple[Value, ...]:
-    return space.values(knob.domain, host.machine)
 
 
 def _problem(knob: Knob, host: Host) -> _Problem | None:
@@ -175,8 +161,6 @@ NEEDS: Mapping[str, Callable[[Host], _Problem | None]] = {
     "btl_is_free": _btl_is_free,
 }
 
-_ALONE = ("nothing but the default can be set here", "Leave it out.")
-
 
 def _refusal(knob: Knob, value: Value, host: Host) -> tuple[str, str] | None:
     """Why a value cannot be set here, and what to do; ``None`` where it can."""
@@ -212,62 +196,28 @@ def _is_idle(knob: Knob, value: Value, host: Host) -> bool:
     return isinstance(knob.route, LauncherOption) and several.get(str(value), 2) < 2
 
 
-# --- rows whose values, or what is written for them, differ from host to host -----------------
-
-
-def _on(knob: Knob, host: Host) -> Knob:
-    """The row as it reads on this host; one whose route the user changed stays as it is."""
-    change = _CHANGES.get(knob.name)
-    if change is None or knob.route != table.knob(knob.name).route:
+def _on_host(knob: Knob, host: Host) -> Knob:
+    """The row with what differs from host to host; one whose route the user changed stays."""
+    if not table.is_known(knob.name) or knob.route != table.knob(knob.name).route:
         return knob
-    return change(knob, host)
-
-
-def _allocator_on(knob: Knob, host: Host) -> Knob:
-    """The user's own LD_PRELOAD stays, but for another allocator in it."""
-    words = host.found.preload.replace(":", " ").split()
-    kept = [word for word in words if not is_allocator(word)]
-    texts = {GLIBC: ":".join(kept)} | {
-        name: ":".join((path, *kept)) for name, path in host.found.allocators.items()
-    }
-    return _with_texts(knob, texts)
-
-
-def _huge_pages_on(knob: Knob, host: Host) -> Knob:
-    """The user's other tunables stay."""
-    tunable = "glibc.malloc.hugetlb="
-    kept = [t for t in host.found.tunables.split(":") if t and not t.startswith(tunable)]
-    return _with_texts(knob, {OFF: ":".join(kept), ON: ":".join((*kept, f"{tunable}1"))})
-
-
-def _btl_on(knob: Knob, host: Host) -> Knob:
-    """``auto`` is what every launch has; Open MPI 4 calls ``sm`` ``vader``."""
-    shared = "vader" if host.launcher.version.startswith(("3.", "4.")) else "sm"
-    texts = {"auto": "^ofi", "sm": f"self,{shared}", "tcp": "self,tcp"}
-    return _with_texts(knob, texts)
-
-
-def _interface_on(knob: Knob, host: Host) -> Knob:
-    """The host's interfaces; with ``=`` NCCL takes just this name, and not all that begin so."""
-    names = host.found.interfaces
-    wider = (
-        replace(knob, domain=Choice((UNSET, *names))) if knob.domain == _interface_row() else knob
-    )
-    return _with_texts(wider, {name: f"={name}" for name in names})
-
-
-def _interface_row() -> object:
-    return table.knob("nccl_interface").domain
-
-
-def _with_texts(knob: Knob, texts: Mapping[str, str]) -> Knob:
+    found = host.found
+    if knob.name == "allocator":  # the user's own LD_PRELOAD stays, but for another allocator
+        kept = [w for w in found.preload.replace(":", " ").split() if not is_allocator(w)]
+        texts = {GLIBC: ":".join(kept)}
+        texts |= {name: ":".join((path, *kept)) for name, path in found.allocators.items()}
+    elif knob.name == "huge_pages":  # the user's other tunables stay
+        tunable = "glibc.malloc.hugetlb="
+        kept = [t for t in found.tunables.split(":") if t and not t.startswith(tunable)]
+        texts = {OFF: ":".join(kept), ON: ":".join((*kept, f"{tunable}1"))}
+    elif knob.name == "ompi_btl":  # ``auto`` is what every launch has
+        old = host.launcher.version.startswith(("3.", "4."))
+        texts = {"auto": "^ofi", "sm": f"self,{'vader' if old else 'sm'}", "tcp": "self,tcp"}
+    elif knob.name == "nccl_interface":
+        if knob.domain == table.knob(knob.name).domain:
+            knob = replace(knob, domain=Choice((UNSET, *found.interfaces)))
+        # With = NCCL takes just this name, not all that begin so.
+        texts = {name: f"={name}" for name in found.interfaces}
+    else:
+        return knob
     assert isinstance(knob.route, Env)
     return replace(knob, route=replace(knob.route, texts=tuple(texts.items())))
-
-
-_CHANGES: Mapping[str, Callable[[Knob, Host], Knob]] = {
-    "allocator": _allocator_on,
-    "huge_pages": _huge_pages_on,
-    "ompi_btl": _btl_on,
-    "nccl_interface": _interface_on,
-}
