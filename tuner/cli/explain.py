@@ -71,56 +71,38 @@ def chosen(
     from tuner.model import BASELINE
     from tuner.model.errors import UsageError
     from tuner.results.explain.evidence import median_run
+    from tuner.stats import estimates
 
-    name = data.spec.name
+    name, canonical = data.spec.name, data.pooling.canonical
     if launch is not None and trial is not None:
         raise UsageError(
             f"trial {trial} and --launch {launch} ask for two different things",
             "give one of them: a launch, or the median run of a trial's setting",
         )
     if launch is not None:
-        return [(f"launch {launch}", _launch(data, launch))]
+        for record in data.records:
+            if record.number == launch:
+                return [(f"launch {launch}", record)]
+        raise UsageError(f"study {name} has no launch {launch}", f"it has 1 to {len(data.records)}")
     if trial is not None:
-        return [(f"trial {trial}", _median_run(data, trial))]
-    best = data.best_setting if data.result.best else BASELINE
-    settings = {"best": best, "defaults": BASELINE} if not best.is_baseline else {"defaults": best}
+        tried = estimates.tried(data.records)
+        if trial > len(tried):
+            raise UsageError(f"study {name} has no trial {trial}", f"it has 1 to {len(tried)}")
+        settings = {f"trial {trial}": canonical(tried[trial - 1])}
+    else:
+        best = data.best_setting if data.result.best else BASELINE
+        settings = {} if best.is_baseline else {"best": best}
+        settings["defaults"] = BASELINE
     runs = [
         (what, found)
         for what, setting in settings.items()
-        if (found := median_run(data.records, setting, data.pooling.canonical)) is not None
+        if (found := median_run(data.records, setting, canonical)) is not None
     ]
     if not runs:
         raise UsageError(
             f"study {name} has no launch to explain", f"`tune show {name}` lists what it has"
         )
     return runs
-
-
-def _launch(data: StudyView, number: int) -> LaunchRecord:
-    from tuner.model.errors import UsageError
-
-    for record in data.records:
-        if record.number == number:
-            return record
-    raise UsageError(
-        f"study {data.spec.name} has no launch {number}", f"it has 1 to {len(data.records)}"
-    )
-
-
-def _median_run(data: StudyView, trial: int) -> LaunchRecord:
-    from tuner.model.errors import UsageError
-    from tuner.results.explain.evidence import median_run
-    from tuner.stats import estimates
-
-    tried = estimates.tried(data.records)
-    if trial > len(tried):
-        raise UsageError(
-            f"study {data.spec.name} has no trial {trial}", f"it has 1 to {len(tried)}"
-        )
-    canonical = data.pooling.canonical
-    found = median_run(data.records, canonical(tried[trial - 1]), canonical)
-    assert found is not None, "a trial is a launch that counts"
-    return found
 
 
 def line(store: Store, data: StudyView) -> str:

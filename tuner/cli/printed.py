@@ -9,7 +9,7 @@ from tuner.knobs import setting_text
 from tuner.model import JsonDict, figures, price, wording
 from tuner.results import claims
 from tuner.results.break_even import break_even
-from tuner.results.report import facts
+from tuner.results.report import facts, words
 from tuner.results.study_view import StudyView, settings_table
 from tuner.store.urls import display_url
 
@@ -26,15 +26,11 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
     _print_found(data)
     if held_back:
         _below_best(held_back)
-    told = facts.knob_lines(data)
-    _print_block("Knobs in the best run", facts.effect_lines(data))
-    _print_block("Knobs over all launches", told)
-    _print_block("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out])
-    _print_block("Core budget", facts.budget_lines(data))
+    for title, lines in words.blocks(data):
+        _print_block(title, lines)
     if summary:
         failed = facts.kinds(facts.failures(data))
         _print_block(f"Failed {failed} (`tune show` has the logs)", facts.failure_lines(data))
-    _print_block("Notes", [note for note in data.result.notes if note not in told])
 
 
 def _print_title(data: StudyView) -> None:

@@ -9,7 +9,7 @@ import click
 
 from tuner.cli.base import TuneCommand
 from tuner.cli.options import json_option, storage_option
-from tuner.model import JsonDict
+from tuner.model import Conclusion, JsonDict
 
 if TYPE_CHECKING:
     from tuner.store import StudySummary
@@ -47,19 +47,25 @@ def command(storage: str | None, as_json: bool) -> None:
 
 
 def _row(study: StudySummary) -> list[str]:
-    """A study in the table."""
+    """A study in the table; the last cell is what an export holds."""
+    from tuner.knobs import setting_text
+    from tuner.model import figures
     from tuner.results import claims
 
     ratio = study.baseline_s / study.best_s if study.baseline_s and study.best_s else None
-    return [
-        study.name,
-        str(study.state),
-        _shown(study, study.best_s),
-        _shown(study, study.baseline_s),
-        claims.gain(study.conclusion, study.finding, ratio),
-        str(study.trials),
-        _handed_over(study),
+    times = [
+        "" if cost is None else figures.shown(study.objective, cost)
+        for cost in (study.best_s, study.baseline_s)
     ]
+    held = (
+        ""
+        if study.best_setting is None
+        else setting_text.assigned(study.best_setting, (), cut=True)
+    )
+    if study.conclusion is Conclusion.NO_GAIN:
+        held = "defaults"
+    gain = claims.gain(study.conclusion, study.finding, ratio)
+    return [study.name, str(study.state), *times, gain, str(study.trials), held]
 
 
 def _json(study: StudySummary) -> JsonDict:
@@ -81,18 +87,3 @@ def _json(study: StudySummary) -> JsonDict:
             "direction": "maximize" if objective.maximize else "minimize",
         }
     )
-
-
-def _shown(study: StudySummary, cost: float | None) -> str:
-    from tuner.model import figures
-
-    return "" if cost is None else figures.shown(study.objective, cost)
-
-
-def _handed_over(study: StudySummary) -> str:
-    """The setting that an export holds."""
-    from tuner.knobs import setting_text
-
-    if study.best_setting is None:
-        return ""
-    return setting_text.assigned(study.best_setting, (), cut=True)

@@ -123,8 +123,8 @@ def blocks(data: StudyView) -> list[tuple[str, list[str]]]:
     """What there is to know beside the times, by heading; empty ones are left out."""
     told = facts.knob_lines(data)
     found = [
-        ("In the best run", facts.effect_lines(data)),
-        ("Over all launches", told),
+        ("Knobs in the best run", facts.effect_lines(data)),
+        ("Knobs over all launches", told),
         ("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out]),
         ("Core budget", facts.budget_lines(data)),
         ("Notes", [note for note in data.result.notes if note not in told]),
