@@ -23,16 +23,12 @@ SCHEMES = {
     "postgresql+psycopg": "postgresql+psycopg",
 }
 
-_URL = re.compile(r"[A-Za-z][\w+.-]*://")
-
-#: What libpq takes, with a password in it: ``host=db password=X``.
-_SETTINGS = re.compile(r"passw(?:or)?d\s*=", re.I)
-
-#: ``USER:PASSWORD@HOST``, or a URL with a colon or a slash too few or too many.
-_SLIP = re.compile(r"(?:\w[\w+.-]*//)?[^/]*:.*@", re.S)
-
-#: What starts like this is a path, whatever follows.
-_PATH = re.compile(r"[/~]|\.{1,2}/")
+#: What connects to a database elsewhere, but is no URL: ``host=db password=X``, which libpq takes,
+#: ``USER:PASSWORD@HOST``, a URL with a colon or a slash too few. ``./NAME`` is always a path.
+_LOGIN = re.compile(
+    r"(?![/~]|\.{1,2}/|[a-z][\w+.-]*://)(?:.*passw(?:or)?d\s*=|(?:\w[\w+.-]*//)?[^/]*:.*@)",
+    re.S | re.I,
+)
 
 #: What may be shown of a query; all else (password, sslpassword, options …) may hold a secret.
 _OPEN = frozenset(
@@ -51,7 +47,7 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
         UsageError: Not a database this tool can use.
     """
     text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
-    if _is_login(text):
+    if _LOGIN.match(text):
         raise _no_url(text)
     if "://" not in text:
         return _sqlite_url(Path(text).expanduser())
@@ -68,13 +64,6 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
     return f"{driver}://{rest}"
 
 
-def _is_login(text: str) -> bool:
-    """True for what connects to a database elsewhere, but is not a URL."""
-    if _URL.match(text) or _PATH.match(text):
-        return False
-    return bool(_SETTINGS.search(text) or _SLIP.match(text))
-
-
 def sqlite_path(url: str) -> Path | None:
     """The file of an SQLite URL, ``None`` for other databases."""
     from sqlalchemy.engine import make_url
@@ -86,30 +75,25 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def display_url(url: str) -> str:
-    """The URL as it may be shown: without a password, an SQLite file as its path."""
+    """The URL as it may be shown: without a password, an SQLite file as its path.
+
+    Of what cannot be read as a URL nothing is shown.
+    """
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        return _without_guesses(url)
+        return HIDDEN  # any part of it may be a password
     plain = parsed.drivername.startswith("sqlite") and not parsed.host and parsed.username is None
     if plain and parsed.database:
         return parsed.database
     misread = url.count("@") != (parsed.username is not None)  # one stands in the password
     if misread or "#" in url or plain:
-        return _without_guesses(url)
+        return HIDDEN
     hidden = {key: HIDDEN for key in parsed.query if key.lower() not in _OPEN}
     return parsed.update_query_dict(hidden).render_as_string(hide_password=True)
-
-
-def _without_guesses(url: str) -> str:
-    """Of what is no URL: anything before the host, or behind the name, may be a password."""
-    if _SETTINGS.search(url) and not _URL.match(url):
-        return HIDDEN
-    _, _, rest = url.rpartition("@")[2].rpartition("://")
-    return rest.partition("?")[0].partition("#")[0]
 
 
 def _sqlite_url(path: Path) -> str:
