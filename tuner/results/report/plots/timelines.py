@@ -1,19 +1,97 @@
-"""What was seen over time while defaults and best ran: under each other, on the same axes.
-
-What timelines there are, stands in :mod:`tuner.results.report.plots.timeline_rows`.
-"""
+"""Load over time of the baseline's and the best's launch: one below the other, on the same axes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from tuner.model import Telemetry, Track, wording
-from tuner.results.report.plots import runs
+from tuner.model import JsonDict, LaunchRecord, Telemetry, Track, wording
+from tuner.results.report.plots import runs, style
 from tuner.results.report.plots.figure import Figure, Table
 from tuner.results.report.plots.runs import Side
-from tuner.results.report.plots.timeline_drawing import drawing
-from tuner.results.report.plots.timeline_rows import TIMELINES, Timeline, Watched, values
 from tuner.results.study_view import StudyView
+
+#: Points of a line: a phone has no more columns to show them.
+_MOST = 600
+
+
+@dataclass(frozen=True)
+class Line:
+    """A column of a host's track as a line."""
+
+    column: str
+    name: str
+    colour: str
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One figure: its lines, on top of each other where they are parts of a whole."""
+
+    key: str
+    title: str
+    unit: str
+    lines: tuple[Line, ...]
+    stacked: bool = False
+    of_cores: bool = False  # how many cores there are is drawn across
+    tick_format: str = ""
+
+
+#: One row a figure; columns are those of :data:`tuner.model.HOST_COLUMNS`.
+TIMELINES = (
+    Timeline(
+        "cpu",
+        "CPU over time",
+        "cores",
+        (
+            Line("user_cores", "user", style.BEST),
+            Line("system_cores", "system", style.BASELINE),
+            Line("steal_cores", "stolen by the hypervisor", style.FAILED),
+        ),
+        stacked=True,
+        of_cores=True,
+    ),
+    Timeline(
+        "queue",
+        "Threads that run or wait for a CPU",
+        "threads",
+        (Line("runnable_threads", "runnable threads", style.BEST),),
+        of_cores=True,
+    ),
+    Timeline(
+        "gpu",
+        "GPU utilisation over time",
+        "per cent",
+        (Line("gpu_share", "utilisation", style.GREEN, 100.0),),
+    ),
+    Timeline(
+        "gpu-power",
+        "GPU power over time",
+        "watts",
+        (Line("gpu_power_w", "power, all GPUs", style.BASELINE),),
+    ),
+    Timeline(
+        "network",
+        "Network over time",
+        "bytes a second",
+        (
+            Line("network_burst_bytes_per_s", "greatest millisecond", style.OTHER),
+            Line("network_bytes_per_s", "average", style.BEST),
+        ),
+        tick_format="~s",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The launch that stands for a side, and the host of it that is drawn."""
+
+    side: Side
+    record: LaunchRecord
+    track: Track
+    hosts: int
 
 
 def build(data: StudyView) -> list[Figure]:
@@ -50,12 +128,12 @@ def _hosts(telemetry: Telemetry) -> list[Track]:
 
 def _figure(row: Timeline, watched: list[Watched], cores: int) -> Figure | None:
     """The figure of a row; ``None`` where nothing of it was seen."""
-    shown = [each for each in watched if any(values(each, line) for line in row.lines)]
+    shown = [each for each in watched if any(_values(each, line) for line in row.lines)]
     if not shown:
         return None
     said = " ".join(_sentence(row, each) for each in shown)
     table = _table(row, shown)
-    return Figure(row.key, row.title, said, drawing(row, shown, cores), table)
+    return Figure(row.key, row.title, said, _drawing(row, shown, cores), table)
 
 
 def _missing(titles: list[str], gaps: Sequence[str]) -> Figure:
@@ -70,7 +148,7 @@ def _missing(titles: list[str], gaps: Sequence[str]) -> Figure:
 def _sentence(row: Timeline, watched: Watched) -> str:
     parts = []
     for line in row.lines:
-        seen = values(watched, line)
+        seen = _values(watched, line)
         if seen:
             mean, most = sum(seen) / len(seen), max(seen)
             parts.append(f"{line.name} {_figure_of(mean)}, at most {_figure_of(most)}")
@@ -93,9 +171,96 @@ def _table(row: Timeline, shown: list[Watched]) -> Table:
     rows = []
     for watched in shown:
         for line in row.lines:
-            seen = sorted(values(watched, line))
+            seen = sorted(_values(watched, line))
             if seen:
                 picked = (sum(seen) / len(seen), seen[0], seen[len(seen) // 2], seen[-1])
                 cells = (_figure_of(each) for each in picked)
                 rows.append((watched.side.name, line.name, *cells))
     return Table.of(("", row.unit, "mean", "least", "median", "most"), rows)
+
+
+def _values(watched: Watched, line: Line) -> list[float]:
+    """What was seen of a column, without its holes; empty where nothing was."""
+    seen = watched.track.columns.get(line.column, ())
+    return [value * line.factor for value in seen if value is not None]
+
+
+def _drawing(row: Timeline, shown: list[Watched], cores: int) -> JsonDict:
+    traces: list[JsonDict] = []
+    axes: JsonDict = {}
+    for place, watched in enumerate(shown, start=1):
+        number = "" if place == 1 else str(place)
+        traces += [
+            _trace(row, watched, line, place) for line in row.lines if _values(watched, line)
+        ]
+        top = 1 - (place - 1) / len(shown)
+        axes[f"yaxis{number}"] = {
+            "domain": [top - 1 / len(shown) + 0.06, top - 0.05],
+            "title": {"text": style.inert(row.unit)},
+            "rangemode": "tozero",
+            "tickformat": row.tick_format,
+            **({"matches": "y"} if place > 1 else {}),
+        }
+    layout = style.layout(
+        130 + 150 * len(shown),
+        **axes,
+        xaxis={
+            "title": {"text": "seconds since the launch"},
+            "rangemode": "tozero",
+            "anchor": f"y{len(shown) if len(shown) > 1 else ''}",
+        },
+        annotations=[_heading(watched, place, len(shown)) for place, watched in enumerate(shown)],
+        shapes=_cores_lines(len(shown), cores) if row.of_cores else [],
+        hovermode="x",
+    )
+    return {"data": traces, "layout": layout}
+
+
+def _trace(row: Timeline, watched: Watched, line: Line, place: int) -> JsonDict:
+    pairs = zip(watched.track.times_s, watched.track.columns[line.column], strict=False)
+    # What was not seen is a hole in a line; in a stack it would count as nothing.
+    shown = style.thinned([p for p in pairs if not row.stacked or p[1] is not None], _MOST)
+    trace: JsonDict = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": style.inert(line.name),
+        "legendgroup": line.column,
+        "showlegend": place == 1,
+        "x": [time_s for time_s, _ in shown],
+        "y": [None if value is None else value * line.factor for _, value in shown],
+        "yaxis": "y" if place == 1 else f"y{place}",
+        "line": {"color": line.colour, "width": 1 if row.stacked else 1.5},
+        "hoverinfo": "y+name",
+    }
+    stack = {"stackgroup": f"parts{place}", "stackgaps": "interpolate"}
+    return {**trace, **stack} if row.stacked else trace
+
+
+def _heading(watched: Watched, place: int, of: int) -> JsonDict:
+    """Whose lines these are, above them."""
+    return {
+        "text": f"<b>{style.inert(watched.side.name)}</b>",
+        "showarrow": False,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0,
+        "y": 1 - place / of - 0.05,
+        "xanchor": "left",
+        "yanchor": "bottom",
+    }
+
+
+def _cores_lines(places: int, cores: int) -> list[JsonDict]:
+    return [
+        {
+            "type": "line",
+            "xref": "paper",
+            "yref": "y" if place == 1 else f"y{place}",
+            "x0": 0,
+            "x1": 1,
+            "y0": cores,
+            "y1": cores,
+            "line": {"color": style.OTHER, "dash": "dash", "width": 1},
+        }
+        for place in range(1, places + 1)
+    ]
