@@ -29,7 +29,7 @@ from tuner.study.interference import (
     REMEASURED,
     InterferenceFilter,
     again,
-    disturbed,
+    interference_with,
 )
 
 #: Two ranks with a worker each ask for all of the four cores.
@@ -98,7 +98,7 @@ USED = "other processes used"
 def test_a_launch_is_compared_with_what_is_usual(
     load: Load, past: list[LaunchRecord], chosen: Setting, cpus: int, why: str
 ) -> None:
-    found = disturbed(launched(99, load, chosen).outcome, chosen, on(cpus), past, ALONE)
+    found = interference_with(launched(99, load, chosen).outcome, chosen, on(cpus), past, ALONE)
     assert found.startswith(why) and bool(found) == bool(why)
 
 
@@ -106,23 +106,23 @@ def test_a_launch_is_compared_with_what_is_usual(
 def test_a_failure_of_the_programs_own_stays_one(sets_aside: bool) -> None:
     kind = FailureKind.LIMIT if sets_aside else FailureKind.CRASHED
     outcome = replace(launched(1, BUSY).outcome, ending=Failed(kind, "it failed"))
-    assert bool(disturbed(outcome, FULL, SPEC, (), ALONE)) is sets_aside
+    assert bool(interference_with(outcome, FULL, SPEC, (), ALONE)) is sets_aside
 
 
 def test_a_bound_that_was_reached_beside_others_is_no_bound() -> None:
     ending: Ending = Stopped(2.0, 9.0, 8.0, 10.0, 0.1, "race")
     outcome = replace(launched(1, BUSY).outcome, ending=ending)
-    assert disturbed(outcome, FULL, SPEC, (), ALONE) != ""
+    assert interference_with(outcome, FULL, SPEC, (), ALONE) != ""
 
 
 # --- again and again ---------------------------------------------------------------------
 
 
 def test_a_setting_is_measured_again_twice_and_then_counts() -> None:
-    quietness, notes = InterferenceFilter(ALONE), []
+    interference_filter, notes = InterferenceFilter(ALONE), []
     past = [launched(number, ALONE, BASELINE) for number in range(1, 6)]
     for number in (6, 7, 8):
-        made, note = quietness.judged(launched(number, BUSY), SPEC, past)
+        made, note = interference_filter.judged(launched(number, BUSY), SPEC, past)
         past.append(made)
         notes.append(note)
     assert [bool(each.outcome.exclusion) for each in past[5:]] == [True, True, False]
@@ -161,10 +161,10 @@ def test_warm_ups_and_whoever_wants_it_so_are_left_alone() -> None:
 def studied(loads: Sequence[float], cpus: int = 4) -> list[Outcome]:
     """Launches of ever another setting under these loads, made again where they are disturbed."""
     spec = replace(SPEC, machine=replace(MACHINE, affinity_cpus=cpus, logical_cpus=cpus))
-    quietness = InterferenceFilter(Load(loads[0]))
+    interference_filter = InterferenceFilter(Load(loads[0]))
     past: list[LaunchRecord] = []
     for number, others in enumerate(loads, start=1):
-        made, _ = quietness.judged(launched(number, Load(others), BASELINE), spec, past)
+        made, _ = interference_filter.judged(launched(number, Load(others), BASELINE), spec, past)
         past.append(made)
     return [each.outcome for each in past]
 

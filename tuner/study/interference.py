@@ -79,7 +79,7 @@ class InterferenceFilter:
         """
         if self.counts_all or record.purpose is Purpose.WARM_UP:  # that one counts never
             return record, ""
-        why = disturbed(record.outcome, record.setting, spec, past, self.before)
+        why = interference_with(record.outcome, record.setting, spec, past, self.before)
         if not why:
             return record, ""
         if again(record.setting, past):
@@ -89,7 +89,7 @@ class InterferenceFilter:
         return record, f"launch {record.number} counts all the same, {times} in a row: {why}"
 
 
-def disturbed(
+def interference_with(
     outcome: Outcome,
     setting: Setting,
     spec: StudySpec,
@@ -113,7 +113,7 @@ def disturbed(
     past = [(each, wall_s) for each, wall_s in seen if each is not None and wall_s > 0]
     if before is not None and len(past) < IN_A_ROW:
         past.insert(0, (before, 1.0))
-    return _unusual(load, outcome.wall_s, past, asked(setting, spec), spec)
+    return _unusual(load, outcome.wall_s, past, _cores_asked(setting, spec), spec)
 
 
 def is_remeasured(record: LaunchRecord) -> bool:
@@ -136,7 +136,7 @@ def again(setting: Setting, records: Sequence[LaunchRecord]) -> bool:
     return sum(1 for _ in same) < MOST_AGAIN
 
 
-def asked(setting: Setting, spec: StudySpec) -> float | None:
+def _cores_asked(setting: Setting, spec: StudySpec) -> float | None:
     """The cores that the setting asks a host for; ``None`` if it leaves that to the program."""
     values: Mapping[str, object] = setting.as_dict()
     numbers: dict[Role, int] = dict(core_budget.UNASKED)
@@ -196,11 +196,18 @@ _UNCHOSEN = frozenset({Purpose.CONFIRM, Purpose.RECORD})
 
 def notes(history: History) -> list[str]:
     """What a reader of the result must know of the machine; empty if it was quiet."""
-    found = (
-        *(_set_aside(history), _windows_set_aside(history), _remeasured(history)),
-        *(_loaded(history), _drifted(history)),
-    )
-    return [note for note in found if note]
+    spoiled = excluded(history.records)
+    launches = [r for r in spoiled if r.job is None]
+    windows = [r for r in spoiled if r.job is not None]
+    found = [
+        _excluded_note(launches, "launch was", "launches were"),
+        _excluded_note(windows, "window of a running job was", "windows of running jobs were"),
+    ]
+    remeasured = sum(is_remeasured(record) for record in history.records)
+    if remeasured:
+        count = wording.count(remeasured, "earlier launch", "earlier launches")
+        found.append(f"{count} not counted: --remeasure")
+    return [note for note in (*found, _loaded(history), _drifted(history)) if note]
 
 
 def excluded(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
@@ -208,31 +215,15 @@ def excluded(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
     return [r for r in records if r.outcome.exclusion is not None and not is_remeasured(r)]
 
 
-def _set_aside(history: History) -> str:
-    spoiled = [r for r in excluded(history.records) if r.job is None]
-    were = "launch was" if len(spoiled) == 1 else "launches were"
-    return _aside(spoiled, f"{were} excluded")
-
-
-def _windows_set_aside(history: History) -> str:
-    spoiled = [r for r in excluded(history.records) if r.job is not None]
-    were = "window of a running job was" if len(spoiled) == 1 else "windows of running jobs were"
-    return _aside(spoiled, f"{were} excluded")
-
-
-def _aside(spoiled: Sequence[LaunchRecord], what: str) -> str:
+def _excluded_note(spoiled: Sequence[LaunchRecord], one: str, several: str) -> str:
     if not spoiled:
         return ""
     last = spoiled[-1]
     assert last.outcome.exclusion is not None
-    lead = "" if len(spoiled) == 1 else "the last one, "
-    return f"{len(spoiled)} {what} ({lead}number {last.number}: {last.outcome.exclusion.text})"
-
-
-def _remeasured(history: History) -> str:
-    number = sum(is_remeasured(record) for record in history.records)
-    launches = wording.count(number, "earlier launch", "earlier launches")
-    return f"{launches} not counted: --remeasure" if number else ""
+    which = f"number {last.number}: {last.outcome.exclusion.text}"
+    if len(spoiled) == 1:
+        return f"1 {one} excluded ({which})"
+    return f"{len(spoiled)} {several} excluded (the last one, {which})"
 
 
 def _loaded(history: History) -> str:
@@ -253,13 +244,9 @@ def _loaded(history: History) -> str:
     if hot:
         launches = wording.count(hot, "launch", "launches")
         said.append(f"CPUs were slowed down for their temperature in {launches}")
-    if any(_swapped(load) for load in loads):
+    if any(load.swapped_bytes > 0 for load in loads):
         said.append("memory was swapped")
     return f"this machine was not quiet: {'; '.join(said)}" if said else ""
-
-
-def _swapped(load: Load) -> bool:
-    return load.swapped_bytes > 0
 
 
 def _drifted(history: History) -> str:
