@@ -141,7 +141,7 @@ def cgroup_folders(root: Path, controller: str, process: str = "self") -> Iterat
     for line in _read(root / "proc" / process / "cgroup").splitlines():
         _, _, rest = line.partition(":")
         names, _, path = rest.partition(":")
-        if controller not in names.split(","):
+        if controller not in names.split(",") or "\0" in path:
             continue
         # v1 mounts each set of controllers in a folder of that name, with links for each;
         # v2 is the mount itself, or `unified` beside v1's.
