@@ -22,7 +22,7 @@ from tuner.hosts import lock, machine, observe, procfs
 from tuner.hosts.process import left_over
 from tuner.hosts.process.request import name_of
 from tuner.hosts.supervisor import resource_cleanup, table
-from tuner.hosts.telemetry import kernel
+from tuner.hosts.telemetry import host
 from tuner.hosts.telemetry.host import HostCounters, host_row, others_s
 from tuner.launch.secrets import hide_shapes
 from tuner.launch.secrets.patterns import hide_words
@@ -151,17 +151,17 @@ _KERNEL = (
 def test_what_is_sampled_can_be_kept(data: bytes) -> None:
     looks = []
     for at_s, part in enumerate((data.partition(b"\n--\n")[0], data.partition(b"\n--\n")[2])):
-        quota, waited = kernel.parse_quota(part), kernel.parse_pressure(part)
-        wait, switches = kernel.parse_wait(part), kernel.parse_switches(part)
+        quota, waited = host.parse_quota(part), host.parse_pressure(part)
+        wait, switches = host.parse_wait(part), host.parse_switches(part)
         assert all(value >= 0 for value in (*(wait or ()), *(switches or ()))), (wait, switches)
         looks.append(
             HostCounters(
                 at_s=at_s / 2,
                 cpus=tuple(procfs.parse_cpus(part, {0, 1})),
-                runnable=kernel.parse_runnable(part),
+                runnable=host.parse_runnable(part),
                 quotas={} if quota is None else {"a": quota},
                 waited_s={} if waited is None else {"cpu": waited},
-                interfaces=kernel.parse_interfaces(part),
+                interfaces=host.parse_interfaces(part),
             )
         )
     others = others_s(looks[0], looks[1], 0.25)

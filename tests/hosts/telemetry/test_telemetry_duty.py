@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.hosts.telemetry.duty import Duty
+from tuner.hosts.telemetry.recording import Duty
 
 SHARE, CREDIT_S = 0.005, 0.003
 

@@ -9,18 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.hosts.procfs import TICKS, CpuTimes
-from tuner.hosts.telemetry import kernel
+from tuner.hosts.telemetry import host
 from tuner.hosts.telemetry.host import (
     CPU_COLUMNS,
     Host,
     HostCounters,
+    Quota,
+    Wait,
     gaps,
     host_row,
     made_up,
     moved,
     others_s,
 )
-from tuner.hosts.telemetry.kernel import Quota, Wait
 from tuner.model import HOST_COLUMNS
 
 # --- files -------------------------------------------------------------------------------
@@ -38,26 +39,26 @@ from tuner.model import HOST_COLUMNS
     ],
 )
 def test_schedstat(line: bytes, found: Wait | None) -> None:
-    assert kernel.parse_wait(line) == found
+    assert host.parse_wait(line) == found
 
 
 def test_switches() -> None:
     text = b"Threads:\t3\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t7\n"
-    assert kernel.parse_switches(text) == (12, 7)
-    assert kernel.parse_switches(text[:40]) is None
-    assert kernel.parse_switches(b"") is None
+    assert host.parse_switches(text) == (12, 7)
+    assert host.parse_switches(text[:40]) is None
+    assert host.parse_switches(b"") is None
 
 
 def test_pressure() -> None:
     text = b"some avg10=80.06 avg60=27.89 avg300=8.34 total=12864739433\nfull avg10=0 total=5\n"
-    assert kernel.parse_pressure(text) == 12864.739433
-    assert kernel.parse_pressure(b"full avg10=0.00 total=5\n") is None
-    assert kernel.parse_pressure(b"some avg10=80.06 avg60=27.89 to") is None
+    assert host.parse_pressure(text) == 12864.739433
+    assert host.parse_pressure(b"full avg10=0.00 total=5\n") is None
+    assert host.parse_pressure(b"some avg10=80.06 avg60=27.89 to") is None
 
 
 def test_threads_that_run() -> None:
-    assert kernel.parse_runnable(b"cpu 1\nprocs_running 17\nprocs_blocked 0\n") == 17
-    assert kernel.parse_runnable(b"cpu 1\n") is None
+    assert host.parse_runnable(b"cpu 1\nprocs_running 17\nprocs_blocked 0\n") == 17
+    assert host.parse_runnable(b"cpu 1\n") is None
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_threads_that_run() -> None:
     ids=["v2", "v2-short", "v1", "v2-none", "gone", "odd"],
 )
 def test_a_control_groups_account(text: bytes, found: Quota | None) -> None:
-    assert kernel.parse_quota(text) == found
+    assert host.parse_quota(text) == found
 
 
 def test_interfaces() -> None:
@@ -85,7 +86,7 @@ def test_interfaces() -> None:
         b"a:b: 1 1 0 0 0 0 0 0 2 1 0 0 0 0 0 0\n"
         b"  eth1: 100 1 0\n"
     )
-    assert kernel.parse_interfaces(text) == {"lo": 700, "eth0": 120, "a:b": 3}
+    assert host.parse_interfaces(text) == {"lo": 700, "eth0": 120, "a:b": 3}
 
 
 def plant(root: Path, files: dict[str, str]) -> None:
@@ -201,7 +202,7 @@ host_looks = st.builds(
     quotas=st.dictionaries(
         st.sampled_from("ab"), st.builds(Quota, st.none() | numbers, numbers), max_size=2
     ),
-    waited_s=st.dictionaries(st.sampled_from(kernel.PRESSURES), numbers),
+    waited_s=st.dictionaries(st.sampled_from(host.PRESSURES), numbers),
     interfaces=st.dictionaries(st.sampled_from(["lo", "eth0"]), st.integers(0, 2**63)),
     own_s=numbers,
 )

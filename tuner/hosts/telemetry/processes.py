@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tuner.hosts import procfs
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import Stat
-from tuner.hosts.telemetry.kernel import parse_switches, parse_wait
+from tuner.hosts.telemetry.host import parse_switches, parse_wait
 
 
 class Task(NamedTuple):

@@ -7,20 +7,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import read
 from tuner.hosts.telemetry import host, processes
-from tuner.hosts.telemetry.duty import Duty
 from tuner.hosts.telemetry.gpu import Gpus
-from tuner.hosts.telemetry.host import Host
-from tuner.hosts.telemetry.kernel import parse_wait
+from tuner.hosts.telemetry.host import Host, parse_wait
 from tuner.hosts.telemetry.network import Burst, Meter
 from tuner.hosts.telemetry.processes import ProcessSnapshot
-from tuner.hosts.telemetry.series import Row, Series, points_for
-from tuner.model import RANK_COLUMNS, Telemetry
+from tuner.model import RANK_COLUMNS, Telemetry, Track
 
 #: The usual time between two looks, and between two windows of the network, s.
 LOOK_S = 0.5
@@ -247,3 +244,134 @@ def _resident_bytes(members: Sequence[Member], look: ProcessSnapshot) -> float:
 
 def _host_first(item: tuple[int | None, Series]) -> int:
     return -1 if item[0] is None else item[0]
+
+
+#: So many intervals at most, and no fewer where there are many ranks; even numbers.
+MOST_POINTS, LEAST_POINTS = 200, 20
+
+#: So many values for all ranks of a host together.
+MOST_VALUES = 40_000
+
+#: Columns of which the greatest value is kept, not the mean.
+PEAKS = frozenset({"network_burst_bytes_per_s", "memory_bytes", "gpu_memory_bytes", "threads"})
+
+Row = Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One interval."""
+
+    begin_s: float
+    end_s: float
+    row: Row
+
+    @property
+    def length_s(self) -> float:
+        """How long it is."""
+        return self.end_s - self.begin_s
+
+
+def joined(first: Point, second: Point) -> Point:
+    """Two intervals, one after the other, as one; both have the same columns."""
+    row = {name: _join(name, first, second) for name in first.row}
+    return Point(first.begin_s, second.end_s, row)
+
+
+def _join(name: str, first: Point, second: Point) -> float | None:
+    one, other = first.row[name], second.row[name]
+    if one is None or other is None:
+        return other if one is None else one
+    if name in PEAKS:
+        return max(one, other)
+    length_s = first.length_s + second.length_s
+    if not length_s:
+        return (one + other) / 2
+    # Written so that it lies between the two, whatever is rounded.
+    return one + (other - one) * (second.length_s / length_s)
+
+
+def points_for(ranks: int, columns: int) -> int:
+    """How many intervals the track of each rank may have, an even number."""
+    share = MOST_VALUES // max(1, ranks * columns)
+    return max(LEAST_POINTS, min(MOST_POINTS, share)) // 2 * 2
+
+
+class Series:
+    """The intervals of one track, in the order they come.
+
+    Args:
+        most: So many are kept, an even number.
+    """
+
+    def __init__(self, most: int = MOST_POINTS) -> None:
+        self._most = most
+        self._stride = 1  # intervals as they come to one that is kept
+        self._last = 0  # of these are in the last one
+        self._points: list[Point] = []
+
+    def add(self, begin_s: float, end_s: float, row: Row) -> None:
+        """Add an interval, the same columns each time."""
+        point = Point(begin_s, end_s, row)
+        if self._points and self._last < self._stride:
+            self._points[-1] = joined(self._points[-1], point)
+            self._last += 1
+            return
+        if len(self._points) == self._most:
+            self._points = halved(self._points)
+            self._stride *= 2
+        self._points.append(point)
+        self._last = 1
+
+    @property
+    def points(self) -> Sequence[Point]:
+        """What is kept so far."""
+        return self._points
+
+    def track(self, host: str, rank: int | None) -> Track:
+        """As a track, the values rounded to four digits."""
+        names = self._points[0].row if self._points else ()
+        columns = {name: tuple(_short(p.row[name]) for p in self._points) for name in names}
+        return Track(host, rank, tuple(round(p.end_s, 3) for p in self._points), columns)
+
+
+def halved(points: Sequence[Point]) -> list[Point]:
+    """Each two neighbours as one; a last one that has none stays as it is."""
+    pairs = [joined(*pair) for pair in zip(points[::2], points[1::2], strict=False)]
+    return pairs + list(points[len(pairs) * 2 :])
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+class Duty:
+    """A purse that fills as time passes and pays for each turn afterwards.
+
+    Over any stretch of time the turns cost at most ``share`` of it, and ``credit_s`` with the
+    cost of one turn once.
+
+    Args:
+        share: Of one core.
+        credit_s: So much is in the purse at first, and never more: the first turns come quickly.
+    """
+
+    def __init__(self, share: float, credit_s: float) -> None:
+        self._share = share
+        self._credit_s = credit_s
+        self._purse_s = credit_s
+        self._filled_s = 0.0
+        self.next_s = 0.0
+
+    def spend(self, now_s: float, cost_s: float, period_s: float) -> None:
+        """Note what a turn cost that ends now; the next comes after the period or later.
+
+        Args:
+            now_s: Seconds that only go forward, from 0.
+            cost_s: CPU time of the turn.
+            period_s: The time to the next turn where money is no matter.
+        """
+        earned_s = (now_s - self._filled_s) * self._share
+        self._purse_s = min(self._credit_s, self._purse_s + earned_s) - cost_s
+        self._filled_s = now_s
+        self.next_s = now_s + max(period_s, -self._purse_s / self._share)
