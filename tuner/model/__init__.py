@@ -52,6 +52,7 @@ from tuner.model.outcome import (
     Sample,
     Stopped,
     Verdict,
+    Window,
 )
 from tuner.model.spec import (
     Launch,
@@ -76,7 +77,6 @@ from tuner.model.telemetry import (
     Telemetry,
     Track,
 )
-from tuner.model.window import Window
 
 __all__ = [
     "BASELINE",

@@ -72,7 +72,7 @@ def shown(value: object) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like this one; ``None`` where none is like it."""
+    """The known name that is most like this one; ``None`` if none is like it."""
     import difflib
 
     return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1)), None)

@@ -37,14 +37,14 @@ def number(value: float) -> str:
 
 
 def unit(objective: ObjectiveSpec) -> str:
-    """The unit of the figures: ``s``, ``s/iteration``, ``ns/day``; empty where none is known."""
+    """The unit of the figures: ``s``, ``s/iteration``, ``ns/day``; empty if none is known."""
     if objective.clock == "steady":
         return "s/iteration"
     return objective.unit or ("s" if objective.is_time else "")
 
 
 def figure(objective: ObjectiveSpec, cost: float | None) -> float | None:
-    """The figure in :func:`unit`; ``None`` where there is none."""
+    """The figure in :func:`unit`; ``None`` if there is none."""
     return None if cost is None else objective.figure(cost)
 
 

@@ -41,7 +41,7 @@ class Env:
     """The value goes into each of these environment variables of every rank.
 
     ``also`` are variables that are set along with it, always to the same text. ``texts`` say
-    what stands for a value in the variables where that is not the value itself; an empty text
+    what stands for a value in the variables if that is not the value itself; an empty text
     removes them, as :data:`UNSET` does.
     """
 
@@ -50,7 +50,7 @@ class Env:
     texts: tuple[tuple[Value, str], ...] = ()
 
     def assigned(self, value: Value) -> dict[str, str]:
-        """The variables of a value; empty where they are removed."""
+        """The variables of a value; empty if they are removed."""
         texts = {UNSET: "", **dict(self.texts)}
         if texts.get(value) == "":
             return {}
@@ -61,7 +61,7 @@ class Env:
 class Flag:
     """The value reaches the program by argument.
 
-    ``option`` (``--loaderjob``) is appended with the value where the command has no
+    ``option`` (``--loaderjob``) is appended with the value if the command has no
     ``{knob}`` placeholder; with ``option=None`` the command must have the placeholder.
     A ``switch`` takes no value: for :data:`ON` the option stands alone, for :data:`OFF` it is
     left out, be it appended or the one before the placeholder.
@@ -85,12 +85,12 @@ Route = Env | Flag | LauncherOption
 class Knob:
     """One thing that can be set for a launch.
 
-    ``default`` is used for the baseline where the command cannot do without a value
+    ``default`` is used for the baseline if the command cannot do without a value
     (a positional placeholder); ``None`` leaves the knob out of the baseline.
     ``gpu_values`` are the values that work only with a GPU for each rank.
 
     ``why`` is the reason why it can matter, ``source`` where that, or its meaning, is documented.
-    ``neutral`` is the value that changes nothing, where there is one. ``when`` says in which
+    ``neutral`` is the value that changes nothing, if there is one. ``when`` says in which
     settings it exists at all. ``launchers`` are the kinds it works with (empty: every one);
     ``needs`` are names of :mod:`tuner.config.applicability` for what else a host must have. A
     ``usual`` knob joins each study that names none.
@@ -113,7 +113,7 @@ class Knob:
     usual: bool = False
 
     def departs(self, value: Value) -> bool:
-        """True where the program computes something else with this value than by default."""
+        """True if the program computes something else with this value than by default."""
         return self.changes_numerics and value not in (self.neutral, self.default, UNSET)
 
 
@@ -137,7 +137,7 @@ class Setting:
 
     @property
     def is_baseline(self) -> bool:
-        """True where no knob is set."""
+        """True if no knob is set."""
         return not self.items
 
     def to_json(self) -> str:

@@ -52,7 +52,7 @@ class ObjectiveSpec:
 
     @property
     def is_time(self) -> bool:
-        """True where a cost is in seconds."""
+        """True if a cost is in seconds."""
         return self.clock != "none" or self.unit in TIME_UNITS_S
 
     def cost(self, figure: float) -> float:

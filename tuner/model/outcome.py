@@ -9,7 +9,6 @@ from enum import StrEnum
 from tuner.model.host import Machine
 from tuner.model.knobs import Setting, Value
 from tuner.model.telemetry import Telemetry
-from tuner.model.window import Window
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Verdict(StrEnum):
 class Effect:
     """What was seen of one knob.
 
-    ``observed`` is what a rank was seen with, ``None`` where nothing could be seen. Where it
+    ``observed`` is what a rank was seen with, ``None`` if nothing could be seen. Where it
     is a lower bound (child processes: a rank has others too, and not all are seen), the verdict
     is honoured from ``asked`` upwards and not observable below.
     """
@@ -48,7 +47,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class RankView:
-    """What was observed of one rank while it ran; ``None`` where it could not be seen."""
+    """What was observed of one rank while it ran; ``None`` if it could not be seen."""
 
     rank: int
     threads: int  # the most seen at once
@@ -102,7 +101,7 @@ SHORTAGES = frozenset({FailureKind.OUT_OF_MEMORY, FailureKind.THREADS})
 class Finished:
     """The launch ran to its end and its log says how long it took.
 
-    ``epochs`` is how far the training got and ``loss`` what it came to, where its log tells.
+    ``epochs`` is how far the training got and ``loss`` what it came to, if its log tells.
     """
 
     elapsed_s: float
@@ -154,7 +153,7 @@ class Load:
     """What else the host did while a launch ran.
 
     ``others_cores`` is the CPU that processes outside of the trial used, in cores, on average;
-    ``busiest`` names the greatest of them (``pid 6263 (python, user bob)``), empty where none was.
+    ``busiest`` names the greatest of them (``pid 6263 (python, user bob)``), empty if none was.
     ``throttled_s`` is how long a cgroup's quota held CPUs back; ``hot`` says that a CPU was
     slowed down for its temperature; ``swapped_bytes`` went to or came from the swap.
     """
@@ -190,6 +189,36 @@ class Exclusion:
 
 
 @dataclass(frozen=True)
+class Window:
+    """Where a launch was measured that was no process of its own: a window of a running job.
+
+    Its outcome is scaled to a full run. The job is the launch ``job`` of the study, whose own
+    record is its first window; it was started with that record's setting.
+
+    Attributes:
+        job: The number of the launch that started the job.
+        live: The knobs that the job can change while it runs, sorted.
+        started_s: What the start of the job took, s; 0.0 in all but its first window.
+        switch_s: From the order to switch until every rank had read its values back, s.
+        discarded: Iterations thrown away after the switch, until they were steady.
+        iterations: Iterations measured.
+        pace_s: Seconds an iteration, their mean.
+        pace_se: Its standard error, relative.
+        at_s: The middle of the window, s after the job's start.
+    """
+
+    job: int
+    live: tuple[str, ...]
+    started_s: float
+    switch_s: float
+    discarded: int
+    iterations: int
+    pace_s: float
+    pace_se: float
+    at_s: float
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a launch came to, with all that was seen of it.
 
@@ -211,7 +240,7 @@ class Outcome:
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """The measured windows: empty where the launch failed or was stopped."""
+        """The measured windows: empty if the launch failed or was stopped."""
         ending = self.ending
         if isinstance(ending, Finished):
             return (Sample(ending.elapsed_s, ending.iterations, ending.epochs, ending.loss),)

@@ -65,7 +65,7 @@ def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float |
 
 
 def items_per_s(spec: StudySpec, cost: float | None) -> float | None:
-    """How many items a second a setting works through; ``None`` where that is not asked for."""
+    """How many items a second a setting works through; ``None`` if that is not asked for."""
     return None if spec.items is None or cost is None else spec.items / cost
 
 
@@ -88,7 +88,7 @@ def saved(spec: StudySpec, result: Result) -> float | None:
 
 
 def lines(spec: StudySpec, result: Result) -> list[str]:
-    """Best and defaults in items a second and in money; empty where neither is asked for."""
+    """Best and defaults in items a second and in money; empty if neither is asked for."""
     found, said = timed(spec.objective), []
     items = _side_by_side(result, lambda cost: items_per_s(spec, cost), " items/s")
     if items:
@@ -103,7 +103,7 @@ def lines(spec: StudySpec, result: Result) -> list[str]:
 
 
 def _side_by_side(result: Result, value: Callable[[float | None], float | None], unit: str) -> str:
-    """``81.3 items/s, 35.2 with your defaults``; empty where nothing is known of either."""
+    """``81.3 items/s, 35.2 with your defaults``; empty if nothing is known of either."""
     best, baseline = result.best, result.baseline
     said = []
     if best is not None and (baseline is None or best.setting != baseline.setting):

@@ -48,7 +48,7 @@ class StudySpec:
     left_out: tuple[tuple[str, str], ...] = ()
     source: str = ""  # the study file, or how the spec came to be
     folder: str = ""  # where the program runs; empty: it does not matter (a shipped trainer)
-    interpreter: str = ""  # what {python} stands for, where the command has it
+    interpreter: str = ""  # what {python} stands for, if the command has it
     environment: tuple[tuple[str, str], ...] = ()  # the user's, allowlisted names only
     items: float | None = None  # that what is timed works through: a run, an iteration
     price_per_hour: float | None = None  # of all the hardware, in any currency

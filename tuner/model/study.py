@@ -16,7 +16,7 @@ class Measurement:
     """Every sample of one setting in one layout, and the estimate made of them (a median).
 
     ``windows`` are those of ``launches`` that were windows of running jobs.
-    ``elapsed_s`` is ``None`` where no launch of the setting came to its end: then ``stopped``
+    ``elapsed_s`` is ``None`` if no launch of the setting came to its end: then ``stopped``
     says what is known of it, or else ``failure`` why nothing is.
     """
 
@@ -30,7 +30,7 @@ class Measurement:
 
     @property
     def typical_s(self) -> float | None:
-        """The estimate, or where the setting was going; ``None`` where nothing is known."""
+        """The estimate, or where the setting was going; ``None`` if nothing is known."""
         return self.elapsed_s if self.stopped is None else self.stopped.projection_s
 
 
@@ -72,7 +72,7 @@ class Finding:
 
     @property
     def at_least(self) -> bool:
-        """True where only the lower end is claimed."""
+        """True if only the lower end is claimed."""
         return self.high is None
 
 

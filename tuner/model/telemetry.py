@@ -49,7 +49,7 @@ class Track:
     """What was seen over time of one host (``rank`` is ``None``) or one rank on it.
 
     ``columns`` holds as many values a name as there are ``times_s`` (seconds since the launch,
-    the end of each interval; the first begins with the launch); ``None`` where one was not seen.
+    the end of each interval; the first begins with the launch); ``None`` if one was not seen.
     Values are means over the interval, but the greatest of memory, threads and bursts.
     """
 
@@ -82,7 +82,7 @@ class Telemetry:
 
     ``gaps`` says in a sentence each what could not be seen, and why. ``cost_cores`` is what the
     sampler itself used, in cores. ``interface`` moved the most bytes; it is the one whose bursts
-    were looked at, empty where there was no traffic.
+    were looked at, empty if there was no traffic.
     """
 
     tracks: tuple[Track, ...] = ()

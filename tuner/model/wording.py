@@ -102,7 +102,7 @@ def failure(failed: Failed | None) -> str:
 
 
 def times(ratio: float | None) -> str:
-    """A speed-up in a table: ``2.31x``; empty where there is none."""
+    """A speed-up in a table: ``2.31x``; empty if there is none."""
     return "" if ratio is None else f"{ratio:.2f}x"
 
 

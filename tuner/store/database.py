@@ -57,7 +57,7 @@ def connect(url: str, *, create: bool, busy_s: float = BUSY_S) -> Engine:
     """An engine whose tables are there and can be used.
 
     Args:
-        create: Make the file and the tables where they are missing, and check that they can
+        create: Make the file and the tables if they are missing, and check that they can
             be written; otherwise nothing is written but what an older version's tables lack.
 
     Raises:
@@ -198,7 +198,7 @@ def _version(engine: Engine) -> Any:
 
 
 def _write_version(engine: Engine) -> None:
-    """Write the version; also the proof that the database can be written.
+    """Write the version; this also shows that the database can be written.
 
     The time makes it a change: SQLite does not touch the file for a row that stays as it is.
     """

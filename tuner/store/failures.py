@@ -40,7 +40,7 @@ def translated(url: str, *also: type[Exception], opened: bool = False) -> Iterat
     Args:
         url: The database, for the message.
         opened: It was reached before: what it says now is not the user's mistake.
-        also: More classes to translate, where a library wraps the errors in its own.
+        also: More classes to translate, if a library wraps the errors in its own.
     """
     kinds: tuple[type[Exception], ...] = (SQLAlchemyError, sqlite3.Error, UnicodeError, *also)
     try:

@@ -132,7 +132,7 @@ def launch_columns(record: LaunchRecord) -> dict[str, Any]:
 #: How versions before 3 called a kind of failure.
 _RENAMED = {"stopped early": FailureKind.WRONG_RESULT.value}
 
-#: The columns that are left out where only settings and times are asked for.
+#: The columns that are left out if only settings and times are wanted.
 DETAIL = frozenset({"observation"})
 
 
@@ -212,7 +212,7 @@ def _machine(text: str) -> Machine:
 
 
 def _insert_telemetry(connection: Connection, launch_id: int, found: Telemetry | None) -> None:
-    """Add the rows of a launch, where there is anything."""
+    """Add the rows of a launch, if there is any."""
     if found is None:
         return
     rows: list[dict[str, Any]] = [
@@ -228,7 +228,7 @@ def _insert_telemetry(connection: Connection, launch_id: int, found: Telemetry |
 
 
 def select_telemetry(connection: Connection, study_id: int, launch_number: int) -> Sequence[Any]:
-    """The rows of a launch; none where nothing was recorded, or before there was such a table."""
+    """The rows of a launch; none if nothing was recorded, or before there was such a table."""
     if not sa.inspect(connection).has_table(schema.telemetry.name):
         return ()
     table = schema.launches

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class Store:
     """Our tables in one database.
 
-    Every method commits before it returns. Any may raise ``BusyError`` where the database is
-    locked for longer than 10 s, ``UsageError`` where it turns out read-only or corrupt, and
-    ``TunerError`` where the disk is full: what was committed before is kept.
+    Every method commits before it returns. Any may raise ``BusyError`` if the database is
+    locked for longer than 10 s, ``UsageError`` if it turns out read-only or corrupt, and
+    ``TunerError`` if the disk is full: what was committed before is kept.
     """
 
     def __init__(self, url: str, engine: Engine) -> None:
@@ -61,12 +61,12 @@ class Store:
         return summaries
 
     def latest(self) -> str | None:
-        """The name of the study worked on last, ``None`` where there is none."""
+        """The name of the study worked on last, ``None`` if there is none."""
         with self._transactions.begin() as connection:
             return studies.latest(connection)
 
     def find(self, name: str) -> StudyRow | None:
-        """The study of that name, ``None`` where there is none."""
+        """The study of that name, ``None`` if there is none."""
         with self._transactions.begin() as connection:
             row = studies.find(connection, name)
         if row is None:
@@ -76,7 +76,7 @@ class Store:
         return as_it_is(found, found.identity, self.url)
 
     def has(self, name: str) -> bool:
-        """True where there is a study of that name, readable or not."""
+        """True if there is a study of that name, readable or not."""
         with self._transactions.begin() as connection:
             return studies.id_of(connection, name) is not None
 
@@ -129,7 +129,7 @@ class Store:
         self._update_study(name, studies.summary_columns(summary))
 
     def remove(self, name: str) -> None:
-        """Remove the study with all that is kept of its launches; nothing where there is none."""
+        """Remove the study with all that is kept of its launches; nothing if there is none."""
         with self._transactions.begin() as connection:
             studies.delete(connection, name)
 
@@ -139,7 +139,7 @@ class Store:
         """The launches of a study in the order they were made.
 
         ``detail=False`` leaves out what was seen of its ranks (which is empty then): most of
-        the reading where there are thousands.
+        the reading if there are thousands.
         """
         with self._transactions.begin() as connection:
             found = launches.select(connection, self._study_id(connection, name), detail=detail)
@@ -152,7 +152,7 @@ class Store:
     def telemetry(self, name: str, launch_number: int) -> Telemetry | None:
         """What the sampler saw of a launch, which :meth:`launches` leaves out.
 
-        ``None`` where nothing was recorded, or there is no such launch.
+        ``None`` if nothing was recorded, or there is no such launch.
         """
         with self._transactions.begin() as connection:
             found = launches.select_telemetry(

@@ -169,28 +169,28 @@ def select(connection: Connection) -> Sequence[Any]:
 
 
 def find(connection: Connection, name: str) -> Any:
-    """The row of the study of that name, ``None`` where there is none."""
+    """The row of the study of that name, ``None`` if there is none."""
     return connection.execute(sa.select(_TABLE).where(_TABLE.c.name == name)).one_or_none()
 
 
 def latest(connection: Connection) -> str | None:
-    """The name of the study worked on last, ``None`` where there is none."""
+    """The name of the study worked on last, ``None`` if there is none."""
     return connection.execute(sa.select(_TABLE.c.name).order_by(*_LAST_FIRST).limit(1)).scalar()
 
 
 def id_of(connection: Connection, name: str) -> int | None:
-    """The key of the study of that name, ``None`` where there is none."""
+    """The key of the study of that name, ``None`` if there is none."""
     return connection.execute(sa.select(_TABLE.c.id).where(_TABLE.c.name == name)).scalar()
 
 
 def update(connection: Connection, name: str, values: Mapping[str, Any]) -> bool:
-    """Replace columns of a study, the one worked on last then; false where there is none."""
+    """Replace columns of a study, the one worked on last then; false if there is none."""
     mine = sa.update(_TABLE).where(_TABLE.c.name == name)
     return bool(connection.execute(mine.values(updated_at=now(), **values)).rowcount)
 
 
 def delete(connection: Connection, name: str) -> None:
-    """Remove the study of that name with its launches; nothing where there is none."""
+    """Remove the study of that name with its launches; nothing if there is none."""
     connection.execute(sa.delete(_TABLE).where(_TABLE.c.name == name))
 
 
@@ -200,7 +200,7 @@ GONE = "the process that measured it is gone"
 
 
 def as_it_is(found: Row, identity: JsonDict, url: str) -> Row:
-    """The study as interrupted where nothing alive measures it any more.
+    """The study as interrupted if nothing alive measures it any more.
 
     A process that was killed writes nothing down; but its lock on this host went with it. Of
     other hosts nothing can be said, so what is written stands. Nor does it change for the

@@ -59,7 +59,7 @@ class Transactions:
 
     @contextmanager
     def readable(self, what: str) -> Iterator[None]:
-        """Say of rows that are not what ``tune`` writes where they are."""
+        """Name the rows (``what``) in the error if they are not what ``tune`` writes."""
         try:
             yield
         except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -12,7 +12,7 @@ from tuner.model.errors import UsageError
 
 DEFAULT_STORAGE = "studies/tune.db"
 
-#: Used where ``--storage`` is not given.
+#: Used if ``--storage`` is not given.
 STORAGE_VARIABLE = "TUNE_STORAGE"
 
 #: The drivers this tool is tested with, by the names that people type.
@@ -144,7 +144,7 @@ def _require_file(text: str) -> None:
 
 
 def study_names(storage: str | None, environ: Mapping[str, str]) -> list[str]:
-    """The studies in an SQLite database, the latest first; [] where it cannot be read at once.
+    """The studies in an SQLite database, the latest first; [] if it cannot be read at once.
 
     Nothing is raised: there is no place for a message in the middle of a completion.
     """
