@@ -34,7 +34,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from tuner.model import Stopped
-from tuner.stats.noise import Prior, spread
+from tuner.stats.noise import SpreadPrior, spread
 
 #: The prior figure for one interval's spread counts as this many intervals.
 _PRIOR_INTERVALS = 3.0
@@ -82,7 +82,7 @@ def by_drift(
         ((later_s - early_s) - pace * (later - early)) ** 2 * step / (later - early)
         for (early, early_s), (later, later_s) in pairwise(log)
     )
-    sigma = spread(squares, intervals - 1, Prior(pace_cv * pace * step, _PRIOR_INTERVALS))
+    sigma = spread(squares, intervals - 1, SpreadPrior(pace_cv * pace * step, _PRIOR_INTERVALS))
     return finish, sigma * math.sqrt(to_go * (1 + to_go / intervals)) / finish
 
 

@@ -3,9 +3,8 @@
 Every package estimates spread here: `pooled` for groups of values (the logarithms of times of the
 same setting, a group for each setting), `spread` if the squared deviations are known already.
 
-Few repeats may agree by chance. So each estimate is shrunk towards what is usual: a `Prior` counts
-as so many degrees of freedom of that spread (the mode of a scaled inverse chi-squared posterior
-differs from this only in the constant).
+Few repeats may agree by chance. So each estimate is shrunk towards what is usual: a `SpreadPrior`
+counts as so many degrees of freedom of that spread.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
-class Prior(NamedTuple):
+class SpreadPrior(NamedTuple):
     """The usual standard deviation, and the degrees of freedom that it counts as."""
 
     sd: float
@@ -24,13 +23,13 @@ class Prior(NamedTuple):
 
 
 #: Runs of one setting, as logarithms of their times.
-RUNS = Prior(0.05, 4)
+RUNS = SpreadPrior(0.05, 4)
 
 #: The time of one log interval, relative, from launch to launch of a job.
-INTERVALS = Prior(0.05, 2)
+INTERVALS = SpreadPrior(0.05, 2)
 
 #: Nothing is known beforehand; a single value has no spread.
-NONE = Prior(0.0, 0)
+NONE = SpreadPrior(0.0, 0)
 
 
 def within(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
@@ -43,13 +42,13 @@ def within(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
     return squares, freedom
 
 
-def spread(squares: float, freedom: float, prior: Prior) -> float:
+def spread(squares: float, freedom: float, prior: SpreadPrior) -> float:
     """The standard deviation of single values; 0 if neither they nor the prior say anything."""
     known = freedom + prior.freedom
     return math.sqrt((squares + prior.freedom * prior.sd**2) / known) if known else 0.0
 
 
-def pooled(groups: Iterable[Sequence[float]], prior: Prior) -> tuple[float, float]:
+def pooled(groups: Iterable[Sequence[float]], prior: SpreadPrior) -> tuple[float, float]:
     """The standard deviation within groups, and its degrees of freedom, those of the prior too."""
     squares, freedom = within(groups)
     return spread(squares, freedom, prior), freedom + prior.freedom
