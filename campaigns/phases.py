@@ -52,8 +52,8 @@ LIVE_COMMAND = (
 #: Where: module and name of what is patched, whether before or after it, at which call of it. The
 #: first command of all is `mpirun --version`, before there is a study.
 PHASES: dict[str, tuple[str, str, str, int]] = {
-    "before the lock": ("tuner.hosts.lock", "_Held.take", "before", 1),
-    "with the lock": ("tuner.hosts.lock", "_Held.take", "after", 1),
+    "before the lock": ("tuner.hosts.lock", "acquire", "before", 1),
+    "with the lock": ("tuner.hosts.lock", "acquire", "after", 1),
     "the study is new": ("tuner.study.loop", "enter", "after", 1),
     "before a launch": ("tuner.study.session", "Session._launch", "before", 1),
     "its folders are made": ("tuner.study.recorder", "Recorder.make_room", "after", 1),
