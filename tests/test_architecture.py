@@ -59,13 +59,13 @@ def test_packages_import_downwards_only_and_each_library_has_its_users() -> None
                 assert LEVEL[second] < LEVEL[own], f"{path} imports {second} from above"
 
 
-def test_every_package_has_a_layer_and_is_installed() -> None:
+def test_every_package_has_a_layer_and_is_installed_and_no_other_is_listed() -> None:
     setup = ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    for path in PACKAGE.rglob("__init__.py"):
-        package = path.parent.relative_to(ROOT).parts
-        assert ".".join(package) in setup["options"]["packages"].split()
-        assert len(package) == 1 or package[1] in LEVEL, f"{package[1]} has no layer"
+    there = {path.parent.relative_to(ROOT).parts for path in PACKAGE.rglob("__init__.py")}
+    data = {("tuner", name) for name in ("workloads", "wrappers", "studies")}
+    assert {".".join(p) for p in there | data} == set(setup["options"]["packages"].split())
+    assert {package[1] for package in there if len(package) > 1} == set(LEVEL)
 
 
 def test_only_cli_prints_and_what_a_program_wrote_is_opened_with_care() -> None:
