@@ -54,7 +54,7 @@ LIVE_COMMAND = (
 PHASES: dict[str, tuple[str, str, str, int]] = {
     "before the lock": ("tuner.hosts.lock", "acquire", "before", 1),
     "with the lock": ("tuner.hosts.lock", "acquire", "after", 1),
-    "the study is new": ("tuner.study.loop", "enter", "after", 1),
+    "the study is new": ("tuner.study.loop", "_created", "after", 1),
     "before a launch": ("tuner.study.session", "Session._launch", "before", 1),
     "its folders are made": ("tuner.study.recorder", "Recorder.make_room", "after", 1),
     "before the note": ("tuner.hosts.process.left_over", "write", "before", 1),
@@ -82,7 +82,7 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "before the commit": ("tuner.store.store", "Store.add", "before", 1),
     "after the commit": ("tuner.store.store", "Store.add", "after", 1),
     "before Optuna": ("tuner.study.recorder", "Recorder.tell", "before", 1),
-    "before the report": ("tuner.study.session", "Session._report", "before", 1),
+    "before the report": ("tuner.study.recorder", "Recorder.tell", "after", 1),
     "between two launches": ("tuner.study.session", "Session._launch", "before", 2),
     "the second launch": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 3),
     "at the end": ("tuner.study.loop", "_close", "before", 1),
