@@ -2,7 +2,7 @@
 
 ``python -m campaigns.races --rounds 200 --seed 1`` prints one JSON line. Forked from one
 process, so that they really come at once; the lock is the real one, the measurement is a note of
-its begin and its end. Some owners are killed in the middle, some find the lock file removed.
+its begin and its end. Some owners are killed in the middle.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Part:
 
     study: str
     wait: bool
-    end: str  # "well", "killed", "removes the file", "replaces the file"
+    end: str  # "well" or "killed"
 
 
 def parts(rng: random.Random, studies: int, *, wait: bool) -> list[Part]:
     """One round's processes."""
-    ends = ("well", "well", "well", "killed", "removes the file", "replaces the file")
+    ends = ("well", "well", "well", "killed")
     return [
         Part(f"study-{number % studies}", wait, rng.choice(ends)) for number in range(PROCESSES)
     ]
@@ -76,11 +76,6 @@ def _act(part: Part, gate: int, notes: Path) -> int:
     try:
         with lock.measuring(part.study, environ=os.environ, wait=part.wait):
             note("begin")
-            path = lock.lock_path(os.environ)
-            if part.end.endswith("the file"):
-                path.unlink(missing_ok=True)
-                if part.end.startswith("replaces"):
-                    path.touch()
             time.sleep(MEASURE_S)
             note("killed" if part.end == "killed" else "end")
             if part.end == "killed":

@@ -15,7 +15,7 @@ from pathlib import Path
 from campaigns.every_k.server import Reply, Request
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent.parent
+ROOT = HERE.parent.parent
 
 MPIRUN = "#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\n"
 

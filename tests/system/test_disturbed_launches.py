@@ -114,7 +114,7 @@ def test_a_launch_beside_a_busy_neighbour_is_made_again(tmp_path: Path) -> None:
     assert (again.setting, again.purpose) == (disturbed.setting, Purpose.RECORD)
     assert again.outcome.exclusion is None
     assert other.setting != again.setting
-    assert any("set aside" in note for note in found.notes)
+    assert any("excluded" in note for note in found.notes)
 
 
 def test_neighbours_that_only_sleep_disturb_nobody(tmp_path: Path) -> None:
