@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TAIL = "tuner.tail"
 
 #: For who forgot them.
-BEHIND_DASHES = "A program and its own options stand after `--`: tune -n 4 -- python train.py"
+BEHIND_DASHES = "Put the program and its options after `--`: tune -n 4 -- python train.py"
 
 EXAMPLES = (
     ("tune --mpi-procs 8 --trials 50", "tune the shipped ChainerMN MNIST trainer"),

@@ -14,8 +14,8 @@ from tuner.cli.options import option
 @click.command(
     "init",
     cls=TuneCommand,
-    help="Write a study file with comments; -: to stdout. `tune` uses tune.toml in the current"
-    " folder by itself.",
+    help="Write a study file with comments; -: to stdout. Without --study, `tune` uses"
+    " tune.toml in the current folder.",
     examples=(("tune init && $EDITOR tune.toml && tune", "from no file to the first study"),),
 )
 @click.argument("file", required=False, default="tune.toml", type=click.Path())

@@ -25,7 +25,7 @@ MOST_COLUMNS = 100
     "knobs",
     cls=TuneCommand,
     help="List the knobs: their values on this host, whether they apply here, and how each reaches"
-    " the program. With a name, all that is known of that one.",
+    " the program. With NAME, show everything known about that knob.",
     examples=(
         ("tune knobs omp_wait_policy", "why it can matter, and where that is documented"),
         ("tune --knob bind_to --knob allocator -- …", "tune these, with the values listed here"),

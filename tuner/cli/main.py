@@ -144,7 +144,7 @@ def _click_error(error: click.ClickException) -> tuple[str, str]:
     """The message and next step for what click found wrong."""
     context: click.Context | None = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "tune"
-    hint = f"`{path} --help` lists what it takes"
+    hint = f"`{path} --help` lists its options"
     if isinstance(error, click.NoSuchOption) and context is not None:
         known = [opt for param in context.command.get_params(context) for opt in param.opts]
         command = context.command

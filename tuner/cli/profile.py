@@ -32,7 +32,7 @@ LEAST_POINTS = 0.002
     ),
     examples=(
         ("tune profile", "the latest study"),
-        ("tune profile NAME --top 30 --json", "more of it, for a program"),
+        ("tune profile NAME --top 30 --json", "30 functions, as JSON"),
         ("tune profile NAME -- python train.py --password …", "a command with secrets"),
     ),
 )

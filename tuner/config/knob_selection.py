@@ -242,7 +242,7 @@ def _check_known(option: str, name: str, rows: Mapping[str, Knob]) -> None:
     if name not in rows:
         raise UsageError(
             f"{option} {name}: there is no such knob.",
-            f"{suggestion(name, rows)} One of your own needs {{{name}}} in the command.",
+            f"{suggestion(name, rows)} For a knob of your own, put {{{name}}} into the command.",
         )
 
 

@@ -230,5 +230,7 @@ class Store:
     def _no_study(self, name: str) -> UsageError:
         names = [study.name for study in self.studies()]
         near = get_close_matches(name, names, n=3) or names[:5]
-        hint = f"There is {', '.join(near)}; tune studies lists all." if near else "There is none."
+        hint = "It has no studies."
+        if near:
+            hint = f"It has {', '.join(near)}; `tune studies` lists all."
         return UsageError(f"no study {name} in {display_url(self.url)}", hint)
