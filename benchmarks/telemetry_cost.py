@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import statistics
 import sys
 import tempfile
@@ -47,7 +48,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "rank.py"
         script.write_text(WORKING)
-        working = [f"{sys.executable} {script} 4 150"] * 8
+        working = [shlex.join([sys.executable, str(script), "4", "150"])] * 8
         kept = compare("8 ranks, 4 workers each", working, Path(folder), pairs)
         kept &= compare("64 sleeping ranks", ["sleep 4"] * 64, Path(folder), max(1, pairs // 3))
     return 0 if kept else 1
@@ -64,6 +65,7 @@ def compare(name: str, ranks: list[str], folder: Path, pairs: int) -> bool:
         sampler = Sampler(tuple, ranks=len(ranks), gpus=False, environ={})
         with_s.append(followed(launch, sampler))
         costs.append(sampler.telemetry.cost_cores)
+        assert sampler.telemetry.tracks, sampler.telemetry.gaps
         points.append(len(sampler.telemetry.tracks[-1].times_s))
         assert len(sampler.telemetry.tracks) == len(ranks) + 1, sampler.telemetry.gaps
     cost, ratio = statistics.median(costs), statistics.median(with_s) / statistics.median(without_s)
