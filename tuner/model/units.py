@@ -25,15 +25,6 @@ def parse_time_s(text: str) -> float:
     return time_s
 
 
-def parse_limit_s(text: str) -> float:
-    """Like :func:`parse_time_s`; ``none`` is a time that never passes.
-
-    Raises:
-        ValueError: It is neither.
-    """
-    return math.inf if text.strip() == "none" else parse_time_s(text)
-
-
 def parse_share(text: str) -> float:
     """A percentage as a share of 1: ``2%``, ``0.5 %``; the sign is needed, as 0.5 may mean either.
 

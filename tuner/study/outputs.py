@@ -52,7 +52,7 @@ def require_no_link(folder: Path) -> None:
     if folder.is_symlink():
         raise UsageError(
             f"the study's folder {folder} is a symbolic link",
-            "Remove the link, or choose another place with --outputs FOLDER.",
+            "Remove the link, or choose another place with --run-dir FOLDER.",
         )
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-import stat
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tuner.hosts.untrusted_files import open_untrusted
 from tuner.launch.secrets import make_folder
 from tuner.model import LOGGED_TIME, Exclusion, JsonDict, LaunchRecord, ObjectiveSpec, figures
 from tuner.model.errors import TunerError
@@ -202,15 +202,11 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _plain(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
-
-
 def _content(path: Path) -> bytes:
     """The bytes of a plain file of ours; others are left alone (a link, a pipe, a huge one)."""
-    with open(path, "rb", opener=_plain) as file:
-        status: Any = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+    with open_untrusted(path) as file:
+        status = os.fstat(file.fileno())
+        if status.st_uid != os.geteuid():
             raise ValueError("not a file of this user")
         if status.st_size > MOST_BYTES:
             raise ValueError("too long for a record")
