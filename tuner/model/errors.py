@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: What moves a terminal's cursor or turns its text around, as Python writes it.
+#: What moves a terminal's cursor or turns its text around, and what no encoding has (bytes of an
+#: argument that are no text are lone surrogates), as Python writes it.
 _VISIBLE = {
     code: repr(chr(code))[1:-1]
     for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F))
-}
+} | {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
 
 
 class TunerError(Exception):
