@@ -183,6 +183,8 @@ def test_any_text_as_the_name_of_a_study(data: bytes) -> None:
     b"k a=1,1" + b"0" * 400,
     "k a=²\nf omp_threads=٣".encode(),
     b"k a=1\nk a=2",
+    b"k \xffomp_threads=1..16",  # a byte that is no text, in a message
+    b"k omp_threads=1.\xff.16",
 )
 def test_knob_options(data: bytes) -> None:
     """``--knob``, ``--fix`` and ``--baseline`` (``k``, ``f``, ``d``), a line each."""
