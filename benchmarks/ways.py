@@ -80,8 +80,8 @@ class Tpe:
             study.add_trial(_told(record.setting, record.outcome.ending, space))
         study.sampler = optuna.samplers.TPESampler(seed=1000 * plan.spec.seed + len(plan.records))
         setting = Setting.of(study.ask(space).params)
-        judge = race(plan, self.best(plan)) if self.raced else None
-        return Step(Purpose.SEARCH, setting, judge)
+        stopper = race(plan, self.best(plan)) if self.raced else None
+        return Step(Purpose.SEARCH, setting, stopper)
 
 
 def _distribution(allowed: Sequence[int | str]) -> BaseDistribution:
@@ -124,19 +124,19 @@ class Pattern:
         tried = {record.setting for record in plan.records}
         found = times_s(plan)
         best = min(found, key=lambda setting: statistics.median(found[setting]), default=None)
-        judge = race(plan, best)
+        stopper = race(plan, best)
         for setting in (*guesses(plan.spec), plan.default):
             if setting not in tried:
-                if judge is not None and setting == plan.default:
-                    judge = replace(judge, limit=replace(judge.limit, factor=3.0))
-                return Step(Purpose.GUESS, setting, judge)
+                if stopper is not None and setting == plan.default:
+                    stopper = replace(stopper, limit=replace(stopper.limit, factor=3.0))
+                return Step(Purpose.GUESS, setting, stopper)
         if best is None or len(tried) >= plan.spec.trials:
             return Stop("trials")
         if len(found[best]) < self.runs:
             return Step(Purpose.REPEAT, best)
         for setting in _steps(plan, best):
             if setting not in tried:
-                return Step(Purpose.SEARCH, setting, judge)
+                return Step(Purpose.SEARCH, setting, stopper)
         return Stop("no step is better")
 
 
@@ -165,7 +165,7 @@ class Unraced:
         return self.inner.best(plan)
 
     def next(self, plan: History) -> Step | Stop:
-        """As the other, without a judge."""
+        """As the other, without a stopper."""
         step = self.inner.next(plan)
         return replace(step, stopper=None) if isinstance(step, Step) else step
 

@@ -111,7 +111,7 @@ class FakeRunner:
         expected_iterations: int | None,
         on_progress: Callable[[Progress], None] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
-        judge: EarlyStopper | None = None,
+        stopper: EarlyStopper | None = None,
     ) -> Outcome:
         self.before(len(self.settings))
         self.settings.append(setting)
@@ -122,7 +122,7 @@ class FakeRunner:
             return Outcome(Failed(FailureKind.INTERRUPTED, "asked to"), 0.1, None)
         return ran(
             self.time_s(setting),
-            judge=judge,
+            stopper=stopper,
             on_progress=on_progress,
             effects=tuple(self.effects(setting)),
         )
@@ -131,21 +131,21 @@ class FakeRunner:
 def ran(
     value: float | Ending,
     *,
-    judge: EarlyStopper | None = None,
+    stopper: EarlyStopper | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     effects: tuple[Effect, ...] = (),
 ) -> Outcome:
-    """A launch that takes so many seconds, or ends so; the judge is shown its log as it grows."""
+    """A launch that takes so many seconds, or ends so; the stopper is shown its log as it grows."""
     if isinstance(value, Ending):
         return Outcome(value, 0.1, 1)
     entries = log(value)
     for number, entry in enumerate(entries, start=1):
         if on_progress is not None:
             on_progress(entry)
-        if judge is not None and number < ENTRIES:
+        if stopper is not None and number < ENTRIES:
             seen = [(each.iteration, each.elapsed_s) for each in entries[:number]]
             wall_s = STARTUP_S + entry.elapsed_s
-            verdict = judge(seen, wall_s, STARTUP_S)
+            verdict = stopper(seen, wall_s, STARTUP_S)
             if isinstance(verdict, Stopped):
                 return Outcome(verdict, wall_s, None, entries[:number], effects=effects)
     return Outcome(Finished(value, ITERATIONS), STARTUP_S + value, 0, entries, effects=effects)
@@ -169,7 +169,7 @@ def played(
     while isinstance(step := course.next(plan), Step):
         assert len(plan.records) < MOST_LAUNCHES, "it does not end"
         outcome = ran(
-            time_s(step.setting), judge=step.stopper, effects=tuple(effects(step.setting))
+            time_s(step.setting), stopper=step.stopper, effects=tuple(effects(step.setting))
         )
         made = record(len(plan.records) + 1, step.setting, step.purpose, outcome)
         plan = plan.add(made)

@@ -33,7 +33,7 @@ class Training:
         return self.startup_s + self.elapsed_s
 
     def look(self, since_launch_s: float) -> tuple[list[tuple[int, float]], float, float | None]:
-        """What a judge is shown so long after the launch: the log, this time, the start-up."""
+        """What a stopper is shown so long after the launch: the log, this time, the start-up."""
         shown: list[Progress] = []
         for first in range(0, len(self.entries), self.burst):
             burst = self.entries[first : first + self.burst]

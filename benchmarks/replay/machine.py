@@ -57,8 +57,8 @@ class VirtualMachine:
         """The outcome of a step: here each is a launch of its own."""
         return self.launch(step.setting, step.stopper)
 
-    def launch(self, setting: Setting, judge: EarlyStopper | None) -> Outcome:
-        """Draw one of the point's runs and follow it; without a judge it runs to its end."""
+    def launch(self, setting: Setting, stopper: EarlyStopper | None) -> Outcome:
+        """Draw one of the point's runs and follow it; without a stopper it runs to its end."""
         point = self.surface.points[self.surface.key(setting)]
         log: tuple[Progress, ...] = ()
         ending: Finished | Failed
@@ -69,7 +69,7 @@ class VirtualMachine:
             run = self._rng.choice(point.runs)
             end_s, log = run.startup_s + run.elapsed_s, self._log(run)
             ending = Finished(run.elapsed_s, self.surface.iterations)
-        outcome = None if judge is None else _stopped(log, end_s, judge)
+        outcome = None if stopper is None else _stopped(log, end_s, stopper)
         if outcome is None:
             outcome = Outcome(ending, end_s, int(isinstance(ending, Failed)), log)
         self.clock_s += outcome.wall_s
@@ -92,7 +92,7 @@ def _kind(reason: str) -> FailureKind:
     return FailureKind.CRASHED
 
 
-def _stopped(log: tuple[Progress, ...], end_s: float, judge: EarlyStopper) -> Outcome | None:
+def _stopped(log: tuple[Progress, ...], end_s: float, stopper: EarlyStopper) -> Outcome | None:
     """Judge a launch at each entry and each tick; ``None``: it comes to its end by itself."""
     seen = 0
     time_s = 0.0
@@ -107,6 +107,6 @@ def _stopped(log: tuple[Progress, ...], end_s: float, judge: EarlyStopper) -> Ou
             return None
         entries = log[:seen]
         pairs = [(entry.iteration, entry.elapsed_s) for entry in entries]
-        verdict = judge(pairs, time_s, startup_s(entries))
+        verdict = stopper(pairs, time_s, startup_s(entries))
         if isinstance(verdict, Stopped):
             return Outcome(verdict, time_s + STOP_S, None, entries)

@@ -67,13 +67,13 @@ def test_a_running_launch_shows_only_what_its_log_would(tmp_path: Path) -> None:
     machine = VirtualMachine(surface(tmp_path), seed=1)
     shown: list[tuple[int, float, float | None]] = []
 
-    def judge(log: Any, since_s: float, startup_s: float | None) -> GoOn | Stopped:
+    def stopper(log: Any, since_s: float, startup_s: float | None) -> GoOn | Stopped:
         shown.append((len(log), since_s, startup_s))
         if len(log) < 3:
             return GoOn()
         return Stopped(1.0, 20.0, 10.0, 30.0, 0.1, "drift")
 
-    played = machine.launch(setting(2, 2), judge)
+    played = machine.launch(setting(2, 2), stopper)
     assert {entries for entries, _, own_s in shown if own_s is None} == {0}
     assert {own_s for entries, _, own_s in shown if entries} == {startup_s(played.progress)}
     times = [since_s for _, since_s, _ in shown]
@@ -87,10 +87,10 @@ def test_a_running_launch_shows_only_what_its_log_would(tmp_path: Path) -> None:
 def test_a_judge_that_never_stops_changes_nothing(tmp_path: Path) -> None:
     loaded = surface(tmp_path, failing=8)
 
-    def judge(log: Any, since_s: float, startup_s: float | None) -> GoOn:
+    def stopper(log: Any, since_s: float, startup_s: float | None) -> GoOn:
         return GoOn()
 
-    judges: tuple[EarlyStopper | None, ...] = (None, judge)
+    judges: tuple[EarlyStopper | None, ...] = (None, stopper)
     for chosen in (setting(2, 2), setting(8, 1)):
         assert len({VirtualMachine(loaded, 1).launch(chosen, each) for each in judges}) == 1
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.launch.clocks import judge_by
+from tuner.launch.clocks import stopper_by
 from tuner.model import Clock, ObjectiveSpec, Stopped
 from tuner.search import throughput
 from tuner.search.stopper import (
@@ -24,9 +24,9 @@ NOISE = Noise(startup_s=1.0, interval=10)
 
 
 def asked(
-    clock: Clock, judge: EarlyStopper, log: Log, since_s: float, iterations: int | None
+    clock: Clock, stopper: EarlyStopper, log: Log, since_s: float, iterations: int | None
 ) -> Verdict:
-    found = judge_by(clock, judge, iterations)
+    found = stopper_by(clock, stopper, iterations)
     assert found is not None
     return found(log, since_s, 1.0 if log else None)
 
@@ -51,7 +51,7 @@ def test_which_figures_are_a_clock(objective: ObjectiveSpec, clock: Clock) -> No
 
 @pytest.mark.parametrize("clock", ["none", "steady"])
 def test_what_is_no_clock_is_never_judged(clock: Clock) -> None:
-    assert judge_by(clock, TimeLimitStopper(0.0), None) is None
+    assert stopper_by(clock, TimeLimitStopper(0.0), None) is None
 
 
 def test_a_launch_is_stopped_by_its_wall_time_alone() -> None:

@@ -34,8 +34,8 @@ from tuner.model import (
     Verdict,
 )
 from tuner.model.errors import TunerError
-from tuner.search import stopper
 from tuner.search.stopper import GoOn, Log
+from tuner.search.stopper import Verdict as StopperVerdict
 
 Step = Callable[[Launch], object]
 
@@ -310,22 +310,22 @@ SLOW = Stopped(2.0, 9.0, 8.0, 10.0, 0.1, "drift")
 
 
 @dataclass
-class FakeJudge:
+class FakeStopper:
     """Says what it is told to once the log has so many entries; keeps what it was shown."""
 
     after: int
-    verdict: stopper.Verdict = SLOW
+    verdict: StopperVerdict = SLOW
     shown: list[tuple[Log, float, float | None]] = field(default_factory=list)
 
     def __call__(
         self, progress: Log, since_launch_s: float, startup_s: float | None, /
-    ) -> stopper.Verdict:
+    ) -> StopperVerdict:
         self.shown.append((progress, since_launch_s, startup_s))
         return self.verdict if len(progress) >= self.after else GoOn()
 
 
 def test_the_judge_ends_what_cannot_win(bench: Bench) -> None:
-    outcome = bench.run(reports(0, 2), log(1.0), log(1.0, 2.0), judge=FakeJudge(2), code=None)
+    outcome = bench.run(reports(0, 2), log(1.0), log(1.0, 2.0), stopper=FakeStopper(2), code=None)
     assert outcome.ending == SLOW and stopped(bench)
     assert logged(outcome.progress) == logged(bench.seen) == [(10, 1.0), (20, 2.0)]
     assert (outcome.samples, len(outcome.observation.ranks)) == ((), 1)
@@ -333,46 +333,46 @@ def test_the_judge_ends_what_cannot_win(bench: Bench) -> None:
 
 
 def test_the_judge_is_shown_the_log_the_time_and_the_start(bench: Bench) -> None:
-    judge = FakeJudge(99)
+    stopper = FakeStopper(99)
     nothing = says("not yet")
-    bench.run(nothing, log(0.05), log(0.05, 0.1), judge=judge)
+    bench.run(nothing, log(0.05), log(0.05, 0.1), stopper=stopper)
     tick = trial.TICK_S
-    assert [shown[0] for shown in judge.shown] == [[], [(10, 0.05)], [(10, 0.05), (20, 0.1)]]
-    assert [shown[1] for shown in judge.shown] == pytest.approx([tick, 2 * tick, 3 * tick])
-    assert judge.shown[0][2] is None
-    assert [shown[2] for shown in judge.shown[1:]] == pytest.approx([2 * tick - 0.05] * 2)
+    assert [shown[0] for shown in stopper.shown] == [[], [(10, 0.05)], [(10, 0.05), (20, 0.1)]]
+    assert [shown[1] for shown in stopper.shown] == pytest.approx([tick, 2 * tick, 3 * tick])
+    assert stopper.shown[0][2] is None
+    assert [shown[2] for shown in stopper.shown[1:]] == pytest.approx([2 * tick - 0.05] * 2)
 
 
 def test_whoever_goes_on_ends_as_ever(bench: Bench) -> None:
-    judge = FakeJudge(1, GoOn(1.0))
-    assert bench.run(log(1.0), judge=judge).ending == Finished(1.0, 10)
-    assert judge.shown and not stopped(bench)
+    stopper = FakeStopper(1, GoOn(1.0))
+    assert bench.run(log(1.0), stopper=stopper).ending == Finished(1.0, 10)
+    assert stopper.shown and not stopped(bench)
 
 
 def test_what_ends_by_itself_as_it_is_stopped_is_finished(bench: Bench) -> None:
-    def judge(progress: Log, since_launch_s: float, startup_s: float | None, /) -> stopper.Verdict:
+    def stopper(progress: Log, since_launch_s: float, startup_s: float | None, /) -> StopperVerdict:
         assert bench.process is not None
         bench.process.ended = Exit(0, since_launch_s, stopped=False, killed=0)
         return SLOW
 
-    assert bench.run(log(1.0), judge=judge, code=None).ending == Finished(1.0, 10)
+    assert bench.run(log(1.0), stopper=stopper, code=None).ending == Finished(1.0, 10)
 
 
 def test_a_request_and_the_limit_come_before_the_judge(bench: Bench) -> None:
-    ending = bench.fails(log(1.0), code=None, judge=FakeJudge(0), cancelled=lambda: True)
+    ending = bench.fails(log(1.0), code=None, stopper=FakeStopper(0), cancelled=lambda: True)
     assert ending.kind is FailureKind.INTERRUPTED
     bench.limit_s = 0.05
-    assert bench.fails(log(1.0), code=None, judge=FakeJudge(0)).kind is FailureKind.LIMIT
+    assert bench.fails(log(1.0), code=None, stopper=FakeStopper(0)).kind is FailureKind.LIMIT
 
 
 @pytest.mark.parametrize("length", [1, 2, 199, 200, 201, 399, 400, 1999])
 def test_the_stopper_is_shown_an_even_part_of_a_long_log_with_its_end(
     bench: Bench, length: int
 ) -> None:
-    judge = FakeJudge(10_000)
-    bench.run(log(*[0.001 * n for n in range(1, length + 1)]), judge=judge)
-    shown = judge.shown[-1][0]
-    assert 0 < len(shown) <= trial.JUDGED_ENTRIES
+    stopper = FakeStopper(10_000)
+    bench.run(log(*[0.001 * n for n in range(1, length + 1)]), stopper=stopper)
+    shown = stopper.shown[-1][0]
+    assert 0 < len(shown) <= trial.STOPPER_ENTRIES
     assert shown[-1][0] == 10 * length
     assert len({later[0] - early[0] for early, later in pairwise(shown)}) <= 1
 

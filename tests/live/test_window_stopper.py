@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.launch.clocks import judge_by
+from tuner.launch.clocks import stopper_by
 from tuner.live.scale import SILENT, FixedOverhead, FullRunModel
 from tuner.live.window_stopper import EXCESS, PATIENCE_S, WindowStopper
 from tuner.model import Stopped
@@ -98,7 +98,7 @@ def test_silence_says_nothing_before_any_pace_is_known() -> None:
 def test_a_steady_pace_is_stopped_as_a_whole_run_is(pace_s: float, iterations: int) -> None:
     """The same setting under both objectives: the verdict is the same."""
     race = ProjectionStopper(Limit(0.15), RACE.noise, 100)
-    judged = judge_by("steady", race, 100)
+    judged = stopper_by("steady", race, 100)
     steady = WindowStopper(judged, FullRunModel(100, FixedOverhead(3.0), steady=True), 0.1)
     whole = WindowStopper(
         ProjectionStopper(Limit(0.15 * 100), RACE.noise, 100),

@@ -73,8 +73,8 @@ def proved(plan: History, times: Times) -> History:
     """The confirmation of `BEST` to its end."""
     while (state := confirmation(plan, BEST)).next is not None:
         assert len(plan.confirming) < 100, "it does not end"
-        judge = None if state.next.limit_s is None else TimeLimitStopper(state.next.limit_s)
-        outcome = ran(times[state.next_setting](), judge=judge)
+        stopper = None if state.next.limit_s is None else TimeLimitStopper(state.next.limit_s)
+        outcome = ran(times[state.next_setting](), stopper=stopper)
         made = record(len(plan.records) + 1, state.next_setting, Purpose.CONFIRM, outcome)
         plan = plan.add(made)
     return plan

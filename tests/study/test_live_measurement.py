@@ -318,7 +318,7 @@ def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measuremen
 
 def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(tmp_path: Path) -> None:
     def evaluated(launch: Launch, **asked: Any) -> Outcome:
-        made = runner(launch, **{**asked, "judge": None})
+        made = runner(launch, **{**asked, "stopper": None})
         *log, last = made.progress
         if len(runner.settings) == 1:  # the warm-up, all that the windows are scaled by at first
             return made

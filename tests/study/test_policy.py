@@ -130,8 +130,8 @@ def test_the_defaults_are_given_three_times_as_long_as_a_setting() -> None:
     assert isinstance(step, Step) and step.purpose is Purpose.BASELINE
     assert isinstance(step.stopper, ProjectionStopper) and step.stopper.limit.factor == 3.0
     assert step.stopper.iterations == 100
-    assert isinstance(ran(5.0, judge=step.stopper).ending, Finished)
-    assert isinstance(ran(20.0, judge=step.stopper).ending, Stopped)
+    assert isinstance(ran(5.0, stopper=step.stopper).ending, Finished)
+    assert isinstance(ran(20.0, stopper=step.stopper).ending, Stopped)
 
 
 def test_nothing_is_confirmed_where_nothing_is_asked_for_or_nothing_works() -> None:
@@ -152,8 +152,8 @@ def test_the_defaults_are_cut_in_the_proof_where_they_were_seen_to_be_far_slower
         made = plan.confirming[number]
         before = before.add(made)
     assert judges[BEST] is None
-    judge = judges[BASELINE]
-    assert isinstance(judge, TimeLimitStopper) and 1.75 <= judge.limit_s < 4.0
+    stopper = judges[BASELINE]
+    assert isinstance(stopper, TimeLimitStopper) and 1.75 <= stopper.limit_s < 4.0
 
 
 # --- the same history, the same step -----------------------------------------------------
@@ -166,7 +166,7 @@ def test_whoever_asks_after_whatever_launches_gets_the_same_answer(time_s: Time)
         step = SearchThenConfirm().next(plan.with_records(plan.records[:length]))
         assert isinstance(step, Step)
         assert (step.purpose, step.setting) == (made.purpose, made.setting)
-        assert ran(time_s(step.setting), judge=step.stopper) == made.outcome
+        assert ran(time_s(step.setting), stopper=step.stopper) == made.outcome
 
 
 @pytest.mark.parametrize("time_s", SURFACES)

@@ -74,7 +74,7 @@ def follow(tmp_path: Path, launcher: LauncherInfo) -> Follow:
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Progress], None] | None = None,
         launcher: LauncherInfo = launcher,
-        judge: EarlyStopper | None = None,
+        stopper: EarlyStopper | None = None,
         **values: int,
     ) -> Outcome:
         script = tmp_path / "train.py"
@@ -101,7 +101,7 @@ def follow(tmp_path: Path, launcher: LauncherInfo) -> Follow:
                 expected_iterations=expected,
                 on_progress=on_progress,
                 cancelled=cancelled,
-                judge=judge,
+                stopper=stopper,
             )
         finally:
             assert alive(launch) == []
@@ -181,7 +181,7 @@ if rank == 0:
         report(*(10.0 * entry for entry in range(1, n + 1)))
 time.sleep(50)
 """
-    outcome = follow(body, expected=100, judge=ProjectionStopper(Limit(50.0), Noise(), 100))
+    outcome = follow(body, expected=100, stopper=ProjectionStopper(Limit(50.0), Noise(), 100))
     assert isinstance(outcome.ending, Stopped), outcome.ending
     assert outcome.ending.projection_s > 50
     assert outcome.ending.bound_s <= 10.0 * outcome.progress[-1].iteration + outcome.wall_s
@@ -195,7 +195,7 @@ for n in range(1, 6):
     if rank == 0:
         report(*(0.2 * entry for entry in range(1, n + 1)))
 """
-    outcome = follow(body, expected=5, judge=ProjectionStopper(Limit(1.1), Noise(), 5))
+    outcome = follow(body, expected=5, stopper=ProjectionStopper(Limit(1.1), Noise(), 5))
     assert outcome.ending == Finished(1.0, 5), outcome.ending
 
 

@@ -206,7 +206,7 @@ def start_job(
             clock=clock,
             on_progress=request.on_progress,
             cancelled=request.cancelled,
-            judge=request.stopper,
+            stopper=request.stopper,
         )
     finally:
         if not isinstance(running, RunningLaunch) and server is not None:

@@ -88,7 +88,7 @@ class TrialRunner(Protocol):
         expected_iterations: int | None,
         on_progress: Callable[[Progress], None] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
-        judge: EarlyStopper | None = None,
+        stopper: EarlyStopper | None = None,
     ) -> Outcome: ...
 
 
@@ -161,7 +161,7 @@ class LiveMeasurement:
             expected_iterations=iterations,
             on_progress=request.on_progress,
             cancelled=request.cancelled,
-            judge=request.stopper,
+            stopper=request.stopper,
         )
 
     def end(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tuner.hosts.interference import Neighbourhood
 from tuner.launch import stacks
-from tuner.launch.trial import JUDGED_ENTRIES, Ended, sampler
+from tuner.launch.trial import STOPPER_ENTRIES, Ended, sampler
 from tuner.live import messages
 from tuner.live.job import Job
 from tuner.live.measurement import MeasurementRequest
@@ -239,7 +239,7 @@ class WindowRun:
         observation = observed(job.monitor.watcher.result(), ranks)
         effects = effects_of(self.request.setting, self.request.spec, observation, ranks)
         log = self.model.log(window.times_s, window.each)
-        some = log[:: -(len(log) // JUDGED_ENTRIES + 1)][::-1]  # the last is among them
+        some = log[:: -(len(log) // STOPPER_ENTRIES + 1)][::-1]  # the last is among them
         switched_s = self._switched_s or now_s
         if window.iterations and ended is None and refusal is None:
             job.pace_s = min(window.pace_s, job.pace_s or window.pace_s)

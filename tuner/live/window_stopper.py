@@ -104,7 +104,7 @@ class WindowStopper:
         return self._asked([(iterations, clock_s)], clock_s, most)
 
     def _asked(self, log: Log, bound_s: float, most: float = math.inf) -> Stopped | None:
-        stopper = self.stopper.judge if isinstance(self.stopper, Through) else self.stopper
+        stopper = self.stopper.stopper if isinstance(self.stopper, Through) else self.stopper
         if stopper is None:
             return None
         if isinstance(stopper, ProjectionStopper):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tuner.launch.clocks import judge_by
+from tuner.launch.clocks import stopper_by
 from tuner.live.consistency import due_repeat
 from tuner.live.running import live_costs
 from tuner.model import (
@@ -108,12 +108,12 @@ class SearchThenConfirm:
         if state.next is None:
             return found
         limit_s, iterations = state.next.limit_s, history.expected_iterations(state.next_setting)
-        judge = None
+        stopper = None
         if limit_s is not None:
-            judge = judge_by(
+            stopper = stopper_by(
                 history.spec.objective.clock, TimeLimitStopper(limit_s, iterations), iterations
             )
-        return Step(Purpose.CONFIRM, state.next_setting, judge)
+        return Step(Purpose.CONFIRM, state.next_setting, stopper)
 
     def _search_step(self, history: History) -> Step | Stop:
         if history.size == 0:
@@ -156,11 +156,11 @@ def _step(launch: Proposal, history: History) -> Step:
     if setting is None:
         assert launch.setting is not None
         setting = as_setting(history, launch.setting)
-    judge, iterations = None, history.expected_iterations(setting)
+    stopper, iterations = None, history.expected_iterations(setting)
     if launch.limit is not None:
         race = ProjectionStopper(launch.limit, launch.noise, iterations)
-        judge = judge_by(history.spec.objective.clock, race, iterations)
-    return Step(_PURPOSES[launch.purpose], setting, judge)
+        stopper = stopper_by(history.spec.objective.clock, race, iterations)
+    return Step(_PURPOSES[launch.purpose], setting, stopper)
 
 
 def _reason(done: Done, history: History) -> str:

@@ -4,18 +4,18 @@ says how it ended. Nothing of it is left running.
 
 from tuner.launch.trial.launching import RunningLaunch, begin, ignore, run, sampler
 from tuner.launch.trial.monitor import (
-    JUDGED_ENTRIES,
     MOST_OUTPUT,
     SAMPLE_S,
+    STOPPER_ENTRIES,
     TICK_S,
     Ended,
     LaunchMonitor,
 )
 
 __all__ = [
-    "JUDGED_ENTRIES",
     "MOST_OUTPUT",
     "SAMPLE_S",
+    "STOPPER_ENTRIES",
     "TICK_S",
     "Ended",
     "LaunchMonitor",

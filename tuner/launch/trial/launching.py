@@ -53,7 +53,7 @@ def begin(
     clock: Callable[[], float] = time.monotonic,
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
-    judge: EarlyStopper | None = None,
+    stopper: EarlyStopper | None = None,
 ) -> RunningLaunch | Outcome:
     """Start `launch`; an `Outcome` if it cannot be started.
 
@@ -68,7 +68,7 @@ def begin(
         clock: Seconds that only go forward.
         on_progress: Called with each new entry of the log.
         cancelled: Asked often; True ends the launch as interrupted.
-        judge: Asked often too; ends the launch once it cannot win any more.
+        stopper: Asked often too; ends the launch once it cannot win any more.
 
     Raises:
         TunerError: A folder cannot be made, or a process of the trial cannot be ended.
@@ -92,7 +92,7 @@ def begin(
     except OSError as error:
         return Outcome(_not_started(error), wall_s=0.0, exit_code=None)
     monitor = LaunchMonitor(
-        launch, spec, running, objective, clock, on_progress or ignore, cancelled, judge
+        launch, spec, running, objective, clock, on_progress or ignore, cancelled, stopper
     )
     return RunningLaunch(setting, monitor, classifier, neighbourhood)
 
@@ -107,7 +107,7 @@ def run(
     clock: Callable[[], float] = time.monotonic,
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
-    judge: EarlyStopper | None = None,
+    stopper: EarlyStopper | None = None,
 ) -> Outcome:
     """Run `launch` to its end; arguments and errors as those of :func:`begin`.
 
@@ -122,7 +122,7 @@ def run(
         clock=clock,
         on_progress=on_progress,
         cancelled=cancelled,
-        judge=judge,
+        stopper=stopper,
     )
     if isinstance(started, Outcome):
         return started

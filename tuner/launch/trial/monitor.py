@@ -37,7 +37,7 @@ HANG_CHECKS = 10  # so often at least within the limit
 MOST_OUTPUT = 1 << 30
 
 #: Of a longer log the stopper is shown so many entries, evenly spaced: they say the same.
-JUDGED_ENTRIES = 200
+STOPPER_ENTRIES = 200
 
 #: How a launch ended, and the reason if we ended it.
 Ended = tuple[process.Exit, Failed | Stopped | None]
@@ -54,7 +54,7 @@ class LaunchMonitor:
     clock: Callable[[], float]
     on_progress: Callable[[Progress], None]
     cancelled: Callable[[], bool]
-    judge: EarlyStopper | None
+    stopper: EarlyStopper | None
 
     def __post_init__(self) -> None:
         self.watcher = Watcher(self.launch.folder)
@@ -120,12 +120,12 @@ class LaunchMonitor:
             reason = f"not done within the trial limit of {limit_s:g} s"
             return Failed(FailureKind.LIMIT, reason)
         self.report_progress()
-        if self.judge is None:
+        if self.stopper is None:
             return None
-        step = len(self.progress) // JUDGED_ENTRIES + 1
+        step = len(self.progress) // STOPPER_ENTRIES + 1
         some = self.progress[::-step][::-1]  # the last entry is always among them
         log = [(entry.iteration, entry.elapsed_s) for entry in some]
-        verdict = self.judge(log, self.passed_s, startup_s(self.progress))
+        verdict = self.stopper(log, self.passed_s, startup_s(self.progress))
         return verdict if isinstance(verdict, Stopped) else None
 
     def report_progress(self) -> None:
