@@ -8,7 +8,7 @@ import pytest
 
 from tuner.config.applicability import Host, answer
 from tuner.hosts.features import HostFeatures
-from tuner.knobs import KNOBS, knob, names
+from tuner.knobs import knob, names
 from tuner.launch import render
 from tuner.model import (
     Choice,
@@ -50,11 +50,6 @@ def test_on_a_large_host_all_but_the_gpu_and_the_other_mpi_apply() -> None:
     assert {n for n in names() if answer(knob(n), with_gpu).why_not} == {"mpich_allreduce"}
     assert answer(knob("nccl_interface"), with_gpu).knob.domain == Choice(("unset", "eth0", "ib0"))
     assert env("nccl_interface", "ib0", with_gpu) == ((), {"NCCL_SOCKET_IFNAME": "=ib0"})
-
-
-def test_what_a_needed_thing_is_called_is_known() -> None:
-    for row in KNOBS:
-        assert answer(row, HOST).hint or not answer(row, HOST).why_not
 
 
 def test_the_users_own_preload_and_tunables_stay() -> None:

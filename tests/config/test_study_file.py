@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tuner.config.schema import STUDY
 from tuner.config.study_file import find_study_file, load, study_of, template
 from tuner.model import Choice, Env, Flag, IntRange, LauncherOption
 from tuner.model.errors import UsageError
@@ -79,11 +78,6 @@ opencv_threads = "no OpenCV"
 """
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90.0), ('"2m"', 120.0), ('"none"', None)])
-def test_the_stall_limit_may_be_none(tmp_path: Path, text: str, seconds: float) -> None:
-    assert study(write(tmp_path, f"stall_limit_s = {text}")).stall_limit_s == seconds
-
-
 def test_everything_a_file_can_say(tmp_path: Path) -> None:
     file = study(write(tmp_path, FULL))
     assert file.command == ("{python}", "train.py", "--out", "{out}", "a b")
@@ -117,7 +111,7 @@ def test_former_keys_still_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (".".join(["a"] * 800) + " = 1", "a key has more than 8 parts"),
+        (".".join(["a"] * 800) + " = 1", "too long or too deep"),
         ("# " + "x" * 1_000_000, "larger than 1 MB"),
     ],
 )
@@ -135,58 +129,29 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
             load(path)
 
 
-def test_an_empty_file_leaves_everything_to_others(tmp_path: Path) -> None:
-    assert load(write(tmp_path, "")) == {}
-
-
 @pytest.mark.parametrize(
     ("text", "place", "word"),
     [
         ("mpi_proc = 8", "mpi_proc:", "'mpi_procs'"),
-        ("knob = 1", "knob:", "'knobs'"),
         ('[objective]\nfile = "x"', "objective.file:", "'filename'"),
         ('[knobs.omp_threads]\nranges = "1..2"', "knobs.omp_threads.ranges:", "'range'"),
         ('[knobs.a]\nswitch = "--a"\nwhen = {b = []}', "knobs.a.when:", "at least one value"),
-        ('mpi_procs = "8"', "mpi_procs:", "whole number"),
         ("mpi_procs = 8.0", "mpi_procs:", "whole number"),
-        ("mpi_procs = true", "mpi_procs:", "whole number"),
         ("mpi_procs = 0", "mpi_procs:", "at least 1"),
-        ("trials = -1", "trials:", "at least 1"),
-        ("warm_ups = -1", "warm_ups:", "at least 0"),
         ("seed = 4294967296", "seed:", "at most 4294967295"),
         ('live = "maybe"', "live:", "'auto', 'on' or 'off'"),
-        ("live = true", "live:", "'auto', 'on' or 'off'"),
         ("name = 3", "name:", "a string"),
-        ('name = ""', "name:", "empty"),
-        ("command = 3", "command:", "a string or a list"),
         ('command = ["a", 3]', "command:", "a string or a list"),
         ('command = "a \'b"', "command:", "quotation"),
-        ("trial_limit_s = 0", "trial_limit_s:", "above 0"),
-        ("trial_limit_s = -5", "trial_limit_s:", "above 0"),
-        ("trial_limit_s = nan", "trial_limit_s:", "above 0"),
-        ('trial_limit_s = "soon"', "trial_limit_s:", "above 0"),
         ("trial_limit_s = true", "trial_limit_s:", "above 0"),
-        ("budget_s = 0", "budget_s:", "above 0"),
-        ("budget_s = -1", "budget_s:", "above 0"),
         ("budget_s = inf", "budget_s:", "above 0"),
-        ('budget_s = "soon"', "budget_s:", "above 0"),
-        ("min_gain = 1", "min_gain:", 'such as "2%"'),
         ("min_gain = 0.01", "min_gain:", 'such as "2%", is 0.01'),
-        ('min_gain = "1"', "min_gain:", "between 0 % and 100 %"),
-        ('min_gain = "0%"', "min_gain:", "between 0 % and 100 %"),
         ('min_gain = "100%"', "min_gain:", "between 0 % and 100 %"),
         ('precision = "nan%"', "precision:", "between 0 % and 100 %"),
-        ("precision = true", "precision:", "between 0 % and 100 %"),
         ("oversubscription = 0.5", "oversubscription:", "at least 1"),
-        ("oversubscription = inf", "oversubscription:", "at least 1"),
-        ("oversubscription = nan", "oversubscription:", "at least 1"),
-        ('oversubscription = "4"', "oversubscription:", "at least 1"),
-        ("oversubscription = true", "oversubscription:", "at least 1"),
         ('confirm = "no"', "confirm:", "true or false"),
-        ("confirm = 0", "confirm:", "true or false"),
         ("oversubscribe = 4", "oversubscribe:", "'oversubscription'"),
         ('knobs = ["omp_threads"]', "knobs:", "a table"),
-        ('[knobs]\nomp_threads = "1..2"', "knobs.omp_threads:", "a table"),
         ("[knobs.omp_threads]\nrange = 4", "knobs.omp_threads.range:", "a string"),
         ('[knobs.omp_threads]\nrange = "4..1"', "knobs.omp_threads.range:", "Write 1..4"),
         ('[knobs.omp_threads]\nrange = ""', "knobs.omp_threads.range:", "empty"),
@@ -213,7 +178,6 @@ def test_an_empty_file_leaves_everything_to_others(tmp_path: Path) -> None:
         ('[knobs.communicator]\nrange = "nave"', "knobs.communicator:", "'naive'"),
         ('[knobs.mine]\nenv = "M"', "knobs.mine:", "range, values or fix"),
         ('[knobs.out]\nrange = "1..2"', "knobs.out:", "name of a knob"),
-        ('[knobs."a-b"]\nrange = "1..2"\nenv = "X"', "knobs.a-b:", "name of a knob"),
         (
             'command = "p {out}"\n[knobs.omp_thread]\nrange = "1..2"',
             "knobs.omp_thread:",
@@ -236,60 +200,6 @@ def test_each_mistake_has_its_place_and_its_fix(
     assert word in line
 
 
-def test_an_unknown_objective_is_among_them(tmp_path: Path) -> None:
-    found = mistakes(
-        tmp_path, '[objective]\nkind = "logrep"\n[knobs.x]\nvalues = [1]\nenv = "A B"\n'
-    )
-    assert len(found) == 2
-    assert any("objective: unknown objective: logrep. Did you mean" in line for line in found)
-    (variable,) = (line for line in found if "A B" in line)
-    assert variable.count("A B") == 1
-
-
-def test_a_misspelt_key_hides_no_other_mistake(tmp_path: Path) -> None:
-    lines = mistakes(
-        tmp_path,
-        """
-        comand = "train {out} -b {batch}"
-        trails = 5
-        [knobs.omp_treads]
-        [knobs.iterator_workers]
-        rang = "4..1"
-        foo = 1
-        [knobs.communicator]
-        values = []
-        flag = 3
-        [knobs.batch]
-        valus = [1, 2]
-        """,
-    )
-    assert sorted(line.partition(":")[0] for line in lines) == [
-        "comand",
-        "knobs.batch.valus",
-        "knobs.communicator.flag",
-        "knobs.communicator.values",
-        "knobs.iterator_workers.foo",
-        "knobs.iterator_workers.rang",
-        "knobs.iterator_workers.range",
-        "knobs.omp_treads",
-        "trails",
-    ]
-    assert any("'omp_threads'" in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ('[knobs.mine]\nrange = 4\nflag = "-x"', "knobs.mine.range"),
-        ('command = "p {out}"\n[knobs.mine]\nrange = "1..2"\nenv = 3', "knobs.mine.env"),
-        ('command = "p {out}"\n[knobs.mine]\nrange = "1..2"\nflg = "-x"', "knobs.mine.flg"),
-    ],
-)
-def test_one_mistake_is_reported_once(tmp_path: Path, text: str, place: str) -> None:
-    (line,) = mistakes(tmp_path, text)
-    assert line.startswith(f"{place}:")
-
-
 @pytest.mark.parametrize(
     ("text", "place"),
     [
@@ -302,6 +212,21 @@ def test_one_mistake_is_reported_once(tmp_path: Path, text: str, place: str) -> 
 def test_a_character_that_no_command_can_be_given(tmp_path: Path, text: str, place: str) -> None:
     lines = mistakes(tmp_path, text)
     assert f"{place}: holds a NUL character, which no command can be given." in lines
+
+
+def test_every_mistake_of_form_is_reported_at_once(tmp_path: Path) -> None:
+    lines = mistakes(tmp_path, "comand = 1\ntrials = 0\n[knobs.x]\nrange = 4\nfoo = 1\n")
+    places = [line.partition(":")[0] for line in lines]
+    assert sorted(places) == ["comand", "knobs.x.foo", "knobs.x.range", "trials"]
+
+
+def test_every_mistake_of_meaning_is_reported_at_once(tmp_path: Path) -> None:
+    lines = mistakes(
+        tmp_path, '[objective]\nkind = "logrep"\n[knobs.omp_threads]\nfix = 0\n[knobs.mine]\n'
+    )
+    assert [line.partition(":")[0] for line in lines] == [
+        "knobs.omp_threads", "knobs.mine", "objective",
+    ]  # fmt: skip
 
 
 def test_a_syntax_error_names_line_and_column(tmp_path: Path) -> None:
@@ -321,13 +246,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 # --- which file ----------------------------------------------------------------------------
 
 
-def test_without_anything_it_is_the_shipped_default(tmp_path: Path) -> None:
-    file, source = find_study_file(None, cwd=tmp_path)
-    assert file is not None
-    assert file["name"] == "chainer_mnist"
-    assert source == "chainer_mnist.toml (shipped)"
-
-
 def test_a_command_of_the_users_own_needs_no_file(tmp_path: Path) -> None:
     assert find_study_file(None, cwd=tmp_path, has_command=True) == (None, "command line")
 
@@ -338,13 +256,6 @@ def test_tune_toml_is_taken_up(tmp_path: Path, has_command: bool) -> None:
     file, source = find_study_file(None, cwd=tmp_path, has_command=has_command)
     assert file is not None
     assert (file["name"], source) == ("here", "tune.toml")
-
-
-def test_a_path_counts_from_the_current_folder(tmp_path: Path) -> None:
-    write(tmp_path, 'name = "mine"', "a.toml")
-    file, source = find_study_file("a.toml", cwd=tmp_path)
-    assert file is not None
-    assert (file["name"], source) == ("mine", "a.toml")
 
 
 @pytest.mark.parametrize("given", ["chainer_mnist", "chainer_mnist.toml"])
@@ -385,9 +296,3 @@ def test_the_templates_examples_load_too(tmp_path: Path) -> None:
     assert file.job is not None
     own = {"omp_threads", "iterator_workers", "pool_size", "chunk", "amp", "binding"}
     assert set(file.knobs) == own
-
-
-def test_every_key_stands_in_the_template() -> None:
-    text = template("tune")
-    missing = [key for key in STUDY.model_fields if key not in text]
-    assert missing == []

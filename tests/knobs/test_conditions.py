@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.knobs import space
-from tuner.knobs.conditions import active, cycle, ever, number_of_worlds, worlds
+from tuner.knobs.conditions import active, cycle, number_of_worlds, worlds
 from tuner.model import BASELINE, Choice, Env, Knob, Setting, When
 from tuner.search import Proposal, Search
 from tuner.search.history import Observation
@@ -54,13 +54,6 @@ def settings(knobs: tuple[Knob, ...]) -> set[Setting]:
     return found
 
 
-def test_what_does_not_exist_takes_what_depends_on_it_along() -> None:
-    conditions = {each.name: each.when for each in BOUND}
-    assert active(conditions, {"bind": 0, "map": 1, "deep": 0, "free": 0}) == {"bind", "free"}
-    assert active(conditions, {"bind": 1, "map": 1, "deep": 0, "free": 0}) == set(conditions)
-    assert active(conditions, {"bind": 1, "free": 0}) == {"bind", "map", "free"}
-
-
 def test_a_space_of_conditions() -> None:
     # bind=0: free; bind=1|2: map=0 or map=1 with two of deep
     assert space.size(BOUND) == 2 * (1 + 2 * (1 + 2))
@@ -103,10 +96,6 @@ def test_the_grid_has_a_row_for_each_setting(knobs: tuple[Knob, ...]) -> None:
     assert {tuple(row) for row in grid.existence.canonical(full)} == {tuple(r) for r in grid.all}
 
 
-def test_without_a_condition_there_is_one_world() -> None:
-    assert list(worlds(axes((knob("a", 2), knob("b", 3))))) == [{"a": (0, 1), "b": (0, 1, 2)}]
-
-
 def pairs(number: int) -> tuple[Knob, ...]:
     """Knobs with one dependent each."""
     first = (knob(f"a{n}", 2) for n in range(number))
@@ -116,11 +105,6 @@ def pairs(number: int) -> tuple[Knob, ...]:
 @given(conditional())
 def test_worlds_are_counted(knobs: tuple[Knob, ...]) -> None:
     assert number_of_worlds(axes(knobs), 100) == len(list(worlds(axes(knobs))))
-
-
-@given(conditional())
-def test_what_some_setting_has(knobs: tuple[Knob, ...]) -> None:
-    assert ever(axes(knobs)) == {name for each in settings(knobs) for name in each.as_dict()}
 
 
 def test_what_shares_no_condition_is_counted_apart() -> None:

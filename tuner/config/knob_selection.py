@@ -279,12 +279,13 @@ def applying(chosen: Selection, host: Host) -> tuple[tuple[Knob, ...], tuple[tup
         else:
             kept[row.name] = got.knob
     _check_conditions(kept)
-    while reasons := _never_alone(kept) or _never_together(kept):
+    while reasons := _never_there(kept):
         for name, (why, hint) in reasons.items():
             if name in chosen.asked:
                 raise UsageError(f"{name}: {why}.", hint)
             lost[name] = why
             del kept[name]
+    _check_size(kept)
     if not kept:
         reasons_text = "; ".join(f"{name}: {why}" for name, why in lost.items())
         raise UsageError(
@@ -310,7 +311,7 @@ def _check_conditions(knobs: Mapping[str, Knob]) -> None:
         )
 
 
-def _never_alone(kept: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
+def _never_there(kept: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
     """The knobs with a condition that holds in no setting: why, and what to do."""
     found: dict[str, tuple[str, str]] = {}
     for name, knob in kept.items():
@@ -338,11 +339,10 @@ def _hint(parent: str, values: Sequence[Value], kept: Mapping[str, Knob]) -> str
     return f"Leave it out, or add {_listed(values)} to {parent}'s values."
 
 
-def _never_together(kept: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
-    """The knobs whose conditions hold in no setting together, without what depends on them."""
+def _check_size(kept: Mapping[str, Knob]) -> None:
+    """Raise ``UsageError`` if conditions split the space into more parts than can be walked."""
     knobs = tuple(kept.values())
-    axes = space.axes(knobs)
-    number = conditions.number_of_worlds(axes, MAX_WORLDS)
+    number = conditions.number_of_worlds(space.axes(knobs), MAX_WORLDS)
     if number > MAX_WORLDS:
         asked = {parent for knob in knobs for parent, _ in knob.when}
         parents = [knob.name for knob in knobs if knob.name in asked]
@@ -353,14 +353,6 @@ def _never_together(kept: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
             f"Fix some knobs that others depend on ({listed}), as with --fix {parents[0]}=VALUE,"
             " or leave out some conditions.",
         )
-    gone = set(kept) - conditions.ever(axes)
-    hint = "Leave it out, or change its conditions (when)."
-    found: dict[str, tuple[str, str]] = {}
-    for name, knob in kept.items():
-        if name in gone and gone.isdisjoint(dict(knob.when)):
-            where = " and ".join(f"{parent} is {_listed(values)}" for parent, values in knob.when)
-            found[name] = (f"it exists only if {where}, which no setting has together", hint)
-    return found
 
 
 def _listed(values: Sequence[Value]) -> str:

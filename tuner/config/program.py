@@ -12,7 +12,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TypedDict
 
@@ -21,10 +20,9 @@ from tuner.model.errors import UsageError, suggestion
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
-#: The shipped trainers' options that name what to read: a bare word there is a relative path.
+#: The shipped trainers' options that name what to read.
 _READ = ("--data", "--val")
 
-_SUFFIX = re.compile(r".*\.[A-Za-z]\w*", re.DOTALL)
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
 #: Options of ``python`` that take the next word as their value.
 _WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
@@ -93,30 +91,13 @@ def fields(template: Sequence[str], job: Sequence[str], path: str, cwd: Path) ->
 
 
 def folder_of(template: Sequence[str], job: Sequence[str], cwd: Path) -> str:
-    """Where the program runs: ``cwd``, or empty where that cannot matter.
+    """Where the program runs: ``cwd``; empty if the folder cannot matter.
 
-    It cannot for a shipped trainer none of whose words looks like a relative path. What
-    exists plays no part: the same command must belong to the same folder on every day.
+    It cannot matter to a shipped trainer that is not told where its data lies.
     """
     shipped = (script_of(template) or "").startswith("{workloads}/")
-    words = (pair for words in (template, job) for pair in pairwise(words))
-    if shipped and not any(_is_relative(word, before) for before, word in words):
-        return ""
-    return str(cwd)
-
-
-def _is_relative(word: str, before: str) -> bool:
-    """A relative path by its looks, as the word is or behind the first ``=`` in it.
-
-    That is: a slash that is not the first character, a dot before a suffix (``data.npz``,
-    but not ``0.5``), ``.`` or ``..``, any word for an option that names what is read; and not
-    below a folder that a placeholder stands for.
-    """
-    option, _, value = word.partition("=") if word.startswith("-") else (before, "", word)
-    if not value or value.startswith(("/", "{out}", "{workloads}")):
-        return False
-    looks = "/" in value or value in (".", "..") or _SUFFIX.fullmatch(value) is not None
-    return looks or option in _READ
+    told = any(word.partition("=")[0] in _READ for word in (*template, *job))
+    return "" if shipped and not told else str(cwd)
 
 
 def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:

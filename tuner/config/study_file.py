@@ -6,12 +6,10 @@ they are looked up from the current folder. ``{workloads}`` stands for the shipp
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import stat
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -20,13 +18,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from tuner import knobs as table
-from tuner.config.options import OPTIONS, WORDS
-from tuner.config.schema import KEYS, STUDY, KnobEntry, ObjectiveEntry, Study
+from tuner.config.options import OPTIONS
+from tuner.config.schema import KEYS, STUDY, KnobEntry, Study
 from tuner.knobs import domains
 from tuner.launch.command import RESERVED, knobs_in, shipped_dir
 from tuner.launch.objectives import objective_for
 from tuner.model import OFF, ON, Choice
-from tuner.model.errors import UsageError, nearest, shown, suggestion
+from tuner.model.errors import UsageError, shown, suggestion
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -37,9 +35,8 @@ Document = dict[str, Any]
 LOCAL_NAME = "tune.toml"
 DEFAULT_STUDY = "chainer_mnist"
 
-#: No study file is larger or deeper than this.
+#: No study file is larger than this.
 MOST_BYTES = 1_000_000
-MOST_DEPTH = 8
 
 
 def shipped_studies() -> dict[str, Path]:
@@ -88,14 +85,12 @@ def load(path: Path) -> Document:
             of them, each with its place.
     """
     try:
-        # O_NONBLOCK: opening a FIFO must not wait for a writer.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                raise UsageError(
-                    f"The study file {path} cannot be read: it is no regular file.",
-                    "Name a file with --study FILE.",
-                )
+        if path.exists() and not path.is_file():  # a FIFO would be waited for, a device has no end
+            raise UsageError(
+                f"The study file {path} cannot be read: it is no regular file.",
+                "Name a file with --study FILE.",
+            )
+        with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(
@@ -116,27 +111,17 @@ def parse(data: bytes, place: str) -> Document:
         UsageError: As :func:`load`.
     """
     try:
-        document = tomllib.loads(data.decode("utf-8"))
+        document = _renamed(tomllib.loads(data.decode("utf-8")))
+        mistakes = _mistakes(document)
     except UnicodeDecodeError as error:
         raise UsageError(f"{place}: not a text in UTF-8.", "Save it as UTF-8.") from error
     except (ValueError, RecursionError) as error:
         fault = error if isinstance(error, tomllib.TOMLDecodeError) else "too long or too deep"
         raise UsageError(f"{place}: not TOML: {fault}.", "`tune init` shows the format.") from error
-    if _is_deeper(document, MOST_DEPTH):
-        raise UsageError(
-            f"{place}: a key has more than {MOST_DEPTH} parts.", "`tune init` shows the format."
-        )
-    document = _renamed(document)
-    mistakes = _mistakes(document)
     if mistakes:
         head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
         raise UsageError("\n".join([head, *mistakes]), "`tune init` shows the format.")
     return document
-
-
-def _is_deeper(value: object, depth: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return depth < 0 or any(_is_deeper(each, depth - 1) for each in inner)
 
 
 def _renamed(document: Document) -> Document:
@@ -192,24 +177,19 @@ def _validated(kind: type[T], data: object) -> tuple[list[ErrorDetails], T | Non
 
 
 def _mistakes(data: Document) -> list[str]:
-    """Wrong keys and types first, then what the values mean; each mistake once.
-
-    What stands under a misspelt key is checked as if the key were right, so that the next
-    mistake does not wait for the repair of this one.
-    """
-    errors, _ = _validated(STUDY, data)
-    mistakes = [_line(error) for error in errors] + _nul_mistakes(data)
-    meant = _mended(data, KEYS[""])
-    entries = meant.get("knobs")
+    """Every wrong key and form; if there is none, everything that makes no sense."""
+    errors, study = _validated(STUDY, data)
+    mistakes = list(dict.fromkeys([*map(_line, errors), *_nul_mistakes(data)]))
+    if mistakes or study is None:
+        return mistakes
+    placed = knobs_in(study.command)
+    for name, entry in study.knobs.items():
+        mistakes += _knob_mistakes(name, entry, bool(study.command) and name not in placed)
     try:
-        placed = knobs_in(WORDS.read(meant.get("command")))
-    except ValueError:
-        placed = None  # no usable command
-    for name, raw in entries.items() if isinstance(entries, dict) else ():
-        if isinstance(raw, dict):
-            mistakes += _knob_mistakes(name, _mended(raw, KEYS["knobs"]), placed)
-    mistakes += _objective_mistakes(meant) + _left_out_mistakes(meant)
-    return list(dict.fromkeys(mistakes))
+        objective_for(study.objective.spec())
+    except UsageError as error:
+        mistakes.append(f"objective: {error.message.rstrip('.')}. {error.hint}")
+    return mistakes + _left_out_mistakes(study)
 
 
 def _line(error: ErrorDetails, places: Mapping[str, str] | None = None) -> str:
@@ -237,35 +217,6 @@ def _line(error: ErrorDetails, places: Mapping[str, str] | None = None) -> str:
     return f"{place}: {text}." if said else f"{place}: {text}, is {shown(given)}."
 
 
-def _mended(table: Document, keys: Collection[str]) -> Document:
-    """The table with each unknown key under the nearest known one that is not there."""
-    mended = {key: value for key, value in table.items() if key in keys}
-    for key, value in table.items():
-        near = nearest(key, keys)
-        if key not in keys and near is not None:
-            mended.setdefault(near, value)
-    return mended
-
-
-def _usable(kind: type[T], raw: Document) -> tuple[T, set[str]]:
-    """The entry without the keys whose values have the wrong form; those keys."""
-    errors, entry = _validated(kind, raw)
-    wrong = {str(error["loc"][0]) for error in errors}
-    kept = {key: value for key, value in raw.items() if key not in wrong}
-    return entry or kind.model_validate(kept), wrong
-
-
-def _objective_mistakes(meant: Document) -> list[str]:
-    entry = meant.get("objective")
-    if not isinstance(entry, dict):
-        return []  # not given, or of a wrong type, which was said
-    try:
-        objective_for(_usable(ObjectiveEntry, _mended(entry, KEYS["objective"]))[0].spec())
-    except UsageError as error:
-        return [f"objective: {error.message.rstrip('.')}. {error.hint}"]
-    return []
-
-
 def _nul_mistakes(value: object, place: str = "") -> list[str]:
     """Every text with a character that no argument or variable can hold."""
     if isinstance(value, str) and "\0" in value:
@@ -281,35 +232,25 @@ _DOMAIN_KEYS = ("range", "values", "fix")
 _ROUTE_KEYS = ("env", "flag", "switch", "launcher_option")
 
 
-def _knob_mistakes(name: str, raw: Document, placed: tuple[str, ...] | None) -> list[str]:
-    """What is wrong with the meaning of an entry; its form is checked elsewhere.
-
-    ``placed`` are the knobs in the file's command; ``None`` if it has no usable one.
-    """
+def _knob_mistakes(name: str, entry: KnobEntry, is_not_placed: bool) -> list[str]:
+    """What makes no sense about an entry; ``is_not_placed``: the command has no place for it."""
     where = f"knobs.{name}"
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in RESERVED:
         return [f"{where}: cannot be the name of a knob."]
-    entry, wrong = _usable(KnobEntry, raw)
-    mistakes = []
     for keys in (_DOMAIN_KEYS, _ROUTE_KEYS):
         given = [key for key in keys if getattr(entry, key) is not None]
         if len(given) > 1:
-            mistakes.append(f"{where}: has {' and '.join(given)}: keep one of them.")
-    if mistakes:
-        return mistakes
+            return [f"{where}: has {' and '.join(given)}: keep one of them."]
     known = table.is_known(name)
-    routed = known or entry.route() is not None or not wrong.isdisjoint(_ROUTE_KEYS)
-    if not routed and placed is not None and name not in placed:
-        mistakes.append(
+    if not known and entry.route() is None and is_not_placed:
+        return [
             f"{where}: nothing carries it to the program: "
             f"{suggestion(name, table.names())} A knob of your own needs env, flag, "
             f"switch, launcher_option, or {{{name}}} in the command."
-        )
+        ]
     listed = (entry.fix,) if entry.fix is not None else entry.values or ()
     if entry.switch is not None and (entry.range is not None or not set(listed) <= {ON, OFF}):
-        mistakes.append(f"{where}: a switch has the values on and off.")
-    if not entry.has_own_values and (mistakes or not wrong.isdisjoint(_DOMAIN_KEYS)):
-        return mistakes
+        return [f"{where}: a switch has the values on and off."]
     try:
         knob = entry.knob(name, where)
         if known and entry.values is None:
@@ -317,17 +258,14 @@ def _knob_mistakes(name: str, raw: Document, placed: tuple[str, ...] | None) -> 
         elif known and not isinstance(table.knob(name).domain, Choice):
             domains.check_against(table.knob(name), knob.domain, where=f"{where}.values")
     except UsageError as error:
-        mistakes.append(f"{error.message} {error.hint}".strip())
-    return mistakes
+        return [f"{error.message} {error.hint}".strip()]
+    return []
 
 
-def _left_out_mistakes(data: Document) -> list[str]:
-    left_out, entries = data.get("left_out"), data.get("knobs")
-    if not isinstance(left_out, dict):
-        return []
+def _left_out_mistakes(study: Study) -> list[str]:
     mistakes = []
-    for name in left_out:
-        if isinstance(entries, dict) and name in entries:
+    for name in study.left_out:
+        if name in study.knobs:
             mistakes.append(f"left_out.{name}: stands under knobs as well: keep one of them.")
         elif not table.is_known(name):
             hint = suggestion(name, table.names())

@@ -105,11 +105,6 @@ def number_of_worlds(axes: Sequence[Axis], most: int) -> int:
     )
 
 
-def ever(axes: Sequence[Axis]) -> frozenset[str]:
-    """The knobs that some setting has."""
-    return frozenset(name for group in _groups(axes) for world in worlds(group) for name in world)
-
-
 def _groups(axes: Iterable[Axis]) -> list[list[Axis]]:
     """The axes apart where no condition, and no chain of them, ties them together."""
     groups: list[list[Axis]] = []
