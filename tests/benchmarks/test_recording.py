@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,13 +66,6 @@ def test_no_setting_is_launched_again_before_all_others_were() -> None:
         assert len({r.setting for r in plan.records[start : start + size]}) == size
 
 
-def test_each_round_has_an_order_of_its_own() -> None:
-    plan = play(2)
-    half = len(plan.records) // 2
-    first, second = plan.records[:half], plan.records[half:]
-    assert [r.setting for r in first] != [r.setting for r in second]
-
-
 def test_what_always_fails_is_tried_twice() -> None:
     bad = Setting.of({"omp_threads": 4, "iterator_workers": 3})
     plan = play(3, frozenset({bad}))
@@ -84,18 +76,6 @@ def test_what_always_fails_is_tried_twice() -> None:
     assert (failed["runs"], failed["reason"]) == ([], "exit status 1")
 
 
-def test_what_fails_now_and_then_is_left_alone_in_the_end() -> None:
-    course, plan = Recording(3), History.judged(replace(SPEC, confirm=False), ())
-    flaky, worked = Setting.of({"omp_threads": 1, "iterator_workers": 1}), False
-    while isinstance(step := course.next(plan), Step):
-        fails = step.setting == flaky and worked
-        worked |= step.setting == flaky
-        record = launched(len(plan.records) + 1, step.setting, fails=fails)
-        plan = plan.add(record)
-        assert len(plan.records) < 100
-    assert sum(record.setting == flaky for record in plan.records) == 4
-
-
 def test_a_search_in_the_same_study_counts_for_nothing() -> None:
     chosen = launched(1, Setting.of({"omp_threads": 1, "iterator_workers": 1}))
     plan = History.judged(SPEC, (replace(chosen, purpose=Purpose.SEARCH),))
@@ -103,11 +83,6 @@ def test_a_search_in_the_same_study_counts_for_nothing() -> None:
     assert isinstance(step, Step)
     rest = play(1)
     assert len(rest.records) == 13
-
-
-def test_the_fastest_median_is_called_best() -> None:
-    assert Recording(2).best(play(2)) == Setting.of({"omp_threads": 2, "iterator_workers": 1})
-    assert Recording(2).best(History.judged(SPEC, ())) is None
 
 
 def test_the_document_is_a_surface() -> None:
@@ -120,12 +95,3 @@ def test_the_document_is_a_surface() -> None:
     assert best["runs"] == [[2.0, 0.01, 1.0]] * 2
     # the defaults take 8 s, the slowest setting 4 s
     assert document["default"] == {"omp_threads": 4, "iterator_workers": 3}
-
-
-def test_the_spread_is_that_of_single_runs() -> None:
-    document = recorded.document(play(3))
-    assert recorded.spread(document) == 0
-    for point in document["points"]:
-        for row, factor in zip(point["runs"], (0.8, 1.0, 1.3), strict=True):
-            row[2] *= factor
-    assert recorded.spread(document) == pytest.approx(0.2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from benchmarks import replay
 from benchmarks.replay.machine import ENTRIES, STOP_S, TICK_S, VirtualMachine
 from benchmarks.replay.surface import Key, Point, Run
-from tests.surfaces import THREADS, WORKERS, document, setting, surface, write
-from tuner.model import Conclusion, Failed, Finished, Purpose, Setting, Stopped
-from tuner.search.stopper import EarlyStopper, GoOn, TimeLimitStopper
+from tests.surfaces import THREADS, WORKERS, setting, surface
+from tuner.model import Conclusion, Finished, Purpose, Setting, Stopped
+from tuner.search.stopper import GoOn, TimeLimitStopper
 from tuner.search.throughput import startup_s
 from tuner.study.history import History
 from tuner.study.policy import Step, Stop
@@ -84,17 +84,6 @@ def test_a_running_launch_shows_only_what_its_log_would(tmp_path: Path) -> None:
     assert machine.clock_s == played.wall_s == shown[-1][1] + STOP_S
 
 
-def test_a_judge_that_never_stops_changes_nothing(tmp_path: Path) -> None:
-    loaded = surface(tmp_path, failing=8)
-
-    def stopper(log: Any, since_s: float, startup_s: float | None) -> GoOn:
-        return GoOn()
-
-    judges: tuple[EarlyStopper | None, ...] = (None, stopper)
-    for chosen in (setting(2, 2), setting(8, 1)):
-        assert len({VirtualMachine(loaded, 1).launch(chosen, each) for each in judges}) == 1
-
-
 @given(st.floats(0.1, 60), st.sampled_from(THREADS), st.sampled_from(WORKERS))
 def test_a_launch_is_cut_at_no_more_than_it_would_take(
     bowl: replay.Surface, limit_s: float, threads: int, workers: int
@@ -112,13 +101,6 @@ def test_a_launch_is_cut_at_no_more_than_it_would_take(
         assert whole.ending.elapsed_s <= limit_s + TICK_S
 
 
-def test_a_failing_launch_takes_until_it_fails(tmp_path: Path) -> None:
-    machine = VirtualMachine(surface(tmp_path, failing=8), seed=1)
-    played = machine.launch(setting(8, 1), None)
-    assert isinstance(played.ending, Failed)
-    assert (played.ending.reason, played.wall_s, played.progress) == ("out of memory", 2.0, ())
-
-
 def test_a_study_finds_and_proves_the_best(tmp_path: Path) -> None:
     loaded = surface(tmp_path)
     study = play(loaded)
@@ -129,24 +111,6 @@ def test_a_study_finds_and_proves_the_best(tmp_path: Path) -> None:
     assert study.finding is not None
     assert study.finding.at_least
     assert 1 < study.finding.low <= math.exp(0.5 * 3)
-
-
-def test_a_moderate_gain_gets_an_interval(tmp_path: Path) -> None:
-    study = play(surface(tmp_path, slope=0.2))
-    assert study.finding is not None
-    assert study.finding.high is not None
-    assert study.finding.low <= math.exp(0.2 * 3) <= study.finding.high
-    assert study.conclusion is Conclusion.FASTER
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_without_a_gain_the_defaults_are_kept(tmp_path: Path, seed: int) -> None:
-    loaded = surface(tmp_path, slope=0.0)
-    study = play(loaded, seed)
-    assert study.conclusion is Conclusion.NO_GAIN
-    assert study.export == loaded.setting(loaded.default)
-    if study.finding is not None:
-        assert study.finding.claim != "faster"
 
 
 @pytest.mark.parametrize(
@@ -168,50 +132,11 @@ def test_where_the_defaults_fail_the_first_guess_that_worked_is_compared(
     assert study.export == study.best == setting(*best)
 
 
-def test_where_nothing_works_it_ends_with_nothing(tmp_path: Path) -> None:
-    """The least fails, and with it what asks for more: the one that works is not looked for."""
-    made = document()
-    for point in made["points"][:-1]:
-        point.update(failed=True, fail_after_s=1.0)
-    made["default"] = setting(1, 1).as_dict()
-    study = play(replay.load(write(tmp_path / "odd.json", made)))
-    assert study.best is None
-    assert study.finding is None
-    assert all(isinstance(x.record.outcome.ending, Failed) for x in study.launches)
-    assert replay.trace.summary(study)["best"] is None
-
-
 def test_the_same_seed_gives_the_same_trace(tmp_path: Path) -> None:
     loaded = surface(tmp_path)
     once, again, other = (list(replay.trace.lines(play(loaded, seed=s))) for s in (2, 2, 3))
     assert once == again
     assert once != other
-
-
-def test_trials_and_budget_end_it(tmp_path: Path) -> None:
-    loaded = surface(tmp_path, slope=0.05)
-    few = play(loaded, trials=4)
-    assert few.result.trials <= 4
-    assert few.result.reason.endswith("of 4 trials were made")
-    short = play(loaded, budget_s=40.0)
-    assert short.result.reason == "the budget of 40 s was used up (--budget)"
-    spent_s = [launched.t_s for launched in short.searched]
-    assert spent_s[-2] < 40 <= spent_s[-1]
-
-
-def test_without_a_confirmation_nothing_is_concluded(tmp_path: Path) -> None:
-    study = play(surface(tmp_path), confirm=False)
-    assert study.launches == study.searched
-    assert study.result.conclusion is None
-    assert study.finding is None
-    assert study.best == setting(2, 2)
-
-
-def test_what_is_spent_is_the_clock(tmp_path: Path) -> None:
-    study = play(surface(tmp_path))
-    walls_s = [launched.record.outcome.wall_s for launched in study.launches]
-    assert [launched.t_s for launched in study.launches] == pytest.approx(list(accumulate(walls_s)))
-    assert study.result.search_s + study.result.confirm_s == pytest.approx(sum(walls_s))
 
 
 @dataclass(frozen=True)
@@ -226,14 +151,6 @@ class InTurn:
 
     def best(self, plan: History) -> Setting | None:
         return plan.records[0].setting if plan.records else None
-
-
-def test_any_course_can_be_replayed(bowl: replay.Surface) -> None:
-    settings = tuple(bowl.setting(key) for key in bowl.points)
-    spec = replay.spec(bowl, options={"confirm": False})
-    study = replay.play(bowl, spec, 0, InTurn(settings))
-    assert tuple(launched.record.setting for launched in study.launches) == settings
-    assert study.result.reason == "that is all"
 
 
 def test_the_trace_has_a_line_a_launch_and_a_last_one(tmp_path: Path) -> None:
@@ -259,11 +176,3 @@ def test_the_trace_has_a_line_a_launch_and_a_last_one(tmp_path: Path) -> None:
     assert list(last) == ["t_s", "best", "export", "ratio", "interval", "verdict"]
     assert last["best"] == {"omp_threads": 2, "iterator_workers": 2}
     assert last["verdict"] == "baseline fails"
-
-
-def test_an_open_interval_has_no_upper_end(tmp_path: Path) -> None:
-    last = replay.trace.summary(play(surface(tmp_path)))
-    assert last["interval"][1] is None
-    assert last["ratio"] is None
-    assert last["interval"][0] > 1
-    assert last["verdict"] == "faster"

@@ -55,39 +55,11 @@ def test_the_result_in_words(replay: Replay, tmp_path: Path) -> None:
     assert "export:" not in done.out
 
 
-def test_a_large_gain_is_at_least_so_large(replay: Replay, tmp_path: Path) -> None:
-    write(tmp_path / "bowl.json", document())
-    out = replay("bowl.json").out
-    assert re.match(
-        r"at least \d\.\d\d times faster than your defaults \(95 % sure, 4 and 3 runs\)", out
-    )
-
-
-def test_no_gain_exports_the_defaults(replay: Replay, tmp_path: Path) -> None:
-    write(tmp_path / "flat.json", document(slope=0.0))
-    out = replay("flat.json").out
-    assert out.startswith("no significant gain: keep your defaults")
-    chosen = [line for line in out.splitlines() if re.match(" +(best|export): ", line)]
-    assert chosen[-1].endswith("iterator_workers=4 omp_threads=8")
-
-
 def test_defaults_that_fail_are_said_to(replay: Replay, tmp_path: Path) -> None:
     write(tmp_path / "oom.json", document(failing=8))
     out = replay("oom.json").out
     assert out.startswith("your defaults fail (out of memory); ")
     assert "the first guess that worked" in out
-
-
-def test_where_nothing_works_it_is_an_error(replay: Replay, tmp_path: Path) -> None:
-    """All settings that are tried fail: the one that works asks for more than they do."""
-    made = document()
-    for point in made["points"][:-1]:
-        point.update(failed=True, fail_after_s=1.0, reason="out of memory")
-    write(tmp_path / "oom.json", made | {"default": made["points"][0]["setting"]})
-    done = replay("oom.json")
-    assert done.code not in (0, 2)
-    assert done.out == ""
-    assert "every launch failed: out of memory" in done.err
 
 
 def test_the_trace_is_written(replay: Replay, tmp_path: Path) -> None:
@@ -109,17 +81,6 @@ def test_the_result_as_json(replay: Replay, tmp_path: Path) -> None:
     assert made["ended"] == "the budget of 1 min was used up (--budget)"
     assert made["search_best_runs"] > 4
     assert set(made) >= {"best", "export", "ratio", "interval", "verdict", "regret", "launches"}
-
-
-def test_the_search_ends_where_it_is_told_to(replay: Replay, tmp_path: Path) -> None:
-    write(tmp_path / "bowl.json", document(slope=0.05))
-
-    def launches(*arguments: str) -> int:
-        made = json.loads(replay("bowl.json", "--json", *arguments).out)
-        return int(made["launches"])
-
-    assert launches("--min-gain", "20%") < launches("--until", "0.1%")
-    assert launches("--trials", "3") < launches()
 
 
 @pytest.mark.parametrize(

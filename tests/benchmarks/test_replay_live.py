@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from pathlib import Path
@@ -14,8 +13,7 @@ from benchmarks import replay
 from benchmarks.replay.windows import ITERATION_SD, SWITCH_S, RetunedMachine
 from tests.study_surface import record
 from tests.surfaces import document, setting, write
-from tuner.model import Failed, Finished, Purpose, Setting
-from tuner.model.errors import UsageError
+from tuner.model import Finished, Purpose, Setting
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm, Step, Stop
 
@@ -91,20 +89,6 @@ def test_the_search_and_the_judge_go_by_one_scale(tmp_path: Path) -> None:
             assert known.elapsed_s == pytest.approx(ending.elapsed_s)
 
 
-def test_another_cold_part_is_another_job(tmp_path: Path) -> None:
-    loaded = surface(tmp_path, cold=("omp_threads",))
-    outcomes = measured(loaded, setting(2, 2), setting(2, 4), setting(4, 4))
-    assert [x.window.job for x in outcomes] == [1, 1, 3]
-    assert outcomes[0].window.live == ("iterator_workers",)
-
-
-def test_what_fails_ends_the_job(tmp_path: Path) -> None:
-    loaded = surface(tmp_path, failing=8)
-    outcomes = measured(loaded, setting(2, 2), setting(8, 1), setting(4, 1))
-    assert isinstance(outcomes[1].ending, Failed)
-    assert outcomes[2].window.job == 3
-
-
 def test_a_study_finds_the_best_for_less(tmp_path: Path) -> None:
     loaded = surface(tmp_path)
     live, cold = play(loaded), play(loaded, live="off")
@@ -124,19 +108,3 @@ def test_the_defaults_have_a_job_of_their_own_and_come_last(tmp_path: Path) -> N
     assert window is not None
     assert window.job == place + 1
     assert place > len(purposes) / 2
-
-
-@pytest.mark.parametrize("live", ["on", "off"])
-def test_the_same_seed_gives_the_same_trace(tmp_path: Path, live: str) -> None:
-    loaded = surface(tmp_path)
-    once, again, other = (list(replay.trace.lines(play(loaded, s, live=live))) for s in (2, 2, 3))
-    assert once == again
-    assert once != other
-    rows = [json.loads(line) for line in once]
-    assert ("job" in rows[0]) == (live == "on")
-
-
-@pytest.mark.parametrize("wrong", ["omp_threads", ["threads"], [1]])
-def test_what_is_cold_is_a_list_of_knobs(tmp_path: Path, wrong: object) -> None:
-    with pytest.raises(UsageError, match="cold"):
-        replay.load(write(tmp_path / "wrong.json", document() | {"cold": wrong}))

@@ -49,15 +49,6 @@ def test_a_dashboard_for_others_says_what_that_means(tune: Tune, database: Path)
         assert words in err
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost"])
-def test_a_dashboard_of_this_machine_warns_of_nothing(
-    tune: Tune, database: Path, host: str
-) -> None:
-    out, err = dashboard(tune, database, "--host", host)
-    assert f"http://{host}:" in out
-    assert "warning" not in err
-
-
 def test_a_token_of_the_users_own_is_not_repeated(
     tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,11 +67,6 @@ def test_a_token_that_could_be_guessed_is_one_error(
     assert done.code == 2
     assert "TUNE_DASHBOARD_TOKEN must have 16 to 256" in done.err
     assert "leave it unset" in done.err
-
-
-def test_no_option_takes_a_token(tune: Tune) -> None:
-    """Everybody sees the options of a running program."""
-    assert "--token" not in tune("dashboard", "--help").out
 
 
 def test_the_browser_is_given_a_file_that_nobody_else_reads(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import itertools
 import os
 import signal
 import subprocess
@@ -46,42 +45,11 @@ def seen_by_run(monkeypatch: pytest.MonkeyPatch, tune: Tune, *args: str) -> tupl
     return calls[0]
 
 
-@pytest.mark.parametrize("run", [(), ("run",)])
-def test_options_without_a_command_are_those_of_run(
-    monkeypatch: pytest.MonkeyPatch, tune: Tune, run: tuple[str, ...]
-) -> None:
-    options, words = seen_by_run(monkeypatch, tune, *run, "--mpi-procs", "8", "--trials", "50")
-    assert (options["mpi_procs"], options["trials"], words) == (8, 50, None)
-    assert seen_by_run(monkeypatch, tune, *run, "-n8")[0]["mpi_procs"] == 8
-    assert seen_by_run(monkeypatch, tune, *run)[1] is None
-
-
 def test_the_program_may_be_called_like_a_command(
     monkeypatch: pytest.MonkeyPatch, tune: Tune
 ) -> None:
     _, words = seen_by_run(monkeypatch, tune, "-n", "2", "--", "export", "--trials", "--", "x")
     assert words == ("export", "--trials", "--", "x")
-
-
-@pytest.mark.parametrize(
-    ("option", "wanted", "texts"),
-    [
-        (("--trial-limit", "--stall-limit", "--budget"), "must be a time above 0, such as 90, 90s",
-         ("0", "-1", "nan", "inf", "2 weeks", "1e400")),
-        (("--min-gain", "--precision"), 'must be a percentage between 0 % and 100 %, such as "2%"',
-         ("1", "0.01", "0%", "100%", "-1%", "nan%", "inf%", "%", "a%")),
-        (("--oversubscribe",), "must be a number of at least 1", ("0.5", "0", "-4", "nan", "inf")),
-    ],
-)  # fmt: skip
-def test_an_option_that_makes_no_sense_is_one_error_with_the_next_step(
-    tune: Tune, option: tuple[str, ...], wanted: str, texts: tuple[str, ...]
-) -> None:
-    for name, text in itertools.product(option, texts):
-        done = tune(name, text, "--", sys.executable, "-c", "0", "{out}")
-        assert (done.code, done.out) == (2, "")
-        first, second = done.err.splitlines()
-        assert first.startswith(f"tune: error: {name} ") and wanted in first
-        assert second.startswith("  next: ")
 
 
 def test_former_names_of_options_still_work_and_are_not_shown(
@@ -98,13 +66,6 @@ def test_former_names_of_options_still_work_and_are_not_shown(
         assert found[0] not in (None, ())
         assert f" {old} " not in tune("--help").out
         assert f" {new} " in tune("--help").out
-
-
-def test_the_gain_is_confirmed_unless_that_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tune: Tune
-) -> None:
-    for words, run_options in (((), None), (("--confirm",), True), (("--no-confirm",), False)):
-        assert seen_by_run(monkeypatch, tune, *words)[0]["confirm"] is run_options
 
 
 @pytest.mark.parametrize(
@@ -133,11 +94,6 @@ def test_a_slip_is_one_error_with_the_next_step(
     first, *hints = done.err.splitlines()
     assert first.startswith("tune: error: ") and wrong in first
     assert hints[0].startswith("  next: ") and meant in "".join(hints)
-
-
-@pytest.mark.parametrize("word", ["--bogus", "--lot-of-things", "--x", "bogus"])
-def test_no_guess_is_better_than_a_far_one(tune: Tune, word: str) -> None:
-    assert "did you mean" not in tune(word).err
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
@@ -249,13 +205,6 @@ def raising(error: BaseException) -> object:
         raise error
 
     return run
-
-
-def test_messages_of_several_lines_stay_below_each_other(
-    monkeypatch: pytest.MonkeyPatch, tune: Tune
-) -> None:
-    monkeypatch.setattr(entry, "_run", raising(UsageError("a\nb", "c\nd")))
-    assert tune().err == "tune: error: a\n  b\n  next: c\n        d\n"
 
 
 def test_a_message_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
@@ -379,23 +328,3 @@ def test_a_study_file_in_the_current_folder_is_taken_up_and_named(
     assert done.code == 2
     assert "trails" in done.err
     assert "Did you mean 'trials'" in done.err
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "min_gain = 1",
-        'min_gain = "0%"',
-        'precision = "2"',
-        "budget_s = -1",
-        "oversubscription = 0.5",
-    ],
-)
-def test_a_wrong_figure_in_the_study_file_is_one_error_with_its_key(
-    tune: Tune, tmp_path: Path, line: str
-) -> None:
-    (tmp_path / "tune.toml").write_text(f"{line}\n")
-    done = tune()
-    assert (done.code, done.out) == (2, "")
-    assert done.err.count("tune: error: ") == 1
-    assert f"  {line.split(maxsplit=1)[0]}: must be " in done.err

@@ -23,11 +23,6 @@ def store(database: Path) -> Store:
     return Store.open(f"sqlite:///{database}", create=False)
 
 
-def test_the_study_stands_before_the_dashes(store: Store) -> None:
-    assert split(("mnist",), ("env",), store) == ("mnist", ("env",))
-    assert split((), ("mnist", "x"), store) == (None, ("mnist", "x"))
-
-
 def test_without_dashes_a_studys_name_is_a_study(store: Store) -> None:
     assert split(("mnist", "env", "-i"), None, store) == ("mnist", ("env", "-i"))
     assert split(("env", "mnist"), None, store) == (None, ("env", "mnist"))
@@ -109,10 +104,3 @@ def test_options_stand_on_either_side_of_the_name(tune: Tune, database: Path) ->
         ("--storage", str(database), "true", "--version"),
     ):
         assert tune("exec", *words).code == 0, words
-
-
-@pytest.mark.system
-def test_a_missing_program_is_one_error(tune: Tune, database: Path) -> None:
-    done = tune("exec", "--storage", str(database), "--", "no-such-program")
-    assert done.code == 2
-    assert done.err.startswith("tune: error: there is no program no-such-program\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
@@ -15,17 +14,10 @@ from tests.study_samples import setting, study
 from tuner.cli import outfile
 from tuner.model import BASELINE
 from tuner.results import exporters
-from tuner.results.study_view import StudyView
 
 
 def export(tune: Tune, database: Path, *args: str) -> tuple[int, str, str]:
     return tune("export", "--storage", str(database), *args)
-
-
-def test_a_script_goes_to_stdout_by_default(tune: Tune, database: Path) -> None:
-    code, out, err = export(tune, database)
-    assert (code, err) == (0, "")
-    assert out.startswith("#!/bin/sh\n")
 
 
 @pytest.mark.parametrize(
@@ -45,11 +37,6 @@ def test_the_suffix_chooses_the_format(
     assert (code, out) == (0, "")
     assert f"wrote {filename}" in err
     assert (tmp_path / filename).read_text().startswith(start)
-
-
-def test_the_format_wins_over_the_suffix(tune: Tune, database: Path, tmp_path: Path) -> None:
-    export(tune, database, "--format", "json", "-o", "a.sh")
-    assert json.loads((tmp_path / "a.sh").read_text())["schema"] == "tuner.export/1"
 
 
 @pytest.mark.parametrize("words", [("export", "--format", "csv"), ("report",)])
@@ -145,20 +132,6 @@ def test_a_file_keeps_its_permissions(tune: Tune, database: Path, tmp_path: Path
     assert stat.S_IMODE((tmp_path / "a.sh").stat().st_mode) == 0o750
 
 
-def test_the_help_names_every_shipped_format(tune: Tune) -> None:
-    assert "|".join(exporters.SHIPPED) in tune("export", "--help").out
-
-
-def test_a_missing_folder_is_one_error(tune: Tune, database: Path) -> None:
-    code, _, err = export(tune, database, "-o", "no/such/a.sh")
-    assert code == 2
-    assert err.startswith("tune: error: cannot write no/such/a.sh: No such file or directory\n")
-
-
-def test_a_folder_is_no_file(tune: Tune, database: Path, tmp_path: Path) -> None:
-    assert export(tune, database, "-o", str(tmp_path))[0] == 2
-
-
 def test_a_folder_without_permission_is_one_error(tune: Tune, database: Path) -> None:
     code, _, err = export(tune, database, "-o", "/sys/a.sh")  # not even root may write there
     assert code == 2
@@ -199,16 +172,6 @@ def test_without_a_proven_gain_the_defaults_are_handed_over_with_the_reason(
         "tune: warning: no significant gain: keep your defaults (1.01 times as fast, 95 % interval"
         " 1.00 to 1.02, 6 pairs); your defaults are handed over\n"
     )
-
-
-@pytest.mark.parametrize("data", [samples.faster(), samples.at_least(), samples.failing()])
-def test_a_proven_gain_is_handed_over_without_a_warning(
-    tune: Tune, tmp_path: Path, data: StudyView
-) -> None:
-    path = store_study(tmp_path / "x.db", data)
-    code, out, err = export(tune, path)
-    assert (code, err) == (0, "")
-    assert "OMP_NUM_THREADS=1" in out
 
 
 def test_nothing_measured_is_refused(tune: Tune, tmp_path: Path) -> None:

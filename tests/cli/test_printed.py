@@ -11,9 +11,9 @@ import pytest
 
 from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
-from tests.study_samples import COMMUNICATOR, SPEC, launched, searched, setting, study
+from tests.study_samples import SPEC, launched, searched
 from tuner.cli import printed
-from tuner.model import BASELINE, Measurement
+from tuner.model import Measurement
 from tuner.results.study_view import StudyView
 
 
@@ -31,28 +31,6 @@ def test_a_stored_study_is_shown_as_it_ended(tune: Tune, tmp_path: Path) -> None
         assert document["verdict"] == data.result.conclusion.value
         assert document["finding"]["low"] == pytest.approx(data.result.finding.low)
         assert document["export"] == data.best_setting.as_dict()
-
-
-def test_the_gain_and_the_break_even_stand_below_the_best(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    out = shown(samples.faster(), capsys)
-    assert (
-        "  best:      omp_threads=1 iterator_workers=1 communicator=naive\n"
-        "             2.33 times faster than your defaults (95 % interval 2.31 to 2.35, 6 pairs)\n"
-        "             the tuning took 1 min 50 s; a run as measured saves 4.77 s:"
-        " break-even after 24 runs\n"
-    ) in out
-    assert "4 settings tried (1 stopped early, 1 failed) in 19 launches" in out
-
-
-@pytest.mark.parametrize(
-    "data", [samples.no_gain(), samples.not_pursued(), samples.failing(), study()]
-)
-def test_only_a_proven_gain_has_a_break_even(
-    capsys: pytest.CaptureFixture[str], data: StudyView
-) -> None:
-    assert "break-even" not in shown(data, capsys)
 
 
 def test_without_a_gain_the_defaults_are_the_best(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,12 +51,6 @@ def test_stopped_settings_are_told_from_measured_and_failed_ones(
     assert table[-1] == "  ~ projected, > at least: stopped early, as it could not win"
 
 
-def test_without_stopped_settings_there_is_nothing_to_explain(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert "projected" not in shown(study(), capsys)
-
-
 def test_a_core_budget_says_what_it_leaves_out(tune: Tune, tmp_path: Path) -> None:
     data = launched(searched(), spec=dataclasses.replace(SPEC, oversubscription=2.0))
     path = str(store_study(tmp_path / "x.db", data))
@@ -88,19 +60,6 @@ def test_a_core_budget_says_what_it_leaves_out(tune: Tune, tmp_path: Path) -> No
     assert block[1].endswith("(--oversubscribe 2)")
     lines = json.loads(tune("show", "--json", "--storage", path).out)["core_budget"]
     assert lines == [line.strip() for line in block[:2]]
-
-
-def test_a_core_budget_that_leaves_out_nothing_says_only_what_is_asked_for(
-    tune: Tune, database: Path
-) -> None:
-    (line,) = json.loads(tune("show", "--json", "--storage", str(database)).out)["core_budget"]
-    assert "ask for 4 to 16 cores" in line
-
-
-def test_knobs_that_count_no_cores_have_no_budget(capsys: pytest.CaptureFixture[str]) -> None:
-    spec = dataclasses.replace(SPEC, knobs=(COMMUNICATOR,), oversubscription=2.0)
-    data = study({BASELINE: 3.0, setting(communicator="naive"): 1.0}, spec)
-    assert "Core budget" not in shown(data, capsys)
 
 
 def test_no_number_is_parted_from_its_unit(

@@ -67,25 +67,6 @@ def test_a_study_is_shown_as_json(tune: Tune, database: Path) -> None:
     assert document["left_out"] == {"opencv_threads": "the program does not load OpenCV"}
 
 
-@pytest.mark.parametrize(
-    ("times", "words"),
-    [
-        ((1.0, 2.0), "2 settings measured in 3 launches"),
-        ((1.0, None), "2 settings tried (1 failed) in 3 launches"),
-        ((None, None), "2 settings tried (2 failed) in 3 launches"),
-    ],
-)
-def test_a_setting_that_failed_was_not_measured(
-    capsys: pytest.CaptureFixture[str], times: tuple[float | None, ...], words: str
-) -> None:
-    chosen = {
-        setting(omp_threads=n, iterator_workers=1, communicator="naive"): time
-        for n, time in enumerate(times, start=1)
-    }
-    printed.print_result(study({BASELINE: None, **chosen}), summary=True)
-    assert f"finished, {words} (" in capsys.readouterr().out
-
-
 ONE = Knob("communicator", Choice(("naive",)), Flag("--communicator"))
 
 
@@ -110,13 +91,6 @@ def test_a_knob_without_a_choice_is_told_of_only_where_it_matters(
     lines = facts.effect_lines(dataclasses.replace(data, records=records))
     assert any("communicator" in line for line in lines) is told
     assert any("omp_threads=1" in line for line in lines)
-
-
-def test_an_unknown_study_suggests_the_nearest(tune: Tune, database: Path) -> None:
-    done = tune("show", "mnits", "--storage", str(database))
-    assert done.code == 2
-    assert "mnits" in done.err.splitlines()[0]
-    assert "mnist" in done.err
 
 
 @pytest.mark.parametrize("command", ["show", "studies", "export", "dashboard"])
@@ -172,14 +146,6 @@ def test_the_list_says_what_is_proven(
     assert row[start:end].strip() == faster
 
 
-def test_studies_are_listed_as_json(tune: Tune, database: Path) -> None:
-    document = json.loads(tune("studies", "--json", "--storage", str(database)).out)
-    assert document["schema"] == "tuner.studies/1"
-    (found,) = document["studies"]
-    assert (found["name"], found["state"], found["best_s"]) == ("mnist", "finished", 3.6)
-    assert (found["conclusion"], found["finding"]) == (None, None)
-
-
 def test_the_list_as_json_has_what_is_proven(tune: Tune, tmp_path: Path) -> None:
     path = store_study(tmp_path / "x.db", samples.at_least())
     (found,) = json.loads(tune("studies", "--json", "--storage", str(path)).out)["studies"]
@@ -208,22 +174,6 @@ def test_no_password_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--storage 'postgresql://me:***@host/tune'" in out
 
 
-def test_a_baseline_that_stays_best_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    printed.print_result(study({BASELINE: 1.0, setting(omp_threads=1): 2.0}), summary=True)
-    out = capsys.readouterr().out
-    assert "best:      defaults" in out
-    assert "the one other setting was not faster" in out
-
-
-def test_nothing_measured_offers_no_export(capsys: pytest.CaptureFixture[str]) -> None:
-    data = study({BASELINE: None})
-    printed.print_result(data, summary=True)
-    printed.print_next(data, None)
-    out = capsys.readouterr().out
-    assert "tune export" not in out
-    assert "tune show" in out
-
-
 def test_a_study_that_failed_altogether_can_be_shown(tune: Tune, tmp_path: Path) -> None:
     path = store_study(tmp_path / "x.db", study({BASELINE: None}))
     done = tune("show", "--storage", str(path))
@@ -235,21 +185,6 @@ def test_a_study_that_failed_altogether_can_be_shown(tune: Tune, tmp_path: Path)
 
 
 CAPPED = "omp_threads: 3 and more come to 2 here (capped: the library runs no more than 2 here)"
-
-
-def test_a_cap_is_told_at_the_end_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    printed.print_result(capped_study(), summary=True)
-    assert CAPPED in capsys.readouterr().out
-
-
-def test_a_cap_is_told_where_the_defaults_are_best(tune: Tune, tmp_path: Path) -> None:
-    path = str(store_study(tmp_path / "x.db", capped_study()))
-    out = tune("show", "--storage", path).out
-    assert "best:      defaults" in out
-    assert CAPPED in out
-    document = json.loads(tune("show", "--json", "--storage", path).out)
-    why = "the library runs no more than 2 here"
-    assert document["result"]["caps"] == [{"knob": "omp_threads", "value": 2, "reason": why}]
 
 
 def test_a_knob_that_is_not_tuned_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -274,26 +209,6 @@ def test_why_the_defaults_failed_is_told_once(
     result = dataclasses.replace(data.result, reason=reason)
     printed.print_result(dataclasses.replace(data, result=result), summary=False)
     assert capsys.readouterr().out.count("rank 1 ended with status 1") == 1
-
-
-def test_a_full_disk_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    data = study({})
-    result = dataclasses.replace(data.result, reason="the disk is full")
-    printed.print_result(dataclasses.replace(data, result=result), summary=False)
-    assert capsys.readouterr().out.count("the disk is full") == 1
-
-
-def test_a_very_long_value_is_shortened_in_tables_only(tune: Tune, tmp_path: Path) -> None:
-    value = "x" * 200
-    knobs = (dataclasses.replace(ONE, domain=Choice((value, "y"))),)
-    spec = dataclasses.replace(SPEC, knobs=knobs)
-    data = study({BASELINE: 2.0, setting(communicator=value): 1.0}, spec)
-    path = str(store_study(tmp_path / "x.db", data))
-    table = tune("show", "--storage", path).out.partition("\nSettings\n")[2]
-    for text in (table.partition("\n\n")[0], tune("studies", "--storage", path).out):
-        assert "x" * 59 + "…" in text
-        assert "x" * 60 not in text
-    assert value in tune("show", "--json", "--storage", path).out
 
 
 def test_a_window_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,8 +19,6 @@ from tuner.model import (
     BASELINE,
     Exclusion,
     ExclusionKind,
-    Failed,
-    FailureKind,
     Finished,
     LaunchRecord,
     Measurement,
@@ -126,13 +124,6 @@ def test_the_time_left_is_that_of_the_budget_and_of_the_confirmation() -> None:
     assert view.tally.left_s == 20.0
 
 
-def test_without_a_budget_no_time_is_promised() -> None:
-    tally = Tally(lambda: 0.0)
-    tally.add(StudyStarted(SPEC, False, 0))
-    tally.add(LaunchStarted(1, Purpose.SEARCH, FAST, 1, 8))
-    assert tally.left_s is None
-
-
 def shown(data: StudyView) -> list[str]:
     """The timed lines of a study, without the times."""
     lines: list[str] = []
@@ -165,26 +156,10 @@ def test_every_purpose_has_its_line() -> None:
     ]
 
 
-def test_what_is_already_the_best_is_not_announced_again() -> None:
-    lines = shown(samples.faster())
-    assert sum("(best so far)" in line for line in lines) == 1
-
-
 def test_a_study_that_goes_on_counts_what_it_has() -> None:
     tally = Tally(lambda: 0.0)
     tally.add(StudyStarted(SPEC, True, 4, study().result))
     assert (tally.done, tally.asked, tally.best_s, tally.baseline_s) == (4, 8, 3.6, 8.316)
-
-
-def test_an_interrupted_launch_counts_for_nothing() -> None:
-    tally = Tally(lambda: 0.0)
-    tally.add(StudyStarted(SPEC, False, 0))
-    tally.add(LaunchStarted(1, Purpose.SEARCH, FAST, 1, 8))
-    launch = record(1, FAST, None)
-    stopped = Failed(FailureKind.INTERRUPTED, "ended on request")
-    outcome = dataclasses.replace(launch.outcome, ending=stopped)
-    tally.add(ended(dataclasses.replace(launch, outcome=outcome), None))
-    assert (tally.done, tally.failures) == (0, 0)
 
 
 def drawn(width: int = 110) -> str:
@@ -258,14 +233,6 @@ def test_stopped_defaults_are_shown_until_they_have_a_time() -> None:
     view(LaunchStarted(2, Purpose.CONFIRM, BASELINE, None, 8))
     view(ended(record(2, BASELINE, 31.0, purpose=Purpose.CONFIRM), 31.0))
     assert "baseline   31.0 s  your environment as it is" in drawn_now(view)
-
-
-def test_a_continued_study_knows_its_stopped_defaults() -> None:
-    tally = Tally(lambda: 0.0)
-    data = samples.launched(samples.searched(stopped(10.8, 30.0)))
-    tally.add(StudyStarted(SPEC, True, 2, data.result))
-    assert tally.baseline_stopped == stopped(10.8, 30.0)
-    assert (tally.baseline_s, tally.baseline_failed) == (None, False)
 
 
 def drawn_now(view: LiveView) -> str:

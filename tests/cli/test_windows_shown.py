@@ -19,11 +19,9 @@ from tuner.results.explain.evidence import median_run
 from tuner.results.exporters import json as as_json
 from tuner.results.exporters import table
 from tuner.results.report import words
-from tuner.results.report.plots import history, progress
 from tuner.study.events import LaunchEnded, LaunchStarted, StudyStarted
 from tuner.study.history import History
 from tuner.study.interference import notes
-from tuner.study.optuna_trials import as_trial
 
 DATA = retuned()
 
@@ -87,14 +85,6 @@ def test_windows_that_were_set_aside_are_no_fault_of_the_machine() -> None:
     assert note.startswith("1 window of a running job was excluded (number 5: crashed")
 
 
-def test_the_figures_name_the_job_and_draw_no_log_of_a_window() -> None:
-    (figure,) = history.build(DATA)
-    assert "5 windows of running jobs among them" in figure.summary
-    assert figure.table is not None
-    assert ("3", "search, in job 2") in [row[:2] for row in figure.table.rows]
-    assert progress.build(DATA)[0].drawing is None
-
-
 def test_a_launch_is_explained_and_a_window_only_where_there_is_none() -> None:
     canonical = DATA.pooling.canonical
     own = median_run(DATA.records, FAST, canonical)
@@ -104,9 +94,3 @@ def test_a_launch_is_explained_and_a_window_only_where_there_is_none() -> None:
     gap, inside = explain(window.outcome, SLOW, SPEC, window.machine).gaps
     assert "a window of job 2" in gap and "--live off" in gap
     assert "not seen from inside (a window of a running job)" in inside
-
-
-def test_optuna_is_told_of_the_job() -> None:
-    plan = History.judged(SPEC, DATA.records)
-    assert as_trial(plan, DATA.records[2]).user_attrs["job"] == 2
-    assert "job" not in as_trial(plan, DATA.records[5]).user_attrs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-from tuner.hosts.features import HostFeatures, is_allocator, look
+from tuner.hosts.features import HostFeatures, look
 
 
 def put(root: Path, path: str, text: str = "") -> None:
@@ -41,16 +41,3 @@ def test_a_host(tmp_path: Path) -> None:
 
 def test_a_host_that_shows_nothing(tmp_path: Path) -> None:
     assert look({}, root=tmp_path, glibc="") == HostFeatures({})
-
-
-def test_a_library_of_the_users_own_folders_comes_first(tmp_path: Path) -> None:
-    put(tmp_path, "mine/libjemalloc.so.2")
-    put(tmp_path, "two words/libtcmalloc.so.4")
-    folders = f"{tmp_path}/mine:{tmp_path}/two words"
-    found = look({"LD_LIBRARY_PATH": folders}, root=tmp_path, glibc="")
-    assert found.allocators == {"jemalloc": f"{tmp_path}/mine/libjemalloc.so.2"}
-
-
-def test_which_libraries_are_allocators() -> None:
-    assert is_allocator("/usr/lib/libtcmalloc_minimal.so.4")
-    assert not is_allocator("/usr/lib/libc.so.6")

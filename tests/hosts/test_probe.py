@@ -255,8 +255,3 @@ def test_the_probe_goes_before_the_users_path(tmp_path: Path) -> None:
     assert rest == "a:b"
     assert added["TUNE_PROBE_DIR"] == str(tmp_path / "probe")
     assert set(added) == {"PYTHONPATH", "TUNE_PROBE_DIR"}
-
-
-@pytest.mark.parametrize("environ", [{}, {"PYTHONPATH": ""}])
-def test_no_empty_entry_is_added(environ: dict[str, str], tmp_path: Path) -> None:
-    assert ":" not in probe_environment(tmp_path, environ)["PYTHONPATH"]

@@ -7,7 +7,6 @@ import mmap
 import os
 import signal
 import stat
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -59,27 +58,6 @@ def test_the_log_is_for_the_user_alone_and_begins_anew(tmp_path: Path) -> None:
     finish(process.start(launch(tmp_path, "echo", "new")))
     assert output(tmp_path) == "new\n"
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
-
-
-def test_no_input_and_the_folder_asked_for(tmp_path: Path) -> None:
-    folder = tmp_path / "with a space é"
-    folder.mkdir()
-    assert finish(process.start(launch(folder, "sh", "-c", "cat; pwd -P"))).code == 0
-    assert output(folder) == f"{folder.resolve()}\n"
-
-
-@pytest.mark.parametrize("value", ["", "a b", "x\ny", "é", os.fsdecode(b"\xff\xfe"), "$(id)"])
-def test_arguments_and_environment_arrive_as_they_are(tmp_path: Path, value: str) -> None:
-    show = "import os, sys; print(os.fsencode(sys.argv[1]), os.environb[b'SEEN'])"
-    env = {**os.environ, "SEEN": value}
-    finish(process.start(launch(tmp_path, sys.executable, "-c", show, value, env=env)))
-    assert output(tmp_path) == f"{os.fsencode(value)!r} {os.fsencode(value)!r}\n"
-
-
-def test_more_environment_than_a_pipe_holds(tmp_path: Path) -> None:
-    env = {**os.environ, **{f"BIG_{n}": "x" * 100_000 for n in range(3)}}
-    finish(process.start(launch(tmp_path, "sh", "-c", "echo ${#BIG_2}", env=env)))
-    assert output(tmp_path) == "100000\n"
 
 
 def test_the_environment_is_the_one_given_and_the_marker(tmp_path: Path) -> None:
@@ -173,12 +151,6 @@ def test_what_sigkill_cannot_end_is_an_error_each_time(
             end()
 
 
-def test_a_second_stop_gives_the_same(tmp_path: Path) -> None:
-    running = process.start(launch(tmp_path, "sleep", "600"))
-    ended = running.stop()
-    assert running.stop() is ended
-
-
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     finish(process.start(launch(tmp_path, "true")))
     before = set(Path("/proc/self/fd").iterdir())
@@ -219,18 +191,6 @@ def test_run_tool_takes_an_environment() -> None:
 
 
 # --- the process table -------------------------------------------------------------------
-
-
-def test_this_process_is_in_the_table() -> None:
-    mine = supervisor.look_up(os.getpid())
-    assert mine is not None
-    assert mine.parent == os.getppid()
-    assert not mine.dead
-    assert mine in supervisor.processes()
-
-
-def test_there_is_no_process_zero() -> None:
-    assert supervisor.look_up(0) is None
 
 
 def test_a_signal_never_reaches_a_later_process_of_the_same_id() -> None:

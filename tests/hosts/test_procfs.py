@@ -27,24 +27,6 @@ def test_a_program_may_have_any_name(name: bytes) -> None:
     assert (found.threads, found.started, found.resident_bytes) == (7, 123456, 200 * PAGE)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"",
-        b")",
-        b"4711 (x) R 17",
-        LINE[:70],
-        LINE.replace(b"500", b"x"),
-        LINE[5:],
-        LINE.replace(b" 200 ", b" -1 "),
-        LINE.replace(b" 7 ", b" " + b"7" * 400 + b" "),
-    ],
-    ids=["gone", "bracket", "short", "cut", "word", "no-pid", "negative", "huge"],
-)
-def test_another_line_is_no_process(line: bytes) -> None:
-    assert procfs.parse_stat(line) is None
-
-
 def test_this_process_is_found() -> None:
     found = procfs.stat(os.getpid())
     assert found is not None

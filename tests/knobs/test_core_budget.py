@@ -155,23 +155,6 @@ def test_the_search_counts_the_same(spec: StudySpec) -> None:
     assert 2 ** grid.demand(rows) == pytest.approx(asked(spec))
 
 
-@pytest.mark.parametrize(
-    ("domains", "oversubscription"),
-    [
-        ({"omp_threads": IntRange(1, 4096)}, None),
-        ({"batch": IntRange(1, 4096)}, 4.0),
-        ({}, 4.0),
-    ],
-)
-def test_without_core_knobs_or_on_demand_there_is_no_bound(
-    domains: dict[str, Domain], oversubscription: float | None
-) -> None:
-    spec = spec_of(domains, oversubscription=oversubscription)
-    assert core_budget.most_demand(spec) is None
-    assert core_budget.beyond(spec) == 0
-    assert core_budget.left_out(spec) == ""
-
-
 def test_ranks_that_are_too_many_by_themselves_are_tried_all_the_same() -> None:
     """64 ranks on 8 cores ask for 8 times as many with one thread each."""
     spec = spec_of({"omp_threads": IntRange(1, 8)}, ranks=64)

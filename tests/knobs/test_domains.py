@@ -85,21 +85,3 @@ def test_a_written_range_is_the_range(low: int, extra: int) -> None:
 def test_values_that_make_no_sense_for_a_knob(name: str, domain: Domain) -> None:
     with pytest.raises(UsageError, match="--knob"):
         domains.check_against(knob(name), domain, where=f"--knob {name}")
-
-
-def test_a_communicator_slip_names_the_nearest() -> None:
-    with pytest.raises(UsageError) as caught:
-        domains.check_against(knob("communicator"), Choice(("nave",)), where="--knob")
-    assert "'naive'" in caught.value.hint
-
-
-def test_an_environment_knob_can_be_unset() -> None:
-    domain = Choice((UNSET, 1))
-    assert domains.check_against(knob("omp_threads"), domain, where="x") is domain
-    none = IntRange(0, "cores")  # PyTorch's default: the rank loads its batches itself
-    assert domains.check_against(knob("iterator_workers"), none, where="x") is none
-
-
-def test_a_users_range_is_not_held_to_the_one_of_the_table() -> None:
-    wide = IntRange(1, 64)
-    assert domains.check_against(knob("omp_threads"), wide, where="x") == wide

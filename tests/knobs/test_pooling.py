@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tuner.knobs.pooling import Pooling
 from tuner.model import (
-    BASELINE,
     Choice,
     Domain,
     Effect,
@@ -70,12 +69,6 @@ def pooled(*effects: Effect, spec: StudySpec = SPEC) -> Pooling:
     return Pooling.from_effects(spec, effects)
 
 
-def test_nothing_seen_changes_nothing() -> None:
-    setting = Setting.of({"omp": 8, "workers": 2})
-    assert pooled().canonical(setting) == setting
-    assert pooled().canonical(BASELINE) == BASELINE
-
-
 def test_values_above_the_cap_are_the_cap() -> None:
     pooling = pooled(capped(16, 2))
     assert pooling.caps == {"omp": 2}
@@ -85,27 +78,10 @@ def test_values_above_the_cap_are_the_cap() -> None:
     assert pooling.canonical(Setting.of({"omp": 1})) == Setting.of({"omp": 1})
 
 
-def test_a_cap_outside_the_domain_is_named_by_what_can_be_asked() -> None:
-    spec = replace(SPEC, knobs=(replace(OMP, domain=Choice((1, 16, 4, 8))),))
-    pooling = pooled(capped(8, 2), spec=spec)
-    assert pooling.canonical(Setting.of({"omp": 16})) == Setting.of({"omp": 4})
-    assert pooling.canonical(Setting.of({"omp": 1})) == Setting.of({"omp": 1})
-
-
-def test_unset_is_not_capped() -> None:
-    spec = replace(SPEC, knobs=(replace(OMP, domain=Choice(("unset", 1, 8))),))
-    unset = Setting.of({"omp": "unset"})
-    assert pooled(capped(8, 1), spec=spec).canonical(unset) == unset
-
-
 def test_a_cap_below_an_honoured_value_is_not_believed() -> None:
     pooling = pooled(capped(8, 3), honoured(4))
     assert pooling.caps == {}
     assert len(pooling.notes) == 1
-
-
-def test_of_two_sights_the_larger_is_the_cap() -> None:
-    assert pooled(capped(8, 3), capped(16, 4), honoured(4)).caps == {"omp": 4}
 
 
 def test_the_cap_of_one_binding_is_not_that_of_all() -> None:
@@ -121,11 +97,6 @@ def test_an_overridden_knob_is_dropped_with_the_reason() -> None:
     pooling = pooled(overridden(1, 2, "the program calls set_num_threads(2)"))
     assert pooling.dropped == (("omp", "the program calls set_num_threads(2)"),)
     assert pooling.canonical(Setting.of({"omp": 1, "workers": 3})) == Setting.of({"workers": 3})
-
-
-def test_a_dropped_knob_always_has_a_reason() -> None:
-    assert pooled(overridden(1, 2)).dropped == (("omp", "the program always uses 2"),)
-    assert pooled(overridden(1, None)).dropped == (("omp", "the program does not use it"),)
 
 
 def test_the_value_that_the_program_sets_anyway_is_no_contradiction() -> None:
@@ -180,23 +151,6 @@ def test_helpers_of_multiprocessing_are_no_workers() -> None:
     early = [workers(1, 2), workers(2, 2), workers(1, 2), workers(2, 2)]
     assert pooled(*early, spec=spec).dropped == ()
     assert pooled(*early, workers(2, 6), spec=spec).dropped == ()
-
-
-def test_a_fixed_worker_count_is_not_judged() -> None:
-    spec = replace(SPEC, fixed=Setting.of({"workers": 4}))
-    seen = [workers(1, 8), workers(2, 8), workers(4, 8)]
-    assert pooled(*seen, spec=spec).dropped == ()
-
-
-def test_fixed_knobs_stay_as_they_are() -> None:
-    spec = replace(SPEC, fixed=Setting.of({"omp": 8}))
-    for effect in (capped(8, 2), overridden(8, 2)):
-        setting = Setting.of({"omp": 8, "workers": 1})
-        assert pooled(effect, spec=spec).canonical(setting) == setting
-
-
-def test_effects_of_unknown_knobs_are_passed_over() -> None:
-    assert pooled(Effect("gone", 4, 2, Verdict.CAPPED)) == pooled()
 
 
 def record(
@@ -263,11 +217,6 @@ def test_workers_that_are_really_started_are_never_dropped(
     late = data.draw(st.integers(0, len(asked) - 1))
     children[late] = data.draw(st.integers(0, children[late]))
     assert pooled(*map(workers, asked, children)).dropped == ()
-
-
-def test_effects_of_another_domain_are_passed_over() -> None:
-    spec = replace(SPEC, knobs=(replace(WORKERS, domain=Choice(("few", "many"))),))
-    assert pooled(workers(1, 8), workers(2, 8), workers(4, 8), spec=spec).dropped == ()
 
 
 @given(st.lists(st.integers(1, 4), max_size=12), st.integers(4, 64))

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tuner.knobs import knob, space
 from tuner.model import (
-    UNSET,
     Choice,
     Domain,
     Flag,
@@ -55,17 +54,6 @@ def test_a_gpu_for_each_rank_brings_the_other_communicators() -> None:
     whole = knob("communicator").domain
     assert space.resolve([knob("communicator")], gpus, Layout(2))[0].domain == whole
     assert space.resolve([knob("communicator")], gpus, Layout(3))[0].domain == Choice(("naive",))
-
-
-def test_a_users_communicators_are_kept_without_a_gpu() -> None:
-    own = replace(knob("communicator"), domain=Choice(("naive", "flat")))
-    (resolved,) = space.resolve([own], MACHINE, Layout(2), own=frozenset({"communicator"}))
-    assert resolved.domain == Choice(("naive", "flat"))
-
-
-def test_one_core_is_still_a_range() -> None:
-    one = replace(MACHINE, affinity_cpus=1)
-    assert space.resolve([knob("omp_threads")], one, Layout(1))[0].domain == IntRange(1, 1)
 
 
 def test_values_of_an_open_range_need_a_machine() -> None:
@@ -161,24 +149,9 @@ def test_no_count_is_guessed_above_the_cores_of_a_rank(
                 assert value <= max(1, cores // ranks, min(counts))
 
 
-def test_more_ranks_than_cores_leave_one_guess() -> None:
-    spec = spec_of(knob("omp_threads"), ranks=32)
-    assert space.guesses(spec) == (Setting.of({"omp_threads": 1}),)
-
-
-def test_guesses_are_put_into_the_domain() -> None:
-    for values, threads in (((8, 2, 3), [3, 2]), ((16, 8), [8]), ((UNSET, 2), [2])):
-        spec = spec_of(replace(knob("omp_threads"), domain=Choice(values)), ranks=2)
-        assert [g.as_dict()["omp_threads"] for g in space.guesses(spec)] == threads
-
-
 def test_other_knobs_are_guessed_at_their_default_or_first_value() -> None:
     batch = Knob("batch", IntRange(32, 64), Flag("-b"), default=48)
     start = Knob("start", Choice(("fork", "spawn")), Flag("-s"))
     spec = spec_of(batch, start)
     expected: dict[str, Value] = {"batch": 48, "start": "fork"}
     assert space.guesses(spec) == (Setting.of(expected),)
-
-
-def test_without_knobs_there_is_nothing_to_guess() -> None:
-    assert space.guesses(spec_of()) == ()

@@ -100,17 +100,6 @@ def test_who_was_looked_at_goes_on_as_before(
         assert state(pid) == letter
 
 
-def test_the_address_lies_in_the_process(start: Start) -> None:
-    pid = start(SPIN).pid
-    address = address_of(pid)
-    if isinstance(address, OSError):
-        pytest.skip(f"ptrace: {address}")
-    maps = Path(f"/proc/{pid}/maps").read_text()
-    spans = [line.split()[0].split("-") for line in maps.splitlines()]
-    assert address is not None
-    assert any(int(low, 16) <= address < int(high, 16) for low, high in spans)
-
-
 def address_of(pid: int) -> int | OSError | None:
     """What a look gives in a thread of its own: with its end the kernel lets go."""
 
@@ -182,16 +171,3 @@ def spent(pid: int, least_s: float) -> None:
 def cpu_s(pid: int) -> float:
     (found,) = Activities()({pid: None})
     return found.cpu_s
-
-
-def test_a_foreign_procfs_gives_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "7"
-    folder.mkdir()
-    for text in (b"", b"7 (a b) S", b"7 (x) S 1 2 3 4 5 6 7 a b c d 1 1 1 1 1 1 1 1"):
-        (folder / "stat").write_bytes(text)
-        assert Activities(str(tmp_path))({7: 0}) == []
-    line = b"7 (a ) b) D " + b" ".join(str(n).encode() for n in range(4, 40))
-    (folder / "stat").write_bytes(line)
-    (folder / "io").write_bytes(b"rchar: 5\nwchar: 7\nsyscr: 9\nread_bytes: 1\nwrite_bytes: 0\n")
-    (found,) = Activities(str(tmp_path))({7: None})
-    assert (found.state, found.transfers) == ("D", 13 + 12)

@@ -84,14 +84,6 @@ def test_a_slow_warm_up_stops_nothing_and_a_slow_pace_does() -> None:
     assert verdict.bound_s <= 0.3
 
 
-def test_a_steady_state_is_cut_at_a_pace() -> None:
-    log = steady_log(5.0, 0.3, 100, 40)
-    assert isinstance(asked("steady", TimeLimitStopper(0.25, 100), log, 20.0, 100), GoOn)
-    verdict = asked("steady", TimeLimitStopper(0.25, 100), log, 33.0, 100)
-    assert isinstance(verdict, Stopped)
-    assert verdict.bound_s == pytest.approx((33.0 - 1.0 - 11.0) / 80)
-
-
 @given(st.lists(st.floats(0.01, 10.0), min_size=10, max_size=60), st.integers(1, 50))
 def test_the_bound_of_a_steady_state_never_lies_above_what_it_comes_to(
     steps: list[float], moment: int

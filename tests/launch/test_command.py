@@ -10,26 +10,6 @@ from tuner.launch import command
 from tuner.model.errors import UsageError
 
 
-def test_the_workloads_are_found_where_the_tool_is() -> None:
-    assert (command.workloads_dir() / "__init__.py").is_file()
-
-
-@pytest.mark.parametrize(
-    ("token", "names"),
-    [
-        ("plain", ()),
-        ("{out}", ("out",)),
-        ("--out={out}/a", ("out",)),
-        ("{a}-{b}{a}", ("a", "b", "a")),
-        ("{{out}}", ()),
-        ("{{{out}}}", ("out",)),
-        ("", ()),
-    ],
-)
-def test_names_in(token: str, names: tuple[str, ...]) -> None:
-    assert command.names_in(token) == names
-
-
 @pytest.mark.parametrize("token", ["{", "}", "{}", "{a b}", '{"a":1}', "{1}", "{{{", "x}y"])
 def test_a_stray_brace_is_told_with_the_way_to_write_one(token: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -44,22 +24,12 @@ def test_doubled_braces_are_any_text(text: str) -> None:
     assert command.substitute([token], {}) == (text,)
 
 
-def test_placeholders_come_once_in_order() -> None:
-    template = ("{python}", "-j", "{b}", "--x={a}{b}", "{out}")
-    assert command.placeholders(template) == ("python", "b", "a", "out")
-    assert command.knobs_in(template) == ("b", "a")
-
-
 def test_an_unknown_placeholder_names_the_nearest_and_the_way_to_make_one() -> None:
     with pytest.raises(UsageError) as caught:
         command.check(["x", "{iterator_worker}"], ["iterator_workers"])
     assert "{iterator_worker}" in caught.value.message
     assert "'iterator_workers'" in caught.value.hint
     assert "--knob iterator_worker=1..8" in caught.value.hint
-
-
-def test_known_placeholders_pass() -> None:
-    command.check(["{python}", "{workloads}/a.py", "{out}", "{mine}"], ["mine"])
 
 
 VALUES = {"out": "o", "n": "2"}
@@ -140,20 +110,6 @@ def test_a_script_is_told_in_short_with_every_default_it_needs() -> None:
     assert "'p {gone}" in caught.value.message
     assert len(caught.value.message) < 160
     assert "--baseline gone=VALUE --baseline lost=VALUE" in caught.value.hint
-
-
-@pytest.mark.parametrize(
-    ("template", "carried"),
-    [
-        (("p", "--out", "{out}", "-j", "{n}", "x"), ("-j", "2")),
-        (("p", "--jobs={n}", "-q"), ("--jobs=2",)),
-        (("p", "{n}"), ("2",)),
-        (("p", "-j", "{gone}"), ()),
-        (("p", "{out}/{n}"), ()),
-    ],
-)
-def test_carriers(template: tuple[str, ...], carried: tuple[str, ...]) -> None:
-    assert command.carriers(template, {"n": "2"}) == carried
 
 
 @given(st.lists(st.sampled_from(["p", "-j", "{n}", "{gone}", "--x={gone}", "--y={n}"])))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.launch.failure import LINE_CHARACTERS, TAIL_LINES, clean, ended, explain, tail
+from tuner.launch.failure import LINE_CHARACTERS, clean, ended, explain
 from tuner.model import FailureKind
 
 RULE = "-" * 74
@@ -102,28 +102,9 @@ def test_the_most_telling_line_is_the_reason(
     assert found_kind is kind
 
 
-def test_the_last_of_several_exceptions_counts() -> None:
-    text = TRACEBACK + "\nDuring handling of …:\n\n" + TRACEBACK.replace("bad batch", "worse")
-    assert explain(1, text)[1] == "exit code 1: ValueError: worse size"
-
-
-def test_exit_codes_in_words() -> None:
-    assert ended(2) == "exit code 2"
-    assert ended(-15) == "killed by SIGTERM"
-    assert ended(137) == "exit code 137 (SIGKILL)"
-    assert ended(-200) == "exit code -200"
-
-
 def test_output_is_made_safe_for_a_terminal() -> None:
     assert clean("\x1b[31mred\x1b[0m\x07\r\n10%\r20%\ttab") == "red\n10%\n20%\ttab"
     assert len(clean("x" * 10_000)) == LINE_CHARACTERS
-
-
-def test_the_tail_is_short() -> None:
-    assert tail("\n".join(map(str, range(100))) + "\n\n").split("\n") == [
-        str(n) for n in range(100 - TAIL_LINES, 100)
-    ]
-    assert tail("") == ""
 
 
 @given(
@@ -320,12 +301,6 @@ def test_the_tags_of_ranks_are_not_their_words(tag: str) -> None:
     assert explain(1, tag + "no data\n" + ABNORMAL)[1] == "exit code 1: no data"
 
 
-def test_what_looks_like_a_tag_stays() -> None:
-    for line in ("[host:4711] *** Process received signal ***", "[info] no data", "[]<stderr>"):
-        assert explain(1, line)[1] == f"exit code 1: {line}"
-    assert explain(1, "[mpiexec@h1] cb (cb.c:280): assert (!closed) failed")[0] is HOST
-
-
 @pytest.mark.parametrize(
     ("line", "code", "kind"),
     [
@@ -448,14 +423,6 @@ def test_under_torchrun_the_ranks_own_words_are_the_reason(
     found_kind, found = explain(1, BANNER + text)
     assert found_kind is kind
     assert reason in found
-
-
-def test_a_rank_of_torchrun_that_was_killed_for_memory() -> None:
-    kind, reason = explain(1, BANNER + failed(-9, "(SIGKILL)"), oom_kills=1)
-    assert kind is FailureKind.OUT_OF_MEMORY
-    assert "ended by the kernel for want of memory" in reason
-    kind, _ = explain(1, BANNER + failed(1), oom_kills=1)
-    assert kind is FailureKind.CRASHED
 
 
 @pytest.mark.parametrize(

@@ -132,13 +132,6 @@ def test_time_is_counted_from_the_last_sign_of_life() -> None:
     assert job.now_s == 30.0 + LIMIT_S
 
 
-def test_next_to_no_time_is_none() -> None:
-    def hums(each: Activity, now_s: float) -> Activity:
-        return replace(each, cpu_s=round(0.01 * now_s, 2))
-
-    assert stalled(Job().run(hums, idle)) == "all ranks are idle"
-
-
 def test_who_waits_for_a_cpu_is_looked_into() -> None:
     job = Job(computing=[12])
     assert job.run(idle, state("R"), most_s=5 * LIMIT_S) is None
@@ -193,22 +186,6 @@ def test_on_one_host_a_rank_that_was_never_seen_has_ended() -> None:
 )
 def test_hosts_may_be_named_in_the_environment(variables: tuple[str, ...], may_be: bool) -> None:
     assert may_be_elsewhere(variables) is may_be
-
-
-def test_who_did_not_look_has_seen_nothing() -> None:
-    job = Job()
-    assert job.run(idle, idle, most_s=LIMIT_S / 2) is None
-    job.now_s += 10 * LIMIT_S
-    assert job.run(idle, idle, most_s=LIMIT_S - 2) is None
-    assert job.run(idle, idle) is not None
-
-
-@pytest.mark.parametrize("limit_s", [0.5, 3.0, 1000.0])
-def test_the_limit_is_said_as_it_was_asked(limit_s: float) -> None:
-    vigil = HangDetector(limit_s, 2, lambda _: False)
-    found = [vigil.look(step * limit_s / 10, (), [*RANKS, MPIRUN]) for step in range(12)]
-    assert found[9] is None and found[10] is not None
-    assert found[10].reason.startswith(f"nothing happened for {limit_s:g} s")
 
 
 STEPS = st.lists(

@@ -9,17 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.launch.phases import parse_phases, read_phases
-from tuner.model import PhaseShare
-
-
-def test_shares_are_of_all_the_time() -> None:
-    text = b"loader\t0\t1\t1\ta.py:1 x\nexchange\t0\t0\t0\t\ncompute\t4\t0\t2\tb\x1b.py:2 y\n"
-    shares, busy_s = parse_phases(text, 5)
-    assert shares == [
-        PhaseShare(5, "loader", 0.25, 0.0, 0.125, 0.125, "a.py:1 x"),
-        PhaseShare(5, "compute", 0.75, 0.5, 0.0, 0.25, "b?.py:2 y"),
-    ]
-    assert busy_s == 5
 
 
 @pytest.mark.parametrize(

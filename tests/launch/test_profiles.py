@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.launch import profiles
-from tuner.launch.profiles import Profile, changes, label, read
-
-SITE = "/opt/env/lib/python3.11/site-packages"
+from tuner.launch.profiles import Profile, changes, read
 
 
 def left(folder: Path, name: str, **own_s: float) -> None:
@@ -82,20 +80,6 @@ def test_a_real_profile_is_read(tmp_path: Path) -> None:
     assert found is not None
     assert "sorted" in " ".join(found.own_s)
     assert any(name.startswith("launch/test_profiles.py:") for name in found.own_s)
-
-
-@pytest.mark.parametrize(
-    ("file", "name", "shown"),
-    [
-        ("~", "<built-in method time.sleep>", "time.sleep"),
-        ("~", "<method 'get' of 'Queue' objects>", "method 'get' of 'Queue' objects"),
-        (f"{SITE}/chainer/iterators/multi.py", "get", "chainer/iterators/multi.py:9 get"),
-        ("/home/me/work/job/train.py", "step", "job/train.py:9 step"),
-        ("<string>", "<module>", "<string>:9 <module>"),
-    ],
-)  # fmt: skip
-def test_a_function_is_named_shortly(file: str, name: str, shown: str) -> None:
-    assert label(file, 9, name) == shown
 
 
 @st.composite

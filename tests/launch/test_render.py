@@ -71,20 +71,6 @@ TRAINER = (sys.executable, "-m", "mpi4py", str(workloads_dir() / "chainer_mnist.
 ONE_THREAD = tuple(f"{name}=1" for name in THREAD_VARIABLES)
 
 
-def test_the_default_study_with_a_setting() -> None:
-    assert ranks(shipped(), THREE) == (
-        "W",
-        *ONE_THREAD,
-        "--",
-        *TRAINER,
-        *("--benchmark", "--out", "O", "--loaderjob", "2", "--communicator", "naive"),
-    )
-
-
-def test_the_default_studys_baseline_leaves_the_options_out() -> None:
-    assert ranks(shipped(), BASELINE) == ("W", "--", *TRAINER, "--benchmark", "--out", "O")
-
-
 def test_the_whole_job_takes_the_same_setting() -> None:
     spec = shipped()
     argv = render.rank_argv(spec, THREE, out="result", wrapper=("W",), template=spec.job)
@@ -162,12 +148,6 @@ def test_unset_takes_the_variables_away() -> None:
     )
 
 
-def test_values_with_spaces_and_newlines_are_one_word() -> None:
-    odd = Knob("odd", Choice(("a b\n'\"",)), Env(("ODD",)))
-    spec = spec_of(("prog",), odd)
-    assert ranks(spec, Setting.of({"odd": "a b\n'\""})) == ("W", "ODD=a b\n'\"", "--", "prog")
-
-
 def test_an_option_of_the_knob_is_appended() -> None:
     spec = spec_of(
         ("prog", "x"),
@@ -187,15 +167,6 @@ def test_a_placeholder_wins_over_the_knobs_own_route() -> None:
     assert ranks(spec, setting) == ("W", "--", "prog", "--threads=4", "-j", "2")
     assert render.assignments(spec, setting) == ((), {})
     assert render.arguments(spec, setting) == ("--threads=4", "-j", "2")
-
-
-def test_another_template_may_lack_the_placeholder() -> None:
-    """For `tune exec`: what the command does not carry goes into the environment."""
-    spec = spec_of(("prog", "--threads={omp_threads}"), OMP)
-    setting = Setting.of({"omp_threads": 4})
-    assert render.assignments(spec, setting, ("other", '{"json": 1}'))[1] == dict.fromkeys(
-        THREAD_VARIABLES, "4"
-    )
 
 
 def test_a_default_fills_the_baselines_placeholder() -> None:

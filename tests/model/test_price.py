@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,6 @@ from tests.study_samples import SPEC, launched
 from tuner.cli import printed
 from tuner.model import Finished, ObjectiveSpec, Stopped, price
 from tuner.model.errors import UsageError
-from tuner.results.exporters import json as document
 from tuner.results.exporters import table
 from tuner.results.study_view import StudyView
 
@@ -35,16 +33,6 @@ def test_items_and_money_of_best_and_defaults() -> None:
     assert items == "251 items/s, 108 with your defaults"
     assert money == "costs 0.00399 per run, 0.00926 with your defaults: saves 0.00530"
     assert price.lines(SPEC, study().result) == []
-
-
-def test_what_is_saved_is_what_is_proven() -> None:
-    data = launched(
-        [*samples.searched(samples.stopped(10.8, 30.0)), *samples.cut_in_turn(9.0, 3.6)],
-        spec=replace(SPEC, price_per_hour=1000.0),
-    )
-    (money,) = price.lines(data.spec, data.result)
-    assert money == "costs 1.00 per run: saves at least 1.50", "the defaults have no time"
-    assert price.saved(data.spec, samples.no_gain().result) is None
 
 
 @pytest.mark.parametrize(
@@ -102,18 +90,6 @@ def test_a_rate_is_shown_as_a_rate_and_never_as_seconds(capsys: pytest.CaptureFi
     rows = [line.split(",") for line in table.csv(data).text.splitlines()]
     place = rows[0].index("elapsed_s")
     assert {row[place] for row in rows[1:]} == {""}
-
-
-def test_json_has_the_figure_and_no_seconds_where_it_is_no_time() -> None:
-    found = json.loads(document.export(study(RATE)).text)
-    best = found["result"]["best"]
-    assert (found["result"]["unit"], found["result"]["direction"]) == ("ns/day", "maximize")
-    assert best["elapsed_s"] is None and best["figure"] == pytest.approx(1 / 3.586, 0.01)
-    assert all(each["elapsed_s"] is None and each["figure"] for each in best["samples"])
-    ending = found["launches"][1]["ending"]
-    assert ending["elapsed_s"] is None and ending["figure"] == pytest.approx(1 / 3.6)
-    time = json.loads(document.export(study()).text)["result"]["best"]
-    assert time["elapsed_s"] == time["figure"] and time["price"] is None
 
 
 def test_a_break_even_of_a_steady_state_counts_all_iterations() -> None:

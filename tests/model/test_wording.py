@@ -10,20 +10,11 @@ from tests.study_samples import SPEC, setting
 from tuner.knobs import knob, setting_text
 from tuner.model import (
     BASELINE,
-    Cap,
     Effect,
     Setting,
     Verdict,
     wording,
 )
-
-
-@pytest.mark.parametrize(
-    ("value_s", "text"),
-    [(0.9412, "0.941 s"), (8.314, "8.31 s"), (83.14, "83.1 s"), (831.4, "831 s")],
-)
-def test_seconds_have_three_digits(value_s: float, text: str) -> None:
-    assert wording.seconds(value_s) == text
 
 
 @pytest.mark.parametrize(
@@ -41,11 +32,6 @@ def test_durations(value_s: float, text: str) -> None:
     assert wording.duration(value_s) == text
 
 
-@pytest.mark.parametrize(("value_s", "text"), [(7, "0:07"), (760, "12:40"), (3725, "1:02:05")])
-def test_clock(value_s: float, text: str) -> None:
-    assert wording.clock(value_s) == text
-
-
 def test_settings_follow_the_order_of_the_knobs() -> None:
     chosen = setting(communicator="naive", iterator_workers=2, omp_threads=1)
     assert (
@@ -53,15 +39,6 @@ def test_settings_follow_the_order_of_the_knobs() -> None:
         == "omp_threads=1 iterator_workers=2 communicator=naive"
     )
     assert setting_text.assigned(BASELINE, SPEC.knobs) == "defaults"
-
-
-@pytest.mark.parametrize(("share", "text"), [(0.02, "2 %"), (0.005, "0.5 %"), (0.29, "29 %")])
-def test_a_share(share: float, text: str) -> None:
-    assert wording.percent(share) == text
-
-
-def test_a_cap_without_a_reason() -> None:
-    assert wording.capped(Cap("t", 2)) == "t: 3 and more come to 2 here (capped)"
 
 
 @pytest.mark.parametrize(
@@ -79,11 +56,6 @@ def test_what_a_value_came_to(observed: int | None, verdict: Verdict, text: str)
     assert setting_text.assigned(setting(omp_threads=8), SPEC.knobs, effects) == text
 
 
-@pytest.mark.parametrize(("length", "shown"), [(60, 60), (61, 60), (500, 60)])
-def test_a_long_value_in_a_table(length: int, shown: int) -> None:
-    assert len(setting_text.shortened("x" * length)) == shown
-
-
 def test_a_value_that_changes_the_numerics_is_marked() -> None:
     row = replace(knob("batch_size"), default=32)
     assert setting_text.assigned(Setting.of({"batch_size": 64}), (row,)) == (
@@ -94,10 +66,3 @@ def test_a_value_that_changes_the_numerics_is_marked() -> None:
         "fp16_gradients=on (changes numerics) j=1"
     )
     assert setting_text.assigned(Setting.of({"fp16_gradients": "off"}), ()) == "fp16_gradients=off"
-
-
-def test_no_number_is_parted_from_its_unit() -> None:
-    said = "8.33 s (95 % interval, 6 pairs) in 3 steps"
-    assert wording.unparted(said) == "8.33\xa0s (95\xa0% interval, 6\xa0pairs) in 3 steps"
-    assert wording.capital("best: x=Y") == "Best: x=Y"
-    assert wording.capital("") == ""

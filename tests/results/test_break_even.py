@@ -48,11 +48,6 @@ def test_where_the_log_tells_of_epochs_they_are_counted() -> None:
     assert break_even(result(epochs=0.5)) == BreakEven(400.0, 10.0, "epoch", 40, at_least=False)
 
 
-def test_of_at_least_so_much_only_that_is_saved() -> None:
-    found = break_even(result(ratio=4.0, low=3.0, high=None))
-    assert found == BreakEven(400.0, 20.0, "run", 20, at_least=True)
-
-
 @pytest.mark.parametrize(
     "changes",
     [

@@ -18,15 +18,14 @@ from tests.study_samples import (
     HOSTILE,
     launched,
     searched,
-    setting,
     study,
 )
 from tests.study_surface import CONFIRMED, FakeRunner
 from tuner.cli import stored
-from tuner.model import BASELINE, Failed, FailureKind
+from tuner.model import Failed, FailureKind
 from tuner.model.errors import BusyError, UsageError
 from tuner.results import dashboard
-from tuner.results.dashboard import access, server
+from tuner.results.dashboard import server
 from tuner.results.dashboard.access import AccessPolicy
 from tuner.results.dashboard.annotations import code, note, plots
 from tuner.results.dashboard.guard import guarded
@@ -49,18 +48,6 @@ def test_the_note_has_result_and_commands() -> None:
         assert words in text
 
 
-def test_the_note_of_a_failed_baseline_says_so() -> None:
-    text = note(study({BASELINE: None, setting(omp_threads=1): 1.0}))
-    assert "your defaults failed: crashed" in text
-
-
-def test_the_note_of_a_study_without_a_gain_names_the_defaults_with_their_own_time() -> None:
-    lines = note(samples.no_gain()).splitlines()
-    assert lines[2].startswith("**no significant gain: keep your defaults (1.01 times as fast")
-    assert "- best: `defaults`, 3.62 s" in lines
-    assert "- your defaults: 3.62 s" in lines
-
-
 def test_the_note_of_stopped_defaults_says_how_far_they_came() -> None:
     assert "- your defaults: stopped after 9.00 s" in note(samples.at_least()).splitlines()
 
@@ -75,10 +62,6 @@ def test_the_plots_are_the_figures_of_the_report_that_are_shown_at_once() -> Non
     large_one = plots(large(count=60), {})
     assert "tune-knob-3" in large_one
     assert "tune-knob-4" not in large_one
-
-
-def test_a_study_without_a_time_has_no_plot_of_knobs() -> None:
-    assert not [name for name in plots(study({BASELINE: None}), {}) if "knob" in name]
 
 
 @pytest.fixture(scope="module")
@@ -113,10 +96,6 @@ def test_settings_that_were_stopped_are_pruned_trials(url: str) -> None:
     assert found is not None
     states = [trial.state.name for trial in found.trials]
     assert states.count("PRUNED") >= data.result.settings_stopped > 0
-
-
-def test_a_study_without_trials_yet_has_nothing_to_annotate(url: str) -> None:
-    dashboard.annotate(url, study())
 
 
 @pytest.fixture(scope="module")
@@ -170,15 +149,6 @@ def test_a_foreign_name_for_this_machine_is_refused(pages: Server, host: str, st
 
 
 @pytest.mark.system
-def test_a_page_shows_six_digits(pages: Server) -> None:
-    numbers: list[str] = []
-    for path in ("/api/studies/1?after=0", "/api/studies/1/param_importances"):
-        json.loads(asked(pages, path).body, parse_float=numbers.append)
-    assert numbers
-    assert [text for text in numbers if float(text) != float(f"{float(text):.6g}")] == []
-
-
-@pytest.mark.system
 def test_a_page_shows_our_importance_of_the_knobs(pages: Server, url: str) -> None:
     found = json.loads(asked(pages, "/api/studies/1/param_importances").body)
     shares = {row["name"]: row["importance"] for row in found["param_importances"][0]}
@@ -218,13 +188,6 @@ def test_a_token_that_could_be_guessed_or_not_be_sent_is_refused(url: str, given
     with pytest.raises(UsageError, match="TUNE_DASHBOARD_TOKEN") as caught:
         server.bind(url, port=0, token=given)
     assert not given or given not in str(caught.value)
-
-
-def test_each_start_has_a_token_of_its_own() -> None:
-    made = {access.token_of(None) for _ in range(100)}
-    assert len(made) == 100
-    assert min(map(len, made)) == 43  # 256 bits
-    assert access.token_of("sixteen_letters.") == "sixteen_letters."
 
 
 def test_an_answer_is_opened_to_no_other_page() -> None:

@@ -101,16 +101,6 @@ def test_guesses_first_then_the_baseline() -> None:
     ]
 
 
-def test_a_baseline_that_is_a_guess_is_launched_once() -> None:
-    history, _ = study(Search(replace(SPACE, baseline=(1, 1, "none"))), bowl)
-    assert all(seen.purpose != "baseline" for seen in history)
-
-
-def test_without_a_guess_the_baseline_is_first() -> None:
-    history, _ = study(Search(replace(SPACE, guesses=())), bowl)
-    assert [seen.purpose for seen in history[:2]] == ["baseline", "explore"]
-
-
 def test_a_guess_that_asks_for_more_than_what_failed_is_left_out() -> None:
     guesses: tuple[Key, ...] = ((1, 2, "none"), (4, 4, "none"), (1, 1, "none"))
     history, _ = study(
@@ -135,29 +125,6 @@ def test_a_baseline_at_no_known_point_is_launched_too() -> None:
     after = search.next(told)
     assert isinstance(after, Proposal)
     assert after.purpose == "explore"
-
-
-@pytest.mark.parametrize("seed", [0, 3])
-def test_the_same_history_gives_the_same_step(seed: int) -> None:
-    history, _ = study(Search(SPACE, seed=seed), bowl)
-    for length in (0, 1, 3, 7, len(history)):
-        part = history[:length]
-        assert Search(SPACE, seed=seed).next(part) == Search(SPACE, seed=seed).next(part)
-
-
-def test_no_measured_setting_is_proposed_as_a_new_one() -> None:
-    seen: set[Key | None] = set()
-    for launch in study(Search(SPACE), bowl)[0]:
-        assert (launch.setting in seen) == (launch.purpose == "repeat")
-        seen.add(launch.setting)
-
-
-@pytest.mark.parametrize("trials", [1, 2, 5, 12])
-def test_trials_are_distinct_settings(trials: int) -> None:
-    history, done = study(Search(SPACE, Options(trials=trials, until=1e-9)), bowl)
-    distinct = {seen.setting for seen in history if seen.purpose != "baseline"}
-    assert len(distinct) <= trials
-    assert done.reason == "trials"
 
 
 def test_a_budget_ends_it() -> None:
@@ -230,12 +197,6 @@ def test_a_failure_that_rules_out_little_is_not_launched_again() -> None:
     step = Search(few((1, 2, 4, 8))).next(history)
     assert isinstance(step, Proposal)
     assert step.setting != (8,)
-
-
-def test_where_all_fails_it_ends() -> None:
-    history, done = study(Search(SPACE), lambda key: None)
-    assert done == Done("exhausted")
-    assert Search(SPACE).best(history) is None
 
 
 def test_a_killed_setting_is_never_called_best() -> None:

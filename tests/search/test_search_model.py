@@ -14,7 +14,7 @@ from tuner.search.estimate import Doubt, fit, incumbent
 from tuner.search.gaussian import Data, Effort, Gaussian
 from tuner.search.history import Group, Groups, Observation, grouped, noise
 from tuner.search.kernel import Kernel, Prior
-from tuner.search.scoring import candidates, cost_s, gradient, normal_cdf, stays
+from tuner.search.scoring import candidates, cost_s, gradient, stays
 from tuner.search.space import Grid, Key, KnobAxis, Space
 from tuner.search.throughput import Pace
 
@@ -30,24 +30,6 @@ def model(times: dict[Key, float], runs: float = 4.0) -> Gaussian:
 
 
 TIMES: dict[Key, float] = {(1, "x"): 30.0, (4, "x"): 12.0, (8, "x"): 10.0, (16, "x"): 14.0}
-
-
-def test_it_predicts_what_was_measured() -> None:
-    mean, sd = model(TIMES).predict(GRID.rows(list(TIMES)))
-    assert np.exp(mean) == pytest.approx(list(TIMES.values()), rel=0.06)
-    assert (sd < 0.06).all()
-
-
-def test_it_is_less_sure_further_away() -> None:
-    _, sd = model(TIMES).predict(GRID.rows([(8, "x"), (9, "x"), (8, "z")]))
-    assert sd[0] < sd[1] < sd[2]
-
-
-def test_more_runs_make_it_surer() -> None:
-    row = GRID.rows([(8, "x")])
-    _, once = model(TIMES, 1.0).predict(row)
-    _, often = model(TIMES, 9.0).predict(row)
-    assert often[0] < once[0]
 
 
 @pytest.fixture(scope="module")
@@ -155,12 +137,6 @@ def test_the_gain_is_the_expected_improvement_of_the_mean() -> None:
     assert gradient(ahead, sd, noise_sd) == pytest.approx(np.maximum(drawn, 0).mean(0), rel=0.02)
 
 
-def test_the_normal_distribution() -> None:
-    x = np.linspace(-4, 4, 41)
-    exact = [0.5 * (1 + math.erf(v / math.sqrt(2))) for v in x]
-    assert normal_cdf(x) == pytest.approx(exact, abs=2e-7)
-
-
 def test_what_is_likely_cut_costs_less() -> None:
     mean, sd = np.array([1.0, 3.0]), np.array([0.05, 0.05])
     costs = cost_s(stays(mean, sd, 1.0), 1.0, 2.0)
@@ -175,14 +151,6 @@ def test_the_noise_is_learned_from_the_launches() -> None:
     assert learned.interval == 10
     assert learned.warm_up_iterations == pytest.approx(40.0)
     assert learned.pace_cv < 0.05
-
-
-def test_the_slowest_log_is_what_to_wait_for() -> None:
-    """One launch was seen in bursts of 50 iterations, one at its end only."""
-    paces = [Pace(10), Pace(50), Pace(None), None]
-    seen = [Observation((1, "x"), "finished", "guess", 12.0, 10.0, pace=p) for p in paces]
-    learned = noise(seen, 0.05)
-    assert learned.interval == 50
 
 
 def test_a_group_counts_every_launch() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,11 +33,6 @@ def failed(*settings: Key) -> dict[Key, Group]:
 def test_rows_and_settings_are_the_same(key: Key) -> None:
     assert GRID.key(GRID.row(key)) == key
     assert GRID.key(GRID.rows([key])[0]) == key
-
-
-def test_all_points_are_enumerated_once() -> None:
-    assert GRID.all is not None
-    assert len({GRID.key(row) for row in GRID.all}) == len(GRID.all) == SPACE.size == 64
 
 
 @pytest.mark.parametrize(
@@ -105,9 +99,3 @@ def test_nothing_is_overdone_while_cores_are_free() -> None:
     out = overdone(GRID, GRID.all, {full: slow[full]}, 2.0)
     assert {GRID.key(row) for row in GRID.all[out]} == {full, (8, 4, 2, "glibc")}
     assert not overdone(GRID, GRID.all, slow, 6.0).any()
-
-
-def test_a_space_without_core_knobs_has_no_demand() -> None:
-    grid = Grid(Space((KnobAxis("batch", (1, 2, 4)),), 8, 2))
-    assert grid.all is not None
-    assert np.array_equal(grid.demand(grid.all), np.zeros(3))

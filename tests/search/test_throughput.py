@@ -74,16 +74,6 @@ def test_the_longest_silence_is_the_interval() -> None:
     assert pace.interval == 30
 
 
-@pytest.mark.parametrize("seen_s", [None, 5.0])
-def test_a_single_entry_tells_when_it_came(seen_s: float | None) -> None:
-    assert Pace.of([Progress(10, 2.0, seen_s)]) == Pace()
-
-
-def test_an_empty_log_tells_nothing() -> None:
-    assert Pace.of([]) is None
-    assert startup_s([]) is None
-
-
 @pytest.mark.parametrize("times", [(2.0, 2.0), (0.0, 0.0), (2.0, 1.0)])
 def test_a_clock_that_stands_still_tells_no_pace(times: tuple[float, float]) -> None:
     entries = [Progress(10 * k, time_s) for k, time_s in enumerate(times, start=1)]
@@ -121,11 +111,3 @@ def test_a_late_look_never_makes_the_start_up_shorter(
     found = startup_s(entries)
     assert found is not None
     assert found >= true_s - 1e-9
-
-
-def test_without_a_look_there_is_no_start_up() -> None:
-    assert startup_s([Progress(10, 2.0), Progress(20, 4.0)]) is None
-
-
-def test_a_clock_that_began_before_the_launch_has_no_start_up() -> None:
-    assert startup_s([Progress(10, 8.0, 5.0)]) == 0.0

@@ -52,10 +52,6 @@ def test_the_estimate_is_the_median_and_lies_within(values: list[float]) -> None
     assert estimate is not None and min(values) <= estimate <= max(values)
 
 
-def test_nothing_measured_has_no_estimate() -> None:
-    assert estimates.estimate_s([]) is None
-
-
 def test_a_launch_that_ended_early_fails_whenever_that_shows() -> None:
     early = record(1, BASELINE, Finished(0.5, 60), Purpose.BASELINE)
     full, failed = record(2, A, 1.0), record(3, B, CRASH)
@@ -70,43 +66,6 @@ def test_a_launch_that_ended_early_fails_whenever_that_shows() -> None:
 
 def ended_at(loss: float | None, iterations: int = 100) -> Finished:
     return Finished(1.0, iterations, None, loss)
-
-
-def test_a_loss_far_above_the_defaults_is_a_wrong_result() -> None:
-    launches = [
-        record(1, A, ended_at(2.5), Purpose.GUESS),  # before it could be known
-        record(2, BASELINE, ended_at(0.5), Purpose.BASELINE),
-        record(3, BASELINE, ended_at(0.6), Purpose.CONFIRM),
-        record(4, B, ended_at(0.7)),
-        record(5, B, ended_at(DIVERGED)),
-        record(6, B, ended_at(None)),
-    ]
-    assert estimates.judged(launches[:1]) == (launches[0],)
-    first, *middle, fifth, sixth = estimates.judged(launches)
-    assert [*middle, sixth] == [*launches[1:4], launches[5]]
-    reason = "its loss ends at 2.5, that of the defaults at 0.5 to 0.6"
-    assert first.outcome.ending == Failed(FailureKind.WRONG_RESULT, reason)
-    assert isinstance(fifth.outcome.ending, Failed)
-    assert "ends at no number, that" in fifth.outcome.ending.reason
-
-
-def test_trials_are_numbered_as_they_were_first_tried() -> None:
-    launches = [
-        record(1, B, 1.0, Purpose.WARM_UP),
-        record(2, A, 1.0, Purpose.GUESS),
-        record(3, BASELINE, 2.0, Purpose.BASELINE),
-        record(4, A, 1.0, Purpose.REPEAT),
-        record(5, B, CRASH),
-    ]
-    assert estimates.tried(launches) == [A, B]
-
-
-def test_a_loss_of_another_length_is_no_measure() -> None:
-    launches = [
-        record(1, BASELINE, ended_at(0.5, 60), Purpose.BASELINE),
-        record(2, A, ended_at(9.0, 100)),
-    ]
-    assert estimates.judged(launches)[1] == launches[1]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.1, 0.4, 3.0, DIVERGED]))))

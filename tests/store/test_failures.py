@@ -59,17 +59,6 @@ def test_a_server_that_was_there_before_is_gone(text: str) -> None:
     assert "is gone" not in told.message
 
 
-def test_an_error_without_words_is_passed_over() -> None:
-    try:
-        try:
-            raise KeyError(())
-        except KeyError:
-            raise sqlite3.OperationalError("server closed the connection")  # noqa: B904
-    except sqlite3.OperationalError as error:
-        assert "server closed the connection" in translate(error, URL, opened=True).message
-    assert "RuntimeError" in translate(RuntimeError(), URL).message
-
-
 def test_the_values_of_a_statement_are_no_complaint() -> None:
     inner = sqlite3.OperationalError("something new")
     told = translate(sa.exc.OperationalError("INSERT …", {"tail": "disk is full"}, inner), URL)
@@ -88,11 +77,6 @@ def test_errors_that_a_library_wraps_are_seen_through() -> None:
             raise sqlite3.OperationalError("database is locked")
         except sqlite3.Error as error:
             raise WrappedError("An exception is raised during the commit.") from error
-
-
-def test_the_users_own_errors_pass() -> None:
-    with pytest.raises(UsageError, match="as it was"), translated(URL):
-        raise UsageError("as it was")
 
 
 def test_folders() -> None:

@@ -38,18 +38,7 @@ def test_the_longest_mount_point_counts(path: str, kind: str | None) -> None:
     assert network_filesystem(Path(path), MOUNTS) == kind
 
 
-def test_no_mounts_known() -> None:
-    assert network_filesystem(Path("/x"), "") is None
-
-
 def test_the_refusal_names_the_way_out() -> None:
     with pytest.raises(UsageError, match=r"nfs4") as caught:
         require_local(Path("/home/me/x.db"), lambda: MOUNTS)
     assert "--storage" in caught.value.hint
-
-
-def test_a_link_to_the_network_is_seen(tmp_path: Path) -> None:
-    link = tmp_path / "x.db"
-    link.symlink_to("/scratch/x.db")
-    with pytest.raises(UsageError, match="lustre"):
-        require_local(link, lambda: MOUNTS)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +9,6 @@ from tests.study_surface import SPEC
 from tuner.model import Env, Flag, LauncherOption, Route, StudySpec
 from tuner.model.errors import UsageError
 from tuner.store.identity import difference, identity, merged, require_same
-
-
-def test_the_same_study_has_no_difference() -> None:
-    stored = json.loads(json.dumps(identity(SPEC)))
-    assert difference(stored, identity(SPEC)) == []
-    require_same("x", stored, identity(SPEC))
 
 
 @pytest.mark.parametrize(
@@ -60,16 +53,6 @@ def test_every_difference_is_named() -> None:
         require_same("x", identity(SPEC), identity(other))
 
 
-def test_each_variable_of_the_environment_is_named() -> None:
-    old = replace(SPEC, environment=(("KMP_AFFINITY", "none"), ("OMP_NUM_THREADS", "2")))
-    new = replace(SPEC, environment=(("MKL_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1")))
-    assert difference(identity(old), identity(new)) == [
-        "KMP_AFFINITY: none -> not set",
-        "MKL_NUM_THREADS: not set -> 1",
-        "OMP_NUM_THREADS: 2 -> 1",
-    ]
-
-
 def knob(route: Route, **changes: Any) -> StudySpec:
     speed = replace(SPEC.knobs[0], name="speed", route=route)
     return replace(SPEC, knobs=(replace(speed, **changes), SPEC.knobs[1]))
@@ -99,16 +82,3 @@ def test_a_route_is_known_as_long_as_the_study() -> None:
         "route of speed: environment AAA -> environment BBB"
     ]
     assert without["routes"].keys() == {"speed", "omp_threads", "iterator_workers"}
-
-
-def test_the_default_of_a_placeholder() -> None:
-    words = ("train", "{out}", "{speed}")
-    three, one = (replace(knob(Flag(), default=n), command=words) for n in (3, 1))
-    assert difference(identity(three), identity(one)) == [
-        "command of the defaults: train {out} 3 -> train {out} 1"
-    ]
-
-
-def test_a_part_that_only_one_side_knows_is_a_difference() -> None:
-    assert difference({"a": 1}, {}) == ["a: 1 -> none"]
-    assert difference({}, {"a": ["x", "y"]}) == ["a: none -> x y"]

@@ -18,11 +18,9 @@ from tests.study_surface import MACHINE, SPEC
 from tuner.hosts import lock
 from tuner.model import (
     BASELINE,
-    Conclusion,
     Effect,
     Failed,
     FailureKind,
-    Finding,
     Finished,
     LaunchRecord,
     Observation,
@@ -70,7 +68,6 @@ STOPPED = replace(
     number=3,
     outcome=replace(FULL.outcome, ending=Stopped(2.0, 9.0, 8.0, None, 0.1, "late"), exit_code=None),
 )
-FINDING = Finding(2.0, 1.75, None, 4, 3, "faster")
 
 
 @pytest.fixture
@@ -137,16 +134,6 @@ def test_a_list_of_studies_with_the_latest_first(store: Store) -> None:
     assert (one.best_setting, one.best_s, one.baseline_s) == (FULL.setting, 1.5, 3.0)
     assert (one.trials, one.launches, one.failures) == (1, 1, 0)
     assert (one.conclusion, one.finding) == (None, None)
-
-
-def test_the_list_has_what_was_proven(store: Store) -> None:
-    store.create(SPEC)
-    assert store.load(SPEC.name).best is None
-    summary = Summary(FULL.setting, 1.5, 3.0, conclusion=Conclusion.FASTER, finding=FINDING)
-    store.set_summary(SPEC.name, summary)
-    (line,) = store.studies()
-    assert (line.conclusion, line.finding) == (Conclusion.FASTER, FINDING)
-    assert store.load(SPEC.name).best == FULL.setting
 
 
 def test_a_study_runs_as_long_as_its_process(

@@ -72,18 +72,6 @@ def test_it_is_read_back_as_it_was(path: Path) -> None:
             store.telemetry("other", 1)
 
 
-def test_no_list_of_launches_has_it(path: Path) -> None:
-    with Store.open(f"sqlite:///{path}", create=False) as store:
-        assert [each.outcome.telemetry for each in store.launches(SPEC.name)] == [None, None]
-
-
-def test_it_goes_with_its_study(path: Path) -> None:
-    assert rows(path) == 4
-    with Store.open(f"sqlite:///{path}", create=False) as store:
-        store.remove(SPEC.name)
-    assert rows(path) == 0
-
-
 def test_a_database_without_the_table(path: Path) -> None:
     """That of an earlier version, which is the same but for this."""
     with closing(sqlite3.connect(path)) as raw:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +34,6 @@ from tuner.study.history import History
 from tuner.study.policy import Confirmation, confirm_s, confirmation, search_s
 
 GUESS = Setting.of({"omp_threads": 2, "iterator_workers": 2})
-FIXED = replace(CONFIRMED, fixed=Setting.of({"iterator_workers": 1}))
 
 #: What comes next of each setting: seconds, or a failure.
 Times = dict[Setting, Callable[[], float | Ending]]
@@ -96,15 +94,6 @@ def found(plan: History) -> Result:
 # --- what it comes to --------------------------------------------------------------------
 
 
-def test_a_faster_setting_is_handed_over() -> None:
-    plan = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(2.0)})
-    state = confirmation(plan, BEST)
-    assert sides(plan) == "dbbddbbddbbd"
-    assert (state.conclusion, state.export(plan)) == (Conclusion.FASTER, BEST)
-    assert state.finding is not None and state.finding.ratio == pytest.approx(2.0)
-    assert found(plan).finding == state.finding and found(plan).export == BEST
-
-
 def test_far_slower_defaults_are_cut_and_only_a_lower_end_is_claimed() -> None:
     plan = proved(searched(8.0), {BEST: always(1.0), BASELINE: always(8.0)})
     state = confirmation(plan, BEST)
@@ -113,20 +102,6 @@ def test_far_slower_defaults_are_cut_and_only_a_lower_end_is_claimed() -> None:
     assert all(isinstance(ending, Stopped) for ending in defaults)
     assert state.finding is not None and state.finding.at_least
     assert state.conclusion is Conclusion.FASTER and state.finding.low < 8.0
-
-
-def test_where_no_gain_is_proven_the_defaults_are_kept() -> None:
-    same: Times = {BEST: always(1.0), BASELINE: always(1.0)}
-    plan = proved(searched(1.1), same)
-    state = confirmation(plan, BEST)
-    assert (state.conclusion, state.export(plan)) == (Conclusion.NO_GAIN, BASELINE)
-    assert found(plan).conclusion is Conclusion.NO_GAIN and found(plan).export == BASELINE
-
-
-def test_defaults_without_what_is_fixed_are_not_handed_over() -> None:
-    plan = proved(searched(1.1, spec=FIXED), {BEST: always(1.0), BASELINE: always(1.0)})
-    state = confirmation(plan, BEST)
-    assert (state.conclusion, state.export(plan)) == (Conclusion.NO_GAIN, BEST)
 
 
 def test_what_turns_out_slower_than_the_defaults_is_not_handed_over() -> None:
@@ -185,11 +160,6 @@ def test_a_best_that_fails_twice_is_not_handed_over(works: int) -> None:
     assert found(plan).export == BASELINE
 
 
-def test_where_both_fail_the_guess_is_handed_over() -> None:
-    plan = proved(searched(CRASH), {BEST: always(CRASH), GUESS: always(1.5)})
-    assert confirmation(plan, BEST).export(plan) == GUESS
-
-
 @pytest.mark.parametrize("works", range(6))
 def test_defaults_that_fail_twice_in_turn_are_failing_defaults(works: int) -> None:
     times: Times = {
@@ -203,25 +173,7 @@ def test_defaults_that_fail_twice_in_turn_are_failing_defaults(works: int) -> No
     assert state.finding.ratio == pytest.approx(1.5)
 
 
-@pytest.mark.parametrize("works", range(6))
-def test_a_guess_that_fails_in_turn_does_not_keep_it_going(works: int) -> None:
-    times: Times = {BEST: always(1.0), GUESS: first(*[1.5] * works, then=CRASH)}
-    plan = proved(searched(CRASH), times)
-    state = confirmation(plan, BEST)
-    assert (state.conclusion, state.export(plan)) == (Conclusion.BASELINE_FAILS, BEST)
-
-
 # --- what decides ------------------------------------------------------------------------
-
-
-def test_the_cut_is_decided_by_the_search_alone() -> None:
-    plan = proved(searched(8.0), {BEST: always(1.0), BASELINE: always(8.0)})
-    limits = set()
-    for length in range(len(plan.searched), len(plan.records)):
-        state = confirmation(plan.with_records(plan.records[:length]), BEST)
-        assert state.next is not None
-        limits.add(state.next.limit_s)
-    assert len(limits - {None}) == 1
 
 
 def test_stopped_defaults_count_as_what_they_were_heading_for() -> None:
@@ -230,31 +182,11 @@ def test_stopped_defaults_count_as_what_they_were_heading_for() -> None:
     assert state.next is not None and state.next.side == "best", "they are cut"
 
 
-def test_what_has_cost_half_of_the_search_ends_at_the_next_look() -> None:
-    noisy: Times = {
-        BEST: itertools.cycle([1.0, 1.1]).__next__,
-        BASELINE: itertools.cycle([1.2, 1.05, 1.3]).__next__,
-    }
-    long = searched(1.2)
-    extra = [record(n, GUESS, Purpose.REPEAT, ran(20.0)) for n in range(4, 12)]
-    much = long.with_records((*long.records[:3], *extra))
-    assert len(proved(long, dict(noisy)).confirming) == 12
-    assert len(proved(much, dict(noisy)).confirming) > 12
-
-
 def test_a_search_after_it_begins_it_anew() -> None:
     plan = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(2.0)})
     more = record(99, GUESS, Purpose.SEARCH, ran(1.5))
     again = plan.add(more)
     assert again.confirming == () and confirmation(again, BEST).next is not None
-
-
-def test_launches_of_the_defaults_count_whatever_they_were_made_for() -> None:
-    plan = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(1.9)})
-    baseline, best = found(plan).baseline, found(plan).best
-    assert baseline is not None and best is not None
-    assert [sample.elapsed_s for sample in baseline.samples] == [2.0, *[1.9] * 6]
-    assert (baseline.elapsed_s, len(best.samples)) == (1.9, 7)
 
 
 def test_the_search_and_the_proof_take_all_the_time_there_is() -> None:

@@ -52,12 +52,6 @@ def chosen(omp_threads: int, communicator: str = "naive") -> Setting:
     return setting(omp_threads=omp_threads, iterator_workers=1, communicator=communicator)
 
 
-@pytest.mark.parametrize("elapsed_s", [None, 2.0])
-def test_a_failed_baseline_is_no_note(elapsed_s: float | None) -> None:
-    """The comparison says it, with what stands in for the defaults."""
-    assert found({BASELINE: None, chosen(1): elapsed_s}).notes == ()
-
-
 @pytest.mark.parametrize(
     ("kind", "ranks", "environ", "said"),
     [
@@ -74,12 +68,6 @@ def test_what_the_defaults_run_with(
     note = inherited_note(replace(SPEC, launcher=launcher, layout=layout), environ)
     assert (note or "").startswith(said or "")
     assert (note is None) == (said is None)
-
-
-def test_settings_that_failed_are_counted_apart() -> None:
-    result = found({BASELINE: 1.0, chosen(1): 2.0, chosen(2): None, chosen(1, "flat"): None})
-    assert (result.trials, result.settings_failed) == (3, 2)
-    assert (result.launches, result.launches_measured) == (4, 2)
 
 
 def test_a_cap_is_found_where_the_defaults_are_best() -> None:
@@ -99,27 +87,7 @@ def test_a_launch_that_was_stopped_shows_a_cap_with_its_reason() -> None:
     assert result.caps == (Cap("omp_threads", 2, "the library runs no more than 2 here"),)
 
 
-def test_settings_that_were_stopped_are_counted_apart() -> None:
-    data = study({BASELINE: 1.0, chosen(1): 2.0, chosen(2): 3.0, chosen(3): None})
-    stopped = replace(data.records[2].outcome, ending=STOPPED)
-    records = (*data.records[:2], replace(data.records[2], outcome=stopped), data.records[3])
-    result = result_of(History.judged(UNCONFIRMED, records), chosen(1))
-    assert (result.trials, result.settings_stopped, result.settings_failed) == (3, 1, 1)
-    assert (result.launches_measured, result.failures) == (2, 1)
-
-
 # --- the best and what it is compared with -----------------------------------------------
-
-
-def test_the_best_is_what_the_search_calls_best() -> None:
-    """Not the fastest single run: that may be luck."""
-    plan = History.judged(
-        UNCONFIRMED, study({BASELINE: 4.0, chosen(1): 1.0, chosen(2): 1.1}).records
-    )
-    result = result_of(plan, chosen(2))
-    assert result.best is not None and result.best.setting == chosen(2)
-    assert result.reference == result.baseline
-    assert (result.conclusion, result.export, result.finding) == (None, None, None)
 
 
 def test_faster_defaults_are_the_best_unless_something_is_fixed() -> None:
@@ -128,12 +96,6 @@ def test_faster_defaults_are_the_best_unless_something_is_fixed() -> None:
     fixed = replace(UNCONFIRMED, fixed=setting(iterator_workers=1))
     best = found(times, fixed).best
     assert best is not None and best.setting == chosen(1)
-
-
-def test_failing_defaults_are_compared_as_the_first_that_worked() -> None:
-    result = found({BASELINE: None, chosen(2): 2.0, chosen(1): 1.0})
-    assert result.reference is not None and result.reference.setting == chosen(2)
-    assert result.ratio == 2.0
 
 
 def test_stopped_defaults_have_no_ratio() -> None:
@@ -162,15 +124,6 @@ def test_there_is_no_conclusion_before_the_proof_has_ended(
                 assert (now.conclusion, now.export) == (None, None)
     assert result_of(plan, best).conclusion is not None
     assert result_of(plan, best, StudyState.RUNNING).conclusion is not None, "it is proven"
-
-
-def test_without_a_proof_there_is_no_conclusion() -> None:
-    plan = played(SEARCHED, nearly_flat)
-    result = result_of(plan, SearchThenConfirm().best(plan))
-    assert (result.conclusion, result.export, result.finding) == (None, None, None)
-    confirmed = played(CONFIRMED, nearly_flat)
-    unasked = replace(confirmed, spec=SEARCHED)
-    assert result_of(unasked, SearchThenConfirm().best(unasked)).conclusion is None
 
 
 def test_where_only_the_defaults_work_they_are_kept() -> None:

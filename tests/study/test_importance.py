@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.study_samples import record, setting
-from tests.study_surface import SPEC, FakeRunner, surface
+from tests.study_surface import SPEC, FakeRunner
 from tuner.model import IntRange, Setting
 from tuner.store import Store
 from tuner.study import tune
 from tuner.study.history import History
-from tuner.study.optuna_trials import FEWEST, importance
+from tuner.study.optuna_trials import importance
 
 
 @pytest.fixture(autouse=True)
@@ -43,15 +43,6 @@ def test_the_knob_that_matters_comes_first(tmp_path: Path) -> None:
     assert shares["omp_threads"] > shares["iterator_workers"]
 
 
-def test_too_few_settings_say_nothing(tmp_path: Path) -> None:
-    assert of_a_study(tmp_path, 5) == {}
-
-
-def test_a_selection_keeps_the_fastest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuner.study.optuna_trials.MOST", 10)
-    assert next(iter(of_a_study(tmp_path, 12))) == "omp_threads"
-
-
 def test_what_tells_only_the_best_two_apart_is_not_important(tmp_path: Path) -> None:
     """Eight times of a real study: one thread is fast, workers make no difference but noise."""
     times = {(1, 1): 3.38, (1, 2): 3.61, (1, 3): 2.98, (1, 4): 3.04}
@@ -72,16 +63,6 @@ def test_what_tells_only_the_best_two_apart_is_not_important(tmp_path: Path) -> 
     tune(spec, storage=str(tmp_path / "tune.db"), run=FakeRunner(measured))
     with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
         assert importance(plan_of(store))["omp_threads"] > 0.9
-
-
-def test_settings_that_were_stopped_count_as_what_they_were_heading_for(tmp_path: Path) -> None:
-    """Most are: what finished alone would tell of contenders only."""
-    spec = replace(SPEC, trials=12)
-    tune(spec, storage=str(tmp_path / "tune.db"), run=FakeRunner(surface))
-    with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
-        finished = {r.setting for r in store.launches(SPEC.name) if r.outcome.samples}
-        assert len(finished) < FEWEST
-        assert set(importance(plan_of(store))) == {"omp_threads", "iterator_workers"}
 
 
 def test_knobs_that_exist_in_some_settings_only_are_no_reason_for_a_warning(

@@ -133,15 +133,6 @@ def test_a_setting_is_measured_again_twice_and_then_counts() -> None:
     )
 
 
-def test_only_the_same_setting_in_a_row_is_counted() -> None:
-    one, two = (launched(number, BUSY, aside=OTHERS) for number in (1, 2))
-    assert not again(FULL, [one, two])
-    assert again(BASELINE, [one, two])
-    assert again(FULL, [one, two, launched(3, ALONE)])
-    assert again(FULL, [one, launched(2, ALONE, BASELINE), two])
-    assert not again(FULL, [one, launched(2, ALONE, purpose=Purpose.WARM_UP), two])
-
-
 def test_what_the_user_has_measured_anew_does_not_count_as_disturbed() -> None:
     assert again(FULL, [launched(n, BUSY, aside=REMEASURED) for n in range(1, MOST_AGAIN + 2)])
 
@@ -176,14 +167,6 @@ def test_a_permanently_loaded_machine_sets_next_to_nothing_aside(cpus: int) -> N
     loads = [cpus * min(0.95, max(0.3, rng.gauss(0.7, 0.15))) for _ in range(1000)]
     aside = sum(bool(outcome.exclusion) for outcome in studied(loads, cpus))
     assert aside <= 10
-
-
-@pytest.mark.parametrize("cpus", [2, 8, 64], ids=str)
-def test_a_quiet_machine_sets_nothing_aside(cpus: int) -> None:
-    rng = random.Random(cpus)
-    loads = [abs(rng.gauss(0.0, 0.01 * cpus)) for _ in range(1000)]
-    aside = sum(bool(outcome.exclusion) for outcome in studied(loads, cpus))
-    assert aside <= 5
 
 
 def test_a_neighbour_that_comes_now_and_then_is_seen_each_time() -> None:

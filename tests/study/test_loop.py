@@ -28,7 +28,6 @@ from tests.study_surface import (
     overridden,
     surface,
 )
-from tuner.knobs.space import guesses
 from tuner.model import (
     BASELINE,
     Choice,
@@ -50,7 +49,7 @@ from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageErr
 from tuner.stats import estimates
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, result, tune
-from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
+from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyStarted
 from tuner.study.history import History
 from tuner.study.optuna_trials import Projection, state_of
 
@@ -96,36 +95,6 @@ def optuna_trials(folder: Path) -> list[optuna.trial.FrozenTrial]:
     return optuna.load_study(study_name=SPEC.name, storage=url).trials
 
 
-def test_a_whole_study(tmp_path: Path) -> None:
-    runner = FakeRunner()
-    events: list[Any] = []
-    found = run(tmp_path, runner, on_event=events.append)
-    assert found.state is StudyState.FINISHED
-    assert found.reason == "6 of 6 trials were made"
-    assert found.storage == str(tmp_path / "tune.db")
-    assert (found.trials, found.launches, found.failures) == (6, 8, 0)
-    assert found.settings_stopped > 0 and found.launches_measured < 7
-    assert found.best is not None and found.baseline is not None
-    assert (found.best.setting, found.best.elapsed_s) == (BEST, 1.0)
-    assert found.baseline.elapsed_s == 4.0
-    assert (found.ratio, found.conclusion) == (4.0, None)
-    purposes = [record.purpose for record in records(tmp_path)]
-    assert purposes == [
-        Purpose.WARM_UP,
-        *[Purpose.GUESS] * 2,
-        Purpose.BASELINE,
-        *[Purpose.SEARCH] * 4,
-    ]
-    assert len(set(runner.settings[1:])) == 7, "no setting twice"
-    assert runner.expected == [None, *[100] * 7]
-    assert isinstance(events[0], StudyStarted) and not events[0].resumed
-    assert [e.trial for e in events_of(LaunchStarted, events)] == [None, 1, 2, None, 3, 4, 5, 6]
-    ended = events_of(LaunchEnded, events)
-    assert ended[0].measurement is None
-    assert [e.record.setting for e in ended if e.is_best][-1] == BEST
-    assert events[-1] == StudyEnded(found)
-
-
 def test_a_whole_study_with_its_proof(tmp_path: Path) -> None:
     events: list[Any] = []
     found = run(tmp_path, FakeRunner(), CONFIRMED, on_event=events.append)
@@ -153,15 +122,6 @@ def test_a_launch_that_cannot_win_is_stopped_and_kept(tmp_path: Path) -> None:
     assert kept == [event.record.outcome for event in stopped]
 
 
-def test_the_tables_alone_give_the_result(tmp_path: Path) -> None:
-    found = run(tmp_path, FakeRunner())
-    with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
-        assert result(store, SPEC.name) == found
-        (line,) = store.studies()
-    assert (line.best_s, line.baseline_s) == (1.0, 4.0)
-    assert (line.trials, line.launches, line.state) == (6, 8, StudyState.FINISHED)
-
-
 @pytest.mark.parametrize("time_s", [surface, nearly_flat])
 def test_optuna_is_told_what_the_tables_hold(
     tmp_path: Path, time_s: Callable[[Setting], float]
@@ -184,13 +144,6 @@ def test_optuna_is_told_what_the_tables_hold(
     assert purposes == {Purpose.WARM_UP, Purpose.BASELINE, Purpose.CONFIRM}
     repeated = [record for record in told if record.purpose is Purpose.REPEAT]
     assert bool(repeated) == (time_s is nearly_flat), "each is a trial of its own"
-
-
-def test_launches_have_a_folder_each_beside_the_database(tmp_path: Path) -> None:
-    runner = FakeRunner()
-    run(tmp_path, runner)
-    folders = [launch.folder for launch in runner.launches]
-    assert folders == [tmp_path / "surface" / f"{n:04d}" for n in range(1, 9)]
 
 
 @pytest.mark.parametrize("spec", [SPEC, CONFIRMED])
@@ -357,14 +310,6 @@ def test_a_crash_that_may_be_chance_is_launched_again(tmp_path: Path) -> None:
     assert found.best is not None and found.best.setting == BEST
 
 
-def test_failing_defaults_are_a_result(tmp_path: Path) -> None:
-    found = run(tmp_path, FakeRunner(lambda s: crash(s) if s.is_baseline else surface(s)))
-    assert found.baseline is not None and found.baseline.failure is not None
-    assert found.reference is not None
-    assert found.reference.setting == Setting.of({"omp_threads": 2, "iterator_workers": 2})
-    assert not found.notes  # the comparison says it
-
-
 def test_five_failures_end_the_study(tmp_path: Path) -> None:
     names = Choice(tuple("abcdefgh"))  # a failure says nothing of another name
     spec = replace(SPEC, knobs=(replace(SPEC.knobs[0], name="kind", domain=names),))
@@ -375,21 +320,6 @@ def test_five_failures_end_the_study(tmp_path: Path) -> None:
     assert len(runner.settings) == 1 + 5
     with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=False) as store:
         assert store.load(SPEC.name).state is StudyState.FAILED
-
-
-def test_where_the_least_fails_nothing_more_is_tried(tmp_path: Path) -> None:
-    runner = FakeRunner(crash)
-    with pytest.raises(NothingMeasuredError, match=r"\d launches in a row"):
-        run(tmp_path, runner)
-    assert set(runner.settings) == {*guesses(SPEC), BASELINE}
-
-
-def test_what_failed_with_everything_else_is_tried_again(tmp_path: Path) -> None:
-    with pytest.raises(NothingMeasuredError):
-        run(tmp_path, FakeRunner(crash))
-    found = run(tmp_path, FakeRunner())
-    assert found.trials == 6 and found.best is not None
-    assert found.baseline is not None and found.baseline.elapsed_s == 4.0
 
 
 def test_all_over_the_limit(tmp_path: Path) -> None:
@@ -437,28 +367,6 @@ def test_a_best_that_fails_in_turn_hands_over_the_defaults(tmp_path: Path) -> No
     assert not run(tmp_path, FakeRunner(), replace(CONFIRMED, trials=5)).launches > found.launches
 
 
-def test_failing_defaults_conclude_so(tmp_path: Path) -> None:
-    def time_s(setting: Setting) -> float | Failed:
-        return crash(setting) if setting.is_baseline else nearly_flat(setting)
-
-    found = run(tmp_path, FakeRunner(time_s), CONFIRMED)
-    assert (found.conclusion, found.export) == (Conclusion.BASELINE_FAILS, BEST)
-    assert found.reference is not None and found.reference.setting == guesses(SPEC)[0]
-    assert found.finding is not None
-
-
-def test_settings_that_are_no_faster_conclude_so(tmp_path: Path) -> None:
-    found = run(tmp_path, FakeRunner(lambda _: 1.0), CONFIRMED)
-    assert (found.conclusion, found.export) == (Conclusion.NO_GAIN, BASELINE)
-
-
-def test_a_fixed_knob_is_handed_over_whatever_is_proven(tmp_path: Path) -> None:
-    fixed = replace(CONFIRMED, fixed=Setting.of({"iterator_workers": 3}), trials=50)
-    found = run(tmp_path, FakeRunner(lambda _: 1.0), fixed)
-    assert found.conclusion is Conclusion.NO_GAIN
-    assert found.export is not None and found.export.as_dict()["iterator_workers"] == 3
-
-
 # --- what came to the same ---------------------------------------------------------------
 
 
@@ -470,15 +378,6 @@ def test_an_overridden_knob_is_dropped_with_a_note(tmp_path: Path) -> None:
     assert any("iterator_workers is not tuned" in note for note in found.notes)
     assert any("iterator_workers is not tuned" in e.text for e in events_of(Note, events))
     assert found.best is not None and "iterator_workers" not in found.best.setting.as_dict()
-
-
-def test_a_fixed_knob_keeps_its_value(tmp_path: Path) -> None:
-    runner = FakeRunner(lambda s: 0.5 if s.is_baseline else surface(s))
-    spec = replace(SPEC, fixed=Setting.of({"iterator_workers": 3}), trials=50)
-    found = run(tmp_path, runner, spec)
-    assert found.trials == 4
-    assert {s.as_dict()["iterator_workers"] for s in runner.settings[2:]} == {3}
-    assert found.best is not None and not found.best.setting.is_baseline
 
 
 def test_another_range_continues_with_a_note(tmp_path: Path) -> None:
@@ -511,18 +410,6 @@ def test_names_beside_numbers_and_other_names_later(tmp_path: Path) -> None:
     runner = FakeRunner(time_s)
     found = run(tmp_path, runner, other)
     assert (found.trials, {s.as_dict()["omp_threads"] for s in runner.settings[1:]}) == (6, {3})
-
-
-def test_a_further_knob_has_its_own_trials(tmp_path: Path) -> None:
-    omp, workers = SPEC.knobs
-    one = replace(SPEC, knobs=(workers,), trials=2)
-    assert run(tmp_path, FakeRunner(), one).trials == 2
-    runner = FakeRunner()
-    found = run(tmp_path, runner, replace(one, knobs=(omp, workers)))
-    assert len(set(runner.settings[1:])) == 2, "two trials, after a warm-up"
-    assert found.trials == 2 and found.best is not None
-    assert set(found.best.setting.as_dict()) == {"omp_threads", "iterator_workers"}
-    assert any("2 of the settings tried before are outside" in note for note in found.notes)
 
 
 def test_another_fixed_value_has_its_own_trials(tmp_path: Path) -> None:
@@ -591,17 +478,6 @@ def test_a_study_of_another_host_is_not_ended_from_here(tmp_path: Path) -> None:
         assert store.load(SPEC.name).state is StudyState.RUNNING
 
 
-def test_a_runner_that_raises_keyboard_interrupt(tmp_path: Path) -> None:
-    def interrupt(count: int) -> None:
-        if count == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(StudyInterrupted) as caught:
-        run(tmp_path, FakeRunner(before=interrupt))
-    assert caught.value.signal_number == signal.SIGINT
-    assert len(records(tmp_path)) == 4
-
-
 def sequence(folder: Path) -> list[tuple[Purpose, Setting]]:
     """What was launched and counts, in its order."""
     counted = estimates.counted(records(folder))
@@ -653,25 +529,6 @@ def test_wherever_it_is_interrupted_nothing_is_lost_or_repeated(
         assert [trial.user_attrs["launch"] for trial in optuna_trials(folder)] == [
             record.number for record in told
         ]
-
-
-@pytest.mark.parametrize("time_s", [surface, nearly_flat])
-def test_a_study_that_is_killed_after_every_launch_comes_to_the_same(
-    tmp_path: Path, time_s: Callable[[Setting], float]
-) -> None:
-    found = run(tmp_path / "whole", FakeRunner(time_s), LONG)
-    expected = sequence(tmp_path / "whole")
-
-    def end(count: int) -> None:
-        if count == 2:  # after a warm-up and a launch
-            raise Killed
-
-    calls = 1
-    while broken_off(tmp_path / "broken", FakeRunner(time_s, before=end), LONG):
-        calls += 1
-    assert calls == len(expected)
-    assert sequence(tmp_path / "broken") == expected
-    assert alike(run(tmp_path / "broken", FakeRunner(), LONG)) == alike(found)
 
 
 def test_what_optuna_lost_is_told_anew(tmp_path: Path) -> None:
@@ -758,16 +615,6 @@ def test_a_trial_that_optuna_makes_twice_is_there_once(
     told = {record.trial: record.number for record in records(tmp_path) if record.trial is not None}
     assert {t.number: t.user_attrs["launch"] for t in optuna_trials(tmp_path)} == told
     assert sorted(told.values()) == list(told.values()) and len(told) >= 6
-
-
-def test_leftovers_of_a_dead_process_are_not_touched(tmp_path: Path) -> None:
-    leftover = tmp_path / "surface" / "0001" / "output.log"
-    leftover.parent.mkdir(parents=True)
-    leftover.write_text("of another database")
-    runner = FakeRunner()
-    run(tmp_path, runner)
-    assert leftover.read_text() == "of another database"
-    assert runner.launches[0].folder.name == "0001-2"
 
 
 def test_an_environment_that_sets_our_variables_is_reported(

@@ -8,11 +8,9 @@ import pytest
 
 from tests.study_surface import (
     BEST,
-    CRASH,
     SPEC,
     STARTUP_S,
     capped,
-    log,
     overridden,
     ran,
     record,
@@ -20,13 +18,11 @@ from tests.study_surface import (
 )
 from tuner.knobs.space import guesses, points
 from tuner.model import (
-    BASELINE,
     SHORTAGES,
     Choice,
     Failed,
     FailureKind,
     Flag,
-    IntRange,
     Knob,
     Purpose,
     Setting,
@@ -34,7 +30,6 @@ from tuner.model import (
     StudySpec,
 )
 from tuner.search import Key, KnobAxis
-from tuner.search.throughput import Pace
 from tuner.study.history import History
 from tuner.study.observations import as_setting, observations, search_space
 
@@ -72,13 +67,6 @@ def test_the_space_has_the_knobs_with_their_roles_and_the_machine() -> None:
     assert space.guesses == ((2, 2, "core"), (1, 1, "core"))
 
 
-def test_the_defaults_are_no_point_unless_it_is_known_which() -> None:
-    assert search_space(History.judged(SPEC, ())).baseline is None
-    known = search_space(History.judged(SPEC, (), baseline=LARGEST))
-    assert known.baseline == key(4, 3)
-    assert [knob.default for knob in known.knobs] == [4, 3]
-
-
 def test_a_cap_leaves_the_values_that_differ() -> None:
     space = search_space(plan_of(LARGEST, knob="omp_threads", cap=1))
     assert space.knobs[0].values == (1,)
@@ -91,21 +79,6 @@ def test_an_overridden_knob_is_gone() -> None:
     assert [knob.name for knob in space.knobs] == ["omp_threads"]
     assert space.guesses == ((2,), (1,))
     assert as_setting(plan, (3,)) == Setting.of({"omp_threads": 3})
-
-
-def test_a_fixed_knob_has_one_value() -> None:
-    pinned = replace(SPEC.knobs[1], domain=Choice((3,)))
-    fixed = Setting.of({"iterator_workers": 3})
-    space = search_space(
-        History.judged(replace(SPEC, knobs=(SPEC.knobs[0], pinned), fixed=fixed), ())
-    )
-    assert space.knobs[1].values == (3,)
-    assert space.guesses == (key(2, 3), key(1, 3))
-
-
-def test_how_many_cores_may_be_asked_for_is_handed_on() -> None:
-    assert search_space(History.judged(SPEC, ())).most_demand is None
-    assert search_space(History.judged(replace(SPEC, oversubscription=2.0), ())).most_demand == 2.0
 
 
 def test_each_setting_has_a_key_and_each_key_its_setting() -> None:
@@ -123,14 +96,6 @@ def test_each_setting_has_a_key_and_each_key_its_setting() -> None:
 # --- the launches ------------------------------------------------------------------------
 
 
-def test_what_finished_has_its_time_and_its_pace() -> None:
-    plan = plan_of(BEST)
-    (seen,) = observations(plan, plan.records)
-    assert (seen.ending, seen.elapsed_s, seen.projection_s) == ("finished", 1.0, None)
-    assert (seen.wall_s, seen.startup_s) == (1.0 + STARTUP_S, STARTUP_S)
-    assert seen.pace == Pace.of(log(1.0))
-
-
 def test_what_was_stopped_has_its_projection() -> None:
     plan = History.judged(
         SPEC, (record(1, BEST, Purpose.GUESS, replace(ran(2.0), ending=STOPPED)),)
@@ -139,13 +104,6 @@ def test_what_was_stopped_has_its_projection() -> None:
     assert (seen.ending, seen.elapsed_s) == ("killed", None)
     assert (seen.projection_s, seen.projection_log_sd) == (3.0, 0.12)
     assert seen.startup_s == STARTUP_S, "it teaches how long a start takes"
-
-
-def test_what_failed_has_no_time() -> None:
-    plan = History.judged(SPEC, (record(1, BEST, Purpose.GUESS, ran(CRASH)),))
-    (seen,) = observations(plan, plan.records)
-    assert (seen.setting, seen.ending) == (key(2, 1), "failed")
-    assert (seen.elapsed_s, seen.projection_s, seen.startup_s, seen.pace) == (None,) * 4
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
@@ -177,30 +135,8 @@ def test_every_purpose_has_a_name_there(purpose: Purpose, name: str) -> None:
     assert [seen.purpose for seen in observations(plan, plan.records)] == [name]
 
 
-def test_what_lies_outside_of_the_space_has_no_key() -> None:
-    wide = Setting.of({"omp_threads": 8, "iterator_workers": 1})
-    few = Setting.of({"omp_threads": 1})
-    plan = plan_of(BASELINE, wide, few)
-    assert [seen.setting for seen in observations(plan, plan.records)] == [None] * 3
-
-
 def test_settings_that_come_to_the_same_have_one_key() -> None:
     plan = plan_of(
         LARGEST, Setting.of({"omp_threads": 3, "iterator_workers": 3}), knob="omp_threads", cap=2
     )
     assert {seen.setting for seen in observations(plan, plan.records)} == {key(2, 3)}
-
-
-def test_a_log_without_moments_tells_of_no_start() -> None:
-    """Logs of an older version."""
-    old = tuple(replace(entry, seen_s=None) for entry in log(1.0))
-    plan = History.judged(SPEC, (record(1, BEST, Purpose.GUESS, replace(ran(1.0), progress=old)),))
-    (seen,) = observations(plan, plan.records)
-    assert seen.startup_s is None
-    assert seen.pace is not None and seen.pace.interval == 25
-
-
-def test_a_wide_range_is_a_space_too() -> None:
-    wide = replace(SPEC.knobs[0], domain=IntRange(1, 64))
-    space = search_space(History.judged(replace(SPEC, knobs=(wide,)), ()))
-    assert space.size == 64

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
 
 import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from tests.study_surface import BEST, CRASH, SPEC, capped, log, ran, record
+from tests.study_surface import BEST, CRASH, SPEC, log, ran, record
 from tuner.model import (
     BASELINE,
-    Choice,
     Ending,
     Failed,
     FailureKind,
@@ -23,7 +20,7 @@ from tuner.model import (
     Stopped,
 )
 from tuner.study.history import History
-from tuner.study.optuna_trials import as_trial, distributions, is_told, state_of
+from tuner.study.optuna_trials import as_trial, is_told, state_of
 
 STOPPED = Stopped(1.5, 3.0, 2.5, 3.5, 0.12, "drift")
 INTERRUPTED = Failed(FailureKind.INTERRUPTED, "ended by the user")
@@ -70,14 +67,6 @@ def test_a_launch_is_told_with_what_came_of_it(
     assert trial.intermediate_values == seen
 
 
-def test_it_began_and_ended_when_it_did() -> None:
-    trial = told(launch(1.25))
-    made = launch(1.25)
-    assert trial.datetime_start is not None and trial.datetime_complete is not None
-    assert trial.datetime_start.astimezone() == datetime.fromisoformat(made.started_at)
-    assert trial.duration == timedelta(seconds=made.outcome.wall_s)
-
-
 @pytest.mark.parametrize("purpose", list(Purpose))
 def test_repeats_are_told_the_defaults_and_the_proof_are_not(purpose: Purpose) -> None:
     made = record(1, BEST, purpose, ran(1.0))
@@ -96,22 +85,6 @@ def test_repeats_are_told_the_defaults_and_the_proof_are_not(purpose: Purpose) -
 )
 def test_what_is_outside_of_the_space_or_was_interrupted_is_not_told(made: LaunchRecord) -> None:
     assert not is_told(History.judged(SPEC, (made,)), made)
-
-
-def test_a_capped_value_is_told_as_what_it_came_to() -> None:
-    asked = Setting.of({"omp_threads": 4, "iterator_workers": 1})
-    outcome = ran(1.0, effects=tuple(capped("omp_threads", 2)(asked)))
-    made = record(1, asked, Purpose.SEARCH, outcome)
-    plan = History.judged(SPEC, (made,))
-    assert is_told(plan, made) and as_trial(plan, made).params == BEST.as_dict()
-
-
-def test_domains() -> None:
-    named = replace(SPEC.knobs[1], domain=Choice(("unset", 1)))
-    assert distributions((SPEC.knobs[0], named)) == {
-        "omp_threads": IntDistribution(1, 4),
-        "iterator_workers": CategoricalDistribution(("unset", 1)),
-    }
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,8 @@ from tests.study_surface import BEST, CONFIRMED, ran, record
 from tuner.launch.clocks import Through
 from tuner.model import BASELINE, Finished, LaunchRecord, ObjectiveSpec, Progress, Purpose
 from tuner.search.stopper import TimeLimitStopper
-from tuner.stats import confirm
 from tuner.store.identity import identity
 from tuner.study.history import History
-from tuner.study.observations import observations
-from tuner.study.optuna_trials import as_trial
 from tuner.study.policy import SearchThenConfirm, Step, Stop, confirmation
 
 RATE = ObjectiveSpec(kind="pattern", pattern="(.)", unit="ns/day", maximize=True)
@@ -50,18 +47,6 @@ def cut(plan: History) -> float | None:
     return step.limit_s
 
 
-@pytest.mark.parametrize("objective", [RATE, KEY])
-def test_what_tells_nothing_before_its_end_is_never_cut(objective: ObjectiveSpec) -> None:
-    assert cut(plan(objective)) is None
-    assert confirmation(plan(objective), BEST).next == confirm.Next("reference", None)
-
-
-def test_a_pace_is_cut_at_a_pace_whatever_its_size() -> None:
-    """A pace of 1 s is a run of 100 s: so long ones are cut as early as it goes."""
-    assert cut(plan(STEADY, 0.01)) == pytest.approx(0.05)
-    assert cut(plan(STEADY, 1.0)) == pytest.approx(3.0)
-
-
 @pytest.mark.parametrize(
     ("objective", "iterations", "judged"),
     [
@@ -84,20 +69,6 @@ def test_the_judge_of_the_defaults(
     step = SearchThenConfirm().next(found.add(turn))
     assert isinstance(step, Step) and step.setting == BASELINE
     assert type(step.stopper) is (judged or type(None))
-
-
-@pytest.mark.parametrize("objective", [RATE, KEY, STEADY])
-def test_a_start_up_in_seconds_meets_no_other_figure(objective: ObjectiveSpec) -> None:
-    found = plan(objective)
-    assert {each.startup_s for each in observations(found, found.records)} == {None}
-    timed = plan(ObjectiveSpec())
-    assert {each.startup_s for each in observations(timed, timed.records)} == {3.0}
-
-
-def test_optuna_is_told_the_figure() -> None:
-    found = plan(RATE, 0.5)
-    guess = replace(found.records[0], setting=BEST)
-    assert as_trial(found, guess).value == pytest.approx(2.0)
 
 
 def test_a_study_belongs_to_its_figure() -> None:

@@ -103,13 +103,6 @@ def test_guesses_then_the_defaults_then_the_search_then_the_proof() -> None:
     assert SearchThenConfirm().best(plan) == BEST
 
 
-def test_contenders_are_repeated() -> None:
-    repeated = [
-        each for purpose, each in steps(played(SPEC, nearly_flat)) if purpose is Purpose.REPEAT
-    ]
-    assert BEST in repeated and BASELINE not in repeated
-
-
 def test_a_setting_that_cannot_win_is_stopped_and_the_first_launch_is_not_raced() -> None:
     plan = played()
     assert SearchThenConfirm().next(History.judged(SPEC, ())) == Step(
@@ -181,27 +174,7 @@ def test_what_was_interrupted_and_a_second_warm_up_change_nothing(time_s: Time) 
         assert again == SearchThenConfirm().next(plan.with_records(before))
 
 
-def test_seeds_differ() -> None:
-    assert len({tuple(steps(played(replace(SPEC, seed=seed)))) for seed in range(4)}) > 1
-
-
 # --- the end and its reason --------------------------------------------------------------
-
-
-def test_it_has_converged() -> None:
-    plan = played(replace(SPEC, trials=50))
-    assert end(plan) == "going on is expected to gain less than 1 % (--min-gain)"
-    assert plan.trials < plan.size
-    hasty = played(replace(SPEC, trials=50, until=0.5))
-    assert end(hasty) == "going on is expected to gain less than 50 % (--min-gain)"
-    assert hasty.trials <= plan.trials
-
-
-def test_the_budget_is_used_up_by_what_was_searched() -> None:
-    plan = played(replace(SPEC, budget_s=8.0, trials=50))
-    spent = [made.outcome.wall_s for made in plan.records]
-    assert end(plan) == "the budget of 8 s was used up (--budget)"
-    assert sum(spent[:-1]) < 8.0 <= sum(spent)
 
 
 def test_the_budget_is_not_spent_by_the_proof() -> None:
@@ -276,25 +249,11 @@ def test_an_overridden_knob_leaves_the_space() -> None:
         assert "iterator_workers" not in setting.as_dict()
 
 
-def test_a_large_space_is_not_listed() -> None:
-    wide = tuple(replace(SPEC.knobs[0], name=f"k{n}", domain=IntRange(1, 100)) for n in range(4))
-    spec = replace(SPEC, knobs=(*wide, SPEC.knobs[1]), trials=4)
-    plan = played(spec, lambda s: 1.0 + 1e-4 * sum(v for _, v in s.items if isinstance(v, int)))
-    assert plan.size == 100**4 * 3 and plan.trials == 4
-
-
 # --- going on after the proof ------------------------------------------------------------
 
 
 def measured(plan: History) -> list[Measurement]:
     return estimates.measurements(plan.records, plan.pooling.canonical)
-
-
-def test_fewer_trials_change_nothing_that_was_made() -> None:
-    plan = played(replace(CONFIRMED, trials=8), nearly_flat)
-    assert isinstance(
-        SearchThenConfirm().next(replace(plan, spec=replace(CONFIRMED, trials=2))), Stop
-    )
 
 
 # --- whatever the machine does -----------------------------------------------------------

@@ -60,19 +60,6 @@ def test_a_drifting_baseline_is_told_with_its_size() -> None:
     assert " % less at the end" in faster
 
 
-def test_contenders_that_were_lucky_once_are_no_drift() -> None:
-    """A setting that was launched again since it had been quick looks slower then."""
-    rng = random.Random(2)
-    records: list[LaunchRecord] = []
-    for number in range(1, 60):
-        chosen = setting(omp_threads=1 + number % 4, iterator_workers=1, communicator="naive")
-        first = number <= 4
-        took_s = 4.0 * (0.8 if first else 1 + abs(rng.gauss(0, 0.05)))
-        purpose = Purpose.SEARCH if first else Purpose.REPEAT
-        records.append(launched(number, chosen, took_s, purpose))
-    assert told(*records) == []
-
-
 def test_launches_that_were_set_aside_are_counted_with_the_last_reason() -> None:
     one = launched(
         1,

@@ -30,15 +30,6 @@ def test_a_network_scores_each_class_and_an_update_changes_its_weights(arch: str
     assert all(not np.array_equal(after[name].array, array) for name, array in before.items())
 
 
-def test_an_order_tells_its_epoch_by_its_numbers() -> None:
-    order = Order(10, rank=1, ranks=2, seed=4)
-    one = order(np.arange(10), 0)
-    two = order(one, 5)
-    assert sorted(one // 10) == [1] * 5 and sorted(two // 10) == [2] * 5
-    assert not np.array_equal(one % 10, two % 10)
-    assert np.array_equal(order(np.arange(10), 0), one)
-
-
 def test_validation_is_the_same_in_every_epoch() -> None:
     order = Order(10, rank=1, ranks=2, seed=None)
     assert order(np.arange(10), 0).tolist() == [1, 3, 5, 7, 9]

@@ -91,11 +91,6 @@ def test_heat_is_conserved_and_the_solution_is_the_known_one(
     assert max(slab.error(steps) for slab in slabs) < heat.TOLERANCE
 
 
-def test_waves_die_out_to_the_mean() -> None:
-    (slab,) = solved(heat.Problem(6, 8, 4), 1, 200)
-    np.testing.assert_allclose(slab.field, np.ones((6, 8)), atol=1e-9)
-
-
 def test_a_lost_row_is_seen() -> None:
     class Deaf(World):
         """A rank whose row from above never comes."""
@@ -115,10 +110,3 @@ def test_what_is_no_number_is_a_wrong_result() -> None:
     slab = heat.Slab(heat.Problem(4, 4, 1), 0, 1)
     slab.field[0, 0] = math.nan
     assert slab.error(0) == math.inf
-
-
-@pytest.mark.parametrize("size", [7, 8])
-def test_the_matrix_differentiates_waves(size: int) -> None:
-    points = 2 * math.pi * np.arange(size) / size
-    slope = heat.differentiation(size) @ np.sin(3 * points)
-    np.testing.assert_allclose(slope, 3 * np.cos(3 * points), atol=1e-12)

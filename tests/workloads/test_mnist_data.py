@@ -80,21 +80,6 @@ def same(one: Examples, other: Examples) -> bool:
     )
 
 
-def test_a_seed_gives_one_synthetic_set() -> None:
-    first, again, other = (mnist_data.synthetic(seed, train=5000, test=100) for seed in (3, 3, 4))
-    assert same(first.train, again.train) and same(first.test, again.test)
-    assert not same(first.train, other.train)
-
-
-def test_the_synthetic_set_can_be_learned() -> None:
-    data = mnist_data.synthetic(0, train=2000, test=500)
-    train = data.train
-    means = np.stack([train.images[train.labels == label].mean(0) for label in range(10)])
-    distances = ((data.test.images[:, None] - means[None]) ** 2).sum(2)
-    assert (distances.argmin(1) == data.test.labels).mean() > 0.99
-    assert set(train.labels.tolist()) == set(range(10))
-
-
 def test_a_ranks_share_is_what_get_mnist_gives() -> None:
     from chainer.datasets import SubDataset, TupleDataset
 

@@ -64,11 +64,6 @@ def test_a_length_reads_as_words() -> None:
     assert str(Length(25, "iteration")) == "25 iterations"
 
 
-def test_the_communicator_follows_the_gpu_unless_it_is_named() -> None:
-    assert options("--gpu").communicator == "pure_nccl"
-    assert options("--gpu", "--communicator", "flat").communicator == "flat"
-
-
 def test_every_flag_arrives() -> None:
     got = options(
         *[
@@ -135,13 +130,6 @@ def test_the_image_trainer_has_the_same_flags_and_its_own() -> None:
     assert (got.prefetch, got.batchsize) == (3, DEFAULTS.batchsize)
     assert got.images == ImageOptions("small", 64, 16, Path("a"), Path("b"))
     assert imagenet().length == Length(DEFAULTS.epochs, "epoch")
-
-
-def test_the_network_follows_the_gpu_and_the_crop_the_network() -> None:
-    assert imagenet("--gpu").images == ImageOptions("resnet50", 224, 16, None, None)
-    flags = ("--gpu", "--arch", "small", "--crop", "32", "--val-batchsize", "5")
-    assert imagenet(*flags).images == ImageOptions("small", 32, 5, None, None)
-    assert imagenet("--batchsize", "7").images.val_batchsize == 7
 
 
 @pytest.mark.parametrize(

@@ -90,12 +90,3 @@ def test_a_process_without_its_main_thread_is_alive() -> None:
             assert carriers([row], "headless") == [row]
         finally:
             process.kill()
-
-
-def test_kernel_threads_are_known() -> None:
-    assert not looked_up(1).kernel
-    assert all(each.kernel for each in supervisor.processes() if each.parent == 2)
-
-
-def test_now_is_what_a_new_process_starts_at(child: subprocess.Popen[str]) -> None:
-    assert abs(supervisor.now() - looked_up(child.pid).start) < 100 * PATIENCE_S

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -122,14 +121,6 @@ def test_the_link_from_bin_to_usr_bin_is_followed() -> None:
     assert discovery.named("/bin/sh", {}) == shell
 
 
-def test_a_relative_path_becomes_absolute(
-    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script(tmp_path / "here" / "mpirun", OPEN_MPI)
-    monkeypatch.chdir(tmp_path / "here")
-    assert launchers.find("./mpirun", environ=environ).mpirun == str(tmp_path / "here" / "mpirun")
-
-
 def test_what_is_found_out(tmp_path: Path, environ: dict[str, str]) -> None:
     mpirun = script(tmp_path / "a b" / "bin" / "mpirun", HYDRA)
     (tmp_path / "a b" / "lib").mkdir()
@@ -152,18 +143,6 @@ def test_the_library_is_found_below_the_prefix_of_what_a_link_points_to(
     link.symlink_to(real)
     info = launchers.find(None, environ=environ)
     assert (info.mpirun, info.libmpi) == (str(link), str(folder / "libmpi.so.40"))
-
-
-def test_no_library_is_no_mistake(tmp_path: Path, environ: dict[str, str]) -> None:
-    assert (
-        launchers.find(str(script(tmp_path / "mpirun", OPEN_MPI)), environ=environ).libmpi is None
-    )
-
-
-def test_the_users_choice_of_components_stays(tmp_path: Path, environ: dict[str, str]) -> None:
-    mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
-    info = launchers.find(mpirun, ["--verbose"], environ={**environ, "OMPI_MCA_btl": "self,tcp"})
-    assert info.extra_args == ("--verbose", "--mca", "btl", "self,tcp")
 
 
 @pytest.mark.parametrize(
@@ -229,16 +208,6 @@ def test_inside_sbatch_and_salloc_it_is_not(
     assert launchers.find(mpirun, environ={**environ, **slurm}).kind == "openmpi"
 
 
-def test_an_unknown_kind_has_no_launcher() -> None:
-    with pytest.raises(UsageError, match="unknown kind of launcher: other"):
-        launchers.launcher_for(LauncherInfo("other", "/bin/mpirun", "1"))
-
-
-def test_the_wrapper_is_there() -> None:
-    assert all(Path(word).is_file() for word in launchers.wrapper_argv())
-    assert os.access(launchers.wrapper_argv()[0], os.X_OK)
-
-
 # --- of a kind that is asked for -----------------------------------------------------------
 
 
@@ -300,9 +269,3 @@ def test_what_is_named_must_be_of_the_kind(tmp_path: Path, environ: dict[str, st
     script(tmp_path / "path" / "mpirun", HYDRA)
     with pytest.raises(UsageError, match=r"no MPICH by --mpirun .*Open MPI\) 5\.0\.11"):
         launchers.find(mpirun, kind="mpich", environ=environ)
-
-
-def test_a_kind_that_does_not_exist(environ: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="unknown kind of launcher: torch") as caught:
-        launchers.find(None, kind="torch", environ=environ)
-    assert "torchrun" in caught.value.hint

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tuner.launch.launchers import launcher_for
 from tuner.launch.launchers.mpich import MPICH
 from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
 
 INFO = LauncherInfo("mpich", "/mpi/bin/mpirun", "5.0.2", "/mpi/lib/libmpi.so.12")
 PROGRAM = ("python", "train.py")
-
-
-def test_the_registry_knows_it() -> None:
-    assert isinstance(launcher_for(INFO), MPICH)
 
 
 @pytest.mark.parametrize("bind_to", ["none", "core", "socket", "numa"])
@@ -50,7 +45,3 @@ def test_an_unknown_binding() -> None:
 )
 def test_the_version(text: str, version: str | None) -> None:
     assert MPICH().version(text) == version
-
-
-def test_the_ranks_load_the_library_of_mpirun() -> None:
-    assert MPICH().environment(INFO) == {"MPI4PY_LIBMPI": "/mpi/lib/libmpi.so.12"}

@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from tuner.launch.launchers import launcher_for
 from tuner.launch.launchers.openmpi import OpenMPI
 from tuner.model import LauncherInfo, Value
 from tuner.model.errors import UsageError
@@ -22,10 +21,6 @@ def info(*extra: str) -> LauncherInfo:
 @pytest.fixture(autouse=True)
 def ordinary_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-
-
-def test_the_registry_knows_it() -> None:
-    assert isinstance(launcher_for(INFO), OpenMPI)
 
 
 def test_the_whole_command() -> None:
@@ -94,11 +89,6 @@ def test_other_arguments_of_the_user_are_added() -> None:
 )
 def test_the_version(text: str, version: str | None) -> None:
     assert OpenMPI().version(text) == version
-
-
-def test_the_ranks_load_the_library_of_mpirun() -> None:
-    assert OpenMPI().environment(INFO) == {"MPI4PY_LIBMPI": "/mpi/lib/libmpi.so.40"}
-    assert OpenMPI().environment(info()) == {}
 
 
 def test_a_path_that_mpi4py_would_take_for_two_is_left_out() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tuner.launch.launchers import launcher_for
 from tuner.launch.launchers.torchrun import Torchrun
 from tuner.model import LauncherInfo, Value
 from tuner.model.errors import UsageError
@@ -17,10 +16,6 @@ PROGRAM = ("/bin/sh", "task_wrapper.sh", "A=1", "--", "python", "train.py")
 
 def info(*args: str, mpirun: str = INFO.mpirun) -> LauncherInfo:
     return LauncherInfo("torchrun", mpirun, "2.13.0", None, args)
-
-
-def test_the_registry_knows_it() -> None:
-    assert isinstance(launcher_for(INFO), Torchrun)
 
 
 @pytest.mark.parametrize(

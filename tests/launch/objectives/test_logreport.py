@@ -32,26 +32,10 @@ def failed(folder: Path, content: bytes | str, name: str = "log") -> Failed:
 # --- what a program writes ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_each_format_is_read(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(FORMATS[name](entries(1.5, 3.25)))
-    assert report().result(ended(tmp_path)) == Finished(3.25, 2)
-    assert report().progress(tmp_path) == (Progress(1, 1.5), Progress(2, 3.25))
-
-
 @pytest.mark.parametrize("name", ["log.jsonl", "log.yaml"])
 def test_each_format_is_known_by_its_content(name: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(FORMATS[name](entries(1.5, 3.25)))
     assert report().result(ended(tmp_path)) == Finished(3.25, 2)
-
-
-def test_another_name_and_key(tmp_path: Path) -> None:
-    (tmp_path / "train").mkdir()
-    log = [{**entry, "val": 7.0 - entry["iteration"]} for entry in entries(1.0, 2.0)]
-    del log[1]["val"]  # reported less often than the clock
-    (tmp_path / "train/report.jsonl").write_text(as_lines(log))
-    spec = ObjectiveSpec(key="val", filename="train/report.jsonl")
-    assert report(spec).result(ended(tmp_path)) == Finished(6.0, 2)
 
 
 def test_a_loss_of_nan_is_no_fault(tmp_path: Path) -> None:
@@ -212,21 +196,7 @@ def test_a_log_outside_the_output_folder_is_refused(name: str) -> None:
         objective_for(ObjectiveSpec(filename=name))
 
 
-def test_an_unknown_objective_is_refused() -> None:
-    with pytest.raises(UsageError, match="unknown objective: speed"):
-        objective_for(ObjectiveSpec(kind="speed"))
-    assert isinstance(objective_for(ObjectiveSpec()), LogReport)
-
-
 # --- other keys, and the steady state ---------------------------------------------------------
-
-
-def test_another_key_in_its_unit(tmp_path: Path) -> None:
-    log = [{"iteration": 1, "elapsed_time": 1.0, "speed": 250.0}]
-    (tmp_path / "log").write_text(json.dumps(log))
-    for asked, cost in (({}, 250.0), ({"unit": "ms"}, 0.25), ({"maximize": True}, 0.004)):
-        spec = ObjectiveSpec(key="speed", **asked)
-        assert report(spec).result(ended(tmp_path)) == Finished(cost, 1)
 
 
 def test_a_key_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:

@@ -77,14 +77,6 @@ def test_it_goes_on_beyond_its_end_while_more_is_wanted(
     assert trainer.stop_trigger.get_training_length() == (ITERATIONS, "iteration")
 
 
-def test_only_what_the_trainer_has_is_offered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agent = install(monkeypatch, FakeAgent())
-    trained(tmp_path, {}, agent)
-    assert set(agent.offered) == {"iterator_workers", "prefetch", "opencv_threads"}
-
-
 class NaiveCommunicator:
     __module__ = "chainermn.communicators.naive_communicator"
 
@@ -121,11 +113,3 @@ def test_each_is_made_once_and_put_into_the_optimizers() -> None:
     assert found.communicator is first
     assert "communicator" not in vars(found.actual_optimizer)
     assert made == ["pure_nccl"]
-
-
-def test_other_optimizers_are_left_alone() -> None:
-    import chainer
-
-    assert not Communicators.fits([])
-    assert not Communicators.fits([optimizer(NaiveCommunicator()), chainer.optimizers.SGD()])
-    assert not Communicators.fits([optimizer(NaiveCommunicator()), optimizer(NaiveCommunicator())])

@@ -16,7 +16,6 @@ import pytest
 
 from tests.live_agent import FakeAgent
 from tuner.live.client.chainer_iterator import LiveIterator
-from tuner.live.client.chainer_pool import WorkerPool, end_pool
 from workloads import compat
 
 compat.install()
@@ -96,39 +95,6 @@ def test_switches_change_no_sample_and_no_order(length: int) -> None:
 def test_batches_larger_than_the_data_and_no_order_at_all() -> None:
     for how in ({"length": 3, "batch": 7}, {"shuffle": False}):
         assert states(iterator(**how), 6, at_random(5, 6)) == states(iterator(**how), 6, {})
-
-
-def test_an_order_of_its_own_goes_on() -> None:
-    """As the shipped image trainer has it: the numbers tell the epoch."""
-
-    def sampler(order: Any, _: int) -> Any:
-        epoch = int(order.max()) // 5 + 1
-        return np.random.default_rng(epoch).permutation(5) + 5 * epoch
-
-    def made() -> Any:
-        return iterator(5, 2, shuffle=None, order_sampler=sampler, shared_mem=100)
-
-    assert states(made(), 9, at_random(3, 9)) == states(made(), 9, {})
-
-
-def test_each_order_is_drawn_once() -> None:
-    """How many are drawn by the end is chance: a loader draws them ahead, in a thread."""
-
-    def drawn(switches: dict[int, dict[str, Any]]) -> list[list[int]]:
-        generator = np.random.RandomState(1)
-        given: list[list[int]] = []
-
-        def sampler(order: Any, _: int) -> Any:
-            given.append(generator.permutation(order).tolist())
-            return np.array(given[-1])
-
-        states(iterator(shuffle=None, order_sampler=sampler), 14, switches)
-        return given
-
-    plain, changed = drawn({}), drawn(at_random(1, 14))
-    reached = 1 + 14 * 4 // 17
-    assert changed[:reached] == plain[:reached]
-    assert len(changed) <= reached + 2  # seven batches are ahead at most
 
 
 def test_old_workers_and_their_memory_are_gone() -> None:
@@ -255,22 +221,3 @@ def test_others_are_left_alone() -> None:
     started.next()
     assert not LiveIterator.fits(started)
     started.finalize()
-
-
-def test_a_pool_that_is_closed_meanwhile_replaces_no_worker(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A pool that is closed, and not terminated, keeps its workers for what it has to do."""
-    monkeypatch.setattr("tuner.live.client.chainer_pool._PATIENCE_S", 5.0)
-    pool: Any = WorkerPool(2)
-    really = pool._cache.clear
-
-    def closed_first() -> None:
-        monkeypatch.setattr(pool._cache, "clear", really)
-        pool.map_async(time.sleep, [1000])
-        pool.close()
-
-    monkeypatch.setattr(pool._cache, "clear", closed_first)
-    end_pool(pool)
-    pool.join()
-    assert multiprocessing.active_children() == []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -28,14 +26,6 @@ def as_docker_reads(text: str) -> dict[str, str]:
     pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
     assert all(equals for _, equals, _ in pairs)
     return {name: value for name, _, value in pairs}
-
-
-def as_a_shell_reads(text: str, folder: Path) -> str:
-    (folder / "best.env").write_text(text)
-    script = 'set -a; . ./best.env; set +a; printf %s "$T_VALUE"'
-    return subprocess.run(
-        ["sh", "-c", script], cwd=folder, capture_output=True, text=True, check=True
-    ).stdout
 
 
 def test_every_variable_of_a_knob_is_written() -> None:
@@ -64,13 +54,6 @@ def test_a_value_that_shell_and_docker_read_differently_is_refused(value: str) -
         export(with_value(value))
     assert "T_VALUE" in caught.value.message
     assert "--format sh" in caught.value.hint
-
-
-@pytest.mark.parametrize("value", ["", "1", "granularity=fine,compact,1,0", "/a:/b", "50%", "a@b"])
-def test_a_shell_and_docker_read_the_same(value: str, tmp_path: Path) -> None:
-    text = export(with_value(value)).text
-    assert as_docker_reads(text) == {"T_VALUE": value}
-    assert as_a_shell_reads(text, tmp_path) == value
 
 
 @given(st.text(max_size=20))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests import study_samples as samples
-from tests.study_samples import capped_study, launched, searched, setting, study
-from tuner.model import BASELINE, Finished, Purpose
+from tests.study_samples import setting, study
+from tuner.model import Purpose
 from tuner.results.exporters.json import dumps, export, plain
 from tuner.results.study_view import StudyView
 
@@ -47,11 +47,6 @@ def test_result_machine_and_study_are_there() -> None:
         "environment": ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
     }
     assert DOCUMENT["study"]["left_out"] == {"opencv_threads": "the program does not load OpenCV"}
-
-
-def test_best_defaults_are_marked() -> None:
-    found = study({BASELINE: 3.0, setting(omp_threads=2): 4.0})
-    assert json.loads(export(found).text)["best"]["is_baseline"] is True
 
 
 def test_only_jsons_own_types_come_out() -> None:
@@ -124,14 +119,6 @@ def test_every_purpose_has_its_word() -> None:
     ]
 
 
-def test_epochs_are_there_where_the_log_told() -> None:
-    made = searched()
-    made[1] = (*made[1][:2], Finished(3.6, 20, 0.25))
-    document = json.loads(export(launched(made)).text)
-    assert document["launches"][1]["samples"][0]["epochs"] == 0.25
-    assert document["launches"][1]["ending"]["epochs"] == 0.25
-
-
 def test_every_key_is_documented() -> None:
     launches, measurements = CONFIRMED["launches"], CONFIRMED["measurements"]
     parts = [DOCUMENT, DOCUMENT["best"], DOCUMENT["study"], CONFIRMED["result"]]
@@ -145,8 +132,3 @@ def test_every_key_is_documented() -> None:
 def test_every_purpose_and_verdict_is_documented() -> None:
     for word in ("faster", "no significant gain", "baseline fails", *(each for each in Purpose)):
         assert f"`{word}`" in DOCS, word
-
-
-def test_a_cap_is_there_where_the_defaults_are_best() -> None:
-    (cap,) = json.loads(export(capped_study()).text)["result"]["caps"]
-    assert (cap["knob"], cap["value"]) == ("omp_threads", 2)

@@ -122,21 +122,6 @@ def test_unset_variables_are_unset(machine: Path, tmp_path: Path) -> None:
     assert "T_ONE" not in run(data, tmp_path, T_ONE="5")[2]
 
 
-def test_the_defaults_need_no_env(machine: Path, tmp_path: Path) -> None:
-    data = study({BASELINE: 1.0, setting(omp_threads=2): 3.0}, spec_for(machine, "{out}"))
-    mpirun, arguments, _ = run(data, tmp_path)
-    assert "env" not in mpirun
-    assert arguments == ["./mnist-out"]
-
-
-def test_the_header_names_study_machine_and_time() -> None:
-    text = export(study()).text
-    assert text.startswith("#!/bin/sh\n")
-    for fact in ("mnist", "node1", "2.31 times faster", "omp_threads=1", "not confirmed"):
-        assert fact in text.split("set -eu")[0]
-    assert export(study()).executable
-
-
 def test_the_header_says_what_is_proven() -> None:
     text = export(samples.faster()).text
     assert "# The whole job with the fastest setting that `tune` found." in text
@@ -149,12 +134,6 @@ def test_where_no_gain_is_proven_the_script_runs_the_defaults_and_says_why() -> 
     assert "# setting:  defaults\n" in text
     assert "# measured: no significant gain: keep your defaults (1.01 times as fast" in text
     assert "OMP_NUM_THREADS" not in text
-
-
-def test_a_name_with_a_newline_stays_inside_the_comment(machine: Path, tmp_path: Path) -> None:
-    spec = spec_for(machine, "{out}", name="x\ntouch pwned\r$(touch pwned)")
-    run(study(spec=spec), tmp_path)
-    assert not list(tmp_path.glob("*pwned"))
 
 
 NASTY = st.one_of(
