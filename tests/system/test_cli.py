@@ -78,10 +78,6 @@ def test_show_studies_and_exec_read_the_study(folder: Path) -> None:
     assert done.stdout.split() == [str(best["omp_threads"]), str(best["iterator_workers"])]
 
 
-def test_exec_passes_the_exit_status_on(folder: Path) -> None:
-    assert tune(folder, "exec", "--", "sh", "-c", "exit 7").returncode == 7
-
-
 def test_another_command_under_the_same_name_is_refused(folder: Path) -> None:
     done = tune(folder, *QUICK, "--trials", "4", *command("--scale", "2"))
     assert done.returncode == 2
@@ -195,13 +191,6 @@ def test_on_a_terminal_the_view_is_redrawn(tmp_path: Path) -> None:
     assert "your environment as it is" in text
     assert "\x1b[1A" in text or "\x1b[2K" in text
     assert "\x1b[1m" in text  # a heading
-
-
-def test_no_colour_where_none_is_wanted(folder: Path) -> None:
-    for changes in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        text = on_a_terminal(folder, "show", **changes)
-        assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", text)
-    assert "\x1b" not in on_a_terminal(folder, "show", TERM="dumb")
 
 
 def test_the_dashboard_prints_its_address_and_ends_with_ctrl_c(folder: Path) -> None:

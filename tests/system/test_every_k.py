@@ -10,7 +10,7 @@ import pytest
 
 from campaigns.every_k.bench import Bench, compiler, started
 from campaigns.every_k.campaign import clean, verdicts
-from campaigns.every_k.cases import FAMILIES, Case, Fault, every, sample
+from campaigns.every_k.cases import FAMILIES, every, sample
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -41,22 +41,3 @@ def test_a_fault_at_any_place_loses_nothing(bench: Bench) -> None:
     assert any(verdict.struck for verdict in found)
     bad = [f"{verdict.case}: {'; '.join(verdict.wrong)}" for verdict in found if verdict.wrong]
     assert not bad, "\n".join(bad)
-
-
-def test_every_place_is_a_case_of_each_family() -> None:
-    cases = every(COUNTS, 1)
-    single = {case.faults[0] for case in cases if len(case.faults) == 1}
-    assert len(single) == 5 + 9 + 3 + 4 * 40 + 2 * 20
-    assert {Fault("commit", at, 0) for at in range(1, 6)} <= single
-    assert every(COUNTS, 1) == cases != every(COUNTS, 2)
-
-
-def test_a_sample_has_each_family_and_is_told_by_its_seed() -> None:
-    cases = every(COUNTS, 1)
-    few = sample(cases, 0.01, 1)
-    assert {case.family for case in few} == {case.family for case in cases}
-    assert sample(cases, 0.01, 1) == few != sample(cases, 0.01, 2)
-    assert sorted(sample(cases, 1.0, 1), key=str) == sorted(cases, key=str)
-    assert str(Case((Fault("write", 3, 28, True), Fault("fsync", 1, 0)))) == (
-        "ENOSPC at write, for ever, 3 then kill at fsync, 1"
-    )

@@ -29,22 +29,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_largest_figure_that_is_printed(folder: Path) -> None:
-    asked = ("--objective", "pattern:Performance: ([0-9.]+)", "--unit", "ns/day", "--maximize")
-    done = tune(folder, *QUICK, *asked, "--price-per-hour", "2", "--", "sh", "program.sh")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["best"]["setting"]["omp_threads"] == 1
-    assert (found["best"]["figure"], found["best"]["elapsed_s"]) == (pytest.approx(80.5), None)
-    assert found["baseline"]["figure"] == pytest.approx(20.5)
-    assert found["settings_stopped"] == 0, "no figure is told before the end"
-    assert ": 80.5 ns/day  (best so far)" in done.stderr
-    other = tune(folder, *QUICK, *asked[:2], "--unit", "min", "--", "sh", "program.sh")
-    assert other.returncode == 2 and "in ns/day, more is better -> pattern" in other.stderr
-    shown = tune(folder, "show").stdout
-    assert "80.5 ns/day" in shown and "costs 0.596 per ns, 2.34 with your defaults" in shown
-
-
 def test_the_shortest_wall_time(folder: Path) -> None:
     done = tune(
         folder, *QUICK, "--objective", "wall", "--samples-per-run", "8", "--", "sh", "program.sh"

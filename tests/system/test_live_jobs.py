@@ -152,14 +152,6 @@ def test_settings_are_measured_in_one_job(jobs: LiveJobs, measure: Measure) -> N
     assert seen and seen[-1].iteration == quick_window.iterations
 
 
-def test_a_job_that_ends_by_itself_is_started_anew(jobs: LiveJobs, measure: Measure) -> None:
-    """It ends as it is switched to this value; it may be started with it."""
-    finished(measure(pause=10, ends=0))
-    outcome = measure(pause=10, ends=1)
-    assert finished(outcome).iterations == N
-    assert outcome.window is not None and outcome.window.job == 2
-
-
 def test_an_interrupt_leaves_nothing(jobs: LiveJobs, measure: Measure) -> None:
     def interrupt(_: Progress) -> None:
         if jobs._job is not None:

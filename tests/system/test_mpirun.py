@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tuner.hosts import process, supervisor
+from tuner.hosts import process
 from tuner.launch import launchers
 from tuner.model import Launch, LauncherInfo
 
@@ -115,10 +113,6 @@ def marked(marker: str) -> set[int]:
     return found
 
 
-def nothing_left(running: process.RunningTrial, pids: tuple[int, ...]) -> bool:
-    return not marked(running.marker) and not any(supervisor.look_up(pid) for pid in pids)
-
-
 def test_the_ranks_get_what_they_should(info: LauncherInfo, tmp_path: Path) -> None:
     running = process.start(launch(info, tmp_path, assignments=("KNOB=x $(id) 'y'\n", "EMPTY=")))
     ended = running.wait(PATIENCE_S)
@@ -165,54 +159,6 @@ def test_every_process_of_the_trial_is_seen_and_carries_the_marker(
         running.stop()
 
 
-@pytest.mark.parametrize("code", [RANK, STUBBORN], ids=["polite", "stubborn"])
-def test_stopping(info: LauncherInfo, tmp_path: Path, code: str) -> None:
-    running = started(info, tmp_path, code)
-    pids = running.pids()
-    segments = supervisor.shared_segments(os.getpid())
-    assert running.stop().stopped
-    assert nothing_left(running, pids)
-    assert not any(Path(os.fsdecode(path)).exists() for path, _ in segments)
-
-
-def test_kill_9_of_mpirun(info: LauncherInfo, tmp_path: Path) -> None:
-    running = started(info, tmp_path)
-    pids = running.pids()
-    os.kill(running.pid, signal.SIGKILL)
-    ended = running.wait(PATIENCE_S)
-    assert ended is not None
-    assert (ended.code, ended.stopped) == (-9, False)
-    assert nothing_left(running, pids)
-
-
-def test_a_stopped_rank(info: LauncherInfo, tmp_path: Path) -> None:
-    running = started(info, tmp_path)
-    pids = running.pids()
-    os.kill(views(tmp_path)[0]["pid"], signal.SIGSTOP)
-    running.stop()
-    assert nothing_left(running, pids)
-
-
-def test_a_killed_rank_ends_the_trial(info: LauncherInfo, tmp_path: Path) -> None:
-    running = started(info, tmp_path)
-    pids = running.pids()
-    os.kill(views(tmp_path)[1]["pid"], signal.SIGKILL)
-    ended = running.wait(PATIENCE_S)
-    assert ended is not None
-    assert ended.code != 0
-    assert nothing_left(running, pids)
-
-
-def test_a_rank_that_raises_ends_the_trial(info: LauncherInfo, tmp_path: Path) -> None:
-    code = RANK + "\nif world.rank == 1: raise ValueError('a fault')\nworld.Barrier()"
-    running = process.start(launch(info, tmp_path, code))
-    ended = running.wait(PATIENCE_S)
-    assert ended is not None
-    assert ended.code != 0
-    assert "ValueError: a fault" in (tmp_path / process.OUTPUT).read_text()
-    assert nothing_left(running, ())
-
-
 PARENT = """
 import json, os, sys, time
 from pathlib import Path
@@ -223,15 +169,3 @@ running = process.start(Launch(tuple(argv), os.environ, folder, folder, folder))
 print(running.marker, flush=True)
 time.sleep(600)
 """
-
-
-def test_kill_9_of_tune(info: LauncherInfo, tmp_path: Path) -> None:
-    ready = launch(info, tmp_path, stay=True)
-    command = [sys.executable, "-c", PARENT, json.dumps(ready.argv), str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ready.env) as parent:
-        assert parent.stdout is not None
-        marker = parent.stdout.readline().strip()
-        eventually(lambda: len(views(tmp_path)) == RANKS)
-        assert marked(marker)
-        parent.kill()
-    eventually(lambda: not marked(marker))

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tests.study_surface import CONFIRMED, SPEC, FakeRunner, nearly_flat, surface
-from tuner.model import BASELINE, Conclusion, Failed, FailureKind, Stopped
+from tests.study_surface import SPEC, FakeRunner, nearly_flat, surface
+from tuner.model import BASELINE, Failed, FailureKind
 from tuner.model.errors import TunerError, UsageError
 from tuner.store import Store, display_url, resolve_url, schema
 from tuner.study import StudyInterrupted, result, tune
@@ -98,17 +98,6 @@ def test_a_study_with_an_interruption(server: str, tmp_path: Path) -> None:
         assert result(store, SPEC.name) == found
         assert len(store.launches(SPEC.name)) == found.launches
     assert tune(SPEC, storage=server, run=FakeRunner(), fresh=True).launches == 8
-
-
-def test_what_was_stopped_and_what_was_proven(server: str) -> None:
-    spec = replace(CONFIRMED, name="proven")
-    found = tune(spec, storage=server, run=FakeRunner())
-    assert found.conclusion is Conclusion.FASTER and found.settings_stopped > 0
-    with Store.open(resolve_url(server, {}), create=False) as store:
-        assert result(store, spec.name) == found
-        assert any(isinstance(r.outcome.ending, Stopped) for r in store.launches(spec.name))
-        (line,) = [line for line in store.studies() if line.name == spec.name]
-    assert (line.conclusion, line.finding) == (found.conclusion, found.finding)
 
 
 def test_tables_of_the_first_version_get_what_came_later(server: str) -> None:

@@ -159,22 +159,6 @@ def test_a_process_that_runs_away(tmp_path: Path) -> None:
     assert marked(running.marker) == []
 
 
-def test_what_ends_by_itself_soon_is_not_killed(tmp_path: Path) -> None:
-    """Fork servers and resource trackers end after the program, and tidy up."""
-    running = process.start(launch(tmp_path, "sh", "-c", "(sleep 0.05; echo tidy) & exit 0"))
-    ended = running.wait(PATIENCE_S)
-    assert ended is not None
-    assert (ended.code, ended.killed) == (0, 0)
-    assert (tmp_path / process.OUTPUT).read_text() == "tidy\n"
-
-
-def test_a_program_that_kills_its_own_group(tmp_path: Path) -> None:
-    running = process.start(launch(tmp_path, "sh", "-c", "kill -KILL 0"))
-    ended = running.wait(PATIENCE_S)
-    assert ended is not None
-    assert (ended.code, ended.stopped) == (-9, False)
-
-
 def test_the_command_is_asked_first(tmp_path: Path) -> None:
     script = "trap 'echo tidied; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
     running = process.start(launch(tmp_path, "sh", "-c", script))
@@ -218,16 +202,6 @@ def test_what_carries_the_marker_is_ended_wherever_it_came_from(
     stray = bystander("sleep", "600", env={**os.environ, process.MARKER: running.marker})
     assert running.stop().killed == 1
     assert stray.wait(PATIENCE_S) == -9
-
-
-def test_two_trials_at_once(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    one = process.start(launch(tmp_path, "sleep", "600"))
-    other = process.start(launch(tmp_path / "other", "sleep", "600"))
-    one.stop()
-    assert other.poll() is None
-    assert len(other.pids()) == 1
-    other.stop()
 
 
 # --- tune or the supervisor is killed ----------------------------------------------------
@@ -276,15 +250,6 @@ def test_kill_9_of_tune(tmp_path: Path, command: str, then: str) -> None:
         eventually(lambda: marked(marker) == [])
     finally:
         (tmp_path / "done").touch()
-
-
-@pytest.mark.parametrize("then", ["sys.exit(0)", "raise RuntimeError", "os._exit(1)"])
-def test_tune_ends_without_a_word(tmp_path: Path, then: str) -> None:
-    wait = "\nwhile 'ready' not in (folder / 'output.log').read_text(): time.sleep(0.01)\n"
-    wait += "time.sleep(0.3)\n"
-    parent, marker = started_by_another(tmp_path, "echo ready; sleep 600 & sleep 600", wait + then)
-    parent.wait()
-    eventually(lambda: marked(marker) == [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -345,22 +310,6 @@ def test_a_supervisor_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ended = running.stop()
     assert (ended.code, ended.stopped) == (None, True)
     assert marked(running.marker) == []
-
-
-def test_a_supervisor_that_was_stopped_is_woken(tmp_path: Path) -> None:
-    running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
-    os.kill(running._link.pid, signal.SIGSTOP)
-    ended = running.stop()
-    assert (ended.code, ended.stopped, ended.lost) == (-15, True, False)
-    assert marked(running.marker) == []
-
-
-def test_a_killed_supervisor_is_told_apart(tmp_path: Path) -> None:
-    running = process.start(launch(tmp_path, "sleep", "600"))
-    os.kill(running._link.pid, signal.SIGKILL)
-    ended = running.wait(PATIENCE_S)
-    assert ended is not None
-    assert ended.lost
 
 
 @pytest.mark.parametrize("moment", ["before it was asked", "before it answered"])

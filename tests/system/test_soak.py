@@ -20,10 +20,3 @@ def test_a_short_soak(seed: int, tmp_path: Path, capfd: pytest.CaptureFixture[st
     arguments = ["--trials", "4", "--seed", str(seed), "--jobs", "1"]
     code = soak.main([*arguments, "--json", str(tmp_path / "soak.json")])
     assert code == 0, capfd.readouterr().out
-
-
-def test_a_trial_can_be_made_again() -> None:
-    assert [soak.drawn(7, index) for index in range(50)] == [
-        soak.drawn(7, index) for index in range(50)
-    ]
-    assert len({soak.drawn(7, index).name for index in range(200)}) > 40

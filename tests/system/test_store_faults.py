@@ -75,12 +75,6 @@ def test_a_read_only_file_can_be_shown_but_not_continued(studied: Path) -> None:
     assert "--storage" in caught.value.hint
 
 
-def test_a_read_only_folder(studied: Path) -> None:
-    studied.parent.chmod(0o555)
-    with as_ordinary_user(), pytest.raises(UsageError, match=r"read-only|cannot be opened"):
-        Store.open(f"sqlite:///{studied}", create=True)
-
-
 def test_a_new_database_where_nothing_may_be_written(folder: Path) -> None:
     (folder / "locked").mkdir()
     (folder / "locked").chmod(0o555)
@@ -99,12 +93,6 @@ def test_no_permission_for_the_outputs_is_found_before_the_first_launch(folder: 
     assert runner.settings == []
 
 
-def test_outputs_below_a_file(folder: Path) -> None:
-    (folder / "outputs").write_text("a file")
-    with pytest.raises(UsageError, match="output folder"):
-        tune(SPEC, storage=str(folder / "tune.db"), outputs=folder / "outputs", run=FakeRunner())
-
-
 @pytest.mark.parametrize("content", [b"no database at all\n" * 100, b"PK\3\4" * 512])
 def test_a_file_of_another_kind_is_left_alone(folder: Path, content: bytes) -> None:
     path = folder / "thesis.docx"
@@ -113,26 +101,6 @@ def test_a_file_of_another_kind_is_left_alone(folder: Path, content: bytes) -> N
         with pytest.raises(UsageError, match="not an SQLite database"):
             Store.open(f"sqlite:///{path}", create=create)
     assert path.read_bytes() == content
-
-
-def test_a_folder_in_place_of_the_file(folder: Path) -> None:
-    with pytest.raises(UsageError, match="is a folder"):
-        Store.open(f"sqlite:///{folder}", create=True)
-
-
-def test_a_corrupt_database(studied: Path) -> None:
-    content = bytearray(studied.read_bytes())
-    for page in range(1, len(content) // 4096):  # all but the first page's header
-        content[page * 4096 : page * 4096 + 64] = b"\xff" * 64
-    studied.write_bytes(content)
-    with pytest.raises(UsageError, match="corrupt"):
-        tune(SPEC, storage=str(studied), run=FakeRunner())
-
-
-def test_a_truncated_database(studied: Path) -> None:
-    studied.write_bytes(studied.read_bytes()[: 3 * 4096 + 17])
-    with pytest.raises(UsageError, match="corrupt"):
-        tune(SPEC, storage=str(studied), run=FakeRunner())
 
 
 def test_a_database_that_another_process_holds(studied: Path) -> None:

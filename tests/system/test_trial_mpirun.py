@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -160,19 +159,6 @@ if rank == 0:
     assert all(rank.threads >= 1 and rank.affinity for rank in outcome.observation.ranks)
 
 
-def test_a_rank_that_raises_is_a_crash(follow: Follow) -> None:
-    ending = failure(follow("if rank == 1: raise ValueError('no such data')\ntime.sleep(50)"))
-    assert ending.kind is FailureKind.CRASHED
-    assert "ValueError: no such data" in ending.reason
-    assert "rank 1 begins" in ending.log_tail
-
-
-def test_a_rank_that_is_killed_is_a_crash(follow: Follow) -> None:
-    ending = failure(follow("if rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(50)"))
-    assert ending.kind is FailureKind.CRASHED
-    assert "signal 9" in ending.reason or "SIGKILL" in ending.reason
-
-
 def test_what_cannot_win_is_stopped(follow: Follow) -> None:
     body = """
 if rank == 0:
@@ -214,38 +200,6 @@ time.sleep(50)
     assert max(rank.children for rank in outcome.observation.ranks) >= 1
 
 
-def test_a_request_ends_the_ranks(follow: Follow) -> None:
-    begun = threading.Event()
-    ending = failure(
-        follow(
-            "report(0.25)\ntime.sleep(50)",
-            cancelled=begun.is_set,
-            on_progress=lambda _: begun.set(),
-        )
-    )
-    assert ending.kind is FailureKind.INTERRUPTED
-
-
-def test_an_interrupt_ends_the_ranks(follow: Follow) -> None:
-    def interrupt(_: Progress) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        follow("report(0.25)\ntime.sleep(50)", on_progress=interrupt)
-
-
-def test_exit_code_0_alone_is_no_result(follow: Follow) -> None:
-    assert failure(follow("")).kind is FailureKind.NO_LOG
-    cut = failure(follow("""open(out + "/log", "w").write('[{"iteration": 1, "ela')"""))
-    assert (cut.kind, "is truncated" in cut.reason) == (FailureKind.BAD_LOG, True)
-    assert failure(follow("report(1.0)", expected=2)).kind is FailureKind.WRONG_RESULT
-
-
-def test_a_program_that_is_not_there(follow: Follow) -> None:
-    ending = failure(follow("os.execv('/nonexistent/program', ['program'])"))
-    assert "FileNotFoundError" in ending.reason
-
-
 def test_ranks_that_do_not_find_each_other_are_no_result(follow: Follow, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     # As an mpirun does whose process manager the ranks' MPI does not understand.
@@ -274,11 +228,6 @@ wait
 # --- effects -----------------------------------------------------------------------------
 
 
-def test_one_thread_is_honoured(follow: Follow) -> None:
-    found = effect(follow("import numpy; report(1.0)", omp_threads=1))
-    assert (found.verdict, found.observed) == (Verdict.HONOURED, 1)
-
-
 def test_more_threads_than_cores_are_capped(follow: Follow) -> None:
     cores = machine.this_machine().cores
     found = effect(follow("import numpy; report(1.0)", omp_threads=cores + 2))
@@ -299,9 +248,3 @@ def test_opencv_is_honoured_or_overridden(follow: Follow) -> None:
     assert effect(follow("import cv2; report(1.0)", opencv_threads=3)).verdict is Verdict.HONOURED
     found = effect(follow("import cv2; cv2.setNumThreads(5); report(1.0)", opencv_threads=3))
     assert (found.verdict, found.observed) == (Verdict.OVERRIDDEN, 5)
-
-
-def test_a_program_without_opencv_makes_the_knob_useless(follow: Follow) -> None:
-    found = effect(follow("import numpy; report(1.0)", opencv_threads=1))
-    assert (found.verdict, found.observed) == (Verdict.OVERRIDDEN, None)
-    assert "does not load OpenCV" in found.reason
