@@ -24,8 +24,8 @@ from tuner.model import (
     Window,
 )
 from tuner.results.report.plots import FAMILIES, Figure, style
-from tuner.results.report.plots.figure import MOST_ROWS, Table
 from tuner.results.report.plots.runs import centre, sides
+from tuner.results.report.plots.style import MOST_ROWS, Table
 from tuner.results.study_view import StudyView
 
 SAMPLES = everything()

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tuner.results.report.plots import (
-    history,
-    knobs,
-    pairs,
-    progress,
-    timelines,
-    versus,
-    weights,
-)
-from tuner.results.report.plots.figure import Figure, Table
+from tuner.results.report.plots import launches, space, timelines
+from tuner.results.report.plots.style import Figure, Table
 from tuner.results.study_view import StudyView
 
 __all__ = ["FAMILIES", "Family", "Figure", "Table"]
@@ -39,11 +31,11 @@ class Family:
 
 #: One row a family, in the order of the page.
 FAMILIES = (
-    Family("versus", "Result", lambda data, _: versus.build(data)),
-    Family("progress", "Progress", lambda data, _: progress.build(data)),
-    Family("history", "History", lambda data, _: history.build(data)),
-    Family("importance", "Importance", lambda _, found: weights.build(found)),
-    Family("knobs", "Each knob", knobs.build, "more knobs", is_small=True),
-    Family("pairs", "Pairs of knobs", pairs.build, "more pairs", is_small=True),
+    Family("versus", "Result", lambda data, _: launches.versus(data)),
+    Family("progress", "Progress", lambda data, _: launches.progress(data)),
+    Family("history", "History", lambda data, _: launches.history(data)),
+    Family("importance", "Importance", lambda _, found: space.importance(found)),
+    Family("knobs", "Each knob", space.knobs, "more knobs", is_small=True),
+    Family("pairs", "Pairs of knobs", space.pairs, "more pairs", is_small=True),
     Family("timelines", "Over time", lambda data, _: timelines.build(data), is_small=True),
 )

@@ -1,10 +1,11 @@
-"""How all figures look: colours, text that stays text, axes, and how much is drawn."""
+"""What a figure is, and how all of them look: colours, text that stays text, axes."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from tuner.model import JsonDict, ObjectiveSpec, Setting, Value, figures, wording
@@ -54,12 +55,69 @@ THEMES = {
 }
 
 
+#: The rows of a figure's table at most: more are in the exports.
+MOST_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Table:
+    """The numbers behind a figure, without the ``left_out`` rows beyond :data:`MOST_ROWS`."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left_out: int = 0
+
+    @classmethod
+    def of(cls, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+        """A table of these rows, cut at :data:`MOST_ROWS`."""
+        return cls(head, tuple(rows[:MOST_ROWS]), max(0, len(rows) - MOST_ROWS))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure.
+
+    ``drawing`` is Plotly's ``{"data": …, "layout": …}`` without colours of page and text, which
+    :data:`THEMES` has; ``None`` where there is nothing to draw: then
+    ``summary`` says why. All text in it is inert (:func:`inert`);
+    title, summary and table are plain text.
+    """
+
+    key: str  # letters, digits and dashes
+    title: str
+    summary: str  # one or two sentences, made of the numbers
+    drawing: JsonDict | None = None
+    table: Table | None = None
+    is_extra: bool = False  # shown only where it is asked for
+
+
 def inert(text: object, most: int = 80) -> str:
     """Foreign text for Plotly, to which ``<a href=…>``, ``&lt;`` and ``$x$`` mean something."""
     line = wording.one_line(str(text), most)
     return (
         line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("$", "&#36;")
     )
+
+
+def scatter(
+    mode: str, x: Iterable[object], y: Iterable[object], hover: Iterable[str] | None, **more: object
+) -> JsonDict:
+    """A trace of points; ``hover`` has an inert text for each, ``None``: they are silent."""
+    told = {"hoverinfo": "skip"} if hover is None else {"hoverinfo": "text", "hovertext": [*hover]}
+    return {"type": "scatter", "mode": mode, "x": [*x], "y": [*y], **told, **more}
+
+
+def drawing(traces: Iterable[JsonDict], height_px: int, **more: object) -> JsonDict:
+    """Traces that have a point, under the layout of every figure: the legend above, no title."""
+    layout = {
+        "height": height_px,
+        "margin": {"l": 48, "r": 12, "t": 16, "b": 46},
+        "showlegend": True,
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "hovermode": "closest",
+        "dragmode": False,  # a finger scrolls the page
+    }
+    return {"data": [trace for trace in traces if trace["x"]], "layout": {**layout, **more}}
 
 
 def marker(colour: str, symbol: str, size: int) -> JsonDict:
@@ -121,25 +179,18 @@ def _ticks(values: Sequence[float]) -> list[float]:
 
 def value_axis(name: str, values: Sequence[Value]) -> JsonDict:
     """An axis of a knob's values, each at its place: 0, 1, 2 …"""
+    return {**row_axis([inert(value, 16) for value in values], 1), "title": {"text": inert(name)}}
+
+
+def row_axis(names: Sequence[str], direction: int = -1) -> JsonDict:
+    """An axis of named rows, the first on top (``direction`` 1: the last)."""
+    ends = [-0.5, len(names) - 0.5][::direction]
     return {
-        "title": {"text": inert(name)},
-        "tickvals": list(range(len(values))),
-        "ticktext": [inert(value, 16) for value in values],
-        "range": [-0.5, len(values) - 0.5],
+        "tickvals": list(range(len(names))),
+        "ticktext": list(names),
+        "range": ends,
         "zeroline": False,
-    }
-
-
-def layout(height_px: int, **more: object) -> JsonDict:
-    """The layout of every figure: no title (the page has it), the legend above."""
-    return {
-        "height": height_px,
-        "margin": {"l": 48, "r": 12, "t": 16, "b": 46},
-        "showlegend": True,
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "hovermode": "closest",
-        "dragmode": False,  # a finger scrolls the page
-        **more,
+        "showgrid": direction > 0,
     }
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tuner.model import JsonDict, LaunchRecord, Telemetry, Track, wording
 from tuner.results.report.plots import runs, style
-from tuner.results.report.plots.figure import Figure, Table
 from tuner.results.report.plots.runs import Side
+from tuner.results.report.plots.style import Figure, Table
 from tuner.results.study_view import StudyView
 
 #: Points of a line: a phone has no more columns to show them.
@@ -201,7 +201,8 @@ def _drawing(row: Timeline, shown: list[Watched], cores: int) -> JsonDict:
             "tickformat": row.tick_format,
             **({"matches": "y"} if place > 1 else {}),
         }
-    layout = style.layout(
+    return style.drawing(
+        traces,
         130 + 150 * len(shown),
         **axes,
         xaxis={
@@ -213,7 +214,6 @@ def _drawing(row: Timeline, shown: list[Watched], cores: int) -> JsonDict:
         shapes=_cores_lines(len(shown), cores) if row.of_cores else [],
         hovermode="x",
     )
-    return {"data": traces, "layout": layout}
 
 
 def _trace(row: Timeline, watched: Watched, line: Line, place: int) -> JsonDict:

@@ -1,0 +1,349 @@
+"""Figures of the launches: best against baseline, iterations against time, the search."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuner.model import JsonDict, LaunchRecord, ObjectiveSpec, Progress, Purpose, figures, wording
+from tuner.results import claims
+from tuner.results.report.plots import runs, style
+from tuner.results.report.plots.runs import Run, Side
+from tuner.results.report.plots.style import Figure, Table
+from tuner.results.study_view import StudyView
+from tuner.stats import estimates
+
+#: Runs of a side whose course is drawn.
+_MOST_COURSES = 6
+
+#: A shape for each kind of failure, the most frequent first; the rest share the last one.
+_SHAPES = ("x", "cross", "star", "hash-open", "asterisk-open")
+
+#: Fewer dots than this can be larger.
+_FEW = 60
+
+
+# --- best against baseline -------------------------------------------------------------------
+
+
+def versus(data: StudyView) -> list[Figure]:
+    """Every run of best and baseline as a dot, the medians, the proven ratio in words."""
+    title, objective = "Best against your defaults", data.spec.objective
+    sides = [side for side in runs.sides(data) if any(run.known for run in side.runs)]
+    if not sides:
+        said = "No launch of the defaults or of a setting came to a result."
+        return [Figure("versus", title, said)]
+    told = [claims.comparison(data.result)]
+    for side in sides:
+        costs = [run.cost for run in side.runs if run.cost is not None]
+        cut = sum(run.stopped is not None for run in side.runs)
+        parts = [f"median {runs.spelled(objective, runs.centre(costs))}"] if costs else []
+        parts += [f"{wording.count(cut, 'run')} stopped early"] if cut else []
+        told.append(f"{side.name}: {', '.join(parts)}")
+    drawing = style.drawing(
+        [trace for at, side in enumerate(sides) for trace in _versus_traces(objective, at, side)],
+        90 + 90 * len(sides),
+        xaxis=style.measure_axis((r.known for s in sides for r in s.runs if r.known), objective),
+        yaxis=style.row_axis(
+            [style.inert(side.name).replace(" that ", "<br>that ") for side in sides]
+        ),
+        showlegend=False,
+    )
+    rows = [(s.name, str(run.number), runs.said(objective, run)) for s in sides for run in s.runs]
+    table = Table.of(("", "launch", figures.title(objective)), rows)
+    summary = " ".join(f"{wording.capital(each)}." for each in told)
+    return [Figure("versus", title, summary, drawing, table)]
+
+
+def _versus_traces(objective: ObjectiveSpec, at: int, side: Side) -> list[JsonDict]:
+    """The dots of a side by what is known of each, and its median as a bar across them."""
+    made = []
+    for shown, symbol in _by_knowledge(side.runs, style.bound(objective, is_sideways=True)):
+        few = style.thinned(shown)
+        made.append(
+            style.scatter(
+                "markers",
+                (style.at(objective, run.known) for run in few),
+                (at + style.spread(number) for number in range(len(few))),
+                (f"launch {run.number}: {style.inert(runs.said(objective, run))}" for run in few),
+                marker=style.marker(side.colour, symbol, 9),
+            )
+        )
+    costs = [run.cost for run in side.runs if run.cost is not None]
+    if costs:
+        found = runs.centre(costs)
+        said = style.inert(f"median {runs.spelled(objective, found)}")
+        place, line = style.at(objective, found.median), {"color": side.colour, "width": 3}
+        ends = (at - 0.32, at + 0.32)
+        made.append(style.scatter("lines", [place] * 2, ends, [said] * 2, line=line))
+    return made
+
+
+def _by_knowledge(every: tuple[Run, ...] | list[Run], bound: str) -> list[tuple[list[Run], str]]:
+    """The runs that ended, those with a projection, those with a mere bound; with their marks."""
+    cut = [run for run in every if run.stopped is not None and run.known]
+    return [
+        ([run for run in every if run.cost is not None], "circle"),
+        ([run for run in cut if run.is_projected], "circle-open"),
+        ([run for run in cut if not run.is_projected], bound),
+    ]
+
+
+# --- iterations against time -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Course:
+    """The log of a launch, what came of it, and the time at which it was going to end."""
+
+    side: Side
+    number: int
+    log: tuple[Progress, ...]
+    result: str
+    is_whole: bool
+    going_s: float | None
+
+    @property
+    def sentence(self) -> str:
+        last = self.log[-1]
+        pace = last.iteration / last.elapsed_s if last.elapsed_s > 0 else 0.0
+        cut = "" if self.is_whole else f"; {self.result}"
+        return (
+            f"{wording.capital(self.side.name)}: {wording.count(last.iteration, 'iteration')} in"
+            f" {wording.seconds(last.elapsed_s)} ({pace:.3g} a second{cut})."
+        )
+
+
+def progress(data: StudyView) -> list[Figure]:
+    """How best and baseline got on, and where the stopped ones were going."""
+    title = "Iterations against time"
+    courses = [
+        _course(data, side, record)
+        for side in runs.sides(data)
+        for record in _followed(data, side)[-_MOST_COURSES:]
+    ]
+    if not courses:
+        said = "No launch of best or defaults wrote an entry that could be followed."
+        return [Figure("progress", title, said)]
+    latest = {course.side.name: course for course in courses}
+    first = {course.side.name: course.number for course in reversed(courses)}
+    length, traces = estimates.full_length(data.records), list[JsonDict]()
+    for course in courses:
+        group, last = style.inert(course.side.name), course.log[-1]
+        log = [(0.0, 0), *((e.elapsed_s, e.iteration) for e in style.thinned(course.log, 200))]
+        heading = f"launch {course.number} ({style.inert(course.result)})"
+        traces.append(
+            style.scatter(
+                "lines+markers",
+                (elapsed_s for elapsed_s, _ in log),
+                (iteration for _, iteration in log),
+                (f"{heading}<br>{iteration} iterations" for _, iteration in log),
+                name=group,
+                legendgroup=group,
+                showlegend=first[course.side.name] == course.number,
+                line={"color": course.side.colour, "width": 2},
+                marker={"size": 4},
+            )
+        )
+        if course.going_s is not None and length is not None:
+            line = {"color": course.side.colour, "width": 1.5, "dash": "dot"}
+            traces.append(
+                style.scatter(
+                    "lines",
+                    (last.elapsed_s, course.going_s),
+                    (last.iteration, length),
+                    None,
+                    legendgroup=group,
+                    showlegend=False,
+                    line=line,
+                )
+            )
+    drawing = style.drawing(
+        traces,
+        360,
+        xaxis={"title": {"text": "seconds of the program's own clock"}, "rangemode": "tozero"},
+        yaxis={"title": {"text": "iterations"}, "rangemode": "tozero"},
+    )
+    rows = []
+    for course in courses:
+        last = course.log[-1]
+        until = wording.seconds(last.elapsed_s)
+        row = (course.side.name, str(course.number), str(last.iteration), until, course.result)
+        rows.append(row)
+    table = Table.of(("", "launch", "iterations", "until", "result"), rows)
+    summary = " ".join(course.sentence for course in latest.values())
+    return [Figure("progress", title, summary, drawing, table)]
+
+
+def _followed(data: StudyView, side: Side) -> list[LaunchRecord]:
+    """The launches of a side with a log; a window of a running job has none of its own."""
+    return [
+        record
+        for record in estimates.counted(data.records)
+        if record.outcome.progress
+        and record.outcome.window is None
+        and data.pooling.canonical(record.setting) == side.setting
+    ]
+
+
+def _course(data: StudyView, side: Side, record: LaunchRecord) -> _Course:
+    objective, run = data.spec.objective, runs.run(data, record)
+    # Of a launch that was cut nobody asked where it was going; another figure is no such time.
+    is_projected = run.stopped is not None and not run.is_bound and objective.clock == "elapsed"
+    return _Course(
+        side,
+        record.number,
+        record.outcome.progress,
+        runs.said(objective, run),
+        run.cost is not None,
+        run.going if is_projected else None,
+    )
+
+
+# --- the search, launch by launch ------------------------------------------------------------
+
+
+def history(data: StudyView) -> list[Figure]:
+    """The launches in their order: what led, what was stopped, failed, confirmed."""
+    title, objective, shown = (
+        "The search, launch by launch",
+        data.spec.objective,
+        runs.counted(data),
+    )
+    if not shown:
+        return [Figure("history", title, "Nothing was launched yet that counts.")]
+    leads: list[tuple[int, float]] = []  # the launches that were faster than every one before
+    for run in shown:
+        if run.cost is not None and (not leads or run.cost < leads[-1][1]):
+            leads.append((run.number, run.cost))
+    rows = [(str(r.number), r.made_for, runs.said(objective, r), str(r.setting)) for r in shown]
+    table = Table.of(("launch", "for", "result", "setting"), rows)
+    summary = _history_summary(objective, shown, leads)
+    return [Figure("history", title, summary, _history_drawing(objective, shown, leads), table)]
+
+
+def _history_summary(
+    objective: ObjectiveSpec, shown: list[Run], leads: list[tuple[int, float]]
+) -> str:
+    cut, windows = (
+        sum(each)
+        for each in zip(*((bool(r.stopped), r.job is not None) for r in shown), strict=True)
+    )
+    kinds = Counter(str(run.failure.kind) for run in shown if run.failure is not None)
+    parts = [wording.count(len(shown), "launch", "launches") + " that count"]
+    parts += [f"{wording.count(windows, 'window')} of running jobs among them"] if windows else []
+    parts += [f"{cut} stopped early"] if cut else []
+    parts += [f"{number} failed ({kind})" for kind, number in kinds.most_common()]
+    if not leads:
+        return f"{', '.join(parts)}."
+    number, cost = leads[-1]
+    fastest = f"Launch {number} was the fastest run, with {figures.shown(objective, cost)}."
+    return f"{', '.join(parts)}. {fastest}"
+
+
+def _history_drawing(
+    objective: ObjectiveSpec, shown: list[Run], leads: list[tuple[int, float]]
+) -> JsonDict:
+    costs = [run.known for run in shown if run.known]
+    axis = style.measure_axis(costs, objective)
+    traces = []
+    for whose, word, colour in (
+        (False, "a setting", style.OTHER),
+        (True, "defaults", style.BASELINE),
+    ):
+        own = [run for run in shown if run.is_default is whose]
+        ended, going, bounds = _by_knowledge(own, style.bound(objective))
+        who = "defaults, " if whose else "stopped, "
+        for (found, symbol), name in (
+            (ended, word),
+            (going, f"{who}projected"),
+            (bounds, f"{who}{'stopped' if whose else 'no better'}"),
+        ):
+            few = style.thinned(found)
+            points = [(run, style.at(objective, run.known)) for run in few]
+            traces.append(_marks(objective, points, name, colour, symbol))
+    if leads:
+        ends = [*leads, (shown[-1].number, leads[-1][1])]
+        traces.append(
+            style.scatter(
+                "lines",
+                (number for number, _ in ends),
+                (style.at(objective, cost) for _, cost in ends),
+                None,
+                name="fastest run so far",
+                line={"shape": "hv", "color": style.BEST, "width": 2},
+            )
+        )
+    # A failure has no figure: it stands on the lower edge, one trace a kind.
+    figures_known = [objective.figure(cost) for cost in costs]
+    floor = 0.8 * min(figures_known, default=1.0) if axis.get("type") == "log" else 0.0
+    kinds: dict[str, list[Run]] = {}
+    for run in shown:
+        if run.failure is not None:
+            kinds.setdefault(str(run.failure.kind), []).append(run)
+    ranked = sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0]))
+    for place, (kind, found) in enumerate(ranked):
+        few, symbol = style.thinned(found, 100), _SHAPES[min(place, len(_SHAPES) - 1)]
+        points = [(run, floor) for run in few]
+        traces.append(_marks(objective, points, kind, style.FAILED, symbol))
+    whole = {"dtick": 1} if shown[-1].number - shown[0].number < 10 else {}  # no half launches
+    return style.drawing(
+        traces,
+        400,
+        xaxis={"title": {"text": "launch"}, "zeroline": False, **whole},
+        yaxis=axis,
+        shapes=_history_shapes(objective, shown),
+    )
+
+
+def _marks(
+    objective: ObjectiveSpec,
+    points: Sequence[tuple[Run, float | None]],
+    name: str,
+    colour: str,
+    symbol: str,
+) -> JsonDict:
+    said = (
+        f"launch {run.number} ({run.made_for}): {style.inert(runs.said(objective, run))}"
+        f"<br>{style.short(run.setting)}"
+        for run, _ in points
+    )
+    return style.scatter(
+        "markers",
+        (run.number for run, _ in points),
+        (place for _, place in points),
+        said,
+        name=style.inert(name),
+        marker=style.marker(colour, symbol, 9 if len(points) < _FEW else 6),
+        cliponaxis=False,
+    )
+
+
+def _history_shapes(objective: ObjectiveSpec, shown: list[Run]) -> list[JsonDict]:
+    """The median of the defaults across, and a shade behind the confirmation."""
+    shapes: list[JsonDict] = []
+    costs = [run.cost for run in shown if run.is_default and run.cost is not None]
+    if costs:
+        place = style.at(objective, runs.centre(costs).median)
+        line = {"color": style.BASELINE, "dash": "dash", "width": 1.5}
+        ends = {"x0": 0, "x1": 1, "y0": place, "y1": place}
+        shapes.append({"type": "line", "xref": "paper", **ends, "line": line})
+    numbers = [run.number for run in shown if run.purpose is Purpose.CONFIRM]
+    if numbers:
+        shapes.append(
+            {
+                "type": "rect",
+                "yref": "paper",
+                "x0": min(numbers) - 0.5,
+                "x1": max(numbers) + 0.5,
+                "y0": 0,
+                "y1": 1,
+                "line": {"width": 0},
+                "fillcolor": style.BEST,
+                "opacity": 0.12,
+                "layer": "below",
+                "label": {"text": "confirmation", "textposition": "top center"},
+            }
+        )
+    return shapes
