@@ -67,7 +67,7 @@ def measured(pairs: int, ranks: int) -> list[tuple[float, float]]:
     from tuner.launch.launchers import find, launcher_for
 
     info = find(None, environ=os.environ)
-    launcher = launcher_for(info)
+    launcher = launcher_for(info.kind)
     # The first pair is thrown away: it has the first iteration.
     iterations = str((pairs + 1) * 2 * BLOCK)
     with tempfile.TemporaryDirectory() as folder:

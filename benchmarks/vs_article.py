@@ -49,7 +49,7 @@ class LaunchError(Exception):
 def launch(threads: int, workers: int) -> tuple[float, float]:
     """One cold launch of the trainer: (wall time, the log's last elapsed_time), s."""
     info = find(None, environ=os.environ)
-    env = dict(os.environ) | launcher_for(info).environment(info)
+    env = dict(os.environ) | launcher_for(info.kind).environment(info)
     with tempfile.TemporaryDirectory() as out:
         command = [
             *(info.mpirun, "--oversubscribe", "--bind-to", "none", "--mca", "btl", "^ofi"),

@@ -98,7 +98,7 @@ def main(options: argparse.Namespace) -> bool:
 def _step_s(listens: bool) -> float:
     """What the end of an iteration takes, s, in a job of its own."""
     info = find(None, environ=os.environ)
-    with _probed(launcher_for(info).environment(info), listens=listens) as environ:
+    with _probed(launcher_for(info.kind).environment(info), listens=listens) as environ:
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         command = [info.mpirun, "--oversubscribe", "--bind-to", "none", *root, "-n", str(RANKS)]
         active, step_s = _printed([*command, sys.executable, "-c", LOOP], environ)

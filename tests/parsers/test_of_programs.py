@@ -16,9 +16,7 @@ from tests.parsers.strategies import DEEP, HEX, LONG, holds, texts, trees
 from tests.study_surface import SPEC
 from tuner.hosts import probe
 from tuner.launch import failure
-from tuner.launch.launchers.mpich import MPICH
-from tuner.launch.launchers.openmpi import OpenMPI
-from tuner.launch.launchers.torchrun import Torchrun
+from tuner.launch.launchers import launchers
 from tuner.launch.objectives import EndedLaunch
 from tuner.launch.objectives.logreport import LogReport
 from tuner.launch.objectives.pattern import compiled, judged, last_match
@@ -27,7 +25,6 @@ from tuner.live import messages
 from tuner.live.messages import Steps, Switched, WireError
 from tuner.live.readback import effects_of, observed
 from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting, Stopped, figures
-from tuner.model.wording import one_line
 from tuner.search import stopper, throughput
 from tuner.store import codec
 
@@ -173,15 +170,9 @@ def test_a_figure_in_the_output_of_a_program(data: bytes) -> None:
     b"\x1b[2J\x1b]0;x\x07",
 )
 def test_a_version_is_one_short_word_or_none(data: bytes) -> None:
-    for launcher in (OpenMPI(), MPICH(), Torchrun()):
+    for launcher in launchers():
         found = launcher.version(data.decode("utf-8", "replace"))
         assert found is None or (0 < len(found) < 100 and found.isprintable() and " " not in found)
-
-
-def test_what_is_shown_of_a_version_moves_no_cursor() -> None:
-    assert OpenMPI().version("mpirun (Open MPI) 5.0.11\x9b1m\n") == "5.0.11?1m"
-    assert one_line("a\r\n\x1b\u202eb") == "a????b"
-    assert one_line("x" * 300, 10) == "x" * 9 + "…"
 
 
 @holds(

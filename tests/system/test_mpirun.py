@@ -70,7 +70,7 @@ def launch(
 ) -> Launch:
     program = [*launchers.wrapper_argv(), *assignments, "--", sys.executable, "-m", "mpi4py"]
     program += ["-c", code, str(folder), *(["stay"] if stay else [])]
-    launcher = launchers.launcher_for(info)
+    launcher = launchers.launcher_for(info.kind)
     argv = launcher.argv(info, RANKS, {"bind_to": bind_to}, program)
     env = {**os.environ, **launcher.environment(info), "FROM_OUTSIDE": "a b\nc"}
     return Launch(argv, env, folder, folder, folder)

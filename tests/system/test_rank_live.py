@@ -116,7 +116,7 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
 def start(tmp_path: Path, supervisor: Supervisor) -> Iterator[Start]:
     """Start a program on two ranks; nothing of it is left."""
     info = launchers.find(None, environ=os.environ)
-    launcher = launchers.launcher_for(info)
+    launcher = launchers.launcher_for(info.kind)
     begun: list[process.RunningTrial] = []
 
     def run(code: str) -> process.RunningTrial:

@@ -28,7 +28,7 @@ OUTPUTS = Path("OUTPUTS")
 
 def print_launches(spec: StudySpec, *, as_json: bool) -> None:
     """Print what the baseline and the guesses would run."""
-    environment = launcher_for(spec.launcher).environment(spec.launcher)
+    environment = launcher_for(spec.launcher.kind).environment(spec.launcher)
     launches = _launches(spec)
     hider = Redactor.of(os.environ, *(launch.argv for _, launch in launches))
     spec = redact_spec(spec, os.environ)

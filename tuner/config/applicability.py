@@ -180,7 +180,7 @@ def _refusal(knob: Knob, value: Value, host: Host) -> tuple[str, str] | None:
     if isinstance(knob.route, LauncherOption):
         options = {**render.LAUNCHER_DEFAULTS, **_FREE.get(knob.name, {}), knob.route.option: value}
         try:
-            launcher_for(host.launcher).argv(host.launcher, host.layout.ranks, options, ())
+            launcher_for(host.launcher.kind).argv(host.launcher, host.layout.ranks, options, ())
         except UsageError as error:
             return error.message, error.hint
     return None

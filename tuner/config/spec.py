@@ -223,4 +223,4 @@ def _check_launcher(launcher: LauncherInfo, layout: Layout) -> None:
     """Have the launcher refuse the user's own arguments now, not at the first launch."""
     from tuner.launch.launchers import launcher_for
 
-    launcher_for(launcher).argv(launcher, layout.ranks, render.LAUNCHER_DEFAULTS, ())
+    launcher_for(launcher.kind).argv(launcher, layout.ranks, render.LAUNCHER_DEFAULTS, ())

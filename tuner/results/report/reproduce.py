@@ -55,7 +55,7 @@ def _launcher(spec: StudySpec) -> list[str]:
 def _inherited(spec: StudySpec, info: LauncherInfo) -> tuple[str, ...]:
     """The last of the arguments, where the user's environment brings them once more."""
     try:
-        brought = launcher_for(info).inherited(dict(spec.environment))
+        brought = launcher_for(info.kind).inherited(dict(spec.environment))
     except UsageError:  # the package that brought this launcher is gone
         return ()
     return brought if brought and info.extra_args[-len(brought) :] == brought else ()

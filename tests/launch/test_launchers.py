@@ -1,0 +1,171 @@
+"""What each launcher's command looks like, and whose version it says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuner.launch.launchers import launcher_for, launchers, wrapper_argv
+from tuner.model import LauncherInfo, Value
+from tuner.model.errors import UsageError
+
+PROGRAM = ("python", "-m", "mpi4py", "train.py")
+MPIRUN = "/mpi/bin/mpirun"
+TORCHRUN = "/venv/bin/torchrun"
+STARTERS = {"openmpi": MPIRUN, "mpich": MPIRUN, "torchrun": TORCHRUN}
+
+
+@pytest.fixture(autouse=True)
+def ordinary_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+
+def argv(
+    kind: str,
+    *extra: str,
+    ranks: int = 8,
+    mpirun: str = "",
+    libmpi: str | None = None,
+    **options: Value,
+) -> tuple[str, ...]:
+    info = LauncherInfo(kind, mpirun or STARTERS[kind], "5.0.11", libmpi, extra)
+    return launcher_for(kind).argv(info, ranks, options, PROGRAM)
+
+
+def test_open_mpi() -> None:
+    assert argv("openmpi", bind_to="none") == (
+        MPIRUN,
+        *("--oversubscribe", "--bind-to", "none", "--mca", "btl", "^ofi", "-n", "8"),
+        *PROGRAM,
+    )
+    for place in ("core", "socket", "numa"):
+        assert f"{place}:overload-allowed" in argv("openmpi", bind_to=place)
+    other = argv("openmpi", "--mca", "btl_tcp_if_include", "lo", bind_to="none")
+    assert other[5:11] == ("btl", "^ofi", "--mca", "btl_tcp_if_include", "lo", "-n")
+
+
+def test_the_flag_for_root_is_for_root_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "--allow-run-as-root" not in argv("openmpi")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert argv("openmpi")[1] == "--allow-run-as-root"
+
+
+@pytest.mark.parametrize("flag", ["--mca", "-mca", "--gmca"])
+def test_the_users_own_components_replace_ours(flag: str) -> None:
+    found = argv("openmpi", flag, "btl", "self,tcp")
+    assert "^ofi" not in found
+    assert found[found.index(flag) : found.index("-n")] == (flag, "btl", "self,tcp")
+
+
+@pytest.mark.parametrize("place", ["none", "core", "socket", "numa"])
+def test_mpich(place: str) -> None:
+    assert argv("mpich", bind_to=place) == (MPIRUN, "-bind-to", place, "-n", "8", *PROGRAM)
+    assert argv("mpich", bind_to=place, map_by="slot")[3:5] == ("-map-by", "core")
+
+
+@pytest.mark.parametrize("kind", ["openmpi", "mpich"])
+def test_the_users_own_binding_replaces_none_and_nothing_else(kind: str) -> None:
+    for flag in ("--bind-to", "-bind-to"):
+        found = argv(kind, flag, "core", "-l", bind_to="none")
+        assert [word for word in found if word.endswith("bind-to")] == [flag]
+        with pytest.raises(UsageError, match="say it too"):
+            argv(kind, flag, "core", bind_to="socket")
+    with pytest.raises(UsageError, match=f"bind_to=l3: {kind} knows none, core, socket, numa"):
+        argv(kind, bind_to="l3")
+    with pytest.raises(UsageError, match="knows no such option"):
+        argv(kind, bind="core")
+
+
+@pytest.mark.parametrize(
+    ("mpirun", "starter"),
+    [
+        (TORCHRUN, (TORCHRUN,)),
+        ("/usr/bin/python3.12", ("/usr/bin/python3.12", "-m", "torch.distributed.run")),
+    ],
+)
+def test_torchrun(mpirun: str, starter: tuple[str, ...]) -> None:
+    assert argv("torchrun", "--numa-binding=node", mpirun=mpirun, bind_to="none") == (
+        *starter,
+        *("--standalone", "--numa-binding=node"),
+        *("--nnodes", "1", "--nproc-per-node", "8", "--no-python", *PROGRAM),
+    )
+    for word in ("--rdzv-endpoint=host:29500", "--rdzv_backend", "--master_port"):
+        assert argv("torchrun", word, "x")[:3] == (TORCHRUN, word, "x")
+
+
+def test_what_torchrun_cannot_be_told() -> None:
+    for word in ("--nnodes=2", "--nproc-per-node", "--nproc_per_node=gpu"):
+        with pytest.raises(UsageError, match="how many ranks torchrun starts") as caught:
+            argv("torchrun", word)
+        assert "--mpi-procs" in caught.value.hint
+    unknown: tuple[dict[str, Any], ...] = ({"bind_to": "core"}, {"btl": "self"})
+    for options in unknown:
+        with pytest.raises(UsageError, match="torchrun has no such option"):
+            argv("torchrun", **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "version"),
+    [
+        ("mpirun (Open MPI) 5.0.11\n\nReport bugs to …", "openmpi", "5.0.11"),
+        ("mpirun.openmpi (OpenRTE) 4.1.4\n", "openmpi", "4.1.4"),
+        ("a warning first\nmpiexec (Open MPI) 4.1.8\n", "openmpi", "4.1.8"),
+        ("mpirun (Open MPI) 5.0.11\x9b1m\n", "openmpi", "5.0.11?1m"),
+        (
+            "HYDRA build details:\n    Version:      5.0.2\n  Release Date: x",
+            "mpich",
+            "5.0.2",
+        ),
+        ("Intel(R) MPI Library for Linux* OS, Version 2021.12 Build 2024", "mpich", "2021.12"),
+        ("a warning\ntorchrun of torch 2.13.0+cpu\n", "torchrun", "2.13.0+cpu"),
+        ("", "", None),
+    ],
+)
+def test_a_version_is_that_of_one_kind(text: str, kind: str, version: str | None) -> None:
+    for launcher in launchers():
+        assert launcher.version(text) == (version if launcher.kind == kind else None)
+
+
+def test_the_ranks_load_the_library_of_mpirun() -> None:
+    def environment(kind: str, libmpi: str | None) -> dict[str, str]:
+        return launcher_for(kind).environment(LauncherInfo(kind, MPIRUN, "5.0.2", libmpi))
+
+    for kind in ("openmpi", "mpich"):
+        assert environment(kind, "/lib/libmpi.so") == {"MPI4PY_LIBMPI": "/lib/libmpi.so"}
+        assert environment(kind, None) == {}
+        assert environment(kind, "/a:b/libmpi.so") == {}, "mpi4py would take it for two"
+    assert environment("torchrun", None) == {}
+
+
+@pytest.mark.parametrize(
+    ("head", "python"),
+    [
+        ("#!/venv/bin/python\nimport sys", "/venv/bin/python"),
+        ("#!/venv/bin/python3.12 -s\n", "/venv/bin/python3.12"),
+        ("#!/usr/bin/env python3\n", "python3"),
+        # pip, if the path is too long for the kernel or has a space
+        ("#!/bin/sh\n'''exec' /a/long/bin/python \"$0\" \"$@\"\n' '''\n", "/a/long/bin/python"),
+        ("#!/bin/sh\n'''exec' \"/a b/bin/python3\" \"$0\" \"$@\"\n' '''\n", "/a b/bin/python3"),
+        ("#!/bin/sh\nexec something\n", None),
+        ("\x7fELF", None),
+    ],
+)
+def test_torchrun_asks_the_python_of_a_script(
+    tmp_path: Path, head: str, python: str | None
+) -> None:
+    script = tmp_path / "torchrun"
+    script.write_text(head)
+    question = launcher_for("torchrun").question
+    assert question(script)[:1] == ((python,) if python else ())
+    assert question(Path("/x/python3.12"))[:2] == ("/x/python3.12", "-c")
+    assert question(Path("/x/no-such-script")) == ()
+
+
+def test_an_unknown_kind_has_no_launcher_and_the_wrapper_is_there() -> None:
+    with pytest.raises(UsageError, match="unknown kind of launcher: other"):
+        launcher_for("other")
+    assert all(Path(word).is_file() for word in wrapper_argv())
+    assert os.access(wrapper_argv()[0], os.X_OK)
