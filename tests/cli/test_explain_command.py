@@ -26,7 +26,7 @@ BOUND = Telemetry(
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> str:
-    """The sample study: its defaults drown, its best is bound by compute."""
+    """The sample study: its baseline oversubscribes the cores, its best is bound by compute."""
     data = study()
     records = tuple(
         dataclasses.replace(
@@ -46,11 +46,11 @@ def test_best_and_defaults_stand_side_by_side(tune: Tune, recorded: str) -> None
     lines = done.out.splitlines()
     assert lines[0] == "Study mnist"
     assert lines[1].startswith("  best: omp_threads=1") and lines[1].endswith("launch 2, 3.60 s")
-    assert "  defaults: defaults, launch 1, 8.32 s" in lines
-    assert next(line for line in lines if line.endswith("defaults")).split() == ["best", "defaults"]
+    assert "  baseline: defaults, launch 1, 8.32 s" in lines
+    assert next(line for line in lines if line.endswith("baseline")).split() == ["best", "baseline"]
     assert "threads waiting for a core" in done.out
     assert "best: nothing: bound by compute, 100 % of the time (clear)" in lines
-    drown = "defaults: held back by cores oversubscribed by the ranks' own threads"
+    drown = "baseline: held back by cores oversubscribed by the ranks' own threads"
     assert any(line.startswith(drown) for line in lines)
     assert "  a lower omp_threads addresses it" in lines
     assert lines[-2:] == ["Not seen", "  No GPU was looked at."]

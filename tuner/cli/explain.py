@@ -92,7 +92,7 @@ def chosen(
     else:
         best = data.best_setting if data.result.best else BASELINE
         settings = {} if best.is_baseline else {"best": best}
-        settings["defaults"] = BASELINE
+        settings["baseline"] = BASELINE
     runs = [
         (what, found)
         for what, setting in settings.items()
@@ -106,7 +106,7 @@ def chosen(
 
 
 def line(store: Store, data: StudyView) -> str:
-    """For the end of ``tune``: what holds the best setting back; empty where that is not known."""
+    """For the end of ``tune``: what holds the best setting back; empty if that is not known."""
     from tuner.results.explain import Cause
     from tuner.results.explain.evidence import explained_run, sentence
 
@@ -150,8 +150,7 @@ def _json(run: ExplainedRun) -> JsonDict:
 def _print(data: StudyView, runs: list[ExplainedRun]) -> None:
     from tuner.cli import console
     from tuner.knobs import setting_text
-    from tuner.results.explain.cause import Cause, per_cent
-    from tuner.results.explain.evidence import remedy_sentence, table
+    from tuner.results.explain.evidence import table
 
     console.out(f"Study {data.spec.name}", bold=True)
     for run in runs:
@@ -164,14 +163,8 @@ def _print(data: StudyView, runs: list[ExplainedRun]) -> None:
     for run in runs:
         console.out()
         console.out(f"{run.name}: {run.sentence}", bold=True)
-        for text in run.found.found.evidence:
+        for text in run.lines:
             console.out(text, indent="  ")
-        if run.found.cause is not Cause.UNKNOWN:
-            console.out(remedy_sentence(run.found.remedy), indent="  ")
-        for other in run.found.others:
-            who = f" ({other.subject})" if other.subject else ""
-            also = f"also: {other.cause}{who}, {per_cent(other.share)} of the time"
-            console.out(also, indent="  ")
     gaps = dict.fromkeys(gap for run in runs for gap in run.found.gaps)
     if gaps:
         console.out()

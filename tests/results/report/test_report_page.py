@@ -21,8 +21,7 @@ from tests.study_samples import study
 from tuner.launch.secrets import HIDDEN
 from tuner.model import StudyState, Telemetry
 from tuner.results.exporters import shell
-from tuner.results.report import report
-from tuner.results.report.explained import explained
+from tuner.results.report import report, words
 from tuner.results.report.plots.runs import sides
 from tuner.results.study_view import StudyView
 
@@ -225,11 +224,12 @@ def test_what_held_best_and_defaults_back_is_said_as_explain_says_it() -> None:
     data = watched(samples.faster())
     document = Document(report(data))
     assert "What held it back" in document.texts["h2"]
-    found = explained(data)
-    assert [verdict.heading[:4] for verdict in found.verdicts] == ["Your", "Best"]
-    for verdict in found.verdicts:
-        assert verdict.heading in document.texts["h3"]
-        assert f"{verdict.sentence}." in " ".join(document.texts["p"]).replace("\xa0", " ")
+    found = words.explained(data)
+    assert [run.name for run in found] == ["your defaults", "best"]
+    said = " ".join(document.texts["p"]).replace("\xa0", " ").lower()
+    for run in found:
+        assert f"{run.name.capitalize()} (launch {run.record.number})" in document.texts["h3"]
+        assert f"{run.sentence}.".lower() in said
     assert "What held it back" not in report(samples.faster())
 
 
@@ -241,9 +241,9 @@ def test_where_nothing_is_known_no_knob_is_spoken_of() -> None:
         )
         for record in data.records
     )
-    verdicts = explained(dataclasses.replace(data, records=records)).verdicts
-    assert {verdict.sentence for verdict in verdicts} == {"What held it back cannot be told"}
-    assert not any(verdict.lines for verdict in verdicts)
+    found = words.explained(dataclasses.replace(data, records=records))
+    assert {run.sentence for run in found} == {"what held it back cannot be told"}
+    assert not any(run.lines for run in found)
 
 
 def test_the_same_study_gives_the_same_page() -> None:

@@ -152,6 +152,18 @@ class ExplainedRun:
         """The verdict in words."""
         return sentence(self.found)
 
+    @property
+    def lines(self) -> list[str]:
+        """What shows it, which knob addresses it, and what else was found."""
+        found = self.found
+        turn = [] if found.cause is Cause.UNKNOWN else [remedy_sentence(found.remedy)]
+        also = [
+            f"also: {other.cause}{f' ({other.subject})' if other.subject else ''},"
+            f" {per_cent(other.share)} of the time"
+            for other in found.others
+        ]
+        return [*found.found.evidence, *turn, *also]
+
 
 def explained_run(
     name: str, record: LaunchRecord, telemetry: Telemetry | None, spec: StudySpec

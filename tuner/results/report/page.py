@@ -21,7 +21,6 @@ from typing import Any
 from tuner.model import wording
 from tuner.results.exporters.json import plain as json_plain
 from tuner.results.report import facts, words
-from tuner.results.report.explained import explained
 from tuner.results.report.plots import FAMILIES, Figure
 from tuner.results.report.plots.style import THEMES
 from tuner.results.study_view import StudyView
@@ -58,7 +57,7 @@ def page(data: StudyView, weights: Mapping[str, float]) -> str:
             script_text=words.script(data),
             words=words,
             failure_lines=facts.failure_lines(data),
-            explained=explained(data),
+            explained=words.explained(data),
             families=families,
             shown=_shown,
             extra=_extra,

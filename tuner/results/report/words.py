@@ -11,6 +11,7 @@ from tuner.model import StudyState, figures, price, wording
 from tuner.model.errors import UsageError
 from tuner.results import claims
 from tuner.results.break_even import break_even
+from tuner.results.explain.evidence import ExplainedRun, explained_run, table
 from tuner.results.exporters import shell
 from tuner.results.report import facts, reproduce
 from tuner.results.report.plots import Table, runs
@@ -130,6 +131,23 @@ def blocks(data: StudyView) -> list[tuple[str, list[str]]]:
         ("Notes", [note for note in data.result.notes if note not in told]),
     ]
     return [(heading, lines) for heading, lines in found if lines]
+
+
+def explained(data: StudyView) -> list[ExplainedRun]:
+    """What held best and baseline back, as ``tune explain`` says it; only what was recorded."""
+    found = []
+    for side in runs.sides(data):
+        for record in runs.standing(data, side.setting):
+            if (seen := record.outcome.telemetry) is not None:
+                found.append(explained_run(side.name, record, seen, data.spec))
+                break
+    return found
+
+
+def seen(found: list[ExplainedRun]) -> Table | None:
+    """What was recorded of each, side by side; ``None`` if nothing was."""
+    rows = [tuple(row) for row in table([each.case for each in found])]
+    return Table.of(("", *(each.name for each in found)), rows) if rows else None
 
 
 def settings(data: StudyView) -> Table:
