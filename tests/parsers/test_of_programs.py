@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
 import re
@@ -17,9 +16,8 @@ from tests.study_surface import SPEC
 from tuner.hosts import probe
 from tuner.launch import failure
 from tuner.launch.launchers import launchers
-from tuner.launch.objectives import EndedLaunch
+from tuner.launch.objectives import EndedLaunch, objective_for
 from tuner.launch.objectives.logreport import LogReport
-from tuner.launch.objectives.pattern import compiled, judged, last_match
 from tuner.launch.phases import parse_phases
 from tuner.live import messages
 from tuner.live.messages import Steps, Switched, WireError
@@ -147,7 +145,9 @@ def test_a_figure_in_the_output_of_a_program(data: bytes) -> None:
         (r"([^:]*)", "h", False),
     ):
         spec = ObjectiveSpec(kind="pattern", pattern=pattern, unit=unit, maximize=maximize)
-        ending = judged(spec, last_match(io.BytesIO(data), compiled(pattern), 60.0), Path("/out"))
+        with tempfile.NamedTemporaryFile() as file:
+            Path(file.name).write_bytes(data)
+            ending = objective_for(spec).result(EndedLaunch(Path("/"), Path(file.name), 9.0))
         if isinstance(ending, Failed):
             assert ending.reason.isprintable() and len(ending.reason) < 1_000, ending
         else:

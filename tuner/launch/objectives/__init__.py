@@ -1,4 +1,4 @@
-"""How a launch's figure of merit is read: one module an objective.
+"""How a launch's figure of merit is read: one class an objective.
 
 An objective reads what a launch left behind (`EndedLaunch`) and nothing else; other packages add
 theirs through the entry point group ``tuner.objectives`` (name -> a callable that takes the
@@ -8,25 +8,64 @@ theirs through the entry point group ``tuner.objectives`` (name -> a callable th
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Protocol
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 
-from tuner.launch.objectives.validation import EndedLaunch, check, with_argument
-from tuner.model import Failed, Finished, ObjectiveSpec, Progress, plugins
-
-__all__ = ["GROUP", "EndedLaunch", "Objective", "objective_for", "with_argument"]
+from tuner.model import (
+    CLOCK,
+    TIME_UNITS_S,
+    Failed,
+    Finished,
+    ObjectiveSpec,
+    Progress,
+    plugins,
+)
+from tuner.model.errors import UsageError, shown
 
 #: The entry point group of objectives from other packages.
 GROUP = "tuner.objectives"
 
+_SHIPPED = {
+    "logreport": "tuner.launch.objectives.logreport:LogReport",
+    "pattern": "tuner.launch.objectives.pattern:Pattern",
+    "wall": "tuner.launch.objectives:Wall",
+}
 
-class Objective(Protocol):
-    """Reads the figure of one launch; one object serves one launch.
+#: The largest figure, and one over it the smallest above 0: their ratios and squares are numbers.
+MOST = 1e30
 
-    ``needs_out`` says that the command must have ``{out}``: the figure is read from there.
+#: What people write for a unit of time that goes by another name here.
+_MEANT = {
+    "µs": "us", "usec": "us", "msec": "ms", "sec": "s", "secs": "s", "second": "s",
+    "seconds": "s", "m": "min", "mins": "min", "minute": "min", "minutes": "min",
+    "hr": "h", "hrs": "h", "hour": "h", "hours": "h", **{unit: unit for unit in TIME_UNITS_S},
+}  # fmt: skip
+
+#: The letters of a unit that a table still shows.
+LONGEST_UNIT = 20
+
+
+@dataclass(frozen=True)
+class EndedLaunch:
+    """What a launch that has ended by itself left behind.
+
+    ``out_dir`` is the folder that ``{out}`` stood for, ``output`` the file with what it printed
+    (stdout and stderr of all ranks); ``wall_s`` is from the start of mpirun to its end.
     """
 
-    needs_out: bool
+    out_dir: Path
+    output: Path
+    wall_s: float
+
+
+class Objective:
+    """Reads the figure of one launch; one object serves one launch."""
+
+    #: The figure is read below ``{out}``, which the command must have.
+    needs_out = False
+
+    def __init__(self, spec: ObjectiveSpec) -> None:
+        self.spec = spec
 
     def prepare(self, out_dir: Path) -> None:
         """Remove what an earlier launch left in `out_dir`.
@@ -35,18 +74,62 @@ class Objective(Protocol):
             UsageError: An old log cannot be removed.
         """
 
-    def progress(self, out_dir: Path) -> tuple[Progress, ...]:
+    def progress(self, out_dir: Path) -> tuple[Progress, ...]:  # noqa: ARG002
         """What the program has logged so far; empty while there is nothing. Never raises."""
+        return ()
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
         """The value of a launch that has ended by itself, or why nothing gives one."""
+        raise NotImplementedError
 
 
-_SHIPPED = {
-    "logreport": "tuner.launch.objectives.logreport:LogReport",
-    "pattern": "tuner.launch.objectives.pattern:Pattern",
-    "wall": "tuner.launch.objectives.wall:Wall",
-}
+class Wall(Objective):
+    """The wall time of the launch; the program only has to end."""
+
+    def result(self, ended: EndedLaunch) -> Finished | Failed:
+        """How long it took."""
+        return Finished(ended.wall_s, 0)
+
+
+def remove_old(path: Path) -> None:
+    """Remove what an earlier launch wrote, so that it does not count as this one's.
+
+    Raises:
+        UsageError: It cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except NotADirectoryError:
+        return
+    except OSError as error:
+        raise UsageError(
+            f"the old log {path} cannot be removed: {error.strerror}",
+            "remove it by hand, or choose another output folder",
+        ) from error
+
+
+def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:
+    """The objective that ``KIND[:ARG]`` names: a key or ``steady``, or a regular expression.
+
+    Raises:
+        UsageError: The kind takes no argument, or it is empty.
+    """
+    kind, colon, argument = text.partition(":")
+    if not colon:
+        return replace(spec, kind=kind)
+    if not argument:
+        also = {"pattern": "'pattern:Performance: ([0-9.]+)'", "logreport": "logreport:steady"}
+        raise UsageError(
+            f"--objective {text!r}: nothing stands behind the colon.",
+            f"For example: --objective {also.get(kind, kind)}",
+        )
+    if kind == "wall":
+        raise UsageError(f"--objective {text!r}: wall takes nothing.", "--objective wall")
+    if kind == "pattern":
+        return replace(spec, kind=kind, pattern=argument)
+    if kind == "logreport" and argument == "steady":
+        return replace(spec, kind=kind, statistic="steady")
+    return replace(spec, kind=kind, key=argument)
 
 
 def objective_for(spec: ObjectiveSpec) -> Objective:
@@ -59,5 +142,59 @@ def objective_for(spec: ObjectiveSpec) -> Objective:
     make: Callable[[ObjectiveSpec], Objective] = plugins.find(
         GROUP, _SHIPPED, spec.kind, what="objective"
     )
-    check(spec)
+    path = PurePosixPath(spec.log)
+    if not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.log:
+        raise UsageError(
+            f"The log {spec.log!r} is no name of a file below the output folder.",
+            "Give it as the program writes it below {out}: --log log.jsonl.",
+        )
+    if spec.unit:
+        _check_unit(spec)
+    _check_kind(spec)
     return make(spec)
+
+
+def _check_unit(spec: ObjectiveSpec) -> None:
+    unit = spec.unit
+    meant = unit if unit in TIME_UNITS_S else _MEANT.get(unit.lower(), unit)
+    if meant != unit:
+        raise UsageError(f"The unit {unit!r} is not known as a time.", f"Write --unit {meant}.")
+    if not unit.isprintable() or unit != unit.strip() or len(unit) > LONGEST_UNIT:
+        raise UsageError(
+            f"The unit {shown(unit)} cannot be shown behind a figure.",
+            f"At most {LONGEST_UNIT} letters, such as --unit ns/day.",
+        )
+    if spec.maximize and unit in TIME_UNITS_S:
+        raise UsageError(
+            f"A time in {unit} is better if it is smaller, but --maximize is given.",
+            "Leave out --maximize, or give the unit of a rate, such as it/s.",
+        )
+
+
+def _check_kind(spec: ObjectiveSpec) -> None:
+    kind, steady = spec.kind, spec.statistic == "steady"
+    if spec.statistic not in {"last", "steady"}:
+        raise UsageError(f"The statistic {shown(spec.statistic)} is not known.", "last or steady")
+    fault = ""
+    if spec.pattern and kind != "pattern":
+        fault = f"A pattern is given, but the objective is {kind}."
+    elif steady and kind != "logreport":
+        fault = f"The steady state is of a log, but the objective is {kind}."
+    elif kind in {"wall", "pattern"} and spec.key != CLOCK:
+        fault = f"The key {shown(spec.key)} is of a log; the objective is {kind}."
+    elif steady and spec.key != CLOCK:
+        fault = f"The steady state is of the log's {CLOCK}, not of {shown(spec.key)}."
+    if fault:
+        raise UsageError(
+            fault,
+            "Keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall.",
+        )
+    if kind == "wall" or (kind == "logreport" and spec.key == CLOCK):
+        what = "wall time" if kind == "wall" else "steady state" if steady else CLOCK
+        if spec.unit:
+            raise UsageError(f"--unit {spec.unit}: the {what} is in seconds.", "Leave it out.")
+        if spec.maximize:
+            raise UsageError(
+                f"--maximize: the {what} is better if it is smaller.",
+                "Leave it out, or name a rate: --objective logreport:KEY or 'pattern:REGEX'.",
+            )

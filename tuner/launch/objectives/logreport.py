@@ -1,29 +1,27 @@
 """The log that LogReport writes: Chainer's, and pytorch-pfn-extras' in each of its formats.
 
 Chainer writes a JSON list; pytorch-pfn-extras a JSON list, JSON lines or YAML. Both replace the
-file at each report, and the latter removes the old one a moment before. What the entries say is
-read by :mod:`tuner.launch.objectives.entries`.
+file at each report, and the latter removes the old one a moment before. Each entry has an
+``iteration`` and the ``elapsed_time`` (s, since the trainer began).
 """
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tuner.hosts.untrusted_files import read_untrusted
-from tuner.launch.objectives.entries import (
-    BadLogError,
-    check,
-    epochs,
-    final_loss,
-    parse,
-    sound,
-    steady_s,
-)
-from tuner.launch.objectives.validation import EndedLaunch, remove_old
-from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
+from tuner.launch.objectives import MOST, EndedLaunch, Objective, remove_old
+from tuner.model import CLOCK, Failed, FailureKind, Finished, JsonDict, ObjectiveSpec, Progress
+from tuner.model.errors import shown
+from tuner.model.wording import one_line
+from tuner.search import throughput
+from tuner.stats import loss_check
 
 #: The names under which the default log may be found: a format may have its own suffix.
 SUFFIXES = ("", ".json", ".jsonl", ".yaml", ".yml")
@@ -35,18 +33,21 @@ PAUSE_S = 0.025
 #: No LogReport of a short run comes near this size, bytes. Parsing takes ten times as much memory.
 MOST_BYTES = 16 << 20
 
+#: What losses are called, the most common first.
+LOSSES = ("main/loss", "validation/main/loss", "loss", "train/loss")
 
-@dataclass(frozen=True)
-class _Version:
-    """What tells one state of the file from another without reading it."""
+#: Iterations that a database holds and a float tells apart.
+MOST_ITERATIONS = 2**53
 
-    path: Path
-    inode: int
-    size: int
-    changed_ns: int
+#: Of what a parser says of a log, or of its keys, so many letters are shown: they quote the log.
+LONGEST_FAULT = 400
 
 
-class LogReport:
+class BadLogError(Exception):
+    """The log cannot be used; the message says why, without the file's name."""
+
+
+class LogReport(Objective):
     """Reads the last ``elapsed_time`` (or another key), or the steady state, of one launch.
 
     Args:
@@ -57,14 +58,14 @@ class LogReport:
     needs_out = True
 
     def __init__(self, spec: ObjectiveSpec, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._spec = spec
+        super().__init__(spec)
         self._sleep = sleep
-        self._version: _Version | None = None
+        self._version: tuple[object, ...] = ()
         self._progress: tuple[Progress, ...] = ()
 
     def names(self, out_dir: Path) -> tuple[Path, ...]:
         """Where the log may be: the given name, then with each suffix unless it has one."""
-        path = out_dir / self._spec.log
+        path = out_dir / self.spec.log
         suffixes = ("",) if path.suffix in SUFFIXES[1:] else SUFFIXES
         return tuple(path.with_name(path.name + suffix) for suffix in suffixes)
 
@@ -75,13 +76,15 @@ class LogReport:
 
     def progress(self, out_dir: Path) -> tuple[Progress, ...]:
         """The sound entries from the start of the log; the file is read when it has changed."""
-        version = self._find(out_dir)
-        if version is not None and version != self._version:
-            try:
-                entries = parse(self._read(version), version.path.suffix)
-            except (BadLogError, OSError):
-                return self._progress  # caught in mid-replacement: the next look will do
-            self._version, self._progress = version, sound(entries)
+        with suppress(BadLogError, OSError):  # caught in mid-replacement: the next look will do
+            path, stat = self._find(out_dir)
+            version = (path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            if version != self._version:
+                entries, found = parse(_read(path), path.suffix), []
+                with suppress(BadLogError):
+                    for step in steps(entries):
+                        found.append(step)
+                self._version, self._progress = version, tuple(found)
         return self._progress
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
@@ -89,42 +92,156 @@ class LogReport:
         for attempt in range(READS):
             if attempt:
                 self._sleep(PAUSE_S)
-            ending = self._attempt(ended.out_dir)
-            if isinstance(ending, Finished):
-                break
-        return ending
-
-    def _attempt(self, out_dir: Path) -> Finished | Failed:
-        path = self.names(out_dir)[0]
-        try:
-            version = self._find(out_dir)
-            if version is None:
-                reason = f"the program ended but wrote no log {path}"
-                return Failed(FailureKind.NO_LOG, reason)
-            path = version.path
-            entries = parse(self._read(version), path.suffix)
-            progress, value = check(entries, self._spec.key)
-            if self._spec.statistic == "steady":
-                value = steady_s(progress)
-        except BadLogError as error:
-            return Failed(FailureKind.BAD_LOG, f"the log {path} {error}")
-        except OSError as error:
-            return Failed(FailureKind.BAD_LOG, f"the log {path} cannot be read: {error.strerror}")
-        loss = final_loss(entries, self._spec.loss_key)
-        return Finished(self._spec.cost(value), progress[-1].iteration, epochs(entries), loss)
-
-    def _find(self, out_dir: Path) -> _Version | None:
-        for path in self.names(out_dir):
+            path = self.names(ended.out_dir)[0]
             try:
-                found = path.stat()
-            except OSError:
-                continue
-            return _Version(path, found.st_ino, found.st_size, found.st_mtime_ns)
-        return None
+                path, _ = self._find(ended.out_dir)
+                return self._finished(parse(_read(path), path.suffix))
+            except FileNotFoundError:
+                failed = Failed(FailureKind.NO_LOG, f"the program ended but wrote no log {path}")
+            except BadLogError as error:
+                failed = Failed(FailureKind.BAD_LOG, f"the log {path} {error}")
+            except OSError as error:
+                reason = f"the log {path} cannot be read: {error.strerror}"
+                failed = Failed(FailureKind.BAD_LOG, reason)
+        return failed
 
-    @staticmethod
-    def _read(version: _Version) -> bytes:
-        data = read_untrusted(version.path, MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise BadLogError(f"is not a LogReport: {version.size} bytes is too large")
-        return data
+    def _find(self, out_dir: Path) -> tuple[Path, os.stat_result]:
+        for path in self.names(out_dir):
+            with suppress(OSError):
+                return path, path.stat()
+        raise FileNotFoundError
+
+    def _finished(self, entries: Sequence[JsonDict]) -> Finished:
+        progress, value = list(steps(entries)), last_value(entries, self.spec.key)
+        if self.spec.statistic == "steady":
+            steady_s = throughput.steady_s([(step.iteration, step.elapsed_s) for step in progress])
+            if steady_s is None:
+                raise BadLogError(
+                    "has no steady state: no two entries with time between them behind the first"
+                    f" {throughput.WARM_UP_SHARE:.0%} of its {progress[-1].iteration} iterations"
+                )
+            value = steady_s
+        loss = final_loss(entries, self.spec.loss_key)
+        return Finished(self.spec.cost(value), progress[-1].iteration, epochs(entries), loss)
+
+
+def _read(path: Path) -> bytes:
+    data = read_untrusted(path, MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise BadLogError(f"is not a LogReport: more than {MOST_BYTES} bytes is too large")
+    return data
+
+
+def parse(data: bytes, suffix: str = "") -> list[JsonDict]:
+    """The entries of a log, told apart by the file's suffix, else by its content.
+
+    Raises:
+        BadLogError: Empty, truncated, or not a log at all.
+    """
+    try:
+        text = data.decode("utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise BadLogError(f"is not text (byte {error.start} is not UTF-8)") from None
+    if not text:
+        raise BadLogError("is empty")
+    try:
+        if suffix in {".yaml", ".yml"} or (suffix not in SUFFIXES[1:] and text.startswith("-")):
+            entries = _yaml(text)
+        elif suffix == ".jsonl" or (suffix != ".json" and text.startswith("{")):
+            entries = [json.loads(line) for line in text.split("\n") if line.strip()]
+        else:
+            entries = json.loads(text)
+    except RecursionError:
+        raise BadLogError("is not a LogReport: it is nested too deeply") from None
+    except ValueError as error:
+        raise BadLogError(f"is truncated or not a LogReport: {error}") from None
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        raise BadLogError("is not a LogReport: it is not a list of entries")
+    if not entries:
+        raise BadLogError("has no entries")
+    return entries
+
+
+def _yaml(text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    # It raises the others for tagged scalars that are malformed.
+    except (yaml.YAMLError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise ValueError(one_line(" ".join(str(error).split()), LONGEST_FAULT)) from None
+
+
+def steps(entries: Sequence[JsonDict]) -> Iterator[Progress]:
+    """The progress in the entries, one by one.
+
+    Raises:
+        BadLogError: Something is missing, is no sensible number, or runs backwards.
+    """
+    last = Progress(0, 0.0)
+    for number, entry in enumerate(entries, start=1):
+        done = entry.get("iteration")
+        if type(done) is not int or not 0 <= done <= MOST_ITERATIONS:
+            found = f"iteration {shown(done)}" if "iteration" in entry else "no iteration"
+            raise BadLogError(f"has {found} in entry {number}")
+        step = Progress(done, _number(entry, CLOCK, f"entry {number}"))
+        if number > 1 and (step.elapsed_s < last.elapsed_s or step.iteration < last.iteration):
+            raise BadLogError(
+                f"goes backwards in entry {number}: from iteration {last.iteration} at"
+                f" {last.elapsed_s} s to {step.iteration} at {step.elapsed_s} s"
+            )
+        yield step
+        last = step
+
+
+def last_value(entries: Sequence[JsonDict], key: str) -> float:
+    """The last value of `key`.
+
+    Raises:
+        BadLogError: There is none, or it is no sensible number.
+    """
+    numbers = [_number(e, key, f"entry {n}") for n, e in enumerate(entries, start=1) if key in e]
+    if not numbers:
+        keys = ", ".join(dict.fromkeys(str(key) for entry in entries for key in entry))
+        listed = one_line(keys, LONGEST_FAULT)
+        raise BadLogError(f"has no {key} in any entry; its keys are {listed}")
+    if numbers[-1] == 0:
+        raise BadLogError(f"ends with {key} = 0: nothing was measured")
+    return numbers[-1]
+
+
+def epochs(entries: Sequence[JsonDict]) -> float | None:
+    """How many epochs the training did, if the log says so exactly; else ``None``.
+
+    ``epoch_detail`` of the last entry; or its ``epoch``, a count of whole ones, if the log has an
+    entry for each.
+    """
+    with suppress(BadLogError):
+        detail = _number(entries[-1], "epoch_detail", "the last entry")
+        if detail > 0:
+            return detail
+    counts = [entry.get("epoch") for entry in entries]
+    return float(len(counts)) if counts == list(range(1, len(counts) + 1)) else None
+
+
+def final_loss(entries: Sequence[JsonDict], key: str = "") -> float | None:
+    """The last value of `key`; without one, of the first usual key that the last entry has."""
+    if key:
+        entries = [entry for entry in entries if key in entry] or [{}]
+    found = (loss_check.finite(entries[-1].get(usual)) for usual in ((key,) if key else LOSSES))
+    return next((loss for loss in found if loss is not None), None)
+
+
+def _number(entry: JsonDict, key: str, where: str) -> float:
+    if key not in entry:
+        raise BadLogError(f"has no {key} in {where}")
+    value = entry[key]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadLogError(f"has {key} {shown(value)} in {where}, which is not a number")
+    try:
+        value = float(value)
+    except OverflowError:
+        value = float("inf")
+    if value != 0 and not 1 / MOST <= value <= MOST:
+        raise BadLogError(f"has {key} {value} in {where}")
+    return value

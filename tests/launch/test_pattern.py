@@ -1,0 +1,134 @@
+"""A figure in what the program prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.launch.objectives import EndedLaunch, objective_for
+from tuner.launch.objectives import pattern as pattern_module
+from tuner.launch.objectives.pattern import LONGEST, Pattern, figure_of
+from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec
+from tuner.model.errors import UsageError
+
+PERFORMANCE = r"Performance: *([-+0-9.a-zA-Z,]+)"
+
+
+def spec_of(pattern: str, **more: Any) -> ObjectiveSpec:
+    return ObjectiveSpec(kind="pattern", pattern=pattern, **more)
+
+
+def last(text: str, pattern: str = PERFORMANCE) -> str | None:
+    return Pattern(spec_of(pattern)).last_match(text)
+
+
+def result(
+    folder: Path, content: bytes, pattern: str = PERFORMANCE, **more: Any
+) -> Finished | Failed:
+    path = folder / "output.log"
+    path.write_bytes(content)
+    return objective_for(spec_of(pattern, **more)).result(EndedLaunch(folder / "out", path, 9.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "found"),
+    [
+        ("Performance: 1\nPerformance: 2 Performance: 3\nend\n", PERFORMANCE, "3"),
+        ("  1 %\r 99 %\rPerformance: 8\r\n", PERFORMANCE, "8"),
+        ("nothing here\n", PERFORMANCE, None),
+        ("", "(.*)", None),
+        ("t 5 p 6", r"t (\d) p (?P<figure>\d)", "6"),
+        ("t 5 p 6", r"t (\d) p (\d)", "5"),
+        ("none", r"none|(\d)", ""),
+    ],
+)
+def test_the_group_of_the_last_match_counts(text: str, pattern: str, found: str | None) -> None:
+    assert last(text, pattern) == found
+
+
+@given(
+    st.lists(st.integers(0, 10**6), min_size=1, max_size=40),
+    st.lists(st.text(max_size=60), max_size=40),
+)
+def test_whatever_stands_around_it_the_last_one_wins(values: list[int], others: list[str]) -> None:
+    noise = [each.replace("<<", "") for each in others] + [""] * len(values)
+    body = "".join(f"\n<<{n}>>\n{other}" for n, other in zip(values, noise, strict=False))
+    assert last(body, r"<<(\d+)>>") == str(values[-1])
+
+
+def test_a_time_is_in_seconds_and_a_rate_is_its_reciprocal(tmp_path: Path) -> None:
+    content = b"\xff\xfe\0Performance: 250\0\x80\n\xff"
+    assert result(tmp_path, content) == Finished(250.0, 0)
+    assert result(tmp_path, content, unit="ms") == Finished(0.25, 0)
+    assert result(tmp_path, content, unit="ns/day", maximize=True) == Finished(1 / 250, 0)
+
+
+def test_numbers_as_programs_print_them() -> None:
+    for written, value in (("1", 1.0), ("+.5", 0.5), ("1.5e-3", 0.0015), ("1.5D+02", 150.0)):
+        assert figure_of(f" {written} ") == value
+    for written in ("", "1,5", "1_000", "nan", "inf", "0x1p3", "one", "1 2", "٣"):
+        with pytest.raises(ValueError, match=r"not a number|nothing in its group"):
+            figure_of(written)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "said"),
+    [
+        (b"all fine\n", FailureKind.NO_LOG, "matches nothing"),
+        (b"Performance: fast\n", FailureKind.BAD_LOG, "has 'fast' in its group, which is not a"),
+        (b"Performance: 0.0\n", FailureKind.BAD_LOG, "is 0.0: a figure must be above 0"),
+        (b"Performance: -3\n", FailureKind.BAD_LOG, "is -3.0: a figure must be above 0"),
+        (b"Performance: 1e999\n", FailureKind.BAD_LOG, "beyond what is compared"),
+        (b"Performance: 1e-99\n", FailureKind.BAD_LOG, "beyond what is compared"),
+    ],
+)
+def test_what_gives_no_figure(content: bytes, kind: FailureKind, said: str, tmp_path: Path) -> None:
+    ending = result(tmp_path, content)
+    assert isinstance(ending, Failed)
+    assert ending.kind is kind and said in ending.reason
+    assert str(tmp_path / "output.log") in ending.reason, "it says where to look"
+
+
+def test_a_file_of_the_program_is_read_in_place_of_its_output(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    pattern = objective_for(spec_of(r"(\d+)", filename="sums.txt"))
+    assert pattern.needs_out, "the command must say where the file goes"
+    (tmp_path / "output.log").write_text("7\n")
+    ended = EndedLaunch(out, tmp_path / "output.log", 9.0)
+    (out / "sums.txt").write_text("5\n")
+    assert pattern.result(ended) == Finished(5.0, 0)
+    pattern.prepare(out)
+    ending = pattern.result(ended)
+    assert isinstance(ending, Failed) and ending.kind is FailureKind.NO_LOG
+    assert f"no file {out / 'sums.txt'}" in ending.reason
+
+
+def test_a_pattern_that_takes_for_ever_is_broken_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pattern_module, "LIMIT_S", 0.5)
+    ending = result(tmp_path, b"a" * 60 + b"!\n", pattern=r"(a|a)+$")
+    assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
+    assert "nested repeats such as (a+)+" in ending.reason
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("", "has no regular expression"),
+        ("Performance: ([0-9.+", "is no regular expression: "),
+        ("(a){99999999999999999999}", "is no regular expression"),
+        ("(?:[0-9.]+)", "has no group for the figure"),
+        ("(.)" * LONGEST, "is too long"),
+        ("(\0)", "too long or has a NUL"),
+    ],
+)
+def test_a_pattern_that_cannot_be_used(pattern: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        objective_for(spec_of(pattern))
+    assert said in caught.value.message and caught.value.hint
