@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -49,8 +51,9 @@ def test_every_link_leads_to_a_file() -> None:
                 assert (page.parent / target).exists(), f"{page}: {target}"
 
 
-def test_every_file_that_contributing_names_exists() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text()
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/promises.md"])
+def test_every_file_that_a_page_names_exists(page: str) -> None:
+    text = (ROOT / page).read_text()
     for name in re.findall(
         r"`((?:tuner|tests|wrappers|workloads|campaigns|studies|docs)/[\w./]*)`", text
     ):
