@@ -117,6 +117,18 @@ def test_the_variable_names_the_database(
     assert "Study mnist" in tune("show").out
 
 
+def test_a_study_is_deleted_with_its_trials_and_folders(tune: Tune, database: Path) -> None:
+    where = ("--storage", str(database))
+    with Store.open(f"sqlite:///{database}", create=False) as store:
+        (database.parent / "mnist" / "0001").mkdir(parents=True)
+    done = tune("studies", "--delete", "mnist", *where)
+    assert (done.code, done.out) == (0, "")
+    assert "deleted the study mnist" in done.err
+    with Store.open(f"sqlite:///{database}", create=False) as store:
+        assert not store.has("mnist")
+    assert "no study mnist" in tune("studies", "--delete", "mnist", *where).err
+
+
 def test_studies_are_listed(tune: Tune, database: Path) -> None:
     done = tune("studies", "--storage", str(database))
     head, row = done.out.splitlines()

@@ -158,6 +158,14 @@ def test_all_knobs_are_those_that_apply_and_keep_the_numerics() -> None:
         assert space.contains(spec.knobs, spec.fixed, setting)
 
 
+def test_a_variable_of_the_environment_is_a_knob() -> None:
+    (*_, knob) = build(*OWN, env_knobs=("MY_POOL=1,2,4",)).knobs
+    assert knob == Knob("MY_POOL", Choice((1, 2, 4)), Env(("MY_POOL",)))
+    assert "is not the name of a variable" in refused(*OWN, env_knobs=("A-B=1",)).message
+    taken = refused(*OWN, env_knobs=("omp_threads=1",))
+    assert "there is a knob of that name" in taken.message
+
+
 def test_what_changes_the_numerics_is_held_unless_it_is_named() -> None:
     words = (*OWN, "{batch_size}")
     held = build(*words, baselines=("batch_size=32",))

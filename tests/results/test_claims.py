@@ -72,6 +72,7 @@ def test_a_bound_is_never_rounded_up() -> None:
         "at least 2.50 times faster than your defaults (95 % sure, 4 and 3 runs)"
     )
     assert samples.at_least().result.conclusion is Conclusion.FASTER
+    assert concluded(samples.faster(), AT_LEAST).endswith("3 runs; 2.3 times by the medians)")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "Find the fastest setting (also without the word `run`).",
     "show": "Show a study: result, trials, importance, failures.",
-    "studies": "List the studies in the database.",
+    "studies": "List the studies in the database, or delete one.",
     "export": "Export the best setting: sh, env, json, args, csv or md.",
     "exec": "Run any command with the best setting.",
     "report": "Write a study as one HTML page with its figures.",

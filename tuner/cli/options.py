@@ -135,6 +135,9 @@ _OF_RUN: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
     (("--knob", "knobs"), SPACE, "NAME[=DOMAIN]",
      "Tune a knob: omp_threads=1..16, communicator=naive,flat, bind_to (see tune knobs);"
      " repeatable.", {"multiple": True, "shell_complete": knob_names}),
+    (("--env-knob", "env_knobs"), SPACE, "VARIABLE=DOMAIN",
+     "Tune a variable of the environment: MALLOC_ARENA_MAX=1,2,4; repeatable.",
+     {"multiple": True}),
     (("--all-knobs",), SPACE, "", "Tune every knob that applies here and keeps the numerics.",
      {"is_flag": True}),
     (("--fix", "fixes"), SPACE, "NAME=VALUE", "Hold a knob at one value; repeatable.",

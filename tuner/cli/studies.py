@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import json_option, storage_option
+from tuner.cli.options import json_option, option, storage_option, study_names
 from tuner.model import Conclusion, JsonDict
 
 if TYPE_CHECKING:
@@ -18,18 +19,30 @@ if TYPE_CHECKING:
 @click.command(
     "studies",
     cls=TuneCommand,
-    help="List the studies, the latest first.",
-    examples=(("tune studies --json | jq -r .studies[].name", "only the names"),),
+    help="List the studies, the latest first, or delete one.",
+    examples=(
+        ("tune studies --json | jq -r .studies[].name", "only the names"),
+        ("tune studies --delete NAME", "its measurements and folders are gone"),
+    ),
 )
+@option("--delete", "gone", metavar="STUDY", shell_complete=study_names, help="Delete this study.")
+@option("--run-dir", metavar="FOLDER", help="Its folder of launches [beside the database].")
 @storage_option()
 @json_option()
-def command(storage: str | None, as_json: bool) -> None:
+def command(gone: str | None, run_dir: str | None, storage: str | None, as_json: bool) -> None:
     """List the studies."""
     from tuner.cli import console, stored
     from tuner.results.exporters.json import dumps
     from tuner.store import display_url
 
     store = stored.open_store(storage)
+    if gone is not None:
+        from tuner.study import delete
+
+        for line in delete(store, gone, Path(run_dir) if run_dir else None):
+            console.warn(line)
+        console.err(f"deleted the study {gone}")
+        return
     found = store.studies()
     if as_json:
         sys.stdout.write(

@@ -16,7 +16,7 @@ from tuner.config.schema import Study
 from tuner.knobs import conditions, space
 from tuner.knobs.domains import check_against, parse_domain, parse_value
 from tuner.launch import command as templates
-from tuner.model import BASELINE, OFF, ON, Choice, Domain, Flag, Knob, Setting, Value
+from tuner.model import BASELINE, OFF, ON, Choice, Domain, Env, Flag, Knob, Setting, Value
 from tuner.model.errors import UsageError, suggestion
 
 #: More products of a space with conditions than are walked before the first launch.
@@ -53,7 +53,8 @@ def select(
 
     Args:
         file: The study.
-        typed: What was typed of knobs: ``knobs``, ``fixes``, ``baselines``, ``all_knobs``.
+        typed: What was typed of knobs: ``knobs``, ``env_knobs``, ``fixes``, ``baselines``,
+            ``all_knobs``.
         template: The command.
         is_typed: The command was typed, so that a knob the file lists may not reach it.
 
@@ -67,6 +68,7 @@ def select(
     rows = {knob.name: knob for knob in table.KNOBS}
     for name, entry in file.knobs.items():
         rows[name] = entry.knob(name, f"knobs.{name}")
+    domains |= _put_variables(rows, typed, domains)
     for name in placed:
         if name in named:  # a placeholder whose values were typed is a knob as well
             rows.setdefault(name, Knob(name, Choice(()), Flag()))
@@ -202,6 +204,22 @@ def _put_typed(
     return fixed
 
 
+def _put_variables(
+    rows: dict[str, Knob], typed: Mapping[str, Any], domains: Mapping[str, str | None]
+) -> dict[str, str]:
+    """``--env-knob``: put a row for each variable; returns their domains as they were typed."""
+    found = _pairs("--env-knob", typed.get("env_knobs", ()))
+    for name in found:
+        if name in domains or name in rows:
+            raise UsageError(
+                f"--env-knob {name}: there is a knob of that name.", f"--knob {name}=… tunes it."
+            )
+        if not name.isidentifier():
+            raise UsageError(f"--env-knob {name}: is not the name of a variable.", "NAME=1,2,4")
+        rows[name] = Knob(name, Choice(()), Env((name,)))
+    return found
+
+
 def _put_baselines(
     rows: dict[str, Knob],
     typed: Mapping[str, Any],
@@ -228,7 +246,7 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name:
-            example = "omp_threads=1..16" if option == "--knob" else "iterator_workers=2"
+            example = "omp_threads=1..16" if option.endswith("knob") else "iterator_workers=2"
             raise UsageError(f"{option} {text!r}: is not NAME=VALUE.", f"{option} {example}")
         if name in pairs:
             raise UsageError(f"{option} {name} is given twice.", "Keep one of them.")

@@ -75,7 +75,7 @@ def build_spec(
         command: The words after ``--``, which replace the file's command, job and name;
             ``None`` if none were typed.
         options: What else was typed: keys of :mod:`tuner.config.options` with values as a file
-            has them, and ``knobs``, ``fixes``, ``baselines`` (each a tuple of ``NAME=VALUE``),
+            has them, and ``knobs``, ``env_knobs``, ``fixes``, ``baselines`` (of ``NAME=VALUE``),
             ``all_knobs``, ``objective`` (``KIND[:ARG]``), ``log``, ``unit``, ``maximize``.
             ``None`` or ``()``: not typed.
         environ: Where programs and mpirun are looked up; the process's own by default.

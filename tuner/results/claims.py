@@ -56,10 +56,10 @@ def _concluded(result: Result) -> str:
             return f"{why}; {_not_pursued(result)}"
         guess = f"the first guess that worked, {result.reference.setting}"
         if finding.claim == "faster":
-            return f"{why}; {_faster(finding, guess, said)}"
+            return f"{why}; {_faster(result, finding, guess)}"
         return f"{why}; no significant gain over {guess} ({_interval(finding, said)})"
     if finding is not None and result.conclusion is Conclusion.FASTER:
-        return _faster(finding, "your defaults", said)
+        return _faster(result, finding, "your defaults")
     kept = result.baseline is None or result.export in (None, result.baseline.setting)
     verdict = "no significant gain: keep" if kept else "no significant gain over"
     if finding is None:
@@ -89,11 +89,13 @@ def _not_pursued(result: Result) -> str:
     return _others_not_better(others, result.settings_failed, said)
 
 
-def _faster(finding: Finding, than: str, said: Words) -> str:
-    """A proven gain: never more than the interval says."""
+def _faster(result: Result, finding: Finding, than: str) -> str:
+    """A proven gain: no more than the interval says; beside a bound, what the search saw."""
+    said = words(result.objective)
     if finding.high is None:
         gain = f"at least {_floor(finding.low)} times {said.better} than {than}"
-        return f"{gain} (95 % sure, {_launched(finding)})"
+        medians = f"; {result.ratio:.1f} times by the medians" if result.ratio else ""
+        return f"{gain} (95 % sure, {_launched(finding)}{medians})"
     gain = f"{finding.ratio:.2f} times {said.better} than {than}"
     return f"{gain} (95 % interval {_span(finding)}, {_launched(finding)})"
 

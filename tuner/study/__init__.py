@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tuner.study.findings import result
     from tuner.study.interruption import StudyInterrupted
-    from tuner.study.loop import tune
+    from tuner.study.loop import delete, tune
 
-__all__ = ["StudyInterrupted", "result", "tune"]
+__all__ = ["StudyInterrupted", "delete", "result", "tune"]
 
 _HOMES = {
     "StudyInterrupted": "interruption",
+    "delete": "loop",
     "result": "findings",
     "tune": "loop",
 }

@@ -141,7 +141,9 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
     store, name = context.store, context.spec.name
     with closing(Projection(store, name)) as projection, _left_in_order(context):
         if fresh and store.has(name):
-            _remove(context, projection)
+            for text in _delete(store, projection, context.folder, name):
+                context.emit(Note(text))
+            folders.prepare(context.folder)
         before = store.find(name)
         died = before is not None and before.state is StudyState.RUNNING
         history = _created(context, projection) if before is None else _resumed(context, before)
@@ -168,14 +170,31 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
         return _close(session, StudyState.FINISHED, reason)
 
 
-def _remove(context: StudyContext, projection: Projection) -> None:
-    """Delete the study, readable or not, with the folders of its launches."""
-    launches = context.store.folders(context.spec.name)
+def delete(store: Store, name: str, outputs: Path | None = None) -> list[str]:
+    """Delete a study, readable or not, with its trials and the folders of its launches.
+
+    Args:
+        store: The database.
+        name: The study.
+        outputs: The folder for what launches wrote; beside the SQLite file by default.
+
+    Returns:
+        What was left as it is, a sentence each.
+
+    Raises:
+        BusyError: A process measures on this host.
+        UsageError: There is no such study.
+    """
+    with lock.measuring(name, environ=os.environ), closing(Projection(store, name)) as projection:
+        return _delete(store, projection, folders.study_folder(outputs, store.url, name), name)
+
+
+def _delete(store: Store, projection: Projection, folder: Path, name: str) -> list[str]:
+    launches = store.folders(name)
     projection.remove()  # first: what is ours must not outlive the proof that it is
-    context.store.remove(context.spec.name)
-    for left in folders.remove(launches, context.folder):
-        context.emit(Note(f"the folders of earlier launches in {left} are left as they are"))
-    folders.prepare(context.folder)
+    store.remove(name)
+    left = folders.remove(launches, folder)
+    return [f"the folders of earlier launches in {each} are left as they are" for each in left]
 
 
 def _created(context: StudyContext, projection: Projection) -> History:
