@@ -22,7 +22,7 @@ from pathlib import Path
 from tuner.hosts import process
 from tuner.hosts.observe import Watcher
 from tuner.hosts.probe import probe_environment, probe_folder
-from tuner.launch import trial
+from tuner.launch import monitor
 from tuner.model import Launch
 
 PROGRAMS = {
@@ -117,8 +117,8 @@ def look(folder: Path, looks: int) -> None:
     assert [each.children for each in seen] == [WORKERS] * RANKS, seen
     look_s = statistics.median(spent_s)
     print(
-        f"{f'a look at {RANKS} ranks':24}{look_s * 1e3:7.1f} ms, one in {trial.SAMPLE_S} s: "
-        f"{look_s / trial.SAMPLE_S:.2%} of a core ({RANKS * (WORKERS + 1)} processes)"
+        f"{f'a look at {RANKS} ranks':24}{look_s * 1e3:7.1f} ms, one in {monitor.SAMPLE_S} s: "
+        f"{look_s / monitor.SAMPLE_S:.2%} of a core ({RANKS * (WORKERS + 1)} processes)"
     )
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from tuner.hosts import process
 from tuner.hosts.observe import Watcher
 from tuner.hosts.telemetry import Sampler
-from tuner.launch import trial
+from tuner.launch import monitor
 from tuner.model import Launch
 
 #: Of one core.
@@ -86,8 +86,8 @@ def followed(launch: Launch, sampler: Sampler | None) -> float:
         if sampler is not None:
             sampler.members = lambda: watcher.members
             stack.enter_context(sampler)
-        while running.wait(trial.TICK_S) is None:
-            if time.monotonic() - looked_s >= trial.SAMPLE_S or not watcher.members:
+        while running.wait(monitor.TICK_S) is None:
+            if time.monotonic() - looked_s >= monitor.SAMPLE_S or not watcher.members:
                 looked_s = time.monotonic()
                 watcher.sample(running.pids())
         return time.monotonic() - begun_s

@@ -61,18 +61,18 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "after the note": ("tuner.hosts.process.left_over", "write", "after", 1),
     "the supervisor is started": ("tuner.hosts.process.running", "RunningTrial._ask", "before", 2),
     "mpirun is started": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 2),
-    "the first look at the ranks": ("tuner.launch.trial.monitor", "LaunchMonitor.look", "after", 1),
+    "the first look at the ranks": ("tuner.launch.monitor", "LaunchMonitor.look", "after", 1),
     "the first look at the log": (
-        "tuner.launch.trial.monitor",
+        "tuner.launch.monitor",
         "LaunchMonitor.report_progress",
         "after",
         1,
     ),
-    "in the middle": ("tuner.launch.trial.monitor", "LaunchMonitor.report_progress", "after", 4),
+    "in the middle": ("tuner.launch.monitor", "LaunchMonitor.report_progress", "after", 4),
     "mpirun has ended": ("tuner.hosts.process.running", "RunningTrial._conclude", "before", 2),
     "nothing is left": ("tuner.hosts.process.running", "RunningTrial._conclude", "after", 2),
     "before the result": (
-        "tuner.launch.trial.classifier",
+        "tuner.launch.classifier",
         "OutcomeClassifier.classify",
         "before",
         1,
@@ -192,7 +192,7 @@ def keep_diary(diary: Path) -> None:
         if isinstance(found, Outcome) and found.window is not None:
             ended(found.ending)
 
-    patch("tuner.launch.trial.classifier", "OutcomeClassifier.classify", result=ended)
+    patch("tuner.launch.classifier", "OutcomeClassifier.classify", result=ended)
     patch("tuner.live.jobs", "LiveJobs.window", result=measured_live)
     patch("tuner.study.recorder", "Recorder.record", after=lambda: note(diary, "recorded"))
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tuner.hosts.process import OUTPUT, Exit
-from tuner.launch import trial
+from tuner.launch import monitor, trial
 from tuner.model import (
     Choice,
     Env,
@@ -78,7 +78,7 @@ class FakeProcess:
         return self.wait(0)
 
     def wait(self, timeout_s: float) -> Exit | None:
-        assert 0 <= timeout_s <= trial.TICK_S
+        assert 0 <= timeout_s <= monitor.TICK_S
         if self.steps:
             self.clock.now_s += timeout_s
             self.steps.pop(0)(self.launch)
@@ -171,7 +171,7 @@ def test_a_full_run_is_finished(bench: Bench) -> None:
     assert logged(outcome.progress) == [(10, 1.0), (20, 2.5)]
     assert bench.seen == list(outcome.progress)
     assert (outcome.exit_code, len(outcome.observation.ranks)) == (0, 2)
-    assert outcome.wall_s == pytest.approx(4 * trial.TICK_S)
+    assert outcome.wall_s == pytest.approx(4 * monitor.TICK_S)
     assert outcome.effects[0].verdict is Verdict.HONOURED
 
 
@@ -336,7 +336,7 @@ def test_the_judge_is_shown_the_log_the_time_and_the_start(bench: Bench) -> None
     stopper = FakeStopper(99)
     nothing = says("not yet")
     bench.run(nothing, log(0.05), log(0.05, 0.1), stopper=stopper)
-    tick = trial.TICK_S
+    tick = monitor.TICK_S
     assert [shown[0] for shown in stopper.shown] == [[], [(10, 0.05)], [(10, 0.05), (20, 0.1)]]
     assert [shown[1] for shown in stopper.shown] == pytest.approx([tick, 2 * tick, 3 * tick])
     assert stopper.shown[0][2] is None
@@ -372,7 +372,7 @@ def test_the_stopper_is_shown_an_even_part_of_a_long_log_with_its_end(
     stopper = FakeStopper(10_000)
     bench.run(log(*[0.001 * n for n in range(1, length + 1)]), stopper=stopper)
     shown = stopper.shown[-1][0]
-    assert 0 < len(shown) <= trial.STOPPER_ENTRIES
+    assert 0 < len(shown) <= monitor.STOPPER_ENTRIES
     assert shown[-1][0] == 10 * length
     assert len({later[0] - early[0] for early, later in pairwise(shown)}) <= 1
 
@@ -387,12 +387,12 @@ def moments(outcome: Outcome) -> list[float | None]:
 def test_each_entry_has_the_moment_it_was_first_seen(bench: Bench) -> None:
     nothing = says("later")
     outcome = bench.run(nothing, log(0.1), nothing, log(0.1, 0.2, 0.3))
-    tick = trial.TICK_S
+    tick = monitor.TICK_S
     assert moments(outcome) == pytest.approx([2 * tick, 4 * tick, 4 * tick])
     assert bench.seen == list(outcome.progress)
 
 
 def test_a_log_that_was_begun_anew_is_seen_anew(bench: Bench) -> None:
     outcome = bench.run(log(0.1, 0.2), log(0.1, 0.25, 0.3))
-    tick = trial.TICK_S
+    tick = monitor.TICK_S
     assert moments(outcome) == pytest.approx([tick, 2 * tick, 2 * tick])

@@ -195,7 +195,7 @@ def test_the_output_of_a_crash_gives_a_kind_and_one_line(data: bytes) -> None:
     assert not _CONTROL.search(text), "an escape that reaches the terminal"
     assert len(failure.tail(text).split("\n")) <= failure.TAIL_LINES
     for code in (None, 1, -9, 127, 255, 10**9):
-        kind, reason = failure.explain(code, text)
+        kind, reason, _ = failure.explain(code, text)
         assert isinstance(kind, FailureKind)
         assert reason.strip() and "\n" not in reason and len(reason) < 2_000, reason
 

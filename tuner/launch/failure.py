@@ -1,4 +1,8 @@
-"""Why a launch failed, by its exit code and the end of its output (pure)."""
+"""Why a launch failed, by its exit code and the end of its output (pure).
+
+A word alone proves nothing ("handles MemoryError gracefully"): it counts in Python's last
+words, in lines of a form that only the failing library prints, and in a launcher's notice.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ import signal
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tuner.launch import resource_errors
 from tuner.model import FailureKind
 
 #: How much of the output is kept with a failed trial, lines, and of each line, characters.
@@ -17,64 +20,8 @@ LINE_CHARACTERS = 500
 #: Of mpirun's notices (some explain at length) so much is a reason.
 NOTICE_CHARACTERS = 240
 
-_EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|ProcessPool)(?::\s.*)?")
-#: What Python draws below the code that raised it; a line of nothing else says nothing.
-_MARKS = "~^ "
-#: What Python says below an exception in whose place another one was raised.
-_HANDLED = ("During handling of the above", "The above exception was the direct cause")
-#: So many lines at the end may be its only ones (``python -S``, a program that prints the error).
-LAST_LINES = 3
-#: What mpirun puts before the lines of each rank if it is asked to (``--tag-output``).
-_TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )")
-_RULE = re.compile(r"-{74}")  # Open MPI's, around each of its notices
 #: Terminal escapes and other control characters: a tail is shown on the user's terminal.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-#: What mpirun says when no rank could be started at all.
-_NOT_LAUNCHED = (
-    "unable to launch",
-    "not enough slots",
-    "unrecognized option",
-    "unrecognized argument",
-    "could not access an executable",
-    "could not find an executable",
-    "execvp error",
-    "HYDU_create_process",
-    "listener thread failed to start",  # PMIx on a busy host, now and then
-)
-#: Exit codes of a shell for a program that cannot be run, and one that is not there (POSIX).
-_SHELL_CODES = (126, 127)
-#: SIGKILL, as an exit code and as the launchers say it.
-_KILLED_CODES = (-9, 137)
-_KILLED = re.compile(r"\bsignal:? 9\b|SIGKILL")
-#: The same of SIGSEGV.
-_FAULT_CODES = (-11, 139)
-_FAULT = re.compile(r"\bsignal:? 11\b|SIGSEGV")
-#: What Python's libraries raise if one of their worker processes was killed.
-_WORKER_LOST = re.compile(
-    r"DataLoader worker .*(killed by signal: Killed|exited unexpectedly)"
-    r"|\b(BrokenProcessPool|TerminatedWorkerError)\b"
-)
-
-#: How programs begin the line that says what went wrong, if it is not their last one.
-_ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
-#: Where programs send who has called them wrongly, below the line that says what was wrong.
-_ADVICE = re.compile(r"Try \W.+ --?h(?:elp)?\W for .*")
-#: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
-_SAYS_NOTHING = re.compile(
-    r"\w+ detected that one or more processes exited|=|Please see the FAQ page"
-    r"|This typically refers|MPI_ABORT was invoked|.* has exited due to process rank"
-    r"|rank \d+ was the first to end|Primary job +terminated normally"
-)
-#: How the lines of MPICH's Hydra begin, which has no rules around them.
-_HYDRA = (
-    "=",
-    "YOUR APPLICATION TERMINATED",
-    "This typically ",
-    "Please see ",
-    "[mpiexec@",
-    "[proxy",
-)
 
 
 def clean(text: str) -> str:
@@ -88,10 +35,178 @@ def tail(text: str, lines: int = TAIL_LINES) -> str:
     return "\n".join(text.rstrip().split("\n")[-lines:])
 
 
+# --- what ran out, or is gone ---------------------------------------------------------------------
+
+#: A failure's kind, and what it means in words.
+_Meaning = tuple[FailureKind, str]
+_Phrases = tuple[tuple[_Meaning, str], ...]
+
+_MEMORY = (FailureKind.OUT_OF_MEMORY, "out of memory")
+_SHARED = (FailureKind.OUT_OF_MEMORY, "the shared memory (/dev/shm) is full")
+_BLAS = (FailureKind.THREADS, "the BLAS could not start its threads (too many for this system)")
+_THREADS = (FailureKind.THREADS, "too many threads or processes for this system")
+_DISK = (FailureKind.DISK_FULL, "the disk is full")
+_HOST = (FailureKind.LOST_HOST, "a host is gone or cannot be reached")
+
+#: In an exception's own line; in the first two rows also in the line of code that raised it.
+_IN_EXCEPTIONS: _Phrases = (
+    # multiprocessing's fork fails with the very words of a socket that has nothing to read
+    (_THREADS, r"fork.*\nBlockingIOError: \[Errno 11\]"),
+    (_SHARED, r"SharedMemory.*\n.*No space left on device"),
+    (_SHARED, r"No space left on device.*/dev/shm|/dev/shm.*No space left on device"),
+    (_SHARED, r"(</?torch_|shared memory object ).*No space left on device"),  # PyTorch's tensors
+    (_SHARED, r"insufficient shared memory|dataloader's workers are out of shared memory"),
+    (_MEMORY, r"^(\w+\.)*(\w*MemoryError|OutOfMemory\w*)\b"),
+    (_MEMORY, r"\b[Oo]ut of memory\b|OUT_OF_MEMORY|Cannot allocate memory|\bbad_alloc\b"),
+    (_MEMORY, r"Unable to allocate .* for an array"),
+    (_THREADS, r"can't start new thread|pthread_create"),
+    (_DISK, r"No space left on device|Disk quota exceeded"),
+)
+
+#: A line that only the failing library or tool prints.
+_IN_LINES: _Phrases = (
+    (_BLAS, r"^OpenBLAS blas_thread_init: pthread_create failed"),
+    (_THREADS, r"^libgomp: Thread creation failed"),
+    (_THREADS, r"^OMP: (Error|System error) #\d+: .*(create thread|Resource temporarily)"),
+    (_THREADS, r"^\s*what\(\):\s+(Resource temporarily unavailable|thread constructor)"),
+    (_THREADS, r"^[\w./-]+:( line)?( \d+:)? ([Cc]annot fork|fork: .*Resource temporarily)"),
+    (_MEMORY, r"^libgomp: Out of memory"),
+    (_MEMORY, r"^terminate called after throwing an instance of 'std::bad_alloc'"),
+    (_MEMORY, r"^\s*what\(\):\s+std::bad_alloc"),
+    (_MEMORY, r"^[\w./-]+:( line)?( \d+:)? .*Cannot allocate memory$"),
+    (_MEMORY, r"^(slurmstepd|srun): error: .*(oom[-_ ]kill|out[- ]of[- ]memory)"),
+    (_MEMORY, r"^forrtl: severe \(41\)|^Operating system error: Cannot allocate memory"),
+    (_SHARED, r"^[\w./-]+: .*/dev/shm.*No space left on device$"),
+    (_SHARED, r"^ERROR: Unexpected bus error encountered in worker\..* insufficient shared memory"),
+    (_DISK, r"^[\w./-]+: .*(No space left on device|Disk quota exceeded)$"),
+    (_HOST, r"^ssh: (connect to host|Could not resolve hostname) "),
+    (_HOST, r"^Host key verification failed|^Connection to \S+ closed by remote host"),
+    (_HOST, r"^\[mpiexec@.*(assert \(!closed\) failed|connection to proxy|lost)"),
+)
+
+#: In a notice of mpirun's.
+_IN_NOTICES: _Phrases = (
+    (_HOST, r"(?i)\blost (communication|connection)\b|daemon has unexpectedly failed"),
+    (_HOST, r"(?i)daemon .*(died unexpectedly|unexpectedly died)"),
+    (_SHARED, r"(?i)shared memory .*(not enough|insufficient)|not enough space .*/dev/shm"),
+    (_MEMORY, r"(?i)\bout of memory\b|oom[-_ ]kill|cannot allocate memory"),
+    (_THREADS, r"(?i)(fork|clone|thread)\w*\b.*resource temporarily unavailable"),
+    (_DISK, r"No space left on device|Disk quota exceeded"),
+)
+
+#: How far from the end an exception may stand (those of other ranks come behind it), lines.
+EXCEPTIONS = 64
+#: So many lines at the end are a program's last words, if it has no exceptions.
+LAST_WORDS = 5
+
+
+def shortage(exception: str, code: str = "") -> _Meaning | None:
+    """What ran out, by the last line of an exception and the line of code that raised it."""
+    with_code = _match(f"{code}\n{exception}", _IN_EXCEPTIONS[:2])
+    return with_code or _match(exception, _IN_EXCEPTIONS)
+
+
+def _match(line: str, phrases: _Phrases) -> _Meaning | None:
+    return next((meaning for meaning, pattern in phrases if re.search(pattern, line)), None)
+
+
+def _cause(
+    own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[tuple[str, str]]
+) -> tuple[_Meaning, str] | None:
+    """What ran out or is gone, and the line that tells."""
+    last_words = () if exceptions else own[-LAST_WORDS:]
+    found = [(shortage(line, code), line) for code, line in reversed(exceptions[-EXCEPTIONS:])]
+    found += [(_match(line, _IN_NOTICES), line) for line in launcher]
+    found += [(_match(line, _IN_LINES), line) for line in reversed([*launcher, *own])]
+    found += [(shortage(line), line) for line in reversed(last_words)]
+    return next(((meaning, line) for meaning, line in found if meaning is not None), None)
+
+
+# --- what else tells ------------------------------------------------------------------------------
+
+_EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|ProcessPool)(?::\s.*)?")
+#: What Python draws below the code that raised it; a line of nothing else says nothing.
+_MARKS = "~^ "
+#: What Python says below an exception in whose place another one was raised.
+_HANDLED = ("During handling of the above", "The above exception was the direct cause")
+#: So many lines at the end may be its only ones (``python -S``, a program that prints the error).
+LAST_LINES = 3
+
+#: What mpirun puts before the lines of each rank if it is asked to (``--tag-output``).
+_TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )", re.MULTILINE)
+#: Open MPI's notices stand between rules.
+_NOTICE = re.compile(r"^-{74}\n(.*?)(?:^-{74}$\n?|\Z)", re.MULTILINE | re.DOTALL)
+#: How the lines of MPICH's Hydra begin, which has no rules around them.
+_HYDRA = (
+    *("=", "YOUR APPLICATION TERMINATED", "This typically ", "Please see ", "[mpiexec@", "[proxy"),
+)
+#: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
+_SAYS_NOTHING = re.compile(
+    r"\w+ detected that one or more processes exited|=|Please see the FAQ page"
+    r"|This typically refers|MPI_ABORT was invoked|.* has exited due to process rank"
+    r"|rank \d+ was the first to end|Primary job +terminated normally"
+)
+#: What launchers say when no rank could be started at all.
+_NOT_LAUNCHED = re.compile(
+    r"unable to launch|not enough slots|unrecognized (option|argument)|execvp error"
+    r"|could not (access|find) an executable|HYDU_create_process"
+    r"|listener thread failed to start"  # PMIx on a busy host, now and then
+)
+#: Exit codes of a shell for a program that cannot be run, and one that is not there (POSIX).
+_SHELL_CODES = (126, 127)
+#: SIGKILL and SIGSEGV, as exit codes and as the launchers say them.
+_KILLED_CODES = (-9, 137)
+_KILLED = re.compile(r"\bsignal:? 9\b|SIGKILL")
+_FAULT_CODES = (-11, 139)
+_FAULT = re.compile(r"\bsignal:? 11\b|SIGSEGV")
+#: What Python's libraries raise if one of their worker processes was killed.
+_WORKER_LOST = re.compile(
+    r"DataLoader worker .*(killed by signal: Killed|exited unexpectedly)"
+    r"|\b(BrokenProcessPool|TerminatedWorkerError)\b"
+)
+
+#: How programs begin the line that says what went wrong, if it is not their last one.
+_ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
+#: Where programs send who has called them wrongly, below the line that says what was wrong.
+_ADVICE = re.compile(r"Try \W.+ --?h(?:elp)?\W for .*")
+
+# torchrun always ends with exit code 1. Which rank failed first, and how, stands in the table below
+# its ChildFailedError (torch.distributed.elastic.multiprocessing.errors).
+_TORCHRUN = re.compile(
+    r"(?:^Traceback \(most recent call last\):\n(?:(?!Traceback )[^\n]*\n)*?)?"
+    r"^torch\.distributed\.elastic\.multiprocessing\.(?:"
+    r"errors\.ChildFailedError:\s*(?P<table>^={40,}$.*?(?:^={40,}$|\Z))?"
+    r"|api\.SignalException: Process \d+ got signal: (?P<signal>\d+)[^\n]*)\n?",
+    re.MULTILINE | re.DOTALL,
+)
+_ROOT = re.compile(r"^Root Cause.*?^  rank +: (\d+)\b.*?^  exitcode +: (-?\d+)\b", re.M | re.S)
+#: It ended before it had a rank: a port that is taken, an option that it does not know.
+_UNSTARTED = re.compile(
+    r'  File ".*/torch/distributed/run\.py", line \d+, in |(torchrun|run\.py): error: '
+)
+#: Its log, as torch 2.5, 2.2 and 1.13 begin a line, and the stars around its word on threads.
+_LOG = re.compile(
+    r"[DIWEC]\d{4} [\d:.]+ \d+ \S*torch/distributed/(elastic/|launcher/|run\.py)"
+    r"|\[[-\d]+ [\d:,]+\] torch\.distributed\.(elastic|launcher|run)\b"
+    r"|[A-Z]+:torch\.distributed\.(elastic|launcher|run)\b"
+    r"|\*{41}|Setting OMP_NUM_THREADS environment variable for each process"
+)
+#: What torch puts before each line of an exception in a rank of a process group.
+_RANK_TAG = re.compile(r"\[rank(\d+)\]: ?")
+
+
+class Explanation(NamedTuple):
+    """What kind of failure it was, the reason in words, and the line of the output that tells."""
+
+    kind: FailureKind
+    reason: str
+    line: str = ""
+
+
 def explain(
     code: int | None, text: str, *, oom_kills: int = 0, certain: bool = False
-) -> tuple[FailureKind, str]:
-    """What kind of failure an exit code other than 0 is, and the most telling line.
+) -> Explanation:
+    """Why a launch ended with an exit code other than 0.
 
     Args:
         code: The exit code, negative for a signal, None if it is not known.
@@ -99,50 +214,59 @@ def explain(
         oom_kills: How many processes the kernel ended meanwhile for want of memory.
         certain: They were the launch's own: the host's others were not counted.
     """
-    torchrun = _read_torchrun([_TAG.sub("", line, count=1) for line in text.split("\n")])
-    if torchrun.signal is not None:
-        reason = f"torchrun was ended by {_signal_name(torchrun.signal)} from outside"
-        return FailureKind.INTERRUPTED, reason
-    own, launcher = _split(torchrun.own)
-    if torchrun.root is not None:
-        code = torchrun.root.code
-        # Of a signal that says all, of an exit code nothing.
-        how = "killed" if code < 0 else "the first to end"
-        launcher.append(f"rank {torchrun.root.rank} was {how}")
-    own = [line for line in own if line.strip().strip(_MARKS) and not _ADVICE.fullmatch(line)]
+    text = _TAG.sub("", text)
+    launcher: list[str] = []
+    rank = None  # the first that failed under torchrun
+    for torchrun in [*_TORCHRUN.finditer(text)][-1:]:
+        text = text[: torchrun.start()] + text[torchrun.end() :]
+        if torchrun["signal"]:
+            name = _signal_name(int(torchrun["signal"]))
+            reason = f"torchrun was ended by {name} from outside"
+            return Explanation(FailureKind.INTERRUPTED, reason)
+        if root := _ROOT.search(torchrun["table"] or ""):
+            rank, code = root[1], int(root[2])
+            # Of a signal that says all, of an exit code nothing.
+            launcher.append(f"rank {rank} was {'killed' if code < 0 else 'the first to end'}")
+    for notice in _NOTICE.findall(text):
+        launcher += [" ".join(notice.split())[:NOTICE_CHARACTERS]] if notice.strip() else []
+    lines = [line for line in _NOTICE.sub("", text).split("\n") if not _LOG.match(line)]
+    launcher += [line for line in lines if line.startswith(_HYDRA)]
+    own = _of_ranks([line for line in lines if not line.startswith(_HYDRA)], rank)
+
     exceptions = _exceptions(own)
-    found = resource_errors.in_exceptions(exceptions) or resource_errors.in_lines(own, launcher)
-    if found is None and not exceptions:
-        found = resource_errors.in_last_words(own)
-    if found is not None:
-        kind, meaning, said = found
-        return kind, f"{ended(code)}: {meaning}: {said.strip()}"
+    cause = _cause(own, launcher, exceptions)
+    if cause is not None:
+        (kind, meaning), line = cause
+        return Explanation(kind, f"{ended(code)}: {meaning}: {line.strip()}", line)
     raised = [line for _, line in exceptions]
     # The other ranks only say that a killed one is gone.
-    line = _most_telling(own, launcher, [] if torchrun.root and torchrun.root.code < 0 else raised)
+    was_killed = rank is not None and code is not None and code < 0
+    line = _most_telling(own, launcher, [] if was_killed else raised)
     reason = f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
-    if oom_kills and _was_killed(code, launcher, raised, certain=certain):
-        said = line or "it printed nothing"
-        reason = f"{ended(code)}: ended by the kernel for want of memory: {said}"
-        return FailureKind.OUT_OF_MEMORY, reason
-    shell = code in _SHELL_CODES and not exceptions
-    if (
-        shell
-        or torchrun.unstarted
-        or any(words in said for said in launcher for words in _NOT_LAUNCHED)
-    ):
-        return FailureKind.LAUNCHER, reason
-    return FailureKind.CRASHED, reason
+    if oom_kills and code not in _FAULT_CODES:
+        told = any(map(_KILLED.search, launcher)) or any(map(_WORKER_LOST.search, raised))
+        certain = certain and not any(map(_FAULT.search, launcher))
+        if code in _KILLED_CODES or told or certain:
+            said = line or "it printed nothing"
+            reason = f"{ended(code)}: ended by the kernel for want of memory: {said}"
+            return Explanation(FailureKind.OUT_OF_MEMORY, reason, line)
+    unstarted = any(map(_UNSTARTED.match, own)) or any(map(_NOT_LAUNCHED.search, launcher))
+    if unstarted or (code in _SHELL_CODES and not exceptions):
+        return Explanation(FailureKind.LAUNCHER, reason, line)
+    return Explanation(FailureKind.CRASHED, reason, line)
 
 
-def _was_killed(
-    code: int | None, launcher: Sequence[str], raised: Sequence[str], *, certain: bool
-) -> bool:
-    """Whether a kill that the kernel counted is what ended this launch."""
-    if code in _FAULT_CODES:
-        return False
-    told = any(map(_KILLED.search, launcher)) or any(map(_WORKER_LOST.search, raised))
-    return code in _KILLED_CODES or told or (certain and not any(map(_FAULT.search, launcher)))
+def _of_ranks(lines: Iterable[str], first: str | None) -> list[str]:
+    """The ranks' own lines that say something.
+
+    torch marks exceptions with their rank. Those of the first to fail are kept: the others' are of
+    its absence.
+    """
+    tagged = [(_RANK_TAG.match(line), line) for line in lines]
+    if any(tag and tag[1] == first for tag, _ in tagged):
+        tagged = [(tag, line) for tag, line in tagged if tag is None or tag[1] == first]
+    own = (line[tag.end() :] if tag else line for tag, line in tagged)
+    return [line for line in own if line.strip().strip(_MARKS) and not _ADVICE.fullmatch(line)]
 
 
 def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
@@ -162,6 +286,15 @@ def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
     return found
 
 
+def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[str]) -> str:
+    complaints = [line for line in launcher if not _SAYS_NOTHING.match(line)]
+    errors = [line for line in own[-LAST_LINES:] if _ERROR.match(line)]
+    for found in (exceptions[-1:], complaints[:1], errors[-1:], own[-1:], launcher[:1]):
+        if found:
+            return found[0].strip()
+    return ""
+
+
 def ended(code: int | None) -> str:
     """The exit code in words, with the signal's name if there was one."""
     if code is None:
@@ -179,115 +312,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return ""
-
-
-def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[str]) -> str:
-    complaints = [line for line in launcher if not _SAYS_NOTHING.match(line)]
-    errors = [line for line in own[-LAST_LINES:] if _ERROR.match(line)]
-    for found in (exceptions[-1:], complaints[:1], errors[-1:], own[-1:], launcher[:1]):
-        if found:
-            return found[0].strip()
-    return ""
-
-
-def _split(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The program's own lines, and what mpirun says, each of its notices as one line."""
-    own: list[str] = []
-    said: list[str] = []
-    notice: list[str] | None = None  # None outside of mpirun's horizontal rules
-    for line in lines:
-        if _RULE.fullmatch(line):
-            said += _joined(notice)
-            notice = [] if notice is None else None
-        elif line.startswith(_HYDRA):
-            said.append(line)
-        elif notice is None:
-            own.append(line)
-        else:
-            notice.append(line)
-    return own, said + _joined(notice)
-
-
-def _joined(notice: Sequence[str] | None) -> list[str]:
-    text = " ".join(" ".join(notice or ()).split())
-    return [text[:NOTICE_CHARACTERS]] if text else []
-
-
-# --- torchrun ------------------------------------------------------------------------------------
-# It always ends with exit code 1. Which rank failed first, and how, stands in the table below its
-# ChildFailedError (torch.distributed.elastic.multiprocessing.errors).
-
-_PACKAGE = r"torch\.distributed\.elastic\.multiprocessing"
-_FAILED = re.compile(rf"{_PACKAGE}\.errors\.ChildFailedError:\s*")
-_SIGNALLED = re.compile(rf"{_PACKAGE}\.api\.SignalException: Process \d+ got signal: (\d+)")
-#: It ended before it had a rank: a port that is taken, an option that it does not know.
-_UNSTARTED = re.compile(
-    r'  File ".*/torch/distributed/run\.py", line \d+, in |(torchrun|run\.py): error: '
-)
-_TRACEBACK = "Traceback (most recent call last):"
-_ROOT = "Root Cause"
-_TABLE_RULE = re.compile(r"={40,}")
-_FIELD = re.compile(r"  (rank|exitcode)\s+: (-?\d+)\b")
-#: Its log, as torch 2.5, 2.2 and 1.13 begin a line, and the stars around its word on threads.
-_LOG = re.compile(
-    r"[DIWEC]\d{4} [\d:.]+ \d+ \S*torch/distributed/(elastic/|launcher/|run\.py)"
-    r"|\[[-\d]+ [\d:,]+\] torch\.distributed\.(elastic|launcher|run)\b"
-    r"|[A-Z]+:torch\.distributed\.(elastic|launcher|run)\b"
-    r"|\*{41}|Setting OMP_NUM_THREADS environment variable for each process"
-)
-#: What torch puts before each line of an exception in a rank of a process group.
-_RANK_TAG = re.compile(r"\[rank(\d+)\]: ?")
-
-
-class FirstFailure(NamedTuple):
-    """The rank that failed first, and its exit code, negative for a signal."""
-
-    rank: int
-    code: int
-
-
-class TorchrunOutput(NamedTuple):
-    """A launch's output, without torchrun's part in it."""
-
-    own: list[str]  # the ranks' lines
-    root: FirstFailure | None = None
-    signal: int | None = None  # that torchrun itself was sent
-    unstarted: bool = False  # torchrun failed by itself, as its lines say
-
-
-def _read_torchrun(lines: Sequence[str]) -> TorchrunOutput:
-    # torch marks exceptions with their rank. Those of the first to fail are kept: the others' are
-    # of its absence.
-    own, table, number = _without_traceback([line for line in lines if not _LOG.match(line)])
-    root = _root(table)
-    if root is not None and any(line.startswith(f"[rank{root.rank}]:") for line in own):
-        own = [line for line in own if _rank(line) in (None, root.rank)]
-    unstarted = any(map(_UNSTARTED.match, own))
-    return TorchrunOutput(
-        [_RANK_TAG.sub("", line, count=1) for line in own], root, number, unstarted
-    )
-
-
-def _without_traceback(lines: list[str]) -> tuple[list[str], list[str], int | None]:
-    """(the ranks' lines, the table of failures, the signal torchrun was sent)."""
-    for end in range(len(lines) - 1, -1, -1):
-        failed, signalled = _FAILED.fullmatch(lines[end]), _SIGNALLED.match(lines[end])
-        if failed or signalled:
-            start = max((n for n in range(end) if lines[n] == _TRACEBACK), default=end)
-            rules = [n for n in range(end + 1, len(lines)) if _TABLE_RULE.fullmatch(lines[n])]
-            last = rules[1] + 1 if failed and len(rules) > 1 else end + 1
-            number = int(signalled[1]) if signalled else None
-            return lines[:start] + lines[last:], lines[end:last], number
-    return lines, [], None
-
-
-def _root(table: Sequence[str]) -> FirstFailure | None:
-    starts = [number for number, line in enumerate(table) if line.startswith(_ROOT)]
-    fields = [_FIELD.match(line) for line in table[starts[0] :]] if starts else []
-    found = {field[1]: int(field[2]) for field in fields if field}
-    return FirstFailure(found["rank"], found["exitcode"]) if len(found) == 2 else None
-
-
-def _rank(line: str) -> int | None:
-    found = _RANK_TAG.match(line)
-    return int(found[1]) if found else None

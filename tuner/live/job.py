@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from tuner.hosts import process
-from tuner.launch.trial import LaunchMonitor, RunningLaunch, begin
+from tuner.launch.monitor import LaunchMonitor
+from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.messages import Hello
 from tuner.live.server import PAUSE, VARIABLE, Server

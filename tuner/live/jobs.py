@@ -14,7 +14,7 @@ from pathlib import Path
 from tuner.hosts import process
 from tuner.hosts.process import OUTPUT
 from tuner.launch import stacks
-from tuner.launch.trial import MOST_OUTPUT
+from tuner.launch.monitor import MOST_OUTPUT
 from tuner.live.eligibility import is_reachable
 from tuner.live.job import Job, start_job
 from tuner.live.measurement import MeasurementRequest

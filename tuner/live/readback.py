@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tuner.knobs.effects import effects
-from tuner.launch import resource_errors
+from tuner.launch import failure
 from tuner.live.messages import RankState
 from tuner.model import (
     SHORTAGES,
@@ -68,9 +68,9 @@ def refused(
     what = f"{knob}={setting.as_dict()[knob]}" if knob in setting.as_dict() else knob
     others = len({rank for rank, _, _ in failed}) - 1
     place = f"rank {number}" + (f" and {wording.count(others, 'other')}" if others else "")
-    found = resource_errors.in_exceptions([("", error)])
+    found = failure.shortage(error)
     if found is not None and found[0] in SHORTAGES:
-        kind, meaning, _ = found
+        kind, meaning = found
         return Failed(kind, f"{meaning} at the switch to {what} in {place}: {error}"), knob
     return Failed(FailureKind.SWITCH, f"{what} in {place}: {error}"), knob
 

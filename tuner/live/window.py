@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from tuner.hosts.interference import Neighbourhood
 from tuner.launch import stacks
-from tuner.launch.trial import STOPPER_ENTRIES, Ended, sampler
+from tuner.launch.monitor import STOPPER_ENTRIES, Ended
+from tuner.launch.trial import sampler
 from tuner.live import messages
 from tuner.live.job import Job
 from tuner.live.measurement import MeasurementRequest
@@ -274,7 +275,7 @@ class WindowRun:
         self, ended: Ended | None, refusal: Failed | None, ranks: tuple[RankView, ...]
     ) -> Ending:
         if ended is not None and not went_well(ended):
-            return self.job.launch.classified(*ended, ranks)
+            return self.job.launch.classifier.classify(*ended, ranks)
         if refusal is not None:
             return replace(refusal, log_tail=self.job.launch.output_tail())
         if self._stopped is not None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tuner.hosts import process
@@ -33,10 +32,6 @@ VMSTAT = Path("/proc/vmstat")
 
 #: A disk with less is full, bytes.
 ROOM = 16 << 20
-#: Where temporary files go without a TMPDIR, or with one that is too long.
-_TEMPORARY = "/tmp"
-#: What an error says of the file.
-_NAMED = re.compile(r"'(/[^']+)'")
 
 #: The signals that end an mpirun from outside; it takes a fault (SIGSEGV) upon itself.
 _SENT = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
@@ -64,22 +59,36 @@ class OutcomeClassifier:
     def classify(
         self, exit_: process.Exit, stopped: Failed | Stopped | None, ranks: tuple[RankView, ...]
     ) -> Finished | Stopped | Failed:
-        """The end of the launch.
+        """The end of the launch; a failure has the end of its output.
 
         Args:
             exit_: How the command ended.
             stopped: Why we ended it, if we did.
             ranks: What was seen of the ranks.
         """
-        end = stopped or _from_outside(exit_, self.spec) or self._by_itself(exit_, ranks)
+        end = stopped or self._from_outside(exit_) or self._by_itself(exit_, ranks)
         if isinstance(end, Failed) and end.kind is FailureKind.STALLED and exit_.oom_kills:
             reason = f"the kernel ended a process for want of memory, then {end.reason}"
-            return Failed(FailureKind.OUT_OF_MEMORY, reason)
+            end = Failed(FailureKind.OUT_OF_MEMORY, reason)
         full = self.expected_iterations
         if isinstance(end, Finished) and full is not None and end.iterations < full:
             reason = f"its log ends at iteration {end.iterations} of {full}"
-            return Failed(FailureKind.WRONG_RESULT, reason)
+            end = Failed(FailureKind.WRONG_RESULT, reason)
+        if isinstance(end, Failed):
+            return replace(end, log_tail=failure.tail(output_of(self.launch)))
         return end
+
+    def _from_outside(self, exit_: process.Exit) -> Failed | None:
+        """If somebody else has ended the launch: that says nothing of the setting."""
+        if exit_.lost:
+            return Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")
+        number = -(exit_.code or 0)
+        if exit_.stopped or exit_.oom_kills or number not in _SENT:
+            return None
+        # A rank's end gives mpirun an exit code; a signal of its own was sent to itself.
+        who = wording.starter(self.spec.launcher)
+        reason = f"{who} was ended by {signal.Signals(number).name} from outside"
+        return Failed(FailureKind.INTERRUPTED, reason)
 
     def _by_itself(self, exit_: process.Exit, ranks: tuple[RankView, ...]) -> Finished | Failed:
         wrong = _wrong_world(self.spec, ranks)
@@ -87,44 +96,28 @@ class OutcomeClassifier:
             kills = exit_.oom_kills
             if kills is None:  # the whole host's, which others may have caused
                 kills = oom_kills() - self.oom_kills_before
-            kind, reason = failure.explain(
+            kind, reason, line = failure.explain(
                 exit_.code,
                 output_of(self.launch),
                 oom_kills=kills,
                 certain=exit_.oom_kills_own,
             )
-            if kind is FailureKind.DISK_FULL and not _is_full(self.launch, reason):
+            if kind is FailureKind.DISK_FULL and not _is_full(self.launch, line):
                 kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"
             return Failed(kind, f"{reason}; {wrong}" if wrong else reason)
         if wrong:
             return Failed(FailureKind.WRONG_WORLD, wrong)
-        output = self.launch.folder / process.OUTPUT
-        return self.objective.result(EndedLaunch(self.launch.out_dir, output, exit_.wall_s))
+        printed = self.launch.folder / process.OUTPUT
+        return self.objective.result(EndedLaunch(self.launch.out_dir, printed, exit_.wall_s))
 
 
-def _from_outside(exit_: process.Exit, spec: StudySpec) -> Failed | None:
-    """If somebody else has ended the launch: that says nothing of the setting."""
-    if exit_.lost:
-        return Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")
-    number = -(exit_.code or 0)
-    if exit_.stopped or exit_.oom_kills or number not in _SENT:
-        return None
-    # A rank's end gives mpirun an exit code; a signal of its own was sent to itself.
-    name = signal.Signals(number).name
-    who = wording.starter(spec.launcher)
-    return Failed(FailureKind.INTERRUPTED, f"{who} was ended by {name} from outside")
-
-
-def _is_full(launch: Launch, reason: str) -> bool:
-    """Whether the disks are as full as the program says; of a quota only it can tell."""
-    return "quota exceeded" in reason or any(map(_has_no_room, _places(launch, reason)))
-
-
-def _places(launch: Launch, reason: str) -> Iterator[Path]:
-    """Where it writes, as far as that is known."""
-    yield from (launch.out_dir, launch.folder, launch.cwd, Path(_TEMPORARY))
-    named = [launch.env.get("TMPDIR", ""), *_NAMED.findall(reason)]
-    yield from map(Path, filter(os.path.isabs, named))
+def _is_full(launch: Launch, line: str) -> bool:
+    """Whether a disk is as full as a line of the program says; of a quota only it can tell."""
+    if "quota exceeded" in line:
+        return True
+    named = [launch.env.get("TMPDIR", ""), *re.findall(r"'(/[^']+)'", line)]
+    places = [launch.out_dir, launch.folder, launch.cwd, Path("/tmp")]
+    return any(map(_has_no_room, [*places, *map(Path, filter(os.path.isabs, named))]))
 
 
 def _has_no_room(path: Path) -> bool:
@@ -146,16 +139,11 @@ def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
     launcher = f"{spec.launcher.kind} {spec.launcher.version} ({spec.launcher.mpirun})"
     for rank in ranks:
         if rank.world_size not in {None, expected}:
+            saw = f"a rank saw a world of {rank.world_size} instead of {expected}: the program"
             if spec.launcher.kind == "torchrun" and rank.mpi_library is not None:
-                return (
-                    f"a rank saw a world of {rank.world_size} instead of {expected}: the program"
-                    f" runs under {rank.mpi_library}, which torchrun does not start"
-                )
+                return f"{saw} runs under {rank.mpi_library}, which torchrun does not start"
             library = rank.mpi_library or "a library that was not seen"
-            return (
-                f"a rank saw a world of {rank.world_size} instead of {expected}: the program's MPI "
-                f"is {library}, mpirun is {launcher}; both must be the same MPI"
-            )
+            return f"{saw}'s MPI is {library}, mpirun is {launcher}; both must be the same MPI"
     if len(ranks) > expected:
         return f"{len(ranks)} ranks ran instead of {expected} under {launcher}"
     return ""
@@ -163,9 +151,8 @@ def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
 
 def output_of(launch: Launch) -> str:
     """The end of what the launch printed, without the secrets that it was given."""
-    path: Path = launch.folder / process.OUTPUT
     try:
-        text = read_end(path, OUTPUT_BYTES).decode("utf-8", "replace")
+        text = read_end(launch.folder / process.OUTPUT, OUTPUT_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
     # Hidden before the lines are cut: of half a secret nobody knows what it is.

@@ -92,7 +92,15 @@ class LaunchMonitor:
             exit_ = self.running.wait(tick_s)
             if exit_ is not None:
                 return exit_, None
-            reason = self._reason_to_stop(limit_s) or self.look()
+            reason: Failed | Stopped | None = None
+            if self.cancelled():
+                reason = Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
+            elif limit_s is not None and self.passed_s >= limit_s:
+                said = f"not done within the trial limit of {limit_s:g} s"
+                reason = Failed(FailureKind.LIMIT, said)
+            else:
+                self.report_progress()
+                reason = self._by_stopper() or self.look()
             if reason is not None:
                 return self.stop(reason)
         return None
@@ -113,13 +121,7 @@ class LaunchMonitor:
         self._sampled_s = self.clock()
         self.watcher.sample(self.running.pids())
 
-    def _reason_to_stop(self, limit_s: float | None) -> Failed | Stopped | None:
-        if self.cancelled():
-            return Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
-        if limit_s is not None and self.passed_s >= limit_s:
-            reason = f"not done within the trial limit of {limit_s:g} s"
-            return Failed(FailureKind.LIMIT, reason)
-        self.report_progress()
+    def _by_stopper(self) -> Stopped | None:
         if self.stopper is None:
             return None
         step = len(self.progress) // STOPPER_ENTRIES + 1

@@ -7,27 +7,24 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from tuner import model
 from tuner.hosts import process
 from tuner.hosts.interference import Neighbourhood
 from tuner.hosts.probe import probe_folder
 from tuner.hosts.telemetry import Sampler
 from tuner.knobs.effects import effects
 from tuner.launch import failure
+from tuner.launch.classifier import OutcomeClassifier, output_of
+from tuner.launch.monitor import Ended, LaunchMonitor
 from tuner.launch.objectives import objective_for
 from tuner.launch.phases import read_phases
 from tuner.launch.secrets import make_folder
-from tuner.launch.trial.classifier import OutcomeClassifier, output_of
-from tuner.launch.trial.monitor import Ended, LaunchMonitor
 from tuner.model import (
     Failed,
     FailureKind,
     Launch,
     Outcome,
     Progress,
-    RankView,
     Setting,
-    Stopped,
     StudySpec,
     Telemetry,
 )
@@ -90,7 +87,14 @@ def begin(
     try:
         running = start(launch)
     except OSError as error:
-        return Outcome(_not_started(error), wall_s=0.0, exit_code=None)
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        kind, reason = FailureKind.LAUNCHER, f"cannot be started: {what}"
+        if error.errno in _OF_THE_MACHINE:
+            kind = FailureKind.INTERRUPTED
+            reason = f"this machine could not start a process: {what}"
+        elif error.errno in _DISK_FULL:
+            kind = FailureKind.DISK_FULL
+        return Outcome(Failed(kind, reason), wall_s=0.0, exit_code=None)
     monitor = LaunchMonitor(
         launch, spec, running, objective, clock, on_progress or ignore, cancelled, stopper
     )
@@ -124,9 +128,7 @@ def run(
         cancelled=cancelled,
         stopper=stopper,
     )
-    if isinstance(started, Outcome):
-        return started
-    outcome = started.outcome()
+    outcome = started if isinstance(started, Outcome) else started.outcome()
     assert outcome is not None  # it is followed to its end
     return outcome
 
@@ -149,9 +151,7 @@ class RunningLaunch:
         return None if ended is None else self._conclude(ended, telemetry)
 
     def outcome_at_its_end(self, over: Callable[[], bool]) -> tuple[Outcome, bool]:
-        """Follow it to its end, or until it is ``over`` while its processes go on.
-
-        Whatever is raised goes on only after the launch has been ended.
+        """The same, but once it is ``over`` while its processes go on, its outcome up to then.
 
         Returns:
             The outcome, and whether the processes go on.
@@ -182,7 +182,7 @@ class RunningLaunch:
         monitor.report_progress()
         observation = monitor.watcher.result()
         return Outcome(
-            self.classified(exit_, stopped, observation.ranks),
+            self.classifier.classify(exit_, stopped, observation.ranks),
             wall_s=exit_.wall_s,
             exit_code=exit_.code,
             progress=monitor.progress,
@@ -191,15 +191,6 @@ class RunningLaunch:
             load=load,
             telemetry=telemetry,
         )
-
-    def classified(
-        self, exit_: process.Exit, stopped: Failed | Stopped | None, ranks: tuple[RankView, ...]
-    ) -> model.Ending:
-        """How it ended, a failure with the end of its output; see `OutcomeClassifier`."""
-        ending = self.classifier.classify(exit_, stopped, ranks)
-        if isinstance(ending, Failed):
-            return replace(ending, log_tail=self.output_tail())
-        return ending
 
     def output_tail(self) -> str:
         """The end of what it printed."""
@@ -215,13 +206,3 @@ def sampler(monitor: LaunchMonitor) -> Sampler:
         gpus=bool(spec.machine.gpus),
         environ=monitor.launch.env,
     )
-
-
-def _not_started(error: OSError) -> Failed:
-    what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    if error.errno in _OF_THE_MACHINE:
-        reason = f"this machine could not start a process: {what}"
-        return Failed(FailureKind.INTERRUPTED, reason)
-    if error.errno in _DISK_FULL:
-        return Failed(FailureKind.DISK_FULL, f"cannot be started: {what}")
-    return Failed(FailureKind.LAUNCHER, f"cannot be started: {what}")
