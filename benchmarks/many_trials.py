@@ -147,7 +147,7 @@ def suggest(url: str) -> None:
             row.forgiven_until,
         )
         projection = Projection(store, SPEC.name)
-        plan = replace(plan, records=projection.reconcile(plan, thorough=False))
+        plan = replace(plan, records=projection.reconcile(plan))
         projection.close()
         step = SearchThenConfirm().next(plan)
         if not isinstance(step, Step):

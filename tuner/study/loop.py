@@ -145,10 +145,9 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
                 context.emit(Note(text))
             folders.prepare(context.folder)
         before = store.find(name)
-        died = before is not None and before.state is StudyState.RUNNING
         history = _created(context, projection) if before is None else _resumed(context, before)
         # Our tables, Optuna's study and the history agree from here on.
-        history = replace(history, records=projection.reconcile(history, thorough=died))
+        history = replace(history, records=projection.reconcile(history))
         journal = _journal(context, store.load(name))
         recorder = Recorder(store, projection, journal, context.emit, context.spec.objective)
         interference = _interference(context) if is_real else InterferenceFilter()

@@ -196,16 +196,15 @@ class Projection:
             if self._existing() is not None:
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
 
-    def reconcile(self, history: History, *, thorough: bool = True) -> tuple[LaunchRecord, ...]:
+    def reconcile(self, history: History) -> tuple[LaunchRecord, ...]:
         """Make Optuna's study say what our tables say.
 
-        Launches that were not told are told; if the space has changed, or what a launch
-        came to is judged otherwise now, all is told anew.
+        If its trials are the first of those that they should be, the rest is added. Otherwise
+        (the space has changed, a launch is judged otherwise now, another program was here) the
+        study is made anew.
 
         Args:
             history: The launches of our tables.
-            thorough: Read every trial of Optuna's (0.5 s for 2,000); needed only if the
-                last run did not come to its end.
 
         Returns:
             The launches, with the numbers of their trials.
@@ -213,46 +212,37 @@ class Projection:
         Raises:
             UsageError: Another program has a study of this name.
         """
-        space = _space(history)
+        told = [record for record in history.records if is_told(history, record)]
         with translated(self._store.url, OptunaError, opened=True):
             study = self._existing()
-            if study is not None and study.user_attrs[OURS] != space:
+            if study is not None and not _is_begun(study, history, told):
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
                 study = None
+            known = 0 if study is None else len(study.get_trials(deepcopy=False))
             if study is None:
-                study, thorough = self._create(history), True
-            if not thorough and _agrees(history):
-                return history.records
-            told = _ended(study)
-            if _contradicted(history, told):
-                optuna.delete_study(study_name=self._name, storage=self._rdb)
                 self._create(history)
-                told = []
-            known = {trial.user_attrs.get(LAUNCH): trial.number for trial in told}
-            return tuple(self._retold(history, record, known) for record in history.records)
+        numbers = {record.number: number for number, record in enumerate(told[:known])}
+        numbers |= {r.number: self._add(as_trial(history, r)) for r in told[known:]}
+        return tuple(self._numbered(r, numbers.get(r.number)) for r in history.records)
 
     def tell(self, history: History) -> tuple[LaunchRecord, ...]:
         """Tell of the history's last launch, which our tables hold.
 
         Where a commit fails, Optuna makes the trial once more, though the first may be there (a
-        network file system, a connection that broke): then all is looked through.
+        network file system, a connection that broke): then the study is compared as a whole.
 
         Returns:
             The launches, with the numbers of their trials.
         """
-        before = history.records[:-1]
-        last = self._retold(history, history.records[-1], {})
-        if last.trial not in {None, sum(record.trial is not None for record in before)}:
+        *before, last = history.records
+        if not is_told(history, last):
+            return (*before, self._numbered(last, None))
+        number = self._add(as_trial(history, last))
+        if number != sum(record.trial is not None for record in before):
             return self.reconcile(history)
-        return (*before, last)
+        return (*before, self._numbered(last, number))
 
-    def _retold(
-        self, history: History, record: LaunchRecord, known: dict[object, int]
-    ) -> LaunchRecord:
-        number = None
-        if is_told(history, record):
-            number = known.get(record.number)
-            number = self._add(as_trial(history, record)) if number is None else number
+    def _numbered(self, record: LaunchRecord, number: int | None) -> LaunchRecord:
         if number != record.trial:
             self._store.set_trial(self._name, record.number, number)
         return replace(record, trial=number)
@@ -262,12 +252,11 @@ class Projection:
             key = self._rdb.get_study_id_from_name(self._name)
             return self._rdb.get_trial_number_from_id(self._rdb.create_new_trial(key, trial))
 
-    def _create(self, history: History) -> optuna.Study:
+    def _create(self, history: History) -> None:
         maximize = history.spec.objective.maximize
         towards = StudyDirection.MAXIMIZE if maximize else StudyDirection.MINIMIZE
         study = optuna.create_study(study_name=self._name, storage=self._rdb, direction=towards)
         study.set_user_attr(OURS, _space(history))
-        return study
 
     def _existing(self) -> optuna.Study | None:
         study = None
@@ -286,31 +275,24 @@ class Projection:
         return study
 
 
-def _agrees(history: History) -> bool:
-    """True if just the launches that are trials have the number of one."""
-    return all((record.trial is not None) == is_told(history, record) for record in history.records)
-
-
-def _contradicted(history: History, told: Sequence[FrozenTrial]) -> bool:
-    """True if Optuna has a launch twice, or as what it is not, or one that is not there."""
-    records = {record.number: record for record in history.records if is_told(history, record)}
-    ours = [
-        (launch, trial) for trial in told if isinstance(launch := trial.user_attrs.get(LAUNCH), int)
-    ]
-    twice = len({launch for launch, _ in ours}) < len(ours)
-    return twice or any(
-        launch not in records or _differs(history, records[launch], trial) for launch, trial in ours
+def _is_begun(study: optuna.Study, history: History, told: Sequence[LaunchRecord]) -> bool:
+    """True if the study's trials are the first of those that it should have."""
+    trials = study.get_trials(deepcopy=False)
+    return (
+        study.user_attrs[OURS] == _space(history)
+        and len(trials) <= len(told)
+        and all(_is_of(t, history, record) for t, record in zip(trials, told, strict=False))
     )
 
 
-def _differs(history: History, record: LaunchRecord, trial: FrozenTrial) -> bool:
-    """True if Optuna has another end of the launch, or another figure: windows are rescaled."""
-    if trial.state is not state_of(record):
-        return True
-    ours, told = value_of(history, record), trial.value
-    if ours is None or told is None:
-        return ours is not told
-    return not math.isclose(ours, told, rel_tol=1e-6)
+def _is_of(trial: FrozenTrial, history: History, record: LaunchRecord) -> bool:
+    """True if it is the launch's trial, with the same end and figure: windows are rescaled."""
+    ours, theirs = value_of(history, record), trial.value
+    if trial.user_attrs.get(LAUNCH) != record.number or trial.state is not state_of(record):
+        return False
+    if ours is None or theirs is None:
+        return ours is theirs
+    return math.isclose(ours, theirs, rel_tol=1e-6)
 
 
 def _space(history: History) -> str:
@@ -318,13 +300,6 @@ def _space(history: History) -> str:
     texts: dict[str, object] = {name: distribution_to_json(d) for name, d in space.items()}
     conditions = {knob.name: knob.when for knob in history.knobs if knob.when}
     return json.dumps(texts | ({"{when}": conditions} if conditions else {}))
-
-
-def _ended(study: optuna.Study) -> list[FrozenTrial]:
-    """The study's trials, once those that another program left running are failed."""
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        study.tell(trial.number, state=TrialState.FAIL)
-    return study.get_trials(deepcopy=False)
 
 
 #: Below this many settings the numbers would say more about chance than about the knobs.
