@@ -56,10 +56,10 @@ def main() -> None:
 
 def benchmark_iterations() -> int:
     """The length of the trainer's own benchmark mode."""
-    sys.path.insert(0, str(ROOT))
-    from workloads.chainer_options import MNIST
+    sys.path.insert(0, str(ROOT / "workloads"))
+    from chainer_mnist import ITERATIONS
 
-    return MNIST.iterations
+    return ITERATIONS
 
 
 def measured(pairs: int, ranks: int) -> list[tuple[float, float]]:
@@ -96,8 +96,8 @@ def writes_in(block: int) -> bool:
 
 def rank(report: Path, argv: Sequence[str]) -> int:
     """Train, with a LogReport (which rank 0 alone has) that writes as the block asks."""
-    sys.path.insert(0, str(ROOT))
-    from workloads import chainer_mnist  # makes Chainer importable
+    sys.path.insert(0, str(ROOT / "workloads"))
+    import chainer_mnist  # makes Chainer importable
 
     extensions = importlib.import_module("chainer.training.extensions")
     original = extensions.LogReport.__call__

@@ -1,1 +1,1 @@
-"""Trainers that ship with ``tune``; each is a script that is run by its path."""
+"""Trainers that ship with ``tune``: scripts, which are run by their path."""

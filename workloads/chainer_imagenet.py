@@ -16,29 +16,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if not (TYPE_CHECKING or __package__):  # run by its path: this folder is on sys.path
-    import needs
-
-    needs.check(__file__)
-
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING or __package__:
-    from . import chainer_networks, chainer_training, compat, image_data
-    from .chainer_options import ImagenetOptions, parse_imagenet
-    from .image_files import Data, ImagesError
-    from .images import Images, rank_order
-    from .skipped_images import Skipped, summary
-else:  # run by its path: this folder is on sys.path
-    import chainer_networks
-    import chainer_training
-    import compat
-    import image_data
-    from chainer_options import ImagenetOptions, parse_imagenet
-    from image_files import Data, ImagesError
-    from images import Images, rank_order
-    from skipped_images import Skipped, summary
+import chainer_training
+import compat
+import images
+import trainer_options
+from image_files import ImageData
+from images import Images, Skipped, rank_order
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -52,86 +38,126 @@ NAME = Path(__file__).name
 LEARNING_RATE = 0.01
 
 
+class ImagenetOptions(chainer_training.ChainerOptions, trainer_options.ImageOptions):
+    """The options of this trainer."""
+
+
 def main(argv: Sequence[str]) -> int:
-    """Train as ``argv`` says. The exit code is 2 where that is refused."""
-    program = chainer_training.Program(
-        name=NAME,
-        parse=partial(parse_imagenet, NAME, str(__doc__)),
-        load=data_of_root,
-        train=train,
-        refusals=(ImagesError,),
-    )
-    return chainer_training.main(program, argv)
+    """Train as ``argv`` says. The exit code is 2 if that is refused."""
+    return chainer_training.main(NAME, argv, parse=parse, load=load, train=train)
 
 
-def data_of_root(options: ImagenetOptions, rank: int) -> Data | None:
-    """The images on rank 0, which names their source; ``None`` elsewhere."""
-    if rank != 0:
-        return None
-    data = image_data.load(options.images, options.seed)
-    print(f"data: {data.words}, {len(data.train.labels)} + {len(data.test.labels)} images")
+def parse(argv: Sequence[str]) -> ImagenetOptions:
+    """Read a command line; raises ``WorkloadError``."""
+    defaults = trainer_options.IMAGE_DEFAULTS
+    parser = chainer_training.ChainerParser(NAME, str(__doc__), **defaults)
+    trainer_options.add_images(parser)
+    options = parser.read(argv, ImagenetOptions())
+    trainer_options.complete(options)
+    chainer_training.complete(options)
+    return options
+
+
+def load(options: ImagenetOptions) -> ImageData:
+    """The images, on rank 0, which names their source."""
+    data = images.load(options)
+    print(data)
     return data
 
 
-def train(world: MPI.Intracomm, options: ImagenetOptions, data: Data | None) -> None:
+def train(world: MPI.Intracomm, options: ImagenetOptions, data: ImageData | None) -> None:
     """Share the images among the ranks, train, evaluate, and say which were left out."""
     from chainer.optimizers import MomentumSGD
 
-    given: Data = world.bcast(data)
+    given: ImageData = world.bcast(data)
     comm = chainer_training.communicator(world, options)
-    skipped = Skipped(options.out / "skipped" / f"rank-{world.rank}")
-    skipped.clear()
-    network = partial(chainer_networks.make, options.images.arch, given.classes)
+    skipped = Skipped.of(options.out, world.rank)
     chainer_training.run(
         comm,
         options,
-        iterators(comm, options, given, skipped),
-        chainer_training.multi_node_optimizer(comm, options, network, MomentumSGD(LEARNING_RATE)),
-        f"{options.images.arch}, crop {options.images.crop}",
+        iterators=iterators(comm, options, given, skipped),
+        network=partial(network, options.arch, given.classes),
+        rule=MomentumSGD(LEARNING_RATE),
+        what=f"{options.arch}, crop {options.crop}",
     )
-    left_out = summary(world.allgather(skipped.read()))
+    left_out = images.summary(world.allgather(skipped.read()))
     if world.rank == 0 and left_out is not None:
         print(left_out, flush=True)
 
 
-def iterators(comm: Any, options: ImagenetOptions, data: Data, skipped: Skipped) -> tuple[Any, Any]:
+def iterators(
+    comm: Any, options: ImagenetOptions, data: ImageData, skipped: Skipped
+) -> tuple[Any, Any]:
     """This rank's iterators over the training and over the validation images."""
-    crop, seed = options.images.crop, options.seed
-    augmented = Images(data.train, crop, seed=seed, skipped=skipped)
-    plain = Images(data.test, crop, augment=False, skipped=skipped)
+    augmented = Images(data.train, options.crop, seed=options.seed, skipped=skipped)
+    plain = Images(data.test, options.crop, augment=False, skipped=skipped)
     # With the size of an example given, Chainer makes none itself to measure it: OpenCV's
     # threads start in the workers, and not before a fork.
     iterator = partial(
         chainer_training.iterator, options, shared_mem=augmented.example_bytes, shuffle=None
     )
-    own = partial(Order, rank=comm.rank, ranks=comm.size)
+    order, in_order = (
+        partial(next_order, len(each), comm.rank, comm.size, seed)
+        for each, seed in ((augmented, options.seed), (plain, None))
+    )
     return (
-        iterator(augmented, options.batchsize, order_sampler=own(len(augmented), seed=seed)),
-        iterator(
-            plain,
-            options.images.val_batchsize,
-            order_sampler=own(len(plain), seed=None),
-            repeat=False,
-        ),
+        iterator(augmented, options.batchsize, order_sampler=order),
+        iterator(plain, options.val_batchsize, order_sampler=in_order, repeat=False),
     )
 
 
-class Order:
-    """Chainer's order sampler: this rank's examples of the next epoch.
+def next_order(
+    length: int, rank: int, size: int, seed: int | None, order: NDArray[np.intp], _position: int = 0
+) -> NDArray[np.intp]:
+    """Chainer's order sampler: a rank's examples of the epoch that follows ``order``.
 
-    It keeps no state: the numbers of an order tell their epoch. ``seed`` of ``None`` is the
-    same order of the same examples in every epoch.
+    The numbers of an order tell their epoch; at first they are 0, 1, 2 …. ``seed`` of ``None`` is
+    the same order of the same examples in every epoch.
     """
+    epoch = 0 if seed is None else int(order.max()) // length + 1
+    return rank_order(length, rank=rank, ranks=size, seed=seed, epoch=epoch)
 
-    def __init__(self, length: int, *, rank: int, ranks: int, seed: int | None) -> None:
-        self._length = length
-        self._share = partial(rank_order, length, rank=rank, ranks=ranks, seed=seed)
-        self._shuffles = seed is not None
 
-    def __call__(self, order: NDArray[np.intp], position: int) -> NDArray[np.intp]:  # noqa: ARG002
-        """The order that follows ``order``, which at first is 0, 1, 2 …."""
-        epoch = int(order.max()) // self._length + 1 if self._shuffles else 0
-        return self._share(epoch=epoch)
+def network(arch: str, classes: int) -> Any:
+    """A network of images (n, 3, height, width) with ``classes`` outputs."""
+    return small(classes) if arch == "small" else resnet50(classes)
+
+
+def small(classes: int) -> Any:
+    """Three convolutions: an image of 64 x 64 costs a core as much as decoding it does."""
+    from chainer import Sequential
+    from chainer.functions import max_pooling_2d, mean, relu
+    from chainer.links import Convolution2D, Linear
+
+    return Sequential(
+        Convolution2D(3, 16, ksize=5, stride=2, pad=2),
+        relu,
+        partial(max_pooling_2d, ksize=2),
+        Convolution2D(16, 32, ksize=3, pad=1),
+        relu,
+        partial(max_pooling_2d, ksize=2),
+        Convolution2D(32, 64, ksize=3, pad=1),
+        relu,
+        partial(mean, axis=(2, 3)),
+        Linear(64, classes),
+    )
+
+
+def resnet50(classes: int) -> Any:
+    """He et al. 2015 in Chainer's own version, without weights learned elsewhere."""
+    from chainer.links import Linear
+    from chainer.links.model.vision.resnet import ResNet50Layers
+
+    class Scores(ResNet50Layers):  # type: ignore[misc]  # Chainer has no types
+        def forward(self, x: Any) -> Any:
+            """The last layer's values, where the original gives a dictionary of probabilities."""
+            return super().forward(x, layers=["fc6"])["fc6"]
+
+    made = Scores(pretrained_model=None)
+    del made.fc6  # of ImageNet's 1000 classes
+    with made.init_scope():
+        made.fc6 = Linear(2048, classes)
+    return made
 
 
 if __name__ == "__main__":

@@ -1,69 +1,90 @@
-"""What the ChainerMN trainers share: how their ranks start, the optimizer, the extensions."""
+"""What the ChainerMN trainers share: their flags, how their ranks start, the trainer's parts."""
 
 from __future__ import annotations
 
 import multiprocessing
 import random
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-if TYPE_CHECKING or __package__:
-    from . import host, ranks, retuned, schedule
-    from . import trainer_options as flags
-    from .chainer_options import ChainerOptions
-else:  # run by its path: this folder is on sys.path
-    import host
-    import ranks
-    import retuned
-    import schedule
-    import trainer_options as flags
-    from chainer_options import ChainerOptions
+import ranks
+from ranks import Gpus
+from trainer_options import Length, TrainerOptions, TrainerParser, choice
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+COMMUNICATORS = ("naive", "flat", "non_cuda_aware", "pure_nccl", "dummy")
+
+
+class ChainerOptions(TrainerOptions):
+    """The options of a ChainerMN trainer."""
+
+    communicator: str
+    fp16_gradients: bool
+    double_buffering: bool
+
 
 O = TypeVar("O", bound=ChainerOptions)  # noqa: E741
 D = TypeVar("D")
 
 
-@dataclass(frozen=True)
-class Program(Generic[O, D]):
-    """What one trainer is.
+class ChainerParser(TrainerParser):
+    """The flags of a ChainerMN trainer; see :class:`TrainerParser` for the arguments."""
 
-    Attributes:
-        name: Of its file, for messages.
+    def __init__(self, prog: str, description: str, **defaults: int) -> None:
+        super().__init__(prog, description, **defaults)  # type: ignore[arg-type]
+        choice(self, "--communicator", COMMUNICATORS, "ChainerMN's", "naive; with --gpu pure_nccl")
+        text = "exchange gradients in half precision (pure_nccl)"
+        self.add_argument("--fp16-gradients", action="store_true", help=text)
+        text = "exchange gradients while the next ones are computed (pure_nccl)"
+        self.add_argument("--double-buffering", action="store_true", help=text)
+
+
+def complete(options: ChainerOptions) -> None:
+    """Put in what stands for a flag that was not given."""
+    options.communicator = options.communicator or ("pure_nccl" if options.gpu else "naive")
+
+
+def main(
+    prog: str,
+    argv: Sequence[str],
+    *,
+    parse: Callable[[Sequence[str]], O],
+    load: Callable[[O], D],
+    train: Callable[[MPI.Intracomm, O, D | None], None],
+) -> int:
+    """Train as ``argv`` says; 2 if that is refused.
+
+    Args:
+        prog: The trainer's name, for messages.
+        argv: Its command line.
         parse: Reads the command line.
-        load: The data, on a rank of this number; no communication in it.
-        train: What all ranks do then.
-        refusals: What ``load`` raises with a text for the user.
+        load: Loads the data, on rank 0.
+        train: What all ranks do then; the data is ``None`` on other ranks than 0.
     """
-
-    name: str
-    parse: Callable[[Sequence[str]], O]
-    load: Callable[[O, int], D]
-    train: Callable[[MPI.Intracomm, O, D], None]
-    refusals: tuple[type[Exception], ...]
-
-
-def main(program: Program[O, D], argv: Sequence[str]) -> int:
-    """Train as ``argv`` says. The exit code is 2 where that is refused."""
     if {"-h", "--help"} & set(argv):
-        program.parse(argv)
+        parse(argv)
     # Not at the top: a worker that is not forked imports this file, and must not start MPI.
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
     shared = world.Split_type(MPI.COMM_TYPE_SHARED)
-    refusals: tuple[type[Exception], ...] = (flags.WorkloadError, *program.refusals)
-    together = partial(ranks.together, world, refusals=refusals, prog=program.name)
+
+    def checked() -> O:
+        options = parse(argv)
+        gpus = find_gpus() if options.gpu else Gpus()
+        ranks.check(options, world.rank, refusal(options, shared.size, gpus))
+        return options
+
     try:
-        options = together(lambda: checked(program.parse(argv), world.rank, shared.size))
-        data = together(lambda: program.load(options, world.rank))
+        options = ranks.together(world, checked, prog)
+        data = ranks.together(world, lambda: load(options) if world.rank == 0 else None, prog)
     except ranks.RefusedError:
         # Or mpi4py would abort the job, and the MPI bury the message under its own.
         MPI.Finalize()
@@ -73,51 +94,109 @@ def main(program: Program[O, D], argv: Sequence[str]) -> int:
     # Each rank draws its own order; the weights are rank 0's, from the first update on.
     random.seed(options.seed + world.rank)
     np.random.seed(options.seed + world.rank)
-    ranks.end_with_threads(world, refusals=program.refusals, prog=program.name)
+    ranks.end_with_threads(world, prog)
     with ranks.profiled(options.cprofile, world.rank):
-        program.train(world, options, data)
+        train(world, options, data)
     return 0
 
 
-def checked(options: O, rank: int, ranks_here: int) -> O:
-    """Hold the options against this host, and make the folders (rank 0)."""
-    gpus = host.find_gpus() if options.gpu else host.Gpus()
-    reason = host.refusal(options, ranks_here, gpus)
-    for flag, folder in (("--out", options.out), ("--cprofile", options.cprofile)):
-        if rank == 0 and folder is not None:
-            reason = reason or host.unwritable(folder, flag)
-    if reason is not None:
-        raise flags.WorkloadError(reason)
-    return options
+def find_gpus() -> Gpus:
+    """The GPUs that CuPy finds.
+
+    With the CUDA libraries installed and no GPU Chainer itself says that CUDA is available.
+    """
+    try:
+        import cupy
+    except ImportError:
+        return Gpus(missing="CuPy is not installed")
+    if not cupy.cuda.is_available():
+        return Gpus(missing="CuPy finds no CUDA device")
+    try:
+        from cupy.cuda.nccl import get_build_version
+    except ImportError:
+        has_nccl = False
+    else:
+        has_nccl = int(get_build_version()) >= 2000
+    return Gpus(int(cupy.cuda.runtime.getDeviceCount()), has_nccl)
 
 
-def communicator(world: MPI.Intracomm, options: ChainerOptions) -> Any:
-    """ChainerMN's communicator over all ranks."""
+def refusal(options: ChainerOptions, ranks_here: int, gpus: Gpus) -> str | None:
+    """Why a host with ``gpus`` and ``ranks_here`` ranks cannot run this; ``None``: it can."""
+    name = options.communicator
+    if options.gpu and (reason := ranks.gpu_refusal(ranks_here, gpus)):
+        return reason
+    if not options.gpu and name != "naive":
+        return (
+            f"--communicator {name}: it exchanges GPU memory and needs CuPy and --gpu; "
+            "on the CPU only naive works"
+        )
+    if name in {"pure_nccl", "non_cuda_aware"} and not gpus.nccl:
+        return f"--communicator {name}: this CuPy has no NCCL 2; use --communicator flat"
+    for flag, is_set in (
+        ("--fp16-gradients", options.fp16_gradients),
+        ("--double-buffering", options.double_buffering),
+    ):
+        if is_set and name != "pure_nccl":
+            return f"{flag}: needs --communicator pure_nccl and --gpu, not {name}"
+    return None
+
+
+def communicator(world: MPI.Intracomm, options: ChainerOptions, name: str = "") -> Any:
+    """ChainerMN's communicator over all ranks: that of the options, or another one by name."""
     import chainermn
 
     exchange: dict[str, Any] = {"allreduce_grad_dtype": "float16"} if options.fp16_gradients else {}
-    return chainermn.create_communicator(options.communicator, mpi_comm=world, **exchange)
+    return chainermn.create_communicator(name or options.communicator, mpi_comm=world, **exchange)
+
+
+def iterator(options: ChainerOptions, dataset: Any, batchsize: int, **how: Any) -> Any:
+    """An iterator with the workers asked for; ``loaderjob`` of ``None`` is Chainer's."""
+    from chainer.iterators import MultiprocessIterator
+
+    return MultiprocessIterator(
+        dataset, batchsize, n_processes=options.loaderjob, n_prefetch=options.prefetch, **how
+    )
 
 
 def run(
     comm: Any,
     options: ChainerOptions,
+    *,
     iterators: tuple[Any, Any],
-    optimizer: tuple[Any, Any],
+    network: Callable[[], Any],
+    rule: Any,
     what: str,
 ) -> None:
     """Train and evaluate; rank 0 says what, and how long it took.
 
     Args:
         comm: ChainerMN's communicator.
-        options: How long, and where the log goes.
+        options: How long, on which device, and where the log goes.
         iterators: Over this rank's own share of the training and of the test examples.
-        optimizer: What :func:`multi_node_optimizer` gave.
+        network: Makes the network.
+        rule: Chainer's optimizer.
         what: The trainer's own part of the line.
     """
-    trainer = build_trainer(comm, options, iterators, *optimizer)
+    import chainer
+    import chainermn
+    from chainer.links import Classifier
+
+    device = chainer.get_device(f"@cupy:{comm.intra_rank}" if options.gpu else "@numpy")
+    device.use()
+    model = Classifier(network())
+    model.to_device(device)
+    optimizer = chainermn.create_multi_node_optimizer(
+        rule, comm, double_buffering=options.double_buffering
+    )
+    optimizer.setup(model)
+    trainer = build_trainer(comm, options, iterators, device, optimizer)
     if comm.rank == 0:
-        print(summary(options, comm.size, what), flush=True)
+        loaders = options.loaderjob or f"{multiprocessing.cpu_count()} (default)"
+        print(
+            f"run: {options.length}, {comm.size} ranks, batch {options.batchsize}, {what}, "
+            f"{'GPU' if options.gpu else 'CPU'}, {options.communicator}, loader jobs {loaders}",
+            flush=True,
+        )
     trainer.run()
     if comm.rank == 0:
         done, elapsed_s = trainer.updater.iteration, trainer.elapsed_time
@@ -135,92 +214,51 @@ def build_trainer(
     import chainermn
     from chainer.training import StandardUpdater, Trainer, extensions
 
-    length = (options.length.count, options.length.unit)
     train, test = iterators
     updater = StandardUpdater(train, optimizer, device=device)
-    trainer = Trainer(updater, length, out=str(options.out))
+    trainer = Trainer(updater, options.length, out=str(options.out))
     evaluator = extensions.Evaluator(test, optimizer.target, device=device)
     trainer.extend(
         chainermn.create_multi_node_evaluator(evaluator, comm),
-        trigger=interval_or_end((1, "epoch"), length),
+        trigger=interval_or_end((1, "epoch"), options.length),
     )
     if comm.rank == 0:
-        period = schedule.log_interval(*length, options.log_writes)
         # The inner trigger writes; `extend(LogReport(), trigger=...)` would leave it at an
         # epoch, and a shorter run without a log.
         trainer.extend(
             extensions.LogReport(
-                trigger=interval_or_end(period, length),
+                trigger=interval_or_end(options.log_interval(), options.length),
                 postprocess=lambda entry: entry.update(epoch_detail=updater.epoch_detail),
             )
         )
-        if not options.benchmark:
-            extend_for_people(trainer)
-    retuned.chainer(
-        trainer, lambda name: communicator(comm.mpi_comm, replace(options, communicator=name))
-    )
+        if not options.benchmark:  # as in ChainerMN's examples
+            columns = ["epoch", "iteration", "main/loss", "validation/main/loss"]
+            columns += ["main/accuracy", "validation/main/accuracy", "elapsed_time"]
+            trainer.extend(extensions.DumpGraph("main/loss"))
+            trainer.extend(extensions.PrintReport(columns))
+            if sys.stdout.isatty():
+                trainer.extend(extensions.ProgressBar())
+    if ranks.live is not None:
+        trainer.extend(ranks.live.ChainerExtension(partial(communicator, comm.mpi_comm, options)))
     return trainer
 
 
-def multi_node_optimizer(
-    comm: Any, options: ChainerOptions, network: Callable[[], Any], rule: Any
-) -> tuple[Any, Any]:
-    """This rank's device, and the multi-node optimizer with the model on that device.
+def interval_or_end(period: tuple[float, str], length: Length) -> Callable[[Any], bool]:
+    """A trigger that fires at an interval and once more when the run's length is reached.
 
-    Args:
-        comm: ChainerMN's communicator.
-        options: Whether to train on a GPU.
-        network: Makes the network.
-        rule: Chainer's optimizer.
+    Chainer's own stop trigger cannot be used: it keeps state and fires only once. A run may go on
+    beyond its length, in a study that changes settings while it runs.
     """
-    import chainer
-    import chainermn
-    from chainer.links import Classifier
-
-    device = chainer.get_device(f"@cupy:{comm.intra_rank}" if options.gpu else "@numpy")
-    device.use()
-    model = Classifier(network())
-    model.to_device(device)
-    optimizer = chainermn.create_multi_node_optimizer(
-        rule, comm, double_buffering=options.double_buffering
-    )
-    optimizer.setup(model)
-    return device, optimizer
-
-
-def iterator(options: ChainerOptions, dataset: Any, batchsize: int, **how: Any) -> Any:
-    """An iterator with the workers asked for; ``loaderjob`` of ``None`` is Chainer's."""
-    from chainer.iterators import MultiprocessIterator
-
-    return MultiprocessIterator(
-        dataset, batchsize, n_processes=options.loaderjob, n_prefetch=options.prefetch, **how
-    )
-
-
-def interval_or_end(period: tuple[float, str], length: tuple[int, str]) -> schedule.IntervalOrEnd:
-    """A trigger for an extension of a run of this length."""
     from chainer.training import get_trigger
 
-    return schedule.IntervalOrEnd(get_trigger(period), *length)
+    interval = get_trigger(period)
+    reached = Namespace(before=False)
 
+    def fires(trainer: Any) -> bool:
+        updater = trainer.updater
+        done = updater.iteration if length.unit == "iteration" else updater.epoch_detail
+        ends = done >= length.number and not reached.before
+        reached.before = done >= length.number
+        return bool(interval(trainer)) or ends
 
-def extend_for_people(trainer: Any) -> None:
-    """What ChainerMN's examples have besides: the graph, a table, a progress bar."""
-    from chainer.training import extensions
-
-    trainer.extend(extensions.DumpGraph("main/loss"))
-    figures = [
-        f"{prefix}main/{what}" for what in ("loss", "accuracy") for prefix in ("", "validation/")
-    ]
-    trainer.extend(extensions.PrintReport(["epoch", "iteration", *figures, "elapsed_time"]))
-    if sys.stdout.isatty():
-        trainer.extend(extensions.ProgressBar())
-
-
-def summary(options: ChainerOptions, size: int, what: str) -> str:
-    """What is run, in one line."""
-    loaders = options.loaderjob or f"{multiprocessing.cpu_count()} (default)"
-    return (
-        f"run: {options.length}, {size} ranks, batch {options.batchsize}, {what}, "
-        f"{'GPU' if options.gpu else 'CPU'}, {options.communicator}, loader jobs {loaders}"
-    )
+    return fires

@@ -12,19 +12,20 @@ fifth more CPU time than one.
 
 from __future__ import annotations
 
+import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING or __package__:
-    from .image_files import ImagesError, Source
-    from .skipped_images import Skipped
-else:  # run by its path: this folder is on sys.path
-    from image_files import ImagesError, Source
-    from skipped_images import Skipped
+import image_files
+from image_files import ImageData, Source
+from trainer_options import ImageOptions, WorkloadError
 
 Image = NDArray[np.uint8]
 
@@ -40,6 +41,23 @@ _SCALE = 0.1  # of the size, each way
 _SHIFT = 0.05  # of the size, each way
 _AREA = (0.35, 1.0)  # share of an image that a random crop has
 _ASPECT = (3 / 4, 4 / 3)  # width over height of a random crop
+
+#: So many broken images are named; the others are counted.
+NAMED = 5
+
+
+def load(options: ImageOptions) -> ImageData:
+    """The files that were named, else made-up images; one of each set can be decoded.
+
+    Raises:
+        WorkloadError: There are none, or none that can be decoded.
+    """
+    if options.data is None:
+        return image_files.made_up(options.seed)
+    data = image_files.load(options.data, options.val)
+    for source in (data.train, data.test):
+        Images(source, 8, augment=False)[0]
+    return data
 
 
 class Images:
@@ -85,7 +103,7 @@ class Images:
         """One example; ``number`` is its index plus the epoch times the length.
 
         Raises:
-            ImagesError: No image can be read any more.
+            WorkloadError: No image can be read any more.
         """
         epoch, first = divmod(int(number), len(self))
         for step in range(len(self)):
@@ -94,13 +112,13 @@ class Images:
                 pixels = self._made(index, epoch)
                 if pixels is not None:
                     return normalized(pixels), self._source.labels[index]
-        raise ImagesError(
+        raise WorkloadError(
             f"no image can be read ({len(self)} tried): "
             f"{self._source.name(first)}: {self._broken[first]}"
         )
 
     def _made(self, index: int, epoch: int) -> Image | None:
-        """The pixels of one example, or ``None`` where its image is broken."""
+        """The pixels of one example, or ``None`` if its image is broken."""
         try:
             image = decoded(self._source.read(index))
             if not self._augment:
@@ -123,15 +141,6 @@ class Images:
 
 class BrokenImageError(Exception):
     """These bytes are no image."""
-
-
-def check(source: Source) -> None:
-    """Find one image that can be decoded: the first, where all is well.
-
-    Raises:
-        ImagesError: There is none.
-    """
-    Images(source, 8, augment=False)[0]
 
 
 def decoded(data: bytes) -> Image:
@@ -214,3 +223,49 @@ def rank_order(
         order = np.random.default_rng((seed, epoch)).permutation(length)
     share = np.resize(order, -(-length // ranks) * ranks)[rank::ranks]
     return np.asarray(share + epoch * length, np.intp)
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """The file in which the broken images of one rank are noted.
+
+    Workers are processes that tell their rank nothing but examples: each appends a line to one
+    file, which an operating system does without mixing them.
+    """
+
+    path: Path
+
+    @classmethod
+    def of(cls, out: Path, rank: int) -> Skipped:
+        """A new one of a rank: what an earlier run noted is forgotten."""
+        path = out / "skipped" / f"rank-{rank}"
+        path.unlink(missing_ok=True)
+        return cls(path)
+
+    def add(self, name: str, why: str) -> None:
+        """Note one; if that fails (a full disk), training goes on."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(json.dumps([name, why]) + "\n")
+        except OSError:
+            return
+
+    def read(self) -> dict[str, str]:
+        """The reason for each, by its name."""
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return {}
+        return dict(json.loads(line) for line in lines)
+
+
+def summary(of_ranks: Iterable[dict[str, str]]) -> str | None:
+    """How many images were left out, the first few by name; ``None``: none was."""
+    reasons = {name: why for found in of_ranks for name, why in found.items()}
+    if not reasons:
+        return None
+    named = [f"{name}: {reasons[name]}" for name in sorted(reasons)[:NAMED]]
+    more = len(reasons) - len(named)
+    count = "1 broken image" if len(reasons) == 1 else f"{len(reasons)} broken images"
+    return f"skipped: {count} ({'; '.join(named)}{f'; and {more} more' if more else ''})"

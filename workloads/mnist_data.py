@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer_options import WorkloadError
+
 PIXELS = 784
 CLASSES = 10
 TRAIN_EXAMPLES = 60_000
@@ -24,10 +26,6 @@ TEST_EXAMPLES = 10_000
 CACHE = Path("pfnet", "chainer", "mnist")
 
 _CHUNK = 2_000  # examples made at once: their temporaries stay within the CPU's cache
-
-
-class DataError(Exception):
-    """A cached file is there and cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Mnist:
-    """Both sets, and where they come from in words."""
+    """Both sets, and where they come from, in words."""
 
     train: Examples
     test: Examples
@@ -51,7 +49,7 @@ def load(root: Path, seed: int) -> Mnist:
     """The cached MNIST below ``root`` (Chainer's dataset root), else a synthetic one.
 
     Raises:
-        DataError: A cached file is broken or holds something else.
+        WorkloadError: A cached file is broken or holds something else.
     """
     train, test = (root / CACHE / name for name in ("train.npz", "test.npz"))
     if train.exists() and test.exists():
@@ -60,20 +58,13 @@ def load(root: Path, seed: int) -> Mnist:
 
 
 def synthetic(
-    seed: int,
-    *,
-    train: int = TRAIN_EXAMPLES,
-    test: int = TEST_EXAMPLES,
-    source: str = "synthetic",
+    seed: int, *, train: int = TRAIN_EXAMPLES, test: int = TEST_EXAMPLES, source: str = "synthetic"
 ) -> Mnist:
     """Ten patterns under noise: the same for the same seed, and easy to learn."""
     generator = np.random.default_rng(seed)
     patterns = generator.integers(0, 128, (CLASSES, PIXELS), dtype=np.uint8)
-    return Mnist(
-        _noisy(patterns, train, generator),
-        _noisy(patterns, test, generator),
-        source,
-    )
+    examples, held_out = (_noisy(patterns, count, generator) for count in (train, test))
+    return Mnist(examples, held_out, source)
 
 
 def _noisy(patterns: NDArray[np.uint8], count: int, generator: np.random.Generator) -> Examples:
@@ -92,9 +83,9 @@ def _cached(path: Path) -> Examples:
         with np.load(path) as arrays:
             images, labels = arrays["x"], arrays["y"]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} cannot be read ({error}); remove it or put it right") from error
+        raise WorkloadError(f"{path} cannot be read ({error}); remove or mend it") from error
     if images.ndim != 2 or images.shape[1] != PIXELS or labels.shape != images.shape[:1]:
-        raise DataError(
+        raise WorkloadError(
             f"{path} is not Chainer's MNIST: x is {images.shape}, y {labels.shape}; remove it"
         )
     return Examples(images.astype(np.uint8, copy=False), labels.astype(np.int32))

@@ -10,108 +10,174 @@ the slowest rank, and checks its own result: the solution of this problem is kno
 
 from __future__ import annotations
 
+import argparse
+import math
 import sys
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
-
-if not (TYPE_CHECKING or __package__):  # run by its path: this folder is on sys.path
-    import needs
-
-    needs.check(__file__)
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING or __package__:
-    from . import heat, ranks, retuned, stencil_options
-    from .trainer_options import WorkloadError
-else:  # run by its path: this folder is on sys.path
-    import heat
-    import ranks
-    import retuned
-    import stencil_options
-    from trainer_options import WorkloadError
+import ranks
+from trainer_options import Parser, WorkloadError, number
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 NAME = Path(__file__).name
 
-#: Prints a line, on rank 0 only; a file as with print.
-Say = Callable[..., None]
+Field = NDArray[np.float64]
 
-#: How often a run says how far it is.
+#: Steps of a benchmark run (2 ranks on 2 cores take about 4 s for them), and of a whole job.
+BENCHMARK_STEPS, JOB_STEPS = 100, 5000
+
+#: How often a run reports its progress.
 REPORTS = 20
+
+#: The largest difference from the known solution that is rounding; a stale row makes more.
+TOLERANCE = 1e-8
+
+#: Of an explicit step: time over the square of the distance of two rows. Stable up to 1/2.
+_RATIO = 0.25
+
+
+class StencilOptions(argparse.Namespace):
+    """A command line: ``sweeps`` explicit steps along y for one step along x."""
+
+    rows: int
+    columns: int
+    sweeps: int
+    steps: int
+    cprofile: Path | None
+    benchmark: bool
+
+
+def parse(argv: Sequence[str], size: int = 1) -> StencilOptions:
+    """Read a command line for a job of ``size`` ranks; raises ``WorkloadError``."""
+    parser = Parser(NAME, str(__doc__))
+    number(parser, "--rows", default=1024, help="rows of the grid, over all ranks [1024]")
+    number(parser, "--columns", least=2, default=768, help="columns of the grid [768]")
+    number(parser, "--sweeps", default=2, help="stencil sweeps a step [2]")
+    text = f"steps to make [{JOB_STEPS}; with --benchmark: {BENCHMARK_STEPS}]"
+    number(parser, "-i", "--steps", help=text)
+    text = "profile each rank into DIR/rank-N.prof"
+    parser.add_argument("--cprofile", type=Path, metavar="DIR", help=text)
+    text = "a short run, the same work per step"
+    parser.add_argument("--benchmark", action="store_true", help=text)
+    options = parser.parse_args(argv, StencilOptions())
+    if options.rows < size:
+        raise WorkloadError(
+            f"--rows {options.rows}: each of the {size} ranks needs at least one row; "
+            f"use --rows {size} or more, or fewer ranks"
+        )
+    options.steps = options.steps or (BENCHMARK_STEPS if options.benchmark else JOB_STEPS)
+    return options
+
+
+class Slab:
+    r"""The rows of one rank, with one row of each neighbour's around them.
+
+    They hold the solution of :math:`u_t = u_{xx} + u_{yy}` on :math:`[0, 2\pi)^2`, periodic, that
+    begins as :math:`1 + \cos x \cos y`. Along x (the columns) it is discretised by Fourier
+    collocation (Trefethen, Spectral Methods in MATLAB, SIAM 2000, chapter 3), whose matrix is
+    dense, and stepped by backward Euler; along y (the rows) by second differences and explicit
+    steps. The wave is an eigenvector of both, so the solution is known.
+
+    The first ``rows % size`` ranks have one row more than the others.
+    """
+
+    def __init__(self, options: StencilOptions, rank: int, size: int) -> None:
+        rows, columns = options.rows, options.columns
+        each, more = divmod(rows, size)
+        first, count = rank * each + min(rank, more), each + (rank < more)
+        self._sweeps = options.sweeps
+        self._above, self._below = (rank - 1) % size, (rank + 1) % size
+        duration = options.sweeps * _RATIO * (2 * math.pi / rows) ** 2
+        squares = np.arange(columns // 2 + 1)[:, None] ** 2
+        second = np.fft.irfft(-squares * np.fft.rfft(np.eye(columns), axis=0), columns, axis=0)
+        self._propagator = np.linalg.inv(np.eye(columns) - duration * second)
+        along_y = np.cos(2 * math.pi * np.arange(first, first + count) / rows)
+        self._wave = np.outer(along_y, np.cos(2 * math.pi * np.arange(columns) / columns))
+        sweep = 1 - 4 * _RATIO * math.sin(math.pi / rows) ** 2
+        self._damping = sweep**options.sweeps / (1 + duration)  # of the wave, in a step
+        self._padded: Field = np.empty((count + 2, columns))
+        self.field = self._padded[1:-1]  # this rank's rows: a view
+        self.field[:] = 1 + self._wave
+        self._change: Field = np.empty((count, columns))
+
+    def step(self, world: Any) -> None:
+        """Advance by one step, together with all other ranks of an MPI communicator."""
+        padded, change = self._padded, self._change
+        for _ in range(self._sweeps):
+            world.Sendrecv(padded[1], self._above, 1, padded[-1], self._below, 1)
+            world.Sendrecv(padded[-2], self._below, 2, padded[0], self._above, 2)
+            np.add(padded[:-2], padded[2:], out=change)
+            change -= 2 * self.field
+            change *= _RATIO
+            self.field += change
+        np.matmul(self.field, self._propagator, out=change)
+        self.field[:] = change
+
+    def error(self, steps: int) -> float:
+        """The largest difference from the known solution after ``steps`` steps."""
+        known = 1 + self._damping**steps * self._wave
+        error = float(np.abs(self.field - known).max())
+        return error if math.isfinite(error) else math.inf
 
 
 def main(argv: Sequence[str]) -> int:
-    """Compute as ``argv`` says. The exit code is 2 where that is refused, 1 for a wrong result."""
+    """Compute as ``argv`` says. The exit code is 2 if that is refused, 1 for a wrong result."""
     if {"-h", "--help"} & set(argv):
-        stencil_options.parse(NAME, str(__doc__), argv)
+        parse(argv)
     # Not at the top: what only reads the flags must not start MPI.
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
     try:
-        options = ranks.together(
-            world,
-            lambda: stencil_options.parse(NAME, str(__doc__), argv, world.size),
-            refusals=(WorkloadError,),
-            prog=NAME,
-        )
+        options = ranks.together(world, lambda: parse(argv, world.size), NAME)
     except ranks.RefusedError:
         MPI.Finalize()  # or mpi4py would abort the job, and the MPI bury the message
         return 2
     with ranks.profiled(options.cprofile, world.rank):
-        return simulate(world, options, partial(_say, world.rank))
+        return simulate(world, options)
 
 
-def simulate(world: MPI.Intracomm, options: stencil_options.StencilOptions, say: Say) -> int:
+def simulate(world: MPI.Intracomm, options: StencilOptions) -> int:
     """Set up, step, check; 0, or 1 for a wrong result."""
-    problem = heat.Problem(options.rows, options.columns, options.sweeps)
-    slab = heat.Slab(problem, world.rank, world.size)
+
+    def say(text: str, file: TextIO = sys.stdout) -> None:
+        if world.rank == 0:  # the ranks' lines would mix
+            print(text, file=file, flush=True)
+
+    slab = Slab(options, world.rank, world.size)
     ranks_text = f"{world.size} rank{'' if world.size == 1 else 's'}"
     say(f"run: {options.steps} steps, {ranks_text}, grid {options.rows} x {options.columns}")
-    step_s, done = stepping(world, slab, options.steps, say)
-    slowest_s = max(world.allgather(step_s))
-    heats = world.allgather(slab.total())
+    session = None if ranks.live is None else ranks.live.session()
+    slab.step(world)  # not timed
+    world.Barrier()
+    reports = np.unique(np.linspace(0, options.steps, REPORTS + 1, dtype=int)[1:-1])
+    begin_s = time.perf_counter()
+    done = 0
+    while done < options.steps or (session is not None and session.more()):
+        slab.step(world)
+        done += 1
+        if session is not None:
+            session.step()
+        if done in reports:
+            step_s = (time.perf_counter() - begin_s) / done
+            say(f"step {done} of {options.steps}, {1000 * step_s:.3f} ms each")
+    slowest_s = max(world.allgather((time.perf_counter() - begin_s) / done))
+    heat = sum(world.allgather(float(slab.field.sum())))
     error = max(world.allgather(slab.error(done + 1)))
-    say(f"checksum: {sum(heats):.9e}, largest error {error:.1e}")
-    if not error < heat.TOLERANCE:
+    say(f"checksum: {heat:.9e}, largest error {error:.1e}")
+    if not error < TOLERANCE:
         say(f"{NAME}: error: the result is wrong by {error:.1e}", file=sys.stderr)
         return 1
     say(f"time per step: {1000 * slowest_s:.3f} ms")
     return 0
-
-
-def stepping(world: MPI.Intracomm, slab: heat.Slab, steps: int, say: Say) -> tuple[float, int]:
-    """Make one step that is not timed and ``steps`` that are, or more where a study wants more.
-
-    Returns:
-        The time of one of them, in s, and how many they were.
-    """
-    session = retuned.session()
-    slab.step(world)
-    world.Barrier()
-    begin_s = time.perf_counter()
-    due = np.unique(np.linspace(0, steps, REPORTS + 1, dtype=int)[1:-1])
-    done = 0
-    while done < steps or session.more():
-        slab.step(world)
-        session.step()
-        done += 1
-        if done in due:
-            per_step_s = (time.perf_counter() - begin_s) / done
-            say(f"step {done} of {steps}, {1000 * per_step_s:.3f} ms each")
-    return (time.perf_counter() - begin_s) / done, done
-
-
-def _say(rank: int, text: str, file: TextIO | None = None) -> None:
-    """A line of rank 0's: ranks' lines would mix."""
-    if rank == 0:
-        print(text, file=file or sys.stdout, flush=True)
 
 
 if __name__ == "__main__":

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import cProfile
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from trainer_options import TrainerOptions, WorkloadError
+
+#: With it a study changes settings while a trainer runs.
+live: Any
+try:
+    from tuner import live
+except ImportError:  # an interpreter without `tune`: the trainers run as they are
+    live = None
 
 T = TypeVar("T")
 
 
-class World(Protocol):
+class Communicator(Protocol):
     """What is needed of an MPI communicator."""
 
     @property
@@ -21,7 +31,7 @@ class World(Protocol):
         """This process's number in it."""
         ...
 
-    def allgather(self, sendobj: str | None) -> list[str | None]:
+    def allgather(self, sendobj: Any) -> list[Any]:
         """Every rank's object, on every rank."""
         ...
 
@@ -30,27 +40,25 @@ class World(Protocol):
         ...
 
 
-class Aborting(Protocol):
-    """The same, where a job is ended."""
-
-    def Abort(self, errorcode: int) -> object:  # noqa: N802 -- MPI's name
-        """End every rank of the job."""
-        ...
-
-
 class RefusedError(Exception):
     """The job cannot go on; rank 0 has said why."""
 
 
-def together(
-    world: World, step: Callable[[], T], *, refusals: tuple[type[Exception], ...], prog: str
-) -> T:
-    """Do a step on every rank; where any of them refuses, rank 0 says why, once.
+class Gpus(NamedTuple):
+    """The GPUs of a host; ``missing`` says why there are none."""
+
+    number: int = 0
+    nccl: bool = False
+    missing: str = ""
+
+
+def together(world: Communicator, step: Callable[[], T], prog: str) -> T:
+    """Do a step on every rank; if any of them refuses, rank 0 says why, once.
 
     Args:
         world: All ranks of the job.
-        step: What to do; no communication in it, since a rank may leave it early.
-        refusals: The errors whose text is for the user; others pass through.
+        step: What to do; no communication in it, since a rank may leave it by a
+            :class:`WorkloadError`.
         prog: The program's name, for the message.
 
     Raises:
@@ -59,7 +67,7 @@ def together(
     refusal: str | None = None
     try:
         result = step()
-    except refusals as error:
+    except WorkloadError as error:
         refusal = str(error)
     reasons = [text for text in world.allgather(refusal) if text is not None]
     if reasons:
@@ -70,25 +78,49 @@ def together(
     return result
 
 
-def end_with_threads(world: Aborting, *, refusals: tuple[type[Exception], ...], prog: str) -> None:
-    """From now on an error that ends a thread of this rank ends the job.
+def end_with_threads(world: Any, prog: str) -> None:
+    """From now on an error that ends a thread of this rank ends the job, by ``world.Abort``.
 
-    Chainer loads data in a thread; without it the rank would wait for a batch for ever.
-
-    Args:
-        world: All ranks of the job.
-        refusals: The errors whose text is for the user; others have a traceback.
-        prog: The program's name, for the message.
+    Chainer loads data in a thread; without this the rank would wait for a batch for ever.
     """
 
     def end(failed: threading.ExceptHookArgs) -> None:
-        if isinstance(failed.exc_value, refusals):
+        if isinstance(failed.exc_value, WorkloadError):
             print(f"{prog}: error: {failed.exc_value}", file=sys.stderr, flush=True)
         else:
             threading.__excepthook__(failed)
         world.Abort(1)
 
     threading.excepthook = end
+
+
+def check(options: TrainerOptions, rank: int, reason: str | None) -> None:
+    """Refuse for ``reason``, if there is one; else make the folders of the job (rank 0).
+
+    Raises:
+        WorkloadError: The reason, or a folder that cannot be written to.
+    """
+    for flag, folder in (("--out", options.out), ("--cprofile", options.cprofile)):
+        if rank == 0 and folder is not None and reason is None:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                tempfile.TemporaryFile(dir=folder).close()
+            except OSError as error:
+                reason = f"{flag} {folder}: cannot write there: {error.strerror}"
+    if reason is not None:
+        raise WorkloadError(reason)
+
+
+def gpu_refusal(ranks_here: int, gpus: Gpus) -> str | None:
+    """Why ``ranks_here`` ranks cannot train on these GPUs, one each; ``None``: they can."""
+    if gpus.number == 0:
+        return f"--gpu: no usable GPU ({gpus.missing}); leave it out to train on the CPU"
+    if ranks_here > gpus.number:
+        return (
+            f"--gpu: {ranks_here} ranks on a host with {gpus.number} GPUs, and each rank needs "
+            f"one of its own; start at most {gpus.number} there"
+        )
+    return None
 
 
 @contextmanager

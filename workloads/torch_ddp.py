@@ -10,60 +10,80 @@ left out. It needs torch, pytorch-pfn-extras and opencv-python-headless.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
-from functools import partial
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-if not (TYPE_CHECKING or __package__):  # run by its path: this folder is on sys.path
-    import needs
-
-    needs.check(__file__)
-
-if TYPE_CHECKING or __package__:
-    from . import host, image_data, needs, ranks, torch_options, torch_training, torch_world
-    from .image_files import Data, ImagesError
-    from .skipped_images import Skipped, summary
-    from .torch_loading import Loading
-    from .torch_options import TorchOptions
-    from .torch_world import World
-    from .trainer_options import WorkloadError
-else:  # run by its path: this folder is on sys.path
-    import host
-    import image_data
-    import needs
-    import ranks
-    import torch_options
-    import torch_training
-    import torch_world
-    from image_files import Data, ImagesError
-    from skipped_images import Skipped, summary
-    from torch_loading import Loading
-    from torch_options import TorchOptions
-    from torch_world import World
-    from trainer_options import WorkloadError
+import images
+import ranks
+import torch_training
+import torch_world
+import trainer_options
+from image_files import ImageData
+from torch_training import TorchOptions
+from torch_world import World
+from trainer_options import WorkloadError
 
 NAME = Path(__file__).name
 
+#: The first rank to exit ends the job: so long the others leave rank 0 to speak, s.
+LAST_WORD_S = 2.0
 
-def main(argv: Sequence[str], environ: Any) -> int:
-    """Train as ``argv`` says. The exit code is 2 where that is refused."""
+
+def parse(argv: Sequence[str]) -> TorchOptions:
+    """Read a command line; raises ``WorkloadError``."""
+    parser = trainer_options.TrainerParser(
+        NAME,
+        str(__doc__),
+        **trainer_options.IMAGE_DEFAULTS,
+        # DataLoader's own (torch 2): without workers the rank loads its batches between its steps.
+        prefetch=2,
+        workers="none, the rank loads itself",
+        least_workers=0,
+    )
+    trainer_options.add_images(parser)
+    text = "what exchanges gradients"
+    trainer_options.choice(parser, "--backend", ("gloo", "nccl"), text, "gloo; with --gpu nccl")
+    parser.add_argument(
+        "--pin-memory",
+        choices=("yes", "no"),
+        default="no",
+        metavar="yes|no",
+        help="a thread copies batches to memory that the GPU reads by itself [no]",
+    )
+    text = "gradients that DistributedDataParallel exchanges at a time, MiB [the library's: 25]"
+    trainer_options.number(parser, "--bucket-mb", help=text)
+    options = parser.read(argv, TorchOptions())
+    trainer_options.complete(options)
+    options.backend = options.backend or ("nccl" if options.gpu else "gloo")
+    for name, is_set in (
+        ("--backend nccl", options.backend == "nccl"),
+        ("--pin-memory yes", options.pin_memory == "yes"),
+    ):
+        if is_set and not options.gpu:
+            raise WorkloadError(f"{name}: needs --gpu (see --help)")
+    return options
+
+
+def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Train as ``argv`` says. The exit code is 2 if that is refused, 1 if it fails."""
     place = torch_world.place(environ)
     try:
-        options = torch_options.parse(NAME, str(__doc__), argv)
+        options = parse(argv)
         world = torch_world.meet(place, options.out)
-    except (WorkloadError, OSError) as error:  # each rank for itself: they have not met
-        needs.complain(place.rank, NAME, error)
-        return 2
-    except torch_world.MeetingError as error:
-        needs.complain(place.rank, NAME, error)
-        return 1
-    together = partial(ranks.together, world, refusals=(WorkloadError, ImagesError), prog=NAME)
+    except (WorkloadError, OSError, torch_world.MeetingError) as error:
+        # Each rank by itself: they have not met.
+        if place.rank == 0:
+            print(f"{NAME}: error: {error}", file=sys.stderr, flush=True)
+        else:
+            time.sleep(LAST_WORD_S)
+        return 1 if isinstance(error, torch_world.MeetingError) else 2
     local_rank, ranks_here = world.neighbours()
     try:
-        together(lambda: check(options, place.rank, ranks_here))
-        data = together(lambda: image_data.load(options.images, options.seed))
+        ranks.together(world, lambda: check(options, place.rank, ranks_here), NAME)
+        data = ranks.together(world, lambda: images.load(options), NAME)
     except ranks.RefusedError:
         world.leave()
         return 2
@@ -72,55 +92,48 @@ def main(argv: Sequence[str], environ: Any) -> int:
 
 
 def check(options: TorchOptions, rank: int, ranks_here: int) -> None:
-    """Hold the options against this host, and make the folders (rank 0).
-
-    Raises:
-        WorkloadError: It cannot serve them.
-    """
-    reason = host.gpu_refusal(ranks_here, find_gpus()) if options.gpu else None
-    if options.backend == "nccl" and not _has_nccl():
-        reason = reason or "--backend nccl: this PyTorch has no NCCL; use --backend gloo"
-    for flag, folder in (("--out", options.out), ("--cprofile", options.cprofile)):
-        if rank == 0 and folder is not None:
-            reason = reason or host.unwritable(folder, flag)
-    if reason is not None:
-        raise WorkloadError(reason)
+    """Hold the options against this host, and make the folders (rank 0); raises WorkloadError."""
+    reason = None
+    if options.gpu:
+        gpus = find_gpus()
+        reason = ranks.gpu_refusal(ranks_here, gpus)
+        if options.backend == "nccl" and not gpus.nccl:
+            reason = reason or "--backend nccl: this PyTorch has no NCCL; use --backend gloo"
+    ranks.check(options, rank, reason)
 
 
-def find_gpus() -> host.Gpus:
+def find_gpus() -> ranks.Gpus:
     """What this PyTorch can use."""
-    from torch import cuda, version
+    from torch import cuda, distributed, version
 
     if not cuda.is_available():
         built = version.cuda or version.hip
         missing = "PyTorch finds no CUDA device" if built else "this PyTorch was built without CUDA"
-        return host.Gpus(missing=missing)
-    return host.Gpus(cuda.device_count(), _has_nccl())
+        return ranks.Gpus(missing=missing)
+    return ranks.Gpus(cuda.device_count(), bool(distributed.is_nccl_available()))
 
 
-def _has_nccl() -> bool:
-    from torch import distributed
-
-    return bool(distributed.is_nccl_available())
-
-
-def train(world: World, options: TorchOptions, data: Data, local_rank: int) -> int:
+def train(world: World, options: TorchOptions, data: ImageData, local_rank: int) -> int:
     """Train, evaluate, and say which images were left out; gives the exit code."""
-    skipped = Skipped(options.out / "skipped" / f"rank-{world.rank}")
-    skipped.clear()
-    loading = Loading(options, data, world.rank, world.size, skipped)
+    skipped = images.Skipped.of(options.out, world.rank)
+    loading = torch_training.Loading(options, data, world, skipped)
     if world.rank == 0:
-        images = f"{len(data.train.labels)} + {len(data.test.labels)} images"
-        print(f"data: {data.words}, {images}")
-        print(torch_training.summary(options, world.size), flush=True)
+        loaders = "none (default)" if options.loaderjob is None else options.loaderjob or "none"
+        print(data)
+        print(
+            f"run: {options.length}, {world.size} ranks, batch {options.batchsize}, "
+            f"{options.arch}, crop {options.crop}, {'GPU' if options.gpu else 'CPU'}, "
+            f"{options.backend}, loader jobs {loaders}",
+            flush=True,
+        )
     try:
         iterations, elapsed_s = torch_training.run(
             world, options, loading, classes=data.classes, local_rank=local_rank
         )
-    except ImagesError as error:  # of a worker: its traceback comes before
+    except WorkloadError as error:  # of a worker: its traceback comes before
         print(f"{NAME}: error: {str(error).splitlines()[-1]}", file=sys.stderr, flush=True)
         return 1
-    left_out = summary(world.allgather(skipped.read()))
+    left_out = images.summary(world.allgather(skipped.read()))
     if world.rank == 0:
         if left_out is not None:
             print(left_out)
@@ -130,6 +143,4 @@ def train(world: World, options: TorchOptions, data: Data, local_rank: int) -> i
 
 
 if __name__ == "__main__":
-    import os
-
     sys.exit(main(sys.argv[1:], os.environ))

@@ -11,7 +11,7 @@ _EXPANSION = 4  # channels out of a block for each inside
 
 def make(arch: str, classes: int) -> Any:
     """A network of images (n, 3, height, width) with ``classes`` outputs."""
-    return {"small": small, "resnet50": resnet50}[arch](classes)
+    return small(classes) if arch == "small" else resnet50(classes)
 
 
 def small(classes: int) -> Any:

@@ -1,31 +1,96 @@
-"""One training of the PyTorch trainer: the model on its device, the loop, the log."""
+"""One training of the PyTorch trainer: its batches, the model on its device, the loop, the log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING or __package__:
-    from . import retuned, schedule, torch_networks
-    from .torch_loading import Loading
-    from .torch_options import TorchOptions
-    from .torch_world import World
-else:  # run by its path: this folder is on sys.path
-    import retuned
-    import schedule
-    import torch_networks
-    from torch_loading import Loading
-    from torch_options import TorchOptions
-    from torch_world import World
+import ranks
+import torch_networks
+from image_files import ImageData
+from images import Images, Skipped, rank_order
+from torch_world import World
+from trainer_options import ImageOptions
 
 #: As in the ChainerMN trainer.
 LEARNING_RATE = 0.01
 MOMENTUM = 0.9
 
 
+class TorchOptions(ImageOptions):
+    """The options of the PyTorch trainer; ``bucket_mb`` of ``None`` is the library's."""
+
+    backend: str
+    pin_memory: str
+    bucket_mb: int | None
+
+
+class EpochOrder:
+    """A sampler: the numbers of a rank's examples in the epoch that is set.
+
+    Args:
+        length: Of the whole dataset.
+        world: This rank, of how many.
+        seed: Of the order; ``None``: the same order of the same examples in every epoch.
+    """
+
+    def __init__(self, length: int, world: World, seed: int | None) -> None:
+        self.length, self.world, self.seed, self.epoch = length, world, seed, 0
+
+    def __iter__(self) -> Iterator[int]:
+        """The numbers, in their order."""
+        rank, size = self.world.rank, self.world.size
+        order = rank_order(self.length, rank=rank, ranks=size, epoch=self.epoch, seed=self.seed)
+        return iter(order.tolist())
+
+    def __len__(self) -> int:
+        """How many there are in an epoch."""
+        return math.ceil(self.length / self.world.size)
+
+
+class Loading:
+    """This rank's training and validation batches; broken images are noted in ``skipped``."""
+
+    def __init__(
+        self, options: TorchOptions, data: ImageData, world: World, skipped: Skipped
+    ) -> None:
+        crop, seed = options.crop, options.seed
+        augmented = Images(data.train, crop, seed=seed, skipped=skipped)
+        plain = Images(data.test, crop, augment=False, skipped=skipped)
+        self._order = EpochOrder(len(augmented), world, seed)
+        self._train = loader(options, augmented, self._order, options.batchsize)
+        if ranks.live is not None:
+            self._train = ranks.live.torch_loader(self._train, **with_workers(options))
+        in_order = EpochOrder(len(plain), world, None)
+        self.validation = loader(options, plain, in_order, options.val_batchsize)
+        self.iterations_per_epoch = len(self._train)
+
+    def training(self) -> Iterator[Any]:
+        """Training batches without end; the workers live through all epochs."""
+        while True:
+            yield from self._train
+            self._order.epoch += 1
+
+
+def loader(options: TorchOptions, dataset: Images, order: EpochOrder, batchsize: int) -> Any:
+    """A DataLoader with the workers asked for; ``loaderjob`` of 0 or ``None``: none."""
+    from torch.utils.data import DataLoader
+
+    how = {"num_workers": options.loaderjob, "prefetch_factor": options.prefetch}
+    workers = {**how, **with_workers(options)} if options.loaderjob else {}
+    pin_memory = options.pin_memory == "yes"
+    return DataLoader(dataset, batchsize, sampler=order, pin_memory=pin_memory, **workers)
+
+
+def with_workers(options: TorchOptions) -> dict[str, Any]:
+    """The other arguments of a loader that has workers."""
+    return {"persistent_workers": True, "multiprocessing_context": options.start_method}
+
+
 @dataclass(frozen=True)
-class Model:
+class SharedModel:
     """A network of all ranks, its own part on this rank's device, and what changes it."""
 
     shared: Any  # DistributedDataParallel: its backward exchanges gradients
@@ -41,6 +106,30 @@ class Model:
         scores = network(images)
         labels = labels.long()
         return cross_entropy(scores, labels), (scores.argmax(1) == labels).float().mean()
+
+    def update(self, batch: Any) -> None:
+        """One step of all ranks."""
+        from pytorch_pfn_extras import reporting
+
+        self.optimizer.zero_grad()
+        loss, accuracy = self.figures(self.shared, batch)
+        loss.backward()
+        self.optimizer.step()
+        reporting.report({"loss": loss.detach(), "accuracy": accuracy})
+
+    def evaluate(self, batches: Any) -> None:
+        """Report loss and accuracy over the validation images, as the mean of all ranks."""
+        import torch
+        from pytorch_pfn_extras import reporting
+
+        self.network.eval()
+        with torch.no_grad():
+            figures = [torch.stack(self.figures(self.network, batch)) for batch in batches]
+            mean = torch.stack(figures).mean(0)
+        self.network.train()
+        torch.distributed.all_reduce(mean)
+        loss, accuracy = (mean / torch.distributed.get_world_size()).tolist()
+        reporting.report({"validation/loss": loss, "validation/accuracy": accuracy})
 
 
 def run(
@@ -58,18 +147,17 @@ def run(
     )
     try:
         model = build(options, classes, local_rank)
-        iterations = _iterations(options, loading.iterations_per_epoch)
-        manager = build_manager(world.rank, options, model, loading, iterations)
+        manager = build_manager(world.rank, options, model, loading)
         batches = loading.training()
         while not manager.stop_trigger:
             with manager.run_iteration():  # with the wait for the batch, the workers' start too
-                update(model, next(batches))
+                model.update(next(batches))
         return manager.iteration, manager.elapsed_time
     finally:
         torch.distributed.destroy_process_group()
 
 
-def build(options: TorchOptions, classes: int, local_rank: int) -> Model:
+def build(options: TorchOptions, classes: int, local_rank: int) -> SharedModel:
     """The same network on every rank's device."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
@@ -78,94 +166,52 @@ def build(options: TorchOptions, classes: int, local_rank: int) -> Model:
     device = torch.device("cuda", local_rank) if options.gpu else torch.device("cpu")
     if options.gpu:
         torch.cuda.set_device(device)
-    network = torch_networks.make(options.images.arch, classes).to(device)
+    network = torch_networks.make(options.arch, classes).to(device)
     bucket = {} if options.bucket_mb is None else {"bucket_cap_mb": options.bucket_mb}
-    shared = DistributedDataParallel(
-        network, device_ids=[local_rank] if options.gpu else None, **bucket
-    )
+    devices = [local_rank] if options.gpu else None
+    shared = DistributedDataParallel(network, device_ids=devices, **bucket)
     optimizer = torch.optim.SGD(network.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
-    return Model(shared, network, optimizer, device)
+    return SharedModel(shared, network, optimizer, device)
 
 
-def build_manager(
-    rank: int, options: TorchOptions, model: Model, loading: Loading, iterations: int
-) -> Any:
+def build_manager(rank: int, options: TorchOptions, model: SharedModel, loading: Loading) -> Any:
     """The manager with its extensions: the evaluation once an epoch and at the end, the log."""
     from pytorch_pfn_extras.training import ExtensionsManager, extension, extensions
 
+    per_epoch = loading.iterations_per_epoch
+    in_epochs = options.length.unit == "epoch"
+    iterations = options.length.number * (per_epoch if in_epochs else 1)
     manager = ExtensionsManager(
         model.network,
         model.optimizer,
         1,
-        iters_per_epoch=loading.iterations_per_epoch,
+        iters_per_epoch=per_epoch,
         out_dir=str(options.out),
         stop_trigger=(iterations, "iteration"),
     )
     manager.extend(
-        lambda _: evaluate(model, loading.validation),
+        lambda _: model.evaluate(loading.validation),
         name="evaluation",
-        trigger=_interval_or_end(loading.iterations_per_epoch, iterations),
+        trigger=interval_or_end(per_epoch, iterations),
         priority=extension.PRIORITY_WRITER,
     )
     if rank == 0:
-        period, _ = schedule.log_interval(iterations, "iteration", options.log_writes)
+        period = max(1.0, iterations / options.log_writes)
         manager.extend(
             extensions.LogReport(
-                trigger=_interval_or_end(period, iterations),
+                trigger=interval_or_end(period, iterations),
                 postprocess=lambda entry: entry.update(epoch_detail=manager.epoch_detail),
             )
         )
         if not options.benchmark:
-            figures = [f"{prefix}{what}" for what in ("loss", "accuracy") for prefix in _PREFIXES]
-            manager.extend(extensions.PrintReport(["epoch", "iteration", *figures, "elapsed_time"]))
-    retuned.ppe(manager)
+            columns = ["epoch", "iteration", "loss", "validation/loss"]
+            columns += ["accuracy", "validation/accuracy", "elapsed_time"]
+            manager.extend(extensions.PrintReport(columns))
+    if ranks.live is not None:
+        manager.extend(ranks.live.PpeExtension())
     return manager
 
 
-_PREFIXES = ("", "validation/")
-
-
-def update(model: Model, batch: Any) -> None:
-    """One step of all ranks."""
-    from pytorch_pfn_extras import reporting
-
-    model.optimizer.zero_grad()
-    loss, accuracy = model.figures(model.shared, batch)
-    loss.backward()
-    model.optimizer.step()
-    reporting.report({"loss": loss.detach(), "accuracy": accuracy})
-
-
-def evaluate(model: Model, batches: Any) -> None:
-    """Report loss and accuracy over the validation images, as the mean of all ranks."""
-    import torch
-    from pytorch_pfn_extras import reporting
-
-    model.network.eval()
-    with torch.no_grad():
-        figures = [torch.stack(model.figures(model.network, batch)) for batch in batches]
-        mean = torch.stack(figures).mean(0)
-    model.network.train()
-    torch.distributed.all_reduce(mean)
-    loss, accuracy = (mean / torch.distributed.get_world_size()).tolist()
-    reporting.report({"validation/loss": loss, "validation/accuracy": accuracy})
-
-
-def summary(options: TorchOptions, size: int) -> str:
-    """What is run, in one line."""
-    loaders = "none" if options.loaderjob == 0 else options.loaderjob or "none (default)"
-    return (
-        f"run: {options.length}, {size} ranks, batch {options.batchsize}, {options.images.arch}, "
-        f"crop {options.images.crop}, {'GPU' if options.gpu else 'CPU'}, {options.backend}, "
-        f"loader jobs {loaders}"
-    )
-
-
-def _iterations(options: TorchOptions, per_epoch: int) -> int:
-    epochs = options.length.unit == "epoch"
-    return options.length.count * per_epoch if epochs else options.length.count
-
-
-def _interval_or_end(period: float, end: int) -> Callable[[Any], bool]:
-    """A trigger every so many iterations, which may be a fraction, and where the length ends."""
+def interval_or_end(period: float, end: int) -> Callable[[Any], bool]:
+    """A trigger every ``period`` iterations, which may be a fraction, and at iteration ``end``."""
     return lambda manager: manager.iteration % period < 1 or manager.iteration == end

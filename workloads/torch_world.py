@@ -1,8 +1,8 @@
 """The ranks of a PyTorch job: who they are, where they meet, and what they tell each other.
 
-Under torchrun its own store is the meeting point, with ``MASTER_ADDR`` and ``MASTER_PORT`` the
-one at that address. Else rank 0 listens at a free port and writes it into a file in the
-folder that all ranks share: nothing is agreed on before, and no MPI is needed.
+Under torchrun they meet at its own store, with ``MASTER_ADDR`` and ``MASTER_PORT`` at that
+address. Otherwise rank 0 listens at a free port and writes it into a file in the folder that all
+ranks share. No MPI is needed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MEETING = ".torch-meeting"
 
 #: torchrun starts its ranks within seconds, an mpirun of many hosts within minutes.
 PATIENCE_S = 300.0
-#: A store that is there answers at once; a file of an earlier job names one that is gone.
+#: A store that is there answers at once; the file of an earlier job names one that is gone.
 _ANSWER_S = 5.0
 
 #: Rank and size as Open MPI, Hydra and torchrun (or the user, with MASTER_ADDR) set them.
@@ -34,7 +34,7 @@ class MeetingError(Exception):
     """Why the ranks did not find each other: one line for the user."""
 
 
-class Place(NamedTuple):
+class JobPlace(NamedTuple):
     """A rank's number among how many; ``by_address``: torch's variables say where they meet."""
 
     rank: int
@@ -42,7 +42,7 @@ class Place(NamedTuple):
     by_address: bool
 
 
-def place(environ: Mapping[str, str]) -> Place:
+def place(environ: Mapping[str, str]) -> JobPlace:
     """Which rank this process is; by itself the only one."""
     addressed = bool(environ.get("MASTER_ADDR")) and environ.get("MASTER_PORT", "").isdigit()
     names = [(_TORCH, True)] if "TORCHELASTIC_RUN_ID" in environ else []
@@ -50,8 +50,8 @@ def place(environ: Mapping[str, str]) -> Place:
     names += [(_TORCH, True)] if addressed else []
     for (rank, size), by_address in names:
         if environ.get(rank, "").isdigit() and environ.get(size, "").isdigit():
-            return Place(int(environ[rank]), int(environ[size]), by_address)
-    return Place(0, 1, by_address=False)
+            return JobPlace(int(environ[rank]), int(environ[size]), by_address)
+    return JobPlace(0, 1, by_address=False)
 
 
 @dataclass
@@ -90,39 +90,34 @@ class World:
         return hosts[: self.rank].count(own), hosts.count(own)
 
 
-def meet(found: Place, folder: Path) -> World:
+def meet(found: JobPlace, folder: Path) -> World:
     """Meet all other ranks.
 
     Args:
         found: What :func:`place` gave.
-        folder: One that all ranks share, where the meeting point is not given.
+        folder: One that all ranks share, for ranks that have no address to meet at.
 
     Raises:
         OSError: The folder cannot be written to.
         MeetingError: They did not come.
     """
+    from torch import distributed
+    from torch.distributed.rendezvous import rendezvous
+
     try:
-        return _met(found, folder)
-    except RuntimeError as error:  # torch's own are of this class, with a stack in C++ below
+        if found.by_address:
+            timeout = timedelta(seconds=PATIENCE_S)
+            store, _, _ = next(rendezvous("env://", found.rank, found.size, timeout=timeout))
+            # Beside the keys of torch's own, which uses the same store.
+            return World(found.rank, found.size, distributed.PrefixStore("trainer", store))
+        if found.size == 1:
+            return World(0, 1, distributed.HashStore())
+        store = _open(folder, found.size) if found.rank == 0 else _join(folder, found.size)
+        world = World(found.rank, found.size, store)
+        world.Barrier()
+    except RuntimeError as error:
         (reason, *_) = str(error).splitlines() or [type(error).__name__]
         raise MeetingError(f"the {found.size} ranks did not meet: {reason}") from error
-
-
-def _met(found: Place, folder: Path) -> World:
-    from torch import distributed
-
-    timeout = timedelta(seconds=PATIENCE_S)
-    if found.by_address:
-        from torch.distributed.rendezvous import rendezvous
-
-        store, _, _ = next(rendezvous("env://", found.rank, found.size, timeout=timeout))
-        # Beside the keys of torch's own, which uses the same store.
-        return World(found.rank, found.size, distributed.PrefixStore("trainer", store))
-    if found.size == 1:
-        return World(0, 1, distributed.HashStore())
-    opened = _open(folder, found.size) if found.rank == 0 else _join(folder, found.size)
-    world = World(found.rank, found.size, opened)
-    world.Barrier()
     if found.rank == 0:
         (folder / MEETING).unlink(missing_ok=True)
     return world
@@ -143,28 +138,22 @@ def _open(folder: Path, size: int) -> Any:
 
 
 def _join(folder: Path, size: int) -> Any:
-    """Wait for the file, and for somebody at its address who knows its word."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        try:
-            host, port, token = json.loads((folder / MEETING).read_text())
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            time.sleep(0.02)
-            continue
-        store = _connected(host, port, size)
-        if store is not None and store.check([token]):
-            store.set_timeout(timedelta(seconds=PATIENCE_S))
-            return store
-        time.sleep(0.1)
-    raise RuntimeError(f"rank 0 has not written {folder / MEETING} in {PATIENCE_S:.0f} s")
-
-
-def _connected(host: str, port: int, size: int) -> Any:
+    """Wait for the file, and for a store at its address that has its token."""
     from torch.distributed import TCPStore
 
-    name = "localhost" if host == socket.gethostname() else host
-    timeout = timedelta(seconds=_ANSWER_S)
-    try:
-        return TCPStore(name, port, size, is_master=False, wait_for_workers=False, timeout=timeout)
-    except RuntimeError:  # nobody is there
-        return None
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        with suppress(FileNotFoundError, NotADirectoryError, ValueError, RuntimeError):
+            host, port, token = json.loads((folder / MEETING).read_text())
+            name = "localhost" if host == socket.gethostname() else host
+            store = TCPStore(
+                *(name, port, size),
+                is_master=False,
+                timeout=timedelta(seconds=_ANSWER_S),
+                wait_for_workers=False,
+            )
+            if store.check([token]):
+                store.set_timeout(timedelta(seconds=PATIENCE_S))
+                return store
+        time.sleep(0.02)
+    raise RuntimeError(f"rank 0 has not written {folder / MEETING} in {PATIENCE_S:.0f} s")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import image_files
 from tests.trainer_runs import Done, launch
-from workloads import made_up_images
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> Run:
 def folder(tmp_path: Path) -> Path:
     """Twenty-three good images and two broken ones, in two classes."""
     root = tmp_path / "my images"
-    source = made_up_images.make(0).train
+    source = image_files.made_up(0).train
     for number in range(25):
         path = root / f"class{number % 2}" / f"{number:02}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)

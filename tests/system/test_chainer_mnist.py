@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chainer_mnist import ITERATIONS
+from mnist_data import CACHE
 from tests.trainer_runs import Done, launch
-from workloads.chainer_options import MNIST
-from workloads.mnist_data import CACHE
 
 pytestmark = pytest.mark.system
 
@@ -65,30 +65,29 @@ def run(tmp_path: Path, mnist: Path) -> Run:
 
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
-def test_every_start_method_trains_and_ends_cleanly(run: Run, method: str) -> None:
-    flags = ("--loaderjob", "2", "--prefetch", "2", "--iterations", "4")
-    done = run("--benchmark", *SMALL, *flags, "--start-method", method)
+def test_every_start_method_trains_in_a_path_with_a_space_and_leaves_a_profile(
+    run: Run, tmp_path: Path, method: str
+) -> None:
+    copy = tmp_path / "my workloads"
+    shutil.copytree(TRAINER.parent, copy)
+    flags = ("--loaderjob", "2", "--prefetch", "2", "--iterations", "4", "--cprofile", "prof")
+    program = copy / TRAINER.name
+    done = run("--benchmark", *SMALL, *flags, "--start-method", method, program=program)
     assert done.clean, done.stderr
     assert done.log[-1]["iteration"] == 4
     assert done.log[-1]["elapsed_time"] > 0
+    profiles = sorted((tmp_path / "prof").iterdir())
+    assert [path.name for path in profiles] == ["rank-0.prof", "rank-1.prof"]
+    names = {name for _, _, name in vars(pstats.Stats(str(profiles[1])))["stats"]}
+    assert "update_core" in names
 
 
-def test_a_run_shorter_than_an_epoch_writes_its_log_and_evaluates(run: Run) -> None:
-    done = run("--benchmark", *SMALL, "--iterations", "1")
-    assert [entry["iteration"] for entry in done.log] == [1]
-    assert {"main/loss", "main/accuracy", "validation/main/loss"} <= done.log[-1].keys()
-
-
-def test_the_log_is_written_twenty_times_the_last_at_the_end(run: Run) -> None:
-    done = run("--benchmark", *SMALL, "--iterations", "41")
-    written = [entry["iteration"] for entry in done.log]
-    assert (len(written), written[-1]) == (20, 41)
-
-
-def test_benchmark_mode_has_a_length_of_its_own_and_writes_the_log_alone(run: Run) -> None:
+def test_benchmark_mode_has_its_own_length_evaluates_and_writes_the_log_alone(run: Run) -> None:
     done = run("--benchmark", *SMALL)
-    assert done.log[-1]["iteration"] == MNIST.iterations
     assert [path.name for path in done.out.iterdir()] == ["log"]
+    written = [entry["iteration"] for entry in done.log]
+    assert (len(written), written[-1]) == (20, ITERATIONS)
+    assert {"main/loss", "main/accuracy", "validation/main/loss"} <= done.log[-1].keys()
     data, summary, end = done.stdout.splitlines()
     assert data.startswith("data: MNIST from ") and "600 + 100 examples" in data
     assert "25 iterations, 2 ranks, batch 10, unit 20, CPU, naive, loader jobs 1" in summary
@@ -105,41 +104,20 @@ def test_the_whole_job_counts_epochs_and_prints_a_table(run: Run) -> None:
     assert "validation/main/loss" in done.stdout
 
 
-def test_without_a_cache_the_data_is_synthetic_and_nothing_is_fetched(
+def test_a_seed_gives_one_run_and_without_a_cache_nothing_is_fetched(
     run: Run, tmp_path: Path
 ) -> None:
     empty = tmp_path / "empty"
-    done = run("--benchmark", *SMALL, "--iterations", "1", data=empty)
-    assert done.code == 0
-    assert f"data: synthetic (no MNIST in {empty / CACHE}), 60000 + 10000" in done.stdout
-    assert not empty.exists()
 
-
-def test_a_seed_gives_one_run(run: Run) -> None:
     def losses(seed: str) -> list[float]:
-        done = run("--benchmark", *SMALL, "--iterations", "3", "--seed", seed)
+        done = run("--benchmark", *SMALL, "--iterations", "3", "--seed", seed, data=empty)
+        assert f"data: synthetic (no MNIST in {empty / CACHE}), 60000 + 10000" in done.stdout
         return [entry["main/loss"] for entry in done.log]
 
     first = losses("1")
     assert losses("1") == first
     assert losses("2") != first
-
-
-def test_each_rank_leaves_its_profile(run: Run, tmp_path: Path) -> None:
-    assert run("--benchmark", *SMALL, "--iterations", "2", "--cprofile", "prof").code == 0
-    profiles = sorted((tmp_path / "prof").iterdir())
-    assert [path.name for path in profiles] == ["rank-0.prof", "rank-1.prof"]
-    for path in profiles:
-        names = {name for _, _, name in vars(pstats.Stats(str(path)))["stats"]}
-        assert "update_core" in names
-
-
-def test_it_runs_from_a_copy_in_a_path_with_a_space(run: Run, tmp_path: Path) -> None:
-    copy = tmp_path / "my workloads"
-    shutil.copytree(TRAINER.parent, copy)
-    flags = ("--iterations", "2", "--start-method", "spawn")
-    done = run("--benchmark", *SMALL, *flags, program=copy / TRAINER.name)
-    assert done.clean, done.stderr
+    assert not empty.exists()
 
 
 def test_a_rank_that_fails_ends_the_job(run: Run, tmp_path: Path) -> None:
@@ -154,13 +132,15 @@ def test_a_rank_that_fails_ends_the_job(run: Run, tmp_path: Path) -> None:
     ("flags", "words"),
     [
         (["--communicator", "flat"], "--communicator flat: it exchanges GPU memory"),
-        (["--communicator", "two_dimensional"], "invalid choice: 'two_dimensional'"),
-        (["--fp16-gradients"], "--fp16-gradients: needs --communicator pure_nccl"),
         (["--loaderjob", "0"], "0 is not 1 or more"),
         (["--out", "/dev/null/out"], "--out /dev/null/out: cannot write there"),
+        ([*SMALL, "--out", "other"], "train.npz cannot be read"),
     ],
 )
-def test_a_bad_flag_is_one_line_from_one_rank(run: Run, flags: list[str], words: str) -> None:
+def test_a_refusal_is_one_line_from_one_rank(
+    run: Run, mnist: Path, flags: list[str], words: str
+) -> None:
+    (mnist / CACHE / "train.npz").write_bytes(b"PK")
     done = run("--benchmark", *flags)
     assert done.code == 2
     assert len(done.errors) == 1 and words in done.errors[0]
@@ -168,30 +148,6 @@ def test_a_bad_flag_is_one_line_from_one_rank(run: Run, flags: list[str], words:
     assert not done.out.exists()
 
 
-def test_a_gpu_that_is_not_there_is_one_line(run: Run) -> None:
-    from workloads.host import find_gpus
-
-    if find_gpus().count:
-        pytest.skip("this machine has a GPU")
-    done = run("--benchmark", "--gpu")
-    assert done.code == 2
-    assert len(done.errors) == 1 and "--gpu: no usable GPU" in done.errors[0]
-
-
-def test_a_broken_cache_is_one_line(run: Run, mnist: Path) -> None:
-    (mnist / CACHE / "train.npz").write_bytes(b"PK")
-    done = run("--benchmark", *SMALL)
-    assert done.code == 2
-    assert len(done.errors) == 1 and "train.npz cannot be read" in done.errors[0]
-
-
 def test_help_needs_no_mpi() -> None:
-    done = subprocess.run(
-        [sys.executable, str(TRAINER), "--help"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0
-    assert "--loaderjob" in done.stdout
+    text = subprocess.check_output([sys.executable, str(TRAINER), "--help"], text=True)
+    assert "--loaderjob" in text

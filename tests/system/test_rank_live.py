@@ -47,7 +47,7 @@ print("rank", world.rank, "ended after", state["done"], "passive", agent.passive
 #: These have no line for us but the one by which the test ends them.
 CHAINER = """
 import sys
-from workloads import compat
+import compat
 compat.install()
 import chainer, chainermn, numpy as np
 from chainer import training
@@ -126,7 +126,8 @@ def start(tmp_path: Path, supervisor: Supervisor) -> Iterator[Start]:
             info, RANKS, {"bind_to": "none"}, [*program, "-m", "mpi4py", "-c", code]
         )
         env = {**os.environ, **launcher.environment(info), "TUNE_LIVE_SOCKET": str(supervisor.path)}
-        env["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent.parent)
+        root = Path(__file__).resolve().parents[2]
+        env["PYTHONPATH"] = f"{root}:{root / 'workloads'}"
         env |= probe_environment(tmp_path, env)
         begun.append(process.start(Launch(argv, env, tmp_path, tmp_path, tmp_path)))
         return begun[0]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from workloads.image_files import Files, ImagesError, load
+from image_files import Files, load
+from trainer_options import WorkloadError
 
 
 def touch(root: Path, *names: str) -> Path:
@@ -26,7 +26,7 @@ def names_of(source: object) -> tuple[str, ...]:
 
 
 def refusal(data: Path, validation: Path | None = None) -> str:
-    with pytest.raises(ImagesError) as caught:
+    with pytest.raises(WorkloadError) as caught:
         load(data, validation)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -72,10 +72,8 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        ([], "there are no images in it (CLASS/NAME.jpg)"),
-        (["a/notes.txt"], "there are no images in it (CLASS/NAME.jpg)"),
-        (["1.jpg", "2.jpg"], "its images lie in no folder of a class"),
-        (["train/a/1.jpg", "train/b/2.jpg"], "(CLASS/NAME.jpg); {root}/train has such folders"),
+        ([], "there are no images in its subfolders (CLASS/NAME.jpg)"),
+        (["1.jpg", "a/notes.txt"], "there are no images in its subfolders (CLASS/NAME.jpg)"),
         (["a/1.jpg"], "holds one image; training needs two or more"),
     ],
 )
@@ -83,7 +81,7 @@ def test_a_folder_without_images_is_named(tmp_path: Path, names: list[str], word
     root = tmp_path / "my images"
     root.mkdir()
     text = refusal(touch(root, *names))
-    assert text.startswith(f"--data {root}: ") and words.format(root=root) in text
+    assert text.startswith(f"--data {root}: ") and words in text
 
 
 @pytest.mark.parametrize(
@@ -101,21 +99,6 @@ def test_a_list_that_cannot_be_is_named(tmp_path: Path, content: bytes, words: s
     listing.write_bytes(content)
     text = refusal(listing)
     assert str(listing) in text and words in text
-
-
-def test_a_folder_that_may_not_be_read_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    touch(tmp_path, "a/1.jpg", "b/2.jpg")
-    scandir = os.scandir
-
-    def refuse(folder: Path) -> object:
-        if folder.name == "b":  # root, too, may run the tests
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
-        return scandir(folder)
-
-    monkeypatch.setattr(os, "scandir", refuse)
-    assert refusal(tmp_path) == f"--data {tmp_path / 'b'}: cannot be read: Permission denied"
 
 
 def test_what_is_not_there_or_a_class_that_only_validation_has_is_named(tmp_path: Path) -> None:

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads import images, made_up_images, skipped_images
-from workloads.image_files import Files, ImagesError
-from workloads.images import Images, rank_order
-from workloads.skipped_images import Skipped
+import image_files
+import images
+from image_files import Files
+from images import Images, Skipped, rank_order
+from trainer_options import ImageOptions, WorkloadError
 
-MADE_UP = made_up_images.make(0)
+MADE_UP = image_files.made_up(0)
 
 
 def jpeg(height: int = 40, width: int = 50, value: int = 100) -> bytes:
@@ -34,7 +35,7 @@ def folder_of(tmp_path: Path, contents: list[bytes]) -> Files:
 
 
 def test_made_up_images_are_a_seeds_own_and_each_is_a_real_jpeg() -> None:
-    again, other = made_up_images.make(0), made_up_images.make(1)
+    again, other = image_files.made_up(0), image_files.made_up(1)
     assert again.train.read(70) == MADE_UP.train.read(70) == MADE_UP.train.read(70 - 64)
     assert other.train.read(70) != again.train.read(70)
     assert images.decoded(again.train.read(9)).shape == (400, 500, 3)
@@ -97,8 +98,7 @@ def test_a_broken_file_is_noted_once_and_the_next_good_one_stands_for_it(
     tmp_path: Path, content: bytes | None, why: str
 ) -> None:
     source = folder_of(tmp_path, [jpeg(value=value) for value in (10, 20, 30)])
-    note = Skipped(tmp_path / "new" / "skipped")
-    note.clear()
+    note = Skipped.of(tmp_path / "new", 0)
     dataset = Images(source, 8, augment=False, skipped=note)
     before = dataset[2]
     for name in ("1.jpg", "2.jpg"):
@@ -111,8 +111,7 @@ def test_a_broken_file_is_noted_once_and_the_next_good_one_stands_for_it(
     found = note.read()
     assert found == {str(tmp_path / name): why for name in ("1.jpg", "2.jpg")}
     assert len(note.path.read_text().splitlines()) == 2
-    note.clear()
-    assert note.read() == {}
+    assert Skipped.of(tmp_path / "new", 0).read() == {}
 
 
 def test_an_image_that_claims_too_many_pixels_is_a_broken_one(tmp_path: Path) -> None:
@@ -125,21 +124,25 @@ def test_an_image_that_claims_too_many_pixels_is_a_broken_one(tmp_path: Path) ->
     assert "OpenCV refuses it" in note.read()[str(tmp_path / "0.jpg")]
 
 
-def test_where_no_image_is_left_that_is_said_with_a_name(tmp_path: Path) -> None:
-    source = folder_of(tmp_path, [b"", b"x"])
-    with pytest.raises(ImagesError, match=r"\(2 tried\): .*0\.jpg: it is empty"):
-        images.check(source)
-    images.check(folder_of(tmp_path, [b"", jpeg()]))
+def test_if_no_image_can_be_decoded_a_message_names_one(tmp_path: Path) -> None:
+    folder_of(tmp_path, [b"", b"x"])
+    (tmp_path / "list").write_text("0.jpg 0\n1.jpg 1\n")
+    listing = tmp_path / "list"
+    with pytest.raises(WorkloadError, match=r"\(2 tried\): .*0\.jpg: it is empty"):
+        images.load(ImageOptions(data=listing, val=listing))
+    folder_of(tmp_path, [b"", jpeg()])
+    assert images.load(ImageOptions(data=listing, val=listing)).classes == 2
+    assert images.load(ImageOptions(data=None, seed=0)).words == MADE_UP.words
 
 
 def test_what_was_skipped_is_counted_once_and_the_first_few_are_named() -> None:
     one = {f"c/{number}.jpg": "it is empty" for number in range(4)}
     other = {f"c/{number}.jpg": "it is empty" for number in range(2, 8)}
-    text = skipped_images.summary([one, other])
+    text = images.summary([one, other])
     assert text is not None and text.startswith("skipped: 8 broken images (c/0.jpg: it is empty;")
     assert text.endswith("c/4.jpg: it is empty; and 3 more)")
-    assert skipped_images.summary([{}, {"a": "b"}]) == "skipped: 1 broken image (a: b)"
-    assert skipped_images.summary([{}, {}]) is None
+    assert images.summary([{}, {"a": "b"}]) == "skipped: 1 broken image (a: b)"
+    assert images.summary([{}, {}]) is None
 
 
 def test_a_note_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:

@@ -1,24 +1,29 @@
-"""Steps that all ranks agree on, and the profile of each."""
+"""Steps that all ranks agree on, the profile of each, and what a host cannot serve."""
 
 from __future__ import annotations
 
 import pstats
+import subprocess
+import sys
 import threading
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
-from workloads.ranks import RefusedError, end_with_threads, profiled, together
+import ranks
+from chainer_mnist import parse
+from ranks import RefusedError, end_with_threads, profiled, together
+from trainer_options import WorkloadError
 
 
-class World:
+class FakeWorld:
     """One rank's view of a job whose other ranks have refused with ``others``."""
 
     def __init__(self, rank: int, *others: str | None) -> None:
         self.rank = rank
         self.others = list(others)
         self.barriers = 0
+        self.aborted: list[int] = []
 
     def allgather(self, sendobj: str | None) -> list[str | None]:
         gathered = list(self.others)
@@ -28,80 +33,60 @@ class World:
     def Barrier(self) -> None:
         self.barriers += 1
 
+    def Abort(self, code: int) -> None:
+        self.aborted.append(code)
+
 
 def refuse() -> int:
-    raise ValueError("no such thing")
+    raise WorkloadError("no such thing")
 
 
-def test_the_result_of_the_step_is_given_where_all_succeed() -> None:
-    world = World(1, None, None)
-    assert together(world, lambda: 7, refusals=(ValueError,), prog="p") == 7
+def test_the_result_of_the_step_is_given_if_all_succeed() -> None:
+    assert together(FakeWorld(1, None, None), lambda: 7, "p") == 7
 
 
-def test_rank_0_says_why_once(capsys: pytest.CaptureFixture[str]) -> None:
-    world = World(0, "other", "other")
+@pytest.mark.parametrize(
+    ("world", "refuses", "said"),
+    [
+        (FakeWorld(0, "other", "other"), True, "p.py: error: no such thing\n"),
+        (FakeWorld(0, None, "only here"), False, "p.py: error: only here\n"),
+        (FakeWorld(1, "no such thing"), True, ""),
+    ],
+)
+def test_rank_0_says_why_once(
+    world: FakeWorld, refuses: bool, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(RefusedError):
-        together(world, refuse, refusals=(ValueError,), prog="p.py")
-    assert capsys.readouterr().err == "p.py: error: no such thing\n"
-    assert world.barriers == 1
-
-
-def test_rank_0_speaks_for_another(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(RefusedError):
-        together(World(0, None, "only here"), lambda: 7, refusals=(ValueError,), prog="p.py")
-    assert capsys.readouterr().err == "p.py: error: only here\n"
-
-
-def test_the_others_are_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    world = World(1, "no such thing")
-    with pytest.raises(RefusedError):
-        together(world, refuse, refusals=(ValueError,), prog="p.py")
-    assert capsys.readouterr().err == ""
+        together(world, refuse if refuses else lambda: 7, "p.py")
+    assert capsys.readouterr().err == said
     assert world.barriers == 1
 
 
 def test_an_unexpected_error_passes() -> None:
-    with pytest.raises(ValueError, match="no such thing"):
-        together(World(0), refuse, refusals=(KeyError,), prog="p.py")
+    with pytest.raises(ZeroDivisionError):
+        together(FakeWorld(0), lambda: 1 // 0, "p.py")
 
 
-def test_each_rank_has_its_profile(tmp_path: Path) -> None:
-    for rank in (0, 3):
-        with profiled(tmp_path / "new folder", rank):
-            sorted([2, 1])
+def test_each_rank_has_its_profile_on_failure_too(tmp_path: Path) -> None:
+    with profiled(tmp_path / "new folder", 0):
+        sorted([2, 1])
+    with pytest.raises(WorkloadError), profiled(tmp_path / "new folder", 3):
+        refuse()
     names = sorted(path.name for path in (tmp_path / "new folder").iterdir())
     assert names == ["rank-0.prof", "rank-3.prof"]
-    stats = pstats.Stats(str(tmp_path / "new folder" / "rank-3.prof"))
+    stats = pstats.Stats(str(tmp_path / "new folder" / "rank-0.prof"))
     assert any(name == "<built-in method builtins.sorted>" for _, _, name in vars(stats)["stats"])
 
 
-def test_a_failure_is_profiled_too(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no such"), profiled(tmp_path, 0):
-        refuse()
-    assert (tmp_path / "rank-0.prof").exists()
-
-
-def test_no_folder_no_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with profiled(None, 0):
-        pass
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_thread_that_fails_ends_the_job(capsys: pytest.CaptureFixture[str]) -> None:
-    class Job:
-        aborted: ClassVar[list[int]] = []
-
-        def Abort(self, errorcode: int) -> None:
-            self.aborted.append(errorcode)
-
     def fail(error: Exception) -> None:
         raise error
 
+    job = FakeWorld(0)
     before = threading.excepthook
     try:
-        end_with_threads(Job(), refusals=(ValueError,), prog="p.py")
-        for error in (ValueError("no images"), RuntimeError("a defect")):
+        end_with_threads(job, "p.py")
+        for error in (WorkloadError("no images"), RuntimeError("a defect")):
             thread = threading.Thread(target=fail, args=(error,))
             thread.start()
             thread.join()
@@ -110,4 +95,30 @@ def test_a_thread_that_fails_ends_the_job(capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().err
     assert said.startswith("p.py: error: no images\n")
     assert said.count("Traceback") == 1 and "RuntimeError: a defect" in said
-    assert Job.aborted == [1, 1]
+    assert job.aborted == [1, 1]
+
+
+def test_rank_0_makes_the_folders_and_leaves_them_empty(tmp_path: Path) -> None:
+    folder = tmp_path / "a b" / "c"
+    ranks.check(parse(["--out", str(folder)]), 1, None)
+    assert not folder.exists()
+    ranks.check(parse(["--out", str(folder)]), 0, None)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_below_a_file_is_refused_unless_something_else_was(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    options = parse(["--cprofile", str(tmp_path / "file" / "out"), "--out", str(tmp_path)])
+    with pytest.raises(WorkloadError) as caught:
+        ranks.check(options, 0, None)
+    where = tmp_path / "file" / "out"
+    assert str(caught.value) == f"--cprofile {where}: cannot write there: Not a directory"
+    with pytest.raises(WorkloadError, match="no GPU"):
+        ranks.check(options, 0, "no GPU")
+
+
+def test_an_interpreter_without_tune_runs_the_trainers_as_they_are() -> None:
+    program = "import sys; sys.modules['tuner'] = None; import ranks; print(ranks.live)"
+    folder = Path(ranks.__file__).parent
+    done = subprocess.check_output([sys.executable, "-c", program], cwd=folder)
+    assert done == b"None\n"

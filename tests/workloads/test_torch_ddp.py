@@ -1,37 +1,106 @@
-"""The PyTorch trainer's own parts, without a job."""
+"""The PyTorch trainer's own parts, and how its ranks meet without MPI."""
 
 from __future__ import annotations
 
+import json
+import os
+import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
-from workloads import needs, torch_ddp, torch_networks
-from workloads.host import Gpus
-from workloads.torch_loading import Order
-from workloads.torch_options import TorchOptions, parse
-from workloads.trainer_options import WorkloadError
+import torch_ddp
+import torch_networks
+import torch_world
+from ranks import Gpus
+from torch_training import EpochOrder
+from torch_world import MEETING, JobPlace, MeetingError, World, meet, place
+from trainer_options import WorkloadError
+
+torch = pytest.importorskip("torch")
+
+T = TypeVar("T")
+
+ADDRESS = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+TORCH = {"RANK": "3", "WORLD_SIZE": "4"}
+OPENMPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
 
 
-def options(*argv: str) -> TorchOptions:
-    return parse("torch_ddp.py", "", argv)
+@pytest.mark.parametrize(
+    ("environ", "found"),
+    [
+        ({}, JobPlace(0, 1, by_address=False)),
+        (OPENMPI, JobPlace(1, 2, by_address=False)),
+        ({"PMI_RANK": "1", "PMI_SIZE": "2"}, JobPlace(1, 2, by_address=False)),
+        (OPENMPI | ADDRESS, JobPlace(1, 2, by_address=True)),
+        (TORCH, JobPlace(0, 1, by_address=False)),  # a cluster's, with no place to meet
+        (TORCH | ADDRESS, JobPlace(3, 4, by_address=True)),
+        (OPENMPI | TORCH | ADDRESS, JobPlace(1, 2, by_address=True)),
+        (OPENMPI | TORCH | {"TORCHELASTIC_RUN_ID": "a"}, JobPlace(3, 4, by_address=True)),
+        ({"PMI_RANK": "one", "PMI_SIZE": "2"}, JobPlace(0, 1, by_address=False)),
+    ],
+)
+def test_a_ranks_place_is_what_its_launcher_says(environ: dict[str, str], found: JobPlace) -> None:
+    assert place(environ) == found
 
 
-def test_the_defaults_are_the_librarys() -> None:
-    found = options("--benchmark")
-    assert (found.loaderjob, found.prefetch, found.start_method) == (None, 2, None)
-    assert options("-j", "0").loaderjob == 0
-    assert (found.backend, found.pin_memory, found.bucket_mb) == ("gloo", False, None)
-    assert (found.images.arch, options("--gpu").images.arch) == ("small", "resnet50")
-    assert options("--gpu", "--pin-memory", "yes").backend == "nccl"
-    assert options("--gpu", "--backend", "gloo").backend == "gloo"
+def as_ranks(size: int, folder: Path, then: Callable[[World], T]) -> list[T]:
+    """Do something on ranks that are threads."""
+
+    def run(rank: int) -> T:
+        world = meet(JobPlace(rank, size, by_address=False), folder)
+        found = then(world)
+        world.leave()
+        return found
+
+    with ThreadPoolExecutor(size) as pool:
+        return list(pool.map(run, range(size)))
 
 
-@pytest.mark.parametrize("flags", [("--backend", "nccl"), ("--pin-memory", "yes")])
-def test_what_needs_a_gpu_is_refused_without(flags: tuple[str, ...]) -> None:
-    with pytest.raises(WorkloadError, match=f"{' '.join(flags)}: needs --gpu"):
-        options(*flags)
+def test_ranks_meet_whatever_an_earlier_job_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch.distributed import TCPStore
+
+    monkeypatch.setattr(torch_world, "_ANSWER_S", 1.0)
+    other = TCPStore("localhost", 0, 3, is_master=True, wait_for_workers=False)
+    # The first is gone, at the second somebody else listens now.
+    for left in ([socket.gethostname(), port, "0"] for port in (9, other.port)):
+        (tmp_path / MEETING).write_text(json.dumps(left))
+        texts = as_ranks(3, tmp_path, lambda world: world.allgather(f"of {world.rank}"))
+        assert texts == [["of 0", "of 1", "of 2"]] * 3
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_neighbours_are_the_ranks_of_a_host(tmp_path: Path) -> None:
+    assert as_ranks(2, tmp_path / "new", World.neighbours) == [(0, 2), (1, 2)]
+    assert as_ranks(1, tmp_path, World.neighbours) == [(0, 1)]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        meet(JobPlace(0, 2, by_address=False), tmp_path / "file")
+
+
+def test_ranks_that_do_not_come_are_missed_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch_world, "PATIENCE_S", 0.1)
+    with pytest.raises(MeetingError, match="the 2 ranks did not meet: rank 0 has not written"):
+        meet(JobPlace(1, 2, by_address=False), tmp_path)
+    with socket.socket() as held:
+        held.bind(("localhost", 0))
+        port = str(held.getsockname()[1])
+        where = {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "RANK": "0", "WORLD_SIZE": "2"}
+        for name, value in where.items():  # torch reads them by itself
+            monkeypatch.setenv(name, value)
+        assert torch_ddp.main(("--out", str(tmp_path)), os.environ) == 1
+    (line,) = [each for each in capsys.readouterr().err.splitlines() if "torch_ddp" in each]
+    assert line.startswith("torch_ddp.py: error: the 2 ranks did not meet: ")
 
 
 @pytest.mark.parametrize(
@@ -46,51 +115,43 @@ def test_gpus_that_are_not_there(
     gpus: Gpus, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch_ddp, "find_gpus", lambda: gpus)
-    monkeypatch.setattr(torch_ddp, "_has_nccl", lambda: gpus.nccl)
+    options = torch_ddp.parse(["--gpu", "--out", str(tmp_path)])
     with pytest.raises(WorkloadError, match=reason):
-        torch_ddp.check(options("--gpu", "--out", str(tmp_path)), 0, 2)
+        torch_ddp.check(options, 0, 2)
 
 
 def test_pytorch_is_asked_for_its_gpus() -> None:
-    torch = pytest.importorskip("torch")
     found = torch_ddp.find_gpus()
-    assert found.count == torch.cuda.device_count()
-    assert bool(found.missing) == (found.count == 0)
+    assert found.number == torch.cuda.device_count()
+    assert bool(found.missing) == (found.number == 0)
 
 
 def test_a_refusal_is_one_line_from_rank_0(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("torch")
+    monkeypatch.setattr(torch_ddp, "LAST_WORD_S", 0.0)
     argv = ("--out", str(tmp_path / "out"), "--data", str(tmp_path / "nothing"))
 
-    def run(rank: int) -> int:
+    def run(rank: int, argv: tuple[str, ...]) -> int:
         rank_of = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"}
         return torch_ddp.main(argv, rank_of)
 
     with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(run, range(2))) == [2, 2]
+        assert list(pool.map(lambda rank: run(rank, argv), range(2))) == [2, 2]
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"torch_ddp.py: error: --data {tmp_path}/nothing: cannot be read")
-
-
-def test_a_wrong_flag_is_one_line_from_rank_0(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(needs, "LAST_WORD_S", 0.0)
-    for rank in ("0", "1"):
-        assert torch_ddp.main(["--batch"], {"PMI_RANK": rank, "PMI_SIZE": "2"}) == 2
+    assert [run(rank, ("--batch",)) for rank in range(2)] == [2, 2]
     (line,) = capsys.readouterr().err.splitlines()
     assert line == "torch_ddp.py: error: unrecognized arguments: --batch (see --help)"
 
 
 def test_the_order_is_an_epochs_own() -> None:
-    first, other = (Order(10, rank=rank, ranks=2, seed=0) for rank in (0, 1))
+    first, other = (EpochOrder(10, World(rank, 2, None), 0) for rank in (0, 1))
     assert len(first) == len(list(first)) == 5
     assert {*first, *other} == set(range(10))
     first.epoch = other.epoch = 2
     assert {*first, *other} == set(range(20, 30))
-    assert list(Order(4, rank=0, ranks=2, seed=None)) == [0, 2]
+    assert list(EpochOrder(4, World(0, 2, None), None)) == [0, 2]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +160,6 @@ def test_the_order_is_an_epochs_own() -> None:
     [("resnet50", 1000, 25_557_032), ("small", 10, 1216 + 4640 + 18_496 + 650)],
 )
 def test_the_networks(arch: str, classes: int, parameters: int) -> None:
-    torch = pytest.importorskip("torch")
     network = torch_networks.make(arch, classes).eval()
     assert sum(part.numel() for part in network.parameters()) == parameters
     assert network(torch.zeros(1, 3, 64, 64)).shape == (1, classes)

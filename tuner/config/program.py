@@ -10,7 +10,6 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import TypedDict
@@ -19,6 +18,14 @@ from tuner.launch import command as templates
 from tuner.model.errors import UsageError, suggestion
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+#: What the shipped trainers import; the first word of a name is that of an extra, too.
+_IMPORTS: Mapping[str, tuple[str, ...]] = {
+    "chainer_mnist": ("numpy", "chainer", "mpi4py"),
+    "chainer_imagenet": ("numpy", "chainer", "mpi4py", "cv2"),
+    "mpi_stencil": ("numpy", "mpi4py"),
+    "torch_ddp": ("numpy", "torch", "pytorch_pfn_extras", "cv2"),
+}
 
 #: The shipped trainers' options that name what to read.
 _READ = ("--data", "--val")
@@ -138,20 +145,19 @@ def _start(word: str) -> str:
 
 def _check_shipped(name: str, *, own_python: bool) -> None:
     """A shipped trainer must be there, and what it imports, in our own interpreter."""
-    folder = templates.workloads_dir()
-    if not (folder / name).is_file():
-        trainers = sorted(
-            path.name for path in folder.glob("*_*.py") if "__main__" in path.read_text()
-        )
-        raise UsageError(f"There is no workload {name!r}.", suggestion(name, trainers))
-    needs = import_module("tuner.workloads.needs")  # in a checkout it lies elsewhere
     trainer = name.removesuffix(".py")
-    missing = needs.missing(trainer, find_spec) if own_python else []
+    if not (templates.workloads_dir() / name).is_file():
+        trainers = [f"{each}.py" for each in _IMPORTS]
+        raise UsageError(f"There is no workload {name!r}.", suggestion(name, trainers))
+    needed = _IMPORTS.get(trainer, ()) if own_python else ()
+    missing = [module for module in needed if find_spec(module) is None]
     if missing:
+        extra, *_ = trainer.split("_")
         raise UsageError(
             f"The workload {name} needs {' and '.join(missing)}, which "
             f"{'is' if len(missing) == 1 else 'are'} not installed.",
-            f"In a checkout: {needs.INSTALL} '.[{needs.extra(trainer)}]'\n"
+            "In a checkout: pip install --build-constraint constraints-build.txt "
+            f"'.[{extra}]'\n"
             "Or tune your own trainer: tune --mpi-procs 8 -- python train.py --out {out}",
         )
 

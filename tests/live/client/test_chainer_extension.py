@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import compat
 from tests.live_agent import FakeAgent, install
 from tuner import live
 from tuner.live.client.chainer_extension import Communicators
-from workloads import compat
 
 compat.install()
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+import compat
 from tests.live_agent import FakeAgent, install
 from tuner import live
 from tuner.live.client.chainer_iterator import LiveIterator
 from tuner.live.client.loaders import OpenCvThreads, Workers
-from workloads import compat
 
 compat.install()
 
