@@ -49,6 +49,11 @@ def test_without_a_validation_set_every_twentieth_image_is_held_out(tmp_path: Pa
     assert len(data.train.labels) == 43 and "a/19.jpg" not in names_of(data.train)
 
 
+def test_of_few_images_the_last_is_held_out(tmp_path: Path) -> None:
+    data = load(touch(tmp_path, "a/1.jpg", "b/2.jpg"), None)
+    assert (names_of(data.train), names_of(data.test)) == (("a/1.jpg",), ("b/2.jpg",))
+
+
 def test_a_list_names_paths_from_its_own_folder(tmp_path: Path) -> None:
     listing = tmp_path / "train.txt"
     listing.write_text("a/with space.jpg 3\n\n/abs/b.jpg 0\n")
@@ -67,6 +72,13 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     for index in (0, 1):
         with pytest.raises(OSError, match="is not a file"):
             load(listing, listing).train.read(index)
+
+
+def test_an_odd_name_stays_on_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / os.fsdecode(b"a/\xff\n.jpg")).write_bytes(b"x")
+    name = load(touch(tmp_path, "b/1.jpg"), None).train.name(0)
+    assert name.isprintable() and "\\udcff\\n.jpg" in name
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,15 @@ def test_made_up_images_are_a_seeds_own_and_each_is_a_real_jpeg() -> None:
     assert (len(again.train.labels), len(again.test.labels)) == (5000, 200)
 
 
+def test_the_made_up_classes_can_be_told_apart() -> None:
+    dataset = Images(MADE_UP.test, 16, augment=False)
+    examples = [dataset[index] for index in range(60)]
+    first = {int(label): pixels for pixels, label in reversed(examples)}
+    for pixels, label in examples:
+        distances = {key: float(((pixels - mean) ** 2).sum()) for key, mean in first.items()}
+        assert min(distances, key=distances.__getitem__) == label
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     number=st.integers(0, 20_000), seed=st.integers(0, 2**31 - 1), crop=st.sampled_from([1, 32, 97])
@@ -58,6 +67,13 @@ def test_an_example_depends_on_seed_index_and_epoch_alone(
     assert (pixels.shape, pixels.dtype) == ((3, crop, crop), np.dtype("float32"))
     assert pixels.nbytes == one.example_bytes
     assert label == MADE_UP.train.labels[number % 5000] and label.dtype == np.dtype("int32")
+
+
+def test_another_epoch_and_another_seed_are_other_pixels_of_the_same_image() -> None:
+    dataset, other = Images(MADE_UP.train, 32), Images(MADE_UP.train, 32, seed=1)
+    pixels, label = dataset[7]
+    for again, same_label in (dataset[7 + 5000], other[7]):
+        assert same_label == label and not np.array_equal(pixels, again)
 
 
 def test_a_validation_image_is_the_same_in_every_epoch() -> None:
@@ -159,3 +175,9 @@ def test_the_ranks_shares_are_equal_and_cover_all(length: int, ranks: int, epoch
     assert {int(number) for share in shares for number in share} == {
         number + epoch * length for number in range(length)
     }
+
+
+def test_each_epoch_has_another_order_and_no_seed_none() -> None:
+    first, second = (rank_order(50, rank=0, ranks=1, epoch=e, seed=5) - 50 * e for e in (0, 1))
+    assert not np.array_equal(first, second)
+    assert rank_order(5, rank=1, ranks=2).tolist() == [1, 3, 0]

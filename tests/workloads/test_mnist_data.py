@@ -68,8 +68,6 @@ def test_a_broken_or_foreign_file_is_named(
     assert str(path) in str(caught.value)
 
 
-<<<<<<< HEAD
-=======
 def test_a_seed_gives_one_synthetic_set() -> None:
     first, again, other = (
         mnist_data.synthetic(seed, train=5000, test=100).train for seed in (3, 3, 4)
@@ -88,7 +86,6 @@ def test_the_synthetic_set_can_be_learned() -> None:
     assert set(train.labels.tolist()) == set(range(10))
 
 
->>>>>>> 2aa4b2f (workloads: the trainers import each other by their bare names; options, images and training in one module each)
 def test_a_ranks_share_is_what_get_mnist_gives() -> None:
     from chainer.datasets import SubDataset, TupleDataset
 

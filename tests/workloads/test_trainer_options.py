@@ -93,34 +93,6 @@ def test_a_length_reads_as_words() -> None:
     assert str(Length(25, "iteration")) == "25 iterations"
 
 
-<<<<<<< HEAD
-def test_every_flag_arrives() -> None:
-    got = options(
-        *[
-            "--batchsize",
-            "5",
-            "--unit",
-            "6",
-            "--loaderjob",
-            "2",
-            "--prefetch",
-            "3",
-            "--start-method",
-            "spawn",
-            "--seed",
-            "9",
-        ],
-        *["--gpu", "--fp16-gradients", "--double-buffering", "--log-writes", "1"],
-        *("--out", "my out", "--cprofile", "prof"),
-    )
-    assert (got.batchsize, got.unit, got.loaderjob, got.prefetch) == (5, 6, 2, 3)
-    assert (got.start_method, got.seed, got.log_writes) == ("spawn", 9, 1)
-    assert got.gpu and got.fp16_gradients and got.double_buffering
-    assert (got.out, got.cprofile) == (Path("my out"), Path("prof"))
-
-
-=======
->>>>>>> 2aa4b2f (workloads: the trainers import each other by their bare names; options, images and training in one module each)
 @pytest.mark.parametrize(
     ("length", "writes", "period"),
     [
@@ -130,52 +102,6 @@ def test_every_flag_arrives() -> None:
         (Length(1, "epoch"), 20, 0.05),
     ],
 )
-<<<<<<< HEAD
-def test_a_mistake_is_one_line_that_names_the_value(argv: list[str], named: str) -> None:
-    with pytest.raises(WorkloadError) as caught:
-        options(*argv)
-    assert named in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_the_image_trainer_has_the_same_flags_and_its_own() -> None:
-    got = imagenet(
-        *[
-            "--benchmark",
-            "-j",
-            "2",
-            "--prefetch",
-            "3",
-            "--communicator",
-            "naive",
-            "--data",
-            "a",
-            "--val",
-            "b",
-        ]
-    )
-    assert (got.length, got.loaderjob) == (Length(DEFAULTS.iterations, "iteration"), 2)
-    assert (got.prefetch, got.batchsize) == (3, DEFAULTS.batchsize)
-    assert got.images == ImageOptions("small", 64, 16, Path("a"), Path("b"))
-    assert imagenet().length == Length(DEFAULTS.epochs, "epoch")
-
-
-@pytest.mark.parametrize(
-    ("argv", "named"),
-    [
-        (["--arch", "vgg"], "invalid choice: 'vgg'"),
-        (["--crop", "0"], "--crop: 0 is not 1 or more"),
-        (["--val", "b"], "--val: needs --data as well"),
-        (["--unit", "5"], "unrecognized arguments: --unit"),
-    ],
-)
-def test_a_mistake_in_the_image_trainers_flags_is_one_line(argv: list[str], named: str) -> None:
-    with pytest.raises(WorkloadError) as caught:
-        imagenet(*argv)
-    assert named in str(caught.value)
-    assert "\n" not in str(caught.value)
-=======
 def test_the_log_is_written_so_often(length: Length, writes: int, period: float) -> None:
     options = ImageOptions(length=length, log_writes=writes)
     assert options.log_interval() == (period, length.unit)
->>>>>>> 2aa4b2f (workloads: the trainers import each other by their bare names; options, images and training in one module each)

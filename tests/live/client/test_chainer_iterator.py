@@ -17,11 +17,6 @@ import pytest
 import compat
 from tests.live_agent import FakeAgent
 from tuner.live.client.chainer_iterator import LiveIterator
-<<<<<<< HEAD
-from workloads import compat
-=======
-from tuner.live.client.chainer_pool import WorkerPool, end_pool
->>>>>>> 2aa4b2f (workloads: the trainers import each other by their bare names; options, images and training in one module each)
 
 compat.install()
 
