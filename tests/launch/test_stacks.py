@@ -1,9 +1,11 @@
+"""The stacks of a job that hangs."""
+
 from __future__ import annotations
 
 import os
 import stat
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,10 +32,14 @@ def test_each_process_of_a_rank_has_a_file_of_its_owners_alone(tmp_path: Path) -
     for path in (tmp_path / "stacks").iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "stacks").stat().st_mode) == 0o700
+    (tmp_path / "file").touch()
+    assert stacks.keep(tmp_path / "file", {11: 0}).startswith("no stacks: ")
 
 
 @pytest.mark.parametrize("error", [PermissionError(1, "not allowed"), TimeoutError("too slow")])
-def test_without_a_stack_the_kernel_is_asked(tmp_path: Path, error: OSError) -> None:
+def test_without_a_stack_the_kernel_is_asked(
+    tmp_path: Path, error: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def dump(pid: int, left_s: float) -> str:
         raise error
 
@@ -41,46 +47,34 @@ def test_without_a_stack_the_kernel_is_asked(tmp_path: Path, error: OSError) -> 
     text = (tmp_path / "rank-0.txt").read_text()
     assert str(error) in text and "pip install py-spy" in text and "ptrace_scope" in text
     assert "State:" in text and f"pid: {os.getpid()}" in text
-
-
-def test_all_of_them_have_a_time_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "ALL_S", 0.0)
     stacks.keep(tmp_path, {os.getpid(): 0}, lambda pid, left_s: "never")
     assert "no time left" in (tmp_path / "rank-0.txt").read_text()
 
 
-def test_a_folder_that_cannot_be_made_costs_only_the_stacks(tmp_path: Path) -> None:
-    (tmp_path / "stacks").write_text("a file")
-    assert stacks.keep(tmp_path / "stacks", {11: 0}).startswith("no stacks: ")
-
-
-def test_py_spy_that_is_not_there_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+@pytest.fixture
+def py_spy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The place of the py-spy beside our interpreter; there is none."""
+    ours = SimpleNamespace(executable=str(tmp_path / "python"))
+    monkeypatch.setattr("tuner.launch.stacks.sys", ours)
     monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path / "py-spy"
+
+
+def test_py_spy_is_run_on_the_process_if_it_is_there(py_spy: Path) -> None:
     with pytest.raises(OSError, match="not installed"):
         stacks.py_spy(os.getpid(), 1.0)
-
-
-def test_py_spy_is_run_on_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = tmp_path / "py-spy"
     refuses = 'case "$*" in "dump --pid 3" | *2) echo no >&2; exit 1 ;; esac'
-    fake.write_text(f'#!/bin/sh\necho "$@"\n{refuses}\n')
-    fake.chmod(0o755)
-    monkeypatch.setattr(stacks, "_program", lambda: str(fake))
+    py_spy.write_text(f'#!/bin/sh\necho "$@"\n{refuses}\n')
+    py_spy.chmod(0o755)
     assert stacks.py_spy(1, 30.0) == "dump --pid 1\n"
     assert stacks.py_spy(3, 30.0) == "dump --nonblocking --pid 3\n"
     with pytest.raises(OSError, match="no"):
         stacks.py_spy(2, 30.0)
 
 
-def test_the_command_is_left_out_of_a_stack(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = tmp_path / "py-spy"
+def test_the_command_is_left_out_of_a_stack(py_spy: Path) -> None:
     said = "Process 1: python x.py --password hunter2\nmore\nPython v3.11 (/p)\n\nThread 1 (idle)\n"
-    fake.write_text(f"#!/bin/sh\nprintf %s '{said}'\n")
-    fake.chmod(0o755)
-    monkeypatch.setattr(stacks, "_program", lambda: str(fake))
+    py_spy.write_text(f"#!/bin/sh\nprintf %s '{said}'\n")
+    py_spy.chmod(0o755)
     assert stacks.py_spy(1, 30.0) == "Process 1\nPython v3.11 (/p)\n\nThread 1 (idle)\n"

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import random
 import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from tuner.hosts import procfs
 from tuner.hosts.probe_thread import ProbeThreads, is_probe, transferred
@@ -53,39 +52,26 @@ class Activities:
         Args:
             ranks: The rank of each process; ``None`` for mpirun's own.
         """
-        found = (_activity(pid, rank, self._proc, self._probes) for pid, rank in ranks.items())
-        return [each for each in found if each is not None]
+        found = []
+        for pid, rank in ranks.items():
+            stat = procfs.stat(pid, self._proc)
+            if stat is None:
+                continue
+            name = procfs.read(f"{self._proc}/{pid}/comm").decode("utf-8", "replace").strip()
+            # Major faults are pages from a file.
+            transfers = self._moved(pid, is_rank=rank is not None) + stat.major_faults
+            found.append(Activity(pid, stat.started, rank, stat.state, stat.cpu_s, transfers, name))
+        return found
 
-
-def _activity(pid: int, rank: int | None, proc: str, probes: ProbeThreads) -> Activity | None:
-    stat = procfs.stat(pid, proc)
-    if stat is None:
-        return None
-    name = procfs.read(f"{proc}/{pid}/comm").decode("utf-8", "replace").strip()
-    if rank is None:
-        moved = transferred(procfs.read(f"{proc}/{pid}/io"))
-    else:
-        moved = _moved(pid, proc, probes)
-    return Activity(
-        pid=pid,
-        started=stat.started,
-        rank=rank,
-        state=stat.state,
-        cpu_s=stat.cpu_s,
-        transfers=moved + stat.major_faults,  # those are pages from a file
-        name=name,
-    )
-
-
-def _moved(pid: int, proc: str, probes: ProbeThreads) -> int:
-    """Bytes that a rank has read and written without our own thread."""
-    ours = probes.transfers(pid)
-    for _ in range(LOOKS):
-        moved, before = transferred(procfs.read(f"{proc}/{pid}/io")), ours
-        ours = probes.transfers(pid)
-        if ours == before:  # it has done nothing in between
-            break
-    return moved - ours
+    def _moved(self, pid: int, *, is_rank: bool) -> int:
+        """Bytes that a process has read and written without our own thread in a rank."""
+        ours = self._probes.transfers(pid) if is_rank else 0
+        for _ in range(LOOKS):
+            moved, before = transferred(procfs.read(f"{self._proc}/{pid}/io")), ours
+            ours = self._probes.transfers(pid) if is_rank else 0
+            if ours == before:  # it has done nothing in between
+                break
+        return moved - ours
 
 
 class Computing:
@@ -112,13 +98,21 @@ class Computing:
 
     def _any(self, pids: Collection[int]) -> bool:
         # Of each, also those behind one that computes: their times are compared with the next.
-        waits = {pid: self._mostly_in_kernel(pid) for pid in sorted(pids)}
+        waits = {pid: self._mostly_in_kernel(pid) for pid in pids}
         deadline_s = self._clock() + self._most_s
         for _ in range(LOOKS):
-            for pid, thread in _shuffled(waits):
+            threads = [(pid, thread) for pid in pids for thread in _running(pid)]
+            random.shuffle(threads)  # time may be short
+            for pid, thread in threads:
                 if self._clock() > deadline_s:
                     return False
-                if _computes(pid, thread, waits[pid]):
+                try:
+                    address = program_counter(thread)
+                except OSError:  # not allowed
+                    computes = not waits[pid]
+                else:
+                    computes = address is not None and is_own(_mapped(pid, address))
+                if computes:
                     return True
         return False
 
@@ -126,26 +120,9 @@ class Computing:
         stat = procfs.stat(pid)
         if stat is None:
             return True
-        now = stat.user_s, stat.system_s
-        before = self._kernel.get(pid, (0.0, 0.0))
-        self._kernel[pid] = now
-        return now[1] - before[1] > now[0] - before[0]
-
-
-def _shuffled(pids: Iterable[int]) -> list[tuple[int, int]]:
-    """Their running threads, each with its process; shuffled, as time may be short."""
-    found = [(pid, thread) for pid in pids for thread in _running(pid)]
-    random.shuffle(found)
-    return found
-
-
-def _computes(pid: int, thread: int, waits_in_kernel: bool) -> bool:
-    """Whether the thread runs code of its own, or may well do so if that cannot be seen."""
-    try:
-        address = program_counter(thread)
-    except OSError:  # not allowed, or not known on this kind of machine
-        return not waits_in_kernel
-    return address is not None and is_own(_mapped(pid, address))
+        user_s, system_s = self._kernel.get(pid, (0.0, 0.0))
+        self._kernel[pid] = stat.user_s, stat.system_s
+        return stat.system_s - system_s > stat.user_s - user_s
 
 
 def is_own(path: str) -> bool:
@@ -155,14 +132,15 @@ def is_own(path: str) -> bool:
 
 
 def _running(pid: int) -> list[int]:
-    """The threads that are on a CPU or wait for one."""
+    """The threads that are on a CPU or wait for one, without our own."""
+    task = f"/proc/{pid}/task"
     try:
-        threads = [int(name) for name in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
+        threads = [int(name) for name in os.listdir(task)]  # noqa: PTH208
     except OSError:
         return []
-    stats = ((thread, procfs.stat(thread, f"/proc/{pid}/task")) for thread in threads)
+    stats = ((thread, procfs.stat(thread, task)) for thread in threads)
     running = [thread for thread, stat in stats if stat is not None and stat.state == "R"]
-    return [thread for thread in running if not is_probe(f"/proc/{pid}/task/{thread}")]
+    return [thread for thread in running if not is_probe(f"{task}/{thread}")]
 
 
 def _mapped(pid: int, address: int) -> str:
@@ -178,21 +156,11 @@ def _mapped(pid: int, address: int) -> str:
 
 # --- where a thread is, by ptrace: it stands still for some microseconds --------------------------
 
-_GETREGSET, _DETACH, _SEIZE, _INTERRUPT = 0x4204, 17, 0x4206, 0x4207  # linux/ptrace.h
-_PRSTATUS = 1  # linux/elf.h
+_DETACH, _SEIZE, _INTERRUPT = 17, 0x4206, 0x4207  # linux/ptrace.h
 _WALL = 0x40000000  # linux/wait.h: threads too
-
-#: The place of the program counter among the registers (struct user_regs_struct), in words.
-_COUNTER = {"x86_64": 16, "aarch64": 32}
 
 #: So long a thread has to stop, s: it needs a CPU for it, and others may have them all.
 STOP_S = 0.25
-
-
-class _Span(ctypes.Structure):
-    """``struct iovec``."""
-
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
 
 def program_counter(thread: int) -> int | None:
@@ -201,26 +169,23 @@ def program_counter(thread: int) -> int | None:
     Raises:
         OSError: It may not be looked at.
     """
-    word = _COUNTER.get(platform.machine())
-    if word is None:
-        raise OSError(f"no way to look at threads on {platform.machine()}")
     try:
         _ptrace(_SEIZE, thread)
         _ptrace(_INTERRUPT, thread)
         status = _stopped(thread)
         if status is None:
             return None
-        registers = (ctypes.c_ulong * 128)()
-        span = _Span(ctypes.addressof(registers), ctypes.sizeof(registers))
         try:
-            _ptrace(_GETREGSET, thread, _PRSTATUS, ctypes.addressof(span))
+            *_, counter = procfs.read(f"/proc/{thread}/syscall").split() or [b"-1"]
         finally:
             # It may have stopped for a signal of its own, which it is to get.
             own = status >> 16 == 0 and os.WSTOPSIG(status) != signal.SIGTRAP
-            _ptrace(_DETACH, thread, 0, os.WSTOPSIG(status) if own else 0)
+            _ptrace(_DETACH, thread, os.WSTOPSIG(status) if own else 0)
     except (ProcessLookupError, ChildProcessError):
         return None
-    return int(registers[word])
+    if not counter.startswith(b"0x"):
+        raise OSError(f"this kernel does not tell where thread {thread} is")
+    return int(counter, 16)
 
 
 def _stopped(thread: int) -> int | None:
@@ -237,10 +202,10 @@ def _stopped(thread: int) -> int | None:
         pause_s = min(2 * pause_s, 0.01)
 
 
-def _ptrace(request: int, thread: int, address: int = 0, data: int = 0) -> None:
+def _ptrace(request: int, thread: int, data: int = 0) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.restype = ctypes.c_long
     libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
-    if libc.ptrace(request, thread, address, data) == -1:
+    if libc.ptrace(request, thread, 0, data) == -1:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

@@ -98,15 +98,21 @@ class HangDetector:
         watched = ranks or list(seen)  # if no rank is known, any work counts
         since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
         busy = self._busy(watched, since_s)
+        silent_s = now_s - self._sure_s
         # After a pause of our own we cannot say that nothing happened.
         if since_s >= self._limit_s or output != self._output or self._has_moved(watched):
             self._sure_s = self._alive_s = now_s
-        else:
-            self._judge(now_s, watched, busy)
+        elif busy and silent_s < TRUSTED_SHARE * self._limit_s:
+            self._alive_s = now_s
+        elif busy and self._computes(busy):
+            self._sure_s = self._alive_s = now_s
+        elif silent_s < KERNEL_TIMES * self._limit_s and any(e.state == "D" for e in watched):
+            self._alive_s = now_s
         self._looked_s, self._output = now_s, output
         self._before = {(each.pid, each.started): each for each in watched}
-        if self._are_elsewhere(seen):
-            return None
+        starts_elsewhere = any(each.rank is None and each.name in ELSEWHERE for each in seen)
+        if starts_elsewhere or 0 < len(self._known) < self._expected:
+            return None  # ranks on other hosts may well do something
         idle_s = now_s - self._alive_s
         if self._ranks_s not in {None, now_s} and idle_s >= min(GONE_S, self._limit_s):
             reason = f"all ranks ended, their launcher did not{_held(seen)}"
@@ -122,36 +128,20 @@ class HangDetector:
         since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
         return _explain(seen, self._busy(ranks or list(seen), since_s))
 
-    def _are_elsewhere(self, seen: Sequence[Activity]) -> bool:
-        """Whether there are ranks on other hosts, which may well do something."""
-        if any(each.rank is None and each.name in ELSEWHERE for each in seen):
-            return True
-        return 0 < len(self._known) < self._expected
-
-    def _judge(self, now_s: float, watched: Sequence[Activity], busy: Collection[int]) -> None:
-        silent_s = now_s - self._sure_s
-        if busy and silent_s < TRUSTED_SHARE * self._limit_s:
-            self._alive_s = now_s
-        elif busy and self._computes(busy):
-            self._sure_s = self._alive_s = now_s
-        elif silent_s < KERNEL_TIMES * self._limit_s and any(e.state == "D" for e in watched):
-            self._alive_s = now_s
-
     def _busy(self, watched: Sequence[Activity], since_s: float) -> set[int]:
         """Those that used a CPU since the last look, or wait for one."""
         least_s = max(1.5 * CPU_S, BUSY_SHARE * since_s)
-        return {each.pid for each in watched if each.state == "R" or self._used_s(each) > least_s}
+        before_s = {key: each.cpu_s for key, each in self._before.items()}
+        return {
+            each.pid
+            for each in watched
+            if each.state == "R"
+            or each.cpu_s - before_s.get((each.pid, each.started), 0.0) > least_s
+        }
 
     def _has_moved(self, watched: Sequence[Activity]) -> bool:
-        for each in watched:
-            before = self._before.get((each.pid, each.started))
-            if before is None or each.transfers > before.transfers:
-                return True
-        return False
-
-    def _used_s(self, each: Activity) -> float:
-        before = self._before.get((each.pid, each.started))
-        return each.cpu_s - (0.0 if before is None else before.cpu_s)
+        before = {key: each.transfers for key, each in self._before.items()}
+        return any(e.transfers > before.get((e.pid, e.started), -1) for e in watched)
 
 
 def _explain(seen: Sequence[Activity], busy: Collection[int]) -> str:

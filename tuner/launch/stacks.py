@@ -27,10 +27,6 @@ FOLDER = "stacks"
 ONE_S = 5.0
 ALL_S = 15.0
 
-#: What is read of a process without a stack.
-_KERNEL = ("wchan", "syscall", "status")
-_STATUS = ("Name:", "State:", "PPid:", "Threads:", "SigBlk:")
-
 _HOW = (
     "For the Python stack: pip install py-spy, and allow it to look at processes"
     " (kernel.yama.ptrace_scope = 0, or run as root)."
@@ -60,7 +56,11 @@ def keep(folder: Path, ranks: Mapping[int, int | None], dump: Dump | None = None
         for rank, pid in sorted((rank, pid) for pid, rank in ranks.items() if rank is not None):
             name = f"rank-{rank}-worker-{pid}.txt" if rank in known else f"rank-{rank}.txt"
             known.add(rank)
-            text = _stack(pid, min(ONE_S, deadline - time.monotonic()), dump)
+            left_s = min(ONE_S, deadline - time.monotonic())
+            try:
+                text = dump(pid, left_s) if left_s > 0 else _without("there was no time left", pid)
+            except OSError as error:  # TimeoutError too
+                text = _without(str(error), pid)
             with os.fdopen(create(folder / name), "w", errors="replace") as file:
                 file.write(text)
     except OSError as error:
@@ -78,7 +78,8 @@ def py_spy(pid: int, timeout_s: float) -> str:
     Raises:
         OSError: py-spy is not there, is not allowed to, or takes too long.
     """
-    program = _program()
+    beside = Path(sys.executable).with_name("py-spy")
+    program = str(beside) if beside.exists() else shutil.which("py-spy")
     if program is None:
         raise OSError("py-spy is not installed")
     deadline = time.monotonic() + timeout_s
@@ -91,28 +92,14 @@ def py_spy(pid: int, timeout_s: float) -> str:
     raise OSError(lines[0])
 
 
-def _program() -> str | None:
-    beside = Path(sys.executable).with_name("py-spy")
-    return str(beside) if beside.exists() else shutil.which("py-spy")
-
-
-def _stack(pid: int, left_s: float, dump: Dump) -> str:
-    why = "there was no time left"
-    if left_s > 0:
-        try:
-            return dump(pid, left_s)
-        except OSError as error:  # TimeoutError too
-            why = str(error)
-    return f"No stack: {why}. {_HOW}\n\n{_of_the_kernel(pid)}"
-
-
-def _of_the_kernel(pid: int) -> str:
-    lines = [f"pid: {pid}"]
-    for name in _KERNEL:
-        content = procfs.read(f"/proc/{pid}/{name}")
-        text = content.decode("utf-8", "replace").strip() or "not readable"
-        if name != "status":
-            lines.append(f"{name}: {text}")
-        else:
-            lines += [line for line in text.splitlines() if line.startswith(_STATUS)]
-    return "\n".join(lines) + "\n"
+def _without(why: str, pid: int) -> str:
+    """What the kernel says of a process whose stack is not known."""
+    texts = {
+        name: procfs.read(f"/proc/{pid}/{name}").decode("utf-8", "replace").strip()
+        for name in ("wchan", "syscall", "status")
+    }
+    wanted = ("Name:", "State:", "PPid:", "Threads:", "SigBlk:")
+    status = [line for line in texts.pop("status").splitlines() if line.startswith(wanted)]
+    kernel = [f"{name}: {text or 'not readable'}" for name, text in texts.items()]
+    lines = (f"No stack: {why}. {_HOW}", "", f"pid: {pid}", *kernel, *status, "")
+    return "\n".join(lines)
