@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -50,7 +51,7 @@ class Job:
     now_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.vigil = HangDetector(LIMIT_S, self.ranks, self._computes)
+        self.detector = HangDetector(LIMIT_S, self.ranks, self._computes)
 
     def _computes(self, pids: Collection[int]) -> bool:
         self.asked.append(frozenset(pids))
@@ -64,12 +65,12 @@ class Job:
         output: Callable[[float], object] = lambda _: 0,
         ranks: tuple[Activity, ...] = RANKS,
     ) -> Failed | None:
-        """What the vigil says within `most_s`, looking once a second."""
+        """What the detector says within `most_s`, looking once a second."""
         start_s = self.now_s
         while self.now_s < start_s + most_s:
             seen = [change(each, self.now_s) for each, change in zip(ranks, changes, strict=False)]
             seen.append(launcher(MPIRUN, self.now_s))
-            wrong = self.vigil.look(self.now_s, (output(self.now_s),), seen)
+            wrong = self.detector.look(self.now_s, (output(self.now_s),), seen)
             if wrong is not None:
                 return wrong
             self.now_s += 1.0
@@ -95,46 +96,38 @@ def test_an_idle_rank_is_named_and_those_that_spin_make_no_life() -> None:
     assert job.now_s <= LIMIT_S * (1 + TRUSTED_SHARE) + 1
 
 
-def test_ranks_that_wait_for_each_other() -> None:
-    assert stalled(Job().run(spins, spins)) == "all ranks wait for each other"
-
-
 def test_nobody_is_looked_into_before_a_share_of_the_limit() -> None:
     job = Job()
     assert job.run(spins, spins, most_s=TRUSTED_SHARE * LIMIT_S) is None
     assert not job.asked
+    assert stalled(job.run(spins, spins)) == "all ranks wait for each other"
 
 
-def test_a_long_evaluation_of_one_rank_is_no_stall() -> None:
-    job = Job(computing=[11])
-    assert job.run(spins, spins, most_s=10 * LIMIT_S) is None
-    assert job.asked
-    assert job.run(spins, idle, most_s=10 * LIMIT_S) is None
+WORKER = Activity(13, 4, 1, "S", 0.0, 0, "python")
 
 
-def test_a_worker_that_computes_is_its_ranks_life() -> None:
-    worker = Activity(13, 4, 1, "S", 0.0, 0, "python")
-    job = Job(computing=[13])
-    assert job.run(spins, idle, spins, ranks=(*RANKS, worker), most_s=5 * LIMIT_S) is None
-
-
-def test_what_reads_or_writes_lives() -> None:
-    assert Job().run(idle, reads, most_s=5 * LIMIT_S) is None
-
-
-def test_a_log_or_an_output_that_grows_is_life() -> None:
-    assert Job().run(idle, idle, output=lambda now_s: now_s // 50, most_s=5 * LIMIT_S) is None
+@pytest.mark.parametrize(
+    ("computing", "changes", "more"),
+    [
+        ([11], (spins, spins), {}),  # a long evaluation
+        ([11], (spins, idle), {}),
+        ([12], (idle, state("R")), {}),  # it waits for a CPU
+        ([13], (spins, idle, spins), {"ranks": (*RANKS, WORKER)}),
+        ([], (idle, reads), {}),
+        ([], (idle, idle), {"output": lambda now_s: now_s // 50}),
+        ([10], (), {"launcher": spins}),
+    ],
+)
+def test_signs_of_life(
+    computing: list[int], changes: tuple[Change, ...], more: dict[str, Any]
+) -> None:
+    assert Job(computing=computing).run(*changes, most_s=5 * LIMIT_S, **more) is None
 
 
 def test_time_is_counted_from_the_last_sign_of_life() -> None:
     job = Job()
     assert job.run(idle, idle, output=lambda now_s: min(now_s, 30.0)) is not None
     assert job.now_s == 30.0 + LIMIT_S
-
-
-def test_who_waits_for_a_cpu_is_looked_into() -> None:
-    job = Job(computing=[12])
-    assert job.run(idle, state("R"), most_s=5 * LIMIT_S) is None
 
 
 def test_the_kernel_is_given_more_time() -> None:
@@ -146,14 +139,9 @@ def test_the_kernel_is_given_more_time() -> None:
 def test_a_process_that_is_stopped_is_named() -> None:
     found = stalled(Job().run(spins, state("T")))
     assert found == "rank 1 is idle, the others wait; a process of rank 1 is stopped by a signal"
+    assert stalled(Job().run()) == "no rank has started"
     found = stalled(Job().run(idle, idle, launcher=state("T")))
     assert found == "all ranks are idle; a process of the launcher is stopped by a signal"
-
-
-def test_mpirun_alone_that_does_nothing() -> None:
-    job = Job()
-    assert stalled(job.run()) == "no rank has started"
-    assert Job(computing=[10]).run(launcher=spins, most_s=5 * LIMIT_S) is None
 
 
 def test_ranks_that_ended_without_mpirun_noticing() -> None:
@@ -167,25 +155,10 @@ def test_ranks_that_ended_without_mpirun_noticing() -> None:
 def test_ranks_on_other_hosts_are_not_judged() -> None:
     assert Job(ranks=4).run(idle, idle, most_s=5 * LIMIT_S) is None
     assert Job().run(launcher=lambda e, _: replace(e, name="ssh"), most_s=5 * LIMIT_S) is None
-
-
-def test_on_one_host_a_rank_that_was_never_seen_has_ended() -> None:
-    """It ended before the first look: what the others do tells all the same."""
-    job = Job(ranks=0)
-    assert job.run(idle, idle) is not None
-
-
-@pytest.mark.parametrize(
-    ("variables", "may_be"),
-    [
-        (("PATH", "HOME", "OMPI_MCA_btl"), False),
-        (("SLURM_JOB_ID",), True),
-        (("PBS_NODEFILE",), True),
-        (("OMPI_MCA_orte_default_hostfile",), True),
-    ],
-)
-def test_hosts_may_be_named_in_the_environment(variables: tuple[str, ...], may_be: bool) -> None:
-    assert may_be_elsewhere(variables) is may_be
+    assert Job(ranks=0).run(idle, idle) is not None, "on one host the others have ended"
+    assert not may_be_elsewhere(("PATH", "HOME", "OMPI_MCA_btl"))
+    for variable in ("SLURM_JOB_ID", "PBS_NODEFILE", "OMPI_MCA_orte_default_hostfile"):
+        assert may_be_elsewhere(("PATH", variable))
 
 
 STEPS = st.lists(
@@ -200,7 +173,7 @@ def test_nothing_stalls_sooner_than_the_limit_after_the_last_life(
     steps: list[tuple[float, str, float, bool]],
 ) -> None:
     """Whatever is seen: output that grew keeps a job for the whole limit."""
-    vigil = HangDetector(LIMIT_S, 2, lambda _: False)
+    detector = HangDetector(LIMIT_S, 2, lambda _: False)
     now_s = lived_s = cpu_s = 0.0
     output = 0
     for pause_s, letter, share, grows in steps:
@@ -210,6 +183,6 @@ def test_nothing_stalls_sooner_than_the_limit_after_the_last_life(
         if grows:
             lived_s = now_s
         seen = [replace(each, state=letter, cpu_s=cpu_s) for each in RANKS]
-        if vigil.look(now_s, (output,), [*seen, MPIRUN]) is not None:
+        if detector.look(now_s, (output,), [*seen, MPIRUN]) is not None:
             assert now_s - lived_s >= LIMIT_S
             return
