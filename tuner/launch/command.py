@@ -24,12 +24,9 @@ _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPTION = re.compile(r"--?[A-Za-z][^=]*")
 _OPTION_WITH_VALUE = re.compile(r"--?[A-Za-z][\w.-]*=")
-#: Words before a script: a shell, its options (``-o`` has a value), ``-c`` or such as ``-euc``.
-_SHELL_SCRIPT = re.compile(
-    r"(?:.*\0)?(?:[^\0]*/)?(?:ba|da|z|k|mk|a|fi|c|tc)?sh\0"
-    r"(?:[-+][^\0]*\0(?:(?<=[oO]\0)[^\0]+\0)?)*-[A-Za-z]*c[A-Za-z]*",
-    re.DOTALL,
-)
+#: A shell, and its option that takes a script: ``-c``, or such as ``-euc``.
+_SHELL = re.compile(r"(?:.*/)?(?:ba|da|z|k|mk|a|fi|c|tc)?sh", re.DOTALL)
+_TAKES_SCRIPT = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
 
 
 def workloads_dir() -> Path:
@@ -113,21 +110,18 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
     result: list[str] = []
     for index, token in enumerate(template):
         missing = [name for name in names_in(token) if name not in values]
+        alone = bool(missing) and token == f"{{{missing[0]}}}"
         if not missing:
             result += _filled(template, index, values)
-        elif _is_script(template, index):
+        elif _is_script(template, index) or (alone and not option_before(template, index)):
+            why = "" if len(token.split()) > 1 else " without an option before it"
+            needed = " ".join(f"--baseline {name}=VALUE" for name in dict.fromkeys(missing))
             raise UsageError(
-                f"The command has {{{missing[0]}}} in {shown(token)}, which cannot be left out "
-                "for the baseline.",
-                f"Say what it is by default: {_defaults(missing)}.",
+                f"The command has {{{missing[0]}}} in {shown(token)}{why}, which cannot be left out"
+                " for the baseline.",
+                f"Say what it is by default: {needed}.",
             )
-        elif token == f"{{{missing[0]}}}":
-            if not option_before(template, index):
-                raise UsageError(
-                    f"The command has {token} without an option before it, so it cannot be "
-                    "left out for the baseline.",
-                    f"Say what it is by default: {_defaults(missing)}.",
-                )
+        elif alone:
             result.pop()
     return tuple(result)
 
@@ -150,10 +144,6 @@ def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> t
     return (option,)
 
 
-def _defaults(names: Iterable[str]) -> str:
-    return " ".join(f"--baseline {name}=VALUE" for name in dict.fromkeys(names))
-
-
 def _is_script(template: Sequence[str], index: int) -> bool:
     """Whether a token has several words, or is what a shell gets with ``-c``.
 
@@ -161,7 +151,8 @@ def _is_script(template: Sequence[str], index: int) -> bool:
     """
     if len(template[index].split()) > 1:
         return not _OPTION_WITH_VALUE.match(template[index])
-    return _SHELL_SCRIPT.fullmatch("\0".join(template[:index])) is not None
+    takes_script = index > 0 and _TAKES_SCRIPT.fullmatch(template[index - 1]) is not None
+    return takes_script and any(map(_SHELL.fullmatch, template[:index]))
 
 
 def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:

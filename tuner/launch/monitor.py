@@ -131,11 +131,17 @@ class LaunchMonitor:
         return verdict if isinstance(verdict, Stopped) else None
 
     def report_progress(self) -> None:
-        """Read the log and hand on the entries that are new."""
-        before = len(self.progress)
-        found = self.objective.progress(self.launch.out_dir)
-        self.progress = _noticed(self.progress, found, self.passed_s)
-        for step in self.progress[before:]:
+        """Read the log and hand on the entries that are new, with the moment they were seen."""
+        before, found = self.progress, self.objective.progress(self.launch.out_dir)
+        same = 0
+        for old, new in zip(before, found, strict=False):
+            if (old.iteration, old.elapsed_s) != (new.iteration, new.elapsed_s):
+                break
+            same += 1
+        now_s = self.passed_s
+        seen = (replace(entry, seen_s=now_s) for entry in found[same:])
+        self.progress = (*before[:same], *seen)
+        for step in self.progress[len(before) :]:
             self.on_progress(step)
 
     def look(self) -> Failed | None:
@@ -180,15 +186,3 @@ class LaunchMonitor:
             return (self.launch.folder / process.OUTPUT).lstat().st_size
         except OSError:
             return 0
-
-
-def _noticed(
-    before: tuple[Progress, ...], found: tuple[Progress, ...], now_s: float
-) -> tuple[Progress, ...]:
-    """The entries found, each with the moment it was first seen."""
-    same = 0
-    for old, new in zip(before, found, strict=False):
-        if (old.iteration, old.elapsed_s) != (new.iteration, new.elapsed_s):
-            break
-        same += 1
-    return (*before[:same], *(replace(entry, seen_s=now_s) for entry in found[same:]))

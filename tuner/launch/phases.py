@@ -31,7 +31,10 @@ def read_phases(folder: Path) -> tuple[PhaseShare, ...]:
         if name is None:
             continue
         rank = int(name[1])
-        shares, busy_s = parse_phases(_read(path), rank)
+        try:
+            shares, busy_s = parse_phases(read_untrusted(path, _MOST_BYTES), rank)
+        except OSError:
+            continue
         if shares and busy_s >= work_s.get(rank, 0.0):
             found[rank], work_s[rank] = shares, busy_s
     return tuple(share for rank in sorted(found) for share in found[rank])
@@ -42,8 +45,12 @@ def parse_phases(data: bytes, rank: int) -> tuple[list[PhaseShare], float]:
     rows: dict[str, tuple[list[float], str]] = {}
     for line in data.decode("utf-8", "replace").splitlines():
         phase, *rest = line.split("\t")
-        numbers = [seconds for text in rest[:3] if (seconds := _seconds(text)) is not None]
-        if phase not in PHASES or len(rest) != 4 or len(numbers) != 3:
+        try:
+            numbers = [float(text) for text in rest[:3]]
+        except ValueError:
+            return [], 0.0
+        sound = len(rest) == 4 and all(0 <= each < math.inf for each in numbers)
+        if phase not in PHASES or not sound:
             return [], 0.0
         rows[phase] = numbers, one_line(rest[3])
     all_s = sum(sum(numbers) for numbers, _ in rows.values())
@@ -57,18 +64,3 @@ def parse_phases(data: bytes, rank: int) -> tuple[list[PhaseShare], float]:
         if share > 0:
             shares.append(PhaseShare(rank, phase, share, running, queued, blocked, where))
     return shares, sum(numbers[0] + numbers[1] for numbers, _ in rows.values())
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 <= value < math.inf else None
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_untrusted(path, _MOST_BYTES)
-    except OSError:
-        return b""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import marshal
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -74,57 +74,41 @@ def read(folder: Path) -> Profile | None:
     """
     ranks: dict[int, dict[str, float]] = {}
     for path in sorted(folder.glob("rank-*.prof")):
-        found = _NAME.fullmatch(path.name)
-        own_s = _own_s(path) if found else {}
-        if not found or not own_s:
+        if (found := _NAME.fullmatch(path.name)) is None:
             continue
-        rank = int(found[1])
+        rank, own_s = int(found[1]), _own_s(path)
         if sum(own_s.values()) > sum(ranks.get(rank, {}).values()):
             ranks[rank] = own_s
-    if not ranks:
-        return None
     names = {name for own_s in ranks.values() for name in own_s}
     mean = {name: sum(o.get(name, 0.0) for o in ranks.values()) / len(ranks) for name in names}
-    return Profile(len(ranks), mean)
+    return Profile(len(ranks), mean) if ranks else None
 
 
 def changes(before: Profile, after: Profile) -> list[FunctionChange]:
     """Every function of either profile, the one whose share changed most first."""
-    found = [
-        FunctionChange(
-            name,
-            before.share(name),
-            after.share(name),
-            before.own_s.get(name, 0.0),
-            after.own_s.get(name, 0.0),
-        )
-        for name in {*before.own_s, *after.own_s}
-    ]
+    found = []
+    for name in {*before.own_s, *after.own_s}:
+        seconds = before.own_s.get(name, 0.0), after.own_s.get(name, 0.0)
+        found.append(FunctionChange(name, before.share(name), after.share(name), *seconds))
     return sorted(found, key=lambda change: (-abs(change.points), change.function))
 
 
 def _own_s(path: Path) -> dict[str, float]:
-    """Seconds in each function itself, as ``Profile.dump_stats`` wrote them."""
+    """Seconds in each function itself, as ``Profile.dump_stats`` wrote them.
+
+    An entry is ``(file, line, name): (calls, …, own_s, …)``.
+    """
+    own_s: dict[str, float] = {}
     try:
         entries = marshal.loads(read_untrusted(path, MOST_BYTES))
-    except (OSError, EOFError, ValueError, TypeError, MemoryError):
-        return {}
-    own_s: dict[str, float] = {}
-    for name, seconds in _entries(entries):
-        own_s[name] = own_s.get(name, 0.0) + seconds
-    return own_s
-
-
-def _entries(entries: Any) -> Iterable[tuple[str, float]]:
-    """(function, own seconds): an entry is ``(file, line, name): (calls, …, own_s, …)``."""
-    for key, value in entries.items() if isinstance(entries, dict) else ():
-        try:
-            file, line, name = key
+        for (file, line, name), value in entries.items():
             seconds = float(value[2])
-        except (TypeError, ValueError, LookupError):
-            continue
-        if seconds > 0 and PurePath(str(file)).parts[-3:-1] != _PROBE:
-            yield label(str(file), line, str(name)), seconds
+            if seconds > 0 and PurePath(str(file)).parts[-3:-1] != _PROBE:
+                key = label(str(file), line, str(name))
+                own_s[key] = own_s.get(key, 0.0) + seconds
+    except (OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, MemoryError):
+        return {}
+    return own_s
 
 
 def label(file: str, line: Any, name: str) -> str:

@@ -84,11 +84,12 @@ def program_argv(
     Raises:
         UsageError: A placeholder that cannot be left out has no value.
     """
+    defaults = {knob.name: knob.default for knob in spec.knobs if knob.default is not None}
     texts = {
         command.OUT: out,
         "python": sys.executable,
         "workloads": str(command.workloads_dir()),
-        **_texts(spec, _defaults(spec) | setting.as_dict()),
+        **_texts(spec, defaults | setting.as_dict()),
     }
     return (*command.substitute(template, texts), *_appended(spec, setting, template))
 
@@ -144,10 +145,6 @@ def _unplaced(
         for knob in spec.knobs
         if knob.name in chosen and knob.name not in placed
     ]
-
-
-def _defaults(spec: StudySpec) -> dict[str, Value]:
-    return {knob.name: knob.default for knob in spec.knobs if knob.default is not None}
 
 
 def _texts(spec: StudySpec, chosen: Mapping[str, Value]) -> dict[str, str]:

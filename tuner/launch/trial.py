@@ -6,6 +6,7 @@ import errno
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tuner.hosts import process
 from tuner.hosts.interference import Neighbourhood
@@ -101,33 +102,12 @@ def begin(
     return RunningLaunch(setting, monitor, classifier, neighbourhood)
 
 
-def run(
-    launch: Launch,
-    *,
-    spec: StudySpec,
-    setting: Setting,
-    expected_iterations: int | None,
-    start: Callable[[Launch], process.Running] = process.start,
-    clock: Callable[[], float] = time.monotonic,
-    on_progress: Callable[[Progress], None] | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
-    stopper: EarlyStopper | None = None,
-) -> Outcome:
-    """Run `launch` to its end; arguments and errors as those of :func:`begin`.
+def run(launch: Launch, **options: Any) -> Outcome:
+    """Run `launch` to its end; options and errors are those of :func:`begin`.
 
     Whatever is raised, a KeyboardInterrupt too, goes on only after the launch has been ended.
     """
-    started = begin(
-        launch,
-        spec=spec,
-        setting=setting,
-        expected_iterations=expected_iterations,
-        start=start,
-        clock=clock,
-        on_progress=on_progress,
-        cancelled=cancelled,
-        stopper=stopper,
-    )
+    started = begin(launch, **options)
     outcome = started if isinstance(started, Outcome) else started.outcome()
     assert outcome is not None  # it is followed to its end
     return outcome
