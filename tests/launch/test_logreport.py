@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.written_logs import FORMATS, Entry, as_lines, entries
 from tuner.launch.objectives import EndedLaunch
-from tuner.launch.objectives.logreport import READS, LogReport, epochs, parse, steps
+from tuner.launch.objectives.logreport import LogReport, epochs, parse, steps
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 from tuner.model.errors import UsageError
 from tuner.stats.loss_check import DIVERGED
@@ -21,7 +21,7 @@ def ended(folder: Path) -> EndedLaunch:
 
 
 def report(spec: ObjectiveSpec | None = None) -> LogReport:
-    return LogReport(spec or ObjectiveSpec(), sleep=lambda _: None)
+    return LogReport(spec or ObjectiveSpec())
 
 
 def failed(folder: Path, content: bytes | str, name: str = "log") -> Failed:
@@ -116,26 +116,6 @@ def test_a_folder_in_its_place_leaves_no_file_open(tmp_path: Path) -> None:
         assert report().progress(tmp_path) == ()
         assert isinstance(report().result(ended(tmp_path)), Failed)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
-@pytest.mark.parametrize("before", [None, "", '[{"iteration": 1, "elap'])
-def test_a_file_in_mid_replacement_is_read_again(before: str | None, tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    if before is not None:
-        path.write_text(before)
-    pauses: list[float] = []
-
-    def replace(pause_s: float) -> None:
-        pauses.append(pause_s)
-        path.write_text(json.dumps(entries(4.0)))
-
-    assert LogReport(ObjectiveSpec(), sleep=replace).result(ended(tmp_path)) == Finished(4.0, 1)
-    assert len(pauses) == 1
-    path.write_text("[")
-    assert isinstance(
-        LogReport(ObjectiveSpec(), sleep=pauses.append).result(ended(tmp_path)), Failed
-    )
-    assert len(pauses) == READS
 
 
 def test_progress_keeps_what_it_saw_while_the_file_is_away(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def check_log(data: bytes, suffix: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / f"log{suffix}").write_bytes(data)
-        log = LogReport(ObjectiveSpec(filename=f"log{suffix}"), sleep=lambda _: None)
+        log = LogReport(ObjectiveSpec(filename=f"log{suffix}"))
         progress = log.progress(folder)
         ending = log.result(EndedLaunch(folder, folder / "output.log", 1.0))
     for step in progress:
@@ -112,7 +112,7 @@ def test_a_log_in_yaml(data: bytes) -> None:
 def test_a_log_with_a_figure_that_is_none_is_bad(tmp_path: Path, times: str) -> None:
     """Their ratios are 0 or infinite, and what is worked out of them breaks."""
     (tmp_path / "log").write_text(f'[{{"iteration": 1, "elapsed_time": {times}}}]')
-    log = LogReport(ObjectiveSpec(), sleep=lambda _: None)
+    log = LogReport(ObjectiveSpec())
     found = log.result(EndedLaunch(tmp_path, tmp_path / "output.log", 1.0))
     assert isinstance(found, Failed) and found.kind is FailureKind.BAD_LOG
 
@@ -123,7 +123,7 @@ def test_a_bomb_of_aliases_is_not_written_out(tmp_path: Path) -> None:
     lists += [f"&a{n} [" + ", ".join([f"*a{n - 1}"] * 9) + "]" for n in range(1, 9)]
     bomb = "\n".join(f"  k{n}: {text}" for n, text in enumerate(lists))
     (tmp_path / "log.yaml").write_text(f"-\n{bomb}\n  iteration: *a8\n  elapsed_time: 1\n")
-    log = LogReport(ObjectiveSpec(), sleep=lambda _: None)
+    log = LogReport(ObjectiveSpec())
     found = log.result(EndedLaunch(tmp_path, tmp_path / "output.log", 1.0))
     assert isinstance(found, Failed) and len(found.reason) < 500
 

@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPTION = re.compile(r"--?[A-Za-z][^=]*")
 _OPTION_WITH_VALUE = re.compile(r"--?[A-Za-z][\w.-]*=")
 #: A shell, and its option that takes a script: ``-c``, or such as ``-euc``.
-_SHELL = re.compile(r"(?:.*/)?(?:ba|da|z|k|mk|a|fi|c|tc)?sh", re.DOTALL)
+_SHELL = re.compile(r"(?:.*/)?\w{0,3}sh", re.DOTALL)
 _TAKES_SCRIPT = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
 
 

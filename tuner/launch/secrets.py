@@ -99,8 +99,6 @@ def _secret_in(name: str, value: str) -> int | None:
 
 _ASSIGNED = re.compile(r"([-+~]{0,2}[A-Za-z_][\w.-]*)=(.+)", re.DOTALL)
 _OPTION = re.compile(r"--[A-Za-z][\w.-]*(=.*)?|-[A-Za-z]", re.DOTALL)
-#: MPICH's ``-genv NAME VALUE``.
-_SETS_VARIABLE = frozenset({"-env", "-genv"})
 
 
 def hide_words(argv: Sequence[str], hide: Callable[[str], str], found: OnSecret) -> tuple[str, ...]:
@@ -114,8 +112,12 @@ def hide_words(argv: Sequence[str], hide: Callable[[str], str], found: OnSecret)
     words = []
     for (setter, before), word in zip(pairwise(("", "", *argv)), argv, strict=False):
         head, name, value = "", before, word
-        takes = before.startswith("-") and not _OPTION.fullmatch(word)
-        if not _may_hold(before) or not (takes or setter in _SETS_VARIABLE):
+        # MPICH has ``-genv NAME VALUE``.
+        takes = (before.startswith("-") and not _OPTION.fullmatch(word)) or setter in {
+            "-env",
+            "-genv",
+        }
+        if not takes or not _may_hold(before):
             assigned = _ASSIGNED.fullmatch(word)
             name, value = assigned.groups() if assigned else ("", "")
             head = f"{name}="

@@ -7,7 +7,7 @@ theirs through the entry point group ``tuner.objectives`` (name -> a callable th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -142,59 +142,51 @@ def objective_for(spec: ObjectiveSpec) -> Objective:
     make: Callable[[ObjectiveSpec], Objective] = plugins.find(
         GROUP, _SHIPPED, spec.kind, what="objective"
     )
-    path = PurePosixPath(spec.log)
-    if not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.log:
-        raise UsageError(
-            f"The log {spec.log!r} is no name of a file below the output folder.",
-            "Give it as the program writes it below {out}: --log log.jsonl.",
-        )
-    if spec.unit:
-        _check_unit(spec)
-    _check_kind(spec)
+    for fault, hint in _faults(spec):
+        raise UsageError(fault, hint)
     return make(spec)
 
 
-def _check_unit(spec: ObjectiveSpec) -> None:
-    unit = spec.unit
+def _faults(spec: ObjectiveSpec) -> Iterator[tuple[str, str]]:
+    """What is wrong with the options, each with a hint."""
+    kind, unit, steady = spec.kind, spec.unit, spec.statistic == "steady"
+    path = PurePosixPath(spec.log)
+    if not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.log:
+        yield (
+            f"The log {spec.log!r} is no name of a file below the output folder.",
+            "Give it as the program writes it below {out}: --log log.jsonl.",
+        )
     meant = unit if unit in TIME_UNITS_S else _MEANT.get(unit.lower(), unit)
     if meant != unit:
-        raise UsageError(f"The unit {unit!r} is not known as a time.", f"Write --unit {meant}.")
+        yield f"The unit {unit!r} is not known as a time.", f"Write --unit {meant}."
     if not unit.isprintable() or unit != unit.strip() or len(unit) > LONGEST_UNIT:
-        raise UsageError(
+        yield (
             f"The unit {shown(unit)} cannot be shown behind a figure.",
             f"At most {LONGEST_UNIT} letters, such as --unit ns/day.",
         )
     if spec.maximize and unit in TIME_UNITS_S:
-        raise UsageError(
+        yield (
             f"A time in {unit} is better if it is smaller, but --maximize is given.",
             "Leave out --maximize, or give the unit of a rate, such as it/s.",
         )
-
-
-def _check_kind(spec: ObjectiveSpec) -> None:
-    kind, steady = spec.kind, spec.statistic == "steady"
     if spec.statistic not in {"last", "steady"}:
-        raise UsageError(f"The statistic {shown(spec.statistic)} is not known.", "last or steady")
-    fault = ""
+        yield f"The statistic {shown(spec.statistic)} is not known.", "last or steady"
+    one = "Keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall."
     if spec.pattern and kind != "pattern":
-        fault = f"A pattern is given, but the objective is {kind}."
-    elif steady and kind != "logreport":
-        fault = f"The steady state is of a log, but the objective is {kind}."
-    elif kind in {"wall", "pattern"} and spec.key != CLOCK:
-        fault = f"The key {shown(spec.key)} is of a log; the objective is {kind}."
-    elif steady and spec.key != CLOCK:
-        fault = f"The steady state is of the log's {CLOCK}, not of {shown(spec.key)}."
-    if fault:
-        raise UsageError(
-            fault,
-            "Keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall.",
-        )
+        yield f"A pattern is given, but the objective is {kind}.", one
+    if steady and kind != "logreport":
+        yield f"The steady state is of a log, but the objective is {kind}.", one
+    if kind in {"wall", "pattern"} and spec.key != CLOCK:
+        yield f"The key {shown(spec.key)} is of a log; the objective is {kind}.", one
+    if steady and spec.key != CLOCK:
+        yield f"The steady state is of the log's {CLOCK}, not of {shown(spec.key)}.", one
     if kind == "wall" or (kind == "logreport" and spec.key == CLOCK):
         what = "wall time" if kind == "wall" else "steady state" if steady else CLOCK
-        if spec.unit:
-            raise UsageError(f"--unit {spec.unit}: the {what} is in seconds.", "Leave it out.")
+        if unit:
+            yield f"--unit {unit}: the {what} is in seconds.", "Leave it out."
         if spec.maximize:
-            raise UsageError(
+            rate = "--objective logreport:KEY or 'pattern:REGEX'"
+            yield (
                 f"--maximize: the {what} is better if it is smaller.",
-                "Leave it out, or name a rate: --objective logreport:KEY or 'pattern:REGEX'.",
+                f"Leave it out, or name a rate: {rate}.",
             )

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,6 @@ from tuner.stats import loss_check
 
 #: The names under which the default log may be found: a format may have its own suffix.
 SUFFIXES = ("", ".json", ".jsonl", ".yaml", ".yml")
-
-#: A file that is being replaced is there again at once: read so often, so far apart (s).
-READS = 4
-PAUSE_S = 0.025
 
 #: No LogReport of a short run comes near this size, bytes. Parsing takes ten times as much memory.
 MOST_BYTES = 16 << 20
@@ -48,18 +43,12 @@ class BadLogError(Exception):
 
 
 class LogReport(Objective):
-    """Reads the last ``elapsed_time`` (or another key), or the steady state, of one launch.
-
-    Args:
-        spec: The file's name below ``{out}`` and the key.
-        sleep: Waits between two attempts at a file that is being replaced.
-    """
+    """Reads the last ``elapsed_time`` (or another key), or the steady state, of one launch."""
 
     needs_out = True
 
-    def __init__(self, spec: ObjectiveSpec, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, spec: ObjectiveSpec) -> None:
         super().__init__(spec)
-        self._sleep = sleep
         self._version: tuple[object, ...] = ()
         self._progress: tuple[Progress, ...] = ()
 
@@ -89,21 +78,17 @@ class LogReport(Objective):
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
         """What the log says in the end; see `Objective`."""
-        for attempt in range(READS):
-            if attempt:
-                self._sleep(PAUSE_S)
-            path = self.names(ended.out_dir)[0]
-            try:
-                path, _ = self._find(ended.out_dir)
-                return self._finished(parse(_read(path), path.suffix))
-            except FileNotFoundError:
-                failed = Failed(FailureKind.NO_LOG, f"the program ended but wrote no log {path}")
-            except BadLogError as error:
-                failed = Failed(FailureKind.BAD_LOG, f"the log {path} {error}")
-            except OSError as error:
-                reason = f"the log {path} cannot be read: {error.strerror}"
-                failed = Failed(FailureKind.BAD_LOG, reason)
-        return failed
+        path = self.names(ended.out_dir)[0]
+        try:
+            path, _ = self._find(ended.out_dir)
+            return self._finished(parse(_read(path), path.suffix))
+        except FileNotFoundError:
+            return Failed(FailureKind.NO_LOG, f"the program ended but wrote no log {path}")
+        except BadLogError as error:
+            return Failed(FailureKind.BAD_LOG, f"the log {path} {error}")
+        except OSError as error:
+            reason = f"the log {path} cannot be read: {error.strerror}"
+            return Failed(FailureKind.BAD_LOG, reason)
 
     def _find(self, out_dir: Path) -> tuple[Path, os.stat_result]:
         for path in self.names(out_dir):
