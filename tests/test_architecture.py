@@ -23,7 +23,7 @@ USERS = {
     "click": {"cli"},
     "rich": {"cli"},
     "jinja2": {"results"},
-    "optuna": {"study"},
+    "optuna": {"search", "study"},
     "optuna_dashboard": {"results"},
     "numpy": {"search"},
     "plotly": {"results"},

@@ -1,4 +1,4 @@
-"""The loop: ask, measure, tell. The only package that imports Optuna, and only when it runs."""
+"""The loop: ask, measure, tell. Optuna is imported only when it runs."""
 
 from __future__ import annotations
 

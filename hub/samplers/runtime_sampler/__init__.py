@@ -1,0 +1,5 @@
+"""The sampler of `tune` for run times."""
+
+from tuner.search import RuntimeSampler
+
+__all__ = ["RuntimeSampler"]

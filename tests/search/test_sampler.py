@@ -1,0 +1,161 @@
+"""Our search as a sampler of Optuna, and our race as a pruner: in any study, without the rest."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, IntDistribution
+from optuna.samplers import BaseSampler
+from optuna.testing.pytest_samplers import (
+    BasicSamplerTestCase,
+    RelativeSamplerTestCase,
+    SingleOnlySamplerTestCase,
+)
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+
+from tuner.search import RacePruner, RuntimeSampler
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+class TestAsOptunasOwn(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+    """The checks that Optuna's own samplers pass."""
+
+    @pytest.fixture
+    def sampler(self) -> Callable[[], BaseSampler]:
+        return lambda: RuntimeSampler(seed=0)
+
+
+SPACE: dict[str, optuna.distributions.BaseDistribution] = {
+    "threads": IntDistribution(1, 16),
+    "comm": CategoricalDistribution(["naive", "flat"]),
+}
+
+
+def seconds(threads: int, comm: str) -> float:
+    return 3.0 + 0.3 * abs(threads - 4) + 0.5 * (comm == "naive")
+
+
+def trial_of(
+    threads: int, comm: str, state: TrialState = TrialState.COMPLETE, value: float | None = None
+) -> FrozenTrial:
+    done = seconds(threads, comm) if value is None and state is TrialState.COMPLETE else value
+    params = {"threads": threads, "comm": comm}
+    return create_trial(state=state, value=done, params=params, distributions=SPACE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_finds_the_fastest_of_a_space_in_few_trials(seed: int) -> None:
+    noise = random.Random(seed)
+
+    def objective(trial: Trial) -> float:
+        threads = trial.suggest_int("threads", 1, 16)
+        comm = trial.suggest_categorical("comm", ["naive", "flat"])
+        return seconds(threads, comm) * (1 + noise.gauss(0, 0.01))
+
+    study = optuna.create_study(sampler=RuntimeSampler(seed=seed))
+    study.optimize(objective, n_trials=20)
+    best = study.best_params
+    assert seconds(best["threads"], best["comm"]) <= 1.05 * seconds(4, "flat")
+
+
+def test_what_failed_or_runs_is_not_proposed() -> None:
+    study = optuna.create_study(sampler=RuntimeSampler(seed=1))
+    study.add_trials(
+        [trial_of(16, "naive"), trial_of(8, "flat"), trial_of(2, "flat"), trial_of(2, "naive")]
+    )
+    study.add_trial(trial_of(4, "flat", TrialState.FAIL))
+    running = [study.ask(SPACE).params for _ in range(6)]
+    settings = [tuple(each.values()) for each in running]
+    assert (4, "flat") not in settings
+    assert len(set(settings)) == len(settings)
+
+
+def test_nothing_is_proposed_that_asks_for_too_many_cores() -> None:
+    sampler = RuntimeSampler(cores=2, ranks=2, roles={"threads": "threads"}, oversubscribe=4.0)
+    study = optuna.create_study(sampler=sampler)
+    study.add_trials([trial_of(1, "naive"), trial_of(2, "flat", value=9.0)])
+    for _ in range(12):
+        trial = study.ask(SPACE)
+        assert trial.params["threads"] <= 4
+        study.tell(trial, 10.0 - trial.params["threads"])
+
+
+def test_the_same_trials_and_seed_give_the_same_proposal() -> None:
+    def proposed() -> object:
+        study = optuna.create_study(sampler=RuntimeSampler(seed=7))
+        study.add_trials([trial_of(16, "naive"), trial_of(1, "flat"), trial_of(8, "flat")])
+        return study.ask(SPACE).params
+
+    assert proposed() == proposed()
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_figures_that_are_no_times_do(direction: Literal["minimize", "maximize"]) -> None:
+    study = optuna.create_study(sampler=RuntimeSampler(seed=0), direction=direction)
+    sign = 1 if direction == "minimize" else -1
+    study.optimize(lambda t: sign * (t.suggest_int("x", -10, 10) - 3) ** 2 - sign, n_trials=25)
+    assert abs(study.best_params["x"] - 3) <= 1
+
+
+def raced(factor: float, *, pruner: optuna.pruners.BasePruner | None = None) -> FrozenTrial:
+    """A trial that takes ``factor`` times as long as the best of two before it."""
+    study = optuna.create_study(pruner=pruner or RacePruner())
+
+    def objective(trial: Trial) -> float:
+        total = 10.0 * (factor if trial.number == 2 else 1.0)
+        for iteration in range(10, 101, 10):
+            trial.report(total * iteration / 100, iteration)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return total
+
+    study.optimize(objective, n_trials=3)
+    assert [each.state for each in study.trials[:2]] == [TrialState.COMPLETE] * 2
+    return study.trials[2]
+
+
+def test_a_trial_that_cannot_win_is_pruned_early_with_where_it_was_heading() -> None:
+    trial = raced(2.0)
+    assert trial.state is TrialState.PRUNED
+    assert max(trial.intermediate_values) <= 50
+    assert trial.system_attrs["tuner:projection"] == pytest.approx(20.0, rel=0.2)
+
+
+def test_a_trial_that_may_win_is_left_alone() -> None:
+    assert raced(1.02).state is TrialState.COMPLETE
+    assert raced(0.8).state is TrialState.COMPLETE
+
+
+def test_a_study_that_maximises_cannot_be_raced() -> None:
+    study = optuna.create_study(pruner=RacePruner(), direction="maximize")
+    trial = study.ask()
+    trial.report(1.0, 1)
+    with pytest.raises(ValueError, match="must minimise a time"):
+        trial.should_prune()
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("examples/threads.py", "--trials", "6"),
+        ("examples/surface.py", "--trials", "15"),
+        ("hub/samplers/runtime_sampler/example.py",),
+        ("hub/pruners/race_pruner/example.py",),
+    ],
+)
+def test_the_examples_run(words: tuple[str, ...]) -> None:
+    argv = [sys.executable, *words]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "fastest:" in done.stdout

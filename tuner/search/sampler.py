@@ -1,0 +1,281 @@
+"""The search as a sampler of Optuna, for any study that minimises a time.
+
+    study = optuna.create_study(sampler=RuntimeSampler(cores=8, roles={"threads": "threads"}))
+    study.optimize(objective, n_trials=50)
+
+It sees the trials of the study and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import IntersectionSearchSpace
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from tuner.knobs import Role
+from tuner.search.engine import Done, Search
+from tuner.search.history import Observation, Purpose, grouped
+from tuner.search.options import Options
+from tuner.search.pruner import PROJECTION
+from tuner.search.regions import excessive, infeasible
+from tuner.search.space import Grid, Key, KnobAxis, Space
+
+#: A range with more values than this is searched on a scale of so many.
+MOST_VALUES = 64
+
+#: The number of trials is the study's business, not the sampler's.
+_ENDLESS = 10**9
+
+
+class RuntimeSampler(BaseSampler):
+    """A Gaussian process over the settings; made for times that scatter by a few per cent.
+
+    It repeats what may be the best, so that no lucky run wins, and counts a pruned trial as
+    what it was heading for (:class:`~tuner.search.pruner.RacePruner` says that). A trial that
+    failed is not proposed again, nor is one that runs. Values above 0 are compared by their
+    ratios, others by their differences. One objective only.
+
+    Args:
+        cores: CPU cores of a host. With ``roles`` nothing is proposed that asks for more than
+            ``oversubscribe`` times as many.
+        ranks: Processes on a host that each use the threads and workers.
+        roles: Which parameters count cores: ``threads`` (of a process), ``workers`` (its loader
+            processes), ``worker_threads`` (of each of those).
+        oversubscribe: See ``cores``; ``None``: no limit.
+        precision: Values that differ by less than this share count as equal.
+        seed: The same seed and trials give the same proposals.
+    """
+
+    def __init__(
+        self,
+        *,
+        cores: int | None = None,
+        ranks: int = 1,
+        roles: Mapping[str, Role] | None = None,
+        oversubscribe: float | None = 4.0,
+        precision: float = 0.02,
+        seed: int | None = None,
+    ) -> None:
+        self._cores, self._ranks, self._roles = cores, ranks, dict(roles or {})
+        self._most_demand = None if cores is None else oversubscribe
+        self._options = Options(trials=_ENDLESS, precision=precision)
+        self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
+        self._independent = RandomSampler(self._seed)
+        self._intersection = IntersectionSearchSpace(include_pruned=True)
+        self._search: Search | None = None
+
+    def reseed_rng(self) -> None:
+        """Take another seed: processes that share a study must not propose the same."""
+        self._seed = int(np.random.SeedSequence().generate_state(1)[0])
+        self._independent.reseed_rng()
+        self._search = None
+
+    def infer_relative_search_space(
+        self,
+        study: Study,
+        trial: FrozenTrial,  # noqa: ARG002 (Optuna's signature)
+    ) -> dict[str, BaseDistribution]:
+        """The parameters that every trial has, and that have a choice."""
+        found = self._intersection.calculate(study)
+        return {name: each for name, each in found.items() if not each.single()}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The setting that is expected to gain most for its cost.
+
+        Raises:
+            ValueError: The study has several objectives.
+        """
+        _require_one_objective(study)
+        if not search_space:
+            return {}
+        axes = [_Axis.of(name, each, self._roles) for name, each in search_space.items()]
+        seen = _observations(study, trial, axes)
+        if not any(each.ending == "finished" for each in seen):
+            return {}
+        search = self._searching(axes, seen)
+        step = search.next(seen)
+        key = step.setting if not isinstance(step, Done) else _another(search, seen)
+        assert key is not None, "the baseline is a setting that was tried"
+        return {axis.knob.name: axis.value(each) for axis, each in zip(axes, key, strict=True)}
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """A random value of a parameter that not every trial has, or of the first trial.
+
+        Raises:
+            ValueError: The study has several objectives.
+        """
+        _require_one_objective(study)
+        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+
+    def _searching(self, axes: Sequence[_Axis], seen: Sequence[Observation]) -> Search:
+        """The search over this space; kept as long as that stays the same."""
+        space = Space(
+            tuple(axis.knob for axis in axes),
+            ranks_per_host=self._ranks,
+            cores=self._cores or 1,
+            baseline=seen[0].setting,  # there is none apart: one that was tried stands for it
+            guesses=self._guesses(axes),
+            most_demand=self._most_demand,
+        )
+        if self._search is None or self._search.space != space:
+            self._search = Search(space, self._options, self._seed)
+        return self._search
+
+    def _guesses(self, axes: Sequence[_Axis]) -> tuple[Key, ...]:
+        """The cores shared among the processes, then one of each."""
+        if self._cores is None or not any(axis.knob.role for axis in axes):
+            return ()
+        share = max(1, self._cores // self._ranks)
+        return tuple(
+            tuple(axis.nearest(each) if axis.knob.role else axis.knob.values[0] for axis in axes)
+            for each in dict.fromkeys((share, 1))
+        )
+
+
+def _require_one_objective(study: Study) -> None:
+    if len(study.directions) > 1:
+        raise ValueError("RuntimeSampler optimizes one objective; this study has several")
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A parameter as the search sees it: a knob, and what each of its values is in Optuna.
+
+    Whole numbers are themselves; others are numbered, in order if they have one.
+    """
+
+    knob: KnobAxis
+    external: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, name: str, distribution: BaseDistribution, roles: Mapping[str, Role]) -> _Axis:
+        if isinstance(distribution, CategoricalDistribution):
+            choices = tuple(distribution.choices)
+            numbers = tuple(each for each in choices if type(each) is int)
+            names = tuple(f"{n}" for n in range(len(choices)))
+            values = numbers if len(numbers) == len(choices) else names
+            return cls(KnobAxis(name, values, roles.get(name)), choices)
+        assert isinstance(distribution, FloatDistribution | IntDistribution)
+        scale = _scale(distribution)
+        if isinstance(distribution, IntDistribution) and (scale[0] > 0 or name in roles):
+            return cls(KnobAxis(name, scale, roles.get(name)), scale)
+        # From below 0 on: the search then counts steps, not doublings.
+        steps = tuple(range(-1, len(scale) - 1))
+        return cls(KnobAxis(name, steps, roles.get(name)), scale)
+
+    def value(self, internal: Any) -> Any:
+        """The parameter's value for one of the knob's."""
+        return self.external[self.knob.values.index(internal)]
+
+    def nearest(self, external: Any) -> Any:
+        """The knob's value for one of the parameter's, which may lie between two of the scale."""
+        if external in self.external:
+            return self.knob.values[self.external.index(external)]
+        places = range(len(self.external))
+        return self.knob.values[min(places, key=lambda n: abs(self.external[n] - external))]
+
+    def holds(self, external: Any) -> bool:
+        """Whether the value lies in the range, or among the choices."""
+        if external in self.external:
+            return True
+        numbers = isinstance(external, int | float) and isinstance(self.external[0], int | float)
+        return numbers and self.external[0] <= external <= self.external[-1]
+
+
+def _scale(distribution: FloatDistribution | IntDistribution) -> tuple[Any, ...]:
+    """The values of a range; of a long one so many, evenly or in equal ratios."""
+    low, high, step = distribution.low, distribution.high, distribution.step
+    if step is not None and not distribution.log:
+        number = math.floor((high - low) / step + 1e-9) + 1
+        places = np.unique(np.linspace(0, number - 1, min(number, MOST_VALUES)).round().astype(int))
+        found = [low + int(place) * step for place in places]
+    else:
+        spread = np.geomspace if distribution.log else np.linspace
+        found = [float(each) for each in spread(low, high, MOST_VALUES)]
+    if isinstance(distribution, IntDistribution):
+        return tuple(dict.fromkeys(min(high, max(low, round(each))) for each in found))
+    return tuple(dict.fromkeys(min(high, max(low, float(each))) for each in found))
+
+
+def _observations(study: Study, trial: FrozenTrial, axes: Sequence[_Axis]) -> list[Observation]:
+    """What the trials in this space came to, the oldest first, then the running ones.
+
+    A running one counts as the slowest so far, so that others are proposed meanwhile (the
+    "constant liar" of Ginsbourger, Le Riche & Carraro, 2010).
+    """
+    trials = study.get_trials(deepcopy=False)
+    cost = _costs(trials, study.direction)
+    worst = max(cost.values(), default=1.0)
+    found: list[Observation] = []
+    known: set[Key] = set()
+    for each in sorted(trials, key=lambda t: (t.state is TrialState.RUNNING, t.number)):
+        if each.number == trial.number or not all(
+            axis.knob.name in each.params and axis.holds(each.params[axis.knob.name])
+            for axis in axes
+        ):
+            continue
+        key = tuple(axis.nearest(each.params[axis.knob.name]) for axis in axes)
+        purpose: Purpose = "repeat" if key in known else "explore"
+        known.add(key)
+        seen = Observation(key, "failed", purpose, wall_s=1.0)
+        if each.number in cost:
+            seen = replace(seen, ending="finished", elapsed_s=cost[each.number])
+        elif each.state is TrialState.PRUNED:
+            said = each.system_attrs.get(PROJECTION)
+            seen = replace(seen, ending="killed", projection_s=said if said else worst)
+        elif each.state is TrialState.RUNNING:
+            seen = replace(seen, ending="finished", elapsed_s=worst)
+        found.append(seen)
+    return found
+
+
+def _costs(trials: Sequence[FrozenTrial], direction: StudyDirection) -> dict[int, float]:
+    """A figure above 0 for each complete trial, the smaller the better."""
+    values = {
+        each.number: each.value
+        for each in trials
+        if each.state is TrialState.COMPLETE and each.value is not None
+    }
+    finite = {number: value for number, value in values.items() if math.isfinite(value)}
+    if not finite:
+        return {}
+    lower_is_better = direction is not StudyDirection.MAXIMIZE
+    if min(finite.values()) > 0:
+        return {n: v if lower_is_better else 1 / v for n, v in finite.items()}
+    spread = float(np.std(list(finite.values()))) or 1.0
+    sign = 1.0 if lower_is_better else -1.0
+    middle = float(np.median(list(finite.values())))
+    return {
+        n: math.exp(max(-50.0, min(50.0, sign * (v - middle) / spread))) for n, v in finite.items()
+    }
+
+
+def _another(search: Search, seen: Sequence[Observation]) -> Key | None:
+    """What to try if nothing promises anything: what was not tried, else the best again."""
+    groups = grouped(seen)
+    grid, rng = Grid(search.space), np.random.default_rng([search.seed, len(seen)])
+    rows = rng.integers(grid.sizes, size=(MOST_VALUES, len(grid.sizes)))
+    rows = rows[~(infeasible(grid, rows, groups) | excessive(grid, rows))]
+    new = (key for row in rows if (key := grid.key(row)) not in groups)
+    return next(new, None) or search.best(seen) or seen[0].setting
