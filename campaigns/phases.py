@@ -72,7 +72,7 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "mpirun has ended": ("tuner.hosts.process.running", "RunningTrial._conclude", "before", 2),
     "nothing is left": ("tuner.hosts.process.running", "RunningTrial._conclude", "after", 2),
     "before the result": (
-        "tuner.launch.classifier",
+        "tuner.launch.trial",
         "OutcomeClassifier.classify",
         "before",
         1,
@@ -192,7 +192,7 @@ def keep_diary(diary: Path) -> None:
         if isinstance(found, Outcome) and found.window is not None:
             ended(found.ending)
 
-    patch("tuner.launch.classifier", "OutcomeClassifier.classify", result=ended)
+    patch("tuner.launch.trial", "OutcomeClassifier.classify", result=ended)
     patch("tuner.live.jobs", "LiveJobs.window", result=measured_live)
     patch("tuner.study.recorder", "Recorder.record", after=lambda: note(diary, "recorded"))
 

@@ -12,9 +12,9 @@ import pytest
 
 from tests.study_surface import SPEC
 from tuner.hosts.process import OUTPUT, Exit
-from tuner.launch import classifier as endings
-from tuner.launch.classifier import OutcomeClassifier
+from tuner.launch import trial
 from tuner.launch.objectives import objective_for
+from tuner.launch.trial import OutcomeClassifier
 from tuner.model import Failed, FailureKind, Finished, Launch, LauncherInfo, RankView, Stopped
 
 KILLED = (
@@ -85,7 +85,7 @@ def test_a_kill_that_the_kernel_counted_is_a_want_of_memory(
 ) -> None:
     (ending.launch.folder / OUTPUT).write_text(text)
     vmstat = tmp_path / "vmstat"
-    monkeypatch.setattr(endings, "VMSTAT", vmstat)
+    monkeypatch.setattr(trial, "VMSTAT", str(vmstat))
     vmstat.write_text("nr_free_pages 5\noom_kill 4\n")
     ending = OutcomeClassifier(ending.launch, SPEC, ending.objective, None)
     vmstat.write_text(f"nr_free_pages 5\noom_kill {4 + host_kills}\n")

@@ -11,7 +11,6 @@ import pytest
 
 from tests.study_samples import SPEC, record, setting
 from tuner.launch import failure
-from tuner.launch.classifier import output_of
 from tuner.launch.secrets import (
     HIDDEN,
     Redactor,
@@ -23,6 +22,7 @@ from tuner.launch.secrets import (
     recorded_environment,
     redact_spec,
 )
+from tuner.launch.trial import output_of
 from tuner.model import Failed, FailureKind, Launch, LauncherInfo
 
 #: Stands for the secret in the cases below.
