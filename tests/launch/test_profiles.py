@@ -22,8 +22,13 @@ def left(folder: Path, name: str, **own_s: float) -> None:
     (folder / name).write_bytes(marshal.dumps(entries))
 
 
-def test_ranks_are_averaged(tmp_path: Path) -> None:
+def test_ranks_are_averaged_and_of_several_pythons_in_a_rank_the_longest_counts(
+    tmp_path: Path,
+) -> None:
+    assert read(tmp_path) is None and read(tmp_path / "gone") is None
+    left(tmp_path, "rank-0.9.prof", helper=0.1)
     left(tmp_path, "rank-0.10.prof", load=3.0, step=1.0)
+    left(tmp_path, "rank-0.12.prof", helper=0.2)
     left(tmp_path, "rank-1.11.prof", load=1.0)
     found = read(tmp_path)
     assert found is not None
@@ -33,15 +38,6 @@ def test_ranks_are_averaged(tmp_path: Path) -> None:
     assert found.share("job/train.py:7 load") == 0.8
 
 
-def test_of_several_pythons_in_a_rank_the_longest_counts(tmp_path: Path) -> None:
-    left(tmp_path, "rank-0.10.prof", helper=0.1)
-    left(tmp_path, "rank-0.11.prof", train=5.0)
-    left(tmp_path, "rank-0.12.prof", helper=0.2)
-    found = read(tmp_path)
-    assert found is not None
-    assert (found.ranks, list(found.own_s)) == (1, ["job/train.py:7 train"])
-
-
 @pytest.mark.parametrize(
     "data", [b"", b"not marshal", marshal.dumps([1]), marshal.dumps({"a": 1}),
              marshal.dumps({("f", 1, "n"): (1,)}), marshal.dumps({("f", 1, "n"): (1, 1, "x")})]
@@ -49,25 +45,14 @@ def test_of_several_pythons_in_a_rank_the_longest_counts(tmp_path: Path) -> None
 def test_what_is_no_profile_is_passed_over(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "rank-0.10.prof").write_bytes(data)
     assert read(tmp_path) is None
-    left(tmp_path, "rank-1.10.prof", train=1.0)
-    found = read(tmp_path)
-    assert found is not None
-    assert found.ranks == 1
-
-
-def test_what_looks_from_inside_is_none_of_the_programs(tmp_path: Path) -> None:
+    # Nor is what looks from inside the program's.
     probe = ("/x/wrappers/probe/rank_report.py", 37, "_mapped")
     own = ("/x/probe/train.py", 1, "step")
     entries: dict[object, object] = {key: (1, 1, 1.0, 1.0, {}) for key in (probe, own)}
-    (tmp_path / "rank-0.10.prof").write_bytes(marshal.dumps(entries))
+    (tmp_path / "rank-1.10.prof").write_bytes(marshal.dumps(entries))
     found = read(tmp_path)
     assert found is not None
-    assert found.own_s == {"probe/train.py:1 step": 1.0}
-
-
-def test_nothing_is_no_profile(tmp_path: Path) -> None:
-    assert read(tmp_path) is None
-    assert read(tmp_path / "gone") is None
+    assert (found.ranks, found.own_s) == (1, {"probe/train.py:1 step": 1.0})
 
 
 def test_a_real_profile_is_read(tmp_path: Path) -> None:

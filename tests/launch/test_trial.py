@@ -15,7 +15,6 @@ import pytest
 from tuner.hosts.process import OUTPUT, Exit
 from tuner.launch import monitor, trial
 from tuner.model import (
-    Choice,
     Env,
     Failed,
     FailureKind,
@@ -164,7 +163,7 @@ def stopped(bench: Bench) -> bool:
     return bench.process.stops == 1 and bench.process.ended is not None
 
 
-def test_a_full_run_is_finished(bench: Bench) -> None:
+def test_a_full_run_is_finished_in_folders_of_its_owner(bench: Bench) -> None:
     bench.expected = 20
     outcome = bench.run(log(1.0), log(1.0, 2.5), reports(0, 2), reports(1, 2))
     assert outcome.ending == Finished(2.5, 20)
@@ -173,57 +172,42 @@ def test_a_full_run_is_finished(bench: Bench) -> None:
     assert (outcome.exit_code, len(outcome.observation.ranks)) == (0, 2)
     assert outcome.wall_s == pytest.approx(4 * monitor.TICK_S)
     assert outcome.effects[0].verdict is Verdict.HONOURED
-
-
-def test_the_folders_are_their_owners_alone(bench: Bench) -> None:
-    bench.run(log(1.0))
     for name in ("t", "t/out", "t/probe"):
         assert stat.S_IMODE((bench.folder / name).stat().st_mode) == 0o700
 
 
-def test_an_old_log_proves_nothing(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("steps", "code", "kind", "said"),
+    [
+        ([], 0, FailureKind.NO_LOG, "wrote no log"),  # that of an earlier launch proves nothing
+        ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "world of 1 instead of 2"),
+        (
+            [log(1.0), reports(0, 1)],
+            0,
+            FailureKind.WRONG_WORLD,
+            "MPI is MPICH Version: 5.0.2",
+        ),
+        ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "openmpi 5.0.11 (/mpi/bin/mpirun)"),
+        ([reports(0, 2), reports(1, 2), reports(2, 2)], 0, FailureKind.WRONG_WORLD, "3 ranks ran"),
+        ([says("KeyError: 1"), reports(0, 1)], 1, FailureKind.CRASHED, "KeyError: 1; a rank saw a"),
+        ([log(1.0, 2.0)], 0, FailureKind.WRONG_RESULT, "iteration 20 of 40"),
+    ],
+)
+def test_failures(bench: Bench, steps: list[Step], code: int, kind: FailureKind, said: str) -> None:
     (bench.folder / "t/out").mkdir(parents=True)
     (bench.folder / "t/out/log").write_text('[{"iteration": 1, "elapsed_time": 1.0}]')
-    assert bench.fails().kind is FailureKind.NO_LOG
+    bench.expected = 40
+    ending = bench.fails(*steps, code=code)
+    assert ending.kind is kind and said in ending.reason
 
 
-def test_a_crash_has_its_reason_and_the_tail(bench: Bench) -> None:
-    ending = bench.fails(log(1.0), says("hello\nValueError: no\n"), code=1)
-    assert ending == Failed(
+def test_a_crash_has_its_reason_the_tail_and_its_effects(bench: Bench) -> None:
+    outcome = bench.run(log(1.0), says("hello\nValueError: no\n"), reports(0, 2, 2), code=1)
+    assert outcome.ending == Failed(
         FailureKind.CRASHED, "exit code 1: ValueError: no", "hello\nValueError: no"
     )
     assert logged(bench.seen) == [(10, 1.0)]
-
-
-def test_a_failed_trial_tells_its_effects_too(bench: Bench) -> None:
-    outcome = bench.run(reports(0, 2, threads=2), code=1)
     assert outcome.effects[0].verdict is Verdict.OVERRIDDEN
-
-
-def test_a_world_of_another_size_names_both_mpis(bench: Bench) -> None:
-    ending = bench.fails(log(1.0), reports(0, 1))
-    assert ending.kind is FailureKind.WRONG_WORLD
-    assert "world of 1 instead of 2" in ending.reason
-    assert "MPICH Version: 5.0.2" in ending.reason
-    assert "openmpi 5.0.11 (/mpi/bin/mpirun)" in ending.reason
-
-
-def test_a_crash_in_a_wrong_world_says_both(bench: Bench) -> None:
-    ending = bench.fails(says("KeyError: 1"), reports(0, 1), code=1)
-    assert ending.kind is FailureKind.CRASHED
-    assert "KeyError: 1; a rank saw a world of 1" in ending.reason
-
-
-def test_more_ranks_than_asked_is_wrong(bench: Bench) -> None:
-    ending = bench.fails(log(1.0), *(reports(rank, 2) for rank in range(3)))
-    assert (ending.kind, "3 ranks ran" in ending.reason) == (FailureKind.WRONG_WORLD, True)
-
-
-def test_a_log_that_ends_early_is_no_result(bench: Bench) -> None:
-    bench.expected = 40
-    ending = bench.fails(log(1.0, 2.0))
-    assert ending.kind is FailureKind.WRONG_RESULT
-    assert "iteration 20 of 40" in ending.reason
 
 
 def test_the_limit_ends_it(bench: Bench) -> None:
@@ -232,23 +216,6 @@ def test_the_limit_ends_it(bench: Bench) -> None:
     assert (ending.kind, "1 s" in ending.reason) == (FailureKind.LIMIT, True)
     assert stopped(bench)
     assert logged(bench.seen) == [(10, 0.5)]
-
-
-def test_what_ends_by_itself_at_the_limit_is_judged_as_ever(bench: Bench) -> None:
-    bench.limit_s = 0.05
-
-    def end(launch: Launch) -> None:
-        assert bench.process is not None
-        log(0.04)(launch)
-        bench.process.code = 0
-
-    def just_then() -> bool:
-        if bench.process is not None and bench.process.code == 0:
-            bench.process.ended = Exit(0, 0.05, stopped=False, killed=0)
-        return False
-
-    outcome = bench.run(end, code=None, cancelled=just_then)
-    assert outcome.ending == Finished(0.04, 10)
 
 
 def test_who_prints_without_end_is_ended(bench: Bench) -> None:
@@ -275,7 +242,6 @@ def test_whatever_is_raised_ends_it_first(bench: Bench, error: type[BaseExceptio
     ("code", "kind"),
     [
         (errno.EAGAIN, FailureKind.INTERRUPTED),
-        (errno.ENOMEM, FailureKind.INTERRUPTED),
         (errno.EMFILE, FailureKind.INTERRUPTED),
         (errno.ENOSPC, FailureKind.DISK_FULL),
         (errno.EDQUOT, FailureKind.DISK_FULL),
@@ -298,13 +264,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(bench: Bench) -> None:
         bench.run(log(1.0))
 
 
-def test_only_knobs_that_were_set_have_effects(bench: Bench) -> None:
-    bench.knobs = (*bench.knobs, Knob("communicator", Choice(("naive",)), Env(("X",))))
-    outcome = bench.run(log(1.0), setting=Setting.of({"communicator": "naive"}))
-    assert [effect.knob for effect in outcome.effects] == ["communicator"]
-
-
-# --- judged while it runs ----------------------------------------------------------------
+# --- its stopper, while it runs -------------------------------------------------------------------
 
 SLOW = Stopped(2.0, 9.0, 8.0, 10.0, 0.1, "drift")
 
@@ -324,18 +284,18 @@ class FakeStopper:
         return self.verdict if len(progress) >= self.after else GoOn()
 
 
-def test_the_judge_ends_what_cannot_win(bench: Bench) -> None:
-    outcome = bench.run(reports(0, 2), log(1.0), log(1.0, 2.0), stopper=FakeStopper(2), code=None)
+def test_the_stopper_ends_what_cannot_win(bench: Bench) -> None:
+    steps = (reports(0, 2), log(1.0), log(1.0, 2.0))
+    outcome = bench.run(*steps, stopper=FakeStopper(2), code=None)
     assert outcome.ending == SLOW and stopped(bench)
     assert logged(outcome.progress) == logged(bench.seen) == [(10, 1.0), (20, 2.0)]
     assert (outcome.samples, len(outcome.observation.ranks)) == ((), 1)
     assert [effect.knob for effect in outcome.effects] == ["omp_threads"]
 
 
-def test_the_judge_is_shown_the_log_the_time_and_the_start(bench: Bench) -> None:
+def test_the_stopper_is_shown_the_log_the_time_and_the_start(bench: Bench) -> None:
     stopper = FakeStopper(99)
-    nothing = says("not yet")
-    bench.run(nothing, log(0.05), log(0.05, 0.1), stopper=stopper)
+    bench.run(says("not yet"), log(0.05), log(0.05, 0.1), stopper=stopper)
     tick = monitor.TICK_S
     assert [shown[0] for shown in stopper.shown] == [[], [(10, 0.05)], [(10, 0.05), (20, 0.1)]]
     assert [shown[1] for shown in stopper.shown] == pytest.approx([tick, 2 * tick, 3 * tick])
@@ -343,29 +303,24 @@ def test_the_judge_is_shown_the_log_the_time_and_the_start(bench: Bench) -> None
     assert [shown[2] for shown in stopper.shown[1:]] == pytest.approx([2 * tick - 0.05] * 2)
 
 
-def test_whoever_goes_on_ends_as_ever(bench: Bench) -> None:
-    stopper = FakeStopper(1, GoOn(1.0))
-    assert bench.run(log(1.0), stopper=stopper).ending == Finished(1.0, 10)
-    assert stopper.shown and not stopped(bench)
-
-
 def test_what_ends_by_itself_as_it_is_stopped_is_finished(bench: Bench) -> None:
-    def stopper(progress: Log, since_launch_s: float, startup_s: float | None, /) -> StopperVerdict:
+    def ends(*_: object) -> StopperVerdict:
         assert bench.process is not None
-        bench.process.ended = Exit(0, since_launch_s, stopped=False, killed=0)
+        bench.process.ended = Exit(0, 1.0, stopped=False, killed=0)
         return SLOW
 
-    assert bench.run(log(1.0), stopper=stopper, code=None).ending == Finished(1.0, 10)
+    assert bench.run(log(1.0), stopper=ends, code=None).ending == Finished(1.0, 10)
+    assert bench.run(log(1.0), stopper=FakeStopper(1, GoOn(1.0))).ending == Finished(1.0, 10)
 
 
-def test_a_request_and_the_limit_come_before_the_judge(bench: Bench) -> None:
+def test_a_request_and_the_limit_come_before_the_stopper(bench: Bench) -> None:
     ending = bench.fails(log(1.0), code=None, stopper=FakeStopper(0), cancelled=lambda: True)
     assert ending.kind is FailureKind.INTERRUPTED
     bench.limit_s = 0.05
     assert bench.fails(log(1.0), code=None, stopper=FakeStopper(0)).kind is FailureKind.LIMIT
 
 
-@pytest.mark.parametrize("length", [1, 2, 199, 200, 201, 399, 400, 1999])
+@pytest.mark.parametrize("length", [1, 2, 199, 200, 201, 400, 1999])
 def test_the_stopper_is_shown_an_even_part_of_a_long_log_with_its_end(
     bench: Bench, length: int
 ) -> None:
@@ -377,22 +332,12 @@ def test_the_stopper_is_shown_an_even_part_of_a_long_log_with_its_end(
     assert len({later[0] - early[0] for early, later in pairwise(shown)}) <= 1
 
 
-# --- when an entry was first seen --------------------------------------------------------
-
-
-def moments(outcome: Outcome) -> list[float | None]:
-    return [entry.seen_s for entry in outcome.progress]
-
-
 def test_each_entry_has_the_moment_it_was_first_seen(bench: Bench) -> None:
-    nothing = says("later")
+    nothing, tick = says("later"), monitor.TICK_S
     outcome = bench.run(nothing, log(0.1), nothing, log(0.1, 0.2, 0.3))
-    tick = monitor.TICK_S
-    assert moments(outcome) == pytest.approx([2 * tick, 4 * tick, 4 * tick])
+    seen_s = [entry.seen_s for entry in outcome.progress]
+    assert seen_s == pytest.approx([2 * tick, 4 * tick, 4 * tick])
     assert bench.seen == list(outcome.progress)
-
-
-def test_a_log_that_was_begun_anew_is_seen_anew(bench: Bench) -> None:
-    outcome = bench.run(log(0.1, 0.2), log(0.1, 0.25, 0.3))
-    tick = monitor.TICK_S
-    assert moments(outcome) == pytest.approx([tick, 2 * tick, 2 * tick])
+    begun_anew = bench.run(log(0.1, 0.2), log(0.1, 0.25, 0.3))
+    seen_s = [entry.seen_s for entry in begun_anew.progress]
+    assert seen_s == pytest.approx([tick, 2 * tick, 2 * tick])
