@@ -17,7 +17,7 @@ import pytest
 
 from tests.serving import Answer, ask, serving
 from tests.study_surface import CONFIRMED, FakeRunner
-from tuner.results.dashboard.server import Server
+from tuner.results.dashboard.server import DashboardServer
 from tuner.study import tune
 
 #: A value for each part of a path; the study exists, so that an open route would tell or change it.
@@ -54,7 +54,7 @@ SAID = (
 class Site:
     """A dashboard that answers, and what came as far as the application behind its guard."""
 
-    server: Server
+    server: DashboardServer
     database: Path
     routes: list[tuple[str, str]]
     app: Any

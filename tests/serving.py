@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tuner.results.dashboard.server import Server, bind
+from tuner.results.dashboard.server import DashboardServer, bind
 
 
 @contextmanager
-def serving(url: str, host: str = "127.0.0.1") -> Iterator[Server]:
+def serving(url: str, host: str = "127.0.0.1") -> Iterator[DashboardServer]:
     """Serve a database on any free port, in a thread."""
     with bind(url, host, port=0) as server:
         thread = threading.Thread(target=server.serve)

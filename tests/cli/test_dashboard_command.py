@@ -17,7 +17,7 @@ from tuner.results.dashboard import access, server
 @pytest.fixture(autouse=True)
 def at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is interrupted as soon as it serves, and has no token of the user's own."""
-    monkeypatch.setattr(server.Server, "serve", lambda self: None)
+    monkeypatch.setattr(server.DashboardServer, "serve", lambda self: None)
     monkeypatch.delenv(access.TOKEN_VARIABLE, raising=False)
 
 

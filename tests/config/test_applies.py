@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tuner.config.applicability import Host, answer
+from tuner.config.applicability import TargetHost, answer
 from tuner.hosts.features import HostFeatures
 from tuner.knobs import knob, names
 from tuner.launch import render
@@ -32,10 +32,10 @@ FOUND = HostFeatures(
     interfaces=("eth0", "ib0"),
     sockets=2,
 )
-HOST = Host(MACHINE, Layout(4), OPENMPI, FOUND)
+HOST = TargetHost(MACHINE, Layout(4), OPENMPI, FOUND)
 
 
-def env(row: str, value: str, host: Host = HOST) -> tuple[tuple[str, ...], dict[str, str]]:
+def env(row: str, value: str, host: TargetHost = HOST) -> tuple[tuple[str, ...], dict[str, str]]:
     """What the wrapper is told of a value: variables to remove, and to set."""
     knob_ = answer(knob(row), host).knob
     spec = StudySpec("s", ("p",), host.launcher, host.layout, host.machine, (knob_,))

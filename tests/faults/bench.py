@@ -24,7 +24,7 @@ from tuner.hosts.machine import this_machine
 from tuner.launch import stacks, trial
 from tuner.live.jobs import LiveJobs
 from tuner.live.messages import Message
-from tuner.live.server import Server
+from tuner.live.server import JobServer
 from tuner.model import (
     Failed,
     Flag,
@@ -251,9 +251,9 @@ class Bench:
             self._at("result")
             return outcome
 
-        receive = Server.receive
+        receive = JobServer.receive
 
-        def receiving(server: Server, timeout_s: float) -> list[Message]:
+        def receiving(server: JobServer, timeout_s: float) -> list[Message]:
             found = receive(server, timeout_s)
             if self._holding():  # a job that holds tells of no progress
                 self._at("progress")
@@ -280,7 +280,7 @@ class Bench:
             patch.object(Projection, "tell", telling),
             patch.object(trial, "run", running),
             patch.object(LiveJobs, "window", measuring),
-            patch.object(Server, "receive", receiving),
+            patch.object(JobServer, "receive", receiving),
             patch.object(process, "start", starting),
             patch.object(process.RunningTrial, "_ask", asking),
             patch.object(quiet, "LOOK_S", quiet.LOOK_S if noticed else 0.02),

@@ -12,7 +12,7 @@ from tuner.knobs import space
 from tuner.knobs.conditions import active, cycle, number_of_worlds, worlds
 from tuner.model import BASELINE, Choice, Env, Knob, Setting, When
 from tuner.search import Proposal, Search
-from tuner.search.history import Observation
+from tuner.search.history import SearchObservation
 from tuner.search.space import Grid, KnobAxis, Space
 
 
@@ -126,7 +126,7 @@ def test_a_circle_is_found() -> None:
 
 def _proposals(space_: Space, count: int) -> list[tuple[object, ...]]:
     """What a search launches where each setting takes a time of its own."""
-    search, history = Search(space_), list[Observation]()
+    search, history = Search(space_), list[SearchObservation]()
     for _ in range(count):
         step = search.next(history)
         if not isinstance(step, Proposal):
@@ -135,7 +135,9 @@ def _proposals(space_: Space, count: int) -> list[tuple[object, ...]]:
             value * 0.1 for value in step.setting or () if isinstance(value, int)
         )
         history.append(
-            Observation(step.setting, "finished", step.purpose, elapsed_s, elapsed_s=elapsed_s)
+            SearchObservation(
+                step.setting, "finished", step.purpose, elapsed_s, elapsed_s=elapsed_s
+            )
         )
     return [seen.setting for seen in history if seen.setting is not None]
 

@@ -14,7 +14,7 @@ import pytest
 from tuner.live import messages
 from tuner.live import server as servers
 from tuner.live.messages import Hello, Message, Steps, Switched
-from tuner.live.server import Server
+from tuner.live.server import JobServer
 
 HELLO = {"type": "hello", "protocol": 2, "ranks": 2, "pid": 7, "hook": "torch", "iteration": 3}
 LINE = json.dumps({**HELLO, "can": {"omp_threads": 2, "prefetch": None}}).encode() + b"\n"
@@ -24,14 +24,14 @@ Peer = Callable[[], socket.socket]
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    found = Server(tmp_path)
+def server(tmp_path: Path) -> Iterator[JobServer]:
+    found = JobServer(tmp_path)
     yield found
     found.close()
 
 
 @pytest.fixture
-def peer(server: Server) -> Iterator[Peer]:
+def peer(server: JobServer) -> Iterator[Peer]:
     peers = []
 
     def connect() -> socket.socket:
@@ -44,7 +44,7 @@ def peer(server: Server) -> Iterator[Peer]:
         each.close()
 
 
-def heard(server: Server, wanted: int = 1) -> list[Message]:
+def heard(server: JobServer, wanted: int = 1) -> list[Message]:
     found: list[Message] = []
     for _ in range(20):
         found += server.receive(0.05)
@@ -53,7 +53,7 @@ def heard(server: Server, wanted: int = 1) -> list[Message]:
     return found
 
 
-def test_a_job_says_hello_and_what_it_does(server: Server, peer: Peer) -> None:
+def test_a_job_says_hello_and_what_it_does(server: JobServer, peer: Peer) -> None:
     job = peer()
     assert not server.listens()
     job.sendall(LINE + STEPS[:20])
@@ -89,7 +89,7 @@ def test_a_job_says_hello_and_what_it_does(server: Server, peer: Peer) -> None:
     ],
 )
 def test_what_breaks_the_protocol_is_hung_up_on(
-    server: Server, peer: Peer, sent: bytes, said: str
+    server: JobServer, peer: Peer, sent: bytes, said: str
 ) -> None:
     job = peer()
     job.sendall(sent)
@@ -103,7 +103,7 @@ def test_what_breaks_the_protocol_is_hung_up_on(
         raise ConnectionResetError
 
 
-def test_a_job_that_ends_is_noticed(server: Server, peer: Peer) -> None:
+def test_a_job_that_ends_is_noticed(server: JobServer, peer: Peer) -> None:
     job = peer()
     job.sendall(LINE)
     heard(server)
@@ -113,7 +113,7 @@ def test_a_job_that_ends_is_noticed(server: Server, peer: Peer) -> None:
 
 
 def test_a_line_without_an_end_is_not_waited_for(
-    server: Server, peer: Peer, monkeypatch: pytest.MonkeyPatch
+    server: JobServer, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servers, "LINE_S", 0.0)
     job = peer()
@@ -122,7 +122,7 @@ def test_a_line_without_an_end_is_not_waited_for(
     assert server.problem == "it did not finish a line"
 
 
-def test_nobody_else_is_let_in(server: Server, peer: Peer) -> None:
+def test_nobody_else_is_let_in(server: JobServer, peer: Peer) -> None:
     first = peer()
     server.receive(0.05)
     with pytest.raises(ConnectionRefusedError):
@@ -134,7 +134,7 @@ def test_nobody_else_is_let_in(server: Server, peer: Peer) -> None:
 
 def test_the_socket_is_its_owners_and_goes_again(tmp_path: Path) -> None:
     (tmp_path / servers.NAME).write_text("left from before")
-    found = Server(tmp_path)
+    found = JobServer(tmp_path)
     try:
         mode = found.path.stat().st_mode
         assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o600
@@ -148,10 +148,10 @@ def test_a_folder_may_have_a_long_name(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 200)
     folder.mkdir()
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    Server(folder).close()
+    JobServer(folder).close()
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
     with pytest.raises(OSError):
-        Server(tmp_path / "missing")
+        JobServer(tmp_path / "missing")
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 

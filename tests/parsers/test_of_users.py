@@ -21,7 +21,7 @@ from tests.study_surface import MACHINE
 from tuner.cli.app import cli
 from tuner.cli.options import knob_names, study_names
 from tuner.config import knob_selection, program, study_file
-from tuner.config.applicability import Host
+from tuner.config.applicability import TargetHost
 from tuner.config.options import OPTIONS, SECONDS, SHARE, WORDS
 from tuner.config.spec import check_command
 from tuner.hosts.features import HostFeatures
@@ -94,7 +94,9 @@ def check_study(file: Any, typed: dict[str, Any], template: tuple[str, ...] | No
         assert all(math.isfinite(each) for each in values.values() if isinstance(each, float))
         knob_selection.check_job(asked.job, chosen, "here")
         layout = Layout(asked.option("mpi_procs") or 2)
-        knobs, _ = knob_selection.applying(chosen, Host(MACHINE, layout, _LAUNCHER, _FEATURES))
+        knobs, _ = knob_selection.applying(
+            chosen, TargetHost(MACHINE, layout, _LAUNCHER, _FEATURES)
+        )
         spec = StudySpec(
             "s", command_, _LAUNCHER, layout, MACHINE, knobs, fixed=chosen.fixed, **values
         )

@@ -29,7 +29,7 @@ from tuner.results.dashboard import server
 from tuner.results.dashboard.access import AccessPolicy
 from tuner.results.dashboard.annotations import code, note, plots
 from tuner.results.dashboard.guard import guarded
-from tuner.results.dashboard.server import Server
+from tuner.results.dashboard.server import DashboardServer
 from tuner.results.report import weights
 from tuner.store import Store
 from tuner.study import optuna_trials as attach
@@ -99,7 +99,7 @@ def test_settings_that_were_stopped_are_pruned_trials(url: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def pages(url: str) -> Iterator[Server]:
+def pages(url: str) -> Iterator[DashboardServer]:
     """A dashboard that answers."""
     with Store.open(url, create=False) as store:
         dashboard.annotate(url, stored.load(store, None))
@@ -108,7 +108,7 @@ def pages(url: str) -> Iterator[Server]:
 
 
 def asked(
-    server: Server, path: str, method: str = "GET", body: str | None = None, **headers: str
+    server: DashboardServer, path: str, method: str = "GET", body: str | None = None, **headers: str
 ) -> Answer:
     """Send one request with the token; ``Host="x"`` and the like become headers."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -117,7 +117,7 @@ def asked(
 
 
 @pytest.mark.system
-def test_it_answers_on_loopback(pages: Server) -> None:
+def test_it_answers_on_loopback(pages: DashboardServer) -> None:
     address = urlsplit(pages.url)
     assert address.netloc.startswith("127.0.0.1:")
     assert (address.path, address.query) == ("/dashboard/", f"token={pages.token}")
@@ -143,13 +143,15 @@ def test_it_answers_on_loopback(pages: Server) -> None:
         ("", 403),
     ],
 )
-def test_a_foreign_name_for_this_machine_is_refused(pages: Server, host: str, status: int) -> None:
+def test_a_foreign_name_for_this_machine_is_refused(
+    pages: DashboardServer, host: str, status: int
+) -> None:
     """DNS rebinding: a site's own name that leads to 127.0.0.1."""
     assert asked(pages, "/api/studies", Host=host).status == status
 
 
 @pytest.mark.system
-def test_a_page_shows_our_importance_of_the_knobs(pages: Server, url: str) -> None:
+def test_a_page_shows_our_importance_of_the_knobs(pages: DashboardServer, url: str) -> None:
     found = json.loads(asked(pages, "/api/studies/1/param_importances").body)
     shares = {row["name"]: row["importance"] for row in found["param_importances"][0]}
     with Store.open(url, create=False) as store:
@@ -160,13 +162,15 @@ def test_a_page_shows_our_importance_of_the_knobs(pages: Server, url: str) -> No
 
 @pytest.mark.system
 @pytest.mark.parametrize("query", ["after=abc", "after=-1", "after=", "after=%c2%b2"])
-def test_a_query_that_is_no_number_is_the_senders_mistake(pages: Server, query: str) -> None:
+def test_a_query_that_is_no_number_is_the_senders_mistake(
+    pages: DashboardServer, query: str
+) -> None:
     assert asked(pages, "/api/studies/1?after=0").status == 200
     assert asked(pages, f"/api/studies/1?{query}").status == 400
 
 
 @pytest.mark.system
-def test_a_port_in_use_is_one_error(pages: Server, url: str) -> None:
+def test_a_port_in_use_is_one_error(pages: DashboardServer, url: str) -> None:
     port = urlsplit(pages.page).port
     assert port is not None
     with pytest.raises(BusyError, match=f"port {port} on 127.0.0.1 is in use"):

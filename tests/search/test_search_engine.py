@@ -17,10 +17,10 @@ from tuner.search import (
     Done,
     Key,
     KnobAxis,
-    Observation,
     Options,
     Proposal,
     Search,
+    SearchObservation,
     Space,
 )
 
@@ -54,27 +54,27 @@ def few(values: tuple[int, ...]) -> Space:
     return Space((KnobAxis("threads", values, "threads"),), 2, 8, guess, (guess,))
 
 
-def run(launch: Proposal, time: Time) -> Observation:
+def run(launch: Proposal, time: Time) -> SearchObservation:
     """A launch without noise, cut where it exceeds its limit."""
     assert launch.setting is not None
     elapsed_s = time(launch.setting)
     if elapsed_s is None:
-        return Observation(launch.setting, "failed", launch.purpose, 1.0, is_bound=True)
+        return SearchObservation(launch.setting, "failed", launch.purpose, 1.0, is_bound=True)
     limit_s = math.inf
     if launch.limit is not None:
         limit_s = launch.limit.seconds * launch.limit.factor * 1.1
     if elapsed_s > limit_s:
-        return Observation(
+        return SearchObservation(
             launch.setting, "killed", launch.purpose, limit_s / 4, None, elapsed_s, 0.1, 2.0
         )
-    return Observation(
+    return SearchObservation(
         launch.setting, "finished", launch.purpose, elapsed_s + 2, elapsed_s, startup_s=2.0
     )
 
 
-def study(search: Search, time: Time, most: int = 200) -> tuple[list[Observation], Done]:
+def study(search: Search, time: Time, most: int = 200) -> tuple[list[SearchObservation], Done]:
     """A search to its end."""
-    history: list[Observation] = []
+    history: list[SearchObservation] = []
     while len(history) < most:
         step = search.next(history)
         if isinstance(step, Done):
@@ -113,7 +113,7 @@ def test_a_guess_that_asks_for_more_than_what_failed_is_left_out() -> None:
 def test_a_baseline_at_no_known_point_is_launched_too() -> None:
     search = Search(replace(SPACE, baseline=None))
     history = [
-        Observation(key, "finished", "guess", 12.0, bowl(key), startup_s=2.0)
+        SearchObservation(key, "finished", "guess", 12.0, bowl(key), startup_s=2.0)
         for key in ((4, 4, "none"), (1, 1, "none"))
     ]
     step = search.next(history)
@@ -121,7 +121,7 @@ def test_a_baseline_at_no_known_point_is_launched_too() -> None:
     assert (step.setting, step.purpose) == (None, "baseline")
     assert step.limit is not None
     assert step.limit.factor == Options().baseline_factor
-    told = [*history, Observation(None, "finished", "baseline", 30.0, 28.0)]
+    told = [*history, SearchObservation(None, "finished", "baseline", 30.0, 28.0)]
     after = search.next(told)
     assert isinstance(after, Proposal)
     assert after.purpose == "explore"
@@ -171,7 +171,7 @@ def test_a_shortage_of_the_least_rules_out_all_and_a_crash_only_itself(
     """A failure that may be chance is looked at again where it casts doubt on much."""
     search = Search(few((1, 2, 4, 8)))
     history = [
-        Observation((1,), "failed", "guess", 1.0, by_chance=by_chance, is_bound=not by_chance)
+        SearchObservation((1,), "failed", "guess", 1.0, by_chance=by_chance, is_bound=not by_chance)
     ]
     step = search.next(history)
     if not by_chance:
@@ -180,9 +180,9 @@ def test_a_shortage_of_the_least_rules_out_all_and_a_crash_only_itself(
     assert isinstance(step, Proposal)
     assert (step.setting, step.purpose) == ((1,), "repeat")
     history.append(
-        Observation((1,), "failed", "repeat", 1.0, by_chance=True)
+        SearchObservation((1,), "failed", "repeat", 1.0, by_chance=True)
         if fails_again
-        else Observation((1,), "finished", "repeat", 12.0, 10.0, startup_s=2.0)
+        else SearchObservation((1,), "finished", "repeat", 12.0, 10.0, startup_s=2.0)
     )
     step = search.next(history)
     assert isinstance(step, Proposal)
@@ -191,8 +191,8 @@ def test_a_shortage_of_the_least_rules_out_all_and_a_crash_only_itself(
 
 def test_a_failure_that_rules_out_little_is_not_launched_again() -> None:
     history = [
-        Observation((1,), "finished", "guess", 12.0, 10.0, startup_s=2.0),
-        Observation((8,), "failed", "explore", 1.0, by_chance=True),
+        SearchObservation((1,), "finished", "guess", 12.0, 10.0, startup_s=2.0),
+        SearchObservation((8,), "failed", "explore", 1.0, by_chance=True),
     ]
     step = Search(few((1, 2, 4, 8))).next(history)
     assert isinstance(step, Proposal)
@@ -201,15 +201,17 @@ def test_a_failure_that_rules_out_little_is_not_launched_again() -> None:
 
 def test_a_killed_setting_is_never_called_best() -> None:
     history = [
-        Observation((1, 1, "none"), "finished", "guess", 12.0, 10.0, startup_s=2.0),
-        Observation((2, 1, "none"), "killed", "explore", 4.0, None, 5.0, 0.1, 2.0),
+        SearchObservation((1, 1, "none"), "finished", "guess", 12.0, 10.0, startup_s=2.0),
+        SearchObservation((2, 1, "none"), "killed", "explore", 4.0, None, 5.0, 0.1, 2.0),
     ]
     assert Search(SPACE).best(history) == (1, 1, "none")
 
 
 def test_one_outlier_of_three_decides_nothing() -> None:
-    def seen(key: Key, elapsed_s: float) -> Observation:
-        return Observation(key, "finished", "explore", elapsed_s + 2, elapsed_s, startup_s=2.0)
+    def seen(key: Key, elapsed_s: float) -> SearchObservation:
+        return SearchObservation(
+            key, "finished", "explore", elapsed_s + 2, elapsed_s, startup_s=2.0
+        )
 
     fast, slow = (2, 4, "core"), (2, 2, "core")
     history = [seen(fast, 10.0), seen(fast, 24.0), seen(fast, 10.1), seen(slow, 12.0)]
@@ -319,13 +321,13 @@ def test_any_small_space_is_searched_to_an_end(
         return times.setdefault(key, drawn)
 
     search = Search(space, Options(trials=10), seed)
-    history: list[Observation] = []
+    history: list[SearchObservation] = []
     for _ in range(100):
         step = search.next(history)
         if isinstance(step, Done):
             break
         if step.setting is None:
-            history.append(Observation(None, "finished", "baseline", 50.0, 48.0))
+            history.append(SearchObservation(None, "finished", "baseline", 50.0, 48.0))
         else:
             assert all(v in k.values for v, k in zip(step.setting, space.knobs, strict=True))
             history.append(run(step, time))

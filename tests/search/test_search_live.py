@@ -11,7 +11,7 @@ import pytest
 
 from tests.search.test_search_engine import SPACE, bowl, few, run
 from tuner.model import Value
-from tuner.search import Done, Live, Observation, Options, Proposal, Search
+from tuner.search import Done, Live, Options, Proposal, Search, SearchObservation
 from tuner.search.estimate import Doubt, fit, incumbent
 from tuner.search.history import grouped
 from tuner.search.kernel import Kernel, Prior
@@ -47,9 +47,9 @@ def test_a_switch_costs_less_than_a_start() -> None:
     assert (stopped < costs).all()
 
 
-def searched() -> tuple[list[Observation], list[int]]:
+def searched() -> tuple[list[SearchObservation], list[int]]:
     """A search in which each change of the binding starts a job; how many of each."""
-    search, history, jobs = Search(SPACE), list[Observation](), list[int]()
+    search, history, jobs = Search(SPACE), list[SearchObservation](), list[int]()
     job: tuple[Value | None, ...] | None = None
     live: Live | None = None
     while isinstance(step := search.next(history, live), Proposal):
@@ -73,7 +73,7 @@ def test_it_stays_in_a_job_as_long_as_that_pays() -> None:
 
 def test_the_defaults_come_last() -> None:
     space = replace(SPACE, baseline=None)
-    search, history = Search(space), list[Observation]()
+    search, history = Search(space), list[SearchObservation]()
     for _ in range(200):
         step = search.next(history, made((4, 4, "none")))
         assert isinstance(step, Proposal)
@@ -81,7 +81,7 @@ def test_the_defaults_come_last() -> None:
             assert step.limit is not None
             break
         history.append(run(step, bowl))
-    told = [*history, Observation(None, "finished", "baseline", 30.0, 28.0)]
+    told = [*history, SearchObservation(None, "finished", "baseline", 30.0, 28.0)]
     assert isinstance(search.next(told, made((4, 4, "none"))), Done)
     assert len(history) > 5
 
@@ -101,8 +101,8 @@ def test_again_is_another_run_of_a_known_setting() -> None:
 def test_what_asks_for_more_than_all_that_ran_may_fail() -> None:
     grid = Grid(SPACE)
     assert grid.all is not None
-    ran = grouped([Observation((2, 2, "none"), "finished", "guess", 12.0, 10.0)])
-    failed = grouped([Observation((2, 2, "none"), "failed", "guess", 12.0)])
+    ran = grouped([SearchObservation((2, 2, "none"), "finished", "guess", 12.0, 10.0)])
+    failed = grouped([SearchObservation((2, 2, "none"), "failed", "guess", 12.0)])
     chances, demand = risk(grid, grid.all, ran), grid.demand(grid.all)
     assert not risk(grid, grid.all, failed).any()
     most = max(0.0, float(grid.demand(grid.rows([(2, 2, "none")]))[0]))
@@ -110,8 +110,8 @@ def test_what_asks_for_more_than_all_that_ran_may_fail() -> None:
     assert (chances[demand > most] > 0).all()
     assert (np.diff(chances[np.argsort(demand)]) >= 0).all()
     short = [
-        Observation((2, 2, "none"), "finished", "guess", 12.0, 10.0),
-        Observation((4, 8, "none"), "failed", "explore", 1.0, is_bound=True),
+        SearchObservation((2, 2, "none"), "finished", "guess", 12.0, 10.0),
+        SearchObservation((4, 8, "none"), "failed", "explore", 1.0, is_bound=True),
     ]
     surer = risk(grid, grid.all, grouped(short))
     least = float(grid.demand(grid.rows([(4, 8, "none")]))[0])
@@ -127,8 +127,8 @@ def test_a_failure_that_asks_for_less_than_what_ran_says_little_of_that() -> Non
     grid = Grid(SPACE)
     assert grid.all is not None
     seen = [
-        Observation((2, 8, "none"), "finished", "guess", 12.0, 10.0),
-        Observation((2, 2, "none"), "failed", "explore", 1.0, is_bound=True),
+        SearchObservation((2, 8, "none"), "finished", "guess", 12.0, 10.0),
+        SearchObservation((2, 2, "none"), "failed", "explore", 1.0, is_bound=True),
     ]
     chances, demand = risk(grid, grid.all, grouped(seen)), grid.demand(grid.all)
     most = float(grid.demand(grid.rows([(2, 8, "none")]))[0])
@@ -137,10 +137,10 @@ def test_a_failure_that_asks_for_less_than_what_ran_says_little_of_that() -> Non
 
 
 def test_of_two_that_no_window_tells_apart_the_one_that_asks_for_less_is_best() -> None:
-    def history(*, in_job: bool) -> list[Observation]:
+    def history(*, in_job: bool) -> list[SearchObservation]:
         seen = [((2, 2, "none"), 10.02), ((4, 8, "none"), 10.0)]
         return [
-            Observation(key, "finished", "explore", 1.0, time_s, in_job=in_job)
+            SearchObservation(key, "finished", "explore", 1.0, time_s, in_job=in_job)
             for key, time_s in seen
             for _ in range(6)
         ]
@@ -154,7 +154,7 @@ def test_of_two_that_no_window_tells_apart_the_one_that_asks_for_less_is_best() 
 def test_what_is_dearer_by_as_much_as_it_is_faster_is_not_measured_again_and_again() -> None:
     """Else the best, which it is by its cores, would for ever be one that others are ahead of."""
     space = few((1, 2, 4, 8, 16, 32))
-    search, history, rng = Search(space), list[Observation](), random.Random(3)
+    search, history, rng = Search(space), list[SearchObservation](), random.Random(3)
     live = Live(frozenset({"threads"}), (1,), startup_s=5.0, switch_s=0.3, share=0.1)
     while isinstance(step := search.next(history, live), Proposal):
         assert step.setting is not None
@@ -162,7 +162,7 @@ def test_what_is_dearer_by_as_much_as_it_is_faster_is_not_measured_again_and_aga
         assert isinstance(threads, int)
         time_s = 10 * 0.99 ** math.log2(threads) * math.exp(rng.gauss(0, 0.005))
         history.append(
-            Observation(step.setting, "finished", step.purpose, 1.0, time_s, in_job=True)
+            SearchObservation(step.setting, "finished", step.purpose, 1.0, time_s, in_job=True)
         )
     demand = Grid(space).demand(Grid(space).rows([(4,)]))[0]
     assert demand == 0  # up to here cores are free
@@ -176,7 +176,7 @@ def weighed(live: Live | None) -> ScoredCandidates:
     kernel = Kernel(grid, Prior())
     seen = [((2, 4, "core"), 10.0), ((2, 2, "core"), 13.0), ((4, 4, "core"), 13.0)]
     groups = grouped(
-        [Observation(key, "finished", "explore", 1.0, s) for key, s in seen for _ in range(4)]
+        [SearchObservation(key, "finished", "explore", 1.0, s) for key, s in seen for _ in range(4)]
     )
     fitted = fit(kernel, groups, Doubt(), 0)
     assert fitted is not None
@@ -199,7 +199,7 @@ def test_it_ends_where_all_windows_together_promise_little() -> None:
 def test_what_windows_differ_by_is_learnt_from_few_repeats(*, away: float, smaller: bool) -> None:
     def run_sd(*, in_job: bool) -> float:
         history = [
-            Observation(key, "finished", "explore", 1.0, 10.0 * math.exp(off), in_job=in_job)
+            SearchObservation(key, "finished", "explore", 1.0, 10.0 * math.exp(off), in_job=in_job)
             for key in [(2, 2, "none"), (2, 4, "none"), (4, 4, "none")]
             for off in (0.0, away)
         ]

@@ -12,7 +12,7 @@ from tuner.model import Progress
 from tuner.search import blas
 from tuner.search.estimate import Doubt, fit, incumbent
 from tuner.search.gaussian import Data, Effort, Gaussian
-from tuner.search.history import Group, Groups, Observation, grouped, noise
+from tuner.search.history import Group, Groups, SearchObservation, grouped, noise
 from tuner.search.kernel import Kernel, Prior
 from tuner.search.scoring import candidates, cost_s, gradient, stays
 from tuner.search.space import Grid, Key, KnobAxis, Space
@@ -145,7 +145,7 @@ def test_what_is_likely_cut_costs_less() -> None:
 
 def test_the_noise_is_learned_from_the_launches() -> None:
     pace = Pace.of([Progress(10 * k, 2.0 + k) for k in range(1, 11)])
-    seen = Observation((1, "x"), "finished", "guess", 15.0, 12.0, startup_s=3.0, pace=pace)
+    seen = SearchObservation((1, "x"), "finished", "guess", 15.0, 12.0, startup_s=3.0, pace=pace)
     learned = noise([seen, seen], 0.04)
     assert (learned.startup_s, learned.run_sd) == (3.0, 0.04)
     assert learned.interval == 10
@@ -156,10 +156,10 @@ def test_the_noise_is_learned_from_the_launches() -> None:
 def test_a_group_counts_every_launch() -> None:
     key: Key = (1, "x")
     history = [
-        Observation(key, "finished", "guess", 12.0, 10.0),
-        Observation(key, "killed", "repeat", 3.0, None, 15.0),
-        Observation(key, "failed", "repeat", 1.0),
-        Observation(None, "finished", "baseline", 9.0, 8.0),
+        SearchObservation(key, "finished", "guess", 12.0, 10.0),
+        SearchObservation(key, "killed", "repeat", 3.0, None, 15.0),
+        SearchObservation(key, "failed", "repeat", 1.0),
+        SearchObservation(None, "finished", "baseline", 9.0, 8.0),
     ]
     groups = grouped(history)
     assert list(groups) == [key]

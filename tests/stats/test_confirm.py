@@ -19,7 +19,7 @@ from tuner.stats.confirm import (
     Looks,
     Next,
     Run,
-    Seen,
+    SearchTimes,
     Side,
     cut,
     judge,
@@ -60,7 +60,7 @@ def drawing(rng: random.Random, ratio: float, sd: float) -> Draw:
 def study(rng: random.Random, ratio: float, sd: float) -> Finding:
     """One confirmation, planned from a noisy look at both."""
     draw = drawing(rng, ratio, sd)
-    return confirmed(draw, cut(Seen(draw("best"), draw("reference"), 2.0, 400.0)))[1]
+    return confirmed(draw, cut(SearchTimes(draw("best"), draw("reference"), 2.0, 400.0)))[1]
 
 
 def tabled(table: Sequence[float]) -> Draw:
@@ -217,7 +217,7 @@ def test_a_side_that_is_ahead_waits_for_the_other(ahead: Side) -> None:
 def test_a_cut_lies_well_below_what_was_seen(
     best_s: float, reference_s: float, startup_s: float, budget_s: float
 ) -> None:
-    limit_s = cut(Seen(best_s, reference_s, startup_s, budget_s))
+    limit_s = cut(SearchTimes(best_s, reference_s, startup_s, budget_s))
     if reference_s <= 3 * best_s:
         assert limit_s is None
         return
@@ -231,7 +231,7 @@ def test_a_cut_lies_well_below_what_was_seen(
 def test_a_larger_budget_cuts_no_lower(
     ratio: float, startup_s: float, budget_s: float, more_s: float
 ) -> None:
-    low, high = (cut(Seen(1.0, ratio, startup_s, b)) for b in (budget_s, budget_s + more_s))
+    low, high = (cut(SearchTimes(1.0, ratio, startup_s, b)) for b in (budget_s, budget_s + more_s))
     assert low is not None
     assert high is not None
     assert low <= high
@@ -239,10 +239,10 @@ def test_a_larger_budget_cuts_no_lower(
 
 def test_the_first_look_costs_what_it_may_cost() -> None:
     """4 of the best, 3 of the reference, the end of each: 4 x 12 + 3 x (2 + 40 + 0.5)."""
-    assert cut(Seen(10.0, 100.0, 2.0, 175.5)) == pytest.approx(40.0)
-    assert cut(Seen(10.0, 100.0, 2.0)) == 50.0
-    assert cut(Seen(10.0, 100.0, 2.0, 0.0)) == 30.0
-    assert cut(Seen(10.0, 30.5, 2.0)) == pytest.approx(30.5 / 1.7)
+    assert cut(SearchTimes(10.0, 100.0, 2.0, 175.5)) == pytest.approx(40.0)
+    assert cut(SearchTimes(10.0, 100.0, 2.0)) == 50.0
+    assert cut(SearchTimes(10.0, 100.0, 2.0, 0.0)) == 30.0
+    assert cut(SearchTimes(10.0, 30.5, 2.0)) == pytest.approx(30.5 / 1.7)
 
 
 def test_only_the_reference_is_cut() -> None:

@@ -18,7 +18,7 @@ from tuner.cli import stored
 from tuner.model import Failed, FailureKind
 from tuner.results import dashboard
 from tuner.results.dashboard.annotations import note
-from tuner.results.dashboard.server import Server
+from tuner.results.dashboard.server import DashboardServer
 from tuner.store import Store
 from tuner.study import tune
 
@@ -38,7 +38,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(database: Path) -> Iterator[Server]:
+def server(database: Path) -> Iterator[DashboardServer]:
     """A dashboard of it."""
     with Store.open(f"sqlite:///{database}", create=False) as store:
         dashboard.annotate(store.url, stored.load(store, None))
@@ -47,7 +47,7 @@ def server(database: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Any, server: Server) -> Any:
+def page(browser: Any, server: DashboardServer) -> Any:
     """A page that was let in; what it asks for elsewhere than on loopback is noted."""
     found = browser.new_page(viewport={"width": 1400, "height": 1000})
     found.set_default_timeout(60_000)
@@ -69,7 +69,7 @@ def shot(page: Any, name: str) -> None:
         page.screenshot(path=str(Path(folder) / name))
 
 
-def test_the_study_shows_its_note(page: Any, server: Server) -> None:
+def test_the_study_shows_its_note(page: Any, server: DashboardServer) -> None:
     page.goto(server.url)
     assert "token" not in page.url
     page.get_by_text(CONFIRMED.name).first.click()
@@ -79,7 +79,7 @@ def test_the_study_shows_its_note(page: Any, server: Server) -> None:
     shot(page, "note.png")
 
 
-def test_the_study_shows_its_heat_map(page: Any, server: Server) -> None:
+def test_the_study_shows_its_heat_map(page: Any, server: DashboardServer) -> None:
     page.goto(f"{server.page}studies/1")
     heat_map = page.locator("[id='user-defined-plot:tune-pair-0']")
     heat_map.locator(".hm image").first.wait_for(state="attached")
@@ -88,7 +88,7 @@ def test_the_study_shows_its_heat_map(page: Any, server: Server) -> None:
     shot(page, "heat_map.png")
 
 
-def test_nothing_is_fetched_from_elsewhere(page: Any, server: Server) -> None:
+def test_nothing_is_fetched_from_elsewhere(page: Any, server: DashboardServer) -> None:
     page.goto(server.url)
     page.wait_for_load_state("networkidle")
     assert page.elsewhere == []
@@ -102,13 +102,15 @@ def stranger(browser: Any) -> Any:
     return page
 
 
-def assert_in(page: Any, server: Server) -> None:
+def assert_in(page: Any, server: DashboardServer) -> None:
     """It came to the dashboard, at an address that does not tell the token, and may ask."""
     page.wait_for_url(server.page)
     assert page.evaluate("fetch('/api/studies').then(answer => answer.status)") == 200
 
 
-def test_a_browser_without_the_token_is_told_where_to_find_it(browser: Any, server: Server) -> None:
+def test_a_browser_without_the_token_is_told_where_to_find_it(
+    browser: Any, server: DashboardServer
+) -> None:
     page = stranger(browser)
     answer = page.goto(server.page)
     assert answer.status == 403
@@ -117,7 +119,7 @@ def test_a_browser_without_the_token_is_told_where_to_find_it(browser: Any, serv
 
 
 def test_a_link_in_a_file_and_on_another_site_lets_in(
-    browser: Any, server: Server, tmp_path: Path
+    browser: Any, server: DashboardServer, tmp_path: Path
 ) -> None:
     """What ``--open`` makes, and a terminal in a browser: strict cookies do not come along."""
     file = tmp_path / "open.html"
@@ -137,7 +139,9 @@ def answered(route: Any, body: str) -> None:
     route.fulfill(body=body, content_type="text/html")
 
 
-def test_a_page_of_another_port_gets_nothing_with_the_cookie(browser: Any, server: Server) -> None:
+def test_a_page_of_another_port_gets_nothing_with_the_cookie(
+    browser: Any, server: DashboardServer
+) -> None:
     """Another user's server at the same address: to a browser it is the same site."""
     known = stranger(browser)
     known.goto(server.url)
@@ -154,7 +158,9 @@ def test_a_page_of_another_port_gets_nothing_with_the_cookie(browser: Any, serve
     assert_in(known, server)
 
 
-def test_what_a_program_wrote_stays_text(page: Any, server: Server, database: Path) -> None:
+def test_what_a_program_wrote_stays_text(
+    page: Any, server: DashboardServer, database: Path
+) -> None:
     """A failure's text in the note: no tag, no picture, no link."""
     optuna_dashboard.save_note(
         optuna.create_study(study_name="hostile", storage=f"sqlite:///{database}"),

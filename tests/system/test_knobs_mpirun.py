@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tuner.config.applicability import Host, answer
+from tuner.config.applicability import TargetHost, answer
 from tuner.hosts import machine
 from tuner.hosts.features import look
 from tuner.knobs import knob
@@ -54,7 +54,7 @@ def test_what_is_asked_for_reaches_the_rank(tmp_path: Path) -> None:
     info = launchers.find(None, environ=os.environ)
     if info.kind != "openmpi":
         pytest.skip("Open MPI's own knobs")
-    host = Host(machine.this_machine(), Layout(2), info, look(os.environ))
+    host = TargetHost(machine.this_machine(), Layout(2), info, look(os.environ))
     preloads = answer(knob("allocator"), host).knob
     assert isinstance(preloads.domain, Choice)
     asked = ASKED | {"allocator": preloads.domain.values[-1]}

@@ -15,7 +15,7 @@ from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option
 
 if TYPE_CHECKING:
-    from tuner.results.dashboard.server import Server
+    from tuner.results.dashboard.server import DashboardServer
 
 
 @click.command(
@@ -80,7 +80,7 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _shown(pages: Server) -> str:
+def _shown(pages: DashboardServer) -> str:
     """The URL to open; a token of the user's own is not repeated where output may be kept."""
     from tuner.results.dashboard.access import TOKEN_VARIABLE
 
@@ -88,7 +88,7 @@ def _shown(pages: Server) -> str:
     return f"{pages.page}?token=${TOKEN_VARIABLE}" if known else pages.url
 
 
-def _wide(pages: Server) -> str:
+def _wide(pages: DashboardServer) -> str:
     """What it means to be reached from elsewhere."""
     from urllib.parse import urlsplit
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tuner.launch.profiles import FunctionChange
     from tuner.model import JsonDict, Setting
     from tuner.results.study_view import StudyView
-    from tuner.study.again import Side
+    from tuner.study.again import ProfiledSide
 
 #: A function whose share moves by less than this did not change.
 LEAST_POINTS = 0.002
@@ -105,7 +105,9 @@ def _expected(data: StudyView, setting: Setting) -> str:
     return f": about {wording.duration(took_s)}, and what the profile adds"
 
 
-def _document(data: StudyView, sides: list[Side], changed: list[FunctionChange]) -> JsonDict:
+def _document(
+    data: StudyView, sides: list[ProfiledSide], changed: list[FunctionChange]
+) -> JsonDict:
     from tuner.results.exporters.json import plain
 
     objective = data.spec.objective
@@ -129,7 +131,7 @@ def _document(data: StudyView, sides: list[Side], changed: list[FunctionChange])
     }
 
 
-def _print(data: StudyView, sides: list[Side], changed: list[FunctionChange]) -> None:
+def _print(data: StudyView, sides: list[ProfiledSide], changed: list[FunctionChange]) -> None:
     from tuner.cli import console
 
     console.out(f"Profile of {data.spec.name}", bold=True)
@@ -148,7 +150,7 @@ def _print(data: StudyView, sides: list[Side], changed: list[FunctionChange]) ->
     )
 
 
-def _side_line(data: StudyView, side: Side) -> str:
+def _side_line(data: StudyView, side: ProfiledSide) -> str:
     """What ran under the profile, and how long it took."""
     from tuner.knobs import setting_text
     from tuner.model import figures, wording

@@ -32,7 +32,7 @@ _GLIBC_WITH_HUGE_PAGES = (2, 35)
 
 
 @dataclass(frozen=True)
-class Host:
+class TargetHost:
     """All that says what can be set: the machine, the ranks on it, their mpirun."""
 
     machine: Machine
@@ -55,7 +55,7 @@ class Answer:
     possible: bool = True
 
 
-def answer(row: Knob, host: Host, *, own: bool = False) -> Answer:
+def answer(row: Knob, host: TargetHost, *, own: bool = False) -> Answer:
     """Judge a row of the table, or a knob of the user's.
 
     Args:
@@ -81,7 +81,7 @@ def answer(row: Knob, host: Host, *, own: bool = False) -> Answer:
     return Answer(knob) if problem is None else Answer(knob, *problem)
 
 
-def _problem(knob: Knob, host: Host) -> _Problem | None:
+def _problem(knob: Knob, host: TargetHost) -> _Problem | None:
     """What keeps all values of the knob from being set, or from mattering."""
     kind = host.launcher.kind
     if knob.launchers and kind not in knob.launchers:
@@ -99,13 +99,13 @@ def _problem(knob: Knob, host: Host) -> _Problem | None:
 _Problem = tuple[str, str, bool]
 
 
-def _gpu(host: Host) -> _Problem | None:
+def _gpu(host: TargetHost) -> _Problem | None:
     if host.machine.gpus:
         return None
     return "no GPU was found here", "Leave it out, or run on a host with a GPU.", False
 
 
-def _huge_pages(host: Host) -> _Problem | None:
+def _huge_pages(host: TargetHost) -> _Problem | None:
     mode, glibc = host.found.huge_pages, host.found.glibc
     if mode == "madvise" and glibc >= _GLIBC_WITH_HUGE_PAGES:
         return None
@@ -119,7 +119,7 @@ def _huge_pages(host: Host) -> _Problem | None:
     return why, f"Leave it out, or {change}." if mode != "madvise" else "Leave it out.", False
 
 
-def _room(host: Host) -> _Problem | None:
+def _room(host: TargetHost) -> _Problem | None:
     """Nothing to choose between where a rank has one core, or only one core to be bound to."""
     ranks, cores = host.layout.ranks_per_host, usable_cores(host.machine)
     hint = "--knob bind_to tunes it all the same."
@@ -132,18 +132,18 @@ def _room(host: Host) -> _Problem | None:
     return None
 
 
-def _places(host: Host) -> _Problem | None:
+def _places(host: TargetHost) -> _Problem | None:
     if not _is_one_place(host):
         return None
     why = "with one socket and one NUMA node every order is the same"
     return why, "--knob map_by tunes it all the same.", True
 
 
-def _is_one_place(host: Host) -> bool:
+def _is_one_place(host: TargetHost) -> bool:
     return host.found.sockets < 2 and host.machine.numa_nodes < 2
 
 
-def _btl_is_free(host: Host) -> _Problem | None:
+def _btl_is_free(host: TargetHost) -> _Problem | None:
     args = host.launcher.extra_args
     for option, name, value in zip(args, args[1:], args[2:], strict=False):
         if option.lstrip("-") in {"mca", "gmca", "omca"} and name == "btl":
@@ -153,7 +153,7 @@ def _btl_is_free(host: Host) -> _Problem | None:
 
 
 #: What ``Knob.needs`` may name.
-NEEDS: Mapping[str, Callable[[Host], _Problem | None]] = {
+NEEDS: Mapping[str, Callable[[TargetHost], _Problem | None]] = {
     "gpu": _gpu,
     "huge_pages": _huge_pages,
     "room": _room,
@@ -162,7 +162,7 @@ NEEDS: Mapping[str, Callable[[Host], _Problem | None]] = {
 }
 
 
-def _refusal(knob: Knob, value: Value, host: Host) -> tuple[str, str] | None:
+def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | None:
     """Why a value cannot be set here, and what to do; ``None`` where it can."""
     is_ours = isinstance(knob.route, Env) and knob.route.texts
     if (
@@ -190,13 +190,13 @@ def _refusal(knob: Knob, value: Value, host: Host) -> tuple[str, str] | None:
 _FREE: Mapping[str, Mapping[str, Value]] = {"map_by": {"bind_to": "core"}}
 
 
-def _is_idle(knob: Knob, value: Value, host: Host) -> bool:
+def _is_idle(knob: Knob, value: Value, host: TargetHost) -> bool:
     """True for a value that comes to another one on this host."""
     several = {"socket": host.found.sockets, "numa": host.machine.numa_nodes}
     return isinstance(knob.route, LauncherOption) and several.get(str(value), 2) < 2
 
 
-def _on_host(knob: Knob, host: Host) -> Knob:
+def _on_host(knob: Knob, host: TargetHost) -> Knob:
     """The row with what differs from host to host; one whose route the user changed stays."""
     if not table.is_known(knob.name) or knob.route != table.knob(knob.name).route:
         return knob

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuner import knobs as table
-from tuner.config.applicability import Host, answer
+from tuner.config.applicability import TargetHost, answer
 from tuner.config.schema import Study
 from tuner.knobs import conditions, space
 from tuner.knobs.domains import check_against, parse_domain, parse_value
@@ -279,7 +279,9 @@ def _sensible(row: Knob, domain: Domain, where: str) -> Domain:
 # --- what applies on the host ----------------------------------------------------------------
 
 
-def applying(chosen: Selection, host: Host) -> tuple[tuple[Knob, ...], tuple[tuple[str, str], ...]]:
+def applying(
+    chosen: Selection, host: TargetHost
+) -> tuple[tuple[Knob, ...], tuple[tuple[str, str], ...]]:
     """The knobs of the study, their values cut to the host, and why the others are left out.
 
     Raises:

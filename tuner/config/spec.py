@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from tuner.config import knob_selection, program
-from tuner.config.applicability import Host
+from tuner.config.applicability import TargetHost
 from tuner.config.options import BY_KEY, OPTIONS
 from tuner.config.schema import Study
 from tuner.config.study_file import Document, study_of
@@ -123,7 +123,7 @@ def build_spec(
             f"--live on ({source}): {why_not_live}, so no running job can measure settings.",
             "--live auto launches each setting then; docs/live.md says what is needed.",
         )
-    host = Host(machine, layout, launcher, found or look(environ))
+    host = TargetHost(machine, layout, launcher, found or look(environ))
     knobs, left_out = knob_selection.applying(chosen, host)
     stem = study.option("name") or program.stem(template)
     name = typed.get("name") or f"{stem}-n{layout.ranks}"

@@ -11,7 +11,7 @@ from tuner.launch.monitor import LaunchMonitor
 from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.messages import Hello
-from tuner.live.server import PAUSE, VARIABLE, Server
+from tuner.live.server import PAUSE, VARIABLE, JobServer
 from tuner.live.windows import LEAST
 from tuner.model import Failed, FailureKind, Finished, Launch, Outcome, Setting, Value
 
@@ -44,7 +44,7 @@ class Job:
 
     request: MeasurementRequest
     launch: RunningLaunch
-    server: Server | None
+    server: JobServer | None
     problem: str
     clock: Callable[[], float]
     started_s: float
@@ -53,7 +53,7 @@ class Job:
     _values: dict[str, Value | None] = field(default_factory=dict)
 
     @property
-    def line(self) -> Server:
+    def line(self) -> JobServer:
         """The connection to a job that takes orders."""
         assert self.server is not None
         return self.server
@@ -183,13 +183,13 @@ def start_job(
     Raises:
         TunerError, UsageError: What :func:`tuner.launch.trial.begin` does.
     """
-    server: Server | None = None
+    server: JobServer | None = None
     problem, started_s = "", clock()
 
     def with_server(launch: Launch) -> process.Running:
         nonlocal server, problem
         try:  # its folder is there by now
-            server = Server(launch.folder, clock)
+            server = JobServer(launch.folder, clock)
         except OSError as error:
             problem = f"no socket can be made in {launch.folder}: {error.strerror}"
             return start(launch)

@@ -29,7 +29,7 @@ PAUSE = "TUNE_LIVE_PAUSE"
 LINE_S = 10.0
 
 
-class Server:
+class JobServer:
     """Listens from its making until it is closed.
 
     Args:

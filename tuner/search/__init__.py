@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuner.search import blas as _blas  # noqa: F401  NumPy is loaded there first
 from tuner.search.engine import Done, Proposal, Search
-from tuner.search.history import Observation
+from tuner.search.history import SearchObservation
 from tuner.search.live import Live
 from tuner.search.options import Options
 from tuner.search.space import Key, KnobAxis, Space
@@ -24,12 +24,12 @@ __all__ = [
     "Key",
     "KnobAxis",
     "Live",
-    "Observation",
     "Options",
     "Proposal",
     "RacePruner",
     "RuntimeSampler",
     "Search",
+    "SearchObservation",
     "Space",
 ]
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from tuner.search.estimate import Fit, Incumbent, fit, incumbent
-from tuner.search.history import Groups, Observation, Purpose, grouped, noise
+from tuner.search.history import Groups, Purpose, SearchObservation, grouped, noise
 from tuner.search.kernel import Kernel
 from tuner.search.live import Live
 from tuner.search.options import Options
@@ -55,14 +55,16 @@ class Search:
         prior, unsure = self.options.prior, self.options.window_noise
         self._kernel = Kernel(self._grid, prior)
         self._of_windows = Kernel(self._grid, replace(prior, noise=(prior.noise[0], unsure)))
-        self._last: tuple[list[Observation], State | None] = ([], None)
+        self._last: tuple[list[SearchObservation], State | None] = ([], None)
 
-    def best(self, history: Sequence[Observation]) -> Key | None:
+    def best(self, history: Sequence[SearchObservation]) -> Key | None:
         """The setting to call best: the lowest shrunk mean among those that ran to the end."""
         best = self._state(history).best
         return best.key if best else None
 
-    def next(self, history: Sequence[Observation], live: Live | None = None) -> Proposal | Done:
+    def next(
+        self, history: Sequence[SearchObservation], live: Live | None = None
+    ) -> Proposal | Done:
         """The next launch, or why there is none.
 
         Args:
@@ -75,14 +77,14 @@ class Search:
             return self._baseline(state)  # there is no verdict without
         return launch
 
-    def again(self, history: Sequence[Observation], key: Key) -> Proposal | None:
+    def again(self, history: Sequence[SearchObservation], key: Key) -> Proposal | None:
         """Another run of a setting; ``None`` where nothing is known of it."""
         state = self._state(history)
         if state.fit is None or key not in state.groups:
             return None
         return self._repeat(key, state, state.fit)
 
-    def _wanted(self, history: Sequence[Observation], state: State) -> Proposal | Done:
+    def _wanted(self, history: Sequence[SearchObservation], state: State) -> Proposal | Done:
         """What promises most, as long as there is time."""
         doubtful = self._doubtful_failure(state)
         if doubtful is not None:
@@ -99,7 +101,7 @@ class Search:
             return self._first(state)
         return self._weigh(state, state.fit, state.best)
 
-    def _is_used_up(self, history: Sequence[Observation]) -> bool:
+    def _is_used_up(self, history: Sequence[SearchObservation]) -> bool:
         budget_s = self.options.budget_s
         spent_s = sum(seen.wall_s for seen in history if seen.purpose != "confirm")
         return budget_s is not None and spent_s >= budget_s
@@ -111,7 +113,7 @@ class Search:
             limit = replace(limit, factor=self.options.baseline_factor)
         return Proposal(self.space.baseline, "baseline", limit, state.noise)
 
-    def _state(self, history: Sequence[Observation]) -> State:
+    def _state(self, history: Sequence[SearchObservation]) -> State:
         """What the history comes to; the last one is kept, as it is asked for twice."""
         known, state = self._last
         if state is None or known != list(history):
@@ -119,7 +121,7 @@ class Search:
             self._last = list(history), state
         return replace(state, rng=np.random.default_rng([self.seed, len(history)]))
 
-    def _made(self, history: Sequence[Observation]) -> State:
+    def _made(self, history: Sequence[SearchObservation]) -> State:
         groups = grouped(history)
         in_jobs = any(seen.in_job for seen in history)
         kernel = self._of_windows if in_jobs else self._kernel
@@ -158,7 +160,7 @@ class Search:
                     return key
         return None
 
-    def _wants_baseline(self, history: Sequence[Observation], groups: Groups) -> bool:
+    def _wants_baseline(self, history: Sequence[SearchObservation], groups: Groups) -> bool:
         """True until the defaults were launched; again where they failed, perhaps by chance."""
         seen = [each for each in history if each.purpose == "baseline"]
         if not seen:

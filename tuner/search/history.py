@@ -19,7 +19,7 @@ Purpose = Literal["guess", "baseline", "explore", "repeat", "confirm"]
 
 
 @dataclass(frozen=True)
-class Observation:
+class SearchObservation:
     """One launch as the search needs it; ``setting`` is ``None`` for an unknown baseline.
 
     Of a killed one, ``projection_s`` with ``projection_log_sd`` is where it was going; of a
@@ -80,7 +80,7 @@ class Group:
 Groups = dict[Key, Group]
 
 
-def grouped(history: Sequence[Observation]) -> Groups:
+def grouped(history: Sequence[SearchObservation]) -> Groups:
     """The launches of each setting, in the order of its first one."""
     groups: Groups = {}
     for seen in history:
@@ -99,7 +99,7 @@ def grouped(history: Sequence[Observation]) -> Groups:
     return groups
 
 
-def noise(history: Sequence[Observation], run_sd: float) -> Noise:
+def noise(history: Sequence[SearchObservation], run_sd: float) -> Noise:
     """What the launches so far teach of start-up, log intervals and warm-up."""
     learned = Noise(run_sd=run_sd)
     startups = [seen.startup_s for seen in history if seen.startup_s]

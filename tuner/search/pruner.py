@@ -14,7 +14,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from tuner.model import Progress, Stopped
-from tuner.search.history import Observation, noise
+from tuner.search.history import SearchObservation, noise
 from tuner.search.stopper import Limit, ProjectionStopper
 from tuner.search.throughput import Pace
 
@@ -67,7 +67,9 @@ def _log(trial: FrozenTrial) -> list[tuple[int, float]]:
     ]
 
 
-def _observation(trial: FrozenTrial) -> Observation:
+def _observation(trial: FrozenTrial) -> SearchObservation:
     """What the log of a complete trial teaches of the logs to come."""
     log = tuple(Progress(step, elapsed_s) for step, elapsed_s in _log(trial))
-    return Observation(None, "finished", "explore", wall_s=trial.value or 0.0, pace=Pace.of(log))
+    return SearchObservation(
+        None, "finished", "explore", wall_s=trial.value or 0.0, pace=Pace.of(log)
+    )

@@ -27,7 +27,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from tuner.knobs import Role
 from tuner.search.engine import Done, Search
-from tuner.search.history import Observation, Purpose, grouped
+from tuner.search.history import Purpose, SearchObservation, grouped
 from tuner.search.options import Options
 from tuner.search.pruner import PROJECTION
 from tuner.search.regions import excessive, infeasible
@@ -128,7 +128,7 @@ class RuntimeSampler(BaseSampler):
         _require_one_objective(study)
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
-    def _searching(self, axes: Sequence[_Axis], seen: Sequence[Observation]) -> Search:
+    def _searching(self, axes: Sequence[_Axis], seen: Sequence[SearchObservation]) -> Search:
         """The search over this space; kept as long as that stays the same."""
         space = Space(
             tuple(axis.knob for axis in axes),
@@ -218,7 +218,9 @@ def _scale(distribution: FloatDistribution | IntDistribution) -> tuple[Any, ...]
     return tuple(dict.fromkeys(min(high, max(low, float(each))) for each in found))
 
 
-def _observations(study: Study, trial: FrozenTrial, axes: Sequence[_Axis]) -> list[Observation]:
+def _observations(
+    study: Study, trial: FrozenTrial, axes: Sequence[_Axis]
+) -> list[SearchObservation]:
     """What the trials in this space came to, the oldest first, then the running ones.
 
     A running one counts as the slowest so far, so that others are proposed meanwhile (the
@@ -227,7 +229,7 @@ def _observations(study: Study, trial: FrozenTrial, axes: Sequence[_Axis]) -> li
     trials = study.get_trials(deepcopy=False)
     cost = _costs(trials, study.direction)
     worst = max(cost.values(), default=1.0)
-    found: list[Observation] = []
+    found: list[SearchObservation] = []
     known: set[Key] = set()
     for each in sorted(trials, key=lambda t: (t.state is TrialState.RUNNING, t.number)):
         if each.number == trial.number or not all(
@@ -238,7 +240,7 @@ def _observations(study: Study, trial: FrozenTrial, axes: Sequence[_Axis]) -> li
         key = tuple(axis.nearest(each.params[axis.knob.name]) for axis in axes)
         purpose: Purpose = "repeat" if key in known else "explore"
         known.add(key)
-        seen = Observation(key, "failed", purpose, wall_s=1.0)
+        seen = SearchObservation(key, "failed", purpose, wall_s=1.0)
         if each.number in cost:
             seen = replace(seen, ending="finished", elapsed_s=cost[each.number])
         elif each.state is TrialState.PRUNED:
@@ -271,7 +273,7 @@ def _costs(trials: Sequence[FrozenTrial], direction: StudyDirection) -> dict[int
     }
 
 
-def _another(search: Search, seen: Sequence[Observation]) -> Key | None:
+def _another(search: Search, seen: Sequence[SearchObservation]) -> Key | None:
     """What to try if nothing promises anything: what was not tried, else the best again."""
     groups = grouped(seen)
     grid, rng = Grid(search.space), np.random.default_rng([search.seed, len(seen)])

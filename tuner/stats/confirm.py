@@ -84,7 +84,7 @@ class Next:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SearchTimes:
     """What the search knows when the confirmation begins; times in seconds."""
 
     best_s: float
@@ -93,7 +93,7 @@ class Seen:
     budget_s: float = math.inf  # what the confirmation should cost at most
 
 
-def cut(seen: Seen) -> float | None:
+def cut(seen: SearchTimes) -> float | None:
     """Where the reference is cut, s; ``None``: it runs to its end.
 
     As high as the first look may cost: the higher the cut, the more can be claimed. Fixed

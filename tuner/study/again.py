@@ -23,7 +23,7 @@ from tuner.study.interruption import Interruption, StudyInterrupted
 
 
 @dataclass(frozen=True)
-class Host:
+class HeldHost:
     """This host, ours for as long as :func:`alone` is entered."""
 
     spec: StudySpec
@@ -66,7 +66,7 @@ class Host:
 
 
 @contextmanager
-def alone(spec: StudySpec, storage: str | None, *, wait: bool = False) -> Iterator[Host]:
+def alone(spec: StudySpec, storage: str | None, *, wait: bool = False) -> Iterator[HeldHost]:
     """Hold this host for launches of a study.
 
     Raises:
@@ -82,7 +82,7 @@ def alone(spec: StudySpec, storage: str | None, *, wait: bool = False) -> Iterat
             spec.name, environ=os.environ, database=place(url), wait=wait, cancelled=stop
         ) as note,
     ):
-        yield Host(spec, folder, note, stop)
+        yield HeldHost(spec, folder, note, stop)
 
 
 def with_command(spec: StudySpec, typed: tuple[str, ...] | None) -> StudySpec:
@@ -109,7 +109,7 @@ def with_command(spec: StudySpec, typed: tuple[str, ...] | None) -> StudySpec:
 
 
 @dataclass(frozen=True)
-class Side:
+class ProfiledSide:
     """One of the two: where its profiles lie, how long it took under them, its final loss."""
 
     name: str  # "baseline" or "best"
@@ -127,7 +127,7 @@ def profiled(
     storage: str | None,
     wait: bool = False,
     on_launch: Callable[[str], None] = lambda _: None,
-) -> list[Side]:
+) -> list[ProfiledSide]:
     """Launch each setting once under a profile, to its end.
 
     Args:
@@ -150,7 +150,7 @@ def profiled(
         return found
 
 
-def _side(host: Host, name: str, setting: Setting) -> Side:
+def _side(host: HeldHost, name: str, setting: Setting) -> ProfiledSide:
     launch = f"profile-{name}"
     folder = host.folder / launch / "profile"
     ending = host.launch(setting, launch, {profiles.VARIABLE: str(folder)}).ending
@@ -165,4 +165,4 @@ def _side(host: Host, name: str, setting: Setting) -> Side:
             "Only Python programs are profiled, and those that end by themselves: not one started"
             " with -I, -E or -S, nor one that leaves through os._exit. `perf record` sees others.",
         )
-    return Side(name, setting, folder, ending.elapsed_s, ending.loss, profile)
+    return ProfiledSide(name, setting, folder, ending.elapsed_s, ending.loss, profile)

@@ -31,7 +31,7 @@ from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.optuna_trials import Projection
 from tuner.study.policy import Policy, SearchThenConfirm, Stop
 from tuner.study.recorder import Journal, Recorder, adopt
-from tuner.study.session import Cancelled, Session, StudyContext
+from tuner.study.session import Cancelled, StudyContext, StudyRun
 
 
 def tune(
@@ -151,7 +151,7 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
         journal = _journal(context, store.load(name))
         recorder = Recorder(store, projection, journal, context.emit, context.spec.objective)
         interference = _interference(context) if is_real else InterferenceFilter()
-        session = Session(context, history, recorder, live, interference)
+        session = StudyRun(context, history, recorder, live, interference)
         try:
             reason = session.measure()
         except (Cancelled, KeyboardInterrupt) as error:
@@ -259,7 +259,7 @@ def _interference(context: StudyContext) -> InterferenceFilter:
     return InterferenceFilter(seen.load, counts_all=os.environ.get(VARIABLE) == COUNT)
 
 
-def _close(session: Session, state: StudyState, reason: str) -> Result:
+def _close(session: StudyRun, state: StudyState, reason: str) -> Result:
     """Write down how it ended and say so."""
     found, store, name = session.result(state, reason), session.context.store, session.spec.name
     store.set_summary(name, summary(found))

@@ -20,8 +20,8 @@ from tuner.model import (
     Stopped,
     Value,
 )
-from tuner.search.history import Observation
 from tuner.search.history import Purpose as SearchPurpose
+from tuner.search.history import SearchObservation
 from tuner.search.space import Key, KnobAxis, Space
 from tuner.search.throughput import Pace, startup_s
 from tuner.study.history import History
@@ -109,12 +109,12 @@ def as_setting(history: History, key: Key) -> Setting:
     return space.there(history.knobs, dict(zip((k.name for k in history.knobs), key, strict=True)))
 
 
-def observations(history: History, records: Sequence[LaunchRecord]) -> list[Observation]:
+def observations(history: History, records: Sequence[LaunchRecord]) -> list[SearchObservation]:
     """What the launches came to, the oldest first."""
     return [_observation(history, record) for record in records]
 
 
-def _observation(history: History, record: LaunchRecord) -> Observation:
+def _observation(history: History, record: LaunchRecord) -> SearchObservation:
     outcome = record.outcome
     ending = outcome.ending
     # A window has no log of its own, and no start-up of its own.
@@ -122,7 +122,7 @@ def _observation(history: History, record: LaunchRecord) -> Observation:
     stopped = ending if isinstance(ending, Stopped) else None
     # A start-up is compared with figures: only if these are the same clock's.
     counts_start = history.spec.objective.clock == "elapsed"
-    return Observation(
+    return SearchObservation(
         setting=as_key(history, history.pooling.canonical(record.setting)),
         ending=("finished" if isinstance(ending, Finished) else "killed" if stopped else "failed"),
         purpose=_PURPOSES[record.purpose],

@@ -30,7 +30,7 @@ from tuner.search import Done, Options, Proposal, Search
 from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
 from tuner.search.throughput import startup_s
 from tuner.stats import confirm
-from tuner.stats.confirm import Next, Run, Seen, Side
+from tuner.stats.confirm import Next, Run, SearchTimes, Side
 from tuner.study.history import History
 from tuner.study.observations import as_key, as_setting, observations, search_space
 
@@ -308,7 +308,7 @@ def _runs(history: History, best: Setting, reference: Setting) -> list[Run]:
     return runs
 
 
-def _cut(history: History, seen: Seen, reference: Setting) -> float | None:
+def _cut(history: History, seen: SearchTimes, reference: Setting) -> float | None:
     """Where the reference is cut, as a figure; ``None``: it runs to its end.
 
     What the launches may cost is in seconds of the host: of a steady state its figure times the
@@ -322,7 +322,7 @@ def _cut(history: History, seen: Seen, reference: Setting) -> float | None:
     return None if found is None else found / run
 
 
-def _seen(history: History, best: Setting, reference: Setting) -> Seen | None:
+def _seen(history: History, best: Setting, reference: Setting) -> SearchTimes | None:
     """What the search, and nothing later, knows of both."""
     best_s, reference_s = (_typical_s(history.of(history.searched, s)) for s in (best, reference))
     if best_s is None or reference_s is None:
@@ -330,7 +330,7 @@ def _seen(history: History, best: Setting, reference: Setting) -> Seen | None:
     startups = [startup_s(record.outcome.progress) for record in history.searched]
     known = [each for each in startups if each is not None]
     typical_s = statistics.median(known) if known else 0.0
-    return Seen(best_s, reference_s, typical_s, _budget_s(history))
+    return SearchTimes(best_s, reference_s, typical_s, _budget_s(history))
 
 
 def _budget_s(history: History) -> float:

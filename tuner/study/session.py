@@ -70,7 +70,7 @@ class StudyContext:
 
 
 @dataclass
-class Session:
+class StudyRun:
     """One run over a study, and where the study stands."""
 
     context: StudyContext

@@ -35,7 +35,7 @@ _IMPORTANCES = re.compile(r"/api/studies/([0-9]{1,18})/param_importances")
 
 
 @dataclass(frozen=True)
-class Server:
+class DashboardServer:
     """A dashboard that holds its port; :meth:`serve` answers until it is interrupted.
 
     Attributes:
@@ -54,7 +54,7 @@ class Server:
         """The address that lets a browser in."""
         return f"{self.page}?token={self.token}"
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> DashboardServer:
         return self
 
     def __exit__(
@@ -75,7 +75,9 @@ class Server:
         self.listener.trigger.pull_trigger(self.listener._map.clear)
 
 
-def bind(url: str, host: str = "127.0.0.1", port: int = 8080, token: str | None = None) -> Server:
+def bind(
+    url: str, host: str = "127.0.0.1", port: int = 8080, token: str | None = None
+) -> DashboardServer:
     """Take the port; nothing is served yet.
 
     Args:
@@ -116,7 +118,7 @@ def bind(url: str, host: str = "127.0.0.1", port: int = 8080, token: str | None 
     except BaseException:
         taken.close()
         raise
-    return Server(listener, f"http://{shown}:{number}/dashboard/", token, wide)
+    return DashboardServer(listener, f"http://{shown}:{number}/dashboard/", token, wide)
 
 
 def _with_our_figures(app: WSGIApplication, storage: Any) -> WSGIApplication:

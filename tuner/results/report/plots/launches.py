@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tuner.model import JsonDict, LaunchRecord, ObjectiveSpec, Progress, Purpose, figures, wording
 from tuner.results import claims
 from tuner.results.report.plots import runs, style
-from tuner.results.report.plots.runs import Run, Side
+from tuner.results.report.plots.runs import DrawnRun, Side
 from tuner.results.report.plots.style import Figure, Table
 from tuner.results.study_view import StudyView
 from tuner.stats import estimates
@@ -80,7 +80,9 @@ def _versus_traces(objective: ObjectiveSpec, at: int, side: Side) -> list[JsonDi
     return made
 
 
-def _by_knowledge(every: tuple[Run, ...] | list[Run], bound: str) -> list[tuple[list[Run], str]]:
+def _by_knowledge(
+    every: tuple[DrawnRun, ...] | list[DrawnRun], bound: str
+) -> list[tuple[list[DrawnRun], str]]:
     """The runs that ended, those with a projection, those with a mere bound; with their marks."""
     cut = [run for run in every if run.stopped is not None and run.known]
     return [
@@ -224,7 +226,7 @@ def history(data: StudyView) -> list[Figure]:
 
 
 def _history_summary(
-    objective: ObjectiveSpec, shown: list[Run], leads: list[tuple[int, float]]
+    objective: ObjectiveSpec, shown: list[DrawnRun], leads: list[tuple[int, float]]
 ) -> str:
     cut, windows = (
         sum(each)
@@ -243,7 +245,7 @@ def _history_summary(
 
 
 def _history_drawing(
-    objective: ObjectiveSpec, shown: list[Run], leads: list[tuple[int, float]]
+    objective: ObjectiveSpec, shown: list[DrawnRun], leads: list[tuple[int, float]]
 ) -> JsonDict:
     costs = [run.known for run in shown if run.known]
     axis = style.measure_axis(costs, objective)
@@ -278,7 +280,7 @@ def _history_drawing(
     # A failure has no figure: it stands on the lower edge, one trace a kind.
     figures_known = [objective.figure(cost) for cost in costs]
     floor = 0.8 * min(figures_known, default=1.0) if axis.get("type") == "log" else 0.0
-    kinds: dict[str, list[Run]] = {}
+    kinds: dict[str, list[DrawnRun]] = {}
     for run in shown:
         if run.failure is not None:
             kinds.setdefault(str(run.failure.kind), []).append(run)
@@ -299,7 +301,7 @@ def _history_drawing(
 
 def _marks(
     objective: ObjectiveSpec,
-    points: Sequence[tuple[Run, float | None]],
+    points: Sequence[tuple[DrawnRun, float | None]],
     name: str,
     colour: str,
     symbol: str,
@@ -320,7 +322,7 @@ def _marks(
     )
 
 
-def _history_shapes(objective: ObjectiveSpec, shown: list[Run]) -> list[JsonDict]:
+def _history_shapes(objective: ObjectiveSpec, shown: list[DrawnRun]) -> list[JsonDict]:
     """The median of the defaults across, and a shade behind the confirmation."""
     shapes: list[JsonDict] = []
     costs = [run.cost for run in shown if run.is_default and run.cost is not None]

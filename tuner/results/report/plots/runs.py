@@ -32,7 +32,7 @@ ERROR = 0.05
 
 
 @dataclass(frozen=True)
-class Run:
+class DrawnRun:
     """A launch: ``cost`` where it came to its end, ``stopped`` or ``failure`` where it did not.
 
     ``job`` is the number of the running job that it was a window of, ``None``: of none.
@@ -81,7 +81,7 @@ class Side:
 
     name: str
     setting: Setting
-    runs: tuple[Run, ...]
+    runs: tuple[DrawnRun, ...]
     colour: str
 
 
@@ -95,11 +95,11 @@ class Centre:
     how: str  # empty with one run
 
 
-def run(data: StudyView, record: LaunchRecord) -> Run:
+def run(data: StudyView, record: LaunchRecord) -> DrawnRun:
     """A launch; what it was is in ``purpose``, and nothing is left out here."""
     ending, setting = record.outcome.ending, data.pooling.canonical(record.setting)
     default = BASELINE if data.result.baseline is None else data.result.baseline.setting
-    return Run(
+    return DrawnRun(
         record.number,
         record.purpose,
         setting,
@@ -111,7 +111,7 @@ def run(data: StudyView, record: LaunchRecord) -> Run:
     )
 
 
-def counted(data: StudyView) -> list[Run]:
+def counted(data: StudyView) -> list[DrawnRun]:
     """The launches that say something of their setting, in their order."""
     return [run(data, record) for record in estimates.counted(data.records)]
 
@@ -173,7 +173,7 @@ def centre(costs: Sequence[float]) -> Centre:
     return Centre(median, min(costs), max(costs), how)
 
 
-def said(objective: ObjectiveSpec, found: Run) -> str:
+def said(objective: ObjectiveSpec, found: DrawnRun) -> str:
     """What came of a launch, in words."""
     if found.cost is not None:
         return figures.shown(objective, found.cost)

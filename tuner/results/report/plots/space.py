@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tuner.model import JsonDict, Measurement, ObjectiveSpec, Value, figures, wording
 from tuner.results.report.plots import runs, style
-from tuner.results.report.plots.runs import Run
+from tuner.results.report.plots.runs import DrawnRun
 from tuner.results.report.plots.style import Figure, Table
 from tuner.results.study_view import StudyView
 
@@ -138,7 +138,7 @@ def knobs(data: StudyView, weights: Mapping[str, float]) -> list[Figure]:
     return [_knob(data, name, every, at) for at, name in enumerate(varied(data, weights))]
 
 
-def _knob(data: StudyView, name: str, every: list[Run], place: int) -> Figure:
+def _knob(data: StudyView, name: str, every: list[DrawnRun], place: int) -> Figure:
     objective, fastest = data.spec.objective, _fastest(data, name)
     values = style.ordered(value for (value,) in fastest)
     at = {value: number for number, value in enumerate(values)}
@@ -219,7 +219,7 @@ def _line(objective: ObjectiveSpec, found: list[Measurement]) -> JsonDict:
 
 
 def _dots(
-    objective: ObjectiveSpec, every: list[tuple[int, Run]], name: str, symbol: str
+    objective: ObjectiveSpec, every: list[tuple[int, DrawnRun]], name: str, symbol: str
 ) -> JsonDict:
     shown = style.thinned(every, _MOST)
     return style.scatter(

@@ -16,7 +16,7 @@ _MOST = 600
 
 
 @dataclass(frozen=True)
-class Line:
+class Column:
     """A column of a host's track as a line."""
 
     column: str
@@ -32,7 +32,7 @@ class Timeline:
     key: str
     title: str
     unit: str
-    lines: tuple[Line, ...]
+    lines: tuple[Column, ...]
     stacked: bool = False
     of_cores: bool = False  # how many cores there are is drawn across
     tick_format: str = ""
@@ -45,9 +45,9 @@ TIMELINES = (
         "CPU over time",
         "cores",
         (
-            Line("user_cores", "user", style.BEST),
-            Line("system_cores", "system", style.BASELINE),
-            Line("steal_cores", "stolen by the hypervisor", style.FAILED),
+            Column("user_cores", "user", style.BEST),
+            Column("system_cores", "system", style.BASELINE),
+            Column("steal_cores", "stolen by the hypervisor", style.FAILED),
         ),
         stacked=True,
         of_cores=True,
@@ -56,28 +56,28 @@ TIMELINES = (
         "queue",
         "Threads that run or wait for a CPU",
         "threads",
-        (Line("runnable_threads", "runnable threads", style.BEST),),
+        (Column("runnable_threads", "runnable threads", style.BEST),),
         of_cores=True,
     ),
     Timeline(
         "gpu",
         "GPU utilisation over time",
         "per cent",
-        (Line("gpu_share", "utilisation", style.GREEN, 100.0),),
+        (Column("gpu_share", "utilisation", style.GREEN, 100.0),),
     ),
     Timeline(
         "gpu-power",
         "GPU power over time",
         "watts",
-        (Line("gpu_power_w", "power, all GPUs", style.BASELINE),),
+        (Column("gpu_power_w", "power, all GPUs", style.BASELINE),),
     ),
     Timeline(
         "network",
         "Network over time",
         "bytes a second",
         (
-            Line("network_burst_bytes_per_s", "greatest millisecond", style.OTHER),
-            Line("network_bytes_per_s", "average", style.BEST),
+            Column("network_burst_bytes_per_s", "greatest millisecond", style.OTHER),
+            Column("network_bytes_per_s", "average", style.BEST),
         ),
         tick_format="~s",
     ),
@@ -179,7 +179,7 @@ def _table(row: Timeline, shown: list[Watched]) -> Table:
     return Table.of(("", row.unit, "mean", "least", "median", "most"), rows)
 
 
-def _values(watched: Watched, line: Line) -> list[float]:
+def _values(watched: Watched, line: Column) -> list[float]:
     """What was seen of a column, without its holes; empty where nothing was."""
     seen = watched.track.columns.get(line.column, ())
     return [value * line.factor for value in seen if value is not None]
@@ -216,7 +216,7 @@ def _drawing(row: Timeline, shown: list[Watched], cores: int) -> JsonDict:
     )
 
 
-def _trace(row: Timeline, watched: Watched, line: Line, place: int) -> JsonDict:
+def _trace(row: Timeline, watched: Watched, line: Column, place: int) -> JsonDict:
     pairs = zip(watched.track.times_s, watched.track.columns[line.column], strict=False)
     # What was not seen is a hole in a line; in a stack it would count as nothing.
     shown = style.thinned([p for p in pairs if not row.stacked or p[1] is not None], _MOST)
