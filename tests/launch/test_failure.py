@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tuner.launch.failure import LINE_CHARACTERS, TAIL_LINES, clean, ended, explain, tail
+from tuner.launch.failure import LINE_CHARACTERS, TAIL_LINES, clean, explain, tail
 from tuner.model import FailureKind
 
 MEMORY, THREADS = FailureKind.OUT_OF_MEMORY, FailureKind.THREADS
@@ -94,16 +92,6 @@ def test_output_is_made_safe_for_a_terminal_and_its_tail_is_short() -> None:
     assert len(clean("x" * 10_000)) == LINE_CHARACTERS
     lines = [str(number) for number in range(100)]
     assert tail("\n".join(lines) + "\n\n").split("\n") == lines[-TAIL_LINES:]
-
-
-@given(
-    st.none() | st.integers(-300, 300), st.text() | st.binary().map(lambda b: b.decode("latin-1"))
-)
-def test_any_output_has_a_reason_of_one_line(code: int | None, text: str) -> None:
-    reason = explain(code, clean(text)).reason
-    assert reason.startswith(ended(code))
-    assert "\n" not in reason
-    assert not any(ord(character) < 32 and character != "\t" for character in reason)
 
 
 NO_SPACE = "No space left on device (28)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,9 @@ def test_what_is_no_such_file_says_nothing(text: str) -> None:
 
 @given(st.binary() | st.text("loadercmputxng0123456789.\t\n-e").map(str.encode))
 def test_any_file_can_be_read(data: bytes) -> None:
-    shares, _ = parse_phases(data, 0)
+    shares, busy_s = parse_phases(data, 0)
+    assert 0 <= busy_s < math.inf
+    assert all(each.where.isprintable() for each in shares), "an escape that is shown"
     assert not shares or sum(share.share for share in shares) == pytest.approx(1)
 
 

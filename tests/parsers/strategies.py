@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypothesis import HealthCheck, example, given, settings
@@ -48,14 +48,14 @@ _SCALARS: st.SearchStrategy[Any] = (
 
 
 @st.composite
-def texts(draw: st.DrawFn, seeds: Sequence[bytes], words: str = "", most: int = 20_000) -> bytes:
+def texts(draw: st.DrawFn, *seeds: bytes, words: str = "", most: int = 20_000) -> bytes:
     """One of the sound inputs, some of its pieces replaced, left out, repeated or put elsewhere.
 
     ``words`` are more words of the format, with blanks between them; ``most`` bytes are made.
     """
     own = {piece for seed in seeds for piece in _PIECE.findall(seed)}
     word = st.sampled_from([*sorted(own), *words.encode().split()]) | st.sampled_from(_ODD)
-    pieces = list(_PIECE.findall(draw(st.sampled_from(seeds))))
+    pieces = list(_PIECE.findall(draw(st.sampled_from(list(seeds)))))
     for _ in range(draw(st.integers(0, 6))):
         start, stop = sorted(draw(st.tuples(*[st.integers(0, len(pieces))] * 2)))
         some = pieces[start:stop]
@@ -68,11 +68,11 @@ def texts(draw: st.DrawFn, seeds: Sequence[bytes], words: str = "", most: int = 
 @st.composite
 def trees(
     draw: st.DrawFn,
-    seeds: Sequence[Any],
+    *seeds: Any,
     dump: Callable[[Any], bytes] = lambda tree: json.dumps(tree).encode(),
 ) -> bytes:
     """One of the sound documents, some of its values changed, left out or put elsewhere."""
-    tree = {"": copy.deepcopy(draw(st.sampled_from(seeds)))}
+    tree = {"": copy.deepcopy(draw(st.sampled_from(list(seeds))))}
     words = st.sampled_from(sorted({str(key) for _, key in _slots(tree)}))
     values: st.SearchStrategy[Any] = _SCALARS | words
     values |= st.lists(values, max_size=3)
