@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.faults import case
-from tests.faults.live_rows import LIVE
-from tests.faults.rows import FAULTS
+from tests.faults.rows import FAULTS, LIVE
 from tuner.launch import launchers
 
 
@@ -29,7 +28,7 @@ def main() -> int:
         (report,) = case.run([fault], launcher)
         bad += bool(report.problems)
         verdict = "BAD" if report.problems else "ok"
-        line = f"{verdict:3} {report.told}"
+        line = f"{verdict:3} {report.text}"
         print(f"{line}; {report.launches} launches, {report.wall_s:.1f} s", flush=True)
         if args.json:
             with args.json.open("a") as file:

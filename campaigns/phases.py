@@ -45,7 +45,7 @@ LIVE = (
     *("--fix", "omp_threads=1"),
 )
 LIVE_COMMAND = (
-    *("--", sys.executable, "-m", "mpi4py", str(Path(bench.INSIDE, "trainer.py")), "{out}"),
+    *("--", sys.executable, "-m", "mpi4py", str(bench.TRAINER), "{out}"),
     *("--step", "{step}", "--iterations", str(bench.LIVE_ITERATIONS)),
 )
 

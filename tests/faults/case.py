@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import re
+import select
+import signal
 import sqlite3
+import subprocess
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 
-from tests.faults import children
-from tests.faults.bench import NAME, Bench, setting
-from tests.faults.rows import DISTURBED, FINISHED, NOTHING, Fault
-from tests.faults.strikes import STRIKES
+from tests.faults.bench import NAME, FaultBench, setting
+from tests.faults.rows import FINISHED, NOTHING, JobFault
 from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord
 from tuner.model.errors import TunerError
 from tuner.stats import estimates
 from tuner.store import Store
 
+Records = tuple[LaunchRecord, ...]
+
+#: For a process that is due to end, s.
+PATIENCE_S = 60.0
+
+#: Of a small disk, bytes.
+DISK = 3 << 20
+
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000  # linux/sched.h
+
 
 @dataclass
-class Report:
+class FaultReport:
     """What came of a fault; ``seen`` is a kind, ``ended`` how the run with it ended."""
 
     fault: str
@@ -32,7 +48,6 @@ class Report:
     reason: str = ""
     ended: str = ""
     problems: list[str] = field(default_factory=list)
-    cleanups_s: list[float] = field(default_factory=list)
     launches: int = 0
     wall_s: float = 0.0
     index: int = 0  # in a soak
@@ -40,7 +55,7 @@ class Report:
     open_files: int = 0
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """What was seen, and what is wrong."""
         seen = f"{self.fault}: {self.seen} ({self.reason}), {self.ended}"
         return "\n    ".join([seen, *self.problems])
@@ -51,124 +66,176 @@ class Report:
         return json.dumps(asdict(self))
 
 
-def run(faults: Sequence[Fault], launcher: LauncherInfo) -> list[Report]:
+def run(faults: Sequence[JobFault], launcher: LauncherInfo) -> list[FaultReport]:
     """Make the faults happen, each to a launch of one study in a folder of its own.
 
-    A clean launch comes after them, and where one needs that, before them. Those of a running job
+    A clean launch comes after them, and if one needs that, before them. Those of a running job
     have a clean one between them: that starts the job to which the next one happens.
     """
     started_s = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="tf-", dir="/tmp"))
-    strike, mend = (STRIKES.get(word) for word in (faults[0].strike, faults[0].mend))
-    bench = Bench(_turns(faults), launcher, folder, strike, mend)
-    try:
-        disk = faults[0].disk
-        reports = children.with_a_disk(bench, _run) if disk else _run(bench)
-    finally:
-        bench.close()
+    disk = faults[0].disk
+    if disk:
+        (folder / disk).mkdir()
+        own = get_context("fork")
+        with ProcessPoolExecutor(1, own, _own_small_disk, (folder / disk,)) as pool:
+            reports = pool.submit(_run, tuple(faults), launcher, folder).result()
+    else:
+        reports = _run(tuple(faults), launcher, folder)
     for report in reports:
         report.wall_s = (time.monotonic() - started_s) / len(reports)
     return reports
 
 
-def _turns(faults: Sequence[Fault]) -> tuple[Fault | None, ...]:
+def _run(faults: tuple[JobFault, ...], launcher: LauncherInfo, folder: Path) -> list[FaultReport]:
+    turns: tuple[JobFault | None, ...] = (*faults, None)
     if faults[0].phase:  # the first launch tells how long one is, the second starts a job
-        return (None, *(each for fault in faults for each in (None, fault)), None)
-    first = (None,) if any(fault.second for fault in faults) else ()
-    return (*first, *faults, None)
+        turns = (None, *(each for fault in faults for each in (None, fault)), None)
+    elif any(fault.second for fault in faults):
+        turns = (None, *turns)
+    bench = FaultBench(turns, launcher, folder)
+    try:
+        return _reports(bench)
+    finally:
+        bench.close()
 
 
-def _run(bench: Bench) -> list[Report]:
-    name = f"{bench.launcher.kind} {bench.launcher.version}"
-    problems = []
-    ended = children.study(bench) if bench.fault.child else bench.study(faulty=True)
-    if not bench.fault.child:
+def _reports(bench: FaultBench) -> list[FaultReport]:
+    fault, problems = bench.fault, []
+    ended = _study_in_a_child(bench) if fault.child else bench.study(faulty=True)
+    if not fault.child:
         problems += [f"after the run: {each}" for each in bench.left()]
+    if not re.search(fault.ends, ended) if fault.ends else not fault.child and ended != FINISHED:
+        problems.append(f"the run with the fault ended: {ended}")
     problems += [problem for check in bench.checks if (problem := check())]
-    if bench.mend is not None:
-        bench.mend(bench)
+    if fault.mend is not None:
+        fault.mend(bench)
     last = ended if ended == FINISHED else bench.study(faulty=False)
     if last != FINISHED:
         problems.append(f"the study did not go on: {last}")
     problems += [f"in the end: {each}" for each in bench.left()]
-    problems += _ended(bench, ended)
-    records = _records(bench, problems)
-    problems += [*_nothing_lost(bench, records), *_sound(bench.database)]
+    records: Records = ()
+    try:
+        with Store.open(f"sqlite:///{bench.database}", create=False) as store:
+            records = tuple(store.launches(NAME, detail=False))
+    except TunerError as error:
+        problems.append(f"the database cannot be read: {error.message}")
+    problems += [*_lost(bench, records), *_damage(bench.database)]
     records = estimates.judged(records)  # as a study takes them: a loss is judged by the others
     reports = []
-    for step, fault in enumerate(bench.faults, start=1):
-        wrong = _right(bench, step, records)
-        if fault is None:
+    for step, each in enumerate(bench.faults, start=1):
+        wrong = _wrong_figures(bench, step, records)
+        if each is None:
             problems += wrong
-            continue
-        expected = (*fault.expected, *fault.also.get(bench.launcher.kind, ()))
-        report = Report(fault.name, name, expected, ended=ended, problems=wrong)
-        _judge(bench, step, report, records)
-        reports.append(report)
+        else:
+            reports.append(_report(bench, step, each, records, wrong))
+            reports[-1].ended = ended
     reports[0].problems += problems  # those of the study as a whole
-    for word in ("problem", "cleanup"):
-        for step, what in bench.diary.read(word):
-            report = reports[max(0, sum(map(bool, bench.faults[:step])) - 1)]
-            (report.problems if word == "problem" else report.cleanups_s).append(what)
+    for step, text in bench.noted("problem"):
+        reports[max(0, sum(map(bool, bench.faults[:step])) - 1)].problems.append(text)
     return reports
 
 
-def _ended(bench: Bench, ended: str) -> list[str]:
-    """Whether the run with the fault ended as it should."""
-    wanted = bench.fault.ends
-    if wanted and re.search(wanted, ended):
-        return []
-    if wanted or (ended != FINISHED and not bench.fault.child):
-        return [f"the run with the fault ended: {ended}"]
-    return []
+def _study_in_a_child(bench: FaultBench) -> str:
+    """Run the study with its fault in a child: how it ended, once nothing of it is left."""
+    fault = bench.fault
+    child = os.fork()
+    if child == 0:
+        _be_tune(bench)
+    handle = os.pidfd_open(child)
+    if not select.select([handle], [], [], PATIENCE_S)[0]:
+        os.kill(child, signal.SIGKILL)
+    os.close(handle)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    ended_s = time.monotonic()
+    # What the next start ends may be left, and a note for the next owner of the lock.
+    while left := [each for each in bench.left() if not each.startswith("note")]:
+        if fault.swept or time.monotonic() > ended_s + PATIENCE_S:
+            break
+        time.sleep(0.02)
+    for each in [] if fault.swept else left:
+        bench.note("problem", 1, f"after the end of tune: {each}")
+    if status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    return (bench.folder / "ended").read_text()
 
 
-def _records(bench: Bench, problems: list[str]) -> tuple[LaunchRecord, ...]:
+def _be_tune(bench: FaultBench) -> None:
+    """In the child; never returns."""
+    code = 1
     try:
-        with Store.open(f"sqlite:///{bench.database}", create=False) as store:
-            return tuple(store.launches(NAME, detail=False))
-    except TunerError as error:
-        problems.append(f"the database cannot be read: {error.message}")
-        return ()
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        ended = bench.study(faulty=True)
+        (bench.folder / "ended").write_text(ended)
+        code = 0
+    except BaseException:
+        (bench.folder / "ended").write_text(traceback.format_exc())
+    finally:
+        os._exit(code)
+
+
+def _own_small_disk(folder: Path) -> None:
+    """A small disk at a folder, for this process and what it starts: it ends with them.
+
+    An ordinary user gets mounts of their own in a user namespace, if the system allows that.
+    """
+    user, group = os.geteuid(), os.getegid()
+    flags = _CLONE_NEWNS | (_CLONE_NEWUSER if user else 0)
+    if ctypes.CDLL(None, use_errno=True).unshare(flags) != 0:
+        raise OSError(ctypes.get_errno(), f"unshare: {os.strerror(ctypes.get_errno())}")
+    if user:
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+        Path("/proc/self/gid_map").write_text(f"0 {group} 1")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", folder], check=True)
 
 
 def kind(record: LaunchRecord) -> str:
     """What a launch came to, in a word."""
     ending = record.outcome.ending
-    if isinstance(ending, Failed):
-        return ending.kind.value
-    return DISTURBED if record.outcome.exclusion else FINISHED
+    return ending.kind.value if isinstance(ending, Failed) else FINISHED
 
 
-def _judge(bench: Bench, step: int, report: Report, records: tuple[LaunchRecord, ...]) -> None:
-    """The launch is what it should be, and made again where the fault was from outside."""
-    mine = [each for each in records if each.setting == setting(step)]
-    unkept = _unkept(bench, step, records)
-    first = mine[0] if mine else None
-    report.launches = len(mine)
-    report.seen = NOTHING if first is None else kind(first)
-    if unkept and report.seen == FINISHED:
-        report.seen = NOTHING
-    if first is not None and isinstance(first.outcome.ending, Failed):
-        report.reason = first.outcome.ending.reason
-    if report.seen not in report.expected:
-        report.problems.append(f"it was seen as {report.seen}")
-    again = report.seen in {kind.value for kind in FROM_OUTSIDE} | {NOTHING, DISTURBED}
+def _report(
+    bench: FaultBench, step: int, fault: JobFault, records: Records, problems: list[str]
+) -> FaultReport:
+    """The launch is what it should be, and made again if the fault was from outside."""
+    launcher, mine = bench.launcher, [r for r in records if r.setting == setting(step)]
+    expected = (*fault.expected, *fault.also.get(launcher.kind, ()))
+    kinds = [kind(each) for each in mine]
+    unkept = bench.noted("made").count(step) - len(mine)
+    seen = kinds[0] if mine else NOTHING
+    if unkept and seen == FINISHED:
+        seen = NOTHING
+    if seen not in expected:
+        problems.append(f"it was seen as {seen}")
+    again = seen in {kind.value for kind in FROM_OUTSIDE} | {NOTHING}
     before = bench.fault.moment == "started"  # of the launch: tune is killed, and the job with it
-    if bench.live and mine and report.seen != NOTHING and not before:
-        report.problems += _wrong_of_a_window(bench, step, mine)
+    if bench.live and mine and seen != NOTHING and not before:
+        problems += _wrong_of_a_window(mine)
         again = again or bool(mine[0].outcome.exclusion)
-    if again and not any(kind(each) == FINISHED for each in mine):
-        report.problems.append("it was not launched again")
+    if again and FINISHED not in kinds:
+        problems.append("it was not launched again")
     if not again and len(mine) > 1:
-        report.problems.append(f"it was launched again: {[kind(each) for each in mine]}")
-    if unkept > (NOTHING in report.expected):
-        report.problems.append(f"{unkept} launches are not kept")
-    if not bench.struck(step):
-        report.problems.append("the fault did not happen")
+        problems.append(f"it was launched again: {kinds}")
+    if unkept > (NOTHING in expected):
+        problems.append(f"{unkept} launches are not kept")
+    if step not in bench.noted("strike"):
+        problems.append("the fault did not happen")
+    ending = mine[0].outcome.ending if mine else None
+    return FaultReport(
+        *(fault.name, f"{launcher.kind} {launcher.version}", expected, seen),
+        reason=ending.reason if isinstance(ending, Failed) else "",
+        problems=problems,
+        launches=len(mine),
+    )
 
 
-def _wrong_of_a_window(bench: Bench, step: int, mine: list[LaunchRecord]) -> list[str]:
+def _wrong_of_a_window(mine: list[LaunchRecord]) -> list[str]:
     """It happened to a job that ran already; what failed is made again by itself."""
     first, *later = (each.outcome.window for each in mine)
     ending = mine[0].outcome.ending
@@ -177,20 +244,12 @@ def _wrong_of_a_window(bench: Bench, step: int, mine: list[LaunchRecord]) -> lis
     if not isinstance(ending, Failed) or ending.kind in {*FROM_OUTSIDE, FailureKind.LIMIT}:
         return []
     problems = [] if ending.reason else ["no reason is given"]
-    if bench.fault.stacks and not list(Path(mine[0].folder).glob("stacks/*")):
-        problems.append("no stacks were kept")
     if not mine[0].outcome.exclusion or later != [None]:
         problems.append(f"it was not launched by itself: {later}")
     return problems
 
 
-def _unkept(bench: Bench, step: int, records: tuple[LaunchRecord, ...]) -> int:
-    """How many launches of a setting were made that the database does not know."""
-    made = bench.diary.read("made").count(step)
-    return made - sum(each.setting == setting(step) for each in records)
-
-
-def _right(bench: Bench, step: int, records: tuple[LaunchRecord, ...]) -> list[str]:
+def _wrong_figures(bench: FaultBench, step: int, records: Records) -> list[str]:
     """What came to its end has the figures that the trainer reported; a clean launch did, once."""
     mine = [each for each in records if each.setting == setting(step)]
     times = [sample.elapsed_s for each in mine for sample in each.outcome.samples]
@@ -201,30 +260,25 @@ def _right(bench: Bench, step: int, records: tuple[LaunchRecord, ...]) -> list[s
         problems.append(f"setting {step} has the wrong figures: {times}")
     if bench.faults[step - 1] is not None:
         return problems
-    if len(times) != 1 and not any(map(_was_disturbed, mine)):
-        said = [f"{kind(each)}: {each.outcome.ending}" for each in mine]
-        problems.append(f"setting {step} was measured {len(times)} times: {said}")
-    if _unkept(bench, step, records):
+    if len(times) != 1 and not any(each.outcome.exclusion for each in mine):
+        endings = [f"{kind(each)}: {each.outcome.ending}" for each in mine]
+        problems.append(f"setting {step} was measured {len(times)} times: {endings}")
+    if bench.noted("made").count(step) != len(mine):
         problems.append(f"launches of setting {step} are not kept")
     return problems
 
 
-def _was_disturbed(record: LaunchRecord) -> bool:
-    return bool(record.outcome.exclusion)
-
-
-def _nothing_lost(bench: Bench, records: tuple[LaunchRecord, ...]) -> list[str]:
+def _lost(bench: FaultBench, records: Records) -> list[str]:
     """What tune has told of is kept, once, as it was told."""
     problems = []
     numbers = [record.number for record in records]
     if numbers != list(range(1, len(numbers) + 1)):
         problems.append(f"the launches have the numbers {numbers}")
-    kept = {(r.number, FINISHED if kind(r) == DISTURBED else kind(r)) for r in records}
-    lost = set(bench.diary.read("end")) - kept
+    lost = set(bench.noted("end")) - {(r.number, kind(r)) for r in records}
     return [*problems, *(f"launch {number} ({what}) is lost" for number, what in sorted(lost))]
 
 
-def _sound(database: Path) -> list[str]:
+def _damage(database: Path) -> list[str]:
     problems = []
     with sqlite3.connect(database) as connection:
         (answer,) = connection.execute("PRAGMA integrity_check").fetchone()

@@ -1,31 +1,35 @@
-"""The catalogue: what can go wrong with a trial, and what must come of it."""
+"""The catalogue: what can go wrong with a trial, and what must come of it.
+
+``FAULTS`` happen to a launch, ``LIVE`` are the same for a running job which is retuned.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from signal import SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM
+from typing import Any, Literal
 
+from tests.faults import strikes
+from tests.faults.strikes import Strike, both
 from tuner.model import FailureKind as Kind
 
 FINISHED = "finished"
-DISTURBED = "disturbed"
 NOTHING = "nothing"  # no row: tune ended before there was a result
 
 Moment = Literal["started", "asked", "progress", "result", "add", "tell", "reported"]
 
 
 @dataclass(frozen=True)
-class Fault:
+class JobFault:
     """One way to go wrong.
 
-    ``act`` happens inside ``rank`` of the trainer at iteration ``at`` (5: after the last);
-    ``strike`` is what the test does from outside, at a ``moment`` of the launch (``at`` that
-    iteration, for ``progress``). ``expected`` are the kinds that the launch may be recorded
-    as, ``also`` what else an MPI may make of it. ``ends`` is what the study's error says where
-    it ends for that, and ``mend`` what is done before the same study is started again. With
-    ``child`` the study runs in a process of its own, with ``disk`` that folder is a small disk.
-    With a ``phase`` it happens to a running job that is retuned (:mod:`tests.faults.live_rows`).
+    ``act`` happens inside ``rank`` of the trainer at iteration ``at`` (5: after the last): an
+    expression of `trainer.py`. ``strike`` is what the test does from outside, at a
+    ``moment`` of the launch (``at`` that iteration, for ``progress``). ``expected`` are the kinds
+    that the launch may be recorded as, ``also`` what else an MPI may make of it. ``ends`` is what
+    the study's error says if it ends for that, and ``mend`` what is done before the same study is
+    started again.
     """
 
     name: str
@@ -33,17 +37,15 @@ class Fault:
     act: str = ""
     rank: int | Literal["all"] = 1
     at: int = 2
-    strike: str = ""
+    strike: Strike | None = None
     moment: Moment = "progress"
     ends: str = ""
-    mend: str = ""
-    child: bool = False
-    terminal: bool = False
-    disk: Literal["", "database", "outputs"] = ""
+    mend: Strike | None = None
+    child: bool = False  # the study runs in a process of its own
+    disk: Literal["", "db", "outputs"] = ""  # that folder is a small disk
     second: bool = False  # a clean launch comes first
     limit_s: float | None = None
-    stacks: bool = False  # they are kept of a launch that hangs
-    noticed: bool = False  # a busy machine sets launches aside
+    keeps: bool = False  # the iterator worker keeps what its rank has open
     swept: bool = False  # what is left is ended by the next start
     wrapped: bool = False  # the user has a wrapper of his own, which does not exec
     phase: Literal["", "window", "switch"] = ""  # of a job that is retuned
@@ -51,240 +53,337 @@ class Fault:
 
     @property
     def plain(self) -> bool:
-        """True where other faults may happen to other launches of the same study."""
+        """True if other faults may happen to other launches of the same study."""
         alone = (self.strike, self.ends, self.child, self.disk, self.limit_s, self.wrapped)
-        return not any((*alone, self.stacks, self.noticed))
+        return not any(alone)
 
 
-def _inside(name: str, act: str, *expected: str, **more: object) -> Fault:
-    return Fault(name, expected, act=act, **more)  # type: ignore[arg-type]
+def _inside(name: str, act: str, *expected: str, **more: Any) -> JobFault:
+    return JobFault(name, expected, act=act, **more)
 
 
-def _log(name: str, act: str, *expected: str, at: int = 5, second: bool = False) -> Fault:
-    return Fault(name, expected or (Kind.BAD_LOG,), act=act, rank=0, at=at, second=second)
+def _log(name: str, act: str, *expected: str, at: int = 5, second: bool = False) -> JobFault:
+    return JobFault(name, expected or (Kind.BAD_LOG,), act=act, rank=0, at=at, second=second)
 
 
-def _outside(name: str, strike: str, *expected: str, **more: object) -> Fault:
-    fields = {"rank": "all", "strike": strike, "act": "holds", **more}
-    return Fault(name, expected, **fields)  # type: ignore[arg-type]
+def _outside(name: str, strike: Strike, *expected: str, **more: Any) -> JobFault:
+    return JobFault(
+        name, expected, **{"rank": "all", "strike": strike, "act": "hold(world)", **more}
+    )
 
 
-def _tune(name: str, strike: str, moment: Moment, *expected: str, **more: object) -> Fault:
-    fields = {"act": "holds" if moment == "progress" else "", **more}
+def _tune(name: str, strike: Strike, moment: Moment, *expected: str, **more: Any) -> JobFault:
+    fields = {"act": "hold(world)" if moment == "progress" else "", **more}
     return _outside(name, strike, *expected, moment=moment, child=True, **fields)
+
+
+def _database(name: str, strike: Strike, ends: str = "", **more: Any) -> JobFault:
+    return _outside(name, strike, FINISHED, act="", moment="result", ends=ends, **more)
 
 
 #: MPICH's mpirun may end the other ranks and return 0: their log is too short then, or not there.
 _HYDRA_ENDS = {"mpich": (Kind.WRONG_RESULT, Kind.NO_LOG)}
+_EARLY = (Kind.CRASHED, Kind.STALLED)
+_KILLED = "get(SIGKILL)"
 
 RANKS = (
-    _inside("a rank is killed", "killed", Kind.CRASHED),
+    _inside("a rank is killed", _KILLED, Kind.CRASHED),
     _inside(
         "a rank is killed, its iterator worker keeps its output open",
-        "killed beside a worker that keeps all",
-        Kind.STALLED,
-        Kind.CRASHED,
+        *(_KILLED, Kind.STALLED, Kind.CRASHED),
+        keeps=True,
     ),
-    _inside("rank 0 is killed", "killed", Kind.CRASHED, rank=0),
-    _inside("all ranks are killed", "killed", Kind.CRASHED, rank="all"),
-    _inside("a rank is killed before its first iteration", "killed", Kind.CRASHED, at=1),
-    _inside("a rank is killed after its last iteration", "killed", Kind.CRASHED, at=5),
-    _inside("a rank is stopped", "stopped", Kind.STALLED, stacks=True),
-    _inside("a rank gets SIGTERM", "terminated", Kind.CRASHED),
-    _inside("a rank aborts", "aborted", Kind.CRASHED),
-    _inside("a rank divides by zero", "floating point", Kind.CRASHED),
-    _inside("a rank segfaults", "reads nowhere", Kind.CRASHED),
-    _inside("a rank reads beyond a file (SIGBUS)", "reads beyond the file", Kind.CRASHED),
-    _inside("a rank raises", "raises", Kind.CRASHED),
-    _inside("a rank raises, MPI waits", "raises unseen", Kind.STALLED, Kind.CRASHED),
-    _inside("a rank exits 0 early", "exits 0", Kind.CRASHED, Kind.STALLED, also=_HYDRA_ENDS),
-    _inside("a rank ends early", "exits 0 politely", Kind.CRASHED, Kind.STALLED, also=_HYDRA_ENDS),
-    _inside("a rank exits 3", "exits 3", Kind.CRASHED),
-    _inside("a rank calls MPI_Abort", "aborts all", Kind.CRASHED),
-    _inside("a rank idles", "idles", Kind.STALLED),
-    _inside("all ranks wait for each other", "receives nothing", Kind.STALLED, rank="all"),
-    _inside("a rank loops for ever", "loops", Kind.LIMIT, limit_s=5.0),
-    _inside("a rank ignores SIGTERM", "stubborn", Kind.STALLED),
-    _inside("every rank ignores SIGTERM", "stubborn", Kind.STALLED, rank="all"),
-    _inside("an iterator worker is killed", "loader killed", Kind.STALLED),
-    _inside("an iterator worker is stopped", "loader stopped", Kind.STALLED),
-    _inside("an iterator worker quits", "loader quits", Kind.STALLED),
+    _inside("rank 0 is killed", _KILLED, Kind.CRASHED, rank=0),
+    _inside("all ranks are killed", _KILLED, Kind.CRASHED, rank="all"),
+    _inside("a rank is killed before its first iteration", _KILLED, Kind.CRASHED, at=1),
+    _inside("a rank is killed after its last iteration", _KILLED, Kind.CRASHED, at=5),
+    _inside("a rank is stopped", "get(SIGSTOP)", Kind.STALLED),
+    _inside("a rank gets SIGTERM", "get(SIGTERM)", Kind.CRASHED),
+    _inside("a rank aborts", "get(SIGABRT)", Kind.CRASHED),
+    _inside("a rank divides by zero", "get(SIGFPE)", Kind.CRASHED),
+    _inside("a rank segfaults", "ctypes.string_at(0)", Kind.CRASHED),
+    _inside("a rank reads beyond a file (SIGBUS)", "read_beyond_a_file()", Kind.CRASHED),
+    _inside("a rank raises", "fail(ValueError('no such data'))", Kind.CRASHED),
+    _inside("a rank raises, MPI waits", "fail_unseen()", Kind.STALLED, Kind.CRASHED),
+    _inside("a rank exits 0 early", "os._exit(0)", *_EARLY, also=_HYDRA_ENDS),
+    _inside("a rank ends early", "loader.close(), sys.exit(0)", *_EARLY, also=_HYDRA_ENDS),
+    _inside("a rank exits 3", "os._exit(3)", Kind.CRASHED),
+    _inside("a rank calls MPI_Abort", "world.Abort(7)", Kind.CRASHED),
+    _inside("a rank idles", "idle()", Kind.STALLED),
+    _inside(
+        "all ranks wait for each other",
+        "world.recv(source=(world.rank + 1) % world.size, tag=99)",
+        Kind.STALLED,
+        rank="all",
+    ),
+    _inside("a rank loops for ever", "idle(busy=True)", Kind.LIMIT, limit_s=5.0),
+    _inside("a rank ignores SIGTERM", "idle(stubborn=True)", Kind.STALLED),
+    _inside("every rank ignores SIGTERM", "idle(stubborn=True)", Kind.STALLED, rank="all"),
+    _inside(
+        "an iterator worker is killed",
+        *("os.kill(loader.pid, SIGKILL), loader.load()", Kind.STALLED),
+    ),
+    _inside(
+        "an iterator worker is stopped",
+        *("os.kill(loader.pid, SIGSTOP), loader.load()", Kind.STALLED),
+    ),
+    _inside("an iterator worker quits", "loader.close(), loader.load()", Kind.STALLED),
 )
 
 LEFT_BEHIND = (
-    _inside("a rank forks a daemon", "forks a daemon", FINISHED),
-    _inside("a rank forks a daemon without the marker", "forks a bare daemon", FINISHED),
+    _inside("a rank forks a daemon", "daemon()", FINISHED),
+    _inside("a rank forks a daemon without the marker", "daemon(bare=True)", FINISHED),
     _inside(
         "a rank forks a daemon that keeps its output open",
-        "forks a daemon that keeps all",
-        *(FINISHED, Kind.STALLED, Kind.CRASHED),
+        *("daemon(keeps=True)", FINISHED, Kind.STALLED, Kind.CRASHED),
     ),
-    _inside("every rank forks twenty daemons", "forks a crowd", FINISHED, rank="all"),
-    _inside("a rank leaves temporary files", "litters", FINISHED),
+    _inside(
+        "every rank forks twenty daemons", "[daemon() for _ in range(20)]", FINISHED, rank="all"
+    ),
+    _inside(
+        "a rank leaves temporary files",
+        *("Path(tempfile.mkdtemp(), 'big').write_bytes(bytes(1 << 20))", FINISHED),
+    ),
 )
 
 SHORTAGES = (
-    _inside("a rank is out of memory", "runs out of memory", Kind.OUT_OF_MEMORY),
-    _inside("a rank is killed for its memory", "is killed for memory", Kind.OUT_OF_MEMORY),
-    _inside("a rank cannot start threads", "runs out of threads", Kind.THREADS),
-    _inside("a BLAS cannot start its threads", "has no BLAS threads", Kind.THREADS),
-    _inside("a rank writes too large a file", "writes too large a file", Kind.CRASHED),
-    _inside("a rank finds the shared memory full", "has no shared memory", Kind.OUT_OF_MEMORY),
-    _inside("a rank finds a disk full that is not", "has no space", Kind.CRASHED),
-    _inside("a rank is over its quota", "is over quota", Kind.DISK_FULL, ends="disk"),
-    Fault(
-        "a rank fills the disk of the outputs",
-        (Kind.DISK_FULL, Kind.CRASHED),
-        act="fills the disk",
+    _inside("a rank is out of memory", "limit_memory(), bytes(1 << 30)", Kind.OUT_OF_MEMORY),
+    _inside(
+        "a rank is killed for its memory", "print_and_die(OOM_KILLED, SIGKILL)", Kind.OUT_OF_MEMORY
+    ),
+    _inside("a rank cannot start threads", "limit_memory(), start_a_large_thread()", Kind.THREADS),
+    _inside("a BLAS cannot start its threads", "print_and_die(NO_THREADS, SIGINT)", Kind.THREADS),
+    _inside("a rank writes too large a file", "write_snapshot(log, limit=1 << 16)", Kind.CRASHED),
+    _inside(
+        "a rank finds the shared memory full",
+        *("fail(RuntimeError(NO_SHARED_MEMORY))", Kind.OUT_OF_MEMORY),
+    ),
+    _inside(
+        "a rank finds a disk full that is not",
+        *("Path('/dev/full').write_bytes(b'x')", Kind.CRASHED),
+    ),
+    _inside(
+        "a rank is over its quota",
+        *("fail(OSError(EDQUOT, os.strerror(EDQUOT), '/data/snapshot'))", Kind.DISK_FULL),
         ends="disk",
-        mend="free the disk",
+    ),
+    _inside(
+        "a rank fills the disk of the outputs",
+        *("write_snapshot(log)", Kind.DISK_FULL, Kind.CRASHED),
+        ends="disk",
+        mend=strikes.free_the_disk,
         disk="outputs",
     ),
-    _inside("a host is lost", "loses a host", Kind.LOST_HOST),
+    _inside("a host is lost", "print_and_die(LOST_HOST)", Kind.LOST_HOST),
 )
 
+_RESULT = "log.change(**{'main/loss': %s})"
+
 LOGS = (
-    _log("half a log", "half a log"),
-    _log("no log", "no log", Kind.NO_LOG),
-    _log("an empty log", "empty log", Kind.BAD_LOG, Kind.NO_LOG),
-    _log("another program's log", "log of another program"),
-    _log("a log of other keys", "log of other keys"),
-    _log("a log of a thousand brackets", "deep log"),
-    _log("a log without a number", "log with no number"),
-    _log("a log that ends at infinity", "log at infinity"),
-    _log("a log whose clock goes backwards", "log runs backwards"),
-    _log("the clock is set back while a rank runs", "clock set back", at=3),
-    _log("a log that is a folder", "log is a folder"),
-    _log("a log that is a pipe", "log is a pipe"),
-    _log("a log without an end", "log is endless"),
-    _log("a log that ends early", "short log", Kind.WRONG_RESULT, second=True),
-    _log("a loss that is no number", "loss is nan", Kind.WRONG_RESULT, second=True),
-    _log("a loss out of reach", "loss is huge", Kind.WRONG_RESULT, second=True),
+    _log("half a log", "log.write(json.dumps(log.entries)[:99])"),
+    _log("no log", "log.path.unlink()", Kind.NO_LOG),
+    _log("an empty log", "log.write('')", Kind.BAD_LOG, Kind.NO_LOG),
+    _log("another program's log", "log.write('epoch 1 loss 0.25\\nepoch 2 loss 0.125\\n')"),
+    _log("a log of other keys", """log.write('[{"step": 1, "time": 0.5}]')"""),
+    _log("a log of a thousand brackets", "log.write('[' * 100_000)"),
+    _log("a log without a number", "log.change(elapsed_time='soon')"),
+    _log("a log that ends at infinity", "log.change(elapsed_time=math.inf)"),
+    _log("a log whose clock goes backwards", "log.change(elapsed_time=0.001)"),
+    _log("the clock is set back while a rank runs", "set_the_clock_back(log)", at=3),
+    _log("a log that is a folder", "log.path.unlink(), log.path.mkdir()"),
+    _log("a log that is a pipe", "log.path.unlink(), os.mkfifo(log.path)"),
+    _log("a log without an end", "log.path.unlink(), log.path.symlink_to('/dev/zero')"),
+    _log(
+        "a log that ends early",
+        *("log.write(json.dumps(log.entries[:2]))", Kind.WRONG_RESULT),
+        second=True,
+    ),
+    _log("a loss that is no number", _RESULT % "math.nan", Kind.WRONG_RESULT, second=True),
+    _log("a loss out of reach", _RESULT % "50.0", Kind.WRONG_RESULT, second=True),
 )
 
 LAUNCHER = (
-    _outside("mpirun is killed", "kill mpirun", Kind.INTERRUPTED, Kind.CRASHED),
-    _outside("mpirun is stopped", "stop mpirun", Kind.STALLED),
-    _outside("mpirun gets SIGTERM", "terminate mpirun", Kind.INTERRUPTED, Kind.CRASHED),
+    _outside("mpirun is killed", strikes.mpirun(SIGKILL), Kind.INTERRUPTED, Kind.CRASHED),
+    _outside("mpirun is stopped", strikes.mpirun(SIGSTOP), Kind.STALLED),
+    _outside("mpirun gets SIGTERM", strikes.mpirun(SIGTERM), Kind.INTERRUPTED, Kind.CRASHED),
     _outside(
-        "the user's wrapper is killed", "kill a wrapper", Kind.CRASHED, Kind.STALLED, wrapped=True
+        "the user's wrapper is killed",
+        *(strikes.kill_the_wrapper, Kind.CRASHED, Kind.STALLED),
+        wrapped=True,
     ),
-    _outside("the supervisor is killed", "kill the supervisor", Kind.INTERRUPTED),
-    _outside("the supervisor gets SIGTERM", "terminate the supervisor", Kind.INTERRUPTED),
+    _outside("the supervisor is killed", strikes.supervisor(SIGKILL), Kind.INTERRUPTED),
+    _outside("the supervisor gets SIGTERM", strikes.supervisor(SIGTERM), Kind.INTERRUPTED),
     _outside(
         "the supervisor is killed before it was asked",
-        "kill the supervisor at once",
-        Kind.INTERRUPTED,
+        *(strikes.kill_the_new_supervisor, Kind.INTERRUPTED),
         moment="asked",
         act="",
     ),
     _outside(
         "the supervisor is stopped",
-        "stop the supervisor",
+        both(strikes.supervisor(SIGSTOP), strikes.go),
         *(Kind.INTERRUPTED, Kind.STALLED, Kind.CRASHED, Kind.LIMIT, FINISHED),
     ),
     _outside(
         "the supervisor is killed, a daemon without the marker lives on",
-        "kill the supervisor",
-        Kind.INTERRUPTED,
-        act="forks a bare daemon and holds",
+        *(strikes.supervisor(SIGKILL), Kind.INTERRUPTED),
+        act="world.rank == 0 and daemon(bare=True), hold(world)",
     ),
 )
 
 BESIDE = (
-    _outside("the same command beside it", "start the same command", FINISHED),
+    _outside("the same command beside it", strikes.start_the_same_command, FINISHED),
     _outside(
         "the same command beside it, and a rank is killed",
-        "start the same command",
-        Kind.CRASHED,
-        act="holds and is killed",
+        *(strikes.start_the_same_command, Kind.CRASHED),
+        act="hold(world), world.rank == world.size - 1 and get(SIGKILL)",
     ),
-    _outside("decoys with other markers", "start decoys", FINISHED),
+    _outside("decoys with other markers", strikes.start_decoys, FINISHED),
     _outside(
         "a recycled pid",
-        "recycle a pid, kill the supervisor",
+        both(strikes.recycle_a_pid, strikes.supervisor(SIGKILL)),
         Kind.INTERRUPTED,
-        act="forks a short daemon",
     ),
-    _outside("a slow neighbour", "compute beside it", FINISHED, DISTURBED, noticed=True),
-    _outside("the clock of tune is set back", "set the clock back", FINISHED),
+    _outside("the clock of tune is set back", strikes.set_the_clock_back, FINISHED),
 )
+
+_KILL = strikes.tune(SIGKILL)
 
 TUNE = (
-    _tune("tune is killed before the launch", "kill tune", "started", FINISHED),
-    _tune("tune is killed during the launch", "kill tune", "progress", NOTHING),
+    _tune("tune is killed before the launch", _KILL, "started", FINISHED),
+    _tune("tune is killed during the launch", _KILL, "progress", NOTHING),
     _tune(
         "tune and the supervisor are killed",
-        "kill tune and the supervisor",
-        "progress",
-        NOTHING,
-        act="forks a daemon and holds",
+        *(both(strikes.supervisor(SIGKILL), _KILL), "progress", NOTHING),
+        act="daemon(), hold(world)",
         swept=True,
     ),
-    _tune("tune is killed before the result is kept", "kill tune", "result", NOTHING, FINISHED),
-    _tune("tune is killed between result and database", "kill tune", "add", FINISHED),
-    _tune("tune is killed between database and Optuna", "kill tune", "tell", FINISHED),
-    _tune("tune is killed after its report", "kill tune", "reported", FINISHED),
-    _tune("tune gets SIGTERM", "terminate tune", "progress", Kind.INTERRUPTED),
-    _tune("tune gets SIGINT", "interrupt tune", "progress", Kind.INTERRUPTED),
-    _tune("tune gets SIGINT twice", "interrupt tune twice", "progress", Kind.INTERRUPTED, NOTHING),
-    _tune("the terminal hangs up", "hang up", "progress", Kind.INTERRUPTED, terminal=True),
-    _tune("tune is stopped for a while", "stop tune for a while", "progress", FINISHED),
+    _tune("tune is killed before the result is kept", _KILL, "result", NOTHING, FINISHED),
+    _tune("tune is killed between result and database", _KILL, "add", FINISHED),
+    _tune("tune is killed between database and Optuna", _KILL, "tell", FINISHED),
+    _tune("tune is killed after its report", _KILL, "reported", FINISHED),
+    _tune("tune gets SIGTERM", strikes.tune(SIGTERM), "progress", Kind.INTERRUPTED),
+    _tune("tune gets SIGINT", strikes.tune(SIGINT), "progress", Kind.INTERRUPTED),
+    _tune(
+        "tune gets SIGINT twice",
+        *(strikes.tune(SIGINT, SIGINT), "progress", Kind.INTERRUPTED, NOTHING),
+    ),
+    _tune("the terminal hangs up", strikes.tune(SIGHUP), "progress", Kind.INTERRUPTED),
+    _tune("tune is stopped for a while", strikes.stop_tune_for_a_while, "progress", FINISHED),
 )
 
-_ALONE: dict[str, object] = {"act": "", "moment": "result"}
-
 DATABASE = (
-    _outside("the database is locked for a moment", "lock for a moment", FINISHED, **_ALONE),
-    _outside(
+    _database("the database is locked for a moment", strikes.lock_the_database_for_a_moment),
+    _database(
         "the database is locked for good",
-        "lock the database",
-        FINISHED,
-        ends="locked",
-        mend="unlock the database",
-        **_ALONE,
+        *(strikes.lock_the_database, "locked"),
+        mend=strikes.unlock_the_database,
     ),
-    _outside(
+    _database(
         "the database is read-only",
-        "make the database read-only",
-        FINISHED,
-        disk="database",
-        ends="read-only|cannot be",
-        mend="make the database writable",
-        **_ALONE,
+        *(strikes.make_the_database_read_only, "read-only|cannot be"),
+        mend=strikes.make_the_database_writable,
+        disk="db",
     ),
-    _outside(
+    _database(
         "the database is replaced",
-        "replace the database",
-        FINISHED,
-        ends="database",
-        mend="bring the database back",
-        **_ALONE,
+        *(strikes.replace_the_database, "database"),
+        mend=strikes.bring_the_database_back,
     ),
-    _outside(
+    _database(
         "the database is removed",
-        "remove the database",
-        FINISHED,
-        ends="database",
-        mend="bring the database back",
-        **_ALONE,
+        *(lambda bench: bench.database.rename(bench.aside), "database"),
+        mend=strikes.bring_the_database_back,
     ),
-    _outside(
+    _database(
         "the disk of the database is full",
-        "fill the disk",
-        FINISHED,
-        disk="database",
-        ends="full",
-        mend="free the disk",
-        **_ALONE,
+        *(strikes.fill_the_disk, "full"),
+        mend=strikes.free_the_disk,
+        disk="db",
     ),
 )
 
 FAULTS = (*RANKS, *LEFT_BEHIND, *SHORTAGES, *LOGS, *LAUNCHER, *BESIDE, *TUNE, *DATABASE)
-BY_NAME = {fault.name: fault for fault in FAULTS}
+
+# --- of a running job; a setting that failed so is launched by itself, on a clean launch
+
+#: There is no such moment in a window, or it is no other one there.
+_NEVER = {
+    "a rank is killed before its first iteration",
+    "a rank is killed after its last iteration",
+    "a rank is killed, its iterator worker keeps its output open",
+    "the supervisor is killed before it was asked",
+}
+
+#: Of the log of a running job nobody reads the end; but it must be possible to write it.
+_LOGS = {
+    "no log": (FINISHED,),
+    "another program's log": (FINISHED,),
+    "a log that is a folder": (Kind.CRASHED,),
+    "a log that is a pipe": (FINISHED,),
+    "a log without an end": (FINISHED,),
+    "the clock is set back while a rank runs": (FINISHED,),
+}
+_IN_A_WINDOW = {**_LOGS, "tune is killed before the launch": (NOTHING, FINISHED)}  # the job runs
+
+#: What is raised while a rank switches is caught there: the knob, not the program has failed.
+_CAUGHT = {
+    "a rank raises": (Kind.SWITCH,),
+    "a rank finds a disk full that is not": (Kind.SWITCH,),
+    "a rank is over its quota": (Kind.SWITCH,),
+    "a rank fills the disk of the outputs": (Kind.SWITCH,),
+    # No time of the program's own passes: the order is not answered.
+    "a rank loops for ever": (Kind.STALLED,),
+}
+
+#: mpirun returns 0: the job has ended by itself, and is started once more for the setting.
+_ENDED_ITSELF = {"mpich": (FINISHED,)}
 
 
-def groups(faults: Sequence[Fault], most: int = 4) -> list[tuple[Fault, ...]]:
+def _live(fault: JobFault) -> Iterator[JobFault]:
+    """The fault in a window, and, if something of the job does it, as a rank switches."""
+    is_log = fault in LOGS
+    if fault.name in _NEVER or (is_log and fault.name not in _LOGS):
+        return
+    yield replace(
+        fault,
+        name=f"{fault.name}, in a window",
+        phase="window",
+        at=4,  # some iterations come before it
+        expected=_IN_A_WINDOW.get(fault.name, fault.expected),
+        also={} if fault.expected == (FINISHED,) else _ENDED_ITSELF,
+        second=False,
+    )
+    if is_log or fault in DATABASE or (fault in TUNE and fault.moment != "progress"):
+        return
+    caught = _CAUGHT.get(fault.name)
+    yield replace(
+        fault,
+        name=f"{fault.name}, as it switches",
+        phase="switch",
+        expected=caught or fault.expected,
+        also=_ENDED_ITSELF,
+        ends="" if caught == (Kind.SWITCH,) and not fault.disk else fault.ends,
+    )
+
+
+LIVE = tuple(live for fault in FAULTS for live in _live(fault))
+BY_NAME = {fault.name: fault for fault in (*FAULTS, *LIVE)}
+
+#: Some of a running job, for each change of the code; ``campaigns/faults.py --live`` has them all.
+SOME = tuple(
+    BY_NAME[name]
+    for name in (
+        "a rank is killed, in a window",
+        "a rank forks a daemon, in a window",
+        "a rank is stopped, in a window",
+        "a rank raises, as it switches",
+        "all ranks wait for each other, as it switches",
+    )
+)
+
+
+def groups(faults: Sequence[JobFault], most: int = 4) -> list[tuple[JobFault, ...]]:
     """Faults that one study can have, of launches that follow each other."""
     plain = [fault for fault in faults if fault.plain]
     alone = [(fault,) for fault in faults if not fault.plain]

@@ -1,22 +1,19 @@
 """Whatever goes wrong with a real job: nothing is left, nothing lost, and the study goes on.
 
 The catalogue is `tests/faults/rows.py`. Each fault happens to a launch of a small study, with
-ranks that have an iterator worker each; a clean launch comes in the end. Some of
-`tests/faults/live_rows.py` happen to a running job that is retuned. Runs with the mpirun
-of this environment, or with that which ``TUNE_TEST_MPIRUN`` names;
-``TUNE_TEST_FAULTS=FILE`` takes the reports (`python -m tests.faults.table FILE`).
+ranks that have an iterator worker each; a clean launch comes in the end. Some happen to a running
+job that is retuned. Runs with the mpirun of this environment, or with that which
+``TUNE_TEST_MPIRUN`` names.
 """
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
 from tests.faults import case
-from tests.faults.live_rows import SOME
-from tests.faults.rows import FAULTS, Fault, groups
+from tests.faults.rows import BY_NAME, FAULTS, LIVE, SOME, JobFault, groups
 from tuner.launch import launchers
 from tuner.model import LauncherInfo
 
@@ -32,10 +29,10 @@ def launcher() -> LauncherInfo:
 @pytest.mark.parametrize(
     "faults", [*groups(FAULTS), *groups(SOME)], ids=lambda faults: faults[0].name
 )
-def test_faults(faults: tuple[Fault, ...], launcher: LauncherInfo) -> None:
-    reports = case.run(faults, launcher)
-    if path := os.environ.get("TUNE_TEST_FAULTS"):
-        with Path(path).open("a") as file:
-            file.writelines(report.line + "\n" for report in reports)
-    wrong = [report for report in reports if report.problems]
-    assert not wrong, "\n".join(report.told for report in wrong)
+def test_faults(faults: tuple[JobFault, ...], launcher: LauncherInfo) -> None:
+    wrong = [report for report in case.run(faults, launcher) if report.problems]
+    assert not wrong, "\n".join(report.text for report in wrong)
+
+
+def test_each_fault_has_a_name_of_its_own() -> None:
+    assert len(BY_NAME) == len(FAULTS) + len(LIVE)

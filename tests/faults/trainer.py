@@ -1,0 +1,305 @@
+"""A trainer of half a second: some ranks, each with a process that loads its data.
+
+``python -m mpi4py trainer.py OUT --step STEP --iterations N``, in a folder that may hold
+``fault.json``: ``{"act": EXPRESSION, "rank": R, "at": ITERATION, "phase": PHASE, "keeps": BOOL}``.
+The expression is evaluated in that iteration with the names of this file, of `signal` and `errno`,
+and with the rank's ``world``, ``loader`` and ``log``; or, with a phase, once a study has switched
+the running job to another step: ``switch``, in that very moment, or ``window``, so many iterations
+later. Each process notes
+itself in ``noted/``, so that a test can tell whether it is still there. The times that rank 0
+reports are computed from STEP, so that a test knows them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes  # noqa: F401 -- an act uses it
+import errno
+import json
+import math
+import mmap
+import os
+import resource
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tuner import live
+
+#: An iteration of a job that is retuned takes at least so long, s.
+PACE_S = 0.01
+PATIENCE_S = 60.0
+NOTED = Path("noted").absolute()
+
+
+def note(role: str, segments: Sequence[str] = ()) -> None:
+    """Leave a word of this process: its id, its start (clock ticks), its shared memory."""
+    stat = Path("/proc/self/stat").read_text()
+    start = int(stat[stat.rindex(")") + 2 :].split()[19])
+    what = {"role": role, "pid": os.getpid(), "start": start, "segments": list(segments)}
+    new = NOTED / f"{os.getpid()}.new"
+    new.write_text(json.dumps(what))
+    new.replace(NOTED / f"{os.getpid()}-{start}.json")
+
+
+def close_all_but(*kept: int) -> None:
+    """Close what the parent had open, output and all."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        if int(name) not in kept:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+
+
+class IteratorWorker:
+    """A forked process that answers each request, over pipes.
+
+    As with multiprocessing's queues its own ends stay open on this side: if it dies, the rank waits
+    for ever, and if the rank dies, it does. One that ``keeps`` what its rank has open (the output;
+    MPICH's line to the launcher) hides the rank's end from the launcher.
+    """
+
+    def __init__(self, *, keeps: bool) -> None:
+        self.asked, self.ask = os.pipe()
+        self.answers, self.answer = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            note("loader")
+            if not keeps:
+                close_all_but(self.asked, self.answer)
+            while os.read(self.asked, 1) != b"q":
+                os.write(self.answer, b"x")
+            os._exit(0)
+
+    def load(self) -> None:
+        os.write(self.ask, b"l")
+        os.read(self.answers, 1)
+
+    def close(self) -> None:
+        os.write(self.ask, b"q")
+        os.waitpid(self.pid, 0)
+
+
+class LogFile:
+    """A LogReport file, replaced as a whole."""
+
+    def __init__(self, out: Path) -> None:
+        self.path = out / "log"
+        self.entries: list[dict[str, Any]] = []
+
+    def add(self, iteration: int, elapsed_time: float, loss: float) -> None:
+        entry = {"iteration": iteration, "elapsed_time": elapsed_time, "main/loss": loss}
+        self.entries.append(entry)
+        self.write(json.dumps(self.entries))
+
+    def write(self, text: str) -> None:
+        """Replace it by any text."""
+        draft = self.path.with_name("draft")
+        draft.write_text(text)
+        draft.replace(self.path)
+
+    def change(self, **last: Any) -> None:
+        """Let the last entry say something else."""
+        self.write(json.dumps([*self.entries[:-1], {**self.entries[-1], **last}]))
+
+
+class FaultyTraining:
+    """The iterations of a rank, and what goes wrong in them."""
+
+    def __init__(self, out: Path, step: int, iterations: int) -> None:
+        fault = planned()
+        self.fault = {} if fault.get("phase") else fault
+        self.loader = IteratorWorker(keeps=fault.get("keeps", False))
+        from mpi4py import MPI
+
+        self.world, self.log = MPI.COMM_WORLD, LogFile(out)
+        self.step, self.iterations, self.iteration = step, iterations, 0
+        self.session = live.session()
+        self.session.on("step", self.switch, read=lambda: self.step)
+
+    def run(self) -> None:
+        self.world.Barrier()  # now the memory that the ranks share is there
+        maps = Path("/proc/self/maps").read_text().splitlines()
+        segments = sorted({line.split()[5] for line in maps if "/dev/shm/" in line})
+        note(f"rank {self.world.rank}", segments)
+        while self.iteration < self.iterations or self.session.more():
+            self.iterate()
+        self.world.Barrier()
+        if self.fault and self.fault["at"] > self.iterations:
+            self.act()
+        self.loader.close()
+
+    def iterate(self) -> None:
+        self.iteration += 1
+        self.loader.load()
+        if self.fault and self.fault["at"] == self.iteration:
+            self.act()
+        self.world.allreduce(self.iteration)
+        if self.world.rank == 0:
+            time_s = 0.01 * self.step * self.iteration
+            self.log.add(self.iteration, time_s, math.exp(-self.iteration))
+        if self.session.active:
+            time.sleep(PACE_S)
+        self.session.step()
+
+    def switch(self, step: int) -> None:
+        """A study wants another step of the running job."""
+        self.step, self.fault = step, planned()
+        if self.fault.get("phase") == "switch":
+            self.act()
+            self.fault = {}
+        elif self.fault:
+            self.fault["at"] += self.iteration
+
+    def act(self) -> None:
+        """It goes wrong, in the ranks that are meant."""
+        if self.fault["rank"] in {self.world.rank, "all"}:
+            own = {"world": self.world, "loader": self.loader, "log": self.log}
+            eval(self.fault["act"], {**vars(signal), **vars(errno), **globals(), **own})
+
+
+def planned() -> dict[str, Any]:
+    """What is to go wrong; nothing if there is no such file."""
+    path = Path("fault.json")
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+# --- what acts are made of -----------------------------------------------------------------
+
+
+def hold(world: Any) -> None:
+    """All ranks stay in this iteration until the test says ``go``."""
+    (NOTED / f"holding-{world.rank}").touch()
+    deadline = time.monotonic() + PATIENCE_S
+    while not world.allreduce(Path("go").exists() and world.rank == 0):
+        if time.monotonic() > deadline:
+            os._exit(99)
+        time.sleep(0.02)
+
+
+def get(number: int) -> None:
+    """This rank gets a signal."""
+    os.kill(os.getpid(), number)
+
+
+def fail(error: Exception) -> NoReturn:
+    raise error
+
+
+def fail_unseen() -> NoReturn:
+    """As under plain ``python``: the traceback is printed, then MPI waits for the others."""
+    from mpi4py import MPI
+
+    print("Traceback (most recent call last):\nValueError: no such data", flush=True)
+    MPI.Finalize()
+    sys.exit(1)
+
+
+def print_and_die(text: str, number: int = 0) -> NoReturn:
+    """Print what another program would, and get a signal; exit with 1 if that does not kill."""
+    print(text, file=sys.stderr, flush=True)
+    get(number)
+    os._exit(1)
+
+
+def read_beyond_a_file() -> None:
+    with tempfile.TemporaryFile() as file:
+        file.truncate(mmap.PAGESIZE)
+        with mmap.mmap(file.fileno(), mmap.PAGESIZE) as memory:
+            file.truncate(0)
+            print(memory[0])
+
+
+def idle(*, busy: bool = False, stubborn: bool = False) -> None:
+    """For long; ``stubborn``: nothing polite ends it."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) if stubborn else ():
+        signal.signal(number, signal.SIG_IGN)
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        time.sleep(0 if busy else PATIENCE_S)
+
+
+def daemon(*, bare: bool = False, keeps: bool = False) -> None:
+    """Leave a process in a session of its own, its parent gone.
+
+    ``bare``: without our environment; ``keeps``: with all that its parent had open.
+    """
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    note("daemon")
+    if not keeps:
+        close_all_but()
+    if bare:
+        os.execve("/bin/sleep", ["sleep", "600"], {})
+    time.sleep(600)
+    os._exit(0)
+
+
+def limit_memory() -> None:
+    """To 64 MiB more than it has."""
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+    resource.setrlimit(resource.RLIMIT_AS, (size + (64 << 20),) * 2)
+
+
+def start_a_large_thread() -> None:
+    threading.stack_size(1 << 30)
+    threading.Thread(target=time.sleep, args=(1,)).start()
+
+
+def write_snapshot(log: LogFile, *, limit: int | None = None) -> None:
+    """Fill the disk of the log; with a limit (``ulimit -f``, bytes): SIGXFSZ."""
+    if limit is not None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    with (log.path.parent / "snapshot").open("wb", buffering=0) as file:
+        while True:
+            if file.write(bytes(1 << 16)) < 1 << 16:
+                file.write(b"x")
+
+
+def set_the_clock_back(log: LogFile) -> None:
+    """An hour, in the middle of the training: what it reports from then on is before the start."""
+    last = log.entries[-1]["elapsed_time"]
+    log.add(3, last + 0.5, 0.1)
+    log.add(4, max(0.0, last - 3600), 0.1)
+    time.sleep(0.3)  # it is there long enough to be read
+
+
+#: As OpenBLAS, Slurm, PyTorch and Open MPI (at the loss of a link) print it.
+NO_THREADS = (
+    "OpenBLAS blas_thread_init: pthread_create failed for thread 5 of 8:"
+    " Resource temporarily unavailable"
+)
+OOM_KILLED = (
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks"
+    " have been OOM Killed."
+)
+NO_SHARED_MEMORY = "unable to write to file </torch_1_1>: No space left on device (28)"
+LOST_HOST = f"""{"-" * 74}
+ORTE has lost communication with a remote daemon.
+
+  HNP daemon   : [[1,0],0] on node node1
+  Remote daemon: [[1,0],1] on node node2
+
+This is usually due to either a failure of the TCP network
+connection to the node, or possibly an internal failure of
+the daemon itself. We cannot recover from this failure, and
+therefore will terminate the job.
+{"-" * 74}"""
+
+
+if __name__ == "__main__":
+    FaultyTraining(Path(sys.argv[1]), int(sys.argv[3]), int(sys.argv[5])).run()
