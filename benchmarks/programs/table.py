@@ -12,11 +12,11 @@ HEADERS = (
     "program",
     "ranks",
     "settings, launches",
-    "your defaults",
+    "baseline",
     "best",
     "times faster",
     "best setting",
-    "`tune explain`: defaults → best",
+    "`tune explain`: baseline → best",
 )
 
 
@@ -85,7 +85,7 @@ def _faster(result: dict[str, Any]) -> str:
 def _setting(setting: dict[str, Any] | None) -> str:
     if setting is None:
         return "none yet"
-    return " ".join(f"{name}={value}" for name, value in setting.items()) or "your defaults"
+    return " ".join(f"{name}={value}" for name, value in setting.items()) or "baseline"
 
 
 def _held(explained: dict[str, Any]) -> str:
@@ -123,12 +123,12 @@ def _escaped(cell: str) -> str:
 
 _PAGE = """# Programs that were tuned
 
-Made by `make programs` on {machine}. It asks for {trials} settings of each, and ends
-sooner where as good as nothing is expected of the rest, or after ten minutes. "Your defaults" is
-the program with nothing set, the best setting what `tune export` hands over. How much faster it is:
-the ratio of the launches in turn, with its 95 % interval; "at least", where your defaults were
-stopped once they had shown that ([method](method.md)). What held the runs back, by `tune explain`,
-and for which part of the time ([explain](explain.md)).
+Made by `make programs` on {machine}. Each study tries at most {trials} settings. It
+ends sooner if almost no further gain is expected, or after ten minutes. The baseline is the
+program with no knob set. "Best setting" is what `tune export` writes. "Times faster" is the
+ratio that the confirmation measured, with its 95 % interval. It reads "at least" if the launches
+of the baseline were stopped once the bound held ([method](method.md)). The last column is what
+`tune explain` names as the bottleneck, with its share of the time ([explain](explain.md)).
 
 {table}
 """

@@ -72,7 +72,7 @@ def test_a_run_that_nothing_is_known_of() -> None:
         ({"baseline": {"figure": None, "stopped": {"bound_s": 1}}}, "stopped"),
         ({"baseline": {"figure": None, "stopped": None}}, "failed"),
         ({"baseline": None}, "not measured"),
-        ({"export": {}}, "your defaults"),
+        ({"export": {}}, "baseline"),
         ({"export": None}, "none yet"),
     ],
 )
@@ -87,7 +87,7 @@ def test_text_and_markdown_have_a_line_a_program() -> None:
     page = table.as_markdown(rows, "a machine", 20)
     assert page.count("\n| ") == 4
     assert r"| Two\|three | 2 |" in page
-    assert "on a machine. It asks for 20 settings" in page
+    assert "on a machine. Each study tries at most 20 settings" in page
 
 
 def test_every_study_ships_with_the_tool() -> None:
