@@ -223,7 +223,8 @@ def idle(*, busy: bool = False, stubborn: bool = False) -> None:
         signal.signal(number, signal.SIG_IGN)
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
-        time.sleep(0 if busy else PATIENCE_S)
+        if not busy:
+            time.sleep(PATIENCE_S)
 
 
 def daemon(*, bare: bool = False, keeps: bool = False) -> None:
