@@ -50,8 +50,6 @@ if len(sys.argv) > 2:
     time.sleep(600)
 """
 
-STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + RANK
-
 
 @pytest.fixture(scope="module", params=MPIRUNS, ids=lambda path: path or "own")
 def info(request: pytest.FixtureRequest) -> LauncherInfo:
@@ -129,11 +127,7 @@ def test_the_ranks_get_what_they_should(info: LauncherInfo, tmp_path: Path) -> N
         assert seen["FROM_OUTSIDE"] == "a b\nc"
         assert seen[process.MARKER] == running.marker
 
-
-def test_the_ranks_load_the_library_of_mpirun(info: LauncherInfo, tmp_path: Path) -> None:
     assert info.libmpi is not None
-    running = process.start(launch(info, tmp_path))
-    assert running.wait(PATIENCE_S) is not None
     loaded = {library for view in views(tmp_path) for library in view["libraries"]}
     assert {Path(library).resolve() for library in loaded} == {Path(info.libmpi).resolve()}
 
@@ -157,15 +151,3 @@ def test_every_process_of_the_trial_is_seen_and_carries_the_marker(
         assert {running.pid, *(view["pid"] for view in views(tmp_path))} <= pids
     finally:
         running.stop()
-
-
-PARENT = """
-import json, os, sys, time
-from pathlib import Path
-from tuner.hosts import process
-from tuner.model import Launch
-argv, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
-running = process.start(Launch(tuple(argv), os.environ, folder, folder, folder))
-print(running.marker, flush=True)
-time.sleep(600)
-"""

@@ -1,16 +1,19 @@
-"""Trials under the real mpirun, with a tiny trainer that writes Chainer's log."""
+"""Trials under the real mpirun and torchrun, with a tiny trainer that writes Chainer's log."""
 
 from __future__ import annotations
 
 import os
 import sys
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
 from tuner.hosts import machine, process
+from tuner.hosts.supervisor.table import Process, carriers, processes
 from tuner.launch import launchers, render, trial
 from tuner.model import (
     Effect,
@@ -30,7 +33,7 @@ from tuner.model import (
     StudySpec,
     Verdict,
 )
-from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper
+from tuner.search.stopper import Limit, Noise, ProjectionStopper
 
 pytestmark = pytest.mark.system
 
@@ -40,8 +43,9 @@ KNOBS = (
 )
 
 TRAINER = """
-import json, os, sys, time
-out, rank = sys.argv[1], int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", 0)))
+import json, os, signal, subprocess, sys, time
+names = "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"
+out, rank = sys.argv[1], int(next(os.environ[name] for name in names if name in os.environ))
 
 def report(*elapsed):
     log = [{"epoch": 0, "iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed, 1)]
@@ -56,69 +60,45 @@ print("rank", rank, "begins", flush=True)
 Follow = Callable[..., Outcome]
 
 
-@pytest.fixture(scope="module")
-def launcher() -> LauncherInfo:
-    return launchers.find(None, environ=os.environ)
-
-
 @pytest.fixture
-def follow(tmp_path: Path, launcher: LauncherInfo) -> Follow:
+def follow(tmp_path: Path) -> Follow:
     """Run a trainer on two ranks; afterwards nothing of it may be alive."""
 
     def run_trainer(
         body: str,
         *,
-        limit_s: float | None = 60.0,
-        expected: int | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[Progress], None] | None = None,
-        launcher: LauncherInfo = launcher,
-        stopper: EarlyStopper | None = None,
+        launcher: LauncherInfo | None = None,
+        kind: str | None = None,
+        limits: Mapping[str, Any] = MappingProxyType({"trial_limit_s": 60.0}),
+        following: Mapping[str, Any] = MappingProxyType({}),
         **values: int,
     ) -> Outcome:
-        script = tmp_path / "train.py"
-        script.write_text(TRAINER + body)
-        spec = StudySpec(
-            name="test",
-            command=(sys.executable, str(script), "{out}"),
-            launcher=launcher,
-            layout=Layout(2),
-            machine=machine.this_machine(),
-            knobs=KNOBS,
-            trial_limit_s=limit_s,
-        )
-        setting, marker = Setting.of(values), uuid.uuid4().hex
-        folder = tmp_path / "trial 1"
+        (tmp_path / "train.py").write_text(TRAINER + body)
+        environ = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        found = launcher or launchers.find(None, kind=kind, program=sys.executable, environ=environ)
+        command = (sys.executable, str(tmp_path / "train.py"), "{out}")
+        host, setting, marker = machine.this_machine(), Setting.of(values), uuid.uuid4().hex
+        spec = StudySpec("test", command, found, Layout(2), host, KNOBS, **limits)
         launch = render.launch(
-            spec, setting, folder, environ=os.environ, cwd=tmp_path, marker=marker
+            spec, setting, tmp_path / "trial 1", environ=environ, cwd=tmp_path, marker=marker
         )
+        asked: dict[str, Any] = {
+            "spec": spec,
+            "setting": setting,
+            "expected_iterations": None,
+            **following,
+        }
         try:
-            return trial.run(
-                launch,
-                spec=spec,
-                setting=setting,
-                expected_iterations=expected,
-                on_progress=on_progress,
-                cancelled=cancelled,
-                stopper=stopper,
-            )
+            return trial.run(launch, spec=spec, setting=setting, **asked)
         finally:
             assert alive(launch) == []
 
     return run_trainer
 
 
-def alive(launch: Launch) -> list[str]:
+def alive(launch: Launch) -> list[Process]:
     """The live processes that carry the trial's marker."""
-    wanted = f"{process.MARKER}={launch.env[process.MARKER]}".encode()
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                found.append((folder / "cmdline").read_text())
-        except OSError:
-            continue
-    return found
+    return carriers(processes(), launch.env[process.MARKER])
 
 
 def pairs(progress: Sequence[Progress]) -> list[tuple[int, float]]:
@@ -151,7 +131,8 @@ time.sleep(0.5)
 if rank == 0:
     report(0.5, 1.25)
 """
-    outcome = follow(body, expected=2, on_progress=seen.append)
+    following = {"expected_iterations": 2, "on_progress": seen.append}
+    outcome = follow(body, following=following)
     assert outcome.ending == Finished(1.25, 2), outcome.ending
     assert pairs(seen) == [(1, 0.5), (2, 1.25)]
     assert [rank.world_size for rank in outcome.observation.ranks] == [2, 2]
@@ -167,7 +148,8 @@ if rank == 0:
         report(*(10.0 * entry for entry in range(1, n + 1)))
 time.sleep(50)
 """
-    outcome = follow(body, expected=100, stopper=ProjectionStopper(Limit(50.0), Noise(), 100))
+    stopper = ProjectionStopper(Limit(50.0), Noise(), 100)
+    outcome = follow(body, following={"expected_iterations": 100, "stopper": stopper})
     assert isinstance(outcome.ending, Stopped), outcome.ending
     assert outcome.ending.projection_s > 50
     assert outcome.ending.bound_s <= 10.0 * outcome.progress[-1].iteration + outcome.wall_s
@@ -181,20 +163,20 @@ for n in range(1, 6):
     if rank == 0:
         report(*(0.2 * entry for entry in range(1, n + 1)))
 """
-    outcome = follow(body, expected=5, stopper=ProjectionStopper(Limit(1.1), Noise(), 5))
+    stopper = ProjectionStopper(Limit(1.1), Noise(), 5)
+    outcome = follow(body, following={"expected_iterations": 5, "stopper": stopper})
     assert outcome.ending == Finished(1.0, 5), outcome.ending
 
 
 def test_the_limit_ends_the_ranks_and_their_workers(follow: Follow) -> None:
     body = """
-import signal
 report(0.25)
 if os.fork() == 0:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.setsid()
 time.sleep(50)
 """
-    outcome = follow(body, limit_s=2.0)
+    outcome = follow(body, limits={"trial_limit_s": 2.0})
     assert failure(outcome).kind is FailureKind.LIMIT
     assert pairs(outcome.progress) == [(1, 0.25)]
     assert max(rank.children for rank in outcome.observation.ranks) >= 1
@@ -248,3 +230,30 @@ def test_opencv_is_honoured_or_overridden(follow: Follow) -> None:
     assert effect(follow("import cv2; report(1.0)", opencv_threads=3)).verdict is Verdict.HONOURED
     found = effect(follow("import cv2; cv2.setNumThreads(5); report(1.0)", opencv_threads=3))
     assert (found.verdict, found.observed) == (Verdict.OVERRIDDEN, 5)
+
+
+# --- torchrun; the trainer has no need of torch, which would only cost time -----------------------
+
+
+@pytest.mark.slow
+def test_a_full_run_under_torchrun(follow: Follow) -> None:
+    pytest.importorskip("torch")
+    outcome = follow("import numpy; report(0.5)", kind="torchrun", omp_threads=1)
+    assert effect(outcome).verdict is Verdict.HONOURED
+    assert [(r.rank, r.world_size) for r in outcome.observation.ranks] == [(0, 2), (1, 2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("body", "kind", "reason"),
+    [
+        ("os.kill(os.getpid(), 9)", FailureKind.CRASHED, "killed by SIGKILL: rank 1 was killed"),
+        ("os.kill(os.getpid(), signal.SIGSTOP)", FailureKind.STALLED, "rank 1 is stopped"),
+        ("os.kill(os.getppid(), 15)", FailureKind.INTERRUPTED, "torchrun was ended by SIGTERM"),
+    ],
+)
+def test_how_torchrun_ends_badly(follow: Follow, body: str, kind: FailureKind, reason: str) -> None:
+    pytest.importorskip("torch")
+    body = f'subprocess.Popen(["sleep", "600"])\nif rank == 1: {body}\ntime.sleep(600)'
+    ending = failure(follow(body, kind="torchrun", limits={"stall_limit_s": 3.0}))
+    assert ending.kind is kind and reason in ending.reason
