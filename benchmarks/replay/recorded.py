@@ -9,7 +9,6 @@ from typing import Any
 
 from benchmarks.replay.recording import launches, settings
 from benchmarks.replay.surface_file import RUN_COLUMNS
-from tuner.knobs.core_budget import usable_cores
 from tuner.model import BASELINE, Failed, Finished, JsonDict, LaunchRecord, Outcome, Setting
 from tuner.model.errors import NothingMeasuredError
 from tuner.stats import estimates
@@ -39,7 +38,7 @@ def document(plan: History) -> JsonDict:
         "ranks": spec.layout.ranks,
         "iterations": estimates.full_length(plan.records) or 1,
         "machine": {
-            "physical_cores": usable_cores(spec.machine),
+            "physical_cores": spec.machine.usable_cores,
             "cpu_model": spec.machine.cpu_model,
             "launcher": f"{spec.launcher.kind} {spec.launcher.version}",
         },

@@ -249,7 +249,7 @@ def test_more_conditions_than_can_be_walked(tmp_path: Path) -> None:
 
     assert space.size(build(*OWN, file=toml(tmp_path, text(12))).knobs) == 3**12
     error = refused(*OWN, file=toml(tmp_path, text(18)))
-    assert f"at least {2**18} parts; more than 4096" in error.message
+    assert "more than 4096 parts" in error.message
     assert "(p0, p1, p2, p3, p4, p5, …), as with --fix p0=VALUE" in error.hint
     fixes = tuple(f"p{n}=1" for n in range(6))
     assert build(*OWN, file=toml(tmp_path, text(18)), fixes=fixes).knobs

@@ -87,7 +87,7 @@ def asked(spec: StudySpec) -> list[float]:
             for name, least, missing in zip(NAMES, (1, 0, 1), (1, 0, 1), strict=True)
         )
         cores = spec.layout.ranks_per_host * (threads + workers * each)
-        found.append(cores / core_budget.usable_cores(spec.machine))
+        found.append(cores / spec.machine.usable_cores)
     return found
 
 
@@ -109,20 +109,14 @@ def asked(spec: StudySpec) -> list[float]:
 def test_cores_are_physical_within_affinity_and_quota(
     changes: dict[str, float], cores: int
 ) -> None:
-    assert core_budget.usable_cores(replace(MACHINE, **changes)) == cores  # type: ignore[arg-type]
-
-
-@given(machines)
-def test_no_more_cores_are_used_than_there_are(machine: Machine) -> None:
-    cores = core_budget.usable_cores(machine)
-    assert 1 <= cores <= min(machine.cores, machine.physical_cores)
+    assert replace(MACHINE, **changes).usable_cores == cores  # type: ignore[arg-type]
 
 
 @given(machines, st.integers(1, 64))
-def test_more_affinity_gives_no_fewer_cores(machine: Machine, more: int) -> None:
+def test_no_more_cores_are_used_than_there_are(machine: Machine, more: int) -> None:
+    assert 1 <= machine.usable_cores <= min(machine.cores, machine.physical_cores)
     wider = min(machine.logical_cpus, machine.affinity_cpus + more)
-    more_cores = core_budget.usable_cores(replace(machine, affinity_cpus=wider))
-    assert more_cores >= core_budget.usable_cores(machine)
+    assert replace(machine, affinity_cpus=wider).usable_cores >= machine.usable_cores
 
 
 @given(specs)
@@ -147,7 +141,7 @@ def test_the_search_counts_the_same(spec: StudySpec) -> None:
     axes = tuple(
         KnobAxis(knob.name, space.values(knob.domain), ROLES.get(knob.name)) for knob in spec.knobs
     )
-    grid = Grid(Space(axes, spec.layout.ranks_per_host, core_budget.usable_cores(spec.machine)))
+    grid = Grid(Space(axes, spec.layout.ranks_per_host, spec.machine.usable_cores))
     assume(grid.has_roles)
     names = [knob.name for knob in spec.knobs]
     points = [point.as_dict() for point in space.points(spec.knobs)]
@@ -160,15 +154,6 @@ def test_ranks_that_are_too_many_by_themselves_are_tried_all_the_same() -> None:
     spec = spec_of({"omp_threads": IntRange(1, 8)}, ranks=64)
     assert core_budget.most_demand(spec) == 32.0
     assert core_budget.beyond(spec) == 4
-
-
-def test_an_unset_thread_count_counts_as_one() -> None:
-    domains: dict[str, Domain] = {
-        "omp_threads": Choice((UNSET, 1)),
-        "iterator_workers": Choice((0, 16)),
-    }
-    assert core_budget.beyond(spec_of(domains)) == 2
-    assert core_budget.counts({"omp_threads": (UNSET, 1)})["threads"] == (1, 1)
 
 
 def test_what_is_left_out_is_said_in_a_sentence() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.study_surface import SPEC as SURFACE
+from tests.study_surface import record
 from tuner.knobs.pooling import Pooling
 from tuner.model import (
     Choice,
-    Domain,
     Effect,
     Ending,
     Env,
@@ -21,35 +23,22 @@ from tuner.model import (
     Flag,
     IntRange,
     Knob,
-    LauncherInfo,
     LauncherOption,
-    LaunchRecord,
-    Layout,
     Machine,
     Outcome,
     Progress,
     Purpose,
     Setting,
     Stopped,
-    StudySpec,
     Verdict,
 )
 
-MACHINE = Machine("host", "cpu", 2, 2, 2, None, 1, 2**30)
 OMP = Knob("omp", IntRange(1, 16), Env(("OMP_NUM_THREADS",)))
 WORKERS = Knob("workers", IntRange(1, 4), Flag("-j"))
-SPEC = StudySpec(
-    "s",
-    ("prog", "{out}"),
-    LauncherInfo("openmpi", "/bin/mpirun", "5"),
-    Layout(2),
-    MACHINE,
-    (OMP, WORKERS),
+SPEC = replace(
+    SURFACE, machine=Machine("host", "cpu", 2, 2, 2, None, 1, 2**30), knobs=(OMP, WORKERS)
 )
 
-
-FINISHED = Finished(1.0, 10)
-FAILED = Failed(FailureKind.CRASHED, "died")
 STOPPED = Stopped(1.0, 5.0, 4.0, 6.0, 0.1, "drift")
 
 
@@ -65,17 +54,8 @@ def overridden(asked: int, observed: int | None, reason: str = "") -> Effect:
     return Effect("omp", asked, observed, Verdict.OVERRIDDEN, reason)
 
 
-def pooled(*effects: Effect, spec: StudySpec = SPEC) -> Pooling:
-    return Pooling.from_effects(spec, effects)
-
-
-def test_values_above_the_cap_are_the_cap() -> None:
-    pooling = pooled(capped(16, 2))
-    assert pooling.caps == {"omp": 2}
-    for asked in (2, 3, 16):
-        canonical = pooling.canonical(Setting.of({"omp": asked, "workers": 4}))
-        assert canonical == Setting.of({"omp": 2, "workers": 4})
-    assert pooling.canonical(Setting.of({"omp": 1})) == Setting.of({"omp": 1})
+def pooled(*effects: Effect, knobs: tuple[Knob, ...] = SPEC.knobs) -> Pooling:
+    return Pooling.from_effects(replace(SPEC, knobs=knobs), effects)
 
 
 def test_a_cap_below_an_honoured_value_is_not_believed() -> None:
@@ -86,17 +66,22 @@ def test_a_cap_below_an_honoured_value_is_not_believed() -> None:
 
 def test_the_cap_of_one_binding_is_not_that_of_all() -> None:
     bind = Knob("bind", Choice(("none", "core")), LauncherOption("bind_to"))
-    spec = replace(SPEC, knobs=(OMP, bind))
-    assert pooled(capped(8, 1), spec=spec).caps == {}
-    assert pooled(capped(8, 1), capped(8, 2), spec=spec).caps == {"omp": 2}
-    alone = replace(SPEC, knobs=(OMP, replace(bind, domain=Choice(("core",)))))
-    assert pooled(capped(8, 1), spec=alone).caps == {"omp": 1}
+    assert pooled(capped(8, 1), knobs=(OMP, bind)).caps == {}
+    assert pooled(capped(8, 1), capped(8, 2), knobs=(OMP, bind)).caps == {"omp": 2}
+    alone = replace(bind, domain=Choice(("core",)))
+    assert pooled(capped(8, 1), knobs=(OMP, alone)).caps == {"omp": 1}
 
 
-def test_an_overridden_knob_is_dropped_with_the_reason() -> None:
-    pooling = pooled(overridden(1, 2, "the program calls set_num_threads(2)"))
-    assert pooling.dropped == (("omp", "the program calls set_num_threads(2)"),)
-    assert pooling.canonical(Setting.of({"omp": 1, "workers": 3})) == Setting.of({"workers": 3})
+def test_an_overridden_knob_is_dropped_with_the_reason_and_what_depends_on_it() -> None:
+    places = Knob("places", Choice(("cores",)), Env(("P",)), when=(("omp", (1,)),))
+    why = "the program calls set_num_threads(2)"
+    pooling = pooled(overridden(1, 2, why), knobs=(OMP, WORKERS, places))
+    assert pooling.dropped == (
+        ("omp", why),
+        ("places", "it depends on omp, which has no effect"),
+    )
+    chosen = Setting.of({"omp": 1, "workers": 3, "places": "cores"})
+    assert pooling.canonical(chosen) == Setting.of({"workers": 3})
 
 
 def test_the_value_that_the_program_sets_anyway_is_no_contradiction() -> None:
@@ -116,137 +101,57 @@ def test_what_cannot_be_observed_is_no_evidence() -> None:
     assert pooled(effect, overridden(1, 2)).dropped
 
 
-def workers(asked: int, children: int) -> Effect:
-    """As tuner.knobs.effects judges them: a lower bound."""
-    verdict = Verdict.HONOURED if children >= asked else Verdict.NOT_OBSERVABLE
-    return Effect("workers", asked, children, verdict)
-
-
-def test_the_same_processes_whatever_is_asked_drop_the_knob() -> None:
-    pooling = pooled(workers(1, 8), workers(2, 8), workers(4, 8))
-    reason = "each rank had 8 child processes whether 1, 2 or 4 was asked for"
-    assert pooling.dropped == (("workers", reason),)
-    assert pooling.canonical(Setting.of({"omp": 1, "workers": 3})) == Setting.of({"omp": 1})
-
-
 @pytest.mark.parametrize(
-    "seen",
+    ("ending", "progress", "caps"),
     [
-        [(1, 8), (4, 8)],  # two launches: chance
-        [(1, 8), (1, 8), (1, 8)],  # nothing else was asked
-        [(1, 8), (2, 8), (3, 8)],  # `max(j, 3)` would look the same below its end
-        [(2, 8), (3, 8), (4, 8)],
-        [(1, 8), (2, 8), (4, 7)],  # one launch differs
-        [(1, 3), (2, 3), (4, 3)],  # too few for workers: they may be threads
-        [(1, 0), (2, 0), (4, 0)],
+        (Finished(1.0, 10), (), {"omp": 2}),
+        (STOPPED, (Progress(1, 0.1),), {"omp": 2}),
+        (STOPPED, (), {}),  # it may not have started its threads yet
+        (Failed(FailureKind.CRASHED, "died"), (Progress(1, 0.1),), {}),
     ],
 )
-def test_weak_evidence_drops_nothing(seen: list[tuple[int, int]]) -> None:
-    assert pooled(*(workers(*pair) for pair in seen)).dropped == ()
-
-
-def test_helpers_of_multiprocessing_are_no_workers() -> None:
-    """A sample taken before the workers came sees a fork server and a resource tracker."""
-    spec = replace(SPEC, knobs=(replace(WORKERS, domain=IntRange(1, 2)),))
-    early = [workers(1, 2), workers(2, 2), workers(1, 2), workers(2, 2)]
-    assert pooled(*early, spec=spec).dropped == ()
-    assert pooled(*early, workers(2, 6), spec=spec).dropped == ()
-
-
-def record(
-    effect: Effect, ending: Ending = FINISHED, progress: tuple[Progress, ...] = ()
-) -> LaunchRecord:
-    outcome = Outcome(ending, 2.0, 0, progress, effects=(effect,))
-    setting = Setting.of({effect.knob: effect.asked})
-    return LaunchRecord(1, Purpose.SEARCH, setting, (), {}, "", "", outcome, MACHINE)
-
-
-def test_only_launches_that_got_going_teach_anything() -> None:
-    """A launch that was stopped before its first entry may not have started its threads yet."""
-    for ending, progress, caps in (
-        (FINISHED, (), {"omp": 2}),
-        (STOPPED, (Progress(1, 0.1),), {"omp": 2}),
-        (STOPPED, (), {}),
-        (FAILED, (Progress(1, 0.1),), {}),
-    ):
-        made = record(capped(8, 2), ending, progress)
-        assert Pooling.from_records(SPEC, [made]).caps == caps
+def test_only_launches_that_got_going_teach_anything(
+    ending: Ending, progress: tuple[Progress, ...], caps: dict[str, int]
+) -> None:
+    outcome = Outcome(ending, 2.0, 0, progress, effects=(capped(8, 2),))
+    made = record(1, Setting.of({"omp": 8}), Purpose.SEARCH, outcome)
+    assert Pooling.from_records(SPEC, [made]).caps == caps
 
 
 # --- laws --------------------------------------------------------------------------------
 
-
-def effects() -> st.SearchStrategy[Effect]:
-    small = st.integers(1, 16)
-    return st.builds(
-        Effect,
-        st.sampled_from(["omp", "workers"]),
-        small,
-        st.one_of(st.none(), small),
-        st.sampled_from(list(Verdict)),
-    )
+SMALL = st.integers(1, 16)
+EFFECTS = st.builds(
+    Effect, st.sampled_from(["omp", "workers"]), SMALL, st.none() | SMALL, st.sampled_from(Verdict)
+)
 
 
-def settings() -> st.SearchStrategy[Setting]:
-    return st.fixed_dictionaries({"omp": st.integers(1, 16), "workers": st.integers(1, 4)}).map(
-        Setting.of
-    )
-
-
-@given(st.lists(effects(), max_size=12), settings())
-def test_canonical_is_idempotent(seen: list[Effect], setting: Setting) -> None:
+@given(st.lists(EFFECTS, max_size=12), SMALL, st.integers(1, 4), st.randoms())
+def test_canonical_is_idempotent_and_no_order_matters(
+    seen: list[Effect], omp: int, workers: int, source: random.Random
+) -> None:
     pooling = pooled(*seen)
-    once = pooling.canonical(setting)
+    once = pooling.canonical(Setting.of({"omp": omp, "workers": workers}))
     assert pooling.canonical(once) == once
+    source.shuffle(seen)
+    assert pooled(*seen) == pooling
 
 
-@given(st.lists(effects(), max_size=8).flatmap(lambda e: st.tuples(st.just(e), st.permutations(e))))
-def test_the_order_of_the_launches_does_not_matter(pair: tuple[list[Effect], list[Effect]]) -> None:
-    given_order, other_order = (pooled(*effects) for effects in pair)
-    assert given_order == other_order
+LISTS = st.lists(SMALL, min_size=1, max_size=8, unique=True).map(lambda v: Choice(tuple(v)))
 
 
-@given(st.lists(st.integers(1, 4)), st.sampled_from([1, 2]), st.integers(0, 3), st.data())
-def test_workers_that_are_really_started_are_never_dropped(
-    asked: list[int], each: int, helpers: int, data: st.DataObject
-) -> None:
-    """One process or two a worker, with helpers: also where one launch was seen in part."""
-    asked = [1, 4, 1, 4, *asked]
-    children = [each * value + helpers for value in asked]
-    assert pooled(*map(workers, asked, children)).dropped == ()
-    late = data.draw(st.integers(0, len(asked) - 1))
-    children[late] = data.draw(st.integers(0, children[late]))
-    assert pooled(*map(workers, asked, children)).dropped == ()
-
-
-@given(st.lists(st.integers(1, 4), max_size=12), st.integers(4, 64))
-def test_workers_of_the_programs_own_choice_are_dropped_once_both_ends_were_tried(
-    asked: list[int], children: int
-) -> None:
-    dropped = pooled(*(workers(value, children) for value in asked)).dropped
-    assert bool(dropped) == (len(asked) >= 3 and {1, 4} <= set(asked))
-
-
-def omp_domains() -> st.SearchStrategy[Domain]:
-    lists = st.lists(st.integers(1, 16), min_size=1, max_size=8, unique=True)
-    return st.one_of(st.just(OMP.domain), lists.map(lambda v: Choice(tuple(v))))
-
-
-@given(st.data(), omp_domains(), st.integers(1, 16))
+@given(st.data(), st.just(Choice(tuple(range(1, 17)))) | LISTS, SMALL)
 def test_equal_effects_have_one_form_and_others_do_not(
-    data: st.DataObject, domain: Domain, true_cap: int
+    data: st.DataObject, domain: Choice, true_cap: int
 ) -> None:
-    """On a machine that really caps: pooled where, and only where, it comes to the same."""
-    spec = replace(SPEC, knobs=(replace(OMP, domain=domain),))
-    allowed = domain.values if isinstance(domain, Choice) else tuple(range(1, 17))
-    value = st.sampled_from([v for v in allowed if isinstance(v, int)])
+    """On a machine that really caps: pooled if, and only if, it comes to the same."""
+    value = st.sampled_from([v for v in domain.values if isinstance(v, int)])
     asked = data.draw(st.lists(value, min_size=1))
     seen = [capped(v, true_cap) if v > true_cap else honoured(v) for v in asked]
-    pooling = pooled(*seen, spec=spec)
+    pooling = pooled(*seen, knobs=(replace(OMP, domain=domain), WORKERS))
     one, other = data.draw(value), data.draw(value)
-    same_form = pooling.canonical(Setting.of({"omp": one})) == pooling.canonical(
-        Setting.of({"omp": other})
-    )
-    same_effect = min(one, true_cap) == min(other, true_cap)
-    cap_is_known = any(v > true_cap for v in asked)
-    assert same_form == (same_effect if cap_is_known else one == other)
+    forms = {pooling.canonical(Setting.of({"omp": v, "workers": 1})) for v in (one, other)}
+    assert all(form.as_dict()["workers"] == 1 for form in forms)
+    is_same = min(one, true_cap) == min(other, true_cap)
+    is_cap_known = any(v > true_cap for v in asked)
+    assert (len(forms) == 1) == (is_same if is_cap_known else one == other)

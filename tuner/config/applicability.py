@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from tuner import knobs as table
 from tuner.hosts.features import HostFeatures, is_allocator
 from tuner.knobs import space
-from tuner.knobs.core_budget import usable_cores
-from tuner.knobs.memory import GLIBC, OTHER_ALLOCATOR
+from tuner.knobs.table import GLIBC, OTHER_ALLOCATOR
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
 from tuner.model import (
@@ -121,7 +120,7 @@ def _huge_pages(host: TargetHost) -> _Problem | None:
 
 def _room(host: TargetHost) -> _Problem | None:
     """Nothing to choose between where a rank has one core, or only one core to be bound to."""
-    ranks, cores = host.layout.ranks_per_host, usable_cores(host.machine)
+    ranks, cores = host.layout.ranks_per_host, host.machine.usable_cores
     hint = "--knob bind_to tunes it all the same."
     if cores // ranks < 2:
         have = f"{wording.count(ranks, 'rank')} on {wording.count(cores, 'core')}"

@@ -362,14 +362,13 @@ def _hint(parent: str, values: Sequence[Value], kept: Mapping[str, Knob]) -> str
 def _check_size(kept: Mapping[str, Knob]) -> None:
     """Raise ``UsageError`` if conditions split the space into more parts than can be walked."""
     knobs = tuple(kept.values())
-    number = conditions.number_of_worlds(space.axes(knobs), MAX_WORLDS)
-    if number > MAX_WORLDS:
+    if any(number == MAX_WORLDS for number, _ in enumerate(conditions.worlds(space.axes(knobs)))):
         asked = {parent for knob in knobs for parent, _ in knob.when}
         parents = [knob.name for knob in knobs if knob.name in asked]
         listed = ", ".join(parents[:6]) + (", …" if len(parents) > 6 else "")
         raise UsageError(
-            f"The conditions (when) split the settings into at least {number} parts; more than"
-            f" {MAX_WORLDS} are not searched.",
+            f"The conditions (when) split the settings into more than {MAX_WORLDS} parts: so many"
+            " are not searched.",
             f"Fix some knobs that others depend on ({listed}), as with --fix {parents[0]}=VALUE,"
             " or leave out some conditions.",
         )

@@ -1,4 +1,4 @@
-"""The knobs that ``tune`` knows by itself: one row a knob, a table a family.
+"""The knobs that ``tune`` knows by itself: one row a knob.
 
 A study file can give each another domain or route, and define knobs of its own.
 """
@@ -7,19 +7,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tuner.knobs.binding import BINDING
-from tuner.knobs.loading import LOADING
-from tuner.knobs.memory import MEMORY
-from tuner.knobs.mpi import MPI
-from tuner.knobs.nccl import NCCL
-from tuner.knobs.numerics import NUMERICS
-from tuner.knobs.threads import THREADS
+from tuner.knobs.table import KNOBS
 from tuner.model import Knob
 from tuner.model.errors import UsageError, suggestion
 
-Role = Literal["threads", "workers", "worker_threads"]
+__all__ = ["KNOBS", "ROLES", "Role", "is_known", "knob", "names"]
 
-KNOBS: tuple[Knob, ...] = (*THREADS, *BINDING, *LOADING, *MEMORY, *MPI, *NCCL, *NUMERICS)
+Role = Literal["threads", "workers", "worker_threads"]
 
 #: What a knob's number costs in cores on each rank: threads + workers x worker threads.
 ROLES: dict[str, Role] = {
@@ -40,7 +34,7 @@ def is_known(name: str) -> bool:
 
 
 def knob(name: str) -> Knob:
-    """The row of one knob; ``UsageError`` with the nearest name where there is none."""
+    """The row of one knob; ``UsageError`` with the nearest name if there is none."""
     for row in KNOBS:
         if row.name == name:
             return row

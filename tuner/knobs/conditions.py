@@ -1,4 +1,4 @@
-"""Which knobs a setting has, where some exist only for certain values of others. Pure.
+"""Which knobs a setting has if some exist only for certain values of others. Pure.
 
 A condition on a knob that is not tuned holds; one on a knob that a setting does not have does
 not. So a space with conditions is a union of products, its :func:`worlds`, that have no setting
@@ -7,9 +7,9 @@ in common; one without is a single product.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Protocol
 
 from tuner.model import Value, When
@@ -19,19 +19,16 @@ class Axis(Protocol):
     """A knob with its values listed."""
 
     @property
-    def name(self) -> str:
-        """Its name."""
+    def name(self) -> str: ...
 
     @property
-    def values(self) -> tuple[Value, ...]:
-        """What it can be."""
+    def values(self) -> tuple[Value, ...]: ...
 
     @property
-    def when(self) -> When:
-        """Where it exists."""
+    def when(self) -> When: ...
 
 
-#: Per knob of a study where it exists.
+#: For each knob of a study when it exists.
 Conditions = Mapping[str, When]
 
 
@@ -91,29 +88,8 @@ def _parents_first(axes: Iterable[Axis]) -> list[Axis]:
 
 
 def size(axes: Sequence[Axis]) -> int:
-    """How many settings there are: a product over the groups that share no condition."""
-    return math.prod(
-        sum(math.prod(map(len, world.values())) for world in worlds(group))
-        for group in _groups(axes)
-    )
-
-
-def number_of_worlds(axes: Sequence[Axis], most: int) -> int:
-    """How many :func:`worlds` there are; at least so many where a group has more than ``most``."""
-    return math.prod(
-        sum(1 for _ in itertools.islice(worlds(group), most + 1)) for group in _groups(axes)
-    )
-
-
-def _groups(axes: Iterable[Axis]) -> list[list[Axis]]:
-    """The axes apart where no condition, and no chain of them, ties them together."""
-    groups: list[list[Axis]] = []
-    for axis in _parents_first(axes):
-        parents = dict(axis.when)
-        tied = [group for group in groups if any(each.name in parents for each in group)]
-        groups = [group for group in groups if group not in tied]
-        groups.append([*itertools.chain(*tied), axis])
-    return groups
+    """How many settings there are."""
+    return sum(math.prod(map(len, world.values())) for world in worlds(axes))
 
 
 def _parts(axis: Axis, axes: Iterable[Axis]) -> list[tuple[Value, ...]]:
@@ -128,16 +104,11 @@ def _parts(axis: Axis, axes: Iterable[Axis]) -> list[tuple[Value, ...]]:
 
 
 def cycle(conditions: Conditions) -> tuple[str, ...]:
-    """Knobs whose conditions depend on each other in a circle; empty where there is none."""
-    for start in conditions:
-        path, here = [start], [parent for parent, _ in conditions[start]]
-        seen: set[str] = set()
-        while here:
-            name = here.pop()
-            if name == start:
-                return tuple(path)
-            if name in conditions and name not in seen:
-                seen.add(name)
-                path.append(name)
-                here += [parent for parent, _ in conditions[name]]
+    """Knobs whose conditions depend on each other in a circle; empty if there is none."""
+    try:
+        TopologicalSorter(
+            {name: [parent for parent, _ in when] for name, when in conditions.items()}
+        ).prepare()
+    except CycleError as error:
+        return tuple(error.args[1][1:])
     return ()

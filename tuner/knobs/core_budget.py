@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tuner.knobs import ROLES, Role
 from tuner.knobs.conditions import worlds
-from tuner.model import Choice, IntRange, Knob, Layout, Machine, StudySpec, Value, When
+from tuner.knobs.space import axes
+from tuner.model import Knob, Layout, StudySpec, Value
+
+_World = Mapping[str, Sequence[Value]]
 
 #: Where nothing else is asked for, settings are tried that want up to this many times the cores.
 OVERSUBSCRIPTION = 4.0
 
 #: What a rank has of each where no knob says otherwise.
 UNASKED: dict[Role, int] = {"threads": 1, "workers": 0, "worker_threads": 1}
-
-
-def usable_cores(machine: Machine) -> int:
-    """Physical cores that may be used, at least 1."""
-    share = min(1.0, machine.affinity_cpus / max(1, machine.logical_cpus))
-    physical = max(1, math.ceil(machine.physical_cores * share))
-    return max(1, min(machine.cores, physical))
 
 
 def asked_per_rank(threads: Any, workers: Any, worker_threads: Any) -> Any:
@@ -42,7 +37,7 @@ def most_demand(spec: StudySpec) -> float | None:
     """
     if spec.oversubscription is None or not any(knob.name in ROLES for knob in spec.knobs):
         return None
-    least = _asked(spec.knobs, spec.layout, min) / usable_cores(spec.machine)
+    least = _asked(spec.knobs, spec.layout, min) / spec.machine.usable_cores
     return spec.oversubscription * max(1.0, least)
 
 
@@ -50,32 +45,9 @@ def _asked(knobs: Sequence[Knob], layout: Layout, pick: Callable[[Iterable[int]]
     """The cores that a host is asked for with the number picked of each role."""
     per_rank: int = pick(
         asked_per_rank(**{role: pick(numbers) for role, numbers in counts(world).items()})
-        for world in _worlds(knobs)
+        for world in worlds(axes(knobs))
     )
     return layout.ranks_per_host * per_rank
-
-
-_World = Mapping[str, Sequence[Value]]
-
-
-def _worlds(knobs: Sequence[Knob]) -> Iterator[_World]:
-    return worlds([_Listed(knob.name, _values(knob), knob.when) for knob in knobs])
-
-
-@dataclass(frozen=True)
-class _Listed:
-    name: str
-    values: tuple[Value, ...]
-    when: When
-
-
-def _values(knob: Knob) -> tuple[Value, ...]:
-    domain = knob.domain
-    if isinstance(domain, Choice):
-        return domain.values
-    assert isinstance(domain, IntRange)
-    assert isinstance(domain.high, int), f"{knob.name} is not resolved"
-    return tuple(range(domain.low, domain.high + 1))
 
 
 def counts(world: _World) -> Mapping[Role, tuple[int, ...]]:
@@ -98,26 +70,25 @@ def beyond(spec: StudySpec) -> int:
     most = most_demand(spec)
     if most is None:
         return 0
-    per_rank = most * usable_cores(spec.machine) / spec.layout.ranks_per_host + 1e-9
-    return sum(_beyond(world, per_rank) for world in _worlds(spec.knobs))
-
-
-def _beyond(world: _World, per_rank: float) -> int:
-    numbers = counts(world)
-    workers = sorted(numbers["workers"])
-    out = sum(
-        len(workers) - bisect_right(workers, (per_rank - threads) / each)
-        for threads in numbers["threads"]
-        for each in numbers["worker_threads"]
-    )
-    return out * math.prod(len(values) for name, values in world.items() if name not in ROLES)
+    per_rank, found = most * spec.machine.usable_cores / spec.layout.ranks_per_host + 1e-9, 0
+    for world in worlds(axes(spec.knobs)):
+        numbers = counts(world)
+        workers = sorted(numbers["workers"])
+        too_many = sum(
+            len(workers) - bisect_right(workers, (per_rank - threads) / each)
+            for threads in numbers["threads"]
+            for each in numbers["worker_threads"]
+        )
+        others = (len(values) for name, values in world.items() if name not in ROLES)
+        found += too_many * math.prod(others)
+    return found
 
 
 def summary(spec: StudySpec) -> str:
     """What the space asks for against what there is; empty where no knob counts cores."""
     if not any(knob.name in ROLES for knob in spec.knobs):
         return ""
-    cores = usable_cores(spec.machine)
+    cores = spec.machine.usable_cores
     least, most = (_asked(spec.knobs, spec.layout, pick) for pick in (min, max))
     return (
         f"{spec.layout.ranks_per_host} ranks x (threads + workers x their threads) ask for"
@@ -130,7 +101,7 @@ def left_out(spec: StudySpec) -> str:
     number, most = beyond(spec), most_demand(spec)
     if not number or most is None:
         return ""
-    cores = usable_cores(spec.machine)
+    cores = spec.machine.usable_cores
     why = f"--oversubscribe {spec.oversubscription:g}"
     if most > (spec.oversubscription or most):
         why += ", in multiples of the least that the knobs can ask for"

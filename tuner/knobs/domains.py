@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tuner.knobs import ROLES
-from tuner.knobs.memory import OTHER_ALLOCATOR
+from tuner.knobs.table import OTHER_ALLOCATOR
 from tuner.model import UNSET, Choice, Domain, Env, IntRange, Knob, Value
 from tuner.model.errors import UsageError, shown, suggestion
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tuner.model import (
     UNSET,
@@ -30,42 +30,6 @@ _NO_REPORT = (
 )
 
 _NO_POOL = "the program has no BLAS or OpenMP library that was found"
-_TEXT = "not a number"
-
-
-def effects(
-    setting: Setting, knobs: Sequence[Knob], observation: Observation, machine: Machine
-) -> tuple[Effect, ...]:
-    """The verdict on each knob of `setting`, in its order; knobs that are not set have none."""
-    by_name = {knob.name: knob for knob in knobs}
-    return tuple(
-        _judge(name, asked, by_name.get(name), observation.ranks, machine)
-        for name, asked in setting.items
-    )
-
-
-def _judge(
-    name: str, asked: Value, knob: Knob | None, ranks: Sequence[RankView], machine: Machine
-) -> Effect:
-    variables = frozenset(knob.route.names if knob and isinstance(knob.route, Env) else ())
-    option = knob.route.option if knob and isinstance(knob.route, LauncherOption) else name
-    if option == "bind_to":
-        return Effect(name, asked, *_binding(asked, ranks, machine))
-    if name == "allocator":
-        return Effect(name, asked, *_allocator(asked, ranks))
-    if name in _UNSEEN:
-        return Effect(name, asked, *_unseen(_UNSEEN[name]))
-    for usual_name, usual_variables, judge in _JUDGES:
-        if name != usual_name and not variables & usual_variables:
-            continue
-        if isinstance(asked, int):
-            return Effect(name, asked, *judge(asked, ranks, machine))
-        return Effect(name, asked, *_unseen("left to the library" if asked == UNSET else _TEXT))
-    return Effect(name, asked, *_unseen("nothing in a running program shows it"))
-
-
-_Seen = tuple[Value | None, Verdict, str]
-
 #: What a running program does not show, and what tells it otherwise.
 _UNSEEN = {
     "map_by": "which rank is where is the launcher's to say: mpirun --report-bindings",
@@ -74,6 +38,45 @@ _UNSEEN = {
     "nccl_algo": "NCCL keeps it to itself: NCCL_DEBUG=INFO prints it",
     "nccl_proto": "NCCL keeps it to itself: NCCL_DEBUG=INFO prints it",
 }
+
+
+def effects(
+    setting: Setting, knobs: Sequence[Knob], observation: Observation, machine: Machine
+) -> tuple[Effect, ...]:
+    """The verdict on each knob of `setting`, in its order; knobs that are not set have none."""
+    by_name = {knob.name: knob for knob in knobs}
+    return tuple(
+        Effect(name, asked, *_judged(name, asked, by_name.get(name), observation.ranks, machine))
+        for name, asked in setting.items
+    )
+
+
+_Seen = tuple[Value | None, Verdict, str]
+
+
+def _judged(
+    name: str, asked: Value, knob: Knob | None, ranks: Sequence[RankView], machine: Machine
+) -> _Seen:
+    variables = frozenset(knob.route.names if knob and isinstance(knob.route, Env) else ())
+    option = knob.route.option if knob and isinstance(knob.route, LauncherOption) else name
+    if option == "bind_to":
+        return _binding(asked, ranks, machine)
+    if name == "allocator":
+        return _allocator(asked, ranks)
+    for usual_name, usual_variables, judge in (
+        ("omp_threads", OMP_VARIABLES, _omp),
+        ("opencv_threads", OPENCV_VARIABLES, _opencv),
+        ("iterator_workers", frozenset[str](), _workers),
+    ):
+        if name == usual_name or variables & usual_variables:
+            if isinstance(asked, int):
+                return judge(asked, ranks, machine)
+            return _unseen("left to the library" if asked == UNSET else "not a number")
+    return _unseen(_UNSEEN.get(name, "nothing in a running program shows it"))
+
+
+def _unseen(reason: str) -> _Seen:
+    return None, Verdict.NOT_OBSERVABLE, reason
 
 
 def _allocator(asked: Value, ranks: Sequence[RankView]) -> _Seen:
@@ -89,26 +92,19 @@ def _allocator(asked: Value, ranks: Sequence[RankView]) -> _Seen:
 
 def _binding(asked: Value, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     """Bound or not, by the CPUs that each rank may run on."""
-    seen = [rank for rank in ranks if rank.affinity]
-    if not seen:
+    cpus = [len(rank.affinity) for rank in ranks if rank.affinity]
+    if not cpus:
         return _unseen("no rank was seen while it ran")
-    most = max(len(rank.affinity) for rank in seen)
-    free = most >= machine.affinity_cpus
+    is_free, may = max(cpus) >= machine.affinity_cpus, f"a rank may run on {max(cpus)} CPUs"
     if asked == "none":
-        bound = f"a rank may run on {min(len(r.affinity) for r in seen)} CPUs only"
-        return (asked, Verdict.HONOURED, "") if free else (None, Verdict.NOT_OBSERVABLE, bound)
-    threads_per_core = max(1, machine.logical_cpus // max(1, machine.physical_cores))
-    if asked == "core":
-        wrong = f"a rank may run on {most} CPUs"
-        fits = most <= threads_per_core
-        return (asked, Verdict.HONOURED, "") if fits else (None, Verdict.NOT_OBSERVABLE, wrong)
-    if free:
-        return _unseen("each rank may run on every CPU: there is one such place")
-    return asked, Verdict.HONOURED, f"a rank may run on {most} CPUs"
-
-
-def _unseen(reason: str) -> _Seen:
-    return None, Verdict.NOT_OBSERVABLE, reason
+        fits, why = is_free, f"a rank may run on {min(cpus)} CPUs only"
+    elif asked == "core":
+        fits, why = max(cpus) <= max(1, machine.logical_cpus // max(1, machine.physical_cores)), may
+    else:
+        fits, why = not is_free, "each rank may run on every CPU: there is one such place"
+    if not fits:
+        return _unseen(why)
+    return asked, Verdict.HONOURED, "" if asked in {"none", "core"} else may
 
 
 def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
@@ -117,22 +113,16 @@ def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
         reported = any(rank.reported for rank in ranks)
         return _unseen(_NO_POOL if reported else _NO_REPORT)
     for rank in seen:
-        counts = [threads for _, threads in _own_pools(rank)]
+        # If the program has torch, torch's pool counts, whatever NumPy has beside it. OpenCV's
+        # wheel brings a BLAS of its own, which says nothing of the program's.
+        torch = [pool for pool in rank.pools if pool[0] == "torch"]
+        others = [pool for pool in rank.pools if "opencv" not in pool[0]]
+        counts = [threads for _, threads in torch or others or rank.pools]
         if asked not in counts:
             main = rank.blas_threads if rank.blas_threads in counts else max(counts)
             return _differs(asked, main, rank, machine)
-    others = sorted({pool for rank in seen for pool in rank.pools if pool[1] != asked})
-    reason = ", ".join(f"{library} runs {threads}" for library, threads in others)
-    return asked, Verdict.HONOURED, reason
-
-
-def _own_pools(rank: RankView) -> Sequence[tuple[str, int]]:
-    """The pools that count: of a program with torch it is torch's, whatever NumPy has beside it.
-
-    OpenCV's wheel brings a BLAS of its own, which says nothing of the program's.
-    """
-    torch = [pool for pool in rank.pools if pool[0] == "torch"]
-    return torch or [pool for pool in rank.pools if "opencv" not in pool[0]] or rank.pools
+    differing = sorted({pool for rank in seen for pool in rank.pools if pool[1] != asked})
+    return asked, Verdict.HONOURED, ", ".join(f"{name} runs {n}" for name, n in differing)
 
 
 def _opencv(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
@@ -150,7 +140,7 @@ def _opencv(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
 
 
 def _differs(asked: int, observed: int, rank: RankView, machine: Machine) -> _Seen:
-    """Capped where an upper bound of the library explains the difference, else overridden."""
+    """Capped if an upper bound of the library explains the difference, else overridden."""
     if observed < asked:
         if observed == len(rank.affinity) < machine.cores:
             bound = f"the rank is bound to {observed} of {machine.cores} cores"
@@ -164,9 +154,8 @@ def _differs(asked: int, observed: int, rank: RankView, machine: Machine) -> _Se
 
 
 def _workers(asked: int, ranks: Sequence[RankView], _machine: Machine) -> _Seen:
-    # Only a lower bound can be told: a rank has other children too, and short-lived ones are
-    # not always seen.
-    # The count alone proves little: tuner.knobs.pooling compares those of all launches.
+    # Only a lower bound is known: a rank has other children too, and short-lived ones are not
+    # always seen.
     seen = [rank.children for rank in ranks if rank.threads]
     if not seen:
         return _unseen("no rank was seen while it ran")
@@ -176,11 +165,3 @@ def _workers(asked: int, ranks: Sequence[RankView], _machine: Machine) -> _Seen:
         return fewest, Verdict.HONOURED, reason
     reason = f"a rank was seen with {fewest} child processes at most"
     return fewest, Verdict.NOT_OBSERVABLE, reason
-
-
-_Judge = Callable[[int, Sequence[RankView], Machine], _Seen]
-_JUDGES: tuple[tuple[str, frozenset[str], _Judge], ...] = (
-    ("omp_threads", OMP_VARIABLES, _omp),
-    ("opencv_threads", OPENCV_VARIABLES, _opencv),
-    ("iterator_workers", frozenset(), _workers),
-)

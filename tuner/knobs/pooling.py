@@ -28,12 +28,6 @@ from tuner.model import (
     When,
 )
 
-#: Fewer launches may show the same number of processes by chance: they are sampled.
-LEAST_LAUNCHES = 3
-#: Python's multiprocessing has a fork server and a resource tracker beside its workers. A
-#: sample taken early sees these alone, whatever was asked.
-MOST_HELPERS = 2
-
 
 @dataclass(frozen=True)
 class Pooling:
@@ -53,14 +47,9 @@ class Pooling:
     @classmethod
     def from_records(cls, spec: StudySpec, records: Iterable[LaunchRecord]) -> Pooling:
         """Learn from the launches that got as far as an entry in their log."""
+        outcomes = (record.outcome for record in records)
         return cls.from_effects(
-            spec,
-            (
-                effect
-                for record in records
-                if _got_going(record.outcome)
-                for effect in record.outcome.effects
-            ),
+            spec, (effect for each in outcomes if _got_going(each) for effect in each.effects)
         )
 
     @classmethod
@@ -68,24 +57,30 @@ class Pooling:
         """Learn from effects in any order: the same effects give the same pooling."""
         fixed = frozenset(name for name, _ in spec.fixed.items)
         least = _least_cap(spec)
+        seen: dict[str, list[Effect]] = {}
+        for effect in effects:
+            if effect.verdict is not Verdict.NOT_OBSERVABLE:
+                seen.setdefault(effect.knob, []).append(effect)
         caps: dict[str, int] = {}
-        dropped: list[tuple[str, str]] = []
+        dropped: dict[str, str] = {}
         notes: list[str] = []
-        observed = _by_knob(effects)
-        for knob in (knob for knob in spec.knobs if knob.name not in fixed):
-            name = knob.name
-            seen = [e for e in observed.get(name, []) if e.verdict is not Verdict.NOT_OBSERVABLE]
-            reason, note = _override(name, seen)
-            reason = reason or _unmoved(knob, observed.get(name, []))
+        for name in (knob.name for knob in spec.knobs if knob.name not in fixed):
+            reason, note = _override(name, seen.get(name, []))
             if reason:
-                dropped.append((name, reason))
+                dropped[name] = reason
                 continue
-            cap, cap_note = _cap(name, seen, least)
+            cap, cap_note = _cap(name, seen.get(name, []), least)
             if cap is not None:
                 caps[name] = cap
             notes += [text for text in (note, cap_note) if text]
-        dropped += _dependent(spec.knobs, dict(dropped))
-        return cls(tuple(spec.knobs), fixed, caps, tuple(dropped), tuple(notes))
+        while more := {
+            knob.name: f"it depends on {parent}, which has no effect"
+            for knob in spec.knobs
+            for parent, _ in knob.when
+            if parent in dropped and knob.name not in dropped
+        }:
+            dropped |= more
+        return cls(tuple(spec.knobs), fixed, caps, tuple(dropped.items()), tuple(notes))
 
     def canonical(self, setting: Setting) -> Setting:
         """The one form of all settings that come to the same; idempotent.
@@ -118,45 +113,22 @@ class Pooling:
     @cached_property
     def _least_alike(self) -> dict[str, int]:
         """Per capped knob the smallest value of its domain at or above the cap."""
-        found = {}
-        for knob in self.knobs:
-            cap = self.caps.get(knob.name)
-            if cap is None:
-                continue
-            alike = [v for v in values(knob.domain) if isinstance(v, int) and v >= cap]
-            if alike:
-                found[knob.name] = min(alike)
-        return found
-
-
-def _dependent(knobs: Sequence[Knob], dropped: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The knobs that exist for certain values only of one that is dropped, with the reason."""
-    gone = dict(dropped)
-    while more := {
-        knob.name: f"it depends on {parent}, which has no effect"
-        for knob in knobs
-        for parent, _ in knob.when
-        if parent in gone and knob.name not in gone
-    }:
-        gone |= more
-    return [(name, why) for name, why in gone.items() if name not in dropped]
+        alike = {
+            knob.name: [v for v in values(knob.domain) if isinstance(v, int) and v >= cap]
+            for knob in self.knobs
+            if (cap := self.caps.get(knob.name)) is not None
+        }
+        return {name: min(numbers) for name, numbers in alike.items() if numbers}
 
 
 def _got_going(outcome: Outcome) -> bool:
-    """True where all that a launch starts is there: others may not have got so far."""
+    """True if all that a launch starts is there: others may not have got so far."""
     ending = outcome.ending
     return isinstance(ending, Finished) or (isinstance(ending, Stopped) and bool(outcome.progress))
 
 
-def _by_knob(effects: Iterable[Effect]) -> dict[str, list[Effect]]:
-    seen: dict[str, list[Effect]] = {}
-    for effect in effects:
-        seen.setdefault(effect.knob, []).append(effect)
-    return seen
-
-
 def _least_cap(spec: StudySpec) -> int:
-    """The smallest cap to believe: where binding is tuned, a lower one may be one binding's."""
+    """The smallest cap to believe: if binding is tuned, a lower one may be one binding's."""
     binding = any(
         isinstance(knob.route, LauncherOption) and len(values(knob.domain)) > 1
         for knob in spec.knobs
@@ -164,10 +136,10 @@ def _least_cap(spec: StudySpec) -> int:
     return spec.machine.cores if binding else 1
 
 
-def _override(name: str, seen: list[Effect]) -> tuple[str, str]:
+def _override(name: str, seen: Sequence[Effect]) -> tuple[str, str]:
     """(why the knob is dropped, note): at most one of them is not empty.
 
-    The program overrides the knob where the same came of whatever was asked. A value that
+    The program overrides the knob if the same came of whatever was asked. A value that
     was honoured agrees with this only if it is the very one that the program sets anyway.
     """
     overridden = [effect for effect in seen if effect.verdict is Verdict.OVERRIDDEN]
@@ -177,51 +149,25 @@ def _override(name: str, seen: list[Effect]) -> tuple[str, str]:
     if len(came_to) > 1:
         found = ", ".join(sorted(f"{e.asked} gave {_came_to(e)}" for e in set(seen)))
         return "", f"{name} was overridden in one launch and not in another ({found}): kept."
-    reason = min((effect.reason for effect in overridden if effect.reason), default="")
     used = came_to.pop()
     why = "the program does not use it" if used is None else f"the program always uses {used}"
-    return reason or why, ""
+    return min((each.reason for each in overridden if each.reason), default=why), ""
 
 
-def _unmoved(knob: Knob, effects: Sequence[Effect]) -> str:
-    """Why the knob is dropped, where the ranks had the same child processes whatever was asked.
-
-    Only a lower bound of them is known, so equality with what was asked proves a knob no more
-    than a larger number disproves it: a worker may bring helpers, or come once for training
-    and once for testing. But more workers are more processes. So nothing less is believed
-    than one number, large enough for all that was asked and no count of mere helpers, in at
-    least ``LEAST_LAUNCHES`` launches with both ends of the domain among them.
-    """
-    asked = {effect.asked for effect in effects if isinstance(effect.asked, int)}
-    counts = {effect.observed for effect in effects if isinstance(effect.observed, int)}
-    domain = [value for value in values(knob.domain) if isinstance(value, int)]
-    launches = sum(effect.observed is not None for effect in effects)
-    if len(counts) != 1 or len(asked) < 2 or not domain or launches < LEAST_LAUNCHES:
-        return ""
-    (count,) = counts
-    if count <= MOST_HELPERS or count < max(asked) or not {min(domain), max(domain)} <= asked:
-        return ""
-    texts = [str(value) for value in sorted(asked)]
-    wanted = f"{', '.join(texts[:-1])} or {texts[-1]}"
-    return f"each rank had {count} child processes whether {wanted} was asked for"
-
-
-def _cap(name: str, seen: list[Effect], least: int) -> tuple[int | None, str]:
+def _cap(name: str, seen: Sequence[Effect], least: int) -> tuple[int | None, str]:
     """(cap, note): the cap is the largest value, from ``least`` on, that a launch came to.
 
-    A launch can be seen with fewer threads or children than it has, never with more: so
-    the largest sight is the truest, and a sight below a value that was honoured is none.
+    A launch can be seen with fewer threads than it has, never with more: so the largest
+    sight is the truest, and a sight below a value that was honoured is none.
     """
-    honoured = max(
-        (e.asked for e in seen if e.verdict is Verdict.HONOURED and isinstance(e.asked, int)),
-        default=None,
-    )
-    capped = [e.observed for e in seen if e.verdict is Verdict.CAPPED and e.observed is not None]
-    sights = (value for value in capped if isinstance(value, int) and value >= least)
-    cap = max(sights, default=None)
-    if cap is None or honoured is None or cap >= honoured:
+    honoured = [e.asked for e in seen if e.verdict is Verdict.HONOURED and isinstance(e.asked, int)]
+    capped = [e.observed for e in seen if e.verdict is Verdict.CAPPED]
+    cap = max((n for n in capped if isinstance(n, int) and n >= least), default=None)
+    if cap is None or cap >= max(honoured, default=cap):
         return cap, ""
-    return None, f"{name} was capped at {cap} in one launch, {honoured} was honoured in another."
+    return None, (
+        f"{name} was capped at {cap} in one launch, {max(honoured)} was honoured in another."
+    )
 
 
 def _came_to(effect: Effect) -> Value | None:

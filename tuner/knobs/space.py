@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from tuner.knobs import ROLES, conditions
 from tuner.knobs.conditions import active, worlds
-from tuner.knobs.core_budget import usable_cores
 from tuner.model import (
     Choice,
     Domain,
@@ -111,7 +110,7 @@ def guesses(spec: StudySpec) -> tuple[Setting, ...]:
     the nearest value below that the domain has, threads of a worker are 1; other knobs take
     their default, else what changes nothing, else the first of their domain.
     """
-    per_rank = max(1, usable_cores(spec.machine) // spec.layout.ranks_per_host)
+    per_rank = max(1, spec.machine.usable_cores // spec.layout.ranks_per_host)
     settings = [
         there(spec.knobs, {knob.name: _guess(knob, count) for knob in spec.knobs})
         for count in (per_rank, 1)

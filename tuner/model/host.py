@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -24,6 +25,12 @@ class Machine:
         """CPUs that may really be used: affinity and cgroup quota, at least 1."""
         quota = self.affinity_cpus if self.quota_cpus is None else max(1, round(self.quota_cpus))
         return max(1, min(self.affinity_cpus, quota))
+
+    @property
+    def usable_cores(self) -> int:
+        """Physical cores within affinity and quota, at least 1: hardware threads share a core."""
+        share = min(1.0, self.affinity_cpus / max(1, self.logical_cpus))
+        return max(1, min(self.cores, math.ceil(self.physical_cores * share)))
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def search_space(history: History) -> Space:
     return Space(
         axes,
         ranks_per_host=spec.layout.ranks_per_host,
-        cores=core_budget.usable_cores(spec.machine),
+        cores=spec.machine.usable_cores,
         baseline=as_key(history, history.default),
         guesses=tuple(key for guess in guesses if (key := as_key(history, guess)) is not None),
         most_demand=core_budget.most_demand(spec),
