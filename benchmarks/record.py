@@ -130,19 +130,18 @@ def _require_surface(spec: StudySpec, runs: int) -> None:
 def _doubts(document: JsonDict) -> Iterator[str]:
     """What to know of a surface before one searches on it."""
     from benchmarks.replay import recorded
-    from tuner.model import wording
 
     spread = recorded.spread(document)
     if spread > NOISY:
         yield (
-            f"the runs of a setting differ by {wording.percent(round(spread, 2))} (median): this"
+            f"the runs of a setting differ by {100 * spread:.0f} % (median): this"
             " machine was not quiet, and a search on the surface shows little"
         )
     off = recorded.default_is_off(document)
     if off > OFF:
         yield (
             "no setting takes as long as your defaults: the nearest differs by"
-            f" {wording.percent(round(off, 2))}, and stands for them in replays"
+            f" {100 * off:.0f} %, and stands for them in replays"
         )
 
 

@@ -24,7 +24,6 @@ from tuner.model import (
     Measurement,
     Progress,
     Purpose,
-    Sample,
 )
 from tuner.results.study_view import StudyView
 from tuner.study.events import (
@@ -42,7 +41,7 @@ FAST = setting(omp_threads=1, iterator_workers=2, communicator="naive")
 def ended(launch: LaunchRecord, elapsed_s: float | None, is_best: bool = False) -> LaunchEnded:
     if elapsed_s is None:
         return LaunchEnded(launch, None, False)
-    found = Measurement(launch.setting, (Sample(elapsed_s, 20),), elapsed_s, 1)
+    found = Measurement(launch.setting, (Finished(elapsed_s, 20),), elapsed_s, 1)
     return LaunchEnded(launch, found, is_best)
 
 

@@ -80,7 +80,7 @@ def test_an_overridden_knob_is_dropped_with_the_reason_and_what_depends_on_it() 
         ("omp", why),
         ("places", "it depends on omp, which has no effect"),
     )
-    chosen = Setting.of({"omp": 1, "workers": 3, "places": "cores"})
+    chosen = Setting.of([("omp", 1), ("workers", 3), ("places", "cores")])
     assert pooling.canonical(chosen) == Setting.of({"workers": 3})
 
 

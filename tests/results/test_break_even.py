@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import study
-from tuner.model import Claim, Conclusion, Finding, Measurement, Result, Sample, Setting
+from tuner.model import Claim, Conclusion, Finding, Finished, Measurement, Result, Setting
 from tuner.results.break_even import BreakEven, break_even
 
 BEST = Setting.of({"omp_threads": 2})
@@ -27,7 +27,7 @@ def result(
     confirm_s: float = 100.0,
 ) -> Result:
     """A study that found something faster."""
-    sample = Sample(best_s, 100, epochs)
+    sample = Finished(best_s, 100, epochs)
     claim: Claim = "faster"
     return replace(
         study().result,

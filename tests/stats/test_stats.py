@@ -17,7 +17,6 @@ from tuner.model import (
     Measurement,
     Outcome,
     Purpose,
-    Sample,
     Setting,
     Stopped,
 )
@@ -41,8 +40,8 @@ def record(
     return LaunchRecord(number, purpose, setting, (), {}, "", "", Outcome(ending, 1.0, 0), MACHINE)
 
 
-def samples(values: list[float]) -> list[Sample]:
-    return [Sample(value, 1) for value in values]
+def samples(values: list[float]) -> list[Finished]:
+    return [Finished(value, 1) for value in values]
 
 
 @given(times)

@@ -144,8 +144,8 @@ class Tally:
             return f"{self._ended_name(event)}: {wording.failure(ending)}"
         if isinstance(ending, Stopped):
             in_window = event.record.outcome.window is not None
-            said = figures.stopped_in_window if in_window else figures.stopped
-            return f"{self._ended_name(event)}: {said(self.objective, ending)}"
+            said = figures.stopped(self.objective, ending, in_window=in_window)
+            return f"{self._ended_name(event)}: {said}"
         return self._ended_name(event) + self._mark
 
     def ended_line(self, event: LaunchEnded) -> str:

@@ -257,7 +257,7 @@ class OutcomeClassifier:
         if exit_.stopped or exit_.oom_kills or number not in _SENT:
             return None
         # A rank's end gives mpirun an exit code; a signal of its own was sent to itself.
-        who = wording.starter(self.spec.launcher)
+        who = "torchrun" if self.spec.launcher.kind == "torchrun" else "mpirun"
         reason = f"{who} was ended by {signal.Signals(number).name} from outside"
         return Failed(FailureKind.INTERRUPTED, reason)
 

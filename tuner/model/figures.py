@@ -11,27 +11,21 @@ from dataclasses import dataclass
 
 from tuner.model import TIME_UNITS_S, Measurement, ObjectiveSpec, Stopped, wording
 
-#: Of a steady state: what an iteration is called behind a unit.
-_ITERATION = "/it"
-
-#: Outside of these powers of ten a figure is written with an exponent.
-_LEAST_POWER, _MOST_POWER = -4, 7
-
 
 def shown(objective: ObjectiveSpec, cost: float) -> str:
     """A figure with its unit: ``8.31 s``, ``12.3 ns/day``, ``4.57 ms/it``, ``123``."""
     if objective.clock == "steady":
         unit = next((u for u in ("h", "min", "s", "ms") if cost >= TIME_UNITS_S[u]), "us")
-        return f"{number(cost / TIME_UNITS_S[unit])} {unit}{_ITERATION}"
+        return f"{number(cost / TIME_UNITS_S[unit])} {unit}/it"
     if objective.is_time and objective.unit in {"", "s"}:
         return wording.seconds(cost)
     return f"{number(objective.figure(cost))} {objective.unit}".rstrip()
 
 
 def number(value: float) -> str:
-    """A figure with three digits that count: ``0.0123``, ``1.23``, ``123``, ``12345``."""
+    """A figure with three digits that count: ``0.0123``, ``1.23``, ``12345``, ``1.23e+09``."""
     power = math.floor(math.log10(value)) if value > 0 else 0
-    if not _LEAST_POWER <= power < _MOST_POWER:
+    if not -4 <= power < 7:
         return f"{value:.3g}"
     return f"{value:.{max(0, 2 - power)}f}"
 
@@ -57,10 +51,8 @@ def title(objective: ObjectiveSpec) -> str:
 
 def axis(objective: ObjectiveSpec) -> str:
     """The heading of bare figures: ``seconds``, ``ms``, ``ns/day``, or the key of a log."""
-    said = unit(objective)
-    return {"s": "seconds", "s/iteration": "seconds an iteration"}.get(said, said) or title(
-        objective
-    )
+    words = {"s": "seconds", "s/iteration": "seconds an iteration", "": title(objective)}
+    return words.get(unit(objective), unit(objective))
 
 
 @dataclass(frozen=True)
@@ -78,32 +70,26 @@ def words(objective: ObjectiveSpec) -> Words:
     return Words() if is_speed else Words("better", "worse", "good")
 
 
-def stopped(objective: ObjectiveSpec, found: Stopped) -> str:
-    """``stopped after 4.10 s (projected 9.80 s)``: all that is known of a launch without an end."""
+def stopped(objective: ObjectiveSpec, found: Stopped, *, in_window: bool = False) -> str:
+    """``stopped after 4.10 s (projected 9.80 s)``: all that is known of a launch without an end.
+
+    ``in_window``: it was a window, which is shorter than what its projection is scaled to.
+    """
+    going = f" (projected {shown(objective, found.projection_s)})"
+    if in_window:
+        return f"stopped early{going}"
     if found.bound_s <= 0:
         return "stopped before its log told anything"
     word = "with at least" if objective.clock == "steady" else "after"
     said = f"stopped {word} {shown(objective, found.bound_s)}"
-    if not _is_projected(found):
-        return said
-    return f"{said} (projected {shown(objective, found.projection_s)})"
-
-
-def stopped_in_window(objective: ObjectiveSpec, found: Stopped) -> str:
-    """``stopped early (projected 9.80 s)``: a window is shorter than what it is scaled to."""
-    return f"stopped early (projected {shown(objective, found.projection_s)})"
+    return said + going if found.projection_s > found.bound_s else said  # else cut at a limit
 
 
 def projected(objective: ObjectiveSpec, found: Stopped) -> str:
-    """The same in a table: ``~9.80 s``; ``>4.10 s`` where nothing more is known."""
-    if _is_projected(found):
+    """The same in a table: ``~9.80 s``; ``>4.10 s`` if nothing more is known."""
+    if found.projection_s > found.bound_s:
         return f"~{shown(objective, found.projection_s)}"
     return f">{shown(objective, found.bound_s)}"
-
-
-def _is_projected(found: Stopped) -> bool:
-    """False for a launch that was cut at a limit: where it was going was not asked."""
-    return found.projection_s > found.bound_s
 
 
 def typical(objective: ObjectiveSpec, measurement: Measurement) -> str:

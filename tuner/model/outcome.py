@@ -139,16 +139,6 @@ Ending = Finished | Stopped | Failed
 
 
 @dataclass(frozen=True)
-class Sample:
-    """One measured window of a launch (today one a launch)."""
-
-    elapsed_s: float
-    iterations: int
-    epochs: float | None = None
-    loss: float | None = None
-
-
-@dataclass(frozen=True)
 class Load:
     """What else the host did while a launch ran.
 
@@ -239,12 +229,9 @@ class Outcome:
     window: Window | None = None
 
     @property
-    def samples(self) -> tuple[Sample, ...]:
-        """The measured windows: empty if the launch failed or was stopped."""
-        ending = self.ending
-        if isinstance(ending, Finished):
-            return (Sample(ending.elapsed_s, ending.iterations, ending.epochs, ending.loss),)
-        return ()
+    def samples(self) -> tuple[Finished, ...]:
+        """What was measured: empty if the launch failed or was stopped."""
+        return (self.ending,) if isinstance(self.ending, Finished) else ()
 
 
 class Purpose(StrEnum):

@@ -6,15 +6,12 @@ pattern reads. A rate per time (``ns/day``) has a price too, that of its unit of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from tuner.model import Conclusion, ObjectiveSpec, Result, StudySpec
 from tuner.model.errors import UsageError
 from tuner.model.figures import number
-
-_HOUR_S = 3600.0
 
 #: What stands behind the slash of a rate, in seconds.
 _PER_S = {
@@ -23,8 +20,6 @@ _PER_S = {
 }  # fmt: skip
 #: What a time is the time of, by its clock: of one that a pattern reads nobody knows.
 _OF_CLOCK = {"elapsed": "run", "wall": "run", "steady": "iteration", "none": "timed unit"}
-
-_RATE = re.compile(r"(?P<work>[^/]*[^/ ])/(?P<time>[a-z]+)")
 
 
 @dataclass(frozen=True)
@@ -36,13 +31,11 @@ class Timed:
 
 
 def timed(objective: ObjectiveSpec) -> Timed | None:
-    """What the figures are the time of; ``None`` where they tell of no time."""
+    """What the figures are the time of; ``None`` if they tell of no time."""
     if objective.is_time:
         return Timed(_OF_CLOCK[objective.clock])
-    found = _RATE.fullmatch(objective.unit) if objective.maximize else None
-    if found is None or found["time"] not in _PER_S:
-        return None
-    return Timed(found["work"], _PER_S[found["time"]])
+    work, _, time = objective.unit.rpartition("/")
+    return Timed(work, _PER_S[time]) if objective.maximize and work and time in _PER_S else None
 
 
 def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float | None) -> None:
@@ -70,15 +63,15 @@ def items_per_s(spec: StudySpec, cost: float | None) -> float | None:
 
 
 def price(spec: StudySpec, cost: float | None) -> float | None:
-    """What the hardware costs for what is timed; ``None`` where no price is given."""
+    """What the hardware costs for what is timed; ``None`` if no price is given."""
     found = timed(spec.objective)
     if spec.price_per_hour is None or cost is None or found is None:
         return None
-    return spec.price_per_hour * cost * found.unit_s / _HOUR_S
+    return spec.price_per_hour * cost * found.unit_s / 3600
 
 
 def saved(spec: StudySpec, result: Result) -> float | None:
-    """What the best saves of the price, as far as that is proven; ``None`` where nothing is."""
+    """What the best saves of the price, as far as that is proven; ``None`` if nothing is."""
     finding, best = result.finding, result.best
     if result.conclusion is not Conclusion.FASTER or finding is None or best is None:
         return None
@@ -90,12 +83,10 @@ def saved(spec: StudySpec, result: Result) -> float | None:
 def lines(spec: StudySpec, result: Result) -> list[str]:
     """Best and defaults in items a second and in money; empty if neither is asked for."""
     found, said = timed(spec.objective), []
-    items = _side_by_side(result, lambda cost: items_per_s(spec, cost), " items/s")
-    if items:
+    if items := _side_by_side(result, lambda cost: items_per_s(spec, cost), " items/s"):
         said.append(items)
     what = "" if found is None else f" per {found.what}"
-    money = _side_by_side(result, lambda cost: price(spec, cost), what)
-    if money:
+    if money := _side_by_side(result, lambda cost: price(spec, cost), what):
         less, finding = saved(spec, result), result.finding
         least = "at least " if finding is not None and finding.at_least else ""
         said.append(f"costs {money}" + (f": saves {least}{number(less)}" if less else ""))
@@ -104,13 +95,11 @@ def lines(spec: StudySpec, result: Result) -> list[str]:
 
 def _side_by_side(result: Result, value: Callable[[float | None], float | None], unit: str) -> str:
     """``81.3 items/s, 35.2 with your defaults``; empty if nothing is known of either."""
-    best, baseline = result.best, result.baseline
-    said = []
-    if best is not None and (baseline is None or best.setting != baseline.setting):
-        said.append((value(best.elapsed_s), ""))
-    if baseline is not None:
-        said.append((value(baseline.elapsed_s), " with your defaults"))
-    texts = [(number(each), whose) for each, whose in said if each is not None]
-    return ", ".join(
-        f"{text}{'' if place else unit}{whose}" for place, (text, whose) in enumerate(texts)
-    )
+    best, baseline, texts = result.best, result.baseline, list[str]()
+    if best is not None and baseline is not None and best.setting == baseline.setting:
+        best = None
+    for side, whose in ((best, ""), (baseline, " with your defaults")):
+        figure = None if side is None else value(side.elapsed_s)
+        if figure is not None:
+            texts.append(f"{number(figure)}{'' if texts else unit}{whose}")
+    return ", ".join(texts)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tuner.model.knobs import Setting
 from tuner.model.objective import LOGGED_TIME, ObjectiveSpec
-from tuner.model.outcome import Failed, Sample, Stopped
+from tuner.model.outcome import Failed, Finished, Stopped
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Measurement:
     """
 
     setting: Setting
-    samples: tuple[Sample, ...]
+    samples: tuple[Finished, ...]
     elapsed_s: float | None
     launches: int
     failure: Failed | None = None

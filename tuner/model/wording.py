@@ -7,19 +7,10 @@ from __future__ import annotations
 
 import re
 
-from tuner.model import (
-    Cap,
-    Failed,
-    LauncherInfo,
-    Load,
-)
+from tuner.model import Cap, Failed, LauncherInfo, Load
 
 #: The names people know each launcher by.
 LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "torchrun": "torchrun"}
-
-
-#: Between a number and what it counts.
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(%|s|min|h|pairs?|runs?)(?!\w))")
 
 
 def one_line(text: str, most: int = 200) -> str:
@@ -57,17 +48,12 @@ def clock(value_s: float) -> str:
 
 def unparted(text: str) -> str:
     """The same with a no-break space between each number and its unit."""
-    return _BEFORE_UNIT.sub("\xa0", text)
+    return re.sub(r"(?<=\d) (?=(%|s|min|h|pairs?|runs?)(?!\w))", "\xa0", text)
 
 
 def capital(text: str) -> str:
     """The same as the begin of a sentence."""
     return text[:1].upper() + text[1:]
-
-
-def percent(share: float) -> str:
-    """A share with the digits it needs: ``2 %``, ``0.5 %``."""
-    return f"{100 * share:g} %"
 
 
 def changed(ratio: float) -> str:
@@ -84,11 +70,6 @@ def count(number: int, noun: str, plural: str = "") -> str:
 def launcher(info: LauncherInfo) -> str:
     """``Open MPI 5.0.11``."""
     return f"{LAUNCHER_NAMES.get(info.kind, info.kind)} {info.version}"
-
-
-def starter(info: LauncherInfo) -> str:
-    """What the user knows the program as that starts the ranks."""
-    return "torchrun" if info.kind == "torchrun" else "mpirun"
 
 
 def failure(failed: Failed | None) -> str:

@@ -15,7 +15,6 @@ from tuner.model import (
     LaunchRecord,
     Measurement,
     Purpose,
-    Sample,
     Setting,
     Stopped,
     Value,
@@ -26,7 +25,7 @@ from tuner.stats import loss_check
 TRIALS = frozenset({Purpose.GUESS, Purpose.SEARCH, Purpose.RECORD})
 
 
-def estimate_s(samples: Sequence[Sample]) -> float | None:
+def estimate_s(samples: Sequence[Finished]) -> float | None:
     """The median in seconds, ``None`` without samples: one slow run in three moves it little."""
     return statistics.median(s.elapsed_s for s in samples) if samples else None
 

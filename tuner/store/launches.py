@@ -20,7 +20,6 @@ from tuner.model import (
     LaunchRecord,
     Machine,
     Progress,
-    Sample,
     Setting,
     Stopped,
     Telemetry,
@@ -55,17 +54,19 @@ def insert(connection: Connection, study_id: int, record: LaunchRecord) -> None:
 
 def select(
     connection: Connection, study_id: int, *, detail: bool
-) -> list[tuple[Any, list[Sample]]]:
+) -> list[tuple[Any, list[Finished]]]:
     """The rows of a study's launches in the order they were made, each with its samples.
 
     ``detail=False`` leaves out the columns of ``DETAIL``.
     """
     table = schema.launches
     mine = table.c.study_id == study_id
-    by_launch: dict[int, list[Sample]] = defaultdict(list)
+    by_launch: dict[int, list[Finished]] = defaultdict(list)
     joined = sa.select(schema.samples).join(table).where(mine)
     for row in connection.execute(joined.order_by(schema.samples.c.window)):
-        by_launch[row.launch_id].append(_sample(row))
+        by_launch[row.launch_id].append(
+            Finished(row.elapsed_s, row.iterations, row.epochs, row.loss)
+        )
     columns = [c for c in table.c if detail or c.name not in DETAIL]
     query = sa.select(*columns).where(mine).order_by(table.c.number)
     return [(row, by_launch[row.id]) for row in connection.execute(query).all()]
@@ -136,7 +137,7 @@ _RENAMED = {"stopped early": FailureKind.WRONG_RESULT.value}
 DETAIL = frozenset({"observation"})
 
 
-def launch_record(row: Any, samples: list[Sample]) -> LaunchRecord:
+def launch_record(row: Any, samples: list[Finished]) -> LaunchRecord:
     """The inverse of :func:`launch_columns`; the columns of ``DETAIL`` may be missing."""
     datetime.fromisoformat(row.started_at)
 
@@ -179,7 +180,7 @@ def _progress(text: str) -> tuple[Progress, ...]:
     )
 
 
-def _ending(row: Any, samples: list[Sample]) -> Ending:
+def _ending(row: Any, samples: list[Finished]) -> Ending:
     if row.failure_kind is not None:
         kind = FailureKind(_RENAMED.get(row.failure_kind, row.failure_kind))
         document = {"reason": row.failure_reason or "", "log_tail": row.log_tail or ""}
@@ -188,14 +189,7 @@ def _ending(row: Any, samples: list[Sample]) -> Ending:
         return codec.loads(Stopped, row.stopped)
     if not samples:
         raise ValueError("it finished, but has no row in tune_samples")
-    # One window a launch today; of several, the last is the one that ended it.
-    last = samples[-1]
-    return Finished(last.elapsed_s, last.iterations, last.epochs, last.loss)
-
-
-def _sample(row: Any) -> Sample:
-    """A row of ``tune_samples``."""
-    return Sample(row.elapsed_s, row.iterations, row.epochs, row.loss)
+    return samples[-1]  # one row a launch today; of several, the last is the one that ended it
 
 
 _machines: dict[str, Machine] = {}

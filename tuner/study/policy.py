@@ -171,7 +171,7 @@ def _reason(done: Done, history: History) -> str:
         assert spec.budget_s is not None
         return f"the budget of {wording.duration(spec.budget_s)} was used up (--budget)"
     if done.reason == "converged":
-        return f"going on is expected to gain less than {wording.percent(spec.until)} (--min-gain)"
+        return f"going on is expected to gain less than {100 * spec.until:g} % (--min-gain)"
     return history.exhausted()
 
 
