@@ -35,7 +35,6 @@ from tuner.model import (
     Stopped,
     StudySpec,
     Telemetry,
-    wording,
 )
 from tuner.model.errors import TunerError
 from tuner.search.stopper import EarlyStopper
