@@ -82,14 +82,9 @@ def follow(tmp_path: Path) -> Follow:
         launch = render.launch(
             spec, setting, tmp_path / "trial 1", environ=environ, cwd=tmp_path, marker=marker
         )
-        asked: dict[str, Any] = {
-            "spec": spec,
-            "setting": setting,
-            "expected_iterations": None,
-            **following,
-        }
+        options: dict[str, Any] = {"expected_iterations": None, **following}
         try:
-            return trial.run(launch, spec=spec, setting=setting, **asked)
+            return trial.run(launch, spec=spec, setting=setting, **options)
         finally:
             assert alive(launch) == []
 
