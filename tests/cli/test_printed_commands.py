@@ -31,8 +31,8 @@ def test_the_commands_at_the_end_of_a_run_and_of_a_report_work_word_for_word(
     monkeypatch.setattr(server.DashboardServer, "serve", lambda self: None)
     end = tune("-q", "--storage", str(database)).out.partition("Next")[2]
     printed = re.findall(r"^  (tune .*?)(?:   .*)?$", end, re.MULTILINE)
-    assert [line.split()[1] for line in printed] == ["export", "show", "dashboard", "exec"]
-    reported = [line for line, _ in words.use(data)]
+    assert [line.split()[1] for line in printed] == ["export", "exec", "show", "dashboard"]
+    reported = [line for line, _ in words.use(data, data.result.storage)]
     for line in (*printed, *reported):
         args = shlex.split(line.replace("COMMAND", "true"))[1:]
         if args[0] == "dashboard":

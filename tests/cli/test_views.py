@@ -69,9 +69,8 @@ def test_timed_lines() -> None:
     lines: list[str] = []
     ticks = clock()
     view = PlainView(lambda: next(ticks), lines.append)
-    with view:
-        for event in events():
-            view(event)
+    for event in events():
+        view(event)
     texts = [line.partition("] ")[2] for line in lines]
     assert texts[0] == "warm-up: this launch does not count"
     assert texts[2].startswith("- baseline: 8.31 s")

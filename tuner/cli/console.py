@@ -15,8 +15,8 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: The widest text table; wider terminals do not make it easier to read.
-MAX_WIDTH = 140
+#: The widest text table; wider terminals do not make it easier to read. In a pipe nothing wraps.
+MAX_WIDTH, MOST_COLUMNS = 140, 10_000
 
 
 def is_live(stream: TextIO) -> bool:
@@ -115,29 +115,30 @@ def print_table(
         right: The columns that are aligned to the right.
         most: The columns of text that it takes at most if it does not go to a terminal.
     """
-    cells = [[harmless(cell) for cell in row] for row in (titles, *rows)]
-    if not is_live(sys.stdout) and most is None:
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for row in cells:
-            line = "  ".join(
-                cell.rjust(width) if column in right else cell.ljust(width)
-                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            out(line.rstrip())
-        return
+    from io import StringIO
+
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    look = box.SIMPLE_HEAD if is_live(sys.stdout) else None
-    table = Table(box=look, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    live = is_live(sys.stdout)
+    cells = [[harmless(cell) for cell in row] for row in (titles, *rows)]
+    table = Table(
+        box=box.SIMPLE_HEAD if live else None,
+        pad_edge=False,
+        header_style="bold",
+        padding=(0, 2, 0, 0),
+    )
     for column, title in enumerate(cells[0]):
         table.add_column(title, justify="right" if column in right else "left", overflow="fold")
     for row in cells[1:]:
         table.add_row(*(Text(cell) for cell in row))  # Text: a name with [brackets] is no markup
-    console = rich_console(sys.stdout)
-    console.width = most or min(console.width, MAX_WIDTH)
+    console = rich_console(sys.stdout if live else StringIO())
+    console.width = most or (min(console.width, MAX_WIDTH) if live else MOST_COLUMNS)
     console.print(table)
+    if isinstance(console.file, StringIO):
+        for line in console.file.getvalue().splitlines():
+            out(line.rstrip())
 
 
 def _encodable(text: str, stream: TextIO) -> str:

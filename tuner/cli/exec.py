@@ -18,15 +18,11 @@ if TYPE_CHECKING:
 
 
 class ExecCommand(TuneCommand):
-    """``tune exec``: its options stand before the command, on either side of the study's name."""
+    """``tune exec``: without ``--`` the first word that is no option begins the command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take ``STUDY --storage X COMMAND``; further on, options are the command's own."""
+        """Leave the options behind the command's first word to the command."""
         ctx.allow_interspersed_args = tail(ctx) is not None
-        option, _, value = args[1].partition("=") if len(args) > 1 else ("", "", "")
-        if tail(ctx) is None and args[:1] != ["--storage"] and option == "--storage":
-            words = 2 if value else 3
-            args = [*args[1:words], args[0], *args[words:]]
         return super().parse_args(ctx, args)
 
 

@@ -77,11 +77,11 @@ class LiveView:
     def _bar(self) -> RenderableType:
         tally = self.tally
         left = "" if tally.left_s is None else f"at most {wording.duration(tally.left_s)} left"
+        failed = f", {tally.failures} failed" if tally.failures else ""
         bar = Table.grid(padding=(0, 2))
         bar.add_column(width=max(LEAST_BAR, min(MOST_BAR, self.screen.width - BESIDE_BAR)))
         bar.add_column(no_wrap=True)
         bar.add_column(no_wrap=True, style="dim")
-        failed = f", {tally.failures} failed" if tally.failures else ""
         bar.add_row(
             ProgressBar(total=max(1, tally.asked), completed=tally.done),
             f"{tally.done} of at most {tally.asked} settings{failed}",
@@ -90,24 +90,19 @@ class LiveView:
         return bar
 
     def _add_times(self, grid: Table) -> None:
-        tally = self.tally
+        tally, own = self.tally, "your environment as it is"
         if tally.best_s is not None and tally.best is not None:
-            ratio = ""
-            if tally.ratio is not None and not tally.best.is_baseline:
-                ratio = f"   {tally.ratio:.2f} times as fast as the baseline"
             name = setting_text.assigned(tally.best, tally.spec.knobs if tally.spec else ())
-            line = _text(name, style="bold green").append(ratio, style="not bold")
-            grid.add_row(
-                "best",
-                _text(figures.shown(tally.objective, tally.best_s), style="bold green"),
-                line,
-            )
+            line = _text(name, style="bold green")
+            if tally.ratio is not None and not tally.best.is_baseline:
+                line.append(f"   {tally.ratio:.2f} times as fast as the baseline", "not bold")
+            best = _text(figures.shown(tally.objective, tally.best_s), style="bold green")
+            grid.add_row("best", best, line)
         if tally.baseline_s is not None:
-            time = figures.shown(tally.objective, tally.baseline_s)
-            grid.add_row("baseline", time, "your environment as it is")
+            grid.add_row("baseline", figures.shown(tally.objective, tally.baseline_s), own)
         elif tally.baseline_stopped is not None:
             time = figures.projected(tally.objective, tally.baseline_stopped)
-            grid.add_row("baseline", time, "your environment as it is; stopped early")
+            grid.add_row("baseline", time, f"{own}; stopped early")
         elif tally.baseline_failed:
             grid.add_row("baseline", "failed", "compared with the first guess that works")
 
@@ -121,5 +116,4 @@ class LiveView:
         elif current.progress is not None:
             of = f" of {self.tally.iterations}" if self.tally.iterations else ""
             line.append(f"   iteration {current.progress.iteration}{of}", style="default")
-        running_s = self.tally.clock() - current.started_s
-        grid.add_row("now", wording.clock(running_s), line)
+        grid.add_row("now", wording.clock(self.tally.clock() - current.started_s), line)

@@ -52,18 +52,15 @@ def main(
 
 
 def _open_streams() -> None:
-    """Put /dev/null where stdin, stdout or stderr is closed (``2>&-``).
+    """Put /dev/null in the place of a closed stdin, stdout or stderr (``2>&-``).
 
-    Otherwise nothing could be said, and the next file to be opened, a database perhaps, would
-    take the number 2 and with it all that is written to stderr.
+    Otherwise the next file to be opened, a database perhaps, would take its number, and what is
+    written to stderr would go into it.
     """
-    if None not in (sys.stdin, sys.stdout, sys.stderr):
-        return
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(descriptor, True)
-    os.close(descriptor)
-    for name, mode, number in (("stdin", "r", 0), ("stdout", "w", 1), ("stderr", "w", 2)):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest number
+            mode = "w" if number else "r"
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 

@@ -93,19 +93,12 @@ def print_next(data: StudyView, storage: str | None) -> None:
         data: The study.
         storage: The database as it was typed; ``None`` where it goes without saying.
     """
-    shown = display_url(storage) if storage and "://" in storage else storage
-    place = f" --storage {shlex.quote(shown)}" if shown else ""
-    name = f" {shlex.quote(data.spec.name)}{place}"
-    rows = [
-        (f"tune show{name}", "every setting, importance, failures"),
-        (f"tune dashboard{place}", "the same in the browser"),
+    place = display_url(storage) if storage and "://" in storage else storage or ""
+    more = f" --storage {shlex.quote(place)}" if place else ""
+    rows = words.use(data, place) or [
+        (f"tune show {shlex.quote(data.spec.name)}{more}", "every setting, importance, failures")
     ]
-    if data.result.best is not None:
-        rows = [
-            (f"tune export{name} --format sh -o job.sh", "the whole job with this setting"),
-            *rows,
-            (f"tune exec{name} -- COMMAND", "any command with this setting"),
-        ]
+    rows += [(f"tune dashboard{more}", "the same in the browser")]
     width = max(len(line) for line, _ in rows)
     _print_block("Next", [f"{line.ljust(width)}   {what}" for line, what in rows], wrap=False)
 

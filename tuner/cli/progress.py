@@ -6,7 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from tuner.cli import console
@@ -36,9 +36,6 @@ from tuner.study.events import (
     StudyStarted,
 )
 from tuner.study.policy import COST_SHARE
-
-#: How many of the latest trials the estimate of the time left is made of.
-RECENT = 8
 
 #: What a setting is launched for that was launched before.
 _AGAIN = {Purpose.REPEAT: "repeat", Purpose.CONFIRM: "confirmation"}
@@ -71,7 +68,6 @@ class Tally:
     baseline_stopped: Stopped | None = None
     iterations: int | None = None
     current: Current | None = None
-    purpose: Purpose | None = None  # of the latest launch
     failures: int = 0
     last: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=3))
     started_s: float = 0.0
@@ -89,7 +85,6 @@ class Tally:
                 self._resume(event.so_far)
         elif isinstance(event, LaunchStarted):
             self.current = Current(event.purpose, event.setting, self.clock(), event.live)
-            self.purpose = event.purpose
             if event.purpose is Purpose.CONFIRM and self.searched_s is None:
                 self.searched_s = self.spent_s + self.elapsed_s
             self.asked = event.trials
@@ -113,55 +108,43 @@ class Tally:
     def _ended(self, event: LaunchEnded) -> None:
         record, ending = event.record, event.record.outcome.ending
         self.current = None
-        if estimates.is_excluded(record):  # it is launched again
-            self.last.append((self._time(ending), self._ended_as(event)))
-            return
-        if record.purpose in estimates.TRIALS:
-            self.done = min(self.asked, self.done + 1)
-        if isinstance(ending, Finished):
-            self.iterations = ending.iterations
-        elif record.purpose is Purpose.BASELINE:
-            self.baseline_failed = isinstance(ending, Failed)
-            self.baseline_stopped = ending if isinstance(ending, Stopped) else None
-        self.failures += isinstance(ending, Failed)
-        self.new_best = False
-        measurement = event.measurement
-        if measurement is not None and measurement.elapsed_s is not None:
-            if record.setting.is_baseline:
-                self.baseline_s = measurement.elapsed_s
-            in_turn = record.purpose is Purpose.CONFIRM
-            self.new_best = event.is_best and measurement.setting != self.best and not in_turn
-            if event.is_best:
-                self.best_s, self.best = measurement.elapsed_s, measurement.setting
-        self.last.append((self._time(ending), self._ended_as(event)))
+        if not estimates.is_excluded(record):  # else it is launched again
+            if record.purpose in estimates.TRIALS:
+                self.done = min(self.asked, self.done + 1)
+            if isinstance(ending, Finished):
+                self.iterations = ending.iterations
+            elif record.purpose is Purpose.BASELINE:
+                self.baseline_failed = isinstance(ending, Failed)
+                self.baseline_stopped = ending if isinstance(ending, Stopped) else None
+            self.failures += isinstance(ending, Failed)
+            self.new_best = False
+            found = event.measurement
+            if found is not None and found.elapsed_s is not None:
+                if record.setting.is_baseline:
+                    self.baseline_s = found.elapsed_s
+                in_turn = record.purpose is Purpose.CONFIRM
+                self.new_best = event.is_best and found.setting != self.best and not in_turn
+                if event.is_best:
+                    self.best_s, self.best = found.elapsed_s, found.setting
+        self.last.append((self._time(ending), self.ended_line(event, with_time=False)))
 
-    def _ended_as(self, event: LaunchEnded) -> str:
-        """A launch that ended without its time, which stands in a column of its own."""
-        ending, exclusion = event.record.outcome.ending, event.record.outcome.exclusion
-        if exclusion is not None:
-            return f"{self._ended_name(event)}: excluded: {exclusion.text}"
-        if isinstance(ending, Failed):
-            return f"{self._ended_name(event)}: {wording.failure(ending)}"
-        if isinstance(ending, Stopped):
-            in_window = event.record.outcome.window is not None
-            said = figures.stopped(self.objective, ending, in_window=in_window)
-            return f"{self._ended_name(event)}: {said}"
-        return self._ended_name(event) + self._mark
-
-    def ended_line(self, event: LaunchEnded) -> str:
-        """One launch that ended, in one line."""
-        outcome = event.record.outcome
-        ending = outcome.ending
-        if outcome.exclusion is not None or not isinstance(ending, Finished):
-            return self._ended_as(event)
-        return f"{self._ended_name(event)}: {self._time(ending)}{self._mark}"
-
-    def _ended_name(self, event: LaunchEnded) -> str:
+    def ended_line(self, event: LaunchEnded, *, with_time: bool = True) -> str:
+        """One launch that ended, in one line; a time may stand in a column of its own."""
         record, where = event.record, ""
+        ending, exclusion = record.outcome.ending, record.outcome.exclusion
         window = record.outcome.window
         if window is not None:
             where = f"{'starts job' if window.job == record.number else 'job'} {window.job}"
-        return self.name(record.purpose, record.setting, record.outcome.effects, where)
+        name = self.name(record.purpose, record.setting, record.outcome.effects, where)
+        if exclusion is not None:
+            return f"{name}: excluded: {exclusion.text}"
+        if isinstance(ending, Failed):
+            return f"{name}: {wording.failure(ending)}"
+        if isinstance(ending, Stopped):
+            said = figures.stopped(self.objective, ending, in_window=window is not None)
+            return f"{name}: {said}"
+        mark = "  (best so far)" if self.new_best else ""
+        return f"{name}: {self._time(ending)}{mark}" if with_time else f"{name}{mark}"
 
     def name(
         self, purpose: Purpose, setting: Setting, effects: Sequence[Effect] = (), where: str = ""
@@ -184,10 +167,6 @@ class Tally:
         return self.spec.objective if self.spec else ObjectiveSpec()
 
     @property
-    def _mark(self) -> str:
-        return "  (best so far)" if self.new_best else ""
-
-    @property
     def elapsed_s(self) -> float:
         """Seconds since this run of ``tune`` began."""
         return self.clock() - self.started_s
@@ -206,7 +185,7 @@ class Tally:
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster the best so far is than the defaults."""
+        """How many times faster the best so far is than the baseline."""
         if self.best_s is None or self.baseline_s is None:
             return None
         return self.baseline_s / self.best_s
@@ -226,57 +205,33 @@ class PlainView:
         clock: Callable[[], float] = time.monotonic,
         write: Callable[[str], None] = console.err,
     ) -> None:
-        self.tally = Tally(clock)
-        self.write = write
-
-    def __enter__(self) -> PlainView:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
+        self.tally, self.write = Tally(clock), write
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
-        self.tally.add(event)
+        tally, text = self.tally, ""
+        tally.add(event)
         if isinstance(event, LaunchEnded):
-            self._line(f"{self._place(event)} {self.tally.ended_line(event)}{self._left()}")
+            is_trial = event.record.purpose in estimates.TRIALS
+            counts = is_trial and not estimates.is_excluded(event.record)
+            place = f"{tally.done}/{tally.asked}" if counts else "-"
+            left_s = tally.left_s
+            left = "" if left_s is None else f"  [at most {wording.duration(left_s)} left]"
+            text = f"{place} {tally.ended_line(event)}{left}"
         elif isinstance(event, LaunchStarted) and event.purpose is Purpose.WARM_UP:
-            self._line("warm-up: this launch does not count")
+            text = "warm-up: this launch does not count"
         elif isinstance(event, Note):
-            self._line(event.text)
-
-    def _place(self, event: LaunchEnded) -> str:
-        if event.record.purpose not in estimates.TRIALS or estimates.is_excluded(event.record):
-            return "-"
-        return f"{self.tally.done}/{self.tally.asked}"
-
-    def _left(self) -> str:
-        left_s = self.tally.left_s
-        return "" if left_s is None else f"  [at most {wording.duration(left_s)} left]"
-
-    def _line(self, text: str) -> None:
-        self.write(f"[{wording.clock(self.tally.elapsed_s)}] {text}")
-
-
-class QuietView:
-    """Shows nothing (``--quiet``)."""
-
-    def __enter__(self) -> QuietView:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def __call__(self, event: Event) -> None:
-        """Show nothing."""
+            text = event.text
+        if text:
+            self.write(f"[{wording.clock(tally.elapsed_s)}] {text}")
 
 
 def view(quiet: bool) -> AbstractContextManager[Callable[[Event], None]]:
-    """The live view on a terminal, timed lines elsewhere."""
+    """The live view on a terminal, timed lines elsewhere, nothing if ``quiet``."""
     if quiet:
-        return QuietView()
+        return nullcontext(lambda _: None)
     if not console.is_live(sys.stderr):
-        return PlainView()
+        return nullcontext(PlainView())
     from tuner.cli.live import LiveView
 
     return LiveView()

@@ -32,19 +32,11 @@ def export(data: StudyView) -> Export:
                 f"{name}={value!r} cannot be written so that a shell and docker read the same",
                 "use --format sh, or json",
             )
-    warnings = (*(f"an environment file cannot unset {name}" for name in unset), *_missing(data))
+    missing = header.not_carried(data, "an environment", lambda route: isinstance(route, Env))
+    unsettable = (f"an environment file cannot unset {name}" for name in unset)
+    warnings = (*unsettable, *(line for line, _ in missing))
     text = header.comment(data)
     text += "# use: set -a; . ./FILE; set +a    or: docker run --env-file FILE IMAGE\n"
     text += "".join(f"# not in this file: {warning}\n" for warning in warnings)
     text += "".join(f"{name}={value}\n" for name, value in assignments.items())
     return Export(text=text, warnings=warnings)
-
-
-def _missing(data: StudyView) -> tuple[str, ...]:
-    """A line for each part of the setting that is no environment variable."""
-    values = data.best_setting.as_dict()
-    return tuple(
-        f"an environment cannot carry {header.one_line(f'{knob.name}={values[knob.name]}')}"
-        for knob in data.spec.knobs
-        if knob.name in values and not isinstance(knob.route, Env)
-    )

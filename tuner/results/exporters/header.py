@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tuner.knobs import setting_text
-from tuner.model import wording
+from tuner.model import Route, wording
 from tuner.results import claims
 from tuner.results.study_view import StudyView
 
@@ -29,3 +31,21 @@ def comment(data: StudyView) -> str:
 def one_line(text: str) -> str:
     """Text that cannot end a comment: control characters, newlines too, become ``?``."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def not_carried(
+    data: StudyView, form: str, carries: Callable[[Route], bool]
+) -> tuple[tuple[str, Route], ...]:
+    """A line for each part of the setting that a form cannot carry, with its route.
+
+    Args:
+        data: The study.
+        form: What the form is called: ``an environment``.
+        carries: Whether it carries what takes a route.
+    """
+    values = data.best_setting.as_dict()
+    return tuple(
+        (f"{form} cannot carry {one_line(f'{knob.name}={values[knob.name]}')}", knob.route)
+        for knob in data.spec.knobs
+        if knob.name in values and not carries(knob.route)
+    )

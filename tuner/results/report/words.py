@@ -99,12 +99,17 @@ def bars(data: StudyView) -> list[Bar]:
     ]
 
 
-def use(data: StudyView) -> list[Row]:
-    """Commands that use the result, each with what it does; empty where there is none."""
+def use(data: StudyView, storage: str) -> list[Row]:
+    """Commands that use the result, each with what it does; empty if there is none.
+
+    Args:
+        data: The study.
+        storage: The database as the commands name it; empty if that goes without saying.
+    """
     if runs.best(data) is None:
         return []
     name = shlex.quote(data.spec.name)
-    place = f" --storage {shlex.quote(data.result.storage)}" if data.result.storage else ""
+    place = f" --storage {shlex.quote(storage)}" if storage else ""
     return [
         (f"tune export {name}{place} --format sh -o job.sh", "the whole job with this setting"),
         (f"tune exec {name}{place} -- COMMAND", "any command with this setting"),
@@ -115,7 +120,7 @@ def use(data: StudyView) -> list[Row]:
 def script(data: StudyView) -> str:
     """The script that an export writes; empty if there is none, such as without its launcher."""
     try:
-        return shell.export(data).text if use(data) else ""
+        return "" if runs.best(data) is None else shell.export(data).text
     except UsageError:
         return ""
 
