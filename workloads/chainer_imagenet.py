@@ -3,7 +3,7 @@
     mpirun -n 4 python -m mpi4py workloads/chainer_imagenet.py --benchmark --out result
 
 Each iterator has worker processes that decode and augment images: files below --data, or JPEG
-images that are made up. Broken files are named, counted and left out. Start it with
+images that are made up. Broken files are named and left out. Start it with
 `python -m mpi4py`: a rank that fails then ends the whole job, where the others would wait for it
 for ever. It needs chainer 7.8.1, mpi4py and opencv-python-headless.
 """
@@ -24,7 +24,7 @@ import compat
 import images
 import trainer_options
 from image_files import ImageData
-from images import Images, Skipped, rank_order
+from images import Images, rank_order
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -66,31 +66,25 @@ def load(options: ImagenetOptions) -> ImageData:
 
 
 def train(world: MPI.Intracomm, options: ImagenetOptions, data: ImageData | None) -> None:
-    """Share the images among the ranks, train, evaluate, and say which were left out."""
+    """Share the images among the ranks, train, and evaluate."""
     from chainer.optimizers import MomentumSGD
 
     given: ImageData = world.bcast(data)
     comm = chainer_training.communicator(world, options)
-    skipped = Skipped.of(options.out, world.rank)
     chainer_training.run(
         comm,
         options,
-        iterators=iterators(comm, options, given, skipped),
+        iterators=iterators(comm, options, given),
         network=partial(network, options.arch, given.classes),
         rule=MomentumSGD(LEARNING_RATE),
         what=f"{options.arch}, crop {options.crop}",
     )
-    left_out = images.summary(world.allgather(skipped.read()))
-    if world.rank == 0 and left_out is not None:
-        print(left_out, flush=True)
 
 
-def iterators(
-    comm: Any, options: ImagenetOptions, data: ImageData, skipped: Skipped
-) -> tuple[Any, Any]:
+def iterators(comm: Any, options: ImagenetOptions, data: ImageData) -> tuple[Any, Any]:
     """This rank's iterators over the training and over the validation images."""
-    augmented = Images(data.train, options.crop, seed=options.seed, skipped=skipped)
-    plain = Images(data.test, options.crop, augment=False, skipped=skipped)
+    augmented = Images(data.train, options.crop, seed=options.seed)
+    plain = Images(data.test, options.crop, augment=False)
     # With the size of an example given, Chainer makes none itself to measure it: OpenCV's
     # threads start in the workers, and not before a fork.
     iterator = partial(

@@ -95,8 +95,7 @@ def main(
     random.seed(options.seed + world.rank)
     np.random.seed(options.seed + world.rank)
     ranks.end_with_threads(world, prog)
-    with ranks.profiled(options.cprofile, world.rank):
-        train(world, options, data)
+    train(world, options, data)
     return 0
 
 

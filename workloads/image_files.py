@@ -11,7 +11,6 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import cv2
 import numpy as np
@@ -34,33 +33,16 @@ _NOISE = 32  # of 256 levels; it makes a JPEG file as large as a photograph's
 _QUALITY = 90
 
 
-class Source(Protocol):
-    """Labelled images, encoded."""
-
-    @property
-    def labels(self) -> NDArray[np.int32]:
-        """The class of each image."""
-        ...
-
-    def read(self, index: int) -> bytes:
-        """One image, encoded; raises ``OSError``."""
-        ...
-
-    def name(self, index: int) -> str:
-        """What to call that image."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Files:
-    """Image files: ``names`` are paths relative to ``root`` (or absolute)."""
+    """Image files: ``names`` are paths relative to ``root`` (or absolute), ``labels`` classes."""
 
     root: Path
     names: tuple[str, ...]
     labels: NDArray[np.int32]
 
     def read(self, index: int) -> bytes:
-        """The file as it is now; raises ``OSError``."""
+        """The image as its file is now; raises ``OSError``."""
         path = self.root / self.names[index]
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe never ends, and nor does /dev/zero
             raise OSError(errno.EINVAL, "is not a file", str(path))
@@ -95,6 +77,10 @@ class MadeUp:
     def name(self, index: int) -> str:
         """What to call it: there is no file."""
         return f"made-up image {index}"
+
+
+#: Labelled images, encoded.
+Source = Files | MadeUp
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,8 @@ fifth more CPU time than one.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+import sys
 from typing import Any
 
 import cv2
@@ -42,7 +39,7 @@ _SHIFT = 0.05  # of the size, each way
 _AREA = (0.35, 1.0)  # share of an image that a random crop has
 _ASPECT = (3 / 4, 4 / 3)  # width over height of a random crop
 
-#: So many broken images are named; the others are counted.
+#: So many broken images are named by each process.
 NAMED = 5
 
 
@@ -63,15 +60,13 @@ def load(options: ImageOptions) -> ImageData:
 class Images:
     """A dataset: ``images[i]`` is a float32 array of (3, crop, crop) and an int32 label.
 
-    An image that cannot be read or decoded is noted in ``skipped``, and the next good one
-    takes its place.
+    An image that cannot be read or decoded is named once, and the next good one takes its place.
 
     Args:
         source: The encoded images.
         crop: Height and width of an example in pixels.
         seed: Of the augmentation.
         augment: Random affine, crop and flip; else the middle of the image.
-        skipped: Where broken images are noted; ``None``: nowhere.
     """
 
     def __init__(
@@ -81,13 +76,11 @@ class Images:
         *,
         seed: int = 0,
         augment: bool = True,
-        skipped: Skipped | None = None,
     ) -> None:
         self._source = source
         self._crop = crop
         self._seed = seed
         self._augment = augment
-        self._skipped = skipped
         self._broken: dict[int, str] = {}  # the reason, by index
 
     def __len__(self) -> int:
@@ -135,8 +128,8 @@ class Images:
 
     def _note(self, index: int, why: str) -> None:
         self._broken[index] = why
-        if self._skipped is not None:
-            self._skipped.add(self._source.name(index), why)
+        if len(self._broken) <= NAMED:
+            print(f"skipped: {self._source.name(index)}: {why}", file=sys.stderr, flush=True)
 
 
 class BrokenImageError(Exception):
@@ -223,49 +216,3 @@ def rank_order(
         order = np.random.default_rng((seed, epoch)).permutation(length)
     share = np.resize(order, -(-length // ranks) * ranks)[rank::ranks]
     return np.asarray(share + epoch * length, np.intp)
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """The file in which the broken images of one rank are noted.
-
-    Workers are processes that tell their rank nothing but examples: each appends a line to one
-    file, which an operating system does without mixing them.
-    """
-
-    path: Path
-
-    @classmethod
-    def of(cls, out: Path, rank: int) -> Skipped:
-        """A new one of a rank: what an earlier run noted is forgotten."""
-        path = out / "skipped" / f"rank-{rank}"
-        path.unlink(missing_ok=True)
-        return cls(path)
-
-    def add(self, name: str, why: str) -> None:
-        """Note one; if that fails (a full disk), training goes on."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(json.dumps([name, why]) + "\n")
-        except OSError:
-            return
-
-    def read(self) -> dict[str, str]:
-        """The reason for each, by its name."""
-        try:
-            lines = self.path.read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            return {}
-        return dict(json.loads(line) for line in lines)
-
-
-def summary(of_ranks: Iterable[dict[str, str]]) -> str | None:
-    """How many images were left out, the first few by name; ``None``: none was."""
-    reasons = {name: why for found in of_ranks for name, why in found.items()}
-    if not reasons:
-        return None
-    named = [f"{name}: {reasons[name]}" for name in sorted(reasons)[:NAMED]]
-    more = len(reasons) - len(named)
-    count = "1 broken image" if len(reasons) == 1 else f"{len(reasons)} broken images"
-    return f"skipped: {count} ({'; '.join(named)}{f'; and {more} more' if more else ''})"

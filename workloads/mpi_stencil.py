@@ -51,7 +51,6 @@ class StencilOptions(argparse.Namespace):
     columns: int
     sweeps: int
     steps: int
-    cprofile: Path | None
     benchmark: bool
 
 
@@ -63,8 +62,6 @@ def parse(argv: Sequence[str], size: int = 1) -> StencilOptions:
     number(parser, "--sweeps", default=2, help="stencil sweeps a step [2]")
     text = f"steps to make [{JOB_STEPS}; with --benchmark: {BENCHMARK_STEPS}]"
     number(parser, "-i", "--steps", help=text)
-    text = "profile each rank into DIR/rank-N.prof"
-    parser.add_argument("--cprofile", type=Path, metavar="DIR", help=text)
     text = "a short run, the same work per step"
     parser.add_argument("--benchmark", action="store_true", help=text)
     options = parser.parse_args(argv, StencilOptions())
@@ -141,8 +138,7 @@ def main(argv: Sequence[str]) -> int:
     except ranks.RefusedError:
         MPI.Finalize()  # or mpi4py would abort the job, and the MPI bury the message
         return 2
-    with ranks.profiled(options.cprofile, world.rank):
-        return simulate(world, options)
+    return simulate(world, options)
 
 
 def simulate(world: MPI.Intracomm, options: StencilOptions) -> int:

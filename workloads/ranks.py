@@ -1,15 +1,12 @@
-"""What the ranks of a job do together, and each for itself."""
+"""What the ranks of a job do together: agree on a refusal, and end."""
 
 from __future__ import annotations
 
-import cProfile
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from trainer_options import TrainerOptions, WorkloadError
 
@@ -21,23 +18,6 @@ except ImportError:  # an interpreter without `tune`: the trainers run as they a
     live = None
 
 T = TypeVar("T")
-
-
-class Communicator(Protocol):
-    """What is needed of an MPI communicator."""
-
-    @property
-    def rank(self) -> int:
-        """This process's number in it."""
-        ...
-
-    def allgather(self, sendobj: Any) -> list[Any]:
-        """Every rank's object, on every rank."""
-        ...
-
-    def Barrier(self) -> None:  # noqa: N802 -- MPI's name
-        """Wait for all."""
-        ...
 
 
 class RefusedError(Exception):
@@ -52,11 +32,12 @@ class Gpus(NamedTuple):
     missing: str = ""
 
 
-def together(world: Communicator, step: Callable[[], T], prog: str) -> T:
+def together(world: Any, step: Callable[[], T], prog: str) -> T:
     """Do a step on every rank; if any of them refuses, rank 0 says why, once.
 
     Args:
-        world: All ranks of the job.
+        world: All ranks of the job: an MPI communicator, or what has its ``rank``, ``allgather``
+            and ``Barrier``.
         step: What to do; no communication in it, since a rank may leave it by a
             :class:`WorkloadError`.
         prog: The program's name, for the message.
@@ -95,18 +76,17 @@ def end_with_threads(world: Any, prog: str) -> None:
 
 
 def check(options: TrainerOptions, rank: int, reason: str | None) -> None:
-    """Refuse for ``reason``, if there is one; else make the folders of the job (rank 0).
+    """Refuse for ``reason``, if there is one; else make the folder of the log (rank 0).
 
     Raises:
-        WorkloadError: The reason, or a folder that cannot be written to.
+        WorkloadError: The reason, or that the folder cannot be written to.
     """
-    for flag, folder in (("--out", options.out), ("--cprofile", options.cprofile)):
-        if rank == 0 and folder is not None and reason is None:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                tempfile.TemporaryFile(dir=folder).close()
-            except OSError as error:
-                reason = f"{flag} {folder}: cannot write there: {error.strerror}"
+    if rank == 0 and reason is None:
+        try:
+            options.out.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=options.out).close()
+        except OSError as error:
+            reason = f"--out {options.out}: cannot write there: {error.strerror}"
     if reason is not None:
         raise WorkloadError(reason)
 
@@ -121,22 +101,3 @@ def gpu_refusal(ranks_here: int, gpus: Gpus) -> str | None:
             f"one of its own; start at most {gpus.number} there"
         )
     return None
-
-
-@contextmanager
-def profiled(folder: Path | None, rank: int) -> Iterator[None]:
-    """Profile what is done inside into ``folder/rank-N.prof``, on failure too.
-
-    ``None`` as the folder: no profile.
-    """
-    if folder is None:
-        yield
-        return
-    profile = cProfile.Profile()
-    profile.enable()
-    try:
-        yield
-    finally:
-        profile.disable()
-        folder.mkdir(parents=True, exist_ok=True)  # on other hosts too
-        profile.dump_stats(folder / f"rank-{rank}.prof")

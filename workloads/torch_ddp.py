@@ -4,8 +4,8 @@
     torchrun --standalone --nproc-per-node 4 workloads/torch_ddp.py --benchmark --out result
 
 It does what chainer_imagenet.py does, with the same images in the same order. The ranks find each
-other by the variables of mpirun or torchrun and need no MPI. Broken files are named, counted and
-left out. It needs torch, pytorch-pfn-extras and opencv-python-headless.
+other by the variables of mpirun or torchrun and need no MPI. Broken files are named and left
+out. It needs torch, pytorch-pfn-extras and opencv-python-headless.
 """
 
 from __future__ import annotations
@@ -87,8 +87,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     except ranks.RefusedError:
         world.leave()
         return 2
-    with ranks.profiled(options.cprofile, world.rank):
-        return train(world, options, data, local_rank)
+    return train(world, options, data, local_rank)
 
 
 def check(options: TorchOptions, rank: int, ranks_here: int) -> None:
@@ -114,9 +113,8 @@ def find_gpus() -> ranks.Gpus:
 
 
 def train(world: World, options: TorchOptions, data: ImageData, local_rank: int) -> int:
-    """Train, evaluate, and say which images were left out; gives the exit code."""
-    skipped = images.Skipped.of(options.out, world.rank)
-    loading = torch_training.Loading(options, data, world, skipped)
+    """Train and evaluate; gives the exit code."""
+    loading = torch_training.Loading(options, data, world)
     if world.rank == 0:
         loaders = "none (default)" if options.loaderjob is None else options.loaderjob or "none"
         print(data)
@@ -133,10 +131,7 @@ def train(world: World, options: TorchOptions, data: ImageData, local_rank: int)
     except WorkloadError as error:  # of a worker: its traceback comes before
         print(f"{NAME}: error: {str(error).splitlines()[-1]}", file=sys.stderr, flush=True)
         return 1
-    left_out = images.summary(world.allgather(skipped.read()))
     if world.rank == 0:
-        if left_out is not None:
-            print(left_out)
         print(f"done: {iterations} iterations in {elapsed_s:.3f} s", flush=True)
     world.leave()
     return 0

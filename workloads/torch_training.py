@@ -10,7 +10,7 @@ from typing import Any
 import ranks
 import torch_networks
 from image_files import ImageData
-from images import Images, Skipped, rank_order
+from images import Images, rank_order
 from torch_world import World
 from trainer_options import ImageOptions
 
@@ -51,14 +51,12 @@ class EpochOrder:
 
 
 class Loading:
-    """This rank's training and validation batches; broken images are noted in ``skipped``."""
+    """This rank's training and validation batches."""
 
-    def __init__(
-        self, options: TorchOptions, data: ImageData, world: World, skipped: Skipped
-    ) -> None:
+    def __init__(self, options: TorchOptions, data: ImageData, world: World) -> None:
         crop, seed = options.crop, options.seed
-        augmented = Images(data.train, crop, seed=seed, skipped=skipped)
-        plain = Images(data.test, crop, augment=False, skipped=skipped)
+        augmented = Images(data.train, crop, seed=seed)
+        plain = Images(data.test, crop, augment=False)
         self._order = EpochOrder(len(augmented), world, seed)
         self._train = loader(options, augmented, self._order, options.batchsize)
         if ranks.live is not None:

@@ -47,7 +47,6 @@ class TrainerOptions(argparse.Namespace):
     seed: int
     gpu: bool
     out: Path
-    cprofile: Path | None
     benchmark: bool
     log_writes: int
 
@@ -142,8 +141,6 @@ class TrainerParser(Parser):
         add = self.add_argument
         out = Path("result")
         add("-o", "--out", type=Path, default=out, metavar="DIR", help="folder of the log [result]")
-        text = "profile each rank into DIR/rank-N.prof"
-        add("--cprofile", type=Path, metavar="DIR", help=text)
         text = "a short run with no extension but Evaluator and LogReport"
         add("--benchmark", action="store_true", help=text)
         text = "how often a run writes its log, the end included [20]"

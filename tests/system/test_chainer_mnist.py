@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pstats
 import shutil
 import subprocess
 import sys
@@ -65,21 +64,17 @@ def run(tmp_path: Path, mnist: Path) -> Run:
 
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
-def test_every_start_method_trains_in_a_path_with_a_space_and_leaves_a_profile(
+def test_every_start_method_trains_in_a_path_with_a_space(
     run: Run, tmp_path: Path, method: str
 ) -> None:
     copy = tmp_path / "my workloads"
     shutil.copytree(TRAINER.parent, copy)
-    flags = ("--loaderjob", "2", "--prefetch", "2", "--iterations", "4", "--cprofile", "prof")
+    flags = ("--loaderjob", "2", "--prefetch", "2", "--iterations", "4")
     program = copy / TRAINER.name
     done = run("--benchmark", *SMALL, *flags, "--start-method", method, program=program)
     assert done.clean, done.stderr
     assert done.log[-1]["iteration"] == 4
     assert done.log[-1]["elapsed_time"] > 0
-    profiles = sorted((tmp_path / "prof").iterdir())
-    assert [path.name for path in profiles] == ["rank-0.prof", "rank-1.prof"]
-    names = {name for _, _, name in vars(pstats.Stats(str(profiles[1])))["stats"]}
-    assert "update_core" in names
 
 
 def test_benchmark_mode_has_its_own_length_evaluates_and_writes_the_log_alone(run: Run) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import image_files
 import images
 from image_files import Files
-from images import Images, Skipped, rank_order
+from images import Images, rank_order
 from trainer_options import ImageOptions, WorkloadError
 
 MADE_UP = image_files.made_up(0)
@@ -110,12 +110,10 @@ def test_red_comes_first_and_black_is_what_imagenets_mean_makes_of_it() -> None:
         (None, "No such file or directory"),
     ],
 )
-def test_a_broken_file_is_noted_once_and_the_next_good_one_stands_for_it(
-    tmp_path: Path, content: bytes | None, why: str
+def test_a_broken_file_is_named_once_and_the_next_good_one_stands_for_it(
+    tmp_path: Path, content: bytes | None, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = folder_of(tmp_path, [jpeg(value=value) for value in (10, 20, 30)])
-    note = Skipped.of(tmp_path / "new", 0)
-    dataset = Images(source, 8, augment=False, skipped=note)
+    dataset = Images(folder_of(tmp_path, [jpeg(value=v) for v in (10, 20, 30)]), 8, augment=False)
     before = dataset[2]
     for name in ("1.jpg", "2.jpg"):
         (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
@@ -124,20 +122,19 @@ def test_a_broken_file_is_noted_once_and_the_next_good_one_stands_for_it(
         pixels, label = dataset[number]
         assert np.array_equal(pixels, zero[0]) and label == 0
     assert not np.array_equal(before[0], zero[0])
-    found = note.read()
-    assert found == {str(tmp_path / name): why for name in ("1.jpg", "2.jpg")}
-    assert len(note.path.read_text().splitlines()) == 2
-    assert Skipped.of(tmp_path / "new", 0).read() == {}
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"skipped: {tmp_path / name}: {why}" for name in ("1.jpg", "2.jpg")]
 
 
-def test_an_image_that_claims_too_many_pixels_is_a_broken_one(tmp_path: Path) -> None:
+def test_an_image_that_claims_too_many_pixels_is_a_broken_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     header = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
     bomb = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header
     bomb += struct.pack(">I", zlib.crc32(header)) + struct.pack(">I", 0) + b"IDAT"
     source = folder_of(tmp_path, [bomb + b"\x35\xaf\x06\x1e", jpeg()])
-    note = Skipped(tmp_path / "skipped")
-    assert Images(source, 8, skipped=note)[0][1] == 1
-    assert "OpenCV refuses it" in note.read()[str(tmp_path / "0.jpg")]
+    assert Images(source, 8)[0][1] == 1
+    assert f"{tmp_path / '0.jpg'}: OpenCV refuses it" in capsys.readouterr().err
 
 
 def test_if_no_image_can_be_decoded_a_message_names_one(tmp_path: Path) -> None:
@@ -149,21 +146,6 @@ def test_if_no_image_can_be_decoded_a_message_names_one(tmp_path: Path) -> None:
     folder_of(tmp_path, [b"", jpeg()])
     assert images.load(ImageOptions(data=listing, val=listing)).classes == 2
     assert images.load(ImageOptions(data=None, seed=0)).words == MADE_UP.words
-
-
-def test_what_was_skipped_is_counted_once_and_the_first_few_are_named() -> None:
-    one = {f"c/{number}.jpg": "it is empty" for number in range(4)}
-    other = {f"c/{number}.jpg": "it is empty" for number in range(2, 8)}
-    text = images.summary([one, other])
-    assert text is not None and text.startswith("skipped: 8 broken images (c/0.jpg: it is empty;")
-    assert text.endswith("c/4.jpg: it is empty; and 3 more)")
-    assert images.summary([{}, {"a": "b"}]) == "skipped: 1 broken image (a: b)"
-    assert images.summary([{}, {}]) is None
-
-
-def test_a_note_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    Skipped(tmp_path / "file" / "skipped").add("a", "b")
 
 
 @given(length=st.integers(1, 50), ranks=st.integers(1, 9), epoch=st.integers(0, 3))

@@ -1,8 +1,7 @@
-"""Steps that all ranks agree on, the profile of each, and what a host cannot serve."""
+"""Steps that all ranks agree on, and how a job ends."""
 
 from __future__ import annotations
 
-import pstats
 import subprocess
 import sys
 import threading
@@ -12,7 +11,7 @@ import pytest
 
 import ranks
 from chainer_mnist import parse
-from ranks import RefusedError, end_with_threads, profiled, together
+from ranks import RefusedError, end_with_threads, together
 from trainer_options import WorkloadError
 
 
@@ -67,17 +66,6 @@ def test_an_unexpected_error_passes() -> None:
         together(FakeWorld(0), lambda: 1 // 0, "p.py")
 
 
-def test_each_rank_has_its_profile_on_failure_too(tmp_path: Path) -> None:
-    with profiled(tmp_path / "new folder", 0):
-        sorted([2, 1])
-    with pytest.raises(WorkloadError), profiled(tmp_path / "new folder", 3):
-        refuse()
-    names = sorted(path.name for path in (tmp_path / "new folder").iterdir())
-    assert names == ["rank-0.prof", "rank-3.prof"]
-    stats = pstats.Stats(str(tmp_path / "new folder" / "rank-0.prof"))
-    assert any(name == "<built-in method builtins.sorted>" for _, _, name in vars(stats)["stats"])
-
-
 def test_a_thread_that_fails_ends_the_job(capsys: pytest.CaptureFixture[str]) -> None:
     def fail(error: Exception) -> None:
         raise error
@@ -108,11 +96,11 @@ def test_rank_0_makes_the_folders_and_leaves_them_empty(tmp_path: Path) -> None:
 
 def test_a_folder_below_a_file_is_refused_unless_something_else_was(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    options = parse(["--cprofile", str(tmp_path / "file" / "out"), "--out", str(tmp_path)])
+    options = parse(["--out", str(tmp_path / "file" / "out")])
     with pytest.raises(WorkloadError) as caught:
         ranks.check(options, 0, None)
     where = tmp_path / "file" / "out"
-    assert str(caught.value) == f"--cprofile {where}: cannot write there: Not a directory"
+    assert str(caught.value) == f"--out {where}: cannot write there: Not a directory"
     with pytest.raises(WorkloadError, match="no GPU"):
         ranks.check(options, 0, "no GPU")
 

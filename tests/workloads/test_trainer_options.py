@@ -26,7 +26,7 @@ PARSERS: dict[str, Callable[[Sequence[str]], Any]] = {
     ("trainer", "line", "found"),
     [
         ("mnist", "", {"batchsize": 100, "unit": 1000, "prefetch": 1, "log_writes": 20}),
-        ("mnist", "", {"loaderjob": None, "start_method": None, "cprofile": None}),
+        ("mnist", "", {"loaderjob": None, "start_method": None, "benchmark": False}),
         ("mnist", "", {"communicator": "naive", "seed": 0, "out": Path("result")}),
         ("mnist", "", {"length": Length(20, "epoch")}),
         ("mnist", "--benchmark", {"length": Length(25, "iteration")}),
@@ -37,7 +37,7 @@ PARSERS: dict[str, Callable[[Sequence[str]], Any]] = {
         ("mnist", "--gpu --communicator flat", {"communicator": "flat"}),
         ("mnist", "-b 5 -u 6 -j 2 --prefetch 3 --seed 9", {"batchsize": 5, "unit": 6, "seed": 9}),
         ("mnist", "-j 2 --prefetch 3 --start-method spawn", {"loaderjob": 2, "prefetch": 3}),
-        ("mnist", "--fp16-gradients --cprofile prof", {"fp16_gradients": True}),
+        ("mnist", "--fp16-gradients", {"fp16_gradients": True}),
         ("mnist", "--double-buffering", {"double_buffering": True}),
         ("imagenet", "", {"length": Length(90, "epoch"), "arch": "small", "crop": 64}),
         ("imagenet", "--gpu", {"arch": "resnet50", "crop": 224, "val_batchsize": 16}),
