@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -120,7 +121,7 @@ def _reports(bench: FaultBench) -> list[FaultReport]:
             records = tuple(store.launches(NAME, detail=False))
     except TunerError as error:
         problems.append(f"the database cannot be read: {error.message}")
-    problems += [*_lost(bench, records), *_damage(bench.database)]
+    problems += _wrong_of_the_database(bench, records)
     records = estimates.judged(records)  # as a study takes them: a loss is judged by the others
     reports = []
     for step, each in enumerate(bench.faults, start=1):
@@ -162,19 +163,18 @@ def _study_in_a_child(bench: FaultBench) -> str:
 
 def _be_tune(bench: FaultBench) -> None:
     """In the child; never returns."""
-    code = 1
+    ended = ""
     try:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         ended = bench.study(faulty=True)
-        (bench.folder / "ended").write_text(ended)
-        code = 0
     except BaseException:
-        (bench.folder / "ended").write_text(traceback.format_exc())
+        ended = traceback.format_exc()
     finally:
-        os._exit(code)
+        (bench.folder / "ended").write_text(ended)
+        os._exit(0)
 
 
 def _own_small_disk(folder: Path) -> None:
@@ -268,23 +268,17 @@ def _wrong_figures(bench: FaultBench, step: int, records: Records) -> list[str]:
     return problems
 
 
-def _lost(bench: FaultBench, records: Records) -> list[str]:
-    """What tune has told of is kept, once, as it was told."""
-    problems = []
+def _wrong_of_the_database(bench: FaultBench, records: Records) -> list[str]:
+    """What tune has told of is kept, once, as it was told, in a sound file."""
     numbers = [record.number for record in records]
+    lost = set(bench.noted("end")) - {(r.number, kind(r)) for r in records}
+    problems = [f"launch {number} ({what}) is lost" for number, what in sorted(lost)]
     if numbers != list(range(1, len(numbers) + 1)):
         problems.append(f"the launches have the numbers {numbers}")
-    lost = set(bench.noted("end")) - {(r.number, kind(r)) for r in records}
-    return [*problems, *(f"launch {number} ({what}) is lost" for number, what in sorted(lost))]
-
-
-def _damage(database: Path) -> list[str]:
-    problems = []
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(bench.database)) as connection:
         (answer,) = connection.execute("PRAGMA integrity_check").fetchone()
         query = "SELECT count(*) FROM trials WHERE state NOT IN ('COMPLETE', 'FAIL', 'PRUNED')"
         (open_trials,) = connection.execute(query).fetchone()
-    connection.close()
     if answer != "ok":
         problems.append(f"the database is damaged: {answer}")
     if open_trials:

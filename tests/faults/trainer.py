@@ -289,17 +289,7 @@ OOM_KILLED = (
     " have been OOM Killed."
 )
 NO_SHARED_MEMORY = "unable to write to file </torch_1_1>: No space left on device (28)"
-LOST_HOST = f"""{"-" * 74}
-ORTE has lost communication with a remote daemon.
-
-  HNP daemon   : [[1,0],0] on node node1
-  Remote daemon: [[1,0],1] on node node2
-
-This is usually due to either a failure of the TCP network
-connection to the node, or possibly an internal failure of
-the daemon itself. We cannot recover from this failure, and
-therefore will terminate the job.
-{"-" * 74}"""
+LOST_HOST = "ORTE has lost communication with a remote daemon."
 
 
 if __name__ == "__main__":

