@@ -122,7 +122,7 @@ LOADED = (
     "alembic.command", "optuna.importance", "optuna.storages._rdb.models", "optuna_dashboard",
     "tuner.cli.live", "tuner.cli.main", "tuner.cli.progress", "tuner.cli.report", "tuner.cli.run",
     "tuner.cli.stored", "tuner.results.dashboard.annotations", "tuner.results.exporters.json",
-    "tuner.launch.launchers.mpirun", "tuner.launch.objectives.logreport", "tuner.store.store",
+    "tuner.launch.launchers.kinds", "tuner.launch.objectives.logreport", "tuner.store.store",
     "tuner.live.jobs", "tuner.study.loop", "tuner.study.optuna_trials",
     "tuner.config.study_file",
     "tuner.launch.trial",

@@ -33,7 +33,7 @@ USERS = {
 }
 
 #: What in `launch` and `live` opens only files that no program under test can have written.
-OPENERS = {"discovery.py", "server.py"}
+OPENERS = {"kinds.py", "server.py"}
 
 
 def imports(tree: ast.Module) -> Iterator[str]:

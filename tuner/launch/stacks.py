@@ -1,7 +1,6 @@
 """Where the processes of a job that hangs stand: a text for each, taken before it is ended.
 
-If py-spy is installed and allowed, that is the Python stack of each thread; else what the kernel
-says.
+That is the Python stack of each thread, if py-spy is installed and allowed; else how to have it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tuner.hosts import procfs
 from tuner.hosts.process import run_tool
 from tuner.hosts.untrusted_files import create
 from tuner.launch.secrets import make_folder
@@ -93,13 +91,4 @@ def py_spy(pid: int, timeout_s: float) -> str:
 
 
 def _without(why: str, pid: int) -> str:
-    """What the kernel says of a process whose stack is not known."""
-    texts = {
-        name: procfs.read(f"/proc/{pid}/{name}").decode("utf-8", "replace").strip()
-        for name in ("wchan", "syscall", "status")
-    }
-    wanted = ("Name:", "State:", "PPid:", "Threads:", "SigBlk:")
-    status = [line for line in texts.pop("status").splitlines() if line.startswith(wanted)]
-    kernel = [f"{name}: {text or 'not readable'}" for name, text in texts.items()]
-    lines = (f"No stack: {why}. {_HOW}", "", f"pid: {pid}", *kernel, *status, "")
-    return "\n".join(lines)
+    return f"No stack of process {pid}: {why}. {_HOW}\n"

