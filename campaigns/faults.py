@@ -13,7 +13,7 @@ from tuner.launch import launchers
 
 
 def main() -> int:
-    """Run them; 1 where one came out wrong."""
+    """Run them; 1 if one came out wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpirun")
     parser.add_argument("--json", type=Path)

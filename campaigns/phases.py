@@ -346,7 +346,7 @@ def mistakes(case: Case, folder: Path) -> list[str]:
 
 
 def main() -> int:
-    """Run the cases; 1 where something was wrong."""
+    """Run the cases; 1 if something was wrong."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true", help="each signal in each phase")
     parser.add_argument("--seed", type=int, default=1)

@@ -141,7 +141,7 @@ def campaign(rounds: int, seed: int) -> dict[str, object]:
 
 
 def main() -> int:
-    """Print the result of a campaign; 1 where something was wrong."""
+    """Print the result of a campaign; 1 if something was wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

@@ -2,7 +2,7 @@
 
 ``python -m campaigns.soak --trials N --seed S [--mpirun PATH] [--jobs 3] [--json FILE]``;
 ``--replay SEED:INDEX`` makes one trial again, with those of its study. The fault of a trial
-depends on the seed and its index only. It ends with 1 where anything was wrong.
+depends on the seed and its index only. It ends with 1 if anything was wrong.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def in_processes(args: argparse.Namespace, info: LauncherInfo, paths: Sequence[P
 
 
 def flat(paths: Sequence[Path]) -> list[str]:
-    """What each process used on the way, in words; with ``!`` where that has grown."""
+    """What each process used on the way, in words; with ``!`` if that has grown."""
     lines = []
     for number, path in enumerate(paths):
         found = [(each["memory_kib"], each["open_files"]) for each in read([path])]
@@ -144,7 +144,7 @@ def summary(paths: Sequence[Path], trials: int) -> tuple[list[str], bool]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run it; 1 where something was wrong."""
+    """Run it; 1 if something was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)

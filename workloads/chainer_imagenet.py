@@ -4,8 +4,8 @@
 
 Each iterator has worker processes that decode and augment images: files below --data, or JPEG
 images that are made up. Broken files are named and left out. Start it with
-`python -m mpi4py`: a rank that fails then ends the whole job, where the others would wait for it
-for ever. It needs chainer 7.8.1, mpi4py and opencv-python-headless.
+`python -m mpi4py`: then a rank that fails ends the whole job. Otherwise the others would wait for
+it for ever. It needs chainer 7.8.1, mpi4py and opencv-python-headless.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def resnet50(classes: int) -> Any:
 
     class Scores(ResNet50Layers):  # type: ignore[misc]  # Chainer has no types
         def forward(self, x: Any) -> Any:
-            """The last layer's values, where the original gives a dictionary of probabilities."""
+            """The last layer's values instead of a dictionary of probabilities."""
             return super().forward(x, layers=["fc6"])["fc6"]
 
     made = Scores(pretrained_model=None)

@@ -2,7 +2,7 @@
 
     mpirun -n 8 python -m mpi4py workloads/chainer_mnist.py --benchmark --out result
 
-Start it with `python -m mpi4py`: a rank that fails then ends the whole job, where the others
+Start it with `python -m mpi4py`: then a rank that fails ends the whole job. Otherwise the others
 would wait for it for ever. It needs chainer 7.8.1 and mpi4py.
 """
 

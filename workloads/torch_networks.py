@@ -46,7 +46,7 @@ def resnet50(classes: int) -> Any:
 
 
 def _block(channels: int, width: int, stride: int) -> Any:
-    """Three convolutions beside a shortcut, which is one where the shape changes."""
+    """Three convolutions beside a shortcut, which is a convolution if the shape changes."""
     from torch import nn
 
     class Bottleneck(nn.Module):  # type: ignore[misc]  # its types are not read

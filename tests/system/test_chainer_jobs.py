@@ -1,7 +1,8 @@
-"""The MNIST trainer under a real mpirun."""
+"""The ChainerMN trainers under a real mpirun."""
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import sys
@@ -11,14 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import image_files
 from chainer_mnist import ITERATIONS
 from mnist_data import CACHE
 from tests.trainer_runs import Done, launch
 
 pytestmark = pytest.mark.system
 
-TRAINER = Path(__file__).parents[2] / "workloads" / "chainer_mnist.py"
+WORKLOADS = Path(__file__).parents[2] / "workloads"
+TRAINER = WORKLOADS / "chainer_mnist.py"
 SMALL = ("--unit", "20", "--batchsize", "10", "--loaderjob", "1")
+SMALL_IMAGES = ("--benchmark", "--batchsize", "4", "--crop", "16", "--loaderjob", "1")
 
 # A rank whose model fails in its third update; all else is the trainer itself.
 FAILING = """
@@ -68,7 +72,7 @@ def test_every_start_method_trains_in_a_path_with_a_space(
     run: Run, tmp_path: Path, method: str
 ) -> None:
     copy = tmp_path / "my workloads"
-    shutil.copytree(TRAINER.parent, copy)
+    shutil.copytree(WORKLOADS, copy)
     flags = ("--loaderjob", "2", "--prefetch", "2", "--iterations", "4")
     program = copy / TRAINER.name
     done = run("--benchmark", *SMALL, *flags, "--start-method", method, program=program)
@@ -117,7 +121,7 @@ def test_a_seed_gives_one_run_and_without_a_cache_nothing_is_fetched(
 
 def test_a_rank_that_fails_ends_the_job(run: Run, tmp_path: Path) -> None:
     program = tmp_path / "failing.py"
-    program.write_text(FAILING.format(folder=str(TRAINER.parent)))
+    program.write_text(FAILING.format(folder=str(WORKLOADS)))
     done = run("--benchmark", *SMALL, program=program)
     assert done.code not in (0, None)
     assert "RuntimeError: rank 1 gives up" in done.stderr
@@ -146,3 +150,39 @@ def test_a_refusal_is_one_line_from_one_rank(
 def test_help_needs_no_mpi() -> None:
     text = subprocess.check_output([sys.executable, str(TRAINER), "--help"], text=True)
     assert "--loaderjob" in text
+
+
+def images(run: Run, *flags: str) -> Done:
+    """The image trainer, small."""
+    return run(*SMALL_IMAGES, *flags, program=WORKLOADS / "chainer_imagenet.py")
+
+
+@pytest.mark.slow
+def test_two_epochs_of_a_folder_with_broken_files(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "my images"
+    source = image_files.made_up(0).train
+    for number in range(25):
+        path = folder / f"class{number % 2}" / f"{number:02}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(source.read(number) if number not in {3, 8} else b"broken"[: number - 3])
+    done = images(run, "--data", str(folder), "--epoch", "2", "--start-method", "forkserver")
+    assert done.clean, done.stderr
+    assert f"data: {folder}, 24 + 1 images" in done.stdout
+    assert "2 epochs, 2 ranks, batch 4, small, crop 16, CPU, naive" in done.stdout
+    assert f"skipped: {folder}/class1/03.jpg: it is empty" in done.stderr
+    assert f"skipped: {folder}/class0/08.jpg: it cannot be decoded" in done.stderr
+    last = done.log[-1]
+    assert (last["epoch"], last["iteration"], last["epoch_detail"]) == (2, 6, 2.0)
+    assert math.isfinite(last["main/loss"]) and math.isfinite(last["validation/main/loss"])
+
+
+@pytest.mark.slow
+def test_a_seed_gives_one_run_of_images_whatever_the_workers_and_how_they_start(run: Run) -> None:
+    def losses(*flags: str) -> list[float]:
+        done = images(run, "--iterations", "3", *flags)
+        assert done.clean, done.stderr
+        assert [path.name for path in done.out.iterdir()] == ["log"]
+        return [entry["main/loss"] for entry in done.log]
+
+    first = losses("--start-method", "spawn")
+    assert losses("--loaderjob", "2", "--prefetch", "3", "--start-method", "fork") == first
