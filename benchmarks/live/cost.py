@@ -80,7 +80,7 @@ print(us(agent.step, number))
 def main(options: argparse.Namespace) -> bool:
     """Measure and print; True if the target is met."""
     good = True
-    for title, listens in (("outside a study", False), ("in a job that takes orders", True)):
+    for title, listens in (("outside a study", False), ("in a job that accepts switches", True)):
         found = [_step_s(listens) for _ in range(options.pairs)]
         step_s, most_s = statistics.median(found), max(found)
         share = step_s / ITERATION_S

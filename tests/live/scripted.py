@@ -27,7 +27,7 @@ class Rank0:
         self._socket = socket.socket(socket.AF_UNIX)
         self._lines: list[bytes] = []
         self.iteration = 1
-        self.orders: list[dict[str, Any]] = []
+        self.switches: list[dict[str, Any]] = []
 
     def connect(self) -> None:
         self._socket.connect(self.launch.env[VARIABLE])
@@ -51,7 +51,7 @@ class Rank0:
                 raise ConnectionError
             received += chunk
         order = json.loads(received)
-        self.orders.append(order["values"])
+        self.switches.append(order["values"])
         rank: dict[str, Any] = {"rank": 0, "pid": 1, "blas_threads": 2, "opencv_threads": None}
         rank |= {"pools": [["numpy.libs/libopenblas.so", 2]], "affinity": [0, 1], "values": {}}
         ranks = [rank, {**rank, "rank": 1, "errors": errors}]

@@ -137,7 +137,7 @@ def test_one_job_measures_one_setting_after_another(bench: Callable[..., Bench])
     passed_s = time.monotonic() - begun_s
     (job,) = live.start.jobs
     assert [window(each).job for each in (first, second, third)] == [1, 1, 1]
-    assert job.rank.orders == [{}, {"omp_threads": 4}, {"omp_threads": None}]
+    assert job.rank.switches == [{}, {"omp_threads": 4}, {"omp_threads": None}]
     assert finished(first).elapsed_s == pytest.approx(0.1 * 22)
     assert finished(first).iterations == 20
     assert (window(first).discarded, window(first).iterations) == (1, 5)
@@ -342,7 +342,7 @@ def test_a_job_that_takes_no_more_orders_is_stalled(
     live(ONE)
     ending = failed(live(TWO))
     assert ending.kind is FailureKind.STALLED
-    assert "takes no more orders: it sent a line that is no JSON object" in ending.reason
+    assert "accepts no more switches: it sent a line that is no JSON object" in ending.reason
 
 
 # --- ends --------------------------------------------------------------------------------
@@ -395,7 +395,7 @@ def test_a_launch_without_an_agent_is_an_ordinary_one(
     for name in ("ending", "exit_code", "observation", "effects", "window"):
         assert getattr(found, name) == getattr(same, name), name
     assert [e.elapsed_s for e in found.progress] == [e.elapsed_s for e in same.progress]
-    assert live.jobs.refusal == "no rank said that it takes orders"
+    assert live.jobs.refusal == "no rank said that it accepts switches"
 
 
 def link(rank: Rank0, *names: str) -> None:
@@ -583,7 +583,7 @@ def test_one_that_ends_is_a_launch(bench: Callable[..., Bench]) -> None:
 def test_one_that_takes_no_orders_says_so(bench: Callable[..., Bench]) -> None:
     made = bench(short_log)
     assert warm_up(made) is not None
-    assert made.jobs.refusal == "no rank said that it takes orders"
+    assert made.jobs.refusal == "no rank said that it accepts switches"
 
 
 def test_one_that_has_written_nothing_by_its_end_is_ended(bench: Callable[..., Bench]) -> None:

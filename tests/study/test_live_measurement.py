@@ -181,7 +181,7 @@ def test_or_after_a_warm_up_that_took_none(tmp_path: Path) -> None:
 
 
 class Deaf(FakeJobs):
-    """The launches with these numbers take no orders, by chance."""
+    """The launches with these numbers accept no switches, by chance."""
 
     deaf: frozenset[int] = frozenset()
 

@@ -1,4 +1,4 @@
-"""Windows of a real job: two ranks, whose loop takes orders. Faults: `test_faults.py`."""
+"""Windows of a real job: two ranks, whose loop accepts switches. Faults: `test_faults.py`."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def why_cold(objective: ObjectiveSpec, environ: Mapping[str, str]) -> str:
 def window_iterations(
     records: Sequence[LaunchRecord], purpose: Purpose, setting: Setting
 ) -> int | None:
-    """The iterations of the full run that a window stands for, as long as jobs take orders.
+    """The iterations of the full run that a window stands for, as long as jobs accept switches.
 
     ``None``: the setting needs its own launch.
     """

@@ -1,4 +1,4 @@
-"""A launch whose ranks may take orders; if they do not, it is an ordinary one."""
+"""A launch whose ranks may accept switches; if they do not, it is an ordinary one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Job:
         problem: Why none could be made.
         clock: Seconds that only go forward.
         started_s: When it was started, by the clock.
-        orders: How many orders it was given.
+        switches: How many switches it was told to make.
         pace_s: That of its quickest window so far.
     """
 
@@ -48,19 +48,19 @@ class Job:
     problem: str
     clock: Callable[[], float]
     started_s: float
-    orders: int = 0
+    switches: int = 0
     pace_s: float | None = None
     _values: dict[str, Value | None] = field(default_factory=dict)
 
     @property
     def line(self) -> JobServer:
-        """The connection to a job that takes orders."""
+        """The connection to a job that accepts switches."""
         assert self.server is not None
         return self.server
 
     @property
     def hello(self) -> Hello:
-        """The first message of a job that takes orders."""
+        """The first message of a job that accepts switches."""
         assert self.line.hello is not None
         return self.line.hello
 
@@ -102,7 +102,7 @@ class Job:
         finally:
             self.close()
 
-    def takes_orders(self) -> bool:
+    def accepts_switches(self) -> bool:
         """Whether it has said so by now."""
         return self.server is not None and self.server.listens()
 
@@ -124,7 +124,7 @@ class Job:
         waited = self.waited_in_vain()
         if server is None or server.hello is None:
             problem = self.problem if server is None else server.problem
-            return problem or waited or "no rank said that it takes orders"
+            return problem or waited or "no rank said that it accepts switches"
         if server.hello.ranks != ranks:
             waited = f"{server.hello.ranks} of {ranks} ranks met"
         if waited:
@@ -144,7 +144,7 @@ class Job:
         ending = outcome.ending
         if isinstance(ending, Finished) and ending.iterations > iterations:
             # It went on for us, beyond the end of a full run: its figure is none.
-            reason = "it took no more orders after its own end"
+            reason = "it accepted no more switches after its own end"
             return replace(outcome, ending=Failed(FailureKind.INTERRUPTED, reason))
         return outcome
 

@@ -1,6 +1,6 @@
 """Settings measured in running jobs: one job at a time, one window a setting.
 
-A job that takes no orders is an ordinary launch, and runs to its end as one.
+A job that accepts no switches is an ordinary launch, and runs to its end as one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LiveJobs:
         clock: Seconds that only go forward.
 
     Attributes:
-        refusal: Why the last launch took no orders; ``None``: it did, or ended by chance.
+        refusal: Why the last launch accepted no switches; ``None``: it did, or ended by chance.
         ends_alone: A job has ended by itself, with windows in it.
     """
 
@@ -70,8 +70,8 @@ class LiveJobs:
 
         Returns:
             That of the window (`Outcome.window`), scaled to a full run; its ``wall_s`` is all the
-            time since the last window of the job, or since the start of it. If the job takes
-            no orders, or ended before it could tell enough, that of a cold launch
+            time since the last window of the job, or since the start of it. If the job accepts
+            no switches, or ended before it could tell enough, that of a cold launch
             (:func:`tuner.launch.trial.run`). A window that fails ends the job.
 
         Raises:
@@ -147,7 +147,7 @@ class LiveJobs:
         if isinstance(job, Outcome):
             return job
         try:
-            cold = job.launch.outcome(job.takes_orders)
+            cold = job.launch.outcome(job.accepts_switches)
             if cold is None:
                 if job.hello.ranks == request.spec.layout.ranks:
                     self._job = job

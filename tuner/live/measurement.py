@@ -30,14 +30,14 @@ from tuner.model import (
 from tuner.model.errors import UsageError
 from tuner.search.stopper import EarlyStopper
 
-#: A program that never took orders will not begin to. One whose jobs had windows can: ranks that
-#: did not connect were kept from it by chance (a crowded host, a slow file system with the
+#: A program that never accepted switches will not begin to. One whose jobs had windows can: ranks
+#: that did not connect were kept from it by chance (a crowded host, a slow file system with the
 #: socket). After so many such launches in a row it is over; each counts as what it was.
 IN_A_ROW = 2
 
 _HINT = (
     "docs/live.md shows the lines to add (`session = tuner.live.session()`, and `session.step()` in"
-    " each iteration); --live auto launches each setting if a job takes no orders."
+    " each iteration); --live auto launches each setting if a job accepts no switches."
 )
 
 _ENDS_ALONE = (
@@ -97,7 +97,7 @@ class Jobs(Protocol):
 
     @property
     def refusal(self) -> str | None:
-        """Why the last launch took no orders; ``None``: it did, or ended by chance."""
+        """Why the last launch accepted no switches; ``None``: it did, or ended by chance."""
 
     @property
     def ends_alone(self) -> bool:
@@ -127,7 +127,7 @@ class LiveMeasurement:
     def __init__(self, run: TrialRunner, jobs: Jobs | None = None) -> None:
         self._run = run
         self._jobs = jobs
-        self._refused = 0  # so many launches in a row took no orders
+        self._refused = 0  # so many launches in a row accepted no switches
 
     def measure(self, request: MeasurementRequest) -> Outcome:
         """Measure a setting, in a window if that :meth:`is_window`.

@@ -127,7 +127,7 @@ class End:
 
 @dataclass(frozen=True)
 class Refused:
-    """In place of a hello: the ranks take no orders, and why."""
+    """In place of a hello: the ranks accept no switches, and why."""
 
     why: Text
     type: Literal["refused"] = "refused"

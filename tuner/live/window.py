@@ -111,11 +111,11 @@ class WindowRun:
 
     def switch(self) -> Ended | None:
         """Have the ranks change; how the job ended, if it did."""
-        self.job.orders += 1
+        self.job.switches += 1
         self._ordered_s = self._heard_s = self._now()
         values = self.job.order(self.request.setting)
         self._changed = frozenset(values)
-        self.job.line.send(messages.switch(self.job.orders, values))
+        self.job.line.send(messages.switch(self.job.switches, values))
         ended = self._follow(lambda: self._switched is not None, self._unanswered)
         self._switched_s = self._now()
         return ended
@@ -142,7 +142,7 @@ class WindowRun:
         return None
 
     def _is_lost(self) -> bool:
-        """Whether the job lives, but takes no orders any more."""
+        """Whether the job lives, but accepts no switches any more."""
         server = self.job.line
         return not server.is_open and self._now() - server.lost_s > LAST_S
 
@@ -151,7 +151,7 @@ class WindowRun:
             self._heard_s = self._now()
             self.job.monitor.heard += len(found)
         for message in found:
-            if isinstance(message, Switched) and message.number == self.job.orders:
+            if isinstance(message, Switched) and message.number == self.job.switches:
                 self._switched = message
             elif isinstance(message, Steps):
                 self._coming = max(1, 2 * len(message.times_s))
@@ -205,7 +205,7 @@ class WindowRun:
         if limit_s is not None and self._now() - since_s >= limit_s:
             return Failed(FailureKind.LIMIT, f"not done within the trial limit of {limit_s:g} s")
         if self._is_lost() and not self._is_first:
-            return self._stalled(f"the job takes no more orders: {self.job.line.problem}")
+            return self._stalled(f"the job accepts no more switches: {self.job.line.problem}")
         return self.job.monitor.look()
 
     def _unanswered(self) -> Failed | None:

@@ -3,10 +3,10 @@
 The stopper (:mod:`tuner.search.stopper`) reads a log of elapsed times and forecasts the end of the
 run. The iterations that count make that log (`FullRunModel.log`), one entry each. Too few
 iterations for an estimate may be slow only because they came first. They form one log entry, with
-an allowance for that: not for all that a run begins with, which is over before a job takes orders,
-but a loader fills up. And any one of them may hold what happens once (a compiler, a table that
-grows): all are taken to be as quick as the quickest. The projection follows from the pace in any
-case.
+an allowance for that: not for all that a run begins with, which is over before a job accepts
+switches, but a loader fills up. And any one of them may hold what happens once (a compiler, a
+table that grows): all are taken to be as quick as the quickest. The projection follows from the
+pace in any case.
 
 An iteration that does not end may be ruinous, or hold something that is not the setting's: an
 evaluation, a loader that starts its workers. Those end. So the stopper is asked only before

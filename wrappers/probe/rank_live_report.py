@@ -124,7 +124,7 @@ class Report:
         self._line.send(message)
 
     def refuse(self, why):
-        """In place of a hello: the ranks take no orders."""
+        """In place of a hello: the ranks accept no switches."""
         self._line.send({"type": "refused", "why": why})
 
     def add(self, elapsed_s, marked):

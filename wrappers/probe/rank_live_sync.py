@@ -1,4 +1,4 @@
-"""What the ranks do between two iterations: meet once, then poll, and apply orders.
+"""What the ranks do between two iterations: meet once, then poll, and apply switches.
 
 Rank 0 names each poll one poll ahead, so that all ranks hear of a change at the same iteration;
 between two polls a rank does nothing. Nothing that goes wrong here reaches the program: the rank
