@@ -101,7 +101,7 @@ def test_a_link_in_place_of_the_stacks_or_the_study_folder_is_not_followed(tmp_p
     (elsewhere / "0001").mkdir(parents=True)
     link = tmp_path / "link"
     link.symlink_to(elsewhere)
-    assert "symbolic link" in stacks.keep(link, {os.getpid(): 0}, lambda *_: "stack")
+    assert "symbolic link" in stacks.keep(link, {os.getpid(): 0})
     for touch in (lambda: outputs.prepare(link), lambda: outputs.remove([f"{link}/0001"], link)):
         with pytest.raises(UsageError, match="symbolic link"):
             touch()
@@ -117,7 +117,8 @@ def test_what_lies_in_place_of_a_stack_is_neither_followed_nor_waited_for(tmp_pa
     os.mkfifo(folder / "rank-1.txt")
     code = (
         "import sys; from pathlib import Path; from tuner.launch import stacks;"
-        "print(stacks.keep(Path(sys.argv[1]), {1: 0, 2: 1}, lambda *_: 'where it is'))"
+        "stacks.py_spy = lambda *_: 'where it is';"
+        "print(stacks.keep(Path(sys.argv[1]), {1: 0, 2: 1}))"
     )
     argv = [sys.executable, "-c", code, str(folder)]
     ran = subprocess.run(argv, check=True, timeout=60, capture_output=True, text=True)

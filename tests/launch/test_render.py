@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tuner.config.study_file import find_study_file, study_of
 from tuner.knobs import knob
 from tuner.launch import render
-from tuner.launch.command import workloads_dir
+from tuner.launch.command import shipped_dir
 from tuner.launch.launchers import wrapper_argv
 from tuner.model import (
     BASELINE,
@@ -67,7 +67,7 @@ def ranks(spec: StudySpec, setting: Setting) -> tuple[str, ...]:
     return render.rank_argv(spec, setting, out="O", wrapper=("W",), template=spec.command)
 
 
-TRAINER = (sys.executable, "-m", "mpi4py", str(workloads_dir() / "chainer_mnist.py"))
+TRAINER = (sys.executable, "-m", "mpi4py", str(shipped_dir("workloads") / "chainer_mnist.py"))
 ONE_THREAD = tuple(f"{name}=1" for name in THREAD_VARIABLES)
 
 

@@ -12,7 +12,9 @@ import pytest
 from tuner.launch import stacks
 
 
-def test_each_process_of_a_rank_has_a_file_of_its_owners_alone(tmp_path: Path) -> None:
+def test_each_process_of_a_rank_has_a_file_of_its_owners_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[int] = []
 
     def dump(pid: int, left_s: float) -> str:
@@ -20,7 +22,8 @@ def test_each_process_of_a_rank_has_a_file_of_its_owners_alone(tmp_path: Path) -
         assert 0 < left_s <= stacks.ONE_S
         return f"stack of {pid}"
 
-    said = stacks.keep(tmp_path / "stacks", {11: 0, 12: 1, 13: 0, 10: None}, dump)
+    monkeypatch.setattr(stacks, "py_spy", dump)
+    said = stacks.keep(tmp_path / "stacks", {11: 0, 12: 1, 13: 0, 10: None})
     assert said == f"stacks in {tmp_path / 'stacks'}"
     assert asked == [11, 13, 12]
     texts = {path.name: path.read_text() for path in (tmp_path / "stacks").iterdir()}
@@ -43,13 +46,12 @@ def test_without_a_stack_it_is_said_how_to_have_one(
     def dump(pid: int, left_s: float) -> str:
         raise error
 
-    stacks.keep(tmp_path, {os.getpid(): 0}, dump)
+    with monkeypatch.context() as patch:
+        patch.setattr(stacks, "py_spy", dump)
+        stacks.keep(tmp_path, {os.getpid(): 0})
     text = (tmp_path / "rank-0.txt").read_text()
     assert str(error) in text and "pip install py-spy" in text and "ptrace_scope" in text
     assert f"process {os.getpid()}" in text
-    monkeypatch.setattr(stacks, "ALL_S", 0.0)
-    stacks.keep(tmp_path, {os.getpid(): 0}, lambda pid, left_s: "never")
-    assert "no time left" in (tmp_path / "rank-0.txt").read_text()
 
 
 @pytest.fixture
@@ -68,6 +70,8 @@ def test_py_spy_is_run_on_the_process_if_it_is_there(py_spy: Path) -> None:
     py_spy.write_text(f'#!/bin/sh\necho "$@"\n{refuses}\n')
     py_spy.chmod(0o755)
     assert stacks.py_spy(1, 30.0) == "dump --pid 1\n"
+    with pytest.raises(OSError, match="no time left"):
+        stacks.py_spy(1, 0.0)
     assert stacks.py_spy(3, 30.0) == "dump --nonblocking --pid 3\n"
     with pytest.raises(OSError, match="no"):
         stacks.py_spy(2, 30.0)

@@ -146,7 +146,7 @@ def _start(word: str) -> str:
 def _check_shipped(name: str, *, own_python: bool) -> None:
     """A shipped trainer must be there, and what it imports, in our own interpreter."""
     trainer = name.removesuffix(".py")
-    if not (templates.workloads_dir() / name).is_file():
+    if not (templates.shipped_dir("workloads") / name).is_file():
         trainers = [f"{each}.py" for each in _IMPORTS]
         raise UsageError(f"There is no workload {name!r}.", suggestion(name, trainers))
     needed = _IMPORTS.get(trainer, ()) if own_python else ()

@@ -28,7 +28,6 @@ _WAITS = re.compile(
 )
 #: Code that belongs to whatever called it: says nothing by itself.
 _NEUTRAL = re.compile(r"(libc|libpthread|librt)[.-][\w.-]*|ld-(linux|musl)[\w.-]*|\[v\w+\]")
-
 #: A thread is asked so often, a moment apart, before it counts as not computing, times …
 LOOKS = 3
 #: … and all of them for so long: nothing else is noticed meanwhile, s.
@@ -36,15 +35,10 @@ MOST_S = 0.5
 
 
 class Activities:
-    """Looks at the processes of one job again and again.
+    """Looks at the processes of one job again and again."""
 
-    Args:
-        proc: The mounted procfs; another folder in tests.
-    """
-
-    def __init__(self, proc: str = "/proc") -> None:
-        self._proc = proc
-        self._probes = ProbeThreads(proc)
+    def __init__(self) -> None:
+        self._probes = ProbeThreads()
 
     def __call__(self, ranks: Mapping[int, int | None]) -> list[Activity]:
         """One for each process that is still there.
@@ -54,20 +48,19 @@ class Activities:
         """
         found = []
         for pid, rank in ranks.items():
-            stat = procfs.stat(pid, self._proc)
+            stat = procfs.stat(pid)
             if stat is None:
                 continue
-            name = procfs.read(f"{self._proc}/{pid}/comm").decode("utf-8", "replace").strip()
             # Major faults are pages from a file.
             transfers = self._moved(pid, is_rank=rank is not None) + stat.major_faults
-            found.append(Activity(pid, stat.started, rank, stat.state, stat.cpu_s, transfers, name))
+            found.append(Activity(pid, stat.started, rank, stat.state, stat.cpu_s, transfers))
         return found
 
     def _moved(self, pid: int, *, is_rank: bool) -> int:
         """Bytes that a process has read and written without our own thread in a rank."""
         ours = self._probes.transfers(pid) if is_rank else 0
         for _ in range(LOOKS):
-            moved, before = transferred(procfs.read(f"{self._proc}/{pid}/io")), ours
+            moved, before = transferred(procfs.read(f"/proc/{pid}/io")), ours
             ours = self._probes.transfers(pid) if is_rank else 0
             if ours == before:  # it has done nothing in between
                 break

@@ -29,11 +29,6 @@ _SHELL = re.compile(r"(?:.*/)?\w{0,3}sh", re.DOTALL)
 _TAKES_SCRIPT = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
 
 
-def workloads_dir() -> Path:
-    """The folder of the shipped trainers, wherever ``tuner`` is installed."""
-    return shipped_dir("workloads")
-
-
 def shipped_dir(name: str) -> Path:
     """A folder that ships with the tool (``workloads``, ``studies``), without importing it."""
     spec = importlib.util.find_spec(f"tuner.{name}")

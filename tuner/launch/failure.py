@@ -19,7 +19,6 @@ LINE_CHARACTERS = 500
 
 #: Of mpirun's notices (some explain at length) so much is a reason.
 NOTICE_CHARACTERS = 240
-
 #: Terminal escapes and other control characters: a tail is shown on the user's terminal.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -58,7 +57,6 @@ _IN_EXCEPTIONS: _Phrases = (
     (_SHARED, r"insufficient shared memory|dataloader's workers are out of shared memory"),
     (_MEMORY, r"^(\w+\.)*(\w*MemoryError|OutOfMemory\w*)\b"),
     (_MEMORY, r"\b[Oo]ut of memory\b|OUT_OF_MEMORY|Cannot allocate memory|\bbad_alloc\b"),
-    (_MEMORY, r"Unable to allocate .* for an array"),
     (_THREADS, r"can't start new thread|pthread_create"),
     (_DISK, r"No space left on device|Disk quota exceeded"),
 )
@@ -75,12 +73,10 @@ _IN_LINES: _Phrases = (
     (_MEMORY, r"^\s*what\(\):\s+std::bad_alloc"),
     (_MEMORY, r"^[\w./-]+:( line)?( \d+:)? .*Cannot allocate memory$"),
     (_MEMORY, r"^(slurmstepd|srun): error: .*(oom[-_ ]kill|out[- ]of[- ]memory)"),
-    (_MEMORY, r"^forrtl: severe \(41\)|^Operating system error: Cannot allocate memory"),
     (_SHARED, r"^[\w./-]+: .*/dev/shm.*No space left on device$"),
     (_SHARED, r"^ERROR: Unexpected bus error encountered in worker\..* insufficient shared memory"),
     (_DISK, r"^[\w./-]+: .*(No space left on device|Disk quota exceeded)$"),
     (_HOST, r"^ssh: (connect to host|Could not resolve hostname) "),
-    (_HOST, r"^Host key verification failed|^Connection to \S+ closed by remote host"),
     (_HOST, r"^\[mpiexec@.*(assert \(!closed\) failed|connection to proxy|lost)"),
 )
 
@@ -131,7 +127,6 @@ _MARKS = "~^ "
 _HANDLED = ("During handling of the above", "The above exception was the direct cause")
 #: So many lines at the end may be its only ones (``python -S``, a program that prints the error).
 LAST_LINES = 3
-
 #: What mpirun puts before the lines of each rank if it is asked to (``--tag-output``).
 _TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )", re.MULTILINE)
 #: Open MPI's notices stand between rules.

@@ -15,20 +15,13 @@ from tuner.model import Failed, FailureKind
 
 #: A process that uses less than this share of a core only keeps its own time.
 BUSY_SHARE = 0.02
-
 #: Which code busy processes run is looked up (which stops a thread for a moment) only if nothing
 #: else was seen for this share of the limit; until then each counts as computing.
 TRUSTED_SHARE = 0.25
-
 #: A process in state D (it waits for a disk, a network file system) gets so many limits.
 KERNEL_TIMES = 10
-
 #: Ranks that are gone while mpirun lives: it should have noticed by then, s.
 GONE_S = 10.0
-
-#: Programs by which mpirun starts ranks on other hosts, which cannot be observed from here.
-ELSEWHERE = frozenset({"ssh", "rsh", "srun", "qrsh", "blaunch", "aprun", "pbs_tmrsh"})
-
 #: What names hosts in an mpirun's environment; a scheduler names them itself.
 _HOSTS_VARIABLE = re.compile(
     r"(SLURM|PBS|LSB|COBALT|PALS)_.*|SGE_ROOT|PE_HOSTFILE|HYDRA_(HOST_FILE|RMK).*|.*_MCA_.*host.*"
@@ -42,8 +35,7 @@ class Activity:
     """What one process of a job has done so far.
 
     ``rank`` is ``None`` for mpirun's own; ``started`` tells a recycled ``pid``; ``state`` is
-    the kernel's letter; ``transfers`` counts bytes read and written, and pages read; ``name``
-    is that of the program, cut to 15 characters.
+    the kernel's letter; ``transfers`` counts bytes read and written, and pages read.
     """
 
     pid: int
@@ -52,7 +44,6 @@ class Activity:
     state: str
     cpu_s: float
     transfers: int
-    name: str = ""
 
 
 class HangDetector:
@@ -110,8 +101,7 @@ class HangDetector:
             self._alive_s = now_s
         self._looked_s, self._output = now_s, output
         self._before = {(each.pid, each.started): each for each in watched}
-        starts_elsewhere = any(each.rank is None and each.name in ELSEWHERE for each in seen)
-        if starts_elsewhere or 0 < len(self._known) < self._expected:
+        if 0 < len(self._known) < self._expected:
             return None  # ranks on other hosts may well do something
         idle_s = now_s - self._alive_s
         if self._ranks_s not in {None, now_s} and idle_s >= min(GONE_S, self._limit_s):

@@ -21,21 +21,17 @@ from tuner.search.throughput import startup_s
 
 #: How often the reasons to stop are checked, s. The end of the launch itself wakes us.
 TICK_S = 0.1
-
 #: The usual time between two looks at the ranks, s; shorter at the start of a launch.
 SAMPLE_S = 0.5
-
 #: The share of one core that all looks may take. If one costs much (a host with thousands of
 #: processes), they become rarer.
 SAMPLE_SHARE = 0.01
-
 #: The usual time between two looks at whether the job lives, s; with a low limit more often.
 HANG_CHECK_S = 1.0
 HANG_CHECKS = 10  # so often at least within the limit
 
 #: No program prints as much on purpose, and the disk is not ours alone, bytes.
 MOST_OUTPUT = 1 << 30
-
 #: Of a longer log the stopper is shown so many entries, evenly spaced: they say the same.
 STOPPER_ENTRIES = 200
 

@@ -17,7 +17,6 @@ from tuner.hosts.untrusted_files import read_untrusted
 
 #: Where the ranks leave their profiles (the variable that the probe reads).
 VARIABLE = "TUNE_PROFILE_DIR"
-
 #: No profile of a rank comes near this size, bytes.
 MOST_BYTES = 256 << 20
 
@@ -25,7 +24,6 @@ _NAME = re.compile(r"rank-([0-9]{1,9})\.[0-9]{1,10}\.prof")
 
 #: Below this folder lie installed packages: what is above it says nothing.
 _PACKAGES = ("site-packages", "dist-packages")
-
 #: What looks from inside a rank lies here: none of it is the program's.
 _PROBE = ("wrappers", "probe")
 

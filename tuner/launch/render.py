@@ -88,7 +88,7 @@ def program_argv(
     texts = {
         command.OUT: out,
         "python": sys.executable,
-        "workloads": str(command.workloads_dir()),
+        "workloads": str(command.shipped_dir("workloads")),
         **_texts(spec, defaults | setting.as_dict()),
     }
     return (*command.substitute(template, texts), *_appended(spec, setting, template))

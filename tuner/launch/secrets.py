@@ -146,7 +146,6 @@ _VALUE = re.compile(
 )
 #: What a shell puts something else for.
 _EXPANDED = re.compile(r"\"?\$(?:\(|\{\w+\}|[A-Z_][A-Z0-9_]*\b)")
-
 #: ``scheme://user:password@host``: what stands before the password. Figures and a slash are a port.
 _LOGIN = re.compile(r":/{1,3}(?::|[^\s:@/]{1,256}:(?![0-9]{1,5}/))")
 #: ``https://token@host`` as git takes it; addresses at which whoever knows them may write.
@@ -226,10 +225,8 @@ def hide_shapes(text: str, found: OnSecret = lambda _: None) -> str:
 
 #: Shorter values stand in too many words that are no secrets, characters.
 SHORTEST = 6
-
 #: A secret of several lines is known by any line of this length, characters.
 LINE = 16
-
 #: Values that are no secrets, whatever the name of their variable.
 _EMPTY_WORDS = frozenset({"true", "false", "none", "null", "default", "enabled", "disabled"})
 
@@ -328,7 +325,6 @@ FAMILIES = (
 )  # fmt: skip
 #: The same; their values may look random.
 NAMES = frozenset({"CUDA_VISIBLE_DEVICES", "GLIBC_TUNABLES", "LD_PRELOAD", "MPI4PY_LIBMPI"})
-
 #: What stands between the parts of a list or a path.
 _MARKS = re.compile(r"[/:,;=.\s]")
 _PLAIN = re.compile(r"[\w ./:,;=+^*@%\[\]{}()<>|&!?~#-]*")

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from tuner.hosts.process import run_tool
@@ -20,7 +20,6 @@ from tuner.launch.secrets import make_folder
 
 #: In the trial's folder.
 FOLDER = "stacks"
-
 #: So long for one process, and for all of them, s.
 ONE_S = 5.0
 ALL_S = 15.0
@@ -30,22 +29,18 @@ _HOW = (
     " (kernel.yama.ptrace_scope = 0, or run as root)."
 )
 
-Dump = Callable[[int, float], str]
 
-
-def keep(folder: Path, ranks: Mapping[int, int | None], dump: Dump | None = None) -> str:
+def keep(folder: Path, ranks: Mapping[int, int | None]) -> str:
     """Write one file for each process of a rank, the lowest ranks first.
 
     Args:
         folder: Where to; made for its owner only.
         ranks: The rank of each process; those of ``None`` are mpirun's own, and left out.
-        dump: Gives the stack of a process within a time (s), raising OSError if it cannot.
 
     Returns:
         Where they are, or why there are none, in words.
     """
     deadline = time.monotonic() + ALL_S
-    dump = dump or py_spy
     try:
         make_folder(folder)
         if folder.is_symlink():  # a program may have put it there
@@ -56,9 +51,9 @@ def keep(folder: Path, ranks: Mapping[int, int | None], dump: Dump | None = None
             known.add(rank)
             left_s = min(ONE_S, deadline - time.monotonic())
             try:
-                text = dump(pid, left_s) if left_s > 0 else _without("there was no time left", pid)
+                text = py_spy(pid, left_s)
             except OSError as error:  # TimeoutError too
-                text = _without(str(error), pid)
+                text = f"No stack of process {pid}: {error}. {_HOW}\n"
             with os.fdopen(create(folder / name), "w", errors="replace") as file:
                 file.write(text)
     except OSError as error:
@@ -81,6 +76,8 @@ def py_spy(pid: int, timeout_s: float) -> str:
     if program is None:
         raise OSError("py-spy is not installed")
     deadline = time.monotonic() + timeout_s
+    if timeout_s <= 0:
+        raise OSError("there was no time left")
     for way in ((), ("--nonblocking",)):  # what a signal has stopped cannot be stopped by it
         argv = [program, "dump", *way, "--pid", str(pid)]
         ran = run_tool(argv, timeout_s=max(0.1, deadline - time.monotonic()))
@@ -88,7 +85,3 @@ def py_spy(pid: int, timeout_s: float) -> str:
             return _COMMAND.sub(r"\1\n", ran.stdout)
     lines = ran.stderr.strip().splitlines() or ["py-spy failed"]
     raise OSError(lines[0])
-
-
-def _without(why: str, pid: int) -> str:
-    return f"No stack of process {pid}: {why}. {_HOW}\n"

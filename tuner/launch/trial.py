@@ -45,13 +45,10 @@ _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 #: So much of the end of the output is read for the reason of a failure, bytes.
 OUTPUT_BYTES = 1 << 16
-
 #: Where the kernel counts what it ended.
 VMSTAT = "/proc/vmstat"
-
 #: A disk with less is full, bytes.
 ROOM = 16 << 20
-
 #: The signals that end an mpirun from outside; it takes a fault (SIGSEGV) upon itself.
 _SENT = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 

@@ -117,14 +117,13 @@ def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:
     kind, colon, argument = text.partition(":")
     if not colon:
         return replace(spec, kind=kind)
-    if not argument:
+    if not argument or kind == "wall":
         also = {"pattern": "'pattern:Performance: ([0-9.]+)'", "logreport": "logreport:steady"}
         raise UsageError(
-            f"--objective {text!r}: nothing stands behind the colon.",
+            f"--objective {text!r}: {'wall takes nothing' if argument else 'nothing stands'}"
+            " behind the colon.",
             f"For example: --objective {also.get(kind, kind)}",
         )
-    if kind == "wall":
-        raise UsageError(f"--objective {text!r}: wall takes nothing.", "--objective wall")
     if kind == "pattern":
         return replace(spec, kind=kind, pattern=argument)
     if kind == "logreport" and argument == "steady":

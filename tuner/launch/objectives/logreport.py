@@ -24,16 +24,12 @@ from tuner.stats import loss_check
 
 #: The names under which the default log may be found: a format may have its own suffix.
 SUFFIXES = ("", ".json", ".jsonl", ".yaml", ".yml")
-
 #: No LogReport of a short run comes near this size, bytes. Parsing takes ten times as much memory.
 MOST_BYTES = 16 << 20
-
 #: What losses are called, the most common first.
 LOSSES = ("main/loss", "validation/main/loss", "loss", "train/loss")
-
 #: Iterations that a database holds and a float tells apart.
 MOST_ITERATIONS = 2**53
-
 #: Of what a parser says of a log, or of its keys, so many letters are shown: they quote the log.
 LONGEST_FAULT = 400
 
