@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +18,7 @@ import pytest
 from tests.store.make_database import FOLDER, SPEC, contents
 from tests.study_surface import FakeRunner, nearly_flat
 from tuner.model import IntRange, StudyState
+from tuner.model.errors import BusyError
 from tuner.store import Store, schema
 from tuner.study import tune
 
@@ -69,3 +73,51 @@ def test_it_goes_on(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     told = optuna.load_study(study_name=SPEC.name, storage=f"sqlite:///{kept}").trials
     ours = {record.number: record.trial for record in made if record.trial is not None}
     assert {trial.user_attrs["launch"]: trial.number for trial in told} == ours
+
+
+def test_it_gets_the_columns_of_this_version(kept: Path, store: Store) -> None:
+    store.studies()
+    with closing(sqlite3.connect(kept)) as raw:
+        assert raw.execute("SELECT schema_version FROM tune_meta").fetchone() == (
+            schema.SCHEMA_VERSION,
+        )
+        for table in schema.metadata.sorted_tables:
+            found = [row[1] for row in raw.execute(f"PRAGMA table_info({table.name})")]
+            assert {column.name for column in table.columns} <= set(found)
+
+
+def test_one_that_is_locked_is_left_as_it_is(kept: Path) -> None:
+    with closing(sqlite3.connect(kept, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        if kept.stem != VERSIONS[-1]:
+            with pytest.raises(BusyError, match="locked"):
+                Store.open(f"sqlite:///{kept}", create=False, busy_s=0.1)
+        assert holder.execute("SELECT schema_version FROM tune_meta").fetchone() == (
+            int(kept.stem[-1]),
+        )
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_many_openings_at_once(kept: Path, tmp_path: Path, create: bool) -> None:
+    for attempt in range(3):
+        copy = shutil.copyfile(kept, tmp_path / f"{attempt}.db")
+        open_together(8, copy, create=create)
+
+
+def test_many_first_openings_at_once(tmp_path: Path) -> None:
+    for attempt in range(3):
+        open_together(8, tmp_path / f"{attempt}.db", create=True)
+
+
+def open_together(number: int, path: Path, *, create: bool) -> None:
+    """In so many threads at once."""
+    ready = threading.Barrier(number)
+
+    def opened() -> None:
+        ready.wait()
+        with Store.open(f"sqlite:///{path}", create=create) as store:
+            store.studies()
+
+    with ThreadPoolExecutor(number) as pool:
+        for each in [pool.submit(opened) for _ in range(number)]:
+            each.result()

@@ -7,7 +7,6 @@ import stat
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -19,22 +18,28 @@ from tuner.hosts import lock
 from tuner.model import (
     BASELINE,
     Effect,
+    Ending,
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     Finished,
     LaunchRecord,
     Observation,
     Outcome,
+    PhaseShare,
     Progress,
     Purpose,
     RankView,
     Setting,
     Stopped,
     StudyState,
+    Telemetry,
+    Track,
     Verdict,
 )
 from tuner.model.errors import TunerError, UsageError
-from tuner.store import Store, Summary, launches
+from tuner.store import Store, Summary, database
 from tuner.store.urls import place
 
 FULL = LaunchRecord(
@@ -70,6 +75,28 @@ STOPPED = replace(
 )
 
 
+WHY = Exclusion(ExclusionKind.LIVE_DISAGREES, "it took longer", ("omp_threads",))
+TELEMETRY = Telemetry(
+    tracks=(
+        Track("node1", None, (0.5, 1.0), {"user_cores": (1.5, None), "others_cores": (0.0, 0.0)}),
+        Track("node1", 0, (0.5, 1.0), {"threads": (3.0, 4.0)}),
+        Track("node1", 1, (), {}),
+    ),
+    phases=(PhaseShare(0, "exchange", 0.5, 0.125, 0.125, 0.25, "train.py:31 allreduce"),),
+    gaps=("Pressure is not recorded.",),
+    cost_cores=0.0031,
+    interface="lo",
+)
+FLOATS = st.floats(0, 1e6)
+WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
+ENDINGS = st.one_of(
+    st.builds(Stopped, FLOATS, FLOATS, FLOATS, st.none() | FLOATS, FLOATS, WORDS),
+    st.builds(Finished, FLOATS, st.integers(0, 99), st.none() | FLOATS, st.none() | FLOATS),
+    st.builds(Failed, st.sampled_from(FailureKind), WORDS, WORDS),
+)
+PROGRESS = st.builds(Progress, st.integers(0, 99), FLOATS, st.none() | FLOATS)
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store.open(f"sqlite:///{tmp_path / 'a folder' / 'tune.db'}", create=True)
@@ -81,31 +108,40 @@ def test_launches_come_back_as_they_were(store: Store) -> None:
     store.add(SPEC.name, FAILED)
     store.add(SPEC.name, STOPPED)
     assert store.launches(SPEC.name) == [FULL, FAILED, STOPPED]
-    assert store.launches(SPEC.name, detail=False) == [bare(FULL), FAILED, bare(STOPPED)]
+    assert store.folders(SPEC.name) == ["/some/where"] * 3
+    unseen = [
+        replace(each, outcome=replace(each.outcome, observation=Observation()))
+        for each in (FULL, FAILED, STOPPED)
+    ]
+    assert store.launches(SPEC.name, detail=False) == unseen
+    store.set_trial(SPEC.name, 2, 11)
+    store.exclude(SPEC.name, WHY, [2])
+    assert store.launches(SPEC.name)[1] == replace(
+        FAILED, trial=11, outcome=replace(FAILED.outcome, exclusion=WHY)
+    )
+    assert store.exclude(SPEC.name, WHY) == 2, "the others counted until now"
 
 
-def bare(record: LaunchRecord) -> LaunchRecord:
-    """Without what was seen of its ranks."""
-    return replace(record, outcome=replace(record.outcome, observation=Observation()))
+def test_telemetry_is_read_apart(store: Store) -> None:
+    store.create(SPEC)
+    store.add(SPEC.name, replace(FULL, outcome=replace(FULL.outcome, telemetry=TELEMETRY)))
+    store.add(SPEC.name, FAILED)
+    assert store.launches(SPEC.name)[0] == FULL
+    assert [store.telemetry(SPEC.name, n) for n in (1, 2, 3)] == [TELEMETRY, None, None]
 
 
-@given(
-    st.builds(
-        Stopped,
-        *[st.floats(0, 1e6)] * 3,
-        st.none() | st.floats(0, 1e6),
-        st.floats(0, 1),
-        st.text(max_size=5),
-    ),
-    st.lists(
-        st.builds(Progress, st.integers(0, 99), st.floats(0, 9), st.none() | st.floats(0, 9)),
-        max_size=3,
-    ),
-)
-def test_what_was_stopped_comes_back_as_it_was(ending: Stopped, progress: list[Progress]) -> None:
-    outcome = Outcome(ending, 1.0, None, tuple(progress))
-    columns = launches.launch_columns(replace(FULL, outcome=outcome))
-    assert launches.launch_record(SimpleNamespace(**columns), []).outcome == outcome
+def test_any_launch_comes_back(store: Store) -> None:
+    store.create(SPEC)
+
+    @given(ENDINGS, st.lists(PROGRESS, max_size=3).map(tuple))
+    def check(ending: Ending, progress: tuple[Progress, ...]) -> None:
+        record = replace(FULL, outcome=Outcome(ending, 1.0, None, progress))
+        store.add(SPEC.name, record)
+        assert store.launches(SPEC.name) == [record]
+        store.remove(SPEC.name)
+        store.create(SPEC)
+
+    check()
 
 
 def test_studies_come_back_as_they_were(store: Store) -> None:
@@ -196,7 +232,7 @@ def test_a_launch_is_there_whole_or_not_at_all(store: Store, step: int, tmp_path
         if steps > step + 1:  # the first statement finds the study
             raise RuntimeError
 
-    engine = store._transactions._engine
+    engine = store._engine
     event.listen(engine, "before_cursor_execute", die)
     with suppress(RuntimeError):
         store.add(SPEC.name, FULL, Summary(launches=1))
@@ -207,7 +243,7 @@ def test_a_launch_is_there_whole_or_not_at_all(store: Store, step: int, tmp_path
 
 
 def test_commits_last(store: Store) -> None:
-    with store._transactions._engine.connect() as connection:
+    with store._engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
 
 
@@ -237,13 +273,6 @@ def test_removal_takes_the_launches_along(store: Store, tmp_path: Path) -> None:
             assert raw.execute(f"SELECT count(*) FROM {table}").fetchone() == (1,)
 
 
-def test_the_trial_number_is_noted_later(store: Store) -> None:
-    store.create(SPEC)
-    store.add(SPEC.name, FAILED)
-    store.set_trial(SPEC.name, 2, 11)
-    assert store.launches(SPEC.name)[0].trial == 11
-
-
 def test_output_that_no_database_takes(store: Store) -> None:
     store.create(SPEC)
     ending = Failed(FailureKind.CRASHED, "a\0b", "\udcff and \U0001f600")
@@ -252,9 +281,19 @@ def test_output_that_no_database_takes(store: Store) -> None:
     assert back.outcome.ending == Failed(FailureKind.CRASHED, "a\ufffdb", "\\udcff and \U0001f600")
 
 
-def test_only_the_owner_can_read_the_file(store: Store, tmp_path: Path) -> None:
-    mode = (tmp_path / "a folder" / "tune.db").stat().st_mode
-    assert stat.S_IMODE(mode) == 0o600
+def test_a_database_is_for_its_owner_and_on_a_local_disk(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a folder" / "tune.db"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    device, mounts = tmp_path.stat().st_dev, tmp_path / "mountinfo"
+    number = f"{os.major(device)}:{os.minor(device)}"
+    mounts.write_text(f"1 1 0:9 / /a rw - ext4 /dev/x rw\n2 1 {number} / /b rw - nfs4 s:/ rw\n\n")
+    assert database.file_system(tmp_path / "new" / "x.db", mounts) == "nfs4"
+    monkeypatch.setattr(database, "file_system", lambda _: "nfs4")
+    with pytest.raises(UsageError, match="network file system") as caught:
+        Store.open(store.url, create=False)
+    assert "--storage" in caught.value.hint
 
 
 def test_a_database_of_another_program_is_shared(tmp_path: Path) -> None:
@@ -276,27 +315,6 @@ def test_a_newer_schema_is_refused_and_left_alone(store: Store, tmp_path: Path) 
     for create in (True, False):
         with pytest.raises(UsageError, match=r"newer tune \(schema 99"):
             Store.open(store.url, create=create)
-
-
-def test_a_row_that_is_not_ours(store: Store, tmp_path: Path) -> None:
-    store.create(SPEC)
-    store.add(SPEC.name, FULL)
-    with sqlite3.connect(tmp_path / "a folder" / "tune.db") as raw:
-        raw.execute("UPDATE tune_launches SET effects = '[{}]'")
-    with pytest.raises(UsageError, match="not of tune"):
-        store.launches(SPEC.name)
-
-
-def test_a_study_that_is_not_ours(store: Store, tmp_path: Path) -> None:
-    store.create(SPEC)
-    store.add(SPEC.name, FULL)
-    with sqlite3.connect(tmp_path / "a folder" / "tune.db") as raw:
-        raw.execute("UPDATE tune_studies SET spec = '{}', state = 'strange'")
-    for call in (lambda: store.load(SPEC.name), store.studies):
-        with pytest.raises(UsageError, match="not of tune"):
-            call()
-    assert store.has(SPEC.name) and not store.has("x")
-    assert store.folders(SPEC.name) == ["/some/where"]
 
 
 def test_reading_does_not_make_a_database(tmp_path: Path) -> None:

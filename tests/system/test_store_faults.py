@@ -124,8 +124,8 @@ def test_a_full_database_keeps_what_was_measured(
 
         def add(self: Store, name: str, record: LaunchRecord, *rest: Summary | None) -> int:
             if record.number == 5:
-                self._transactions._engine.dispose()  # the limit holds for new connections
-                event.listen(self._transactions._engine, "connect", _no_more_pages)
+                self._engine.dispose()  # the limit holds for new connections
+                event.listen(self._engine, "connect", _no_more_pages)
                 record = replace(record, argv=("x" * 100_000,))
             return real_add(self, name, record, *rest)
 

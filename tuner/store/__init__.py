@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tuner.store.urls import DEFAULT_STORAGE, STORAGE_VARIABLE, display_url, resolve_url
 
 if TYPE_CHECKING:
+    from tuner.store.rows import StudyRow, StudySummary, Summary
     from tuner.store.store import Store
-    from tuner.store.studies import StudyRow, StudySummary, Summary
 
 __all__ = [
     "DEFAULT_STORAGE",
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
 
         return Store
     if name in {"StudyRow", "StudySummary", "Summary"}:
-        from tuner.store import studies
+        from tuner.store import rows
 
-        return getattr(studies, name)
+        return getattr(rows, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +13,9 @@ import sqlalchemy as sa
 from tuner.launch.secrets import make_folder
 from tuner.model import Exclusion, ExclusionKind
 from tuner.model.errors import UsageError, shown
-from tuner.store import codec, filesystem, schema
+from tuner.store import codec, schema
 from tuner.store.failures import foreign, from_os_error, translated
-from tuner.store.studies import now
+from tuner.store.rows import now
 from tuner.store.urls import display_url, sqlite_path
 
 if TYPE_CHECKING:
@@ -28,6 +27,13 @@ BUSY_S = 10.0
 #: A server that does not answer in this time is not there.
 CONNECT_S = 10
 
+
+#: File systems whose locks SQLite cannot trust (sqlite.org/faq.html, question 5;
+#: optuna/optuna issues 815, 820 and 6036 are what happens).
+NETWORK = frozenset(
+    {"nfs", "nfs4", "lustre", "cifs", "smb3", "smbfs", "gpfs", "beegfs", "afs", "panfs"}
+    | {"fuse.sshfs", "fuse.glusterfs"}
+)
 
 #: No row is longer, bytes.
 MOST_BYTES = 1 << 25
@@ -98,7 +104,14 @@ def _set_up(connection: Any, _: Any) -> None:
 
 
 def _prepare_file(path: Path, *, create: bool) -> None:
-    filesystem.require_local(path)
+    kind = file_system(path.resolve())
+    if kind in NETWORK:
+        raise UsageError(
+            f"the database {path} would lie on a network file system ({kind}),"
+            " where SQLite loses data",
+            "Put it on a local disk with --storage, e.g. --storage /var/tmp/tune.db, and copy"
+            " the file when the study is done; or use a PostgreSQL server.",
+        )
     if path.is_dir():
         raise UsageError(f"the database {path} is a folder", "Name a file in it with --storage.")
     if path.exists():
@@ -117,6 +130,21 @@ def _prepare_file(path: Path, *, create: bool) -> None:
         raise from_os_error(
             error, f"the database {path}", "Choose another place with --storage FILE."
         ) from error
+
+
+def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
+    """The kind of the file system that a path, which need not exist, is on; empty if unknown."""
+    there = next(each for each in (path, *path.parents) if each.exists())
+    device = there.stat().st_dev
+    try:
+        lines = mounts.read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return ""
+    for line in lines:  # proc(5): the third word is the device, the type stands behind the dash
+        words, _, rest = line.partition(" - ")
+        if words.split(" ")[2:3] == [f"{os.major(device)}:{os.minor(device)}"]:
+            return rest.split(" ")[0]
+    return ""
 
 
 def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
@@ -153,7 +181,7 @@ def _upgrade(engine: Engine) -> None:
     """Bring the tables of an older version up to date, and what they hold."""
     _add_tables(engine)
     _add_columns(engine)
-    migrate_exclusions(engine)
+    _migrate_exclusions(engine)
     _write_version(engine)
 
 
@@ -211,34 +239,14 @@ def _write_version(engine: Engine) -> None:
         connection.execute(sa.insert(schema.meta).values(id=1, **values))
 
 
-# What older versions of ``tune`` wrote otherwise is rewritten when a database is opened.
-
-#: Up to version 4 the column ``disturbed`` held a text alone: how each kind began or ended.
-_TEXTS = (
-    (r"measured anew \(--remeasure\)$", ExclusionKind.REMEASURED),
-    (r"the running job drifted", ExclusionKind.JOB_DRIFTED),
-    (r"live and cold disagree \((?P<knobs>[^)]*)\)", ExclusionKind.LIVE_DISAGREES),
-    (r"(?s:.*); (.*: )?it is launched by itself$", ExclusionKind.AFTER_SWITCH),
-    (r"only \d+ of \d+ ranks|its \d+ ranks do not come", ExclusionKind.RANKS_WAITED),
-)
-
-
-def exclusion(text: str) -> Exclusion:
-    """The exclusion that a text of version 3 or 4 stands for."""
-    for pattern, kind in _TEXTS:
-        if found := re.match(pattern, text):
-            knobs = found.groupdict().get("knobs")
-            return Exclusion(kind, text, tuple(knobs.split(", ")) if knobs else ())
-    return Exclusion(ExclusionKind.INTERFERENCE, text)
-
-
-def migrate_exclusions(engine: Engine) -> None:
-    """Fill the column ``exclusion`` from ``disturbed``, which versions 3 and 4 wrote."""
+def _migrate_exclusions(engine: Engine) -> None:
+    """Fill the column ``exclusion`` from the text ``disturbed``, which versions 3 and 4 wrote."""
     table = schema.launches
-    if "disturbed" not in {each["name"] for each in sa.inspect(engine).get_columns(table.name)}:
+    if "disturbed" not in _columns(engine, table):
         return
     old = sa.text(f"SELECT id, disturbed FROM {table.name} WHERE disturbed IS NOT NULL")
     with engine.begin() as connection:
         for key, text in connection.execute(old).all():
+            why = codec.dumps(Exclusion(ExclusionKind.INTERFERENCE, text))
             mine = sa.update(table).where(table.c.id == key, table.c.exclusion.is_(None))
-            connection.execute(mine.values(exclusion=codec.dumps(exclusion(text))))
+            connection.execute(mine.values(exclusion=why))

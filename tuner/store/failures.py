@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -14,23 +15,84 @@ from tuner.launch.secrets import Redactor
 from tuner.model.errors import BusyError, TunerError, UsageError
 from tuner.store.urls import display_url, sqlite_path
 
-#: What a full disk says: SQLite, the C library, PostgreSQL.
-_FULL = ("database or disk is full", "no space left on device", "could not extend file")
-_READ_ONLY = ("readonly database", "read-only transaction", "read-only file system")
-_CORRUPT = (
-    "malformed",
-    "file is not a database",
-    "invalid page",
-    "disk image",
-    "decode to utf-8",
-    "file format",
-)
-#: SQLite, of a table that another program made or changed, or that is damaged.
-_FOREIGN = ("no such table", "no such column", "has no column", "too big", "datatype mismatch")
-_UNREACHABLE = ("connection", "could not translate host name", "authentication", "does not exist")
+#: The class of an error, its message ({place}: the database, {line}: its own words) and the hint.
+_Told = tuple[type[TunerError], str, str]
 
+_FULL: _Told = (
+    TunerError,
+    "the disk is full: {place} could not be written",
+    "Free some space, then run the same command again: what was saved before is kept.",
+)
+_FOREIGN: _Told = (
+    UsageError,
+    "the database {place} is not as tune made it: {line}",
+    "Restore a copy, or choose another database with --storage FILE.",
+)
+_CORRUPT: _Told = (
+    UsageError,
+    "the database {place} is corrupt",
+    "Restore a copy, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW;"
+    " a new one is made with --storage FILE.",
+)
+_NO_INODES: _Told = (
+    TunerError,
+    "the file system of the database {place} has no free inodes",
+    "Remove files that are not needed (df -i shows how many there are), then run the same"
+    " command again: what was saved before is kept.",
+)
+_GONE: _Told = (
+    TunerError,
+    "the server of the database {place} is gone: {line}",
+    "Start it, then run the same command again: what was saved before is kept.",
+)
+_OTHER: _Told = (
+    TunerError,
+    "the database {place} failed: {line}",
+    "What was saved before is kept.",
+)
+
+_UNREACHABLE = "connection|could not translate host name|authentication|does not exist"
 #: What a server that has stopped, or its driver, says in the middle of the work.
-_GONE = ("connection", "terminating", "shutting down", "starting up", "server closed")
+_STOPPED = "connection|terminating|shutting down|starting up|server closed"
+
+#: What SQLite, the C library and PostgreSQL say, and what the user is told; the first counts.
+_COMPLAINTS: Mapping[str, _Told] = {
+    "database or disk is full|no space left on device|could not extend file": _FULL,
+    "database is locked|lock timeout": (
+        BusyError,
+        "the database {place} is locked by another process",
+        "End the program that holds it, then run the same command again:"
+        " what was measured is kept.",
+    ),
+    "readonly database|read-only transaction|read-only file system": (
+        UsageError,
+        "the database {place} is read-only",
+        "Make the file and its folder writable, or choose another with --storage FILE.",
+    ),
+    "not a database": (
+        UsageError,
+        "{place} is not an SQLite database",
+        "Choose another file with --storage FILE.",
+    ),
+    "malformed|invalid page|disk image|decode to utf-8|file format": _CORRUPT,
+    "no such table|no such column|has no column|too big|datatype mismatch": _FOREIGN,
+    "unable to open database file": (
+        UsageError,
+        "the database {place} cannot be opened",
+        "Check that it is a file that you may read and write, in a folder that you may"
+        " write to, or choose another with --storage FILE.",
+    ),
+    "disk i/o error": (
+        TunerError,
+        "the disk of the database {place} gave an input/output error",
+        "See the kernel's log (dmesg); what was saved before is kept.",
+    ),
+    _UNREACHABLE: (
+        UsageError,
+        "the database {place} cannot be used: {line}",
+        "Check host, port, user, password and name in --storage, and that the server runs.",
+    ),
+}
 
 
 @contextmanager
@@ -49,79 +111,45 @@ def translated(url: str, *also: type[Exception], opened: bool = False) -> Iterat
         raise translate(error, url, opened=opened) from error
 
 
-def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerError:  # noqa: PLR0911
+def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerError:
     """The error for the user; what is not known keeps the database's own first line."""
-    place = display_url(url)
-    text = " ".join(_words(e) for e in _chain(error)).lower()
-    if any(word in text for word in _FULL):
-        return disk_full(place)
-    if "database is locked" in text or "lock timeout" in text:
-        return BusyError(
-            f"the database {place} is locked by another process",
-            "End the program that holds it, then run the same command again:"
-            " what was measured is kept.",
-        )
-    if any(word in text for word in _READ_ONLY):
-        return UsageError(
-            f"the database {place} is read-only",
-            "Make the file and its folder writable, or choose another with --storage FILE.",
-        )
-    if "not a database" in text:
-        return UsageError(
-            f"{place} is not an SQLite database", "Choose another file with --storage FILE."
-        )
-    if isinstance(error, UnicodeError) or any(word in text for word in _CORRUPT):
-        return UsageError(
-            f"the database {place} is corrupt",
-            "Restore a copy, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW;"
-            " a new one is made with --storage FILE.",
-        )
-    # a driver may repeat the URL that it was given
-    line = Redactor.of({}, (url,)).text(_first_line(error))
-    if any(word in text for word in _FOREIGN):
-        too_long = "a row is too long: " if "too big" in text else ""
-        return foreign(url, f"{too_long}{line}")
-    return _other(text, line, url, opened=opened)
+    said = [words for each in _chain(error) if (words := _words(each))]
+    text = " ".join(said).lower()
+    pattern = next((each for each in _COMPLAINTS if re.search(each, text)), "")
+    told = _COMPLAINTS.get(pattern, _OTHER)
+    if isinstance(error, UnicodeError):
+        told = _CORRUPT
+    elif pattern == "unable to open database file" and _lacks_inodes(url):
+        told = _NO_INODES
+    elif opened and pattern in {_UNREACHABLE, ""} and re.search(_STOPPED, text):
+        told = _GONE
+    # The innermost has the database's own words. A driver may repeat the URL that it was given.
+    line = said[-1].splitlines()[0] if said else type([*_chain(error)][-1]).__name__
+    line = Redactor.of({}, (url,)).text(line)
+    too_long = "a row is too long: " if "too big" in text else ""
+    return _error(told, display_url(url), f"{too_long}{line}")
 
 
-def foreign(url: str, what: str) -> UsageError:
+def _error(told: _Told, place: object, line: str = "") -> TunerError:
+    kind, message, hint = told
+    return kind(message.format(place=place, line=line), hint)
+
+
+def foreign(url: str, what: str) -> TunerError:
     """The error for tables that ``tune`` did not make, or that are damaged."""
-    return UsageError(
-        f"the database {display_url(url)} is not as tune made it: {what}",
-        "Restore a copy, or choose another database with --storage FILE.",
-    )
+    return _error(_FOREIGN, display_url(url), what)
 
 
-def _other(text: str, line: str, url: str, *, opened: bool) -> TunerError:
-    place = display_url(url)
-    if "unable to open database file" in text and _lacks_inodes(url):
-        return TunerError(
-            f"the file system of the database {place} has no free inodes",
-            "Remove files that are not needed (df -i shows how many there are), then run the same"
-            " command again: what was saved before is kept.",
-        )
-    if "unable to open database file" in text:
-        return UsageError(
-            f"the database {place} cannot be opened",
-            "Check that it is a file that you may read and write, in a folder that you may"
-            " write to, or choose another with --storage FILE.",
-        )
-    if "disk i/o error" in text:
-        return TunerError(
-            f"the disk of the database {place} gave an input/output error",
-            "See the kernel's log (dmesg); what was saved before is kept.",
-        )
-    if opened and any(word in text for word in _GONE):
-        return TunerError(
-            f"the server of the database {place} is gone: {line}",
-            "Start it, then run the same command again: what was saved before is kept.",
-        )
-    if any(word in text for word in _UNREACHABLE):
-        return UsageError(
-            f"the database {place} cannot be used: {line}",
-            "Check host, port, user, password and name in --storage, and that the server runs.",
-        )
-    return TunerError(f"the database {place} failed: {line}", "What was saved before is kept.")
+def disk_full(place: object) -> TunerError:
+    """The error for a disk without space."""
+    return _error(_FULL, place)
+
+
+def from_os_error(error: OSError, place: object, fix: str) -> TunerError:
+    """The error for a file or folder that cannot be made or written."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return disk_full(place)
+    return UsageError(f"{place} cannot be written: {error.strerror or error}", fix)
 
 
 def _lacks_inodes(url: str) -> bool:
@@ -132,21 +160,6 @@ def _lacks_inodes(url: str) -> bool:
     except OSError:
         return False
     return status is not None and status.f_files > 0 and status.f_favail == 0
-
-
-def disk_full(place: object) -> TunerError:
-    """The error for a disk without space."""
-    return TunerError(
-        f"the disk is full: {place} could not be written",
-        "Free some space, then run the same command again: what was saved before is kept.",
-    )
-
-
-def from_os_error(error: OSError, place: object, fix: str) -> TunerError:
-    """The error for a file or folder that cannot be made or written."""
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return disk_full(place)
-    return UsageError(f"{place} cannot be written: {error.strerror or error}", fix)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -160,11 +173,5 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _words(error: BaseException) -> str:
     """What an error says; of a wrapper nothing, as it repeats the statement and its values."""
-    return "" if getattr(error, "orig", None) is not None else str(error)
-
-
-def _first_line(error: BaseException) -> str:
-    """The innermost message that says something: the database's own words."""
-    said = [words for e in _chain(error) if (words := _words(e).strip()) and words != "()"]
-    *_, last = _chain(error)
-    return said[-1].splitlines()[0] if said else type(last).__name__
+    said = "" if getattr(error, "orig", None) is not None else str(error).strip()
+    return "" if said == "()" else said

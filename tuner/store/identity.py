@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
 
 from tuner.launch import command
 from tuner.launch.secrets import redact_spec
 from tuner.model import Env, Flag, JsonDict, Knob, ObjectiveSpec, StudySpec
 from tuner.model.errors import UsageError
-
-GIB = 1 << 30
 
 #: The parts that are tables of their own, and what their entries are called.
 ROUTES, ENVIRONMENT = "routes", "environment"
@@ -64,7 +60,7 @@ def identity(spec: StudySpec) -> JsonDict:
         "cores": machine.physical_cores,
         "affinity": machine.affinity_cpus,
         "quota": machine.quota_cpus,
-        "memory_gib": round(machine.memory_bytes / GIB),
+        "memory_gib": round(machine.memory_bytes / 2**30),
         "gpus": list(machine.gpus),
         ENVIRONMENT: dict(spec.environment),
     }
@@ -112,32 +108,33 @@ def difference(old: JsonDict, new: JsonDict) -> list[str]:
 
     Only a knob that both sides have can differ in its route.
     """
-    keys = [*new, *(key for key in old if key not in new)]
-    texts: list[str] = []
-    for key in keys:
-        was, now = old.get(key), new.get(key)
-        if was == now or (key == "baseline" and old.get("command") != new.get("command")):
-            continue
-        if key == ROUTES:
-            texts += _entries(was, now, "route of {}", _table(was).keys() & _table(now).keys())
-        elif key == ENVIRONMENT:
-            texts += _entries(was, now, "{}", _table(was).keys() | _table(now).keys())
-        else:
-            texts.append(f"{_LABELS.get(key, key)}: {_text(was)} -> {_text(now)}")
-    return texts
-
-
-def _table(value: Any) -> JsonDict:
-    return value if isinstance(value, dict) else {}
-
-
-def _entries(was: Any, now: Any, label: str, names: Iterable[str]) -> list[str]:
-    old, new = _table(was), _table(now)
+    was, now = _texts(old), _texts(new)
+    if was.get("command") != now.get("command"):  # then that of the defaults differs as well
+        for texts in (was, now):
+            texts.pop(_LABELS["baseline"], None)
     return [
-        f"{label.format(name)}: {old.get(name, 'not set')} -> {new.get(name, 'not set')}"
-        for name in sorted(names)
-        if old.get(name) != new.get(name)
+        f"{label}: {was.get(label, 'none')} -> {now.get(label, 'none')}"
+        for label in [*now, *(label for label in was if label not in now)]
+        if was.get(label, "none") != now.get(label, "none")
+        and (not label.startswith(_ROUTE) or (label in was and label in now))
     ]
+
+
+_ROUTE = "route of "
+
+
+def _texts(identity: JsonDict) -> dict[str, str]:
+    """Each part as it is called and shown."""
+    found: dict[str, str] = {}
+    for key, value in identity.items():
+        if key in {ROUTES, ENVIRONMENT} and isinstance(value, dict):
+            prefix = _ROUTE if key == ROUTES else ""
+            found |= {f"{prefix}{name}": str(value[name]) for name in sorted(value)}
+        elif isinstance(value, list):
+            found[_LABELS.get(key, key)] = " ".join(map(str, value)) or "none"
+        else:
+            found[_LABELS.get(key, key)] = "none" if value is None or value == "" else str(value)
+    return found
 
 
 def require_same(name: str, old: JsonDict, new: JsonDict) -> None:
@@ -153,9 +150,3 @@ def require_same(name: str, old: JsonDict, new: JsonDict) -> None:
             f"To keep both, add --name {name}-2. To replace the stored one, add --fresh,"
             " which deletes its measurements.",
         )
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return " ".join(str(item) for item in value) or "none"
-    return "none" if value is None or value == "" else str(value)

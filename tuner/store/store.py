@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+import socket
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import sqlalchemy as sa
+
+from tuner.hosts import lock
 from tuner.launch.secrets import Redactor, redact_spec
-from tuner.model import Exclusion, LaunchRecord, StudySpec, StudyState, Telemetry
-from tuner.model.errors import UsageError, shown
-from tuner.store import codec, database, launches, studies
+from tuner.model import (
+    Exclusion,
+    Finished,
+    JsonDict,
+    LaunchRecord,
+    StudySpec,
+    StudyState,
+    Telemetry,
+)
+from tuner.model.errors import TunerError, UsageError, shown
+from tuner.store import codec, database, rows, schema
+from tuner.store.failures import translated
 from tuner.store.identity import identity, merged
-from tuner.store.studies import StudyRow, StudySummary, Summary, as_it_is
-from tuner.store.transactions import TakenError, Transactions
-from tuner.store.urls import display_url
+from tuner.store.rows import StudyRow, StudySummary, Summary
+from tuner.store.urls import display_url, place, sqlite_path
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
+
+GONE = "the process that measured it is gone"
+
+_STUDIES, _LAUNCHES = schema.studies, schema.launches
+_LAST_FIRST = _STUDIES.c.updated_at.desc(), _STUDIES.c.id.desc()
+
+_Row = TypeVar("_Row", StudyRow, StudySummary)
 
 
 class Store:
@@ -25,12 +48,16 @@ class Store:
 
     Every method commits before it returns. Any may raise ``BusyError`` if the database is
     locked for longer than 10 s, ``UsageError`` if it turns out read-only or corrupt, and
-    ``TunerError`` if the disk is full: what was committed before is kept.
+    ``TunerError`` if the disk is full or the file was moved, removed or replaced: what was
+    committed before is kept.
     """
 
     def __init__(self, url: str, engine: Engine) -> None:
         self.url = url
-        self._transactions = Transactions(url, engine)
+        self._engine = engine
+        path = sqlite_path(url)
+        self._path = None if path is None else path.absolute()
+        self._file = _file(self._path)
 
     @classmethod
     def open(cls, url: str, *, create: bool, busy_s: float = database.BUSY_S) -> Store:
@@ -39,7 +66,7 @@ class Store:
 
     def close(self) -> None:
         """Close the connections."""
-        self._transactions.close()
+        self._engine.dispose()
 
     def __enter__(self) -> Store:
         return self
@@ -51,34 +78,36 @@ class Store:
 
     def studies(self) -> list[StudySummary]:
         """All studies, the one worked on last first."""
-        with self._transactions.begin() as connection:
-            found = studies.select(connection)
+        with self._transaction() as connection:
+            found = connection.execute(sa.select(_STUDIES).order_by(*_LAST_FIRST)).all()
         summaries = []
         for row in found:
-            with self._transactions.readable(f"study {shown(row.name)}"):
+            with self._readable(f"study {shown(row.name)}"):
                 belongs = codec.loads(dict[str, Any], row.identity)
-                summaries.append(as_it_is(studies.study_summary(row), belongs, self.url))
+                summaries.append(self._as_it_is(rows.study_summary(row), belongs))
         return summaries
 
     def latest(self) -> str | None:
         """The name of the study worked on last, ``None`` if there is none."""
-        with self._transactions.begin() as connection:
-            return studies.latest(connection)
+        query = sa.select(_STUDIES.c.name).order_by(*_LAST_FIRST).limit(1)
+        with self._transaction() as connection:
+            return connection.execute(query).scalar()
 
     def find(self, name: str) -> StudyRow | None:
         """The study of that name, ``None`` if there is none."""
-        with self._transactions.begin() as connection:
-            row = studies.find(connection, name)
+        query = sa.select(_STUDIES).where(_STUDIES.c.name == name)
+        with self._transaction() as connection:
+            row = connection.execute(query).one_or_none()
         if row is None:
             return None
-        with self._transactions.readable(f"study {shown(name)}"):
-            found = studies.study_row(row)
-        return as_it_is(found, found.identity, self.url)
+        with self._readable(f"study {shown(name)}"):
+            found = rows.study_row(row)
+        return self._as_it_is(found, found.identity)
 
     def has(self, name: str) -> bool:
         """True if there is a study of that name, readable or not."""
-        with self._transactions.begin() as connection:
-            return studies.id_of(connection, name) is not None
+        with self._transaction() as connection:
+            return _id(connection, name) is not None
 
     def load(self, name: str) -> StudyRow:
         """The study of that name.
@@ -97,41 +126,37 @@ class Store:
         Raises:
             UsageError: The name is taken.
         """
-        columns = studies.columns(spec)
-        try:
-            with self._transactions.begin() as connection:
-                studies.insert(connection, columns)
-        except TakenError as error:
-            raise UsageError(
-                f"the study {spec.name} exists already", "Choose another with --name NAME."
-            ) from error
+        with self._transaction() as connection:
+            try:
+                connection.execute(sa.insert(_STUDIES).values(rows.study_columns(spec)))
+            except sa.exc.IntegrityError as error:
+                raise UsageError(
+                    f"the study {spec.name} exists already", "Choose another with --name NAME."
+                ) from error
         return self.load(spec.name)
 
     def update_spec(self, spec: StudySpec) -> None:
         """Replace the spec of the study of that name, which still belongs to the same."""
         belongs = merged(self.load(spec.name).identity, identity(spec))
         kept = redact_spec(spec, os.environ)
-        values = {"spec": codec.dumps(kept), "identity": codec.dumps(belongs)}
-        self._update_study(spec.name, values)
+        self._update(spec.name, spec=codec.dumps(kept), identity=codec.dumps(belongs))
 
     def set_state(self, name: str, state: StudyState, reason: str) -> None:
         """Say how far the study is, and why it is not running."""
-        self._update_study(
-            name, {"state": state.value, "reason": Redactor.of(os.environ).text(reason)}
-        )
+        self._update(name, state=state.value, reason=Redactor.of(os.environ).text(reason))
 
     def forgive(self, name: str, launch_number: int) -> None:
         """Forget the failures up to this launch: their settings may be tried again."""
-        self._update_study(name, {"forgiven_until": launch_number})
+        self._update(name, forgiven_until=launch_number)
 
     def set_summary(self, name: str, summary: Summary) -> None:
         """Replace what the list of studies says about this one."""
-        self._update_study(name, studies.summary_columns(summary))
+        self._update(name, **rows.summary_columns(summary))
 
     def remove(self, name: str) -> None:
         """Remove the study with all that is kept of its launches; nothing if there is none."""
-        with self._transactions.begin() as connection:
-            studies.delete(connection, name)
+        with self._transaction() as connection:
+            connection.execute(sa.delete(_STUDIES).where(_STUDIES.c.name == name))
 
     # --- launches --------------------------------------------------------------------
 
@@ -141,12 +166,21 @@ class Store:
         ``detail=False`` leaves out what was seen of its ranks (which is empty then): most of
         the reading if there are thousands.
         """
-        with self._transactions.begin() as connection:
-            found = launches.select(connection, self._study_id(connection, name), detail=detail)
+        columns = [c for c in _LAUNCHES.c if detail or c.name not in rows.DETAIL]
+        samples: dict[int, list[Finished]] = defaultdict(list)
+        with self._transaction() as connection:
+            mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
+            joined = sa.select(schema.samples).join(_LAUNCHES).where(mine)
+            for row in connection.execute(joined.order_by(schema.samples.c.window)):
+                samples[row.launch_id].append(
+                    Finished(row.elapsed_s, row.iterations, row.epochs, row.loss)
+                )
+            query = sa.select(*columns).where(mine).order_by(_LAUNCHES.c.number)
+            found = connection.execute(query).all()
         records = []
-        for row, samples in found:
-            with self._transactions.readable(f"launch {shown(row.number)} of {shown(name)}"):
-                records.append(launches.launch_record(row, samples))
+        for row in found:
+            with self._readable(f"launch {shown(row.number)} of {shown(name)}"):
+                records.append(rows.launch_record(row, samples[row.id]))
         return records
 
     def telemetry(self, name: str, launch_number: int) -> Telemetry | None:
@@ -154,17 +188,23 @@ class Store:
 
         ``None`` if nothing was recorded, or there is no such launch.
         """
-        with self._transactions.begin() as connection:
-            found = launches.select_telemetry(
-                connection, self._study_id(connection, name), launch_number
-            )
-        with self._transactions.readable(f"telemetry of launch {launch_number} of {shown(name)}"):
-            return launches.telemetry(found)
+        query = sa.select(schema.telemetry).join(_LAUNCHES).order_by(schema.telemetry.c.track)
+        with self._transaction() as connection:
+            found = connection.execute(
+                query.where(
+                    _LAUNCHES.c.study_id == self._study_id(connection, name),
+                    _LAUNCHES.c.number == launch_number,
+                )
+            ).all()
+        with self._readable(f"telemetry of launch {launch_number} of {shown(name)}"):
+            return rows.telemetry(found)
 
     def folders(self, name: str) -> list[str]:
         """The folders of a study's launches, which need not be readable."""
-        with self._transactions.begin() as connection:
-            return launches.folders(connection, self._study_id(connection, name))
+        query = sa.select(_LAUNCHES.c.folder).order_by(_LAUNCHES.c.number)
+        with self._transaction() as connection:
+            mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
+            return list(connection.execute(query.where(mine)).scalars())
 
     def add(self, name: str, record: LaunchRecord, summary: Summary | None = None) -> int:
         """Add a launch with its samples and telemetry, and the new summary, in one transaction.
@@ -175,24 +215,34 @@ class Store:
         Raises:
             UsageError: The study has a launch of that number, or there is no such study.
         """
-        try:
-            with self._transactions.begin() as connection:
-                launches.insert(connection, self._study_id(connection, name), record)
-                studies.update(
-                    connection, name, studies.summary_columns(summary) if summary else {}
-                )
-        except TakenError as error:
-            raise UsageError(
-                f"launch {record.number} of {name} is there already",
-                "Another tune works on this study: end it, or use another --name.",
-            ) from error
+        outcome = record.outcome
+        with self._transaction() as connection:
+            columns = {"study_id": self._study_id(connection, name), **rows.launch_columns(record)}
+            try:
+                made = connection.execute(sa.insert(_LAUNCHES).values(columns))
+            except sa.exc.IntegrityError as error:
+                raise UsageError(
+                    f"launch {record.number} of {name} is there already",
+                    "Another tune works on this study: end it, or use another --name.",
+                ) from error
+            assert made.inserted_primary_key is not None
+            (key,) = made.inserted_primary_key
+            for window, sample in enumerate(outcome.samples):
+                values = {"launch_id": key, "window": window, **vars(sample)}
+                connection.execute(sa.insert(schema.samples).values(values))
+            if outcome.telemetry is not None:
+                seen = rows.telemetry_rows(key, outcome.telemetry)
+                connection.execute(sa.insert(schema.telemetry), seen)
+            changes = {} if summary is None else rows.summary_columns(summary)
+            connection.execute(_updated(name, changes))
         return record.number
 
     def set_trial(self, name: str, launch_number: int, trial_number: int | None) -> None:
         """Note which of Optuna's trials tells of the launch."""
-        with self._transactions.begin() as connection:
-            study_id = self._study_id(connection, name)
-            launches.set_trial(connection, study_id, launch_number, trial_number)
+        with self._transaction() as connection:
+            mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
+            query = sa.update(_LAUNCHES).where(mine, _LAUNCHES.c.number == launch_number)
+            connection.execute(query.values(trial=trial_number))
 
     def require_usable(self, name: str) -> None:
         """Make sure that the next launch of a study could be added; cheap.
@@ -202,27 +252,80 @@ class Store:
             BusyError: Locked by another process.
             TunerError: The file was moved, removed or replaced.
         """
-        self._transactions.require_same()
-        with self._transactions.begin() as connection:
+        self._require_same_file()
+        with self._transaction() as connection:
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             self._study_id(connection, name)
 
     def exclude(self, name: str, why: Exclusion, numbers: Collection[int] | None = None) -> int:
         """Exclude launches of the study, all or these; returns how many counted until now."""
-        with self._transactions.begin() as connection:
-            study_id = self._study_id(connection, name)
-            return launches.exclude(connection, study_id, why, numbers)
+        with self._transaction() as connection:
+            mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
+            query = sa.update(_LAUNCHES).where(mine, _LAUNCHES.c.exclusion.is_(None))
+            if numbers is not None:
+                query = query.where(_LAUNCHES.c.number.in_(numbers))
+            return connection.execute(query.values(exclusion=codec.dumps(why))).rowcount
 
     # --- inside ----------------------------------------------------------------------
 
-    def _update_study(self, name: str, values: dict[str, Any]) -> None:
-        with self._transactions.begin() as connection:
-            if not studies.update(connection, name, values):
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        """A transaction, committed at the end; see the class for what it raises."""
+        try:
+            with translated(self.url, opened=True), self._engine.begin() as connection:
+                yield connection
+        except TunerError:
+            self._require_same_file()  # then that is what is wrong, whatever SQLite calls it
+            raise
+
+    def _require_same_file(self) -> None:
+        """Make sure that what is committed goes to the file of that name.
+
+        SQLite keeps the file open: without this it would write on into one that was removed.
+        """
+        found = _file(self._path)
+        if found != self._file:
+            what = "moved or removed" if found is None else "replaced by another file"
+            raise TunerError(
+                f"the database {self._path} was {what} while the study ran",
+                "Put it back, then run the same command again.",
+            )
+
+    @contextmanager
+    def _readable(self, what: str) -> Iterator[None]:
+        """Name the rows (``what``) in the error if they are not what ``tune`` writes."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise UsageError(
+                f"the database {display_url(self.url)} holds a row that is not of tune,"
+                f" {what}: {str(error)[:200]}",
+                "Another program or version wrote it, or the disk is damaged: restore a copy, or"
+                " begin anew with --fresh or --storage FILE.",
+            ) from error
+
+    def _as_it_is(self, found: _Row, identity: JsonDict) -> _Row:
+        """The study as interrupted if nothing alive measures it any more.
+
+        A process that was killed writes nothing down; but its lock on this host went with it. Of
+        other hosts nothing can be said, so what is written stands. Nor does it change for the
+        process that holds the lock itself.
+        """
+        is_here = identity.get("hostname") == socket.gethostname()
+        if found.state is not StudyState.RUNNING or not is_here:
+            return found
+        if lock.may_measure(found.name, database=place(self.url), environ=os.environ):
+            return found
+        return replace(found, state=StudyState.INTERRUPTED, reason=GONE)
+
+    def _update(self, name: str, **columns: Any) -> None:
+        with self._transaction() as connection:
+            if not connection.execute(_updated(name, columns)).rowcount:
                 raise self._no_study(name)
 
     def _study_id(self, connection: Connection, name: str) -> int:
-        found = studies.id_of(connection, name)
+        found = _id(connection, name)
         if found is None:
             raise self._no_study(name)
         return found
@@ -230,7 +333,26 @@ class Store:
     def _no_study(self, name: str) -> UsageError:
         names = [study.name for study in self.studies()]
         near = get_close_matches(name, names, n=3) or names[:5]
-        hint = "It has no studies."
-        if near:
-            hint = f"It has {', '.join(near)}; `tune studies` lists all."
-        return UsageError(f"no study {name} in {display_url(self.url)}", hint)
+        hint = f"It has {', '.join(near)}; `tune studies` lists all." if near else ""
+        return UsageError(
+            f"no study {name} in {display_url(self.url)}", hint or "It has no studies."
+        )
+
+
+def _id(connection: Connection, name: str) -> int | None:
+    return connection.execute(sa.select(_STUDIES.c.id).where(_STUDIES.c.name == name)).scalar()
+
+
+def _updated(name: str, columns: dict[str, Any]) -> sa.Update:
+    """With these columns the study is the one worked on last."""
+    mine = sa.update(_STUDIES).where(_STUDIES.c.name == name)
+    return mine.values(updated_at=rows.now(), **columns)
+
+
+def _file(path: Path | None) -> tuple[int, int] | None:
+    """The file itself, whatever its name; ``None`` if there is none, or for a server."""
+    try:
+        status = path.stat() if path is not None else None
+    except OSError:
+        return None
+    return None if status is None else (status.st_dev, status.st_ino)

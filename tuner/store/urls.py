@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,45 +22,60 @@ SCHEMES = {
     "postgresql+psycopg": "postgresql+psycopg",
 }
 
-#: What connects to a database elsewhere, but is no URL: ``host=db password=X``, which libpq takes,
-#: ``USER:PASSWORD@HOST``, a URL with a colon or a slash too few. ``./NAME`` is always a path.
-_LOGIN = re.compile(
-    r"(?![/~]|\.{1,2}/|[a-z][\w+.-]*://)(?:.*passw(?:or)?d\s*=|(?:\w[\w+.-]*//)?[^/]*:.*@)",
-    re.S | re.I,
-)
-
-#: What may be shown of a query; all else (password, sslpassword, options …) may hold a secret.
-_OPEN = frozenset(
-    {"host", "port", "dbname", "user", "sslmode", "connect_timeout", "application_name"}
-    | {"target_session_attrs", "sslrootcert", "service"}
-)
-
 
 def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
     """The database URL: the option, else ``TUNE_STORAGE``, else ``studies/tune.db``.
 
-    A text without ``://`` is the path of an SQLite file, unless it looks like a login: a file
-    of such a name would tell the password.
+    A text without ``://`` is the path of an SQLite file. One with ``@`` or ``=`` may be a login
+    (``USER:PASSWORD@HOST``, ``host=db password=X``), and a file of that name would tell the
+    password: so such a path must begin with ``/``, ``.`` or ``~``.
 
     Raises:
         UsageError: Not a database this tool can use.
     """
+    from sqlalchemy.engine import URL, make_url
+    from sqlalchemy.exc import ArgumentError
+
     text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
-    if _LOGIN.match(text):
-        raise _no_url(text)
-    if "://" not in text:
-        return _sqlite_url(Path(text).expanduser())
-    scheme, _, rest = text.partition("://")
+    scheme, is_url, rest = text.partition("://")
+    if not is_url:
+        if not text.startswith(("/", ".", "~")) and ("@" in text or "=" in text):
+            raise _no_url(text)
+        # os.fspath, not resolve(): what the user typed is what messages should show.
+        return URL.create("sqlite", database=os.fspath(Path(text).expanduser())).render_as_string()
     driver = SCHEMES.get(scheme.lower())
     if driver is None:
         raise UsageError(
-            f"--storage {display_url(text)}: {scheme} databases are not supported",
+            f"--storage {display_url(text)}: only SQLite and PostgreSQL databases are supported",
             "Give the path of an SQLite file, sqlite:///FILE or postgresql://USER@HOST/NAME.",
         )
-    _require_readable(text)
-    if driver == "sqlite":
-        _require_file(text)
+    try:
+        parsed = make_url(text)
+    except (ArgumentError, ValueError):  # not chained: the original text may hold a password
+        raise _no_url(text) from None
+    name = parsed.database or ""
+    if driver != "sqlite":
+        if "@" in f"{parsed.host}{name}":  # one in the password: what follows is no host
+            raise _no_url(text)
+    elif (
+        name in {"", ":memory:"}
+        or name.startswith("file:")
+        or (parsed.query or parsed.host or parsed.username is not None or "\0" in name)
+    ):
+        raise UsageError(
+            f"--storage {display_url(text)}: not the path of an SQLite file",
+            "Write sqlite:///FILE, sqlite:////ABSOLUTE/FILE, or only the path.",
+        )
     return f"{driver}://{rest}"
+
+
+def _no_url(text: str) -> UsageError:
+    return UsageError(
+        f"--storage {display_url(text)}: not a database URL",
+        "Write postgresql://USER@HOST:PORT/NAME, the port a number, the password in PGPASSWORD or"
+        " ~/.pgpass. One that stands before the @ has %40 %3A %2F %3F %23 for its own @ : / ? #."
+        " ./NAME is a file, whatever its name.",
+    )
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -75,9 +89,9 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def display_url(url: str) -> str:
-    """The URL as it may be shown: without a password, an SQLite file as its path.
+    """The URL as it may be shown: an SQLite file as its path, no password, no query.
 
-    Of what cannot be read as a URL nothing is shown.
+    Of what cannot be read as a URL nothing is shown: any part of it may be a password.
     """
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
@@ -85,22 +99,14 @@ def display_url(url: str) -> str:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        return HIDDEN  # any part of it may be a password
-    plain = parsed.drivername.startswith("sqlite") and not parsed.host and parsed.username is None
-    if plain and parsed.database:
-        return parsed.database
-    misread = url.count("@") != (parsed.username is not None)  # one stands in the password
-    if misread or "#" in url or plain:
         return HIDDEN
-    hidden = {key: HIDDEN for key in parsed.query if key.lower() not in _OPEN}
-    return parsed.update_query_dict(hidden).render_as_string(hide_password=True)
-
-
-def _sqlite_url(path: Path) -> str:
-    from sqlalchemy.engine import URL
-
-    # os.fspath, not resolve(): what the user typed is what messages should show.
-    return URL.create("sqlite", database=os.fspath(path)).render_as_string()
+    if parsed.drivername.startswith("sqlite"):
+        is_path = parsed.database and not parsed.host and parsed.username is None
+        return str(parsed.database) if is_path else HIDDEN
+    is_misread = url.count("@") != (parsed.username is not None)  # one stands in the password
+    if is_misread or "#" in url:
+        return HIDDEN
+    return parsed.set(query={}).render_as_string(hide_password=True)
 
 
 def place(url: str) -> str:
@@ -109,60 +115,24 @@ def place(url: str) -> str:
     return display_url(url) if path is None else str(path.resolve())
 
 
-def _require_readable(text: str) -> None:
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    try:
-        parsed = make_url(text)
-    except (ArgumentError, ValueError):  # not chained: the original text may hold a password
-        raise _no_url(text) from None
-    if "@" in f"{parsed.host}{parsed.database}" and not parsed.drivername.startswith("sqlite"):
-        raise _no_url(text)  # an @ in the password: what follows it would be taken for the host
-
-
-def _no_url(text: str) -> UsageError:
-    return UsageError(
-        f"--storage {display_url(text)}: not a database URL",
-        "Write postgresql://USER@HOST:PORT/NAME, the port a number, the password in PGPASSWORD or"
-        " ~/.pgpass. One that stands before the @ has %40 %3A %2F %3F %23 for its own @ : / ? #."
-        " ./NAME is a file, whatever its name.",
-    )
-
-
-def _require_file(text: str) -> None:
-    from sqlalchemy.engine import make_url
-
-    parsed = make_url(text)
-    name = parsed.database or ""
-    other = parsed.query or parsed.host or parsed.username is not None or "\0" in name
-    if name in {"", ":memory:"} or name.startswith("file:") or other:
-        raise UsageError(
-            f"--storage {display_url(text)}: not the path of an SQLite file",
-            "Write sqlite:///FILE, sqlite:////ABSOLUTE/FILE, or only the path.",
-        )
-
-
 def study_names(storage: str | None, environ: Mapping[str, str]) -> list[str]:
     """The studies in an SQLite database, the latest first; [] if it cannot be read at once.
 
     Nothing is raised: there is no place for a message in the middle of a completion.
     """
+    import sqlite3
+
     text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
+    query = "SELECT name FROM tune_studies ORDER BY updated_at DESC, id DESC"
     try:
         path = Path(text.removeprefix("sqlite:///")).expanduser()
         if "://" in str(path) or not path.is_file():
             return []
-    except (OSError, RuntimeError, ValueError):  # too long, an unknown ~user, a NUL
-        return []
-    import sqlite3
-
-    query = "SELECT name FROM tune_studies ORDER BY updated_at DESC, id DESC"
-    try:
         database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=0.2)
         try:
             return [name for (name,) in database.execute(query)]
         finally:
             database.close()
-    except sqlite3.Error:
+    # too long a name, an unknown ~user, a NUL
+    except (OSError, RuntimeError, ValueError, sqlite3.Error):
         return []

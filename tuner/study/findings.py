@@ -146,7 +146,7 @@ def _best_keeping(
 
 def summary(found: Result) -> Summary:
     """The result as the list of studies has it."""
-    from tuner.store.studies import Summary
+    from tuner.store.rows import Summary
 
     return Summary(
         best_setting=found.candidate.setting if found.candidate else None,

@@ -19,8 +19,8 @@ from tuner.model import Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.stats import estimates
 from tuner.store.identity import difference, identity, require_same
+from tuner.store.rows import StudyRow
 from tuner.store.store import Store
-from tuner.store.studies import StudyRow
 from tuner.store.urls import place, resolve_url
 from tuner.study import outputs as folders
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted

@@ -31,8 +31,8 @@ from tuner.model import (
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.stats import estimates
 from tuner.store.failures import from_os_error
+from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.store.studies import now
 from tuner.study import outputs
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
