@@ -46,7 +46,7 @@ def test_the_stat_of_a_process_of_any_name(data: bytes) -> None:
     line = b"4711 (" + data[:15].replace(b"\0", b"") + b")" + _STAT
     seen = procfs.parse_stat(line)
     assert seen is not None and (seen.pid, seen.started, seen.threads) == (4711, 123456, 7)
-    with patch.object(table, "read", lambda _: line):
+    with patch.object(procfs, "line", lambda _: line):
         found = table.look_up(4711)
     assert found is not None and (found.parent, found.start, found.dead) == (1, 123456, False)
 

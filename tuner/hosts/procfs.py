@@ -1,17 +1,16 @@
-"""The accounts in ``/proc`` that several parts of the tool read: one reader for each line."""
+"""The accounts in ``/proc``: one reader for each line. The supervisor uses it too: no imports."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection
 from typing import NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 #: What is read of a line of ``stat``, counted from the state on.
-_COUNTS = (1, 9, 11, 12, 13, 14, 17, 19, 21)
-_CPU = re.compile(rb"cpu(\d{1,6})")
+_COUNTS = (1, 6, 9, 11, 12, 13, 14, 17, 19, 21)
+_PF_KTHREAD = 0x00200000  # linux/sched.h
 
 
 class Stat(NamedTuple):
@@ -28,6 +27,7 @@ class Stat(NamedTuple):
     threads: int
     started: int  # clock ticks since boot: tells a reused pid from the old process
     resident_bytes: int
+    kernel: bool = False  # a thread of the kernel
 
     @property
     def cpu_s(self) -> float:
@@ -55,30 +55,31 @@ class CpuTimes(NamedTuple):
         return sum(self)
 
 
-def read(path: str) -> bytes:
-    """The content of a small file; nothing where it is gone or not ours to read."""
-    return _read(path, whole=True)
-
-
-def line(path: str) -> bytes:
-    """The first line of a file that has no more; nothing as for :func:`read`."""
-    return _read(path, whole=False)
-
-
-def _read(path: str, *, whole: bool) -> bytes:
+def content(path: str, *, whole: bool = True) -> bytes | None:
+    """The content of a small file, or its first line; ``None`` if it cannot be read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return b""
+        return None
     try:
         found = os.read(fd, 4096)  # a look reads hundreds: most are one short line
         while whole and (more := os.read(fd, 1 << 16)):
             found += more
         return found
     except OSError:  # it ended meanwhile
-        return b""
+        return None
     finally:
         os.close(fd)
+
+
+def read(path: str) -> bytes:
+    """The content of a small file; nothing if it is gone or not ours to read."""
+    return content(path) or b""
+
+
+def line(path: str) -> bytes:
+    """The first line of a file that has no more; nothing as for :func:`read`."""
+    return content(path, whole=False) or b""
 
 
 def parse_stat(text: bytes) -> Stat | None:
@@ -91,7 +92,9 @@ def parse_stat(text: bytes) -> Stat | None:
         counts = [fields[index] for index in _COUNTS]
         if not all(map(_is_count, (number, *counts))):
             return None
-        parent, faults, user, system, reaped, theirs, threads, started, pages = map(int, counts)
+        parent, flags, faults, user, system, reaped, theirs, threads, started, pages = map(
+            int, counts
+        )
     except IndexError:
         return None
     return Stat(
@@ -106,6 +109,7 @@ def parse_stat(text: bytes) -> Stat | None:
         threads=threads,
         started=started,
         resident_bytes=pages * _PAGE,
+        kernel=bool(flags & _PF_KTHREAD),
     )
 
 
@@ -124,8 +128,8 @@ def parse_cpus(text: bytes, cpus: Collection[int]) -> list[CpuTimes]:
     found = []
     for line in text.splitlines():
         name, *fields = line.split() or [b""]
-        match = _CPU.fullmatch(name)
-        if match is None or int(match[1]) not in cpus:
+        number = name.removeprefix(b"cpu")
+        if number == name or not number.isdigit() or int(number[:9]) not in cpus:
             continue
         # user nice system idle iowait irq softirq steal; guests are in user and nice already
         ticks = [int(field) for field in fields[:8] if _is_count(field)]

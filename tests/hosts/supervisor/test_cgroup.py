@@ -24,7 +24,8 @@ UNIFIED = "41 31 0:38 {root} /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2
 
 def files(monkeypatch: pytest.MonkeyPatch, texts: Mapping[str, str]) -> None:
     found = {name: text.encode() for name, text in texts.items()}
-    monkeypatch.setattr(cgroup, "read", found.get)
+    monkeypatch.setattr(cgroup, "content", found.get)
+    monkeypatch.setattr(cgroup, "read", lambda path: found.get(path, b""))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterator
 
-from tuner.hosts.supervisor.table import read
+from tuner.hosts.procfs import content, read
 
 #: A group can be busy for a moment after its last process has ended, s.
 _BUSY_S = 2.0
@@ -20,7 +20,7 @@ _BUSY_S = 2.0
 
 def _mounts() -> Iterator[tuple[str, str, str, str]]:
     """Each control group mount: its type, its root, where it is, its options."""
-    for line in (read("/proc/self/mountinfo") or b"").decode(errors="replace").splitlines():
+    for line in read("/proc/self/mountinfo").decode(errors="replace").splitlines():
         before, _, after = line.partition(" - ")
         fields, tail = before.split(), after.split()
         if len(fields) > 4 and len(tail) > 2 and tail[0] in {"cgroup", "cgroup2"}:
@@ -29,7 +29,7 @@ def _mounts() -> Iterator[tuple[str, str, str, str]]:
 
 def _own(kind: str, controller: str = "") -> str | None:
     """The folder of this process's own group; ``None`` where it cannot be told."""
-    for line in (read("/proc/self/cgroup") or b"").decode(errors="replace").splitlines():
+    for line in read("/proc/self/cgroup").decode(errors="replace").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if (number == "0") if kind == "cgroup2" else (controller in controllers.split(",")):
@@ -73,7 +73,7 @@ class Cgroup:
         """The ids of the live processes in it and in the groups below."""
         found: set[int] = set()
         for folder in self._folders():
-            text = read(f"{folder}/cgroup.procs") or b""
+            text = read(f"{folder}/cgroup.procs")
             found.update(int(word) for word in text.split())
         return found - {0}  # of another pid namespace
 
@@ -92,8 +92,7 @@ class Cgroup:
 
     def populated(self) -> bool:
         """True while something lives in it."""
-        text = read(f"{self.path}/cgroup.events") if self.path else None
-        return b"populated 1" in (text or b"")
+        return bool(self.path) and b"populated 1" in read(f"{self.path}/cgroup.events")
 
     def remove(self) -> None:
         """Remove it, and what programs made below it."""
@@ -121,7 +120,7 @@ def oom_counters(group: Cgroup) -> list[str]:
     files = [f"{group.path}/memory.events"] if group.path else []
     files += [f"{own}/memory.events"] if (own := _own("cgroup2")) else []
     files += [f"{own}/memory.oom_control"] if (own := _own("cgroup", "memory")) else []
-    return [file for file in files if read(file) is not None][:1]
+    return [file for file in files if content(file) is not None][:1]
 
 
 def is_of(group: Cgroup, files: list[str]) -> bool:
@@ -133,5 +132,5 @@ def oom_kills(files: list[str]) -> int | None:
     """What they count now; ``None`` where there are none."""
     if not files:
         return None
-    lines = [line.split() for file in files for line in (read(file) or b"").splitlines()]
+    lines = [line.split() for file in files for line in read(file).splitlines()]
     return sum(int(line[1]) for line in lines if len(line) == 2 and line[0] == b"oom_kill")

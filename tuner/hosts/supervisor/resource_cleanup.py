@@ -9,18 +9,13 @@ import stat
 import time
 from collections.abc import Iterable
 
-from tuner.hosts.supervisor.table import Process, descendants, processes, read
+from tuner.hosts.procfs import read
+from tuner.hosts.supervisor.table import Process, descendants, processes
 
 #: What Open MPI 5 and 4 and MPICH call their files; those of other programs may be for others.
 _SEGMENTS = (b"/dev/shm/sm_segment.", b"/dev/shm/vader_segment.", b"/dev/shm/mpich_shm_")
 
-#: What the kernel calls the process namespace of the host itself (PROC_PID_INIT_INO).
-_FIRST_NAMESPACE = 4026531836
-
 Segments = set[tuple[bytes, int]]
-
-#: Between two looks at who uses them, s.
-LOOK_AGAIN_S = 0.02
 
 
 def shared_segments(root: int) -> Segments:
@@ -36,7 +31,7 @@ def segments_of(users: Iterable[Process]) -> Segments:
     found = set()
     for process in users:
         # Not splitlines(): a file's name may hold a CR, and what follows would be a line.
-        for line in (read(f"/proc/{process.pid}/maps") or b"").split(b"\n"):
+        for line in read(f"/proc/{process.pid}/maps").split(b"\n"):
             fields = line.split(None, 5)  # address, permissions, offset, device, inode, path
             if len(fields) == 6 and fields[5].startswith(_SEGMENTS) and fields[5].count(b"/") == 3:
                 found.add((fields[5], int(fields[4])))
@@ -46,28 +41,10 @@ def segments_of(users: Iterable[Process]) -> Segments:
 def abandoned(since: int) -> Segments:
     """Those of ours that were made since then (clock ticks since boot) and that nobody uses.
 
-    Where the ranks died before anybody could look, nothing else tells whose they were. A file
-    that is just being made is not mapped yet: so the processes are looked at twice. In a
-    container there may be users that cannot be seen: the kernel is asked as well, and what it
-    does not call free stays.
+    If the ranks died before anybody could look, nothing else tells whose they were. The kernel
+    says what is free, whoever uses it: processes of another container cannot be seen.
     """
-    found = _made_since(since)
-    for look in range(2):
-        if found and look:
-            time.sleep(LOOK_AGAIN_S)
-        if found:
-            found -= segments_of(processes())
-        if found and not _sees_all():
-            found = {each for each in found if _is_free(each[0])}
-    return found
-
-
-def _sees_all() -> bool:
-    """True where no process of this host is hidden from us in a container beside ours."""
-    try:
-        return os.stat("/proc/self/ns/pid").st_ino == _FIRST_NAMESPACE  # noqa: PTH116
-    except OSError:
-        return False
+    return {each for each in _made_since(since) if _is_free(each[0])}
 
 
 def _is_free(path: bytes) -> bool:
@@ -164,6 +141,6 @@ def _open_up(path: str) -> None:
 
 
 def _has_mounts(path: str) -> bool:
-    lines = (read("/proc/self/mountinfo") or b"").splitlines()
+    lines = read("/proc/self/mountinfo").splitlines()
     places = (line.split()[4] for line in lines)
     return any((place + b"/").startswith(os.fsencode(path) + b"/") for place in places)

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from tuner.hosts import procfs
+
 #: The environment variable that marks every process of a trial.
 MARKER = "TUNE_TRIAL"
 #: The one that marks the supervisor itself: the next `tune` must know of it too.
@@ -15,8 +17,6 @@ SUPERVISES = "TUNE_SUPERVISES"
 #: A process in the middle of an exec shows an empty environment for some microseconds; so long
 #: is waited for it, s. A program may also have none, and is then never told from that.
 EXEC_WAIT_S = 0.05
-
-_PF_KTHREAD = 0x00200000  # linux/sched.h
 
 
 class Process(NamedTuple):
@@ -35,38 +35,12 @@ class Process(NamedTuple):
         return self.state in "ZXx" and self.threads <= 1
 
 
-def read(path: str) -> bytes | None:
-    """The content of a file of /proc; ``None`` where it is gone or not ours to read."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        chunks = []
-        while chunk := os.read(fd, 1 << 16):
-            chunks.append(chunk)
-        return b"".join(chunks)
-    except OSError:  # it ended meanwhile
-        return None
-    finally:
-        os.close(fd)
-
-
 def look_up(pid: int) -> Process | None:
-    """The process of this id, or ``None`` where there is none."""
-    stat = read(f"/proc/{pid}/stat") or b""
-    fields = stat[stat.rfind(b")") + 2 :].split()  # the name before may hold blanks and brackets
-    try:
-        return Process(
-            pid=pid,
-            start=int(fields[19]),
-            parent=int(fields[1]),
-            state=fields[0].decode(),
-            threads=int(fields[17]),
-            kernel=bool(int(fields[6]) & _PF_KTHREAD),
-        )
-    except (IndexError, ValueError):  # gone, or no line of this form
+    """The process of this id, or ``None`` if there is none."""
+    seen = procfs.stat(pid)
+    if seen is None:
         return None
+    return Process(pid, seen.started, seen.parent, seen.state, seen.threads, seen.kernel)
 
 
 def processes() -> list[Process]:
@@ -100,12 +74,12 @@ def descendants(table: Iterable[Process], roots: Iterable[int]) -> list[Process]
 def environment(process: Process) -> bytes | None:
     """The environment that a process was started with; ``None`` where it is not ours to read."""
     if process.state not in "ZXx":
-        return read(f"/proc/{process.pid}/environ")
+        return procfs.content(f"/proc/{process.pid}/environ")
     try:  # its main thread has ended before the others
         tasks = os.listdir(f"/proc/{process.pid}/task")  # noqa: PTH208 (costs start-up time)
     except OSError:
         return None
-    found = (read(f"/proc/{process.pid}/task/{task}/environ") for task in tasks)
+    found = (procfs.content(f"/proc/{process.pid}/task/{task}/environ") for task in tasks)
     return next(filter(None, found), None)
 
 
