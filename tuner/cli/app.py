@@ -52,7 +52,7 @@ class TuneGroup(click.Group):
     """``tune``: its commands are imported when they are asked for."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Set the tail apart and put ``run`` in front where no command is named."""
+        """Set the tail apart and put ``run`` in front if no command is named."""
         words, rest = split_tail(args)
         ctx.meta[TAIL] = rest
         own = ("-h", "--help", "--version")

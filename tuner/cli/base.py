@@ -26,7 +26,7 @@ EXAMPLES = (
 
 
 def split_tail(args: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
-    """Cut ``args`` at the first ``--``; the second part is ``None`` where there is none.
+    """Cut ``args`` at the first ``--``; the second part is ``None`` if there is none.
 
     Click would otherwise take ``tune … -- export`` for its own command ``export``.
     """

@@ -20,12 +20,12 @@ MAX_WIDTH, MOST_COLUMNS = 140, 10_000
 
 
 def is_live(stream: TextIO) -> bool:
-    """True where lines can be redrawn: a terminal that is not a dumb one."""
+    """True if lines can be redrawn: a terminal that is not a dumb one."""
     return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
 def in_colour(stream: TextIO) -> bool:
-    """True where colours are wanted (https://no-color.org)."""
+    """True if colours are wanted (https://no-color.org)."""
     return is_live(stream) and not os.environ.get("NO_COLOR")
 
 

@@ -20,7 +20,7 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
     Args:
         data: The study.
         summary: Whether this is all that is shown of it.
-        held_back: What holds the best setting back, where that is known.
+        held_back: What holds the best setting back, if that is known.
     """
     _print_title(data)
     _print_found(data)
@@ -76,7 +76,7 @@ def _below_best(text: str) -> None:
 
 
 def _is_said(data: StudyView) -> bool:
-    """True where there is nothing but a failure to tell, and the reason of the end tells it."""
+    """True if there is nothing but a failure to tell, and the reason of the end tells it."""
     result = data.result
     failed = result.baseline.failure if result.baseline else None
     return (
@@ -91,7 +91,7 @@ def print_next(data: StudyView, storage: str | None) -> None:
 
     Args:
         data: The study.
-        storage: The database as it was typed; ``None`` where it goes without saying.
+        storage: The database as it was typed; ``None`` if it goes without saying.
     """
     place = display_url(storage) if storage and "://" in storage else storage or ""
     more = f" --storage {shlex.quote(place)}" if place else ""

@@ -90,7 +90,7 @@ def compared(data: StudyView) -> dict[str, Setting]:
 
 
 def _expected(data: StudyView, setting: Setting) -> str:
-    """How long that should take, where it is known."""
+    """How long that should take, if it is known."""
     from tuner.model import wording
     from tuner.stats import estimates
 

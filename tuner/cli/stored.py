@@ -63,7 +63,7 @@ def _with(record: LaunchRecord, seen: Telemetry | None) -> LaunchRecord:
 
 
 def load(store: Store, study: str | None, *, detail: bool = True) -> StudyView:
-    """All that is known of one study; the latest where none is named.
+    """All that is known of one study; the latest if none is named.
 
     ``detail=False`` leaves out what ``Store.launches`` then leaves out.
     """

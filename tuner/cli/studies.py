@@ -82,7 +82,7 @@ def _row(study: StudySummary) -> list[str]:
 
 
 def _json(study: StudySummary) -> JsonDict:
-    """A study as a document; times are none where its figures are none."""
+    """A study as a document; times are none if its figures are none."""
     from tuner.model import figures
     from tuner.results.exporters.json import plain
 

@@ -119,7 +119,7 @@ def _huge_pages(host: TargetHost) -> _Problem | None:
 
 
 def _room(host: TargetHost) -> _Problem | None:
-    """Nothing to choose between where a rank has one core, or only one core to be bound to."""
+    """Nothing to choose between if a rank has one core, or only one core to be bound to."""
     ranks, cores = host.layout.ranks_per_host, host.machine.usable_cores
     hint = "--knob bind_to tunes it all the same."
     if cores // ranks < 2:
@@ -162,7 +162,7 @@ NEEDS: Mapping[str, Callable[[TargetHost], _Problem | None]] = {
 
 
 def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | None:
-    """Why a value cannot be set here, and what to do; ``None`` where it can."""
+    """Why a value cannot be set here, and what to do; ``None`` if it can."""
     is_ours = isinstance(knob.route, Env) and knob.route.texts
     if (
         is_ours

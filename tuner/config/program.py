@@ -62,7 +62,7 @@ def check(template: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> 
 
 
 def _resolved(template: Sequence[str], first: str, path: str) -> tuple[str, ...]:
-    """The template with the program's own path for its first word, where that is ``first``.
+    """The template with the program's own path for its first word, if that is ``first``.
 
     A bare ``python`` would mean another program wherever PATH is another one.
     """
@@ -85,7 +85,7 @@ def fields(template: Sequence[str], job: Sequence[str], path: str, cwd: Path) ->
 
     Args:
         template: The command.
-        job: The whole job, empty where that is the command.
+        job: The whole job, empty if that is the command.
         path: What :func:`check` said.
         cwd: The current folder.
     """
@@ -163,7 +163,7 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
 
 
 def script_of(template: Sequence[str]) -> str | None:
-    """The ``.py`` file that an interpreter is given; ``None`` where there is none to see."""
+    """The ``.py`` file that an interpreter is given; ``None`` if there is none to see."""
     if template[0] != "{python}" and not _PYTHON.fullmatch(PurePosixPath(template[0]).name):
         return None
     words = iter(template[1:])

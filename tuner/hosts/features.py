@@ -20,7 +20,7 @@ _FOLDERS = ("usr/lib64", "usr/lib", "usr/local/lib", "lib64", "lib")
 
 @dataclass(frozen=True)
 class HostFeatures:
-    """What was found; empty where it could not be read.
+    """What was found; empty if it could not be read.
 
     ``allocators`` are paths by name, ``preload`` and ``tunables`` the user's own LD_PRELOAD and
     GLIBC_TUNABLES, ``huge_pages`` is the kernel's word for transparent ones, ``sockets`` the

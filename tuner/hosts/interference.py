@@ -149,7 +149,7 @@ def is_the_hosts(grown_s: float, wall_s: float, cpus: int) -> bool:
 def _busiest(
     before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen: float, me: int
 ) -> str:
-    """The other process that used the most CPU, by name; empty where none is worth it."""
+    """The other process that used the most CPU, by name; empty if none is worth it."""
     used = {(row.pid, row.start): row.cpu_s for row in before.table}
     most_s, row = max(
         ((r.cpu_s - used.get((r.pid, r.start), 0.0), r) for r in after.table if r.pid != me),
@@ -164,7 +164,7 @@ def _busiest(
 
 
 def _user(pid: int) -> str:
-    """``, user bob``; empty where the process is this user's own, or has ended."""
+    """``, user bob``; empty if the process is this user's own, or has ended."""
     try:
         uid = Path(f"/proc/{pid}").stat().st_uid
     except OSError:
@@ -181,7 +181,7 @@ def _user(pid: int) -> str:
 
 
 def _read(path: Path) -> str:
-    """The text of a file of the kernel's; empty where it is missing or unreadable."""
+    """The text of a file of the kernel's; empty if it is missing or unreadable."""
     try:
         return path.read_text(errors="replace")
     except OSError:

@@ -56,7 +56,7 @@ def this_machine(
 
 
 def _read(path: Path) -> str:
-    """The text of a small file; empty where it is missing or unreadable.
+    """The text of a small file; empty if it is missing or unreadable.
 
     Of a long one (``/proc/cpuinfo`` of a large host) only the first page is made and read.
     """
@@ -115,7 +115,7 @@ def _quotas(root: Path) -> Iterator[float]:
 
 
 def _quotient(quota: str, period: str) -> Iterator[float]:
-    """Quota over period; nothing where there is none (``max`` in v2, ``-1`` in v1)."""
+    """Quota over period; nothing if there is none (``max`` in v2, ``-1`` in v1)."""
     if not (_NUMBER.fullmatch(quota) and _NUMBER.fullmatch(period)):
         return
     if int(quota) > 0 and int(period) > 0:

@@ -57,7 +57,7 @@ class Pool(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What the probe says of one rank; ``None`` or empty where it does not."""
+    """What the probe says of one rank; ``None`` or empty if it does not."""
 
     rank: int
     pid: Any = None

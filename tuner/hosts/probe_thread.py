@@ -1,6 +1,6 @@
 """The thread of ours in a Python rank (``wrappers/probe/rank_phases.py``), to be left out.
 
-It reads and writes a little each second, whatever the program does: where it is asked whether
+It reads and writes a little each second, whatever the program does: if it is asked whether
 a rank lives, that is no sign of life.
 """
 

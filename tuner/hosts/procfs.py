@@ -83,7 +83,7 @@ def line(path: str) -> bytes:
 
 
 def parse_stat(text: bytes) -> Stat | None:
-    """A line of ``stat``; ``None`` where it is no such line (the process is gone)."""
+    """A line of ``stat``; ``None`` if it is no such line (the process is gone)."""
     # The name stands in parentheses and may itself hold blanks and parentheses.
     head, _, tail = text.rpartition(b")")
     fields = tail.split()
@@ -119,7 +119,7 @@ def _is_count(field: bytes) -> bool:
 
 
 def stat(pid: int, proc: str = "/proc") -> Stat | None:
-    """That of a process; ``None`` where there is none."""
+    """That of a process; ``None`` if there is none."""
     return parse_stat(line(f"{proc}/{pid}/stat"))
 
 

@@ -13,7 +13,7 @@ class BreakEven:
     """What the study cost, what is saved, and after how many of these it has paid.
 
     ``unit`` is an ``epoch`` where the program's log tells of epochs, else a ``run`` like those
-    measured; ``at_least`` where only a lower end of the saving is proven.
+    measured; ``at_least`` if only a lower end of the saving is proven.
     """
 
     cost_s: float
@@ -27,7 +27,7 @@ def break_even(result: Result) -> BreakEven | None:
     """The break-even of a study that found something faster; ``None`` for any other.
 
     The saving is the best's median time of a run (of a steady state: of all its iterations)
-    times the proven ratio minus 1 (the estimate, or the lower end where only that is claimed).
+    times the proven ratio minus 1 (the estimate, or the lower end if only that is claimed).
     A figure that is no time of the run tells of no saving, a time that is read by a pattern
     neither: nobody knows what it is the time of.
     """

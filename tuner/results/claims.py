@@ -212,13 +212,13 @@ def _how_good(ratio: float, said: Words) -> str:
 
 
 def _is_baseline(result: Result) -> bool:
-    """True where the best is compared with the defaults."""
+    """True if the best is compared with the defaults."""
     reference, baseline = result.reference, result.baseline
     return reference is not None and baseline is not None and reference == baseline
 
 
 def _reference_name(result: Result) -> str:
-    """The reference by name; where the baseline fails it is the first guess that worked."""
+    """The reference by name; if the baseline fails it is the first guess that worked."""
     reference, baseline = result.reference, result.baseline
     if reference is None or _is_baseline(result):
         return "your defaults"

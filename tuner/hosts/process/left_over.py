@@ -42,7 +42,7 @@ def note_path(folder: Path) -> Path:
 
 
 def write(path: Path, request: dict[str, Any]) -> None:
-    """Note a launch before it is started; without a note where the file cannot be written."""
+    """Note a launch before it is started; without a note if the file cannot be written."""
     since = supervisor.now() - 1  # ticks are rounded down
     flight = InFlightLaunch(
         request["marker"], since, _boot_id(), request["cgroup"], request["folder"]
@@ -110,7 +110,7 @@ def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
 
 
 def _read(path: Path) -> InFlightLaunch | None:
-    """The launch that a note tells of; ``None`` where there is none to be believed."""
+    """The launch that a note tells of; ``None`` if there is none to be believed."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -125,7 +125,7 @@ def _read(path: Path) -> InFlightLaunch | None:
 
 
 def parse(text: bytes) -> InFlightLaunch | None:
-    """The launch of a note, ``None`` where it makes no sense: nothing is ended on a guess."""
+    """The launch of a note, ``None`` if it makes no sense: nothing is ended on a guess."""
     try:
         flight = InFlightLaunch(**json.loads(text))
     except (ValueError, TypeError, RecursionError):

@@ -58,14 +58,14 @@ class Link:
         return self._control < 0
 
     def ask(self) -> dict[str, Any] | None:
-        """Tell it the request; its answer, ``None`` where there is none within ``ANSWER_S``."""
+        """Tell it the request; its answer, ``None`` if there is none within ``ANSWER_S``."""
         with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer either
             while self._line:
                 self._line = self._line[os.write(self._control, self._line) :]
         return self.receive(ANSWER_S)
 
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next answer; ``None`` at a timeout and where it has ended."""
+        """The next answer; ``None`` at a timeout and if it has ended."""
         deadline = time.monotonic() + timeout_s
         poller = select.poll()
         poller.register(self._status, select.POLLIN)
@@ -89,18 +89,18 @@ class Link:
             os.write(self._control, bytes([number]))
 
     def order_the_end(self) -> None:
-        """Have it end all; harmless where that was done."""
+        """Have it end all; harmless if that was done."""
         if not self.ordered:
             os.close(self._control)
             self._control = -1
 
     def hurry(self) -> None:
-        """Have it end all without giving time, where it is at it."""
+        """Have it end all without giving time, if it is at it."""
         if self.ordered and self._process.returncode is None:  # so the id is still its own
             os.kill(self.pid, signal.SIGTERM)
 
     def wake(self) -> bool:
-        """Let it go on where somebody has stopped it; whether that was so."""
+        """Let it go on if somebody has stopped it; whether that was so."""
         found = supervisor.look_up(self.pid)
         if found is None or found.state not in "Tt":
             return False
@@ -119,7 +119,7 @@ class Link:
         return ended is not None and ended.si_code != os.CLD_EXITED
 
     def close(self) -> None:
-        """Wait for its end, which is due: it is killed where that does not come."""
+        """Wait for its end, which is due: it is killed if that does not come."""
         self._close()
         try:
             self._process.wait(ANSWER_S)

@@ -33,7 +33,7 @@ def hurry() -> None:
 class Exit:
     """How a command ended.
 
-    ``code`` is its exit status, negative for a signal, ``None`` where it could not be had.
+    ``code`` is its exit status, negative for a signal, ``None`` if it could not be had.
     ``stopped`` says that it was ended by us; ``killed`` counts what SIGKILL had to end.
     ``oom_kills`` counts the processes that the kernel ended for want of memory (``None``: nobody
     counted them), with ``oom_kills_own`` only those of the command. ``lost`` says that somebody
@@ -108,7 +108,7 @@ class RunningTrial:
     def _ask(self) -> int:
         """Have the command started; the id of its process.
 
-        0 where the supervisor was killed before it could: :meth:`wait` then tells of the end.
+        0 if the supervisor was killed before it could: :meth:`wait` then tells of the end.
         """
         answer = self._link.ask()
         if answer is None and self._link.was_killed():

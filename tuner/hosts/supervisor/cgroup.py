@@ -1,4 +1,4 @@
-"""A control group of the trial's own, where one can be made: nothing leaves it unseen.
+"""A control group of the trial's own, if one can be made: nothing leaves it unseen.
 
 Only cgroup v2 (also beside v1, "hybrid"); it takes root or a delegated group (systemd's user
 units, most containers with a writable /sys/fs/cgroup). Everything here may fail: the trial then
@@ -28,7 +28,7 @@ def _mounts() -> Iterator[tuple[str, str, str, str]]:
 
 
 def _own(kind: str, controller: str = "") -> str | None:
-    """The folder of this process's own group; ``None`` where it cannot be told."""
+    """The folder of this process's own group; ``None`` if it cannot be told."""
     for line in read("/proc/self/cgroup").decode(errors="replace").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -47,13 +47,13 @@ def _own(kind: str, controller: str = "") -> str | None:
 
 
 def place_for(name: str) -> str:
-    """Where a group of this name would be; empty where there is no cgroup v2."""
+    """Where a group of this name would be; empty if there is no cgroup v2."""
     own = _own("cgroup2")
     return f"{own.rstrip('/')}/{name}" if own else ""
 
 
 class Cgroup:
-    """One group; ``path`` is empty where there is none."""
+    """One group; ``path`` is empty if there is none."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -129,7 +129,7 @@ def is_of(group: Cgroup, files: list[str]) -> bool:
 
 
 def oom_kills(files: list[str]) -> int | None:
-    """What they count now; ``None`` where there are none."""
+    """What they count now; ``None`` if there are none."""
     if not files:
         return None
     lines = [line.split() for file in files for line in read(file).splitlines()]

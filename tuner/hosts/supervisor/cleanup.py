@@ -36,9 +36,9 @@ def survivors(
 
     Args:
         marker: The value of ``TUNE_TRIAL``.
-        root: The supervisor; ``None`` where it is gone. It is left out itself.
+        root: The supervisor; ``None`` if it is gone. It is left out itself.
         since: The start of the trial in clock ticks: nothing older belongs to it.
-        seen: (id, start) of processes that once were below ``root``: where it was killed, a
+        seen: (id, start) of processes that once were below ``root``: if it was killed, a
             daemon without the marker is known by nothing else.
         group: The trial's control group.
     """
@@ -59,7 +59,7 @@ def survivors(
 
 
 def send(process: Process, number: int) -> bool:
-    """Signal exactly this process, never a later one of the same id; False where it is gone."""
+    """Signal exactly this process, never a later one of the same id; False if it is gone."""
     handle = None
     try:
         if hasattr(os, "pidfd_open"):

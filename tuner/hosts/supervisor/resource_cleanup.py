@@ -48,7 +48,7 @@ def abandoned(since: int) -> Segments:
 
 
 def _is_free(path: bytes) -> bool:
-    """True where no process in any container has this file open or mapped.
+    """True if no process in any container has this file open or mapped.
 
     A write lease is given for no other: fcntl(2), F_SETLEASE. It is given back at once.
     """

@@ -47,7 +47,7 @@ class Supervisor:
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
 
     def start(self) -> OSError | None:
-        """Fork and exec the command; the error where that cannot be done."""
+        """Fork and exec the command; the error if that cannot be done."""
         for number in (signal.SIGQUIT, *_ENDING_SIGNALS):
             if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has left them
                 signal.signal(number, _note)
@@ -144,7 +144,7 @@ class Supervisor:
             return set()
 
     def _reap(self) -> bool:
-        """Collect dead children, adopted ones too; True where some are left."""
+        """Collect dead children, adopted ones too; True if some are left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

@@ -72,7 +72,7 @@ def descendants(table: Iterable[Process], roots: Iterable[int]) -> list[Process]
 
 
 def environment(process: Process) -> bytes | None:
-    """The environment that a process was started with; ``None`` where it is not ours to read."""
+    """The environment that a process was started with; ``None`` if it is not ours to read."""
     if process.state not in "ZXx":
         return procfs.content(f"/proc/{process.pid}/environ")
     try:  # its main thread has ended before the others

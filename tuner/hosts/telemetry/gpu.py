@@ -71,7 +71,7 @@ class Gpus:
         return float(self._nvml.nvmlDeviceGetUtilizationRates(gpu).gpu) / 100
 
     def _each(self, what: str, figure: Callable[[Any], float]) -> list[float]:
-        """The figure of each GPU; none where one does not tell, and that is a gap."""
+        """The figure of each GPU; none if one does not tell, and that is a gap."""
         try:
             return [figure(handle) for handle in self._handles]
         except self._error as error:

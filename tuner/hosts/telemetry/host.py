@@ -39,7 +39,7 @@ class Quota(NamedTuple):
 
 
 def parse_wait(line: bytes) -> Wait | None:
-    """``/proc/PID/task/TID/schedstat``; ``None`` where it is no such line."""
+    """``/proc/PID/task/TID/schedstat``; ``None`` if it is no such line."""
     fields = line.split()
     if len(fields) != 3 or not all(field.isdigit() and len(field) <= 20 for field in fields):
         return None
@@ -65,7 +65,7 @@ def parse_runnable(text: bytes) -> int | None:
 
 
 def parse_quota(text: bytes) -> Quota | None:
-    """A control group's ``cpu.stat``; ``None`` where it says nothing of a quota."""
+    """A control group's ``cpu.stat``; ``None`` if it says nothing of a quota."""
     values = {name: int(number) for name, number in _ACCOUNT.findall(text)}
     if b"throttled_time" in values:  # v1, in ns
         return Quota(None, values[b"throttled_time"] / 1e9)

@@ -80,7 +80,7 @@ def look(
 
 
 def _seen(member: Member, before: Seen | None, proc: str) -> Seen | None:
-    """A process as it is now; ``None`` where it is gone, whoever has its id."""
+    """A process as it is now; ``None`` if it is gone, whoever has its id."""
     line = procfs.line(f"{proc}/{member.pid}/stat")
     if before is not None and (before.line, before.rank) == (line, member.rank):
         return before  # most processes sleep most of the time

@@ -33,7 +33,7 @@ TOKEN_VARIABLE = "TUNE_DASHBOARD_TOKEN"
 #: What a URL and a cookie carry as it is; fewer than 16 characters could be guessed.
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{16,256}")
 
-#: A name or an address, and the port a browser leaves out where it is 80.
+#: A name or an address, and the port a browser leaves out if it is 80.
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::([0-9]{1,5}))?")
 
 
@@ -65,7 +65,7 @@ def token_of(given: str | None) -> str:
     """The token of a start: the user's own, else a new one of 256 bits.
 
     Args:
-        given: What ``TUNE_DASHBOARD_TOKEN`` holds; ``None`` where it is not set.
+        given: What ``TUNE_DASHBOARD_TOKEN`` holds; ``None`` if it is not set.
 
     Raises:
         UsageError: It is too short, or has characters that a URL does not carry.
@@ -81,7 +81,7 @@ def token_of(given: str | None) -> str:
 
 
 def foreign(environ: WSGIEnvironment, policy: AccessPolicy) -> Refusal | None:
-    """A refusal where the request was not meant for this dashboard, or comes from another page.
+    """A refusal if the request was not meant for this dashboard, or comes from another page.
 
     The port may differ from ours (``ssh -L``), so only names are compared with ours; what a
     browser says of the page must be what it asks.
@@ -112,18 +112,18 @@ def rejected(environ: WSGIEnvironment) -> Refusal | None:
 
 
 def knows_token(environ: WSGIEnvironment, policy: AccessPolicy) -> bool:
-    """True where the cookie or the ``Authorization`` header holds the token."""
+    """True if the cookie or the ``Authorization`` header holds the token."""
     return any(_same(shown, policy.token) for shown in _shown(environ))
 
 
 def brings_token(environ: WSGIEnvironment, policy: AccessPolicy) -> bool:
-    """True where it stands in the URL: the first visit, which only looks at something."""
+    """True if it stands in the URL: the first visit, which only looks at something."""
     shown = [value for name, value in _query(environ) if name == "token"]
     return _only_looks(environ) and len(shown) == 1 and _same(shown[0], policy.token)
 
 
 def names_token(environ: WSGIEnvironment) -> bool:
-    """True where the URL has a token, right or wrong, that need not stay there."""
+    """True if the URL has a token, right or wrong, that need not stay there."""
     return _only_looks(environ) and any(name == "token" for name, _ in _query(environ))
 
 
@@ -175,7 +175,7 @@ def _is_address(name: str) -> bool:
 
 
 def _is_foreign_page(environ: WSGIEnvironment) -> bool:
-    """True where a browser says that a page of another site, or of another port, asks."""
+    """True if a browser says that a page of another site, or of another port, asks."""
     return environ.get("HTTP_SEC_FETCH_SITE", "none") not in ("none", "same-origin")
 
 

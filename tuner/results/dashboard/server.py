@@ -84,7 +84,7 @@ def bind(
         url: The database to show.
         host: An IPv4 address or a name of this machine.
         port: The port; 0 takes any that is free.
-        token: The user's own; a new one where there is none.
+        token: The user's own; a new one if there is none.
 
     Raises:
         UsageError: No address of this machine, a port that needs more rights, a bad token.

@@ -92,7 +92,7 @@ class Case:
 
     @property
     def idle_cores(self) -> float:
-        """CPUs that nobody used; 0 where that was not seen."""
+        """CPUs that nobody used; 0 if that was not seen."""
         if "user_cores" not in self.figures.host:
             return 0.0
         return max(0.0, self.cores - self.busy_cores)
@@ -155,7 +155,7 @@ class RankFigures:
     phases: Mapping[str, PhaseShare]
 
     def get(self, name: str) -> float:
-        """A column's mean; 0 where it was not seen."""
+        """A column's mean; 0 if it was not seen."""
         return self.columns.get(name, 0.0)
 
     @property
@@ -186,7 +186,7 @@ class Figures:
     ranks: tuple[RankFigures, ...] = ()
 
     def get(self, name: str) -> float:
-        """A column of the host; 0 where it was not seen."""
+        """A column of the host; 0 if it was not seen."""
         return self.host.get(name, 0.0)
 
     @property

@@ -119,7 +119,7 @@ COMPUTE = 0.3
 
 
 def bound(case: Case) -> Suspect:
-    """What the launch is bound by, where no suspect was found."""
+    """What the launch is bound by, if no suspect was found."""
     seen = case.figures
     gpu = seen.get("gpu_share")
     if gpu >= GPU:

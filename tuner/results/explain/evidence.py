@@ -64,7 +64,7 @@ def _phase(phase: str) -> _Cell:
 
 _NOTHING = re.compile(r"(0%?( [A-Z].*)?)?")
 
-#: Each line of the table: what it is, and its figure; empty where it was not seen.
+#: Each line of the table: what it is, and its figure; empty if it was not seen.
 ROWS: tuple[tuple[str, _Cell], ...] = (
     ("main threads: own work", _phase("compute")),
     ("main threads: loading data", _phase("loader")),
@@ -103,7 +103,7 @@ def sentence(found: Explanation) -> str:
 
 
 def remedy_sentence(found: Remedy | None) -> str:
-    """What to turn; that no knob helps, where none does."""
+    """What to turn; that no knob helps, if none does."""
     if found is None:
         return "no knob here addresses it"
     how = "another value of" if found.direction == "another" else f"a {found.direction}"
@@ -121,7 +121,7 @@ def median_run(
 
     Args:
         records: Of one study; launches that do not count are passed over, and so are windows of
-            a running job, of which less was recorded, where there is a launch.
+            a running job, of which less was recorded, if there is a launch.
         setting: In its canonical form.
         canonical: Maps a setting to it.
     """

@@ -48,7 +48,7 @@ def names() -> tuple[str, ...]:
 
 
 def format_of(filename: str) -> str:
-    """The format that a file's name stands for: by its suffix, ``sh`` where it has none.
+    """The format that a file's name stands for: by its suffix, ``sh`` if it has none.
 
     Raises:
         UsageError: The suffix stands for no format.

@@ -68,7 +68,7 @@ def _enter(folder: str) -> str:
 
 
 def _changes(data: StudyView) -> tuple[str, ...]:
-    """``env`` with what the setting changes; nothing where it changes no variable."""
+    """``env`` with what the setting changes; nothing if it changes no variable."""
     template = data.spec.job or data.spec.command
     unset, assignments = render.assignments(data.spec, data.best_setting, template)
     words = [word for name in unset for word in ("-u", name)]
@@ -101,7 +101,7 @@ class _Secrets:
         return quoted or "''"
 
     def asked(self) -> str:
-        """The lines that end the script where a secret is missing."""
+        """The lines that end the script if a secret is missing."""
         return "".join(
             f': "${{{_variable(number)}:?set it to the secret {purpose}: tune stores none}}"\n'
             for number, purpose in enumerate(self._wanted, start=1)

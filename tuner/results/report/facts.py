@@ -151,7 +151,7 @@ def failure_lines(data: StudyView) -> list[str]:
 
 
 def final_losses(data: StudyView) -> str:
-    """What the training came to with the best setting and with the defaults, where that is told."""
+    """What the training came to with the best setting and with the defaults, if that is told."""
     best, baseline = data.result.best, data.result.baseline
     if best is None or best.setting.is_baseline or (loss := _loss(best)) is None:
         return ""

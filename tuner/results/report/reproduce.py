@@ -19,7 +19,7 @@ def command(data: StudyView) -> str:
     """``tune …`` with what was asked for.
 
     A study file is named for what options cannot say: the routes of knobs, the whole job.
-    Beside one all else is said too, even where it is the default: the file may say otherwise.
+    Beside one all else is said too, even if it is the default: the file may say otherwise.
     """
     spec = data.spec
     file = spec.source.removesuffix(_SHIPPED) if _has_file(spec) else ""
@@ -39,7 +39,7 @@ def _has_file(spec: StudySpec) -> bool:
 
 
 def _option(name: str, value: str) -> list[str]:
-    """The option with its value, in one word where that looks like an option; none without one."""
+    """The option with its value, in one word if that looks like an option; none without one."""
     if value.startswith("-"):
         return [f"{name}={value}"]
     return [name, value] if value else []

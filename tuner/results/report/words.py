@@ -34,7 +34,7 @@ def verdict(data: StudyView) -> str:
 
 
 def state(data: StudyView) -> str:
-    """A warning where the study has not ended; else empty."""
+    """A warning if the study has not ended; else empty."""
     return _STATES.get(data.result.state, "")
 
 
@@ -214,12 +214,12 @@ def commands(data: StudyView) -> list[Row]:
 
 
 def has_hidden(data: StudyView) -> bool:
-    """True where a command above has a word that is hidden."""
+    """True if a command above has a word that is hidden."""
     return any(HIDDEN in line for line, _ in commands(data))
 
 
 def failures(data: StudyView) -> Table | None:
-    """What failed and what was set aside, launch by launch; ``None`` where nothing was."""
+    """What failed and what was set aside, launch by launch; ``None`` if nothing was."""
     rows = [
         (str(each["number"]), str(each["name"]), str(each["failure"]), f"{each['folder']}/")
         for each in facts.failures(data)

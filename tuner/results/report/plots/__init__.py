@@ -19,7 +19,7 @@ class Family:
     """Figures that stand together under a heading.
 
     ``build`` is given the study and the importance of its knobs; an empty list leaves the
-    heading out. ``more`` is said of those that are shown only where they are asked for.
+    heading out. ``more`` is said of those that are shown only if they are asked for.
     """
 
     key: str

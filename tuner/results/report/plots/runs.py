@@ -54,19 +54,19 @@ class DrawnRun:
 
     @property
     def known(self) -> float | None:
-        """The cost, or what it came to for certain where it was stopped; ``None``: nothing is."""
+        """The cost, or what it came to for certain if it was stopped; ``None``: nothing is."""
         if self.stopped is None or self.is_projected:
             return self.going
         return self.stopped.bound_s or None
 
     @property
     def is_projected(self) -> bool:
-        """True where a window was left early: of its few iterations only the pace says anything."""
+        """True if a window was left early: of its few iterations only the pace says anything."""
         return self.job is not None and self.stopped is not None and not self.is_bound
 
     @property
     def is_bound(self) -> bool:
-        """True where all that is known is that it takes at least so long."""
+        """True if all that is known is that it takes at least so long."""
         return self.stopped is not None and self.stopped.projection_s <= self.stopped.bound_s
 
     @property
@@ -117,13 +117,13 @@ def counted(data: StudyView) -> list[DrawnRun]:
 
 
 def best(data: StudyView) -> Setting | None:
-    """What was found to be the fastest; ``None`` where nothing was measured."""
+    """What was found to be the fastest; ``None`` if nothing was measured."""
     found = data.result.candidate
     return None if found is None or found.elapsed_s is None else found.setting
 
 
 def sides(data: StudyView) -> list[Side]:
-    """Your defaults, the first guess that worked where they fail, and the best: those there are."""
+    """Your defaults, the first guess that worked if they fail, and the best: those there are."""
     result = data.result
     named: dict[Setting, str] = {}
     if result.baseline is not None:

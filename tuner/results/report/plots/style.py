@@ -78,7 +78,7 @@ class Figure:
     """One figure.
 
     ``drawing`` is Plotly's ``{"data": …, "layout": …}`` without colours of page and text, which
-    :data:`THEMES` has; ``None`` where there is nothing to draw: then
+    :data:`THEMES` has; ``None`` if there is nothing to draw: then
     ``summary`` says why. All text in it is inert (:func:`inert`);
     title, summary and table are plain text.
     """
@@ -88,7 +88,7 @@ class Figure:
     summary: str  # one or two sentences, made of the numbers
     drawing: JsonDict | None = None
     table: Table | None = None
-    is_extra: bool = False  # shown only where it is asked for
+    is_extra: bool = False  # shown only if it is asked for
 
 
 def inert(text: object, most: int = 80) -> str:
@@ -171,7 +171,7 @@ def bound(objective: ObjectiveSpec, *, is_sideways: bool = False) -> str:
 
 
 def _ticks(values: Sequence[float]) -> list[float]:
-    """1, 2, 5, 10 … around these values; only powers of ten, where that would be many."""
+    """1, 2, 5, 10 … around these values; only powers of ten, if that would be many."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     steps = (1, 2, 5) if high - low <= 3 else (1,)
     return [float(f"{step}e{power}") for power in range(low, high + 1) for step in steps]

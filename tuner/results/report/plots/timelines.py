@@ -27,7 +27,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Timeline:
-    """One figure: its lines, on top of each other where they are parts of a whole."""
+    """One figure: its lines, on top of each other if they are parts of a whole."""
 
     key: str
     title: str
@@ -95,7 +95,7 @@ class Watched:
 
 
 def build(data: StudyView) -> list[Figure]:
-    """One figure a row of :data:`TIMELINES`; words where nothing was seen."""
+    """One figure a row of :data:`TIMELINES`; words if nothing was seen."""
     watched = [found for side in runs.sides(data) if (found := _watched(data, side))]
     gaps = _gaps(data)
     made = [_figure(row, watched, data.spec.machine.cores) for row in TIMELINES]
@@ -127,7 +127,7 @@ def _hosts(telemetry: Telemetry) -> list[Track]:
 
 
 def _figure(row: Timeline, watched: list[Watched], cores: int) -> Figure | None:
-    """The figure of a row; ``None`` where nothing of it was seen."""
+    """The figure of a row; ``None`` if nothing of it was seen."""
     shown = [each for each in watched if any(_values(each, line) for line in row.lines)]
     if not shown:
         return None
@@ -180,7 +180,7 @@ def _table(row: Timeline, shown: list[Watched]) -> Table:
 
 
 def _values(watched: Watched, line: Column) -> list[float]:
-    """What was seen of a column, without its holes; empty where nothing was."""
+    """What was seen of a column, without its holes; empty if nothing was."""
     seen = watched.track.columns.get(line.column, ())
     return [value * line.factor for value in seen if value is not None]
 
