@@ -49,12 +49,6 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {lock.LOCK_DIR_VARIABLE: str(tmp_path / "a lock")}
 
 
-def test_free_again_after_use(environ: dict[str, str]) -> None:
-    for _ in range(2):
-        with lock.measuring("mine", environ=environ):
-            pass
-
-
 def test_busy_names_the_owner(environ: dict[str, str]) -> None:
     with holder(environ) as process:
         with pytest.raises(BusyError) as caught, lock.measuring("mine", environ=environ):
@@ -169,16 +163,6 @@ def test_a_full_disk_leaves_an_owner_without_a_name(
         pass
 
 
-def test_a_foreign_text_in_the_file_is_an_unnamed_owner(environ: dict[str, str]) -> None:
-    with holder(environ):
-        lock.lock_path(environ).write_text("not JSON")
-        with (
-            pytest.raises(BusyError, match="another tune"),
-            lock.measuring("mine", environ=environ),
-        ):
-            pass
-
-
 def test_a_link_is_refused(environ: dict[str, str], tmp_path: Path) -> None:
     path = lock.lock_path(environ)
     path.parent.mkdir()
@@ -208,7 +192,3 @@ def test_a_link_in_place_of_the_shared_folder_is_refused(
     folder.symlink_to(tmp_path)
     with pytest.raises(UsageError), lock.measuring("mine", environ={}):
         pass
-
-
-def test_the_folder_carries_a_safe_host_name() -> None:
-    assert lock.lock_path({}, "a/b ..c").parent == Path("/tmp/tuner-a_b_..c")

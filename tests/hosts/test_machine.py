@@ -23,24 +23,6 @@ def look(root: Path, *, affinity_cpus: int = 8, **environ: str) -> Machine:
     return this_machine(root=root, environ=environ, affinity_cpus=affinity_cpus)
 
 
-def test_an_empty_tree_still_is_a_machine(tmp_path: Path) -> None:
-    machine = look(tmp_path, affinity_cpus=1)
-    assert machine.logical_cpus >= 1
-    assert machine.physical_cores >= 1
-    assert machine.numa_nodes == 1
-    assert machine.quota_cpus is None
-    assert machine.gpus == ()
-    assert machine.cores == 1
-
-
-def test_this_host_is_read_without_a_tree() -> None:
-    machine = this_machine()
-    assert 1 <= machine.cores <= machine.affinity_cpus <= machine.logical_cpus
-    assert machine.physical_cores <= machine.logical_cpus
-    assert machine.memory_bytes > 2**20
-    assert machine.hostname
-
-
 def test_cores_nodes_memory_and_model(tmp_path: Path) -> None:
     cpus = {
         f"sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list": f"{n % 4},{n % 4 + 4}\n"

@@ -149,11 +149,6 @@ def test_the_affinity_is_that_of_the_rank(proc: Proc, watcher: Watcher) -> None:
     assert watcher.result().ranks[0].affinity == tuple(sorted(os.sched_getaffinity(0)))
 
 
-def test_processes_that_are_gone_are_passed_over(watcher: Watcher) -> None:
-    watcher.sample([1, 2, 3])
-    assert watcher.result() == Observation()
-
-
 # --- the probe's reports -----------------------------------------------------------------
 
 
@@ -194,18 +189,6 @@ def test_the_size_of_the_world_is_mpis_word_before_the_launchers(
     report(tmp_path, 0, launcher_size=4, mpi={"world_size": 1, "library": "x"})
     report(tmp_path, 1, launcher_size=4, mpi=None)
     assert [rank.world_size for rank in watcher.result().ranks] == [1, 4]
-
-
-def test_opencv_in_any_process_of_a_rank_is_seen(tmp_path: Path, watcher: Watcher) -> None:
-    report(tmp_path, 0)
-    report(tmp_path, 1)
-    (probe_folder(tmp_path) / "rank-1.cv2").touch()
-    assert [rank.opencv_loaded for rank in watcher.result().ranks] == [False, True]
-
-
-def test_a_rank_too_short_to_be_sampled_has_its_report(tmp_path: Path, watcher: Watcher) -> None:
-    report(tmp_path, 1, pools=None, mpi=None)
-    assert watcher.result().ranks == (RankView(1, 0, 0, (), reported=True),)
 
 
 def test_a_helpers_report_is_not_that_of_the_program(

@@ -47,10 +47,6 @@ def test_the_exit_status_and_the_output_of_both_streams(tmp_path: Path) -> None:
     assert running.pids() == ()
 
 
-def test_a_signal_is_a_negative_status(tmp_path: Path) -> None:
-    assert finish(process.start(launch(tmp_path, "sh", "-c", "kill -9 $$"))).code == -9
-
-
 def test_the_log_is_for_the_user_alone_and_begins_anew(tmp_path: Path) -> None:
     log = tmp_path / process.OUTPUT
     log.write_text("of an earlier trial")
@@ -175,19 +171,9 @@ def test_the_command_inherits_three_descriptors_and_no_ignored_signal(tmp_path: 
     assert lines[4:] == ["0", "1", "2", "3"]  # 3 is what `ls` reads
 
 
-def test_run_tool() -> None:
-    done = process.run_tool(["sh", "-c", "echo a; echo b >&2; exit 3"], timeout_s=PATIENCE_S)
-    assert (done.returncode, done.stdout, done.stderr) == (3, "a\n", "b\n")
-
-
 def test_run_tool_ends_what_takes_too_long() -> None:
     with pytest.raises(TimeoutError, match="sleep does not end within"):
         process.run_tool(["sleep", "600"], timeout_s=0.05)
-
-
-def test_run_tool_takes_an_environment() -> None:
-    env = {"PATH": os.environ["PATH"], "A": "1"}
-    assert process.run_tool(["sh", "-c", "echo $A"], timeout_s=PATIENCE_S, env=env).stdout == "1\n"
 
 
 # --- the process table -------------------------------------------------------------------

@@ -30,11 +30,6 @@ START, OTHER, THIRD = setting(1), setting(2), setting(3)
 NO = Failed(FailureKind.SWITCH, "iterator_workers=2 in rank 1: ValueError: no")
 
 
-@pytest.mark.parametrize("statistic", ["last", "steady"])
-def test_a_window_can_stand_for_the_programs_own_clock(statistic: str) -> None:
-    assert why_cold(ObjectiveSpec(statistic=statistic), {}) == ""
-
-
 @pytest.mark.parametrize(
     ("objective", "said"),
     [
@@ -96,11 +91,6 @@ def test_after_two_values_of_a_knob_that_no_job_took_live_measurement_is_over() 
     numbers = tuple(record.number for record in told.records)
     told.exclude(numbers, Exclusion(ExclusionKind.REMEASURED, "measured anew"))
     assert not is_switched_off(told.records), "what is measured anew is tried anew"
-
-
-def test_a_disagreement_of_live_and_cold_ends_it() -> None:
-    told = windows().exclude((3,), Exclusion(ExclusionKind.LIVE_DISAGREES, "it took longer"))
-    assert is_switched_off(told.records)
 
 
 # --- what a job can be switched to --------------------------------------------------------

@@ -161,15 +161,6 @@ def test_what_it_cannot_change_takes_a_new_job(bench: Callable[..., Bench]) -> N
     assert live.jobs._job is not None and live.jobs._job.request.setting == OTHER
 
 
-def test_so_does_one_that_has_printed_very_much(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tuner.live.jobs.MOST_OUTPUT", 10)
-    live = bench(obedient, obedient)
-    live(ONE)
-    assert window(live(TWO)).job == 2
-
-
 def test_what_a_job_printed_is_found_in_the_folder_of_each_window(
     bench: Callable[..., Bench], tmp_path: Path
 ) -> None:
@@ -178,24 +169,6 @@ def test_what_a_job_printed_is_found_in_the_folder_of_each_window(
     (tmp_path / "trial-2").mkdir()
     live(TWO)
     assert (tmp_path / "trial-2" / "output.log").read_text() == "it begins\n"
-
-
-def test_evaluations_are_left_out(bench: Callable[..., Bench]) -> None:
-    evaluates = partial(Rank0.steps, times_s=[0.3, 0.1, 0.1, 9.0, 0.1, 0.1, 0.1], marks=[4])
-    assert window(bench(plays(switch, evaluates, stay))(ONE)).pace_s == pytest.approx(0.1)
-
-
-def test_very_many_iterations_are_told_of_as_they_were(bench: Callable[..., Bench]) -> None:
-    """Kept as means; the window has their number and their time."""
-    many = FullRunModel(10**6, FixedOverhead(0.0))
-    outcome = bench(plays(switch, *[[2e-5, 4e-5] * 1000] * 8, stay))(ONE, model=many)
-    told = window(outcome)
-    assert told.pace_s == pytest.approx(3e-5)
-    assert told.iterations >= 0.25 / 3e-5
-    assert told.discarded + told.iterations <= 16_000
-    last = outcome.progress[-1]
-    assert last.iteration == told.iterations
-    assert last.elapsed_s == pytest.approx(3e-5 * told.iterations)
 
 
 def test_a_window_without_messages_ends_with_what_it_has(
@@ -354,23 +327,6 @@ def test_an_end_in_a_window_that_told_too_little_starts_anew(bench: Callable[...
     outcome = live(TWO)
     assert window(outcome).job == 2 and len(live.start.jobs) == 2
     assert window(outcome).started_s < outcome.wall_s
-
-
-def test_in_one_that_told_enough_it_counts(bench: Callable[..., Bench]) -> None:
-    live = bench(plays(switch, STEADY, switch, [0.5, 0.2, 0.2, 0.2], full_log))
-    live(ONE)
-    outcome = live(TWO)
-    assert finished(outcome).elapsed_s == pytest.approx(0.2 * 22)
-    assert (window(outcome).iterations, outcome.exit_code) == (3, 0)
-    assert live.jobs._job is None and live.jobs.ends_alone
-
-
-def test_a_job_that_ends_by_itself_between_windows_is_noted(bench: Callable[..., Bench]) -> None:
-    live = bench(plays(switch, STEADY), obedient)
-    window(live(ONE))
-    live.start.jobs[0].wait(10.0)
-    assert window(live(TWO)).job == 2
-    assert live.jobs.ends_alone
 
 
 # --- launches that have no window ----------------------------------------------------------
@@ -569,21 +525,6 @@ def test_so_does_one_that_tells_of_it_as_it_ends(bench: Callable[..., Bench], en
     outcome = warm_up(made) if ends_in == "a warm-up" else made(ONE)
     assert outcome is not None and finished(outcome).iterations == 20
     assert made.jobs.refusal == "its log counts 20 iterations, 40 ended at session.step()"
-
-
-def test_one_that_ends_is_a_launch(bench: Callable[..., Bench]) -> None:
-    made = bench(plays(short_log), obedient)
-    outcome = warm_up(made)
-    assert outcome is not None
-    assert (outcome.ending, outcome.exit_code) == (Finished(1.2, 3), 0)
-    assert (made.jobs._job, made.jobs.refusal) == (None, None)
-    assert window(made(TWO)).job == 2
-
-
-def test_one_that_takes_no_orders_says_so(bench: Callable[..., Bench]) -> None:
-    made = bench(short_log)
-    assert warm_up(made) is not None
-    assert made.jobs.refusal == "no rank said that it accepts switches"
 
 
 def test_one_that_has_written_nothing_by_its_end_is_ended(bench: Callable[..., Bench]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.study_surface import CRASH, SPEC
 from tests.study_windows import Told, setting
-from tuner.live.running import SHARE, SWITCH_S, RunningJob, live_costs, running_job
+from tuner.live.running import SWITCH_S, RunningJob, live_costs, running_job
 from tuner.model import BASELINE, Choice, Env, Exclusion, ExclusionKind, Knob
 from tuner.search import Live
 
@@ -27,20 +27,6 @@ def live(told: Told) -> Live | None:
     )
 
 
-def test_a_study_without_windows_is_none() -> None:
-    told = Told().cold(setting(), 3.0)
-    assert (running(told), live(told)) == (None, None)
-    assert running(Told()) is None
-
-
-def test_the_last_window_tells_of_the_job() -> None:
-    told = Told().cold(setting(), 3.0).starts(setting(2), 2.0).window(setting(3), 1.0)
-    job = running(told)
-    assert job is not None
-    assert (job.number, job.start, len(job.windows)) == (2, setting(2), 2)
-    assert job.live == {"omp_threads", "iterator_workers"}
-
-
 @pytest.mark.parametrize("way", ["cold", "fails", "drifts"])
 def test_a_job_ends(way: str) -> None:
     told = Told().starts(setting(2), 2.0)
@@ -54,12 +40,6 @@ def test_a_job_ends(way: str) -> None:
     assert live(told) is not None
 
 
-def test_a_study_that_goes_on_without_running_jobs_has_none() -> None:
-    told = Told().cold(setting(), 3.0).starts(setting(2), 2.0).window(setting(3), 1.0)
-    told.spec = replace(told.spec, live="off")
-    assert (running(told), live(told)) == (None, None)
-
-
 def test_a_job_serves_what_has_its_cold_part() -> None:
     told = Told(BOUND).starts(setting(2, bind_to="core"), 2.0)
     job = running(told)
@@ -68,14 +48,6 @@ def test_a_job_serves_what_has_its_cold_part() -> None:
     assert not job.serves(setting(2, bind_to="none"))
     assert not job.serves(setting(2))
     assert not job.serves(BASELINE)
-
-
-def test_a_job_of_the_defaults_serves_what_it_can_change() -> None:
-    job = running(Told(BOUND).starts(BASELINE, 5.0))
-    assert job is not None
-    assert job.serves(BASELINE)
-    assert job.serves(setting(1))
-    assert not job.serves(setting(1, bind_to="none"))
 
 
 def test_the_costs_are_those_seen() -> None:
@@ -90,12 +62,6 @@ def test_the_costs_are_those_seen() -> None:
     assert later is not None
     assert later.switch_s == 0.3
     assert later.share == pytest.approx((0.1 + 0.2) / 2)
-
-
-def test_before_a_window_came_to_its_end_its_share_is_presumed() -> None:
-    known = live(Told().starts(setting(2), CRASH))
-    assert known is not None
-    assert (known.share, known.job) == (SHARE, None)
 
 
 @pytest.mark.parametrize("kind", [ExclusionKind.LIVE_DISAGREES, ExclusionKind.INTERFERENCE])

@@ -81,11 +81,6 @@ def test_the_usual_pace_is_that_of_the_best(
     assert odd.usual_s > 0
 
 
-def test_a_log_of_means_is_as_long_as_its_iterations() -> None:
-    known = FullRunModel(100, FixedOverhead(2.0, 5.0))
-    assert known.log([0.5, 1.5], 8) == [(8, 7.0 + 4.0), (16, 7.0 + 16.0)]
-
-
 @given(st.lists(st.floats(0.01, 10), min_size=2, max_size=30), st.floats(0, 9), st.booleans())
 def test_the_log_of_a_window_leads_to_its_figure(
     times_s: list[float], seconds: float, steady: bool
@@ -98,13 +93,6 @@ def test_the_log_of_a_window_leads_to_its_figure(
     assert last_s + rest_s == pytest.approx(known.figure_s(pace_s))
     assert (first, last) == (1, len(times_s))
     assert all(a[1] < b[1] for a, b in itertools.pairwise(seen))
-
-
-def test_a_run_and_a_window_at_its_pace_agree() -> None:
-    cold = record(log(3.0, 4.0, 5.0, 6.0, 9.5, 10.5))
-    found = full_run_model([cold], 6, LOGGED_TIME)
-    assert found.figure_s(1.0) == pytest.approx(10.5)
-    assert found.log([]) == []
 
 
 def test_windows_are_scaled_anew_by_the_launches_that_count() -> None:
@@ -205,12 +193,3 @@ def test_no_part_is_negative_and_more_than_was_ever_seen(runs: list[tuple[float,
     most = max(excess_s / pace_s for pace_s, excess_s in runs)
     lowest_s = min(pace_s for pace_s, _ in runs)
     assert found.at_s(lowest_s) <= 2 * most * max(pace_s for pace_s, _ in runs) + 1e-6
-
-
-def test_a_run_that_hung_once_does_not_count() -> None:
-    assert of(run(1, 1.0, 2.0), run(1, 1.0, 90.0), run(1, 1.0, 2.0)).at_s(1.0) == pytest.approx(2)
-
-
-def test_nothing_beyond_is_nothing() -> None:
-    assert of(run(1, 1.0, 0.0)) == FixedOverhead(0.0)
-    assert learned([], steady=False) is None

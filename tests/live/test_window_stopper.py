@@ -9,24 +9,11 @@ from hypothesis import strategies as st
 from tuner.launch.clocks import stopper_by
 from tuner.live.scale import SILENT, FixedOverhead, FullRunModel
 from tuner.live.window_stopper import EXCESS, PATIENCE_S, WindowStopper
-from tuner.model import Stopped
 from tuner.search.stopper import Limit, Noise, ProjectionStopper, TimeLimitStopper
 
 MODEL = FullRunModel(100, FixedOverhead(3.0), incumbent_s=10.3)
 RACE = ProjectionStopper(Limit(15.0), Noise(interval=10), 100)
 STOPPER = WindowStopper(RACE, MODEL, 0.1)
-
-
-def test_what_is_slow_is_left_after_five_iterations() -> None:
-    stopped = STOPPER.by_times([0.4] * 5, 1.0)
-    assert isinstance(stopped, Stopped)
-    assert stopped.projection_s == pytest.approx(0.4 * 103, rel=0.01)
-
-
-def test_by_less_than_a_quarter_of_a_second_nothing_is_stopped() -> None:
-    brief = WindowStopper(ProjectionStopper(Limit(0.15), Noise(interval=10), 100), MODEL, 0.001)
-    assert brief.by_times([0.004] * 5, 0.02) is None
-    assert brief.by_times([0.004] * 70, 0.3) is not None
 
 
 def test_means_of_very_many_are_judged_by_all_their_iterations() -> None:
@@ -88,10 +75,6 @@ def test_one_that_does_not_end_is_given_time() -> None:
 def test_what_is_known_is_not_judged_by_an_evaluation() -> None:
     assert STOPPER.by_silence([0.1, 0.1, 0.1], 99.0, 1) is None
     assert STOPPER.by_silence([0.1], 99.0, 1) is not None
-
-
-def test_silence_says_nothing_before_any_pace_is_known() -> None:
-    assert WindowStopper(RACE, MODEL, None).by_silence([], 999.0, 1) is None
 
 
 @given(st.floats(0.05, 0.4), st.integers(5, 20))

@@ -61,24 +61,6 @@ def stepped(agent: Any, hook: str = "torch") -> None:
         agent.stepped(hook)
 
 
-def test_a_program_that_steps_is_at_a_boundary_from_the_first_on(agent: Any, sync: Sync) -> None:
-    for _ in range(3):
-        agent.step()
-    assert sync.boundaries == [(2, "session"), (3, "session"), (4, "session")]
-
-
-def test_the_first_boundary_of_a_hook_is_let_pass(agent: Any, sync: Sync) -> None:
-    for _ in range(3):
-        update(agent)
-    assert sync.boundaries == [(2, "chainer"), (3, "chainer")]
-
-
-def test_a_step_of_pytorch_ends_an_iteration(agent: Any, sync: Sync) -> None:
-    for _ in range(3):
-        stepped(agent)
-    assert sync.boundaries == [(3, "torch"), (4, "torch")]
-
-
 @pytest.mark.parametrize("hook", [update, stepped])
 def test_a_program_that_steps_itself_turns_the_hooks_off(agent: Any, sync: Sync, hook: Any) -> None:
     for _ in range(3):

@@ -110,11 +110,6 @@ comm.Allreduce(0.6)
     assert seen(tmp_path)["exchange"].where == "train.py:12 allreduce"
 
 
-def test_a_rank_that_is_killed_has_told_the_most(run: Run, tmp_path: Path) -> None:
-    run("spin(1.6); os._exit(0)")
-    assert seen(tmp_path)["compute"].share > 0.9
-
-
 def test_imports_do_not_count(run: Run, tmp_path: Path) -> None:
     run("import slow\nspin(1.2)", slow="import time; time.sleep(1)")
     assert seen(tmp_path)["compute"].blocked < 0.5
@@ -133,19 +128,6 @@ def library(name):
 """
     run(f"{code}library({name!r})()\nspin()")
     assert ("exchange" in seen(tmp_path)) == counts
-
-
-def test_of_several_pythons_the_one_that_works_counts(run: Run, tmp_path: Path) -> None:
-    code = """
-import subprocess
-if len(sys.argv) < 2:
-    subprocess.run([sys.executable, "train.py", "x"])
-else:
-    spin()
-"""
-    run(code)
-    assert len(list((tmp_path / "probe").glob("*.phases"))) == 2
-    assert seen(tmp_path)["compute"].blocked < 0.5
 
 
 # --- that nobody notices it --------------------------------------------------------------

@@ -221,20 +221,6 @@ def test_a_knob_that_fails_on_one_rank_is_told(job: Job) -> None:
     finish(job)
 
 
-def test_null_is_how_the_job_started(job: Job) -> None:
-    given: list[Any] = []
-    job.ranks[0].agent.offer("not read", given.append)
-    for rank in job.ranks[1:]:
-        rank.agent.offer("not read", print)
-    job.start()
-    for number, value in enumerate((5, 6, None), 1):
-        answer = job.supervisor.switch(number, **{"workers": value, "not read": value})
-    assert [rank["values"]["workers"] for rank in answer["ranks"]] == ["start"] * RANKS
-    assert [rank["values"]["not read"] for rank in answer["ranks"]] == [None] * RANKS
-    assert given == [5, 6, None]
-    finish(job)
-
-
 def test_a_value_that_cannot_be_read_is_told(job: Job) -> None:
     for rank in job.ranks:
         rank.agent.offer("odd", print, broken)
@@ -340,18 +326,6 @@ def test_without_a_transport_rank_0_says_why(supervisor: Supervisor) -> None:
     assert supervisor.until("refused") is None
 
 
-def test_a_path_longer_than_an_address_will_do(tmp_path: Path) -> None:
-    folder = tmp_path / ("deep" * 40)
-    folder.mkdir()
-    short = Supervisor(tmp_path)
-    (folder / "live").hardlink_to(short.path)
-    line = rank_live_report.Line(str(folder / "live"))
-    line.send({"type": "hello"})
-    assert short.hello() == {"type": "hello"}
-    line.close()
-    short.close()
-
-
 def test_at_the_programs_own_end_rank_0_waits_for_an_order(supervisor: Supervisor) -> None:
     job = Job(supervisor, pauses=True)
     job._loops = [job._pool.submit(rank.plain_loop) for rank in job.ranks]
@@ -384,14 +358,6 @@ def test_what_fails_at_the_programs_own_end_is_not_the_programs(job: Job) -> Non
     job.ranks[0].sync.over()
     job.join()
     assert all(rank.agent.passive for rank in job.ranks)
-
-
-def test_a_loop_that_only_asks_for_more_ends_at_its_own_end(supervisor: Supervisor) -> None:
-    """Where a supervisor waits for the end: nobody knows whether it asks there alone."""
-    job = Job(supervisor, pauses=True)
-    job.start()
-    job.join()
-    assert {rank.iteration for rank in job.ranks} == {5}
 
 
 def test_a_supervisor_that_is_gone_by_then_keeps_nobody(supervisor: Supervisor) -> None:

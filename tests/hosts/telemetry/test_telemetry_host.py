@@ -15,50 +15,14 @@ from tuner.hosts.telemetry.host import (
     Host,
     HostCounters,
     Quota,
-    Wait,
     gaps,
     host_row,
     made_up,
-    moved,
     others_s,
 )
 from tuner.model import HOST_COLUMNS
 
 # --- files -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        (b"175639000 5960580000 2\n", Wait(0.175639, 5.96058, 2)),
-        (b"", None),
-        (b"1 2", None),
-        (b"1 2 x", None),
-        (b"1 -2 3", None),
-        (b"1 2 " + b"9" * 30, None),
-    ],
-)
-def test_schedstat(line: bytes, found: Wait | None) -> None:
-    assert host.parse_wait(line) == found
-
-
-def test_switches() -> None:
-    text = b"Threads:\t3\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t7\n"
-    assert host.parse_switches(text) == (12, 7)
-    assert host.parse_switches(text[:40]) is None
-    assert host.parse_switches(b"") is None
-
-
-def test_pressure() -> None:
-    text = b"some avg10=80.06 avg60=27.89 avg300=8.34 total=12864739433\nfull avg10=0 total=5\n"
-    assert host.parse_pressure(text) == 12864.739433
-    assert host.parse_pressure(b"full avg10=0.00 total=5\n") is None
-    assert host.parse_pressure(b"some avg10=80.06 avg60=27.89 to") is None
-
-
-def test_threads_that_run() -> None:
-    assert host.parse_runnable(b"cpu 1\nprocs_running 17\nprocs_blocked 0\n") == 17
-    assert host.parse_runnable(b"cpu 1\n") is None
 
 
 @pytest.mark.parametrize(
@@ -178,10 +142,6 @@ def test_a_group_of_the_first_version_is_set_against_the_trial() -> None:
     one = END._replace(quotas={"b": Quota(None, 1.0)})
     row = host_row(START, one, trial_s=3.0, others_s=None, memory_bytes=0.0)
     assert row["throttled_share"] == 0.25
-
-
-def test_an_interface_that_came_later_has_moved_nothing_yet() -> None:
-    assert moved(START, END) == {"lo": 4000, "eth0": 100}
 
 
 def test_a_made_up_proc_stat_is_found_out() -> None:

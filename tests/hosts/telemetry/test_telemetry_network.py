@@ -19,19 +19,6 @@ def test_a_burst_is_not_its_mean() -> None:
     assert burst.columns()["network_busy_share"] == pytest.approx(0.001 / 0.05)
 
 
-def test_a_step_that_came_late_counts_with_its_length() -> None:
-    burst = of_steps([(0.0, 0), (0.010, 10_000), (0.011, 10_000)])
-    assert burst is not None
-    assert burst.most_bytes_per_s == pytest.approx(1e6)
-    assert burst.busy_s == pytest.approx(0.010)
-
-
-def test_of_one_reading_nothing_is_known() -> None:
-    assert of_steps([]) is None
-    assert of_steps([(1.0, 5)]) is None
-    assert of_steps([(1.0, 5), (1.0, 9)]) is None
-
-
 @given(st.lists(st.tuples(st.floats(0, 10), st.integers(0, 2**64)), max_size=30))
 def test_whatever_is_read_a_share_is_a_share(readings: list[tuple[float, int]]) -> None:
     burst = of_steps(readings)

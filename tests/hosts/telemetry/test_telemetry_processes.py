@@ -19,7 +19,6 @@ from tuner.hosts.telemetry.processes import (
     look,
     rank_row,
     reaped_s,
-    root,
     used,
 )
 from tuner.model import RANK_COLUMNS
@@ -64,11 +63,6 @@ def test_a_rank_and_its_child() -> None:
         "involuntary_per_s": 15.0,
         "memory_bytes": 2000.0,
     }
-
-
-def test_the_oldest_is_the_rank_itself() -> None:
-    after = dict([seen(7, started=200), seen(9, started=100)])
-    assert root(after) == (9, 100)
 
 
 def test_a_new_process_of_an_old_id_counts_whole() -> None:
@@ -211,11 +205,6 @@ def test_the_accounts_are_read(proc: Proc) -> None:
     assert rank.stat.resident_bytes == 5 * PAGE
     assert used({}, found).cpu_s == pytest.approx(57 / TICKS)
     assert used({}, found).queue_s == 2.5
-
-
-def test_another_process_of_the_same_id_is_none_of_ours(proc: Proc) -> None:
-    proc.add(FAR)
-    assert look([RANK._replace(started=1)], {}, str(proc.root)) == {}
 
 
 def test_a_process_that_is_gone_is_passed_over(proc: Proc) -> None:

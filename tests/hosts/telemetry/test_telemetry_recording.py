@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -99,12 +98,6 @@ def test_a_made_up_host_has_no_cpus(made: Path, monkeypatch: pytest.MonkeyPatch)
     assert telemetry.tracks[0].columns["memory_bytes"] != (None,)
 
 
-def test_ranks_that_were_not_seen_are_a_gap(made: Path) -> None:
-    found = begun(made, ranks=3)
-    found.look(MEMBERS)
-    assert any(gap.startswith("Of 3 ranks 1 were seen") for gap in found.telemetry(0.0).gaps)
-
-
 def test_mean_and_bursts_of_the_network_are_of_one_interface(made: Path) -> None:
     """A job that goes over lo after a start over eth0 had the mean of one, bursts of both."""
     found = begun(made)
@@ -159,36 +152,11 @@ def sampler(members: list[Member] | None = None) -> Sampler:
     return Sampler(lambda: members or [], ranks=1, gpus=False, environ={})
 
 
-def wait_for_looks(found: Sampler) -> None:
-    for _ in range(500):
-        if found._recording is not None and found._recording._last is not found._recording._first:
-            return
-        time.sleep(0.02)
-    raise AssertionError("it never looked")
-
-
-def test_it_looks_from_entering_to_leaving() -> None:
-    with sampler() as found:
-        wait_for_looks(found)
-        assert len(threads()) == 1
-    assert threads() == []
-    assert found.telemetry.tracks[0].rank is None
-    assert 0 < found.telemetry.cost_cores < 1
-    assert any(gap.startswith("Of 1 ranks 0 were seen") for gap in found.telemetry.gaps)
-
-
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_the_thread_is_gone_whatever_happens(error: type[BaseException]) -> None:
     with pytest.raises(error), sampler():
         raise error
     assert threads() == []
-
-
-def test_an_end_at_once_is_no_harm() -> None:
-    with sampler() as found:
-        pass
-    assert threads() == []
-    assert found.telemetry.gaps
 
 
 def test_what_goes_wrong_in_it_is_a_gap() -> None:

@@ -73,19 +73,8 @@ def test_many_points_are_joined_evenly() -> None:
     assert set(lengths[:-1]) == {max(lengths)}
 
 
-def test_a_track_has_its_values_in_short() -> None:
-    track = filled([(1.23456, 0.123456, 123456789.0)], 2).track("node1", 3)
-    assert (track.host, track.rank, track.times_s) == ("node1", 3, (1.235,))
-    assert track.columns == {"user_cores": (0.1235,), "memory_bytes": (123500000.0,)}
-
-
 @given(st.integers(0, 10**6), st.integers(1, 30))
 def test_many_ranks_share_the_room(ranks: int, columns: int) -> None:
     points = points_for(ranks, columns)
     assert LEAST_POINTS <= points <= MOST_POINTS
     assert points % 2 == 0
-
-
-def test_eight_ranks_have_all_points() -> None:
-    assert points_for(8, 10) == MOST_POINTS
-    assert points_for(64, 10) == 62

@@ -137,17 +137,6 @@ def test_every_figure_has_its_text_alternative(case: tuple[str, Document]) -> No
     assert len(document.texts.get("figcaption", [])) == len(document.attributes("figure"))
 
 
-def test_a_figure_in_a_table_is_not_parted_from_its_unit() -> None:
-    text = report(watched(samples.faster()))
-    assert re.search(r"^td\.figure \{ white-space: nowrap; \}$", text, re.MULTILINE)
-    cells = re.findall(r"<td([^>]*)>([^<]*)</td>", text)
-    kinds = {cell: kind for kind, cell in cells}
-    assert kinds["3.59\xa0s"] == ' class="figure"'
-    assert kinds["baseline"] == ""
-    assert not [cell for kind, cell in cells if kind and len(cell) > 30]
-    assert not [cell for _, cell in cells if re.search(r"\d (s|%)(?!\w)", cell)]
-
-
 def test_hostile_text_is_shown_and_is_nothing_else() -> None:
     text = report(SAMPLES["hostile"])
     document = Document(text)
@@ -244,10 +233,6 @@ def test_where_nothing_is_known_no_knob_is_spoken_of() -> None:
     found = words.explained(dataclasses.replace(data, records=records))
     assert {run.sentence for run in found} == {"what held it back cannot be told"}
     assert not any(run.lines for run in found)
-
-
-def test_the_same_study_gives_the_same_page() -> None:
-    assert report(study()) == report(study())
 
 
 def test_a_study_without_a_result_has_nothing_to_use() -> None:

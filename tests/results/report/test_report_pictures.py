@@ -25,7 +25,7 @@ from tuner.model import (
 )
 from tuner.results.report.plots import FAMILIES, Figure, style
 from tuner.results.report.plots.runs import centre, sides
-from tuner.results.report.plots.style import MOST_ROWS, Table
+from tuner.results.report.plots.style import MOST_ROWS
 from tuner.results.study_view import StudyView
 
 SAMPLES = everything()
@@ -183,11 +183,6 @@ def test_a_cell_of_a_pair_is_the_fastest_setting_with_both_values() -> None:
     assert heat["text"] == [["2.00", "2.00"], ["2.00", "2.00"]]
 
 
-def test_a_pair_that_was_not_crossed_has_no_map() -> None:
-    times = {setting(omp_threads=1, iterator_workers=n): 1.0 * n for n in (1, 2)}
-    assert not [key for key in figures(study({BASELINE: 9.0, **times})) if key.startswith("pair")]
-
-
 def test_windows_that_were_left_early_stand_where_they_were_going() -> None:
     """Their few iterations took less than any full run: that is no place for a dot."""
     made = launched([(Purpose.SEARCH, setting(omp_threads=1), 1.0)] * 2, best=None)
@@ -267,22 +262,11 @@ def test_what_was_not_seen_is_said_once_with_its_reason() -> None:
     assert nothing.summary.endswith("Nothing was recorded of these launches.")
 
 
-def test_importance_is_said_to_be_unknown_with_few_settings() -> None:
-    assert "nothing is estimated" in figures(study())["importance"].summary
-    found = figures(study(), {"a": 0.25, "b": 0.75})["importance"]
-    assert found.summary.startswith("b matters most: 75 %")
-    assert drawing(found)["data"][0]["x"] == [0.75, 0.25]
-
-
 def test_a_long_study_is_thinned_out() -> None:
     for figure in figures(watched(large(count=1500))).values():
         for each in drawing(figure)["data"] if figure.drawing else ():
             assert len(each["x"]) <= 600
         assert figure.table is None or len(figure.table.rows) <= MOST_ROWS
-
-
-def test_a_table_says_how_many_rows_it_leaves_out() -> None:
-    assert Table.of(("a",), [("x",)] * (MOST_ROWS + 3)).left_out == 3
 
 
 @given(st.lists(st.integers(), max_size=60), st.integers(2, 20))
@@ -301,11 +285,6 @@ def test_the_interval_holds_the_median_within_the_range(costs: list[float]) -> N
     assert min(costs) * 0.999999 <= found.low <= found.median <= found.high
     assert found.high <= max(costs) * 1.000001
     assert bool(found.how) == (len(costs) > 1)
-
-
-def test_too_few_runs_for_an_interval_have_a_range() -> None:
-    assert centre([1.0, 2.0]).how == "range"
-    assert centre([1.0, 1.1, 1.2, 1.0, 1.1, 1.2]).how == "95 % interval"
 
 
 @given(st.text())
@@ -328,10 +307,6 @@ def luminance(colour: str) -> float:
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def test_values_stand_in_order() -> None:
-    assert style.ordered(["b", 10, "9", 2, "a", 2]) == [2, "9", 10, "a", "b"]
 
 
 def test_a_rate_is_drawn_in_its_own_unit_and_its_bounds_point_down() -> None:
