@@ -12,7 +12,6 @@ from tests.written_logs import FORMATS, Entry, as_lines, entries
 from tuner.launch.objectives import EndedLaunch
 from tuner.launch.objectives.logreport import LogReport, epochs, parse, steps
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
-from tuner.model.errors import UsageError
 from tuner.stats.loss_check import DIVERGED
 
 
@@ -119,17 +118,6 @@ def test_progress_keeps_what_it_saw_while_the_file_is_away(tmp_path: Path) -> No
     assert log.progress(tmp_path) == (Progress(1, 1.0),)
     path.write_text(json.dumps(entries(1.0, 2.0, 0.5)))
     assert log.progress(tmp_path) == (Progress(1, 1.0), Progress(2, 2.0)), "what is sound"
-
-
-def test_old_logs_are_removed_and_nothing_else(tmp_path: Path) -> None:
-    for name in (*FORMATS, "log.yml", "logs", "model.npz"):
-        (tmp_path / name).write_text("old")
-    report().prepare(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", "model.npz"]
-    report().prepare(tmp_path / "not yet there")
-    (tmp_path / "log").mkdir()
-    with pytest.raises(UsageError, match="cannot be removed"):
-        report().prepare(tmp_path)
 
 
 @pytest.mark.parametrize(

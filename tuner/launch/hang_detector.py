@@ -58,6 +58,7 @@ class HangDetector:
     def __init__(
         self, limit_s: float, ranks: int, computes: Callable[[Collection[int]], bool]
     ) -> None:
+        self.said = ""  # which ranks did nothing in the last look, in words
         self._limit_s = limit_s
         self._expected = ranks
         self._known: set[int] = set()  # the ranks seen so far
@@ -88,10 +89,18 @@ class HangDetector:
             self._ranks_s = now_s
         watched = ranks or list(seen)  # if no rank is known, any work counts
         since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
-        busy = self._busy(watched, since_s)
+        least_s = max(1.5 * CPU_S, BUSY_SHARE * since_s)
+        moved, busy = False, set()  # those that used a CPU since the last look, or wait for one
+        for each in watched:
+            before = self._before.get((each.pid, each.started))
+            moved |= before is None or each.transfers > before.transfers
+            used_s = each.cpu_s - (0.0 if before is None else before.cpu_s)
+            if each.state == "R" or used_s > least_s:
+                busy.add(each.pid)
+        self.said = _explain(seen, busy)
         silent_s = now_s - self._sure_s
         # After a pause of our own we cannot say that nothing happened.
-        if since_s >= self._limit_s or output != self._output or self._has_moved(watched):
+        if since_s >= self._limit_s or output != self._output or moved:
             self._sure_s = self._alive_s = now_s
         elif busy and silent_s < TRUSTED_SHARE * self._limit_s:
             self._alive_s = now_s
@@ -109,29 +118,8 @@ class HangDetector:
             return Failed(FailureKind.CRASHED, reason)
         if idle_s < self._limit_s:
             return None
-        reason = f"nothing happened for {self._limit_s:g} s: {_explain(seen, busy)}"
+        reason = f"nothing happened for {self._limit_s:g} s: {self.said}"
         return Failed(FailureKind.STALLED, reason)
-
-    def explain(self, now_s: float, seen: Sequence[Activity]) -> str:
-        """Which ranks did nothing since the last look, in words."""
-        ranks = [each for each in seen if each.rank is not None]
-        since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
-        return _explain(seen, self._busy(ranks or list(seen), since_s))
-
-    def _busy(self, watched: Sequence[Activity], since_s: float) -> set[int]:
-        """Those that used a CPU since the last look, or wait for one."""
-        least_s = max(1.5 * CPU_S, BUSY_SHARE * since_s)
-        before_s = {key: each.cpu_s for key, each in self._before.items()}
-        return {
-            each.pid
-            for each in watched
-            if each.state == "R"
-            or each.cpu_s - before_s.get((each.pid, each.started), 0.0) > least_s
-        }
-
-    def _has_moved(self, watched: Sequence[Activity]) -> bool:
-        before = {key: each.transfers for key, each in self._before.items()}
-        return any(e.transfers > before.get((e.pid, e.started), -1) for e in watched)
 
 
 def _explain(seen: Sequence[Activity], busy: Collection[int]) -> str:

@@ -172,9 +172,7 @@ class LaunchMonitor:
 
     def silence(self) -> str:
         """Who does nothing, in words; empty without a stall limit."""
-        if self._hang_detector is None:
-            return ""
-        return self._hang_detector.explain(self.clock(), self._activities(self.watcher.ranks()))
+        return "" if self._hang_detector is None else self._hang_detector.said
 
     def output_bytes(self) -> int:
         """How much it has printed."""

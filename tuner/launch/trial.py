@@ -74,7 +74,7 @@ def begin(
     The caller ends what was begun, on every path.
 
     Args:
-        launch: What to run; its folder and output folder are made if they are missing.
+        launch: What to run; its folder holds nothing of another launch, and is made if missing.
         spec: The study, for its objective, knobs, machine and rank count.
         setting: What the launch was rendered from.
         expected_iterations: The most iterations that a run did so far, if there was one.
@@ -86,7 +86,6 @@ def begin(
 
     Raises:
         TunerError: A folder cannot be made, or a process of the trial cannot be ended.
-        UsageError: An old log cannot be removed.
     """
     # For their owner only: logs may hold what a program was given.
     for folder in (launch.folder, launch.out_dir, probe_folder(launch.folder)):
@@ -98,7 +97,6 @@ def begin(
                 "check the permissions and the free space there",
             ) from error
     objective = objective_for(spec.objective)
-    objective.prepare(launch.out_dir)
     classifier = OutcomeClassifier(launch, spec, objective, expected_iterations)
     neighbourhood = Neighbourhood()
     try:

@@ -67,13 +67,6 @@ class Objective:
     def __init__(self, spec: ObjectiveSpec) -> None:
         self.spec = spec
 
-    def prepare(self, out_dir: Path) -> None:
-        """Remove what an earlier launch left in `out_dir`.
-
-        Raises:
-            UsageError: An old log cannot be removed.
-        """
-
     def progress(self, out_dir: Path) -> tuple[Progress, ...]:  # noqa: ARG002
         """What the program has logged so far; empty while there is nothing. Never raises."""
         return ()
@@ -89,23 +82,6 @@ class Wall(Objective):
     def result(self, ended: EndedLaunch) -> Finished | Failed:
         """How long it took."""
         return Finished(ended.wall_s, 0)
-
-
-def remove_old(path: Path) -> None:
-    """Remove what an earlier launch wrote, so that it does not count as this one's.
-
-    Raises:
-        UsageError: It cannot be removed.
-    """
-    try:
-        path.unlink(missing_ok=True)
-    except NotADirectoryError:
-        return
-    except OSError as error:
-        raise UsageError(
-            f"the old log {path} cannot be removed: {error.strerror}",
-            "remove it by hand, or choose another output folder",
-        ) from error
 
 
 def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tuner.hosts.untrusted_files import read_untrusted
-from tuner.launch.objectives import MOST, EndedLaunch, Objective, remove_old
+from tuner.launch.objectives import MOST, EndedLaunch, Objective
 from tuner.model import CLOCK, Failed, FailureKind, Finished, JsonDict, ObjectiveSpec, Progress
 from tuner.model.errors import shown
 from tuner.model.wording import one_line
@@ -53,11 +53,6 @@ class LogReport(Objective):
         path = out_dir / self.spec.log
         suffixes = ("",) if path.suffix in SUFFIXES[1:] else SUFFIXES
         return tuple(path.with_name(path.name + suffix) for suffix in suffixes)
-
-    def prepare(self, out_dir: Path) -> None:
-        """Remove an old log under each of its names; see `Objective`."""
-        for path in self.names(out_dir):
-            remove_old(path)
 
     def progress(self, out_dir: Path) -> tuple[Progress, ...]:
         """The sound entries from the start of the log; the file is read when it has changed."""

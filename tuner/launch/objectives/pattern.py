@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 import time
-from pathlib import Path
 
 import regex
 
 from tuner.hosts.untrusted_files import read_end
-from tuner.launch.objectives import MOST, EndedLaunch, Objective, remove_old
+from tuner.launch.objectives import MOST, EndedLaunch, Objective
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec
 from tuner.model.errors import UsageError, shown
 from tuner.model.wording import one_line
@@ -54,11 +53,6 @@ class Pattern(Objective):
                 f"The pattern {self._quoted} has no group for the figure.",
                 f"Put the figure in parentheses. {_EXAMPLE}",
             )
-
-    def prepare(self, out_dir: Path) -> None:
-        """Remove an old file; the output of a launch is its own. See `Objective`."""
-        if self.spec.filename is not None:
-            remove_old(out_dir / self.spec.filename)
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
         """The figure of the last match; see `Objective`."""
