@@ -49,7 +49,7 @@ def parse(argv: Sequence[str]) -> MnistOptions:
     parser = chainer_training.ChainerParser(
         NAME, str(__doc__), batchsize=100, iterations=ITERATIONS, epochs=20
     )
-    number(parser, "-u", "--unit", default=1000, help="units of each hidden layer [1000]")
+    number(parser, "-u", "--unit", default=1000, help="units of each hidden layer")
     options = parser.read(argv, MnistOptions())
     chainer_training.complete(options)
     return options

@@ -57,9 +57,9 @@ class StencilOptions(argparse.Namespace):
 def parse(argv: Sequence[str], size: int = 1) -> StencilOptions:
     """Read a command line for a job of ``size`` ranks; raises ``WorkloadError``."""
     parser = Parser(NAME, str(__doc__))
-    number(parser, "--rows", default=1024, help="rows of the grid, over all ranks [1024]")
-    number(parser, "--columns", least=2, default=768, help="columns of the grid [768]")
-    number(parser, "--sweeps", default=2, help="stencil sweeps a step [2]")
+    number(parser, "--rows", default=1024, help="rows of the grid, over all ranks")
+    number(parser, "--columns", least=2, default=768, help="columns of the grid")
+    number(parser, "--sweeps", default=2, help="stencil sweeps a step")
     text = f"steps to make [{JOB_STEPS}; with --benchmark: {BENCHMARK_STEPS}]"
     number(parser, "-i", "--steps", help=text)
     text = "a short run, the same work per step"

@@ -111,39 +111,24 @@ class TrainerParser(Parser):
     ) -> None:
         super().__init__(prog, description)
         self.lengths = (Length(iterations, "iteration"), Length(epochs, "epoch"))
-        number(
-            *(self, "-b", "--batchsize"),
-            default=batchsize,
-            help=f"examples per rank and iteration [{batchsize}]",
-        )
+        number(self, "-b", "--batchsize", default=batchsize, help="examples per rank and iteration")
         length = self.add_mutually_exclusive_group()
-        number(
-            *(length, "-i", "--iterations", "--iteration"),
-            help=f"updates to make [with --benchmark: {iterations}]",
-        )
-        number(
-            *(length, "-e", "--epochs", "--epoch"),
-            help=f"sweeps over the training data [{epochs}]",
-        )
-        number(self, "--seed", least=0, default=0, help="of the weights, data and their order [0]")
+        text = f"updates to make [with --benchmark: {iterations}]"
+        number(length, "-i", "--iterations", "--iteration", help=text)
+        text = f"sweeps over the training data [{epochs}]"
+        number(length, "-e", "--epochs", "--epoch", help=text)
+        number(self, "--seed", least=0, default=0, help="of the weights, data and their order")
         self.add_argument("-g", "--gpu", action="store_true", help="train on GPUs, one per rank")
-        number(
-            *(self, "-j", "--loaderjob"),
-            least=least_workers,
-            help=f"worker processes of each iterator [the library's default: {workers}]",
-        )
-        number(
-            *(self, "--prefetch"),
-            default=prefetch,
-            help=f"batches each iterator prepares ahead [{prefetch}]",
-        )
+        text = f"worker processes of each iterator [the library's default: {workers}]"
+        number(self, "-j", "--loaderjob", least=least_workers, help=text)
+        number(self, "--prefetch", default=prefetch, help="batches each iterator prepares ahead")
         choice(self, "--start-method", START_METHODS, "how iterators start workers", "Python's")
         add = self.add_argument
         out = Path("result")
         add("-o", "--out", type=Path, default=out, metavar="DIR", help="folder of the log [result]")
         text = "a short run with no extension but Evaluator and LogReport"
         add("--benchmark", action="store_true", help=text)
-        text = "how often a run writes its log, the end included [20]"
+        text = "how often a run writes its log, the end included"
         number(self, "--log-writes", default=20, help=text)
 
     def read(self, argv: Sequence[str], options: O) -> O:
@@ -163,8 +148,9 @@ class TrainerParser(Parser):
 
 
 def number(parser: Any, *flags: str, help: str, least: int = 1, default: int | None = None) -> None:
-    """Add a flag that counts something."""
-    parser.add_argument(*flags, type=_at_least(least), default=default, metavar="N", help=help)
+    """Add a flag that counts something; the help ends with its default."""
+    text = help if default is None else f"{help} [{default}]"
+    parser.add_argument(*flags, type=_at_least(least), default=default, metavar="N", help=text)
 
 
 def _at_least(least: int) -> Callable[[str], int]:
@@ -187,18 +173,12 @@ def choice(parser: Any, flag: str, names: Sequence[str], help: str, default: str
 
 def add_images(parser: TrainerParser) -> None:
     """Add the flags of the trainers that learn images."""
-    parser.add_argument(
-        *("-a", "--arch"),
-        choices=ARCHITECTURES,
-        metavar="NAME",
-        help=f"the network: {', '.join(ARCHITECTURES)} [small; with --gpu resnet50]",
-    )
+    text = f"the network: {', '.join(ARCHITECTURES)} [small; with --gpu resnet50]"
+    parser.add_argument("-a", "--arch", choices=ARCHITECTURES, metavar="NAME", help=text)
     crops = ", ".join(f"{arch} {crop}" for arch, crop in CROPS.items())
     number(parser, "--crop", help=f"height and width of an example in pixels [{crops}]")
-    number(
-        *(parser, "-B", "--val-batchsize"),
-        help="examples per rank and step of the evaluation [as --batchsize]",
-    )
+    text = "examples per rank and step of the evaluation [as --batchsize]"
+    number(parser, "-B", "--val-batchsize", help=text)
     text = "a folder with a subfolder of images for each class, or a list of lines PATH LABEL"
     text = f"{text} [made-up JPEG images]"
     parser.add_argument("--data", type=Path, metavar="PATH", help=text)

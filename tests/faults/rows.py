@@ -10,10 +10,15 @@ from dataclasses import dataclass, field, replace
 from signal import SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM
 from typing import Any, Literal
 
-from tests.faults import strikes
+from tests.faults import strikes as do
 from tests.faults.strikes import Strike, both
-from tuner.model import FailureKind as Kind
+from tuner.model import FailureKind
 
+CRASHED, STALLED, LIMIT = FailureKind.CRASHED, FailureKind.STALLED, FailureKind.LIMIT
+MEMORY, THREADS = FailureKind.OUT_OF_MEMORY, FailureKind.THREADS
+DISK_FULL, LOST_HOST = FailureKind.DISK_FULL, FailureKind.LOST_HOST
+NO_LOG, BAD_LOG, WRONG_RESULT = FailureKind.NO_LOG, FailureKind.BAD_LOG, FailureKind.WRONG_RESULT
+INTERRUPTED, SWITCH = FailureKind.INTERRUPTED, FailureKind.SWITCH
 FINISHED = "finished"
 NOTHING = "nothing"  # no row: tune ended before there was a result
 
@@ -63,7 +68,7 @@ def _inside(name: str, act: str, *expected: str, **more: Any) -> JobFault:
 
 
 def _log(name: str, act: str, *expected: str, at: int = 5, second: bool = False) -> JobFault:
-    return JobFault(name, expected or (Kind.BAD_LOG,), act=act, rank=0, at=at, second=second)
+    return JobFault(name, expected or (BAD_LOG,), act=act, rank=0, at=at, second=second)
 
 
 def _outside(name: str, strike: Strike, *expected: str, **more: Any) -> JobFault:
@@ -82,52 +87,47 @@ def _database(name: str, strike: Strike, ends: str = "", **more: Any) -> JobFaul
 
 
 #: MPICH's mpirun may end the other ranks and return 0: their log is too short then, or not there.
-_HYDRA_ENDS = {"mpich": (Kind.WRONG_RESULT, Kind.NO_LOG)}
-_EARLY = (Kind.CRASHED, Kind.STALLED)
+_HYDRA_ENDS = {"mpich": (WRONG_RESULT, NO_LOG)}
+_EARLY = (CRASHED, STALLED)
 _KILLED = "get(SIGKILL)"
 
 RANKS = (
-    _inside("a rank is killed", _KILLED, Kind.CRASHED),
+    _inside("a rank is killed", _KILLED, CRASHED),
     _inside(
         "a rank is killed, its iterator worker keeps its output open",
-        *(_KILLED, Kind.STALLED, Kind.CRASHED),
+        *(_KILLED, STALLED, CRASHED),
         keeps=True,
     ),
-    _inside("rank 0 is killed", _KILLED, Kind.CRASHED, rank=0),
-    _inside("all ranks are killed", _KILLED, Kind.CRASHED, rank="all"),
-    _inside("a rank is killed before its first iteration", _KILLED, Kind.CRASHED, at=1),
-    _inside("a rank is killed after its last iteration", _KILLED, Kind.CRASHED, at=5),
-    _inside("a rank is stopped", "get(SIGSTOP)", Kind.STALLED),
-    _inside("a rank gets SIGTERM", "get(SIGTERM)", Kind.CRASHED),
-    _inside("a rank aborts", "get(SIGABRT)", Kind.CRASHED),
-    _inside("a rank divides by zero", "get(SIGFPE)", Kind.CRASHED),
-    _inside("a rank segfaults", "ctypes.string_at(0)", Kind.CRASHED),
-    _inside("a rank reads beyond a file (SIGBUS)", "read_beyond_a_file()", Kind.CRASHED),
-    _inside("a rank raises", "fail(ValueError('no such data'))", Kind.CRASHED),
-    _inside("a rank raises, MPI waits", "fail_unseen()", Kind.STALLED, Kind.CRASHED),
+    _inside("rank 0 is killed", _KILLED, CRASHED, rank=0),
+    _inside("all ranks are killed", _KILLED, CRASHED, rank="all"),
+    _inside("a rank is killed before its first iteration", _KILLED, CRASHED, at=1),
+    _inside("a rank is killed after its last iteration", _KILLED, CRASHED, at=5),
+    _inside("a rank is stopped", "get(SIGSTOP)", STALLED),
+    _inside("a rank gets SIGTERM", "get(SIGTERM)", CRASHED),
+    _inside("a rank aborts", "get(SIGABRT)", CRASHED),
+    _inside("a rank divides by zero", "get(SIGFPE)", CRASHED),
+    _inside("a rank segfaults", "ctypes.string_at(0)", CRASHED),
+    _inside("a rank reads beyond a file (SIGBUS)", "read_beyond_a_file()", CRASHED),
+    _inside("a rank raises", "fail(ValueError('no such data'))", CRASHED),
+    _inside("a rank raises, MPI waits", "fail_unseen()", STALLED, CRASHED),
     _inside("a rank exits 0 early", "os._exit(0)", *_EARLY, also=_HYDRA_ENDS),
     _inside("a rank ends early", "loader.close(), sys.exit(0)", *_EARLY, also=_HYDRA_ENDS),
-    _inside("a rank exits 3", "os._exit(3)", Kind.CRASHED),
-    _inside("a rank calls MPI_Abort", "world.Abort(7)", Kind.CRASHED),
-    _inside("a rank idles", "idle()", Kind.STALLED),
+    _inside("a rank exits 3", "os._exit(3)", CRASHED),
+    _inside("a rank calls MPI_Abort", "world.Abort(7)", CRASHED),
+    _inside("a rank idles", "idle()", STALLED),
     _inside(
         "all ranks wait for each other",
-        "world.recv(source=(world.rank + 1) % world.size, tag=99)",
-        Kind.STALLED,
+        *("world.recv(source=(world.rank + 1) % world.size, tag=99)", STALLED),
         rank="all",
     ),
-    _inside("a rank loops for ever", "idle(busy=True)", Kind.LIMIT, limit_s=5.0),
-    _inside("a rank ignores SIGTERM", "idle(stubborn=True)", Kind.STALLED),
-    _inside("every rank ignores SIGTERM", "idle(stubborn=True)", Kind.STALLED, rank="all"),
+    _inside("a rank loops for ever", "idle(busy=True)", LIMIT, limit_s=5.0),
+    _inside("a rank ignores SIGTERM", "idle(stubborn=True)", STALLED),
+    _inside("every rank ignores SIGTERM", "idle(stubborn=True)", STALLED, rank="all"),
+    _inside("an iterator worker is killed", "os.kill(loader.pid, SIGKILL), loader.load()", STALLED),
     _inside(
-        "an iterator worker is killed",
-        *("os.kill(loader.pid, SIGKILL), loader.load()", Kind.STALLED),
+        "an iterator worker is stopped", "os.kill(loader.pid, SIGSTOP), loader.load()", STALLED
     ),
-    _inside(
-        "an iterator worker is stopped",
-        *("os.kill(loader.pid, SIGSTOP), loader.load()", Kind.STALLED),
-    ),
-    _inside("an iterator worker quits", "loader.close(), loader.load()", Kind.STALLED),
+    _inside("an iterator worker quits", "loader.close(), loader.load()", STALLED),
 )
 
 LEFT_BEHIND = (
@@ -135,7 +135,7 @@ LEFT_BEHIND = (
     _inside("a rank forks a daemon without the marker", "daemon(bare=True)", FINISHED),
     _inside(
         "a rank forks a daemon that keeps its output open",
-        *("daemon(keeps=True)", FINISHED, Kind.STALLED, Kind.CRASHED),
+        *("daemon(keeps=True)", FINISHED, STALLED, CRASHED),
     ),
     _inside(
         "every rank forks twenty daemons", "[daemon() for _ in range(20)]", FINISHED, rank="all"
@@ -147,42 +147,34 @@ LEFT_BEHIND = (
 )
 
 SHORTAGES = (
-    _inside("a rank is out of memory", "limit_memory(), bytes(1 << 30)", Kind.OUT_OF_MEMORY),
-    _inside(
-        "a rank is killed for its memory", "print_and_die(OOM_KILLED, SIGKILL)", Kind.OUT_OF_MEMORY
-    ),
-    _inside("a rank cannot start threads", "limit_memory(), start_a_large_thread()", Kind.THREADS),
-    _inside("a BLAS cannot start its threads", "print_and_die(NO_THREADS, SIGINT)", Kind.THREADS),
-    _inside("a rank writes too large a file", "write_snapshot(log, limit=1 << 16)", Kind.CRASHED),
-    _inside(
-        "a rank finds the shared memory full",
-        *("fail(RuntimeError(NO_SHARED_MEMORY))", Kind.OUT_OF_MEMORY),
-    ),
-    _inside(
-        "a rank finds a disk full that is not",
-        *("Path('/dev/full').write_bytes(b'x')", Kind.CRASHED),
-    ),
+    _inside("a rank is out of memory", "limit_memory(), bytes(1 << 30)", MEMORY),
+    _inside("a rank is killed for its memory", "print_and_die(OOM_KILLED, SIGKILL)", MEMORY),
+    _inside("a rank cannot start threads", "limit_memory(), start_a_large_thread()", THREADS),
+    _inside("a BLAS cannot start its threads", "print_and_die(NO_THREADS, SIGINT)", THREADS),
+    _inside("a rank writes too large a file", "write_snapshot(log, limit=1 << 16)", CRASHED),
+    _inside("a rank finds the shared memory full", "fail(RuntimeError(NO_SHARED_MEMORY))", MEMORY),
+    _inside("a rank finds a disk full that is not", "Path('/dev/full').write_bytes(b'x')", CRASHED),
     _inside(
         "a rank is over its quota",
-        *("fail(OSError(EDQUOT, os.strerror(EDQUOT), '/data/snapshot'))", Kind.DISK_FULL),
+        *("fail(OSError(EDQUOT, os.strerror(EDQUOT), '/data/snapshot'))", DISK_FULL),
         ends="disk",
     ),
     _inside(
         "a rank fills the disk of the outputs",
-        *("write_snapshot(log)", Kind.DISK_FULL, Kind.CRASHED),
+        *("write_snapshot(log)", DISK_FULL, CRASHED),
         ends="disk",
-        mend=strikes.free_the_disk,
+        mend=do.free_the_disk,
         disk="outputs",
     ),
-    _inside("a host is lost", "print_and_die(LOST_HOST)", Kind.LOST_HOST),
+    _inside("a host is lost", "print_and_die(LOST_HOST)", LOST_HOST),
 )
 
 _RESULT = "log.change(**{'main/loss': %s})"
 
 LOGS = (
     _log("half a log", "log.write(json.dumps(log.entries)[:99])"),
-    _log("no log", "log.path.unlink()", Kind.NO_LOG),
-    _log("an empty log", "log.write('')", Kind.BAD_LOG, Kind.NO_LOG),
+    _log("no log", "log.path.unlink()", NO_LOG),
+    _log("an empty log", "log.write('')", BAD_LOG, NO_LOG),
     _log("another program's log", "log.write('epoch 1 loss 0.25\\nepoch 2 loss 0.125\\n')"),
     _log("a log of other keys", """log.write('[{"step": 1, "time": 0.5}]')"""),
     _log("a log of a thousand brackets", "log.write('[' * 100_000)"),
@@ -194,67 +186,56 @@ LOGS = (
     _log("a log that is a pipe", "log.path.unlink(), os.mkfifo(log.path)"),
     _log("a log without an end", "log.path.unlink(), log.path.symlink_to('/dev/zero')"),
     _log(
-        "a log that ends early",
-        *("log.write(json.dumps(log.entries[:2]))", Kind.WRONG_RESULT),
-        second=True,
+        "a log that ends early", "log.write(json.dumps(log.entries[:2]))", WRONG_RESULT, second=True
     ),
-    _log("a loss that is no number", _RESULT % "math.nan", Kind.WRONG_RESULT, second=True),
-    _log("a loss out of reach", _RESULT % "50.0", Kind.WRONG_RESULT, second=True),
+    _log("a loss that is no number", _RESULT % "math.nan", WRONG_RESULT, second=True),
+    _log("a loss out of reach", _RESULT % "50.0", WRONG_RESULT, second=True),
 )
 
 LAUNCHER = (
-    _outside("mpirun is killed", strikes.mpirun(SIGKILL), Kind.INTERRUPTED, Kind.CRASHED),
-    _outside("mpirun is stopped", strikes.mpirun(SIGSTOP), Kind.STALLED),
-    _outside("mpirun gets SIGTERM", strikes.mpirun(SIGTERM), Kind.INTERRUPTED, Kind.CRASHED),
-    _outside(
-        "the user's wrapper is killed",
-        *(strikes.kill_the_wrapper, Kind.CRASHED, Kind.STALLED),
-        wrapped=True,
-    ),
-    _outside("the supervisor is killed", strikes.supervisor(SIGKILL), Kind.INTERRUPTED),
-    _outside("the supervisor gets SIGTERM", strikes.supervisor(SIGTERM), Kind.INTERRUPTED),
+    _outside("mpirun is killed", do.mpirun(SIGKILL), INTERRUPTED, CRASHED),
+    _outside("mpirun is stopped", do.mpirun(SIGSTOP), STALLED),
+    _outside("mpirun gets SIGTERM", do.mpirun(SIGTERM), INTERRUPTED, CRASHED),
+    _outside("the user's wrapper is killed", do.kill_the_wrapper, CRASHED, STALLED, wrapped=True),
+    _outside("the supervisor is killed", do.supervisor(SIGKILL), INTERRUPTED),
+    _outside("the supervisor gets SIGTERM", do.supervisor(SIGTERM), INTERRUPTED),
     _outside(
         "the supervisor is killed before it was asked",
-        *(strikes.kill_the_new_supervisor, Kind.INTERRUPTED),
+        *(do.kill_the_new_supervisor, INTERRUPTED),
         moment="asked",
         act="",
     ),
     _outside(
         "the supervisor is stopped",
-        both(strikes.supervisor(SIGSTOP), strikes.go),
-        *(Kind.INTERRUPTED, Kind.STALLED, Kind.CRASHED, Kind.LIMIT, FINISHED),
+        *(both(do.supervisor(SIGSTOP), do.go), INTERRUPTED, STALLED, CRASHED, LIMIT, FINISHED),
     ),
     _outside(
         "the supervisor is killed, a daemon without the marker lives on",
-        *(strikes.supervisor(SIGKILL), Kind.INTERRUPTED),
+        *(do.supervisor(SIGKILL), INTERRUPTED),
         act="world.rank == 0 and daemon(bare=True), hold(world)",
     ),
 )
 
 BESIDE = (
-    _outside("the same command beside it", strikes.start_the_same_command, FINISHED),
+    _outside("the same command beside it", do.start_the_same_command, FINISHED),
     _outside(
         "the same command beside it, and a rank is killed",
-        *(strikes.start_the_same_command, Kind.CRASHED),
+        *(do.start_the_same_command, CRASHED),
         act="hold(world), world.rank == world.size - 1 and get(SIGKILL)",
     ),
-    _outside("decoys with other markers", strikes.start_decoys, FINISHED),
-    _outside(
-        "a recycled pid",
-        both(strikes.recycle_a_pid, strikes.supervisor(SIGKILL)),
-        Kind.INTERRUPTED,
-    ),
-    _outside("the clock of tune is set back", strikes.set_the_clock_back, FINISHED),
+    _outside("decoys with other markers", do.start_decoys, FINISHED),
+    _outside("a recycled pid", both(do.recycle_a_pid, do.supervisor(SIGKILL)), INTERRUPTED),
+    _outside("the clock of tune is set back", do.set_the_clock_back, FINISHED),
 )
 
-_KILL = strikes.tune(SIGKILL)
+_KILL = do.tune(SIGKILL)
 
 TUNE = (
     _tune("tune is killed before the launch", _KILL, "started", FINISHED),
     _tune("tune is killed during the launch", _KILL, "progress", NOTHING),
     _tune(
         "tune and the supervisor are killed",
-        *(both(strikes.supervisor(SIGKILL), _KILL), "progress", NOTHING),
+        *(both(do.supervisor(SIGKILL), _KILL), "progress", NOTHING),
         act="daemon(), hold(world)",
         swept=True,
     ),
@@ -262,43 +243,40 @@ TUNE = (
     _tune("tune is killed between result and database", _KILL, "add", FINISHED),
     _tune("tune is killed between database and Optuna", _KILL, "tell", FINISHED),
     _tune("tune is killed after its report", _KILL, "reported", FINISHED),
-    _tune("tune gets SIGTERM", strikes.tune(SIGTERM), "progress", Kind.INTERRUPTED),
-    _tune("tune gets SIGINT", strikes.tune(SIGINT), "progress", Kind.INTERRUPTED),
-    _tune(
-        "tune gets SIGINT twice",
-        *(strikes.tune(SIGINT, SIGINT), "progress", Kind.INTERRUPTED, NOTHING),
-    ),
-    _tune("the terminal hangs up", strikes.tune(SIGHUP), "progress", Kind.INTERRUPTED),
-    _tune("tune is stopped for a while", strikes.stop_tune_for_a_while, "progress", FINISHED),
+    _tune("tune gets SIGTERM", do.tune(SIGTERM), "progress", INTERRUPTED),
+    _tune("tune gets SIGINT", do.tune(SIGINT), "progress", INTERRUPTED),
+    _tune("tune gets SIGINT twice", do.tune(SIGINT, SIGINT), "progress", INTERRUPTED, NOTHING),
+    _tune("the terminal hangs up", do.tune(SIGHUP), "progress", INTERRUPTED),
+    _tune("tune is stopped for a while", do.stop_tune_for_a_while, "progress", FINISHED),
 )
 
 DATABASE = (
-    _database("the database is locked for a moment", strikes.lock_the_database_for_a_moment),
+    _database("the database is locked for a moment", do.lock_the_database_for_a_moment),
     _database(
         "the database is locked for good",
-        *(strikes.lock_the_database, "locked"),
-        mend=strikes.unlock_the_database,
+        *(do.lock_the_database, "locked"),
+        mend=do.unlock_the_database,
     ),
     _database(
         "the database is read-only",
-        *(strikes.make_the_database_read_only, "read-only|cannot be"),
-        mend=strikes.make_the_database_writable,
+        *(do.make_the_database_read_only, "read-only|cannot be"),
+        mend=do.make_the_database_writable,
         disk="db",
     ),
     _database(
         "the database is replaced",
-        *(strikes.replace_the_database, "database"),
-        mend=strikes.bring_the_database_back,
+        *(do.replace_the_database, "database"),
+        mend=do.bring_the_database_back,
     ),
     _database(
         "the database is removed",
-        *(lambda bench: bench.database.rename(bench.aside), "database"),
-        mend=strikes.bring_the_database_back,
+        *(do.remove_the_database, "database"),
+        mend=do.bring_the_database_back,
     ),
     _database(
         "the disk of the database is full",
-        *(strikes.fill_the_disk, "full"),
-        mend=strikes.free_the_disk,
+        *(do.fill_the_disk, "full"),
+        mend=do.free_the_disk,
         disk="db",
     ),
 )
@@ -319,7 +297,7 @@ _NEVER = {
 _LOGS = {
     "no log": (FINISHED,),
     "another program's log": (FINISHED,),
-    "a log that is a folder": (Kind.CRASHED,),
+    "a log that is a folder": (CRASHED,),
     "a log that is a pipe": (FINISHED,),
     "a log without an end": (FINISHED,),
     "the clock is set back while a rank runs": (FINISHED,),
@@ -328,12 +306,12 @@ _IN_A_WINDOW = {**_LOGS, "tune is killed before the launch": (NOTHING, FINISHED)
 
 #: What is raised while a rank switches is caught there: the knob, not the program has failed.
 _CAUGHT = {
-    "a rank raises": (Kind.SWITCH,),
-    "a rank finds a disk full that is not": (Kind.SWITCH,),
-    "a rank is over its quota": (Kind.SWITCH,),
-    "a rank fills the disk of the outputs": (Kind.SWITCH,),
+    "a rank raises": (SWITCH,),
+    "a rank finds a disk full that is not": (SWITCH,),
+    "a rank is over its quota": (SWITCH,),
+    "a rank fills the disk of the outputs": (SWITCH,),
     # No time of the program's own passes: the order is not answered.
-    "a rank loops for ever": (Kind.STALLED,),
+    "a rank loops for ever": (STALLED,),
 }
 
 #: mpirun returns 0: the job has ended by itself, and is started once more for the setting.
@@ -363,7 +341,7 @@ def _live(fault: JobFault) -> Iterator[JobFault]:
         phase="switch",
         expected=caught or fault.expected,
         also=_ENDED_ITSELF,
-        ends="" if caught == (Kind.SWITCH,) and not fault.disk else fault.ends,
+        ends="" if caught == (SWITCH,) and not fault.disk else fault.ends,
     )
 
 

@@ -176,6 +176,10 @@ def lock_the_database_for_a_moment(bench: FaultBench) -> None:
     bench.after_launch.append(timer.join)
 
 
+def remove_the_database(bench: FaultBench) -> None:
+    bench.database.rename(bench.aside)
+
+
 def replace_the_database(bench: FaultBench) -> None:
     """By one of another program."""
     other = bench.folder / "other.db"
