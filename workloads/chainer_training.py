@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 import ranks
-from ranks import Gpus
+from ranks import HostGpus
 from trainer_options import Length, TrainerOptions, TrainerParser, choice
 
 if TYPE_CHECKING:
@@ -78,14 +78,14 @@ def main(
 
     def checked() -> O:
         options = parse(argv)
-        gpus = find_gpus() if options.gpu else Gpus()
+        gpus = find_gpus() if options.gpu else HostGpus()
         ranks.check(options, world.rank, refusal(options, shared.size, gpus))
         return options
 
     try:
         options = ranks.together(world, checked, prog)
         data = ranks.together(world, lambda: load(options) if world.rank == 0 else None, prog)
-    except ranks.RefusedError:
+    except ranks.JobRefusedError:
         # Or mpi4py would abort the job, and the MPI bury the message under its own.
         MPI.Finalize()
         return 2
@@ -99,7 +99,7 @@ def main(
     return 0
 
 
-def find_gpus() -> Gpus:
+def find_gpus() -> HostGpus:
     """The GPUs that CuPy finds.
 
     With the CUDA libraries installed and no GPU Chainer itself says that CUDA is available.
@@ -107,19 +107,19 @@ def find_gpus() -> Gpus:
     try:
         import cupy
     except ImportError:
-        return Gpus(missing="CuPy is not installed")
+        return HostGpus(missing="CuPy is not installed")
     if not cupy.cuda.is_available():
-        return Gpus(missing="CuPy finds no CUDA device")
+        return HostGpus(missing="CuPy finds no CUDA device")
     try:
         from cupy.cuda.nccl import get_build_version
     except ImportError:
         has_nccl = False
     else:
         has_nccl = int(get_build_version()) >= 2000
-    return Gpus(int(cupy.cuda.runtime.getDeviceCount()), has_nccl)
+    return HostGpus(int(cupy.cuda.runtime.getDeviceCount()), has_nccl)
 
 
-def refusal(options: ChainerOptions, ranks_here: int, gpus: Gpus) -> str | None:
+def refusal(options: ChainerOptions, ranks_here: int, gpus: HostGpus) -> str | None:
     """Why a host with ``gpus`` and ``ranks_here`` ranks cannot run this; ``None``: it can."""
     name = options.communicator
     if options.gpu and (reason := ranks.gpu_refusal(ranks_here, gpus)):

@@ -135,7 +135,7 @@ def main(argv: Sequence[str]) -> int:
     world = MPI.COMM_WORLD
     try:
         options = ranks.together(world, lambda: parse(argv, world.size), NAME)
-    except ranks.RefusedError:
+    except ranks.JobRefusedError:
         MPI.Finalize()  # or mpi4py would abort the job, and the MPI bury the message
         return 2
     return simulate(world, options)

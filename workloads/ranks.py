@@ -20,11 +20,11 @@ except ImportError:  # an interpreter without `tune`: the trainers run as they a
 T = TypeVar("T")
 
 
-class RefusedError(Exception):
+class JobRefusedError(Exception):
     """The job cannot go on; rank 0 has said why."""
 
 
-class Gpus(NamedTuple):
+class HostGpus(NamedTuple):
     """The GPUs of a host; ``missing`` says why there are none."""
 
     number: int = 0
@@ -43,7 +43,7 @@ def together(world: Any, step: Callable[[], T], prog: str) -> T:
         prog: The program's name, for the message.
 
     Raises:
-        RefusedError: On every rank alike.
+        JobRefusedError: On every rank alike.
     """
     refusal: str | None = None
     try:
@@ -55,7 +55,7 @@ def together(world: Any, step: Callable[[], T], prog: str) -> T:
         if world.rank == 0:
             print(f"{prog}: error: {reasons[0]}", file=sys.stderr, flush=True)
         world.Barrier()  # the first rank to exit ends the job: rank 0 speaks before
-        raise RefusedError
+        raise JobRefusedError
     return result
 
 
@@ -91,7 +91,7 @@ def check(options: TrainerOptions, rank: int, reason: str | None) -> None:
         raise WorkloadError(reason)
 
 
-def gpu_refusal(ranks_here: int, gpus: Gpus) -> str | None:
+def gpu_refusal(ranks_here: int, gpus: HostGpus) -> str | None:
     """Why ``ranks_here`` ranks cannot train on these GPUs, one each; ``None``: they can."""
     if gpus.number == 0:
         return f"--gpu: no usable GPU ({gpus.missing}); leave it out to train on the CPU"

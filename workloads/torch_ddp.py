@@ -84,7 +84,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     try:
         ranks.together(world, lambda: check(options, place.rank, ranks_here), NAME)
         data = ranks.together(world, lambda: images.load(options), NAME)
-    except ranks.RefusedError:
+    except ranks.JobRefusedError:
         world.leave()
         return 2
     return train(world, options, data, local_rank)
@@ -101,15 +101,15 @@ def check(options: TorchOptions, rank: int, ranks_here: int) -> None:
     ranks.check(options, rank, reason)
 
 
-def find_gpus() -> ranks.Gpus:
+def find_gpus() -> ranks.HostGpus:
     """What this PyTorch can use."""
     from torch import cuda, distributed, version
 
     if not cuda.is_available():
         built = version.cuda or version.hip
         missing = "PyTorch finds no CUDA device" if built else "this PyTorch was built without CUDA"
-        return ranks.Gpus(missing=missing)
-    return ranks.Gpus(cuda.device_count(), bool(distributed.is_nccl_available()))
+        return ranks.HostGpus(missing=missing)
+    return ranks.HostGpus(cuda.device_count(), bool(distributed.is_nccl_available()))
 
 
 def train(world: World, options: TorchOptions, data: ImageData, local_rank: int) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 import ranks
 from chainer_mnist import parse
-from ranks import RefusedError, end_with_threads, together
+from ranks import JobRefusedError, end_with_threads, together
 from trainer_options import WorkloadError
 
 
@@ -55,7 +55,7 @@ def test_the_result_of_the_step_is_given_if_all_succeed() -> None:
 def test_rank_0_says_why_once(
     world: FakeWorld, refuses: bool, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(RefusedError):
+    with pytest.raises(JobRefusedError):
         together(world, refuse if refuses else lambda: 7, "p.py")
     assert capsys.readouterr().err == said
     assert world.barriers == 1

@@ -15,7 +15,7 @@ import pytest
 import torch_ddp
 import torch_networks
 import torch_world
-from ranks import Gpus
+from ranks import HostGpus
 from torch_training import EpochOrder
 from torch_world import MEETING, JobPlace, MeetingError, World, meet, place
 from trainer_options import WorkloadError
@@ -106,13 +106,13 @@ def test_ranks_that_do_not_come_are_missed_in_one_line(
 @pytest.mark.parametrize(
     ("gpus", "reason"),
     [
-        (Gpus(missing="PyTorch finds no CUDA device"), "no usable GPU .PyTorch finds no CUDA"),
-        (Gpus(1, nccl=True), "2 ranks on a host with 1 GPUs"),
-        (Gpus(2, nccl=False), "this PyTorch has no NCCL; use --backend gloo"),
+        (HostGpus(missing="PyTorch finds no CUDA device"), "no usable GPU .PyTorch finds no CUDA"),
+        (HostGpus(1, nccl=True), "2 ranks on a host with 1 GPUs"),
+        (HostGpus(2, nccl=False), "this PyTorch has no NCCL; use --backend gloo"),
     ],
 )
 def test_gpus_that_are_not_there(
-    gpus: Gpus, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gpus: HostGpus, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch_ddp, "find_gpus", lambda: gpus)
     options = torch_ddp.parse(["--gpu", "--out", str(tmp_path)])
