@@ -1,4 +1,4 @@
-"""What must be there after a fault and a recovery, whatever happened where."""
+"""What must be there after a fault and a recovery, whatever happened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from campaigns.every_k.server import Reply
 
-#: How ``tune`` may end where the disk or the database fails.
+#: How ``tune`` may end if the disk or the database fails.
 CODES = {0, 2, 3, 5}
 
 
@@ -29,23 +29,22 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Diary:
+class CaseDiary:
     """What happened: times of the launches that ended, and (number, time) of the reported."""
 
     ended: tuple[float, ...]
     reported: tuple[tuple[int, float], ...]
-    folders: dict[float, str]
 
 
-def diary(case: Path) -> Diary:
+def diary(case: Path) -> CaseDiary:
     """Read what the runs noted."""
-    lines = [json.loads(line) for line in (case / "diary").read_text().splitlines()]
+    path = case / "diary"
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     ended = [words for kind, *words in lines if kind == "ended"]
     reported = [words for kind, *words in lines if kind == "reported"]
-    return Diary(
-        tuple(elapsed_s for elapsed_s, _, _ in ended),
+    return CaseDiary(
+        tuple(elapsed_s for elapsed_s, *_ in ended),
         tuple((number, elapsed_s) for number, elapsed_s in reported),
-        {elapsed_s: folder for elapsed_s, _, folder in ended},
     )
 
 

@@ -57,7 +57,7 @@ class Reply:
     counts: dict[str, int]
 
 
-class Diary:
+class ServerDiary:
     """What really happened, beside the folder that faults strike: one JSON list a line."""
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,7 @@ class Diary:
 def fake_run(
     launch: Launch,
     *,
-    diary: Diary,
+    diary: ServerDiary,
     setting: Setting,
     on_progress: Callable[[Progress], None] | None = None,
     **_: Any,
@@ -88,7 +88,7 @@ def fake_run(
     return ended
 
 
-def _watched(diary: Diary, real: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def _watched(diary: ServerDiary, real: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """``tune`` with launches without processes; what is reported is noted."""
     show = options.pop("on_event")
 
@@ -117,7 +117,7 @@ def _run(request: Request) -> int:
     os.chdir(work)
     os.environ["TUNE_LOCK_DIR"] = str(work / "lock")
     os.environ["TMPDIR"] = str(folder)
-    diary = Diary(folder / "diary")
+    diary = ServerDiary(folder / "diary")
     tuner.study.tune = partial(_watched, diary, REAL)
     shim = ctypes.CDLL(None)
     kind = KINDS.index(request.kind) if request.kind else -1

@@ -289,7 +289,8 @@ OOM_KILLED = (
     " have been OOM Killed."
 )
 NO_SHARED_MEMORY = "unable to write to file </torch_1_1>: No space left on device (28)"
-LOST_HOST = "ORTE has lost communication with a remote daemon."
+_RULE = "-" * 74
+LOST_HOST = f"{_RULE}\nORTE has lost communication with a remote daemon.\n{_RULE}"
 
 
 if __name__ == "__main__":
