@@ -76,9 +76,7 @@ def test_substitute_leaves_out_what_is_not_set(
         *[("p", "--a=b", "{gone}"), ("{gone}",)],
     ],
 )
-def test_a_placeholder_alone_or_in_a_script_needs_a_default(
-    template: tuple[str, ...],
-) -> None:
+def test_a_placeholder_alone_or_in_a_script_needs_a_default(template: tuple[str, ...]) -> None:
     with pytest.raises(UsageError) as caught:
         command.substitute(template, VALUES)
     assert "{gone}" in caught.value.message

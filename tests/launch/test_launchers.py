@@ -114,11 +114,7 @@ def test_what_torchrun_cannot_be_told() -> None:
         ("mpirun.openmpi (OpenRTE) 4.1.4\n", "openmpi", "4.1.4"),
         ("a warning first\nmpiexec (Open MPI) 4.1.8\n", "openmpi", "4.1.8"),
         ("mpirun (Open MPI) 5.0.11\x9b1m\n", "openmpi", "5.0.11?1m"),
-        (
-            "HYDRA build details:\n    Version:      5.0.2\n  Release Date: x",
-            "mpich",
-            "5.0.2",
-        ),
+        ("HYDRA build details:\n    Version:      5.0.2\n  Release Date: x", "mpich", "5.0.2"),
         ("Intel(R) MPI Library for Linux* OS, Version 2021.12 Build 2024", "mpich", "2021.12"),
         ("a warning\ntorchrun of torch 2.13.0+cpu\n", "torchrun", "2.13.0+cpu"),
         ("", "", None),

@@ -119,10 +119,7 @@ def test_unset_takes_the_variables_away() -> None:
     spec = spec_of(("prog",), arenas, OMP)
     setting = Setting.of([("arenas", UNSET), ("omp_threads", 1)])
     assert ranks(spec, setting) == ("W", "-u", "A", "-u", "B", *ONE_THREAD, "--", "prog")
-    assert render.assignments(spec, setting) == (
-        ("A", "B"),
-        dict.fromkeys(THREAD_VARIABLES, "1"),
-    )
+    assert render.assignments(spec, setting) == (("A", "B"), dict.fromkeys(THREAD_VARIABLES, "1"))
 
 
 def test_an_option_of_the_knob_is_appended() -> None:

@@ -58,12 +58,7 @@ def launcher_options(spec: StudySpec, setting: Setting) -> dict[str, Value]:
 
 
 def rank_argv(
-    spec: StudySpec,
-    setting: Setting,
-    *,
-    out: str,
-    wrapper: Sequence[str],
-    template: Sequence[str],
+    spec: StudySpec, setting: Setting, *, out: str, wrapper: Sequence[str], template: Sequence[str]
 ) -> tuple[str, ...]:
     """What every rank runs: the wrapper with the assignments, then the program."""
     unset, values = assignments(spec, setting, template)

@@ -262,10 +262,7 @@ class OutcomeClassifier:
             if kills is None:  # the whole host's, which others may have caused
                 kills = oom_kills() - self.oom_kills_before
             kind, reason, line = failure.explain(
-                exit_.code,
-                output_of(self.launch),
-                oom_kills=kills,
-                certain=exit_.oom_kills_own,
+                exit_.code, output_of(self.launch), oom_kills=kills, certain=exit_.oom_kills_own
             )
             if kind is FailureKind.DISK_FULL and not _is_full(self.launch, line):
                 kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"

@@ -47,11 +47,7 @@ class Launcher:
         return ()
 
     def argv(
-        self,
-        info: LauncherInfo,
-        ranks: int,
-        options: Mapping[str, Value],
-        program: Sequence[str],
+        self, info: LauncherInfo, ranks: int, options: Mapping[str, Value], program: Sequence[str]
     ) -> tuple[str, ...]:
         """The whole command.
 
@@ -139,11 +135,7 @@ class OpenMPI(Launcher):
         return ("--mca", "btl", chosen) if chosen else ()
 
     def argv(
-        self,
-        info: LauncherInfo,
-        ranks: int,
-        options: Mapping[str, Value],
-        program: Sequence[str],
+        self, info: LauncherInfo, ranks: int, options: Mapping[str, Value], program: Sequence[str]
     ) -> tuple[str, ...]:
         """The whole command; errors as :meth:`Launcher.argv`."""
         chooses_btl = any(
@@ -175,11 +167,7 @@ class MPICH(Launcher):
     mpi_files = ("libmpi.so.12", "libmpich.so.12", "libmpi.so.[0-9]*", "libmpi.so")
 
     def argv(
-        self,
-        info: LauncherInfo,
-        ranks: int,
-        options: Mapping[str, Value],
-        program: Sequence[str],
+        self, info: LauncherInfo, ranks: int, options: Mapping[str, Value], program: Sequence[str]
     ) -> tuple[str, ...]:
         """The whole command; errors as :meth:`Launcher.argv`."""
         flags = _flags(_MPICH, info, options)
@@ -255,11 +243,7 @@ class Torchrun(Launcher):
         return (python, "-c", _ASK) if python else ()
 
     def argv(
-        self,
-        info: LauncherInfo,
-        ranks: int,
-        options: Mapping[str, Value],
-        program: Sequence[str],
+        self, info: LauncherInfo, ranks: int, options: Mapping[str, Value], program: Sequence[str]
     ) -> tuple[str, ...]:
         """The whole command; ``program`` is no Python script, but a program of any kind.
 

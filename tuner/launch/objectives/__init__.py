@@ -11,15 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from tuner.model import (
-    CLOCK,
-    TIME_UNITS_S,
-    Failed,
-    Finished,
-    ObjectiveSpec,
-    Progress,
-    plugins,
-)
+from tuner.model import CLOCK, TIME_UNITS_S, Failed, Finished, ObjectiveSpec, Progress, plugins
 from tuner.model.errors import UsageError, shown
 
 #: The entry point group of objectives from other packages.
