@@ -80,24 +80,14 @@ def runs_of(best: Sequence[float], reference: Sequence[float]) -> list[Run]:
 def test_the_looks_share_an_error_of_five_percent(looks: Looks) -> None:
     assert sum(error for *_, error in looks) <= 0.05
     assert list(looks) == sorted(looks)
-
-
-def test_each_look_has_enough_launches_for_its_error() -> None:
-    assert all(interval([0.0] * n, error) is not None for n, _, error in TWO_SIDED)
-    assert all(rank_sum_trimmed(*look) is not None for look in AT_LEAST)
-
-
-def chance_of_too_much(m: int, n: int, error: float) -> float:
-    """How likely the lower end lies above the truth where both differ by a factor alone."""
-    trimmed = rank_sum_trimmed(m, n, error)
-    assert trimmed is not None
-    counts = rank_sum_counts(m, n)
-    return sum(counts[: trimmed + 1]) / sum(counts)
-
-
-@pytest.mark.parametrize("look", AT_LEAST)
-def test_a_look_spends_no_more_than_its_error(look: tuple[int, int, float]) -> None:
-    assert chance_of_too_much(*look) <= look[2] * (1 + 1e-12)
+    for best, reference, error in looks:
+        if looks is TWO_SIDED:
+            assert interval([0.0] * best, error) is not None
+            continue
+        trimmed = rank_sum_trimmed(best, reference, error)
+        assert trimmed is not None
+        counts = rank_sum_counts(best, reference)  # how likely the lower end is too high
+        assert sum(counts[: trimmed + 1]) / sum(counts) <= error * (1 + 1e-12)
 
 
 def test_the_bound_is_exact() -> None:
@@ -116,37 +106,20 @@ def test_the_bound_is_exact() -> None:
 
 @pytest.mark.parametrize("sd", [0.03, 0.14])
 @pytest.mark.parametrize("ratio", [1.0, 1.1, 2.0, 4.0, 8.0])
-def test_what_is_claimed_is_true(ratio: float, sd: float) -> None:
+def test_what_is_claimed_is_true_and_a_clear_gain_is_claimed(ratio: float, sd: float) -> None:
     rng = random.Random(1)
     found = [study(rng, ratio, sd) for _ in range(600)]
     covered = sum(f.low <= ratio and (f.high is None or ratio <= f.high) for f in found)
     assert covered >= 0.95 * len(found)
-
-
-@pytest.mark.parametrize("sd", [0.03, 0.14])
-def test_the_same_is_hardly_ever_called_faster(sd: float) -> None:
-    rng = random.Random(2)
-    found = [study(rng, 1.0, sd) for _ in range(600)]
-    assert sum(f.claim == "faster" for f in found) <= 0.05 * len(found)
-
-
-@pytest.mark.parametrize(("ratio", "sd"), [(1.5, 0.02), (2.0, 0.03), (8.0, 0.1)])
-def test_a_clear_gain_is_called_faster(ratio: float, sd: float) -> None:
-    rng = random.Random(3)
-    faster = [study(rng, ratio, sd).claim == "faster" for _ in range(100)]
-    assert sum(faster) >= 95
-
-
-@given(st.lists(times, min_size=7, max_size=40), st.floats(2.0, 50.0))
-def test_no_claim_exceeds_the_cut(table: list[float], limit_s: float) -> None:
-    runs, found = confirmed(tabled(table), limit_s)
-    best = [run.elapsed_s for run in runs if run.side == "best"]
-    assert found.at_least
-    assert found.low <= limit_s / min(best) * (1 + 1e-9)
+    faster = sum(f.claim == "faster" for f in found)
+    if ratio == 1:
+        assert faster <= 0.05 * len(found)
+    elif ratio >= 2:
+        assert faster >= 0.95 * len(found)
 
 
 @given(st.lists(times, min_size=1, max_size=48), limits)
-def test_every_confirmation_ends_and_has_alternated(
+def test_every_confirmation_ends_has_alternated_and_claims_no_more_than_its_cut(
     table: list[float], limit_s: float | None
 ) -> None:
     runs, found = confirmed(tabled(table), limit_s)
@@ -155,6 +128,10 @@ def test_every_confirmation_ends_and_has_alternated(
     assert [run.side[0] for run in runs] == list(expected)
     assert (found.best_runs, found.reference_runs) in [look[:2] for look in looks]
     assert found.low <= found.ratio <= (found.high or math.inf)
+    if limit_s is not None:
+        best = [run.elapsed_s for run in runs if run.side == "best"]
+        assert found.at_least
+        assert found.low <= limit_s / min(best) * (1 + 1e-9), "no claim exceeds the cut"
 
 
 @given(st.lists(times, min_size=1, max_size=48), limits, st.data())
@@ -199,17 +176,6 @@ def test_a_surplus_changes_no_finding(
         assert judge([*runs, *(Run(side, s) for s in more)], limit_s=limit_s) == found
 
 
-@pytest.mark.parametrize("ahead", ["best", "reference"])
-def test_a_side_that_is_ahead_waits_for_the_other(ahead: Side) -> None:
-    behind: Side = "reference" if ahead == "best" else "best"
-    runs = [Run(ahead, BEST_S)] * 8
-    for _ in range(6):
-        step = judge(runs)
-        assert step == Next(behind, None)
-        runs.append(Run(behind, BEST_S))
-    assert isinstance(judge(runs), Finding)
-
-
 # --- cuts ----------------------------------------------------------------------------------
 
 
@@ -225,16 +191,6 @@ def test_a_cut_lies_well_below_what_was_seen(
     multiple = limit_s / best_s
     assert multiple <= reference_s / best_s / 1.7 + 1e-9
     assert 3 - 1e-9 <= multiple <= 5 + 1e-9 or multiple >= reference_s / best_s / 1.7 - 1e-9
-
-
-@given(st.floats(3.1, 100), st.floats(0, 20), st.floats(0, 1e4), st.floats(0, 1e4))
-def test_a_larger_budget_cuts_no_lower(
-    ratio: float, startup_s: float, budget_s: float, more_s: float
-) -> None:
-    low, high = (cut(SearchTimes(1.0, ratio, startup_s, b)) for b in (budget_s, budget_s + more_s))
-    assert low is not None
-    assert high is not None
-    assert low <= high
 
 
 def test_the_first_look_costs_what_it_may_cost() -> None:
@@ -263,12 +219,6 @@ def test_a_far_slower_reference_is_at_least_so_much_slower() -> None:
 # --- verdicts ------------------------------------------------------------------------------
 
 
-def test_a_gain_worth_nothing_ends_at_the_first_look() -> None:
-    found = judge(runs_of([10.0] * 6, [9.9, 10.1] * 3))
-    assert isinstance(found, Finding)
-    assert found.claim == "no significant gain"
-
-
 def test_what_has_cost_enough_ends_at_the_next_look() -> None:
     runs = runs_of([10.0] * 6, [9.0 + n for n in range(6)])
     assert isinstance(judge(runs), Next)
@@ -279,18 +229,20 @@ def test_what_has_cost_enough_ends_at_the_next_look() -> None:
     assert judge(passed, may_go_on=False) == judge(passed) == Next("best", None)
 
 
-def test_a_slower_setting_is_called_so() -> None:
-    found = judge(runs_of([10.0] * 6, [5.0 + n / 100 for n in range(6)]))
-    assert isinstance(found, Finding)
-    assert found.claim == "slower"
-
-
-def test_a_proven_gain_below_one_percent_is_no_claim() -> None:
-    found = judge(runs_of([10.0] * 6, [10.05 + n / 1000 for n in range(6)]))
-    assert isinstance(found, Finding)
-    assert found.high is not None
-    assert 1 < found.low < found.high < 1.01
-    assert found.claim == "no significant gain"
+@pytest.mark.parametrize(
+    ("reference", "claim"),
+    [
+        ([9.9, 10.1] * 3, "no significant gain"),
+        ([5.0 + n / 100 for n in range(6)], "slower"),
+        ([10.05 + n / 1000 for n in range(6)], "no significant gain"),  # proven, but below 1 %
+        ([20.0 + n / 100 for n in range(6)], "faster"),
+    ],
+)
+def test_what_is_clear_ends_at_the_first_look(reference: list[float], claim: str) -> None:
+    found = judge(runs_of([10.0] * 6, reference))
+    assert isinstance(found, Finding) and found.high is not None
+    assert found.claim == claim
+    assert found.low <= found.ratio <= found.high
 
 
 def test_from_sixteen_pairs_on_a_proven_gain_is_as_precise_as_it_gets() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 
 import pytest
@@ -13,15 +12,7 @@ from hypothesis import strategies as st
 from tuner.stats.wilcoxon import interval, rank_sum_counts, rank_sum_trimmed, signed_rank_counts
 
 
-@given(st.integers(0, 12), st.integers(0, 12))
-def test_rank_sums_count_every_arrangement_once(m: int, n: int) -> None:
-    counts = rank_sum_counts(m, n)
-    assert sum(counts) == math.comb(m + n, m)
-    assert counts == counts[::-1] == rank_sum_counts(n, m)
-    assert len(counts) == m * n + 1
-
-
-@pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (4, 3)])
+@given(st.integers(0, 4), st.integers(0, 4))
 def test_rank_sums_are_what_counting_gives(m: int, n: int) -> None:
     counted: Counter[int] = Counter()
     for above in itertools.combinations(range(m + n), m):
@@ -30,15 +21,7 @@ def test_rank_sums_are_what_counting_gives(m: int, n: int) -> None:
     assert rank_sum_counts(m, n) == tuple(counted[u] for u in range(m * n + 1))
 
 
-@given(st.integers(0, 24))
-def test_signed_ranks_count_every_pattern_once(n: int) -> None:
-    counts = signed_rank_counts(n)
-    assert sum(counts) == 2**n
-    assert counts == counts[::-1]
-    assert len(counts) == n * (n + 1) // 2 + 1
-
-
-@pytest.mark.parametrize("n", [1, 3, 6])
+@given(st.integers(0, 7))
 def test_signed_ranks_are_what_counting_gives(n: int) -> None:
     counted: Counter[int] = Counter()
     for pattern in itertools.product((0, 1), repeat=n):
@@ -69,17 +52,13 @@ def test_the_interval_is_exact() -> None:
         assert 0 < above + below <= error * 2 ** len(sizes)
 
 
-@given(st.lists(st.floats(-2, 2), min_size=8, max_size=12))
-def test_a_smaller_error_is_no_narrower(logs: list[float]) -> None:
-    wide, narrow = interval(logs, 0.01), interval(logs, 0.1)
-    assert wide is not None
-    assert narrow is not None
+@given(st.lists(st.floats(-2, 2), min_size=8, max_size=12), st.floats(-1, 1))
+def test_a_smaller_error_is_no_narrower_and_all_moves_with_the_values(
+    logs: list[float], by: float
+) -> None:
+    wide, narrow, moved = (
+        interval(x, e) for x, e in ((logs, 0.01), (logs, 0.1), ([x + by for x in logs], 0.1))
+    )
+    assert wide is not None and narrow is not None and moved is not None
     assert wide[1] <= narrow[1] <= narrow[0] <= narrow[2] <= wide[2]
-
-
-@given(st.lists(st.floats(-2, 2), min_size=6, max_size=10), st.floats(-1, 1))
-def test_the_interval_moves_with_the_values(logs: list[float], by: float) -> None:
-    here, there = interval(logs, 0.05), interval([x + by for x in logs], 0.05)
-    assert here is not None
-    assert there is not None
-    assert there == pytest.approx([x + by for x in here], abs=1e-9)
+    assert moved == pytest.approx([x + by for x in narrow], abs=1e-9)
