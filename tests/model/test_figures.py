@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import stopped
-from tuner.model import TIME_UNITS_S, ObjectiveSpec, figures
+from tuner.model import TIME_UNITS_S, ObjectiveSpec, Stopped, figures
 
 TIME = ObjectiveSpec()
 STEADY = ObjectiveSpec(statistic="steady")
@@ -55,37 +56,30 @@ def test_headings(objective: ObjectiveSpec, title: str, axis: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("projection_s", "said", "in_a_table"),
+    ("objective", "found", "said", "in_a_table"),
     [
-        (9.8, "stopped after 4.10 s (projected 9.80 s)", "~9.80 s"),
-        (None, "stopped after 4.10 s", ">4.10 s"),
+        (TIME, stopped(4.1, 9.8), "after 4.10 s (projected 9.80 s)", "~9.80 s"),
+        (TIME, stopped(4.1), "after 4.10 s", ">4.10 s"),
+        (STEADY, stopped(0.041), "with at least 41.0 ms/it", ">41.0 ms/it"),
+        (TIME, stopped(0.0), "before its log told anything", ">0.000 s"),
     ],
 )
-def test_a_stopped_launch(projection_s: float | None, said: str, in_a_table: str) -> None:
-    found = stopped(4.1, projection_s)
-    assert (figures.stopped(TIME, found), figures.projected(TIME, found)) == (said, in_a_table)
+def test_a_stopped_launch(
+    objective: ObjectiveSpec, found: Stopped, said: str, in_a_table: str
+) -> None:
+    assert figures.stopped(objective, found) == f"stopped {said}"
+    assert figures.projected(objective, found) == in_a_table
 
 
-def test_a_pace_is_no_time_after_which_it_was_stopped() -> None:
-    found = stopped(0.041, 0.098)
-    assert (
-        figures.stopped(STEADY, found) == "stopped with at least 41.0 ms/it (projected 98.0 ms/it)"
-    )
+def test_a_stopped_window_is_shorter_than_what_it_is_scaled_to() -> None:
+    said = figures.stopped(TIME, stopped(4.1, 9.8), in_window=True)
+    assert said == "stopped early (projected 9.80 s)"
 
 
-@pytest.mark.parametrize(
-    ("objective", "better"),
-    [
-        (TIME, "faster"),
-        (STEADY, "faster"),
-        (RATE, "faster"),
-        (KEY, "better"),
-        (ObjectiveSpec(key="main/accuracy", maximize=True), "better"),
-        (ObjectiveSpec(kind="pattern", unit="J"), "better"),
-    ],
-)
-def test_only_a_speed_is_faster(objective: ObjectiveSpec, better: str) -> None:
-    assert figures.words(objective).better == better
+def test_only_a_speed_is_faster() -> None:
+    assert {figures.words(each).better for each in (TIME, STEADY, RATE)} == {"faster"}
+    joules, accuracy = ObjectiveSpec(kind="pattern", unit="J"), replace(KEY, maximize=True)
+    assert {figures.words(each).better for each in (KEY, joules, accuracy)} == {"better"}
 
 
 @given(st.sampled_from(sorted(TIME_UNITS_S)), positive)

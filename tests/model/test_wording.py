@@ -8,13 +8,7 @@ import pytest
 
 from tests.study_samples import SPEC, setting
 from tuner.knobs import knob, setting_text
-from tuner.model import (
-    BASELINE,
-    Effect,
-    Setting,
-    Verdict,
-    wording,
-)
+from tuner.model import BASELINE, Effect, Setting, Value, Verdict, wording
 
 
 @pytest.mark.parametrize(
@@ -34,10 +28,8 @@ def test_durations(value_s: float, text: str) -> None:
 
 def test_settings_follow_the_order_of_the_knobs() -> None:
     chosen = setting(communicator="naive", iterator_workers=2, omp_threads=1)
-    assert (
-        setting_text.assigned(chosen, SPEC.knobs)
-        == "omp_threads=1 iterator_workers=2 communicator=naive"
-    )
+    said = setting_text.assigned(chosen, SPEC.knobs)
+    assert said == "omp_threads=1 iterator_workers=2 communicator=naive"
     assert setting_text.assigned(BASELINE, SPEC.knobs) == "defaults"
 
 
@@ -56,13 +48,15 @@ def test_what_a_value_came_to(observed: int | None, verdict: Verdict, text: str)
     assert setting_text.assigned(setting(omp_threads=8), SPEC.knobs, effects) == text
 
 
-def test_a_value_that_changes_the_numerics_is_marked() -> None:
+@pytest.mark.parametrize(
+    ("chosen", "text"),
+    [
+        ({"batch_size": 64}, "batch_size=64 (changes numerics)"),
+        ({"batch_size": 32}, "batch_size=32"),
+        ({"fp16_gradients": "on", "j": 1}, "fp16_gradients=on (changes numerics) j=1"),
+        ({"fp16_gradients": "off"}, "fp16_gradients=off"),
+    ],
+)
+def test_a_value_that_changes_the_numerics_is_marked(chosen: dict[str, Value], text: str) -> None:
     row = replace(knob("batch_size"), default=32)
-    assert setting_text.assigned(Setting.of({"batch_size": 64}), (row,)) == (
-        "batch_size=64 (changes numerics)"
-    )
-    assert setting_text.assigned(Setting.of({"batch_size": 32}), (row,)) == "batch_size=32"
-    assert setting_text.assigned(Setting.of((("fp16_gradients", "on"), ("j", 1))), ()) == (
-        "fp16_gradients=on (changes numerics) j=1"
-    )
-    assert setting_text.assigned(Setting.of({"fp16_gradients": "off"}), ()) == "fp16_gradients=off"
+    assert setting_text.assigned(Setting.of(chosen), (row,)) == text
