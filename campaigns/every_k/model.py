@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from campaigns.every_k.server import Reply
+from campaigns.every_k.forks import Ended
 
 #: How ``tune`` may end if the disk or the database fails.
 CODES = {0, 2, 3, 5}
@@ -37,14 +37,12 @@ class CaseDiary:
 
 
 def diary(case: Path) -> CaseDiary:
-    """Read what the runs noted."""
+    """Read what the runs noted so far."""
     path = case / "diary"
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    ended = [words for kind, *words in lines if kind == "ended"]
-    reported = [words for kind, *words in lines if kind == "reported"]
+    lines = [json.loads(each) for each in path.read_text().splitlines()] if path.exists() else []
     return CaseDiary(
-        tuple(elapsed_s for elapsed_s, *_ in ended),
-        tuple((number, elapsed_s) for number, elapsed_s in reported),
+        tuple(words[1] for words in lines if words[0] == "ended"),
+        tuple((words[1], words[2]) for words in lines if words[0] == "reported"),
     )
 
 
@@ -64,23 +62,16 @@ def journaled(case: Path) -> set[float]:
     return found
 
 
-def stated(case: Path, reply: Reply, *, killed: bool, text: str) -> Iterator[str]:
-    """What is wrong with how a run with a fault ended.
-
-    Args:
-        case: Its folder.
-        reply: How it ended.
-        killed: It was to be killed.
-        text: What it wrote to stderr.
-    """
-    if killed and reply.code == -9:
+def stated(case: Path, end: Ended, *, killed: bool) -> Iterator[str]:
+    """What is wrong with how a run in the folder of a case ended; ``killed``: it was to be."""
+    if killed and end.code == -9:
         return
-    if reply.code not in CODES:
-        yield f"exit code {reply.code}"
-    errors = text.count("tune: error:")
-    if errors != (reply.code != 0):
-        yield f"{errors} errors and exit code {reply.code}"
-    if "Traceback" in text or "a defect in tune" in text or list(case.glob("tune-error-*")):
+    if end.code not in CODES:
+        yield f"exit code {end.code}"
+    errors = end.said.count("tune: error:")
+    if errors != (end.code != 0):
+        yield f"{errors} errors and exit code {end.code}"
+    if "Traceback" in end.said or "a defect in tune" in end.said or list(case.glob("tune-error-*")):
         yield "a traceback"
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
-from campaigns.every_k.campaign import FAMILIES, clean, every, sample, started, verdicts
+from campaigns.every_k.cases import FAMILIES
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -18,12 +20,9 @@ SEED = 4
 def test_a_fault_at_any_place_loses_nothing(require_program: Callable[[str], str]) -> None:
     if shutil.which("cc") is None:
         require_program("gcc")
-    with started() as server:
-        whole = clean(server)
-        assert all(whole.counts.values()), "each kind is seen"
-        cases = sample(every(whole.counts, SEED), 0.0, SEED, least=2)
-        found = list(verdicts(server, cases, whole))
-    assert len(found) == 2 * (len(FAMILIES) + 1)
-    assert any(verdict.struck for verdict in found)
-    bad = [f"{verdict.case}: {'; '.join(verdict.wrong)}" for verdict in found if verdict.wrong]
-    assert not bad, "\n".join(bad)
+    options = ("--share", "0", "--least", "2", "--seed", str(SEED))
+    argv = [sys.executable, "-m", "campaigns.every_k", *options]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    total = next(line.split() for line in done.stdout.splitlines() if line.startswith("all "))
+    assert total[1:4] == [str(2 * (len(FAMILIES) + 1)), total[1], "0"]

@@ -10,8 +10,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import sqlalchemy as sa
@@ -26,8 +27,7 @@ pytestmark = pytest.mark.system
 pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 
-@dataclass(frozen=True)
-class Server:
+class Server(NamedTuple):
     """A server of its own, which can be stopped."""
 
     url: str
@@ -71,8 +71,7 @@ def running(require_program: Callable[[str], str]) -> Iterator[Server]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import event
 
 from tests.study_surface import SPEC, FakeRunner, nearly_flat
 from tuner.model import LaunchRecord
-from tuner.model.errors import BusyError, TunerError, UsageError
+from tuner.model.errors import TunerError, UsageError
 from tuner.store import Store, Summary
 from tuner.study import result, tune
 
@@ -75,20 +75,14 @@ def test_a_read_only_file_can_be_shown_but_not_continued(studied: Path) -> None:
     assert "--storage" in caught.value.hint
 
 
-def test_a_new_database_where_nothing_may_be_written(folder: Path) -> None:
-    (folder / "locked").mkdir()
-    (folder / "locked").chmod(0o555)
-    with as_ordinary_user(), pytest.raises(UsageError, match="Permission denied"):
-        Store.open(f"sqlite:///{folder / 'locked' / 'deep' / 'x.db'}", create=True)
-
-
-def test_no_permission_for_the_outputs_is_found_before_the_first_launch(folder: Path) -> None:
-    outputs = folder / "outputs"
-    outputs.mkdir()
-    outputs.chmod(0o555)
-    runner = FakeRunner()
-    with as_ordinary_user(), pytest.raises(UsageError, match="output folder") as caught:
-        tune(SPEC, storage=str(folder / "tune.db"), outputs=outputs, run=runner)
+def test_no_permission_for_a_folder_is_found_before_the_first_launch(folder: Path) -> None:
+    locked, runner = folder / "locked", FakeRunner()
+    locked.mkdir(mode=0o555)
+    with as_ordinary_user():
+        with pytest.raises(UsageError, match="Permission denied"):
+            Store.open(f"sqlite:///{locked / 'deep' / 'x.db'}", create=True)
+        with pytest.raises(UsageError, match="output folder") as caught:
+            tune(SPEC, storage=str(folder / "tune.db"), outputs=locked, run=runner)
     assert "--run-dir" in caught.value.hint
     assert runner.settings == []
 
@@ -101,17 +95,6 @@ def test_a_file_of_another_kind_is_left_alone(folder: Path, content: bytes) -> N
         with pytest.raises(UsageError, match="not an SQLite database"):
             Store.open(f"sqlite:///{path}", create=create)
     assert path.read_bytes() == content
-
-
-def test_a_database_that_another_process_holds(studied: Path) -> None:
-    holder = sqlite3.connect(studied, isolation_level=None)
-    holder.execute("BEGIN EXCLUSIVE")
-    try:
-        with pytest.raises(BusyError, match="locked by another process") as caught:
-            Store.open(f"sqlite:///{studied}", create=True, busy_s=0.1)
-    finally:
-        holder.close()
-    assert caught.value.exit_code == 5
 
 
 def test_a_full_database_keeps_what_was_measured(

@@ -1,0 +1,187 @@
+"""Runs ``tune`` in forked processes, each with a fault to come; all is imported once."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from alembic import util
+from alembic.util import pyfiles
+
+import tuner.study
+from campaigns.every_k.cases import KINDS, Fault
+from tests.study_surface import log, surface
+from tuner.cli.main import main as tune_main
+from tuner.launch.launchers import discovery
+from tuner.model import Finished, Launch, Outcome, Progress, Setting
+from tuner.study.events import Event, LaunchEnded
+
+#: No run takes longer, s of CPU.
+MOST_S = 60
+
+MPIRUN = "#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\n"
+
+#: Five trials, a warm-up and the defaults.
+STUDY = """\
+name = "surface"
+command = ["true", "--out", "{out}", "-t", "{omp_threads}", "-j", "{iterator_workers}"]
+mpi_procs = 2
+
+[knobs.omp_threads]
+range = "1..4"
+default = 4
+
+[knobs.iterator_workers]
+range = "1..3"
+default = 3
+"""
+
+ARGUMENTS = (
+    *("--study", "../../study.toml", "--trials", "5", "--no-confirm", "--min-gain", "0.1%"),
+    *("--live", "off"),
+    *("--storage", "tune.db", "--mpirun", "../../mpirun"),
+)
+
+REAL = tuner.study.tune
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: its code (negative: by that signal), how often each kind, its stderr."""
+
+    code: int
+    counts: dict[str, int]
+    said: str
+
+
+class Diary:
+    """What really happened, beside the folder that faults strike: one JSON list a line."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self.launches = path.read_bytes().count(b'["ended"')
+
+    def note(self, *words: object) -> None:
+        os.write(self._file, json.dumps(words).encode() + b"\n")
+
+
+def fake_run(
+    launch: Launch,
+    *,
+    diary: Diary,
+    setting: Setting,
+    on_progress: Callable[[Progress], None] | None = None,
+    **_: Any,
+) -> Outcome:
+    """A launch without processes; each takes a time of its own, by which it is known again."""
+    launch.out_dir.mkdir(parents=True, exist_ok=True)
+    diary.launches += 1
+    elapsed_s = surface(setting) + 1e-6 * diary.launches
+    entries = log(elapsed_s)
+    if on_progress is not None:
+        on_progress(entries[-1])
+    ended = Outcome(Finished(elapsed_s, entries[-1].iteration), elapsed_s + 1, 0, entries)
+    diary.note("ended", elapsed_s, setting.to_json(), str(launch.folder))
+    return ended
+
+
+def _watched(diary: Diary, real: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """``tune`` with launches without processes; what is reported is noted."""
+    show = options.pop("on_event")
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, LaunchEnded):
+            samples = event.record.outcome.samples
+            diary.note("reported", event.record.number, samples[0].elapsed_s)
+        show(event)
+
+    return real(*args, **options, on_event=on_event, run=partial(fake_run, diary=diary))
+
+
+def _read_once() -> None:
+    """Optuna has alembic read all its migrations for each storage: half of a case's time."""
+    pyfiles.load_python_file = cache(pyfiles.load_python_file)  # type: ignore[assignment]
+    util.load_python_file = pyfiles.load_python_file
+
+
+def _ask_once() -> None:
+    """What mpirun says of its version; the faults strike nothing of that."""
+    said: dict[Path, str] = {}
+    ask = discovery._ask
+
+    def asked(path: Path, question: Sequence[str], environ: Mapping[str, str]) -> str:
+        if path.resolve() not in said:
+            said[path.resolve()] = ask(path, question, environ)
+        return said[path.resolve()]
+
+    discovery._ask = asked
+
+
+def _tune(folder: Path, fault: Fault | None) -> int:
+    """The study's command in the folder of a case, in this process."""
+    work = folder / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    os.chdir(work)
+    os.environ |= {"TUNE_LOCK_DIR": str(work / "lock"), "TMPDIR": str(folder)}
+    tuner.study.tune = partial(_watched, Diary(folder / "diary"), REAL)
+    kind = KINDS.index(fault.kind) if fault else -1
+    at, error, lasts = (fault.at, fault.error, int(fault.lasts)) if fault else (0, 0, 0)
+    ctypes.CDLL(None).every_k_arm(os.fsencode(work), kind, ctypes.c_long(at), error, lasts)
+    return tune_main(ARGUMENTS)
+
+
+def run(folder: Path, fault: Fault | None = None) -> Ended:
+    """The study's command in the folder of a case, in a process of its own."""
+    folder.mkdir(exist_ok=True)
+    stderr = folder / "stderr"
+    before = stderr.stat().st_size if stderr.exists() else 0
+    counted = os.memfd_create("counts")
+    pid = os.fork()
+    if pid == 0:
+        code = 70
+        try:
+            for name, number in (("stdout", 1), ("stderr", 2)):
+                file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                os.dup2(file, number)
+                os.close(file)
+            sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+            resource.setrlimit(resource.RLIMIT_CPU, (MOST_S, MOST_S))
+            code = _tune(folder, fault)
+            count = ctypes.CDLL(None).every_k_count
+            count.restype = ctypes.c_long
+            counts = {kind: count(number) for number, kind in enumerate(KINDS)}
+            os.pwrite(counted, json.dumps(counts).encode(), 0)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    counts = json.loads(os.pread(counted, 1 << 16, 0) or b"{}")
+    os.close(counted)
+    return Ended(os.waitstatus_to_exitcode(status), counts, stderr.read_bytes()[before:].decode())
+
+
+def prepare(folder: Path) -> None:
+    """Write what the runs below a folder need; import and compile all that they use."""
+    _read_once()
+    _ask_once()
+    (folder / "study.toml").write_text(STUDY)
+    (folder / "mpirun").write_text(MPIRUN)
+    (folder / "mpirun").chmod(0o755)
+    with (folder / "warm-up").open("w") as out:
+        kept, sys.stdout, sys.stderr = (sys.stdout, sys.stderr), out, out
+        code = _tune(folder / "warm", None)
+        sys.stdout, sys.stderr = kept
+    assert code == 0, (folder / "warm-up").read_text()
+    ctypes.CDLL(None).every_k_arm(b"", -1, ctypes.c_long(0), 0, 0)
+    gc.collect()
+    gc.freeze()
