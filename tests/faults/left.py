@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tests.marked import marked
+
 #: In the environment of all that a bench starts; its value is the bench's own.
 VARIABLE = "TUNE_TEST_BENCH"
 
@@ -42,15 +44,7 @@ def alive(noted: Iterable[dict[str, Any]]) -> list[int]:
 
 def processes(name: str, noted: Path) -> list[int]:
     """The processes that noted themselves or carry a bench's variable, and still run."""
-    found = set(alive(notes(noted)))
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            environ = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if f"{VARIABLE}={name}".encode() in environ and stat_fields(int(entry.name)):
-            found.add(int(entry.name))
-    return sorted(found)
+    return sorted({*alive(notes(noted)), *marked(name, VARIABLE)})
 
 
 def everything(name: str, folder: Path, markers: Iterable[str]) -> list[str]:

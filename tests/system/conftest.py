@@ -1,7 +1,8 @@
-"""The browser of the system tests."""
+"""What several system tests need: a browser, and processes that must live on."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,3 +28,18 @@ def browser(require_program: Callable[[str], str]) -> Iterator[Any]:
         found = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield found
         found.close()
+
+
+@pytest.fixture
+def bystander() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Starts processes that must live on."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*argv: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(argv, env=env, start_new_session=True))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+        one.wait()

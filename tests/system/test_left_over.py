@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -63,21 +63,6 @@ def note(environ: dict[str, str]) -> Path:
     path = left_over.note_path(lock.lock_path(environ).parent)
     path.parent.mkdir()
     return path
-
-
-@pytest.fixture
-def bystander() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts processes that must live on."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(*argv: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
-        started.append(subprocess.Popen(argv, env=env, start_new_session=True))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.kill()
-        one.wait()
 
 
 def killed_together(

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.marked import marked
 from tuner.hosts import process
 from tuner.launch import launchers
 from tuner.model import Launch, LauncherInfo
@@ -97,20 +98,6 @@ def started(info: LauncherInfo, folder: Path, code: str = RANK) -> process.Runni
     return running
 
 
-def marked(marker: str) -> set[int]:
-    """The processes that carry a marker: an independent reading of /proc."""
-    wanted = f"{process.MARKER}={marker}".encode()
-    found = set()
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                    found.add(int(folder.name))
-            except OSError:
-                continue
-    return found
-
-
 def test_the_ranks_get_what_they_should(info: LauncherInfo, tmp_path: Path) -> None:
     running = process.start(launch(info, tmp_path, assignments=("KNOB=x $(id) 'y'\n", "EMPTY=")))
     ended = running.wait(PATIENCE_S)
@@ -147,7 +134,7 @@ def test_every_process_of_the_trial_is_seen_and_carries_the_marker(
     running = started(info, tmp_path)
     try:
         pids = set(running.pids())
-        assert pids == marked(running.marker)
+        assert pids == set(marked(running.marker))
         assert {running.pid, *(view["pid"] for view in views(tmp_path))} <= pids
     finally:
         running.stop()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.marked import marked
 from tuner.hosts import process, supervisor
 from tuner.hosts.process.link import Link
 from tuner.model import Launch
@@ -65,20 +66,6 @@ def eventually(done: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def marked(marker: str) -> list[int]:
-    """The processes that carry a marker: an independent reading of /proc."""
-    wanted = f"{process.MARKER}={marker}".encode()
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
-            except OSError:
-                continue
-    return found
-
-
 def alive(pid: int) -> bool:
     found = supervisor.look_up(pid)
     return found is not None and not found.dead
@@ -86,21 +73,6 @@ def alive(pid: int) -> bool:
 
 def says_ready(folder: Path) -> Callable[[], bool]:
     return lambda: "ready" in (folder / process.OUTPUT).read_text()
-
-
-@pytest.fixture
-def bystander() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts processes that must live on."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(*argv: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
-        started.append(subprocess.Popen(argv, env=env, start_new_session=True))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.kill()
-        one.wait()
 
 
 # --- stopping ----------------------------------------------------------------------------
