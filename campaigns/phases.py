@@ -93,7 +93,7 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
 #: The same of a job that is retuned; windows are counted in all jobs, and each is an order.
 LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
     "the job is started": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 3),
-    "the job says hello": ("tuner.live.server", "Server._check", "after", 1),
+    "the job says hello": ("tuner.live.server", "JobServer._check", "after", 1),
     "the job stands ready": ("tuner.live.window", "WindowRun.switch", "before", 1),
     "in the first window": ("tuner.live.window", "WindowRun._report", "after", 1),
     "a window is done": ("tuner.live.jobs", "LiveJobs.window", "after", 1),
@@ -101,7 +101,7 @@ LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
     "after a window's commit": ("tuner.store.store", "Store.add", "after", 2),
     "between two windows": ("tuner.study.session", "StudyRun._launch", "before", 4),
     "before a switch": ("tuner.live.window", "WindowRun.switch", "before", 3),
-    "during a switch": ("tuner.live.server", "Server.send", "after", 3),
+    "during a switch": ("tuner.live.server", "JobServer.send", "after", 3),
     "after a switch": ("tuner.live.window", "WindowRun.switch", "after", 3),
     "in the next window": ("tuner.live.window", "WindowRun.run", "before", 3),
     "before the job is ended": ("tuner.live.job", "Job.end", "before", 1),
