@@ -5,24 +5,18 @@ Both are entry points, so that they load, and fail to load, in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from tuner.model.errors import UsageError, suggestion
 
 
-def entries(group: str, shipped: Mapping[str, str]) -> Iterator[EntryPoint]:
-    """Every entry of a group, the shipped ones (name -> ``module:object``) first."""
-    for name, value in shipped.items():
-        yield EntryPoint(name=name, value=value, group=group)
-    yield from (point for point in entry_points(group=group) if point.name not in shipped)
-
-
-def names(group: str, shipped: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of a group, the shipped ones first, the others sorted."""
-    found = [entry.name for entry in entries(group, shipped)]
-    return (*found[: len(shipped)], *sorted(set(found[len(shipped) :])))
+def entries(group: str, shipped: Mapping[str, str]) -> dict[str, EntryPoint]:
+    """Every entry of a group by its name: the shipped ones (``module:object``) first."""
+    found = {name: EntryPoint(name, value, group) for name, value in shipped.items()}
+    others = sorted(entry_points(group=group), key=lambda entry: entry.name)
+    return found | {entry.name: entry for entry in others if entry.name not in shipped}
 
 
 def load(entry: EntryPoint) -> Any:
@@ -48,10 +42,10 @@ def find(group: str, shipped: Mapping[str, str], name: str, *, what: str) -> Any
     Raises:
         UsageError: There is none of this name, or its package is broken.
     """
-    for entry in entries(group, shipped):
-        if entry.name == name:
-            return load(entry)
-    near = suggestion(name, names(group, shipped))
+    found = entries(group, shipped)
+    if name in found:
+        return load(found[name])
+    near = suggestion(name, found)
     raise UsageError(
         f"unknown {what}: {name}", f"{near} Packages add others as entry points of {group}."
     )

@@ -152,7 +152,10 @@ def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
     views = {*sa.inspect(engine).get_view_names()} & {*schema.metadata.tables, *schema.OF_OPTUNA}
     if views:
         raise foreign(url, f"{min(views)} is a view, not a table")
-    version = _version(engine)
+    version = None
+    if sa.inspect(engine).has_table(schema.meta.name):
+        with engine.connect() as connection:
+            version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
     if not isinstance(version, int | None):
         raise foreign(url, f"the version in {schema.meta.name} is {shown(version)}")
     if version is not None and version > schema.SCHEMA_VERSION:
@@ -161,68 +164,50 @@ def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
             f" (schema {version}, this one knows {schema.SCHEMA_VERSION})",
             "Update tune, or choose another database with --storage FILE.",
         )
-    if not create:
-        if version is None:
-            raise UsageError(
-                f"the database {display_url(url)} holds no studies of tune",
-                "Run tune first, or name another database with --storage FILE.",
-            )
-        if version < schema.SCHEMA_VERSION:
-            _upgrade(engine)
+    if not create and version is None:
+        raise UsageError(
+            f"the database {display_url(url)} holds no studies of tune",
+            "Run tune first, or name another database with --storage FILE.",
+        )
+    if not create and version == schema.SCHEMA_VERSION:
         return
-    if version is not None and version < schema.SCHEMA_VERSION:
-        _upgrade(engine)
-    else:
-        _add_tables(engine)
-        _write_version(engine)
-
-
-def _upgrade(engine: Engine) -> None:
-    """Bring the tables of an older version up to date, and what they hold."""
-    _add_tables(engine)
-    _add_columns(engine)
-    _migrate_exclusions(engine)
-    _write_version(engine)
-
-
-def _add_tables(engine: Engine) -> None:
     with engine.begin() as connection:
         for table in schema.metadata.sorted_tables:
             connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
             for index in table.indexes:
                 connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
+    if version is not None and version < schema.SCHEMA_VERSION:
+        _upgrade(engine)
+    _write_version(engine)
 
 
-def _add_columns(engine: Engine) -> None:
+def _upgrade(engine: Engine) -> None:
     """Bring the tables of an older version up to date: what came later may be null."""
     for table in schema.metadata.sorted_tables:
         there = _columns(engine, table)
-        for column in table.columns:
-            if column.name not in there:
-                _add_column(engine, table, column)
-
-
-def _add_column(engine: Engine, table: sa.Table, column: sa.Column[Any]) -> None:
-    kind = column.type.compile(engine.dialect)
-    statement = f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"
-    try:
+        for column in (each for each in table.columns if each.name not in there):
+            kind = column.type.compile(engine.dialect)
+            statement = f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"
+            try:
+                with engine.begin() as connection:
+                    connection.execute(sa.text(statement))
+            except sa.exc.DatabaseError:
+                # Another process that opens the database may have been quicker.
+                if column.name not in _columns(engine, table):
+                    raise
+    # Versions 3 and 4 wrote an exclusion as a text, in the column ``disturbed``.
+    table = schema.launches
+    if "disturbed" in _columns(engine, table):
+        old = sa.text(f"SELECT id, disturbed FROM {table.name} WHERE disturbed IS NOT NULL")
         with engine.begin() as connection:
-            connection.execute(sa.text(statement))
-    except sa.exc.DatabaseError:
-        # Another process that opens the database may have been quicker.
-        if column.name not in _columns(engine, table):
-            raise
+            for key, text in connection.execute(old).all():
+                why = codec.dumps(Exclusion(ExclusionKind.INTERFERENCE, text))
+                mine = sa.update(table).where(table.c.id == key, table.c.exclusion.is_(None))
+                connection.execute(mine.values(exclusion=why))
 
 
 def _columns(engine: Engine, table: sa.Table) -> set[str]:
     return {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
-
-
-def _version(engine: Engine) -> Any:
-    if not sa.inspect(engine).has_table(schema.meta.name):
-        return None
-    with engine.connect() as connection:
-        return connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
 
 
 def _write_version(engine: Engine) -> None:
@@ -237,16 +222,3 @@ def _write_version(engine: Engine) -> None:
     with suppress(sa.exc.IntegrityError), engine.begin() as connection:
         # The error says that another process wrote the same row in the meantime.
         connection.execute(sa.insert(schema.meta).values(id=1, **values))
-
-
-def _migrate_exclusions(engine: Engine) -> None:
-    """Fill the column ``exclusion`` from the text ``disturbed``, which versions 3 and 4 wrote."""
-    table = schema.launches
-    if "disturbed" not in _columns(engine, table):
-        return
-    old = sa.text(f"SELECT id, disturbed FROM {table.name} WHERE disturbed IS NOT NULL")
-    with engine.begin() as connection:
-        for key, text in connection.execute(old).all():
-            why = codec.dumps(Exclusion(ExclusionKind.INTERFERENCE, text))
-            mine = sa.update(table).where(table.c.id == key, table.c.exclusion.is_(None))
-            connection.execute(mine.values(exclusion=why))

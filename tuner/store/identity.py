@@ -13,20 +13,13 @@ from tuner.model.errors import UsageError
 ROUTES, ENVIRONMENT = "routes", "environment"
 
 _LABELS = {
-    "command": "command",
     "baseline": "command of the defaults",
     "folder": "folder that the command runs in",
-    "interpreter": "interpreter",
-    "ranks": "ranks",
-    "hosts": "hosts",
     "mpi": "MPI",
-    "mpirun": "mpirun",
     "libmpi": "MPI library",
     "mpirun_args": "mpirun arguments",
-    "objective": "objective",
     "hostname": "host",
     "cpu_model": "CPU",
-    "cores": "cores",
     "affinity": "CPUs by affinity",
     "quota": "CPUs by cgroup quota",
     "memory_gib": "memory (GiB)",

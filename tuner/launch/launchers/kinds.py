@@ -77,7 +77,7 @@ def launchers() -> Iterator[Launcher]:
     Raises:
         UsageError: A package that brought one is broken.
     """
-    for entry in plugins.entries(GROUP, _SHIPPED):
+    for entry in plugins.entries(GROUP, _SHIPPED).values():
         launcher: Launcher = plugins.load(entry)()
         yield launcher
 

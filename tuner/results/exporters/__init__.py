@@ -44,7 +44,7 @@ Exporter = Callable[[StudyView], Export]
 
 def names() -> tuple[str, ...]:
     """The formats that ship with the tool, then those of other packages."""
-    return plugins.names(GROUP, SHIPPED)
+    return tuple(plugins.entries(GROUP, SHIPPED))
 
 
 def format_of(filename: str) -> str:
