@@ -17,7 +17,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, TypeVar
 
 from tuner.model import (
@@ -94,7 +94,9 @@ def _decoder(kind: Any) -> Decoder:  # noqa: PLR0911
         return _mapping_decoder(*map(_decoder, parts))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind
-    return {float: _float, int: _int, Any: lambda data: data}.get(kind) or _instance(kind)
+    return {float: _float, int: _int, Any: lambda data: data}.get(kind) or partial(
+        _of, kind, kind.__name__
+    )
 
 
 def _float(data: Any) -> float:
@@ -109,13 +111,11 @@ def _int(data: Any) -> int:
     return data
 
 
-def _instance(kind: type) -> Decoder:
-    def decode(data: Any) -> Any:
-        if type(data) is not kind:
-            raise TypeError(f"{shown(data)} is no {kind.__name__}")
-        return data
-
-    return decode
+def _of(kind: type[T] | tuple[type[T], ...], name: str, data: Any) -> T:
+    """What is read, once it is of this kind."""
+    if not isinstance(data, kind) or (kind is not bool and isinstance(data, bool)):
+        raise TypeError(f"{shown(data)} is no {name}")
+    return data
 
 
 def _dataclass_decoder(kind: type) -> Decoder:
@@ -125,34 +125,28 @@ def _dataclass_decoder(kind: type) -> Decoder:
     def decode(data: Any) -> Any:
         if isinstance(data, kind):
             return data
-        if not isinstance(data, dict):
-            raise TypeError(f"{shown(data)} is no {kind.__name__}")
-        return kind(**{name: read(data[name]) for name, read in readers if name in data})
+        table = _of(dict, kind.__name__, data)
+        return kind(**{name: read(table[name]) for name, read in readers if name in table})
 
     return decode
 
 
 def _tuple_decoder(parts: tuple[Any, ...]) -> Decoder:
     readers = tuple(_decoder(part) for part in parts if part is not Ellipsis)
-    each = readers[0] if Ellipsis in parts else None
+    if Ellipsis in parts:
+        return lambda data: tuple([readers[0](inner) for inner in _of((list, tuple), "list", data)])
 
     def decode(data: Any) -> Any:
-        if not isinstance(data, (list, tuple)):
-            raise TypeError(f"{shown(data)} is no list")
-        if each is not None:
-            return tuple([each(inner) for inner in data])
-        return tuple([read(inner) for read, inner in zip(readers, data, strict=True)])
+        inners = _of((list, tuple), "list", data)
+        return tuple([read(inner) for read, inner in zip(readers, inners, strict=True)])
 
     return decode
 
 
 def _mapping_decoder(key: Decoder, value: Decoder) -> Decoder:
-    def decode(data: Any) -> Any:
-        if not isinstance(data, dict):
-            raise TypeError(f"{shown(data)} is no table")
-        return {key(name): value(inner) for name, inner in data.items()}
-
-    return decode
+    return lambda data: {
+        key(name): value(inner) for name, inner in _of(dict, "table", data).items()
+    }
 
 
 def _union_decoder(parts: tuple[Any, ...]) -> Decoder:
