@@ -16,7 +16,7 @@ from pathlib import Path
 QUOTA_CPUS = 0.3
 PERIOD_US = 100_000  # the kernel's default
 
-#: Set where the slow link is below us already.
+#: Set if the slow link is below us already.
 INSIDE = "TUNE_TEST_SLOW_LINK"
 
 #: A network namespace of its own, in which everything goes through an interface with 40 Mbit/s.
@@ -35,7 +35,7 @@ Made = AbstractContextManager[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Around:
-    """Something around a launch; ``lacks`` says why it cannot be made here, empty where it can.
+    """Something around a launch; ``lacks`` says why it cannot be made here.
 
     With ``namespace`` whatever looks at the launch has to run in the same place.
     """
@@ -79,7 +79,7 @@ def _controller() -> tuple[Path, str] | None:
 def precedence(quota: bool = False) -> Iterator[tuple[str, ...]]:
     """A control group that others on the host hardly slow down, with a quota or without.
 
-    What comes before a command puts it there: nothing, where no group can be made.
+    What comes before a command puts it there: nothing if no group can be made.
     """
     found = _controller()
     if found is None:

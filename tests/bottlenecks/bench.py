@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ LIMIT_S = 90.0
 
 
 def compiled(folder: Path) -> Path | None:
-    """The program without Python; ``None`` where there is no compiler for it."""
+    """The program without Python; ``None`` if there is no compiler for it."""
     mpirun = launchers.find(None, environ=os.environ).mpirun
     mpicc = Path(mpirun).with_name("mpicc")
     program = folder / "program"
@@ -41,28 +40,34 @@ def launch(
 ) -> tuple[Outcome, Explanation]:
     """Run it; ``program`` is that without Python."""
     mpirun = launchers.find(None, environ=os.environ)
-    mpirun = replace(mpirun, extra_args=planted.mpirun)
+    mpirun = replace(mpirun, extra_args=tuple(planted.mpirun.split()))
     host = machine.this_machine()
     command: tuple[str, ...]
     if program is None:
         trainer = str(INSIDE / "trainer.py")
-        command = (sys.executable, "-m", "mpi4py", trainer, "--out", "{out}", *planted.python)
+        command = (
+            sys.executable,
+            "-m",
+            "mpi4py",
+            trainer,
+            "--out",
+            "{out}",
+            *planted.python.split(),
+        )
     else:
-        command = (str(program), "{out}/log", *planted.c)
-    spec = StudySpec(
-        "planted", command, mpirun, Layout(planted.ranks), host, KNOBS, trial_limit_s=LIMIT_S
-    )
+        command = (str(program), "{out}/log", *planted.c.split())
+    spec = StudySpec("planted", command, mpirun, Layout(2), host, KNOBS, trial_limit_s=LIMIT_S)
     environ = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     made = render.launch(
         spec, BASELINE, folder, environ=environ, cwd=folder.parent, marker=uuid.uuid4().hex
     )
-    with planted.around.make() as before:
+    with planted.around.make() as words:
+
+        def behind_them(launch: Launch) -> process.RunningTrial:
+            return process.start(replace(launch, argv=(*words, *launch.argv)))
+
         outcome = trial.run(
-            made,
-            spec=spec,
-            setting=BASELINE,
-            expected_iterations=None,
-            start=_behind(before),
+            made, spec=spec, setting=BASELINE, expected_iterations=None, start=behind_them
         )
     assert isinstance(outcome.ending, Finished), outcome.ending
     return outcome, explain(outcome, BASELINE, spec, host)
@@ -71,18 +76,12 @@ def launch(
 def is_named(planted: Planted, found: Explanation, *, busy: bool) -> bool:
     """Whether the planted bottleneck is what was found.
 
-    Args:
-        planted: What was made.
-        found: The verdict.
-        busy: Other processes, which no one has planted, may hold the launch back even more.
+    With ``busy`` other processes, which no one has planted, may hold the launch back even more.
     """
-    told = [found.found, *found.others]
-    if busy and planted.cause is not Cause.OTHERS:
-        told = [each for each in told if each.cause is not Cause.OTHERS] or told
-    subject = "" if busy and planted.cause is Cause.OTHERS else planted.subject
-    return told[0].cause is planted.cause and subject in told[0].subject
-
-
-def _behind(words: tuple[str, ...]) -> Callable[[Launch], process.Running]:
-    """Starts a launch behind these words."""
-    return lambda launch: process.start(replace(launch, argv=(*words, *launch.argv)))
+    causes = [found.found, *found.others]
+    subject = planted.subject
+    if busy and planted.cause is Cause.OTHERS:
+        subject = ""
+    elif busy:
+        causes = [each for each in causes if each.cause is not Cause.OTHERS] or causes
+    return causes[0].cause is planted.cause and subject in causes[0].subject

@@ -1,8 +1,7 @@
 """Bottlenecks that are really made, under the real mpirun, are named rightly.
 
 The host of the tests is not quiet: as root the launches take precedence of what else runs there.
-Where other processes are said to hold one back all the same, they do: then the planted bottleneck
-must be the next that is named.
+If other processes hold a launch back all the same, the planted bottleneck must be named next.
 """
 
 from __future__ import annotations
