@@ -12,12 +12,14 @@ from tuner.hosts.procfs import TICKS, CpuTimes
 from tuner.hosts.telemetry import host
 from tuner.hosts.telemetry.host import (
     CPU_COLUMNS,
+    Burst,
     Host,
     HostCounters,
     Quota,
     gaps,
     host_row,
     made_up,
+    of_steps,
     others_s,
 )
 from tuner.model import HOST_COLUMNS
@@ -179,3 +181,41 @@ def test_no_rate_is_negative_and_no_share_above_one(
         assert value is None or value >= 0, name
         assert value is None or not name.endswith("_share") or value <= 1, name
     assert CPU_COLUMNS[-1] in row
+
+
+# --- the network --------------------------------------------------------------------------
+
+
+def test_a_burst_is_not_its_mean() -> None:
+    readings = [(n / 1000, 0) for n in range(40)] + [(0.04 + n / 1000, 10**6) for n in range(11)]
+    burst = of_steps(readings)
+    assert burst is not None
+    assert burst.most_bytes_per_s == pytest.approx(1e9)
+    assert burst.columns()["network_busy_share"] == pytest.approx(0.001 / 0.05)
+
+
+@given(st.lists(st.tuples(st.floats(0, 10), st.integers(0, 2**64)), max_size=30))
+def test_whatever_is_read_a_share_is_a_share(readings: list[tuple[float, int]]) -> None:
+    burst = of_steps(readings)
+    if burst is not None:
+        assert burst.most_bytes_per_s >= 0
+        assert 0 <= burst.busy_s <= burst.looked_s * (1 + 1e-9)
+        assert (burst.most_bytes_per_s > 0) == (burst.busy_s > 0)
+
+
+def test_windows_are_put_together() -> None:
+    one, other = Burst(5.0, 0.01, 0.05), Burst(9.0, 0.0, 0.05)
+    assert one.joined(other) == Burst(9.0, 0.01, 0.1)
+    assert one.joined(None) is one
+
+
+@pytest.mark.parametrize(("interface", "sent"), [("eth0", "7\n"), ("lo", None)])
+def test_a_window_on_an_interface(interface: str, sent: str | None, tmp_path: Path) -> None:
+    """What goes over lo comes in as well: only what comes in is read."""
+    folder = f"sys/class/net/{interface}/statistics"
+    plant(tmp_path, {f"{folder}/rx_bytes": "5\n"})
+    if sent is not None:
+        assert host.window(interface, lambda: False, tmp_path) is None, "half of the counters"
+        plant(tmp_path, {f"{folder}/tx_bytes": sent})
+    burst = host.window(interface, lambda: False, tmp_path)
+    assert burst is not None and burst.columns()["network_busy_share"] == 0.0

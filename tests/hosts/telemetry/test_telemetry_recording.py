@@ -10,7 +10,7 @@ import pytest
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import TICKS
 from tuner.hosts.telemetry import Sampler, host
-from tuner.hosts.telemetry.recording import Recording
+from tuner.hosts.telemetry.sampler import Recording
 from tuner.model import HOST_COLUMNS, RANK_COLUMNS, Telemetry
 
 PID = 1 << 23
@@ -77,16 +77,16 @@ def test_what_was_used_before_it_began_is_left_out(made: Path) -> None:
     assert rank.columns["own_user_cores"] == (0.0,)
 
 
-def test_what_the_host_is_read_too_early_for_is_no_others_time(made: Path) -> None:
-    """The trial's second is known before the host's: it is not another's in the next interval."""
-    found = begun(made)
-    found._debt_s = -0.4
-    assert found._others_s(1.0, 0.5) == 0.6
-    assert found._others_s(-0.3, 0.5) == 0.0
-    assert found._others_s(0.5, 0.5) == pytest.approx(0.2)
-    assert found._others_s(-9.0, 0.5) == 0.0
-    assert found._others_s(1.0, 0.5) == 0.5, "no more than an interval is owed"
-    assert found._others_s(None, 0.5) is None
+def test_what_the_host_is_read_too_early_for_is_no_others_time(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trial's time is known before the host's: it is not another's in the next interval."""
+    found, told_s = begun(made), iter([-1e-6, 1e-6, 1e-6])
+    monkeypatch.setattr(host, "others_s", lambda *_: next(told_s))
+    for _ in range(3):
+        found.look(MEMBERS)
+    first, second, third = found.telemetry(0.0).tracks[0].columns["others_cores"]
+    assert first == second == 0.0 and third
 
 
 def test_a_made_up_host_has_no_cpus(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

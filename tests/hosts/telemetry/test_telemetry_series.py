@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.hosts.telemetry.recording import (
+from tuner.hosts.telemetry.sampler import (
     LEAST_POINTS,
     MOST_POINTS,
     Point,

@@ -1,11 +1,12 @@
-"""What the kernel says of a host, and what it did between two looks at it."""
+"""What the kernel says of a host, and what it did between two looks at it: CPUs, waits, network."""
 
 from __future__ import annotations
 
 import os
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,20 +89,6 @@ def parse_interfaces(text: bytes) -> dict[str, int]:
     return found
 
 
-def quota_files(root: Path, pids: Iterable[int]) -> tuple[str, ...]:
-    """The accounts of every control group that these processes are in, and of those above."""
-    return tuple(dict.fromkeys(_quota_files(root, pids)))
-
-
-def _quota_files(root: Path, pids: Iterable[int]) -> Iterator[str]:
-    for pid in pids:
-        for controller in ("", "cpu"):
-            for folder in cgroup_folders(root, controller, process=str(pid)):
-                path = str(folder / "cpu.stat")
-                if parse_quota(procfs.read(path)) is not None:
-                    yield path
-
-
 #: What is made of ``/proc/stat``.
 CPU_COLUMNS = ("user_cores", "system_cores", "steal_cores", "iowait_cores", "others_cores")
 
@@ -130,14 +117,14 @@ class Host:
         self._root = root
         self._cpus = os.sched_getaffinity(0) if cpus is None else cpus
         self._quotas: dict[str, None] = {}
-        self._known: set[bytes] = set()
 
     def watch_groups(self, pid: int) -> None:
-        """From now on look at the control groups of this process too."""
-        text = procfs.read(str(self._root / "proc" / str(pid) / "cgroup"))
-        if text and text not in self._known:
-            self._known.add(text)
-            self._quotas.update(dict.fromkeys(quota_files(self._root, [pid])))
+        """From now on look at the control groups of this process too, and at those above."""
+        for controller in ("", "cpu"):
+            for folder in cgroup_folders(self._root, controller, process=str(pid)):
+                path = str(folder / "cpu.stat")
+                if parse_quota(procfs.read(path)) is not None:
+                    self._quotas[path] = None
 
     def look(self) -> HostCounters:
         """Read all counters: some 0.2 ms."""
@@ -217,14 +204,20 @@ def host_row(
         interface: That of which the bursts are seen; without one the busiest counts.
     """
     interval_s = after.at_s - before.at_s
+    network = moved(before, after)
+    moved_bytes = network.get(interface, max(network.values(), default=None))
     row: dict[str, float | None] = {
-        **_cpu_columns(before, after, interval_s),
         "others_cores": None if others_s is None else others_s / interval_s,
         "runnable_threads": None if after.runnable is None else float(after.runnable),
         "throttled_share": _throttled(before, after, trial_s),
-        "network_bytes_per_s": _rate(moved(before, after), interface, interval_s),
+        "network_bytes_per_s": None if moved_bytes is None else moved_bytes / interval_s,
         "memory_bytes": memory_bytes,
     }
+    for name in ("user", "system", "steal", "iowait"):
+        grown_s = sum(getattr(cpu, name) for cpu in after.cpus)
+        grown_s -= sum(getattr(cpu, name) for cpu in before.cpus)
+        known = _comparable(before, after)
+        row[f"{name}_cores"] = max(0.0, grown_s) / interval_s if known else None
     for name in PRESSURES:
         told = name in before.waited_s and name in after.waited_s
         waited_s = after.waited_s[name] - before.waited_s[name] if told else 0.0
@@ -242,43 +235,96 @@ def moved(before: HostCounters, after: HostCounters) -> dict[str, int]:
     }
 
 
-def _rate(moved_: Mapping[str, int], interface: str, interval_s: float) -> float | None:
-    return moved_.get(interface, max(moved_.values())) / interval_s if moved_ else None
-
-
 def _comparable(before: HostCounters, after: HostCounters) -> bool:
     return bool(before.cpus) and len(before.cpus) == len(after.cpus)
 
 
-def _cpu_columns(
-    before: HostCounters, after: HostCounters, interval_s: float
-) -> dict[str, float | None]:
-    names = ("user", "system", "steal", "iowait")
-    if not _comparable(before, after):
-        return dict.fromkeys(f"{name}_cores" for name in names)
-    return {
-        f"{name}_cores": max(0.0, _sum(after.cpus, name) - _sum(before.cpus, name)) / interval_s
-        for name in names
-    }
-
-
-def _sum(cpus: Iterable[CpuTimes], name: str) -> float:
-    return float(sum(getattr(cpu, name) for cpu in cpus))
-
-
 def _throttled(before: HostCounters, after: HostCounters, trial_s: float) -> float | None:
     """Of the CPU time that was used or held back, the part that was held back; the worst group."""
-    shares = [
-        _held_share(before.quotas[path], now, trial_s)
-        for path, now in after.quotas.items()
-        if path in before.quotas
-    ]
+    shares = []
+    for path, now in after.quotas.items():
+        if (then := before.quotas.get(path)) is None:
+            continue
+        used_s = trial_s
+        if then.used_s is not None and now.used_s is not None:
+            used_s = max(0.0, now.used_s - then.used_s)
+        held_s = max(0.0, now.held_s - then.held_s)
+        shares.append(held_s / (held_s + used_s) if held_s else 0.0)
     return max(shares, default=None)
 
 
-def _held_share(then: Quota, now: Quota, trial_s: float) -> float:
-    used_s = trial_s
-    if then.used_s is not None and now.used_s is not None:
-        used_s = max(0.0, now.used_s - then.used_s)
-    held_s = max(0.0, now.held_s - then.held_s)
-    return held_s / (held_s + used_s) if held_s else 0.0
+# --- the network at a millisecond, since a mean hides bursts ---------------------------------
+
+#: A window is so long, and is read so often, s.
+WINDOW_S = 0.05
+STEP_S = 0.001
+
+#: A reading that took longer is of no certain moment, s: the thread had lost its CPU meanwhile.
+MOST_READ_S = STEP_S / 5
+
+
+@dataclass(frozen=True)
+class Burst:
+    """What was seen of an interface in one window or more."""
+
+    most_bytes_per_s: float  # in one step
+    busy_s: float  # in steps with traffic
+    looked_s: float
+
+    def joined(self, other: Burst | None) -> Burst:
+        """Both together."""
+        if other is None:
+            return self
+        return Burst(
+            max(self.most_bytes_per_s, other.most_bytes_per_s),
+            self.busy_s + other.busy_s,
+            self.looked_s + other.looked_s,
+        )
+
+    def columns(self) -> dict[str, float | None]:
+        """As columns of `HOST_COLUMNS`."""
+        return {
+            "network_burst_bytes_per_s": self.most_bytes_per_s,
+            "network_busy_share": self.busy_s / self.looked_s,
+        }
+
+
+def of_steps(readings: Iterable[tuple[float, int]]) -> Burst | None:
+    """The burst in readings of (moment in s, bytes so far); ``None`` of fewer than two.
+
+    A step that came late counts with its real length: its rate is a mean, never too high.
+    """
+    most, busy_s, looked_s = 0.0, 0.0, 0.0
+    before: tuple[float, int] | None = None
+    for at_s, count in readings:
+        if before is not None and at_s <= before[0]:
+            continue
+        if before is not None:
+            step_s, moved = at_s - before[0], max(0, count - before[1])
+            most = max(most, moved / step_s)
+            busy_s += step_s if moved else 0.0
+            looked_s += step_s
+        before = (at_s, count)
+    return Burst(most, busy_s, looked_s) if looked_s else None
+
+
+def window(interface: str, ended: Callable[[], bool], root: Path = Path("/")) -> Burst | None:
+    """Read the counters of an interface for `WINDOW_S`, or until it is ended.
+
+    ``None``: they cannot be read, or not in time.
+    """
+    # What goes over lo comes in as well: it is counted once.
+    names = ("rx_bytes",) if interface == "lo" else ("rx_bytes", "tx_bytes")
+    files = [f"{root}/sys/class/net/{interface}/statistics/{name}" for name in names]
+    readings: list[tuple[float, int]] = []
+    end_s = time.monotonic() + WINDOW_S
+    while not readings or (time.monotonic() < end_s and not ended()):
+        begun_s = time.monotonic()
+        texts = [procfs.line(file).strip() for file in files]
+        at_s = time.monotonic()
+        if not all(text.isdigit() for text in texts):
+            return None
+        if at_s - begun_s <= MOST_READ_S or not readings:
+            readings.append((at_s, sum(map(int, texts))))
+        time.sleep(STEP_S)
+    return of_steps(readings)

@@ -32,7 +32,6 @@ class Seen(NamedTuple):
     rank: int | None  # None: the launcher's
     stat: Stat
     tasks: Mapping[int, Task]
-    line: bytes = b""  # that it was read from: of one that sleeps it stays the same
 
 
 #: The processes of a look by (id, start).
@@ -67,9 +66,10 @@ def look(
     found: dict[tuple[int, int], Seen] = {}
     for member in members:
         key = (member.pid, member.started)
-        seen = _seen(member, before.get(key), proc)
-        if seen is not None:
-            found[key] = seen
+        stat = procfs.stat(member.pid, proc)
+        if stat is not None and stat.started == member.started:
+            tasks = {} if member.rank is None else _tasks(stat, before.get(key), proc)
+            found[key] = Seen(member.rank, stat, tasks)
     # The supervisor: what the launcher leaves behind is waited for by it.
     parents = {seen.stat.parent for seen in found.values()}
     for pid in parents - {pid for pid, _ in found} - {0, 1, os.getpid()}:
@@ -77,18 +77,6 @@ def look(
         if stat is not None:
             found[pid, stat.started] = Seen(None, stat, {})
     return found
-
-
-def _seen(member: Member, before: Seen | None, proc: str) -> Seen | None:
-    """A process as it is now; ``None`` if it is gone, whoever has its id."""
-    line = procfs.line(f"{proc}/{member.pid}/stat")
-    if before is not None and (before.line, before.rank) == (line, member.rank):
-        return before  # most processes sleep most of the time
-    stat = procfs.parse_stat(line)
-    if stat is None or stat.started != member.started:
-        return None
-    tasks = {} if member.rank is None else _tasks(stat, before, proc)
-    return Seen(member.rank, stat, tasks, line)
 
 
 def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, Task]:
@@ -115,11 +103,18 @@ def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, Task]:
 
 
 def used(before: ProcessSnapshot, after: ProcessSnapshot) -> Use:
-    """What these processes used themselves, those that have ended left out."""
-    uses = [
-        _use(then, seen) for key, seen in after.items() if (then := before.get(key)) is not seen
-    ]
-    return Use(*(sum(column) for column in zip(*uses, strict=True))) if uses else Use()
+    """What these processes used themselves; an account that was set back counts as nothing."""
+    user_s = system_s = queue_s = voluntary = involuntary = 0.0
+    for key, seen in after.items():
+        then = before.get(key)
+        user_s += max(0.0, seen.stat.user_s - (then.stat.user_s if then else 0.0))
+        system_s += max(0.0, seen.stat.system_s - (then.stat.system_s if then else 0.0))
+        for thread, now in seen.tasks.items():
+            old = (then.tasks.get(thread) if then else None) or Task(0.0, 0, 0, 0)
+            queue_s += max(0.0, now.queue_s - old.queue_s)
+            voluntary += max(0, now.voluntary - old.voluntary)
+            involuntary += max(0, now.involuntary - old.involuntary)
+    return Use(user_s, system_s, queue_s, voluntary, involuntary)
 
 
 def reaped_s(before: ProcessSnapshot, after: ProcessSnapshot) -> float:
@@ -132,30 +127,6 @@ def reaped_s(before: ProcessSnapshot, after: ProcessSnapshot) -> float:
         seen.stat.cpu_s + seen.stat.reaped_s for key, seen in before.items() if key not in after
     )
     return max(0.0, grown_s - known_s)
-
-
-def _use(before: Seen | None, after: Seen) -> Use:
-    """That of one process; an account that was set back counts as nothing."""
-    if before is None:
-        queue_s, voluntary, involuntary = _sums(after.tasks, {})
-        return Use(after.stat.user_s, after.stat.system_s, queue_s, voluntary, involuntary)
-    return Use(
-        max(0.0, after.stat.user_s - before.stat.user_s),
-        max(0.0, after.stat.system_s - before.stat.system_s),
-        *_sums(after.tasks, before.tasks),
-    )
-
-
-def _sums(after: Mapping[int, Task], before: Mapping[int, Task]) -> tuple[float, float, float]:
-    queue_s = voluntary = involuntary = 0.0
-    for thread, now in after.items():
-        then = before.get(thread)
-        if then is now:
-            continue
-        queue_s += max(0.0, now.queue_s - (then.queue_s if then else 0.0))
-        voluntary += max(0, now.voluntary - (then.voluntary if then else 0))
-        involuntary += max(0, now.involuntary - (then.involuntary if then else 0))
-    return queue_s, voluntary, involuntary
 
 
 def by_rank(look_: ProcessSnapshot) -> dict[int, dict[tuple[int, int], Seen]]:

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import TracebackType
 
 from tuner.hosts.observe import Member
-from tuner.hosts.telemetry.recording import Recording
-from tuner.model import Telemetry
+from tuner.hosts.procfs import read
+from tuner.hosts.telemetry import host, processes
+from tuner.hosts.telemetry.gpu import Gpus
+from tuner.hosts.telemetry.host import Burst, Host, parse_wait
+from tuner.hosts.telemetry.processes import ProcessSnapshot
+from tuner.model import RANK_COLUMNS, Telemetry, Track
 
 #: The thread ends within milliseconds; one that hangs in a driver is left behind after this, s.
 JOIN_S = 5.0
+
+#: The usual time between two looks, and between two windows of the network, s.
+LOOK_S = 0.5
+#: At the start of a launch the next look comes after this part of its age: a short one gets
+#: some too …
+PART = 8
+#: … but not before this time, s.
+FIRST_S = 0.05
+
+#: What each may cost, as a share of one core: together below 1 %.
+LOOK_SHARE, WINDOW_SHARE, GPU_SHARE = 0.004, 0.0015, 0.001
+
+_NO_GPU: Row = dict.fromkeys(("gpu_share", "gpu_power_w", "gpu_memory_bytes"))
+_NO_BURST: Row = dict.fromkeys(("network_burst_bytes_per_s", "network_busy_share"))
 
 
 @dataclass
@@ -76,3 +97,275 @@ class Sampler:
             self._problem = f"{type(error).__name__}: {error}"
         finally:
             self._cpu_s = time.thread_time()
+
+
+class Recording:
+    """The recording of one launch, from its making on.
+
+    Args:
+        ranks: How many the launch has.
+        gpus: Whether there is a GPU to look at.
+        environ: The launch's environment.
+        root: The tree that holds ``proc`` and ``sys``; another one in tests.
+    """
+
+    def __init__(
+        self, ranks: int, *, gpus: bool, environ: Mapping[str, str], root: Path = Path("/")
+    ) -> None:
+        self._began_s = time.monotonic()
+        self._root = root
+        self._ranks = ranks
+        self._host = Host(root)
+        self._first = self._last = self._host.look()
+        self._look: ProcessSnapshot = {}
+        self._debt_s = 0.0
+        self._of_ranks: dict[int, tuple[float, ProcessSnapshot]] = {}
+        self._most = points_for(ranks, len(RANK_COLUMNS))
+        self._series: dict[int | None, Series] = {None: Series()}
+        wait = parse_wait(read(f"{root}/proc/self/schedstat"))
+        self._waits = wait is not None and any(wait)
+        self._moved: Counter[str] = Counter()
+        self._interface = ""  # that moved the most so far
+        self._burst: Burst | None = None
+        self._gpus = Gpus(environ) if gpus else None
+        self._next_gpu_s = 0.0
+        self._gaps: dict[str, None] = {}
+
+    def run(self, members: Callable[[], Sequence[Member]], ended: threading.Event) -> None:
+        """Look, again and again, until it is ended.
+
+        Args:
+            members: Gives the processes of the launch that were found last.
+            ended: Set from another thread.
+        """
+        self.begin(members())
+        next_look_s = next_window_s = FIRST_S
+        while not ended.wait(max(0.0, min(next_look_s, next_window_s) - self._age_s())):
+            before_s = time.thread_time()
+            if self._age_s() >= next_look_s:
+                self.look(members())
+                period_s = min(LOOK_S, max(FIRST_S, self._age_s() / PART))
+                next_look_s = self._next_s(before_s, period_s, LOOK_SHARE)
+            else:
+                self.window(ended.is_set)
+                next_window_s = self._next_s(before_s, LOOK_S, WINDOW_SHARE)
+
+    def _next_s(self, before_s: float, period_s: float, share: float) -> float:
+        """When something is due again that began at ``before_s`` of the thread's CPU time."""
+        return self._age_s() + max(period_s, (time.thread_time() - before_s) / share)
+
+    def _age_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    # --- one look --------------------------------------------------------------------
+
+    def begin(self, members: Sequence[Member]) -> None:
+        """Leave out what these processes have used so far: they ran before the recording began."""
+        self._look = processes.look(members, {}, f"{self._root}/proc")
+        begin_s = self._age_s()
+        for rank, group in processes.by_rank(self._look).items():
+            self._of_ranks[rank] = (begin_s, group)
+
+    def look(self, members: Sequence[Member]) -> None:
+        """Read all counters, and add an interval to each track."""
+        before, now = self._last, self._host.look()
+        after = processes.look(members, self._look, f"{self._root}/proc")
+        end_s = self._age_s()
+        trial_s = processes.used(self._look, after).cpu_s + processes.reaped_s(self._look, after)
+        self._choose_interface(host.moved(before, now))
+        interval_s = now.at_s - before.at_s
+        # The host and the processes are not read at the same moment: one interval has too much
+        # of others, the next too little. What one lacks to nothing is taken from the next.
+        others_s = host.others_s(before, now, trial_s)
+        if others_s is not None:
+            others_s += self._debt_s
+            self._debt_s = max(-interval_s, min(0.0, others_s))
+            others_s = max(0.0, others_s)
+        # The launch's own processes: all but the supervisor.
+        own = {(member.pid, member.started) for member in members}
+        resident = sum(seen.stat.resident_bytes for key, seen in after.items() if key in own)
+        row = host.host_row(
+            before,
+            now,
+            trial_s=trial_s,
+            others_s=others_s,
+            memory_bytes=float(resident),
+            interface=self._interface,
+        )
+        bursts = _NO_BURST if self._burst is None else self._burst.columns()
+        self._burst = None
+        span = (before.at_s - self._began_s, now.at_s - self._began_s)
+        self._series[None].add(*span, {**row, **bursts, **self._gpu_columns()})
+        self._last, self._look = now, after
+        for rank, group in processes.by_rank(after).items():
+            begin_s, then = self._of_ranks.get(rank, (0.0, {}))
+            if rank not in self._series:
+                self._series[rank] = Series(self._most)
+                self._host.watch_groups(processes.root(group)[0])
+            columns = processes.rank_row(then, group, end_s - begin_s, waits=self._waits)
+            self._series[rank].add(begin_s, end_s, columns)
+            self._of_ranks[rank] = (end_s, group)
+
+    def _gpu_columns(self) -> Row:
+        if self._gpus is None or self._age_s() < self._next_gpu_s:
+            return _NO_GPU
+        before_s = time.thread_time()
+        columns = self._gpus.columns()
+        self._next_gpu_s = self._next_s(before_s, LOOK_S, GPU_SHARE)
+        return columns
+
+    # --- the network -----------------------------------------------------------------
+
+    def window(self, ended: Callable[[], bool]) -> None:
+        """Look at the interface that moved the most so far, every millisecond."""
+        if not self._interface:
+            return
+        found = host.window(self._interface, ended, self._root)
+        if found is not None:
+            self._burst = found.joined(self._burst)
+        elif not ended():
+            self._gaps[f"Bursts of {self._interface} are not recorded: no counters."] = None
+
+    def _choose_interface(self, moved: Mapping[str, int]) -> None:
+        self._moved.update(moved)
+        if self._moved:
+            ((name, _),) = self._moved.most_common(1)
+            if name != self._interface:
+                self._interface, self._burst = name, None  # mean and peak are of the same one
+
+    # --- the end ---------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the GPUs' driver."""
+        if self._gpus is not None:
+            self._gpus.close()
+
+    def telemetry(self, cost_cores: float) -> Telemetry:
+        """What it came to."""
+        name = socket.gethostname()
+        made_up = host.made_up(self._first, self._last)
+        tracks = [
+            series.track(name, rank)
+            for rank, series in sorted(
+                self._series.items(), key=lambda item: -1 if item[0] is None else item[0]
+            )
+            if series.points
+        ]
+        if tracks and made_up:
+            nothing = dict.fromkeys(host.CPU_COLUMNS, (None,) * len(tracks[0].times_s))
+            tracks[0] = replace(tracks[0], columns={**tracks[0].columns, **nothing})
+        found = [*host.gaps(self._first, self._last), *self._gaps]
+        if not self._waits:
+            found.append("Waiting for a CPU is not recorded: there is no /proc/PID/schedstat.")
+        if self._gpus is not None:
+            found += self._gpus.gaps
+        if (seen := len(self._series) - 1) < self._ranks:
+            found.append(
+                f"Of {self._ranks} ranks {seen} were seen: the launch ended within"
+                f" {self._age_s():.1f} s, or the others ran on other hosts."
+            )
+        return Telemetry(
+            tracks=tuple(tracks),
+            gaps=tuple(found),
+            cost_cores=round(cost_cores, 5),
+            interface=self._moved.most_common(1)[0][0] if self._moved.total() else "",
+        )
+
+
+#: So many intervals at most, and no fewer where there are many ranks; even numbers.
+MOST_POINTS, LEAST_POINTS = 200, 20
+
+#: So many values for all ranks of a host together.
+MOST_VALUES = 40_000
+
+#: Columns of which the greatest value is kept, not the mean.
+PEAKS = frozenset({"network_burst_bytes_per_s", "memory_bytes", "gpu_memory_bytes", "threads"})
+
+Row = Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One interval."""
+
+    begin_s: float
+    end_s: float
+    row: Row
+
+    @property
+    def length_s(self) -> float:
+        """How long it is."""
+        return self.end_s - self.begin_s
+
+
+def joined(first: Point, second: Point) -> Point:
+    """Two intervals, one after the other, as one; both have the same columns."""
+    row = {name: _join(name, first, second) for name in first.row}
+    return Point(first.begin_s, second.end_s, row)
+
+
+def _join(name: str, first: Point, second: Point) -> float | None:
+    one, other = first.row[name], second.row[name]
+    if one is None or other is None:
+        return other if one is None else one
+    if name in PEAKS:
+        return max(one, other)
+    length_s = first.length_s + second.length_s
+    if not length_s:
+        return (one + other) / 2
+    # Written so that it lies between the two, whatever is rounded.
+    return one + (other - one) * (second.length_s / length_s)
+
+
+def points_for(ranks: int, columns: int) -> int:
+    """How many intervals the track of each rank may have, an even number."""
+    share = MOST_VALUES // max(1, ranks * columns)
+    return max(LEAST_POINTS, min(MOST_POINTS, share)) // 2 * 2
+
+
+class Series:
+    """The intervals of one track, in the order they come.
+
+    Args:
+        most: So many are kept, an even number.
+    """
+
+    def __init__(self, most: int = MOST_POINTS) -> None:
+        self._most = most
+        self._stride = 1  # intervals as they come to one that is kept
+        self._last = 0  # of these are in the last one
+        self._points: list[Point] = []
+
+    def add(self, begin_s: float, end_s: float, row: Row) -> None:
+        """Add an interval, the same columns each time."""
+        point = Point(begin_s, end_s, row)
+        if self._points and self._last < self._stride:
+            self._points[-1] = joined(self._points[-1], point)
+            self._last += 1
+            return
+        if len(self._points) == self._most:
+            self._points = halved(self._points)
+            self._stride *= 2
+        self._points.append(point)
+        self._last = 1
+
+    @property
+    def points(self) -> Sequence[Point]:
+        """What is kept so far."""
+        return self._points
+
+    def track(self, host: str, rank: int | None) -> Track:
+        """As a track, the values rounded to four digits."""
+        names = self._points[0].row if self._points else ()
+        columns = {name: tuple(_short(p.row[name]) for p in self._points) for name in names}
+        return Track(host, rank, tuple(round(p.end_s, 3) for p in self._points), columns)
+
+
+def halved(points: Sequence[Point]) -> list[Point]:
+    """Each two neighbours as one; a last one that has none stays as it is."""
+    pairs = [joined(*pair) for pair in zip(points[::2], points[1::2], strict=False)]
+    return pairs + list(points[len(pairs) * 2 :])
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
