@@ -129,7 +129,7 @@ def make(url: str, trials: int) -> None:
         for made in records:
             store.add(SPEC.name, made)
         projection = Projection(store, SPEC.name)
-        plan = History(spec, projection.reconcile(History(spec, tuple(records))))
+        plan = History(spec, projection.sync(History(spec, tuple(records))))
         projection.close()
         best = SearchThenConfirm().best(plan)
         found = build(plan, store.url, StudyState.FINISHED, "made", best)
@@ -147,7 +147,7 @@ def suggest(url: str) -> None:
             row.forgiven_until,
         )
         projection = Projection(store, SPEC.name)
-        plan = replace(plan, records=projection.reconcile(plan))
+        plan = replace(plan, records=projection.sync(plan))
         projection.close()
         step = SearchThenConfirm().next(plan)
         if not isinstance(step, Step):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial
 
 from tuner.model import (
     Effect,
@@ -23,12 +27,16 @@ from tuner.model import (
     Outcome,
     Progress,
     Purpose,
+    Result,
     Setting,
     Stopped,
     StudySpec,
     Verdict,
 )
 from tuner.search.stopper import EarlyStopper
+from tuner.store.rows import StudyRow
+from tuner.store.store import Store
+from tuner.study import tune
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm, Step
 
@@ -211,3 +219,35 @@ def overridden(knob: str, used: int) -> Callable[[Setting], Sequence[Effect]]:
 
 def events_of(kind: type, events: Sequence[Any]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
+
+
+# --- a study in a folder with a database ---------------------------------------------------
+
+
+def study_in(folder: Path, runner: FakeRunner, spec: StudySpec = SPEC, **options: Any) -> Result:
+    """Run a study to its end in the database of the folder."""
+    return tune(spec, storage=str(folder / "tune.db"), run=runner, **options)
+
+
+def records_in(folder: Path) -> list[LaunchRecord]:
+    """The launches as the database holds them."""
+    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+        return store.launches(SPEC.name)
+
+
+def row_in(folder: Path) -> StudyRow:
+    """The study as the database holds it."""
+    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+        return store.load(SPEC.name)
+
+
+def optuna_in(folder: Path) -> dict[int, FrozenTrial]:
+    """Optuna's trials by the launches that they tell of; the numbers are those of the records."""
+    url = f"sqlite:///{folder / 'tune.db'}"
+    trials = optuna.load_study(study_name=SPEC.name, storage=url).trials
+    ours = [trial for trial in trials if "launch" in trial.user_attrs]
+    told = {trial.user_attrs["launch"]: trial for trial in ours}
+    assert len(told) == len(ours), "none is there twice"
+    records = {r.number: r.trial for r in records_in(folder) if r.trial is not None}
+    assert {launch: trial.number for launch, trial in told.items()} == records
+    return told

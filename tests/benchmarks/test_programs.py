@@ -53,15 +53,6 @@ def test_a_line_of_the_table() -> None:
     )
 
 
-def test_where_the_defaults_are_best_there_is_one_verdict() -> None:
-    runs = {"runs": [run for run in EXPLAINED["runs"] if run["name"] == "defaults"]}
-    assert table.row("A program", document(), runs).cells[-1] == "the loader (a.py:7 next), 60 %"
-
-
-def test_a_run_that_nothing_is_known_of() -> None:
-    assert table.row("A program", document(), {"runs": []}).cells[-1] == "not known"
-
-
 @pytest.mark.parametrize(
     ("changed", "cell"),
     [
@@ -129,10 +120,6 @@ def test_a_folder_that_is_no_checkout_is_named(example: Program, tmp_path: Path)
     assert (tmp_path / "example" / "dlrm_s_pytorch.py").is_file()
     environ = catalogue.environment(example, checkouts, {"PATH": "/usr/bin", "HOME": "/"})
     assert environ == {"PATH": f"{python.parent}:/usr/bin", "HOME": "/"}
-
-
-def test_a_program_of_debian_gets_the_environment_as_it_is() -> None:
-    assert catalogue.environment(BY_NAME["hpl"], Checkouts(), {"A": "b"}) == {"A": "b"}
 
 
 def test_images_are_made_for_chainers_example(tmp_path: Path) -> None:

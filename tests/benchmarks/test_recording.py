@@ -76,15 +76,6 @@ def test_what_always_fails_is_tried_twice() -> None:
     assert (failed["runs"], failed["reason"]) == ([], "exit status 1")
 
 
-def test_a_search_in_the_same_study_counts_for_nothing() -> None:
-    chosen = launched(1, Setting.of({"omp_threads": 1, "iterator_workers": 1}))
-    plan = History.judged(SPEC, (replace(chosen, purpose=Purpose.SEARCH),))
-    step = Recording(1).next(plan)
-    assert isinstance(step, Step)
-    rest = play(1)
-    assert len(rest.records) == 13
-
-
 def test_the_document_is_a_surface() -> None:
     document = recorded.document(play(2))
     assert (document["ranks"], document["iterations"], document["model"]) == (2, 100, False)

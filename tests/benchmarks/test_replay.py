@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,9 @@ from benchmarks import replay
 from benchmarks.replay.machine import ENTRIES, STOP_S, TICK_S, VirtualMachine
 from benchmarks.replay.surface import Key, Point, Run
 from tests.surfaces import THREADS, WORKERS, setting, surface
-from tuner.model import Conclusion, Finished, Purpose, Setting, Stopped
+from tuner.model import Conclusion, Finished, Stopped
 from tuner.search.stopper import GoOn, TimeLimitStopper
 from tuner.search.throughput import startup_s
-from tuner.study.history import History
-from tuner.study.policy import Step, Stop
 
 
 def play(loaded: replay.Surface, seed: int = 0, **options: Any) -> replay.Study:
@@ -137,20 +134,6 @@ def test_the_same_seed_gives_the_same_trace(tmp_path: Path) -> None:
     once, again, other = (list(replay.trace.lines(play(loaded, seed=s))) for s in (2, 2, 3))
     assert once == again
     assert once != other
-
-
-@dataclass(frozen=True)
-class InTurn:
-    """Another course: each setting once, whatever came of the others."""
-
-    settings: tuple[Setting, ...]
-
-    def next(self, plan: History) -> Step | Stop:
-        left = self.settings[len(plan.records) :]
-        return Step(Purpose.SEARCH, left[0]) if left else Stop("that is all")
-
-    def best(self, plan: History) -> Setting | None:
-        return plan.records[0].setting if plan.records else None
 
 
 def test_the_trace_has_a_line_a_launch_and_a_last_one(tmp_path: Path) -> None:

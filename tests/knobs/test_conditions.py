@@ -80,9 +80,9 @@ def test_the_grid_has_a_row_for_each_setting(knobs: tuple[Knob, ...]) -> None:
     found = {space.there(knobs, dict(zip(names, grid.key(row), strict=True))) for row in grid.all}
     assert len(grid.all) == len(found) == grid.space.size
     assert found == settings(knobs)
-    assert (grid.existence.canonical(grid.all) == grid.all).all()
+    assert (grid.canonical(grid.all) == grid.all).all()
     full = np.array(list(itertools.product(*map(range, grid.sizes))))
-    assert {tuple(row) for row in grid.existence.canonical(full)} == {tuple(r) for r in grid.all}
+    assert {tuple(row) for row in grid.canonical(full)} == {tuple(r) for r in grid.all}
 
 
 def test_what_does_not_exist_is_not_branched_over() -> None:
@@ -111,4 +111,4 @@ def test_the_search_proposes_no_value_of_a_knob_that_does_not_exist(size: int) -
         )
     rows = grid.rows([seen.setting for seen in history if seen.setting is not None])
     assert len(rows) > 10
-    assert (grid.existence.canonical(rows) == rows).all()
+    assert (grid.canonical(rows) == rows).all()

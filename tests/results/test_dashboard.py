@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from wsgiref.util import setup_testing_defaults
 
+import optuna
 import pytest
 
 from tests import study_samples as samples
@@ -32,8 +33,8 @@ from tuner.results.dashboard.guard import guarded
 from tuner.results.dashboard.server import DashboardServer
 from tuner.results.report import weights
 from tuner.store import Store
-from tuner.study import optuna_trials as attach
 from tuner.study import tune
+from tuner.study.optuna_trials import open_storage
 
 
 def test_the_note_has_result_and_commands() -> None:
@@ -79,8 +80,7 @@ def test_note_and_plot_are_saved_again_and_again_the_same(url: str) -> None:
     with Store.open(url, create=False) as store:
         data = stored.load(store, None)
         dashboard.annotate(url, data)
-        found = attach.load(attach.open_storage(url), data.spec.name)
-        assert found is not None
+        found = optuna.load_study(study_name=data.spec.name, storage=open_storage(url))
         before = found._storage.get_study_system_attrs(found._study_id)
         dashboard.annotate(url, data)
         after = found._storage.get_study_system_attrs(found._study_id)
@@ -92,8 +92,7 @@ def test_note_and_plot_are_saved_again_and_again_the_same(url: str) -> None:
 def test_settings_that_were_stopped_are_pruned_trials(url: str) -> None:
     with Store.open(url, create=False) as store:
         data = stored.load(store, None)
-        found = attach.load(attach.open_storage(url), data.spec.name)
-    assert found is not None
+        found = optuna.load_study(study_name=data.spec.name, storage=open_storage(url))
     states = [trial.state.name for trial in found.trials]
     assert states.count("PRUNED") >= data.result.settings_stopped > 0
 

@@ -127,13 +127,6 @@ def test_a_baseline_at_no_known_point_is_launched_too() -> None:
     assert after.purpose == "explore"
 
 
-def test_a_budget_ends_it() -> None:
-    history, done = study(Search(SPACE, Options(budget_s=50.0)), bowl)
-    spent = [seen.wall_s for seen in history]
-    assert done == Done("budget")
-    assert sum(spent) >= 50.0 > sum(spent[:-1])
-
-
 def test_it_goes_on_longer_where_less_gain_is_wanted() -> None:
     lengths = [len(study(Search(SPACE, Options(until=u)), bowl)[0]) for u in (0.2, 1e-6)]
     assert lengths[0] < lengths[1]
@@ -199,14 +192,6 @@ def test_a_failure_that_rules_out_little_is_not_launched_again() -> None:
     assert step.setting != (8,)
 
 
-def test_a_killed_setting_is_never_called_best() -> None:
-    history = [
-        SearchObservation((1, 1, "none"), "finished", "guess", 12.0, 10.0, startup_s=2.0),
-        SearchObservation((2, 1, "none"), "killed", "explore", 4.0, None, 5.0, 0.1, 2.0),
-    ]
-    assert Search(SPACE).best(history) == (1, 1, "none")
-
-
 def test_one_outlier_of_three_decides_nothing() -> None:
     def seen(key: Key, elapsed_s: float) -> SearchObservation:
         return SearchObservation(
@@ -216,15 +201,6 @@ def test_one_outlier_of_three_decides_nothing() -> None:
     fast, slow = (2, 4, "core"), (2, 2, "core")
     history = [seen(fast, 10.0), seen(fast, 24.0), seen(fast, 10.1), seen(slow, 12.0)]
     assert Search(SPACE).best(history) == fast
-
-
-def test_oversubscription_can_be_bounded() -> None:
-    """Demand is ranks x (threads + workers); twice the eight cores is all that is tried."""
-    history, _ = study(Search(replace(SPACE, most_demand=2.0), Options(until=1e-6)), bowl)
-    for seen in history:
-        if seen.purpose == "explore":
-            assert seen.setting is not None
-            assert 2 * (int(seen.setting[0]) + int(seen.setting[1])) <= 16
 
 
 def noisy(time: Callable[[Key], float], sd: float, seed: int) -> Time:
@@ -267,18 +243,6 @@ def test_where_all_are_alike_it_ends_too(values: tuple[int, ...], sd: float) -> 
         lengths.append(len(history))
     if sd:
         assert statistics.mean(lengths) <= 6 * len(values)
-
-
-def test_what_is_told_apart_further_is_launched_more() -> None:
-    """One per cent lies between one setting and the next, single runs differ by three."""
-    values = (1, 2, 4, 8)
-    launches = {0.001: 0, 0.1: 0}
-    for precision in launches:
-        for seed in range(8):
-            search = Search(few(values), Options(precision=precision), seed)
-            history, _ = study(search, noisy(apart(values, 1.01), 0.03, seed))
-            launches[precision] += len(history)
-    assert launches[0.001] > launches[0.1]
 
 
 def test_noise_misleads_it_little() -> None:

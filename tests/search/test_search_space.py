@@ -48,18 +48,6 @@ def test_demand_counts_threads_and_workers(key: Key, octaves: float) -> None:
     assert GRID.demand(GRID.rows([key]))[0] == octaves
 
 
-def test_octaves_count_doublings() -> None:
-    assert GRID.octaves[0] is not None
-    assert GRID.octaves[0].tolist() == [3, 0, 1, 2]
-    assert GRID.octaves[1] is not None
-    assert GRID.octaves[1].tolist() == [-1, 0, 1, 2]
-    assert GRID.octaves[3] is None
-    assert KnobAxis("one", (4,)).octaves is None
-    negative = KnobAxis("nice", (-4, 0, 4)).octaves
-    assert negative is not None
-    assert negative.tolist() == [0, 2, 4]
-
-
 @given(keys, keys)
 def test_more_of_everything_than_a_shortage_is_barred(bad: Key, key: Key) -> None:
     groups = failed(bad)

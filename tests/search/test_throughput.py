@@ -45,33 +45,11 @@ def test_an_even_log_tells_how_much_the_first_iterations_cost_more(
         assert pace.cv is None
 
 
-@given(counts, intervals, paces_s, st.sampled_from([1, None]))
-def test_entries_that_are_seen_one_by_one_are_looks(
-    entries: int, every: int, pace_s: float, burst: int | None
-) -> None:
-    pace = Pace.of(log(entries, every, pace_s, burst=burst))
-    assert pace is not None
-    assert pace.interval == every
-
-
 @given(counts, intervals, st.integers(2, 50))
 def test_of_a_burst_the_last_entry_counts(entries: int, every: int, burst: int) -> None:
     pace = Pace.of(log(entries, every, 0.1, burst=burst))
     assert pace is not None
     assert pace.interval == (every * min(burst, entries - burst) if entries > burst else None)
-
-
-@given(counts, intervals)
-def test_a_log_that_is_written_at_the_end_has_one_look(entries: int, every: int) -> None:
-    pace = Pace.of(log(entries, every, 0.1, burst=entries))
-    assert pace is not None
-    assert pace.interval is None
-
-
-def test_the_longest_silence_is_the_interval() -> None:
-    pace = Pace.of([Progress(k, k * 0.1) for k in (5, 10, 40, 45)])
-    assert pace is not None
-    assert pace.interval == 30
 
 
 @pytest.mark.parametrize("times", [(2.0, 2.0), (0.0, 0.0), (2.0, 1.0)])

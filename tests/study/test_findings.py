@@ -16,7 +16,6 @@ from tuner.model import (
     Cap,
     Conclusion,
     Ending,
-    Progress,
     Result,
     Setting,
     Stopped,
@@ -78,15 +77,6 @@ def test_a_cap_is_found_where_the_defaults_are_best() -> None:
     assert result.caps == (Cap("omp_threads", 2, "the library runs no more than 2 here"),)
 
 
-def test_a_launch_that_was_stopped_shows_a_cap_with_its_reason() -> None:
-    data = capped_study()
-    last = data.records[-1]
-    outcome = replace(last.outcome, ending=STOPPED, progress=(Progress(1, 0.1),))
-    records = (*data.records[:-1], replace(last, outcome=outcome))
-    result = result_of(History.judged(UNCONFIRMED, records), None)
-    assert result.caps == (Cap("omp_threads", 2, "the library runs no more than 2 here"),)
-
-
 # --- the best and what it is compared with -----------------------------------------------
 
 
@@ -131,21 +121,6 @@ def test_where_only_the_defaults_work_they_are_kept() -> None:
     result = result_of(plan, SearchThenConfirm().best(plan))
     assert result.best == result.baseline == result.reference
     assert (result.conclusion, result.export) == (Conclusion.NO_GAIN, BASELINE)
-
-
-def test_where_only_the_defaults_work_nothing_that_is_fixed_is_kept() -> None:
-    spec = replace(CONFIRMED, fixed=Setting.of({"iterator_workers": 1}))
-    plan = played(spec, lambda s: 4.0 if s.is_baseline else crash(s))
-    result = result_of(plan, None)
-    assert (result.best, result.conclusion, result.export) == (None, None, None)
-
-
-def test_the_list_of_studies_has_the_conclusion() -> None:
-    plan = played(CONFIRMED, nearly_flat)
-    result = result_of(plan, SearchThenConfirm().best(plan))
-    line = summary(result)
-    assert (line.conclusion, line.finding) == (result.conclusion, result.finding)
-    assert result.candidate is not None and line.best_setting == result.candidate.setting
 
 
 def test_no_setting_is_called_the_answer_if_the_verdict_is_no_gain(tmp_path: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.study_surface import CRASH, SPEC, capped, overridden, ran, surface
+from tests.study_surface import CRASH, SPEC, overridden, ran, surface
 from tests.study_surface import record as launch
 from tuner.model import (
     BASELINE,
@@ -120,27 +119,6 @@ def test_stopped_and_failed_trials_are_counted_apart() -> None:
     assert plan.most_trials == 6
 
 
-def test_a_capped_range_is_measured_in_one_go() -> None:
-    """Counting the settings of a wide range takes time in proportion to its width."""
-    omp, workers = SPEC.knobs
-    spec = replace(SPEC, knobs=(replace(omp, domain=IntRange(1, 10_000)), workers))
-    shown = Setting.of({"omp_threads": 10_000, "iterator_workers": 1})
-    made = record(2, shown, effects=tuple(capped("omp_threads", 5_000)(shown)))
-    plan = History.judged(spec, (record(1, BASELINE, purpose=Purpose.BASELINE), made))
-    looked = 0
-
-    def count(frame: object, event: str, arg: object) -> None:
-        nonlocal looked
-        looked += event == "call"
-
-    sys.setprofile(count)
-    try:
-        assert plan.size == 5_000 * 3
-    finally:
-        sys.setprofile(None)
-    assert looked < 50 * 10_000
-
-
 def test_why_it_is_exhausted() -> None:
     both = [*overridden("iterator_workers", 2)(POINTS[0]), *overridden("omp_threads", 4)(POINTS[0])]
     none = History.judged(SPEC, (record(2, POINTS[0], effects=tuple(both)),))
@@ -212,14 +190,3 @@ def test_a_larger_batch_may_need_fewer_iterations() -> None:
     assert (first, second, fourth) == (*launches[:2], launches[3])
     assert isinstance(early.outcome.ending, Failed)
     assert "iteration 50, another launch reached 100" in early.outcome.ending.reason
-
-
-def test_a_larger_batch_is_no_reason_to_end_early() -> None:
-    """Neither as many iterations nor as many samples as with the small one."""
-    small, large = (Setting.of({"batch_size": size}) for size in (16, 64))
-    plan = History.judged(
-        SPEC,
-        (record(1, small, ending=Finished(4.0, 40)), record(2, large, ending=Finished(0.4, 4))),
-    )
-    assert isinstance(plan.records[0].outcome.ending, Finished)
-    assert isinstance(plan.records[1].outcome.ending, Failed)

@@ -11,12 +11,7 @@ from tuner.model import IntRange, Setting
 from tuner.store import Store
 from tuner.study import tune
 from tuner.study.history import History
-from tuner.study.optuna_trials import importance
-
-
-@pytest.fixture(autouse=True)
-def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
+from tuner.study.importance import importance
 
 
 def only_threads(setting: Setting) -> float:

@@ -24,12 +24,12 @@ from tuner.model import (
     Stopped,
     StudySpec,
 )
+from tuner.study.history import History
 from tuner.study.interference import (
-    MOST_AGAIN,
     REMEASURED,
     InterferenceFilter,
-    again,
     interference_with,
+    notes,
 )
 
 #: Two ranks with a worker each ask for all of the four cores.
@@ -133,10 +133,6 @@ def test_a_setting_is_measured_again_twice_and_then_counts() -> None:
     )
 
 
-def test_what_the_user_has_measured_anew_does_not_count_as_disturbed() -> None:
-    assert again(FULL, [launched(n, BUSY, aside=REMEASURED) for n in range(1, MOST_AGAIN + 2)])
-
-
 def test_warm_ups_and_whoever_wants_it_so_are_left_alone() -> None:
     busy = launched(1, BUSY)
     assert (
@@ -180,3 +176,69 @@ def test_a_neighbour_that_comes_to_stay_costs_two_launches() -> None:
     found = [bool(outcome.exclusion) for outcome in studied(loads)]
     assert sum(found) == 2
     assert found[20:22] == [True, True]
+
+
+# --- what the result says of it --------------------------------------------------------------
+
+
+def timed(
+    number: int,
+    elapsed_s: float,
+    load: Load | None = None,
+    aside: Exclusion | None = None,
+) -> LaunchRecord:
+    made = record(number, FULL, elapsed_s)
+    return replace(made, outcome=replace(made.outcome, load=load, exclusion=aside))
+
+
+def told(*records: LaunchRecord) -> list[str]:
+    return notes(History.judged(SPEC, records))
+
+
+def test_of_a_quiet_machine_nothing_is_said() -> None:
+    assert told() == []
+    assert told(*(timed(n, 4.0, load=Load(0.05)) for n in range(1, 9))) == []
+
+
+def test_excluded_launches_are_counted_with_the_last_reason() -> None:
+    one = timed(
+        1,
+        9.0,
+        aside=Exclusion(ExclusionKind.INTERFERENCE, "other processes used 1.5 of 4 cores"),
+    )
+    two = timed(2, 4.0)
+    assert told(one, two) == [
+        "1 launch was excluded (number 1: other processes used 1.5 of 4 cores)"
+    ]
+    hot = timed(
+        3,
+        9.0,
+        aside=Exclusion(ExclusionKind.INTERFERENCE, "CPUs were slowed down for their temperature"),
+    )
+    assert told(one, two, hot) == [
+        "2 launches were excluded (the last one, number 3: CPUs"
+        " were slowed down for their temperature)"
+    ]
+
+
+def test_what_was_measured_anew_is_told_apart() -> None:
+    old = [timed(number, 4.0, aside=REMEASURED) for number in (1, 2)]
+    assert told(*old, timed(3, 4.0)) == ["2 earlier launches not counted: --remeasure"]
+
+
+def test_a_permanent_load_is_told() -> None:
+    busy = Load(1.4, "pid 6263 (python)")
+    records = [timed(n, 4.0, load=busy if n % 3 else Load(1.0)) for n in range(1, 10)]
+    assert told(*records) == [
+        "this machine was not quiet: other processes used 1.4 of 4 cores during a launch, above all"
+        " pid 6263 (python)"
+    ]
+
+
+def test_heat_and_swapping_are_told() -> None:
+    hot = timed(1, 4.0, load=Load(0.0, hot=True))
+    swapped = timed(2, 4.0, load=Load(0.0, swapped_bytes=5))
+    assert told(hot, swapped) == [
+        "this machine was not quiet: CPUs were slowed down for their temperature in 1 launch;"
+        " memory was swapped"
+    ]

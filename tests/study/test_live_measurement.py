@@ -11,11 +11,10 @@ from typing import Any
 import optuna
 import pytest
 
-from tests.running_jobs import SHARE, FakeJobs
+from tests.running_jobs import FakeJobs
 from tests.study_surface import (
     BEST,
     CONFIRMED,
-    CRASH,
     SPEC,
     FakeRunner,
     events_of,
@@ -35,7 +34,6 @@ from tuner.model import (
     IntRange,
     Launch,
     LaunchRecord,
-    ObjectiveSpec,
     Outcome,
     Purpose,
     Result,
@@ -43,18 +41,13 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.model.errors import TunerError, UsageError
+from tuner.model.errors import UsageError
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, tune
 from tuner.study.events import LaunchStarted, Note
 from tuner.study.history import History
 
 OFF_BY = 1.4
-
-
-@pytest.fixture(autouse=True)
-def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
 
 
 def run(
@@ -113,35 +106,6 @@ def test_a_warm_up_that_goes_on_is_the_first_job(tmp_path: Path) -> None:
     assert len(proof) == len(runner.launches)
 
 
-def test_optuna_is_told_of_every_window(tmp_path: Path) -> None:
-    run(tmp_path, FakeJobs())
-    told = [record for record in kept(tmp_path) if record.trial is not None]
-    jobs = [record.outcome.window.job for record in told if record.outcome.window]
-    assert [trial.user_attrs["job"] for trial in trials(tmp_path)] == jobs
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"live": "off"},
-        {"objective": ObjectiveSpec("wall")},
-    ],
-)
-def test_where_it_cannot_be_each_setting_is_launched(
-    tmp_path: Path, change: dict[str, Any]
-) -> None:
-    jobs = FakeJobs()
-    found = run(tmp_path, jobs, replace(SPEC, **change))
-    assert (jobs.settings, found.windows, found.jobs) == ([], 0, 0)
-
-
-def test_without_a_full_run_nothing_can_be_scaled(tmp_path: Path) -> None:
-    run(tmp_path, FakeJobs(), replace(SPEC, warm_ups=0))
-    first, second, *_ = kept(tmp_path)
-    assert first.outcome.window is None and first.purpose is Purpose.GUESS
-    assert second.outcome.window is not None
-
-
 @pytest.mark.parametrize(("is_python", "said"), [(True, 1), (False, 0)])
 def test_a_job_that_takes_no_orders_is_asked_once(
     tmp_path: Path, is_python: bool, said: int
@@ -154,30 +118,12 @@ def test_a_job_that_takes_no_orders_is_asked_once(
     assert len(about) == said
 
 
-def test_of_jobs_that_end_by_themselves_it_is_said_once(tmp_path: Path) -> None:
-    events = list[Any]()
-    run(tmp_path, FakeJobs(ends_alone=True), on_event=events.append)
-    (about,) = [text for text in notes(events) if "own end" in text]
-    assert "more()" in about
-
-
 def test_where_it_is_asked_for_the_study_ends_then(tmp_path: Path) -> None:
     jobs = FakeJobs(refuses="no rank met")
     with pytest.raises(UsageError, match="--live on: no rank met") as caught:
         run(tmp_path, jobs, replace(SPEC, live="on"))
     assert "session.step()" in caught.value.hint and "docs/live.md" in caught.value.hint
     assert [record.purpose for record in kept(tmp_path)] == [Purpose.WARM_UP, Purpose.GUESS]
-
-
-def test_or_after_a_warm_up_that_took_none(tmp_path: Path) -> None:
-    class Silent(FakeJobs):
-        def warm_up(self, request: MeasurementRequest) -> Outcome | None:
-            self.refusal = "no rank met"
-            return self._cold(BEST)
-
-    with pytest.raises(UsageError, match="--live on: no rank met"):
-        run(tmp_path, Silent(), replace(SPEC, live="on"))
-    assert [record.purpose for record in kept(tmp_path)] == [Purpose.WARM_UP]
 
 
 class Deaf(FakeJobs):
@@ -246,23 +192,6 @@ def test_a_setting_that_fails_in_a_window_is_launched_by_itself(tmp_path: Path) 
     assert not isinstance(own.outcome.ending, Failed)
 
 
-def test_one_that_fails_by_itself_too_is_a_failure(tmp_path: Path) -> None:
-    def time_s(setting: Setting) -> float | Ending:
-        return CRASH if setting == OTHER else surface(setting)
-
-    found = run(tmp_path, FakeJobs(can=ALL, crashes=OTHER), runner=FakeRunner(time_s))
-    assert found.settings_failed == 1
-    assert found.best is not None and found.best.setting == BEST
-
-
-def test_one_that_fails_in_a_job_of_its_own_is_a_failure(tmp_path: Path) -> None:
-    jobs = FakeJobs(can=frozenset(), crashes=OTHER, always=True)
-    found = run(tmp_path, jobs)
-    first, *_ = of(tmp_path, OTHER)
-    assert first.outcome.window is not None and not first.outcome.exclusion
-    assert found.failures >= 1
-
-
 def test_ctrl_c_ends_the_job_and_the_same_command_goes_on(tmp_path: Path) -> None:
     def ask(number: int) -> None:
         if number == 4:
@@ -277,20 +206,6 @@ def test_ctrl_c_ends_the_job_and_the_same_command_goes_on(tmp_path: Path) -> Non
     found = run(tmp_path, FakeJobs())
     assert [r.number for r in kept(tmp_path)[: len(before)]] == [r.number for r in before]
     assert found.best is not None and found.best.setting == BEST
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, TunerError("hangs in the kernel")])
-def test_whatever_happens_the_job_is_ended(
-    tmp_path: Path, error: BaseException | type[BaseException]
-) -> None:
-    def raising(number: int) -> None:
-        if number == 4:
-            raise error
-
-    jobs = FakeJobs(before=raising)
-    with pytest.raises((StudyInterrupted, TunerError)):
-        run(tmp_path, jobs)
-    assert jobs.job is None
 
 
 def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measurement(
@@ -376,12 +291,3 @@ def test_a_program_that_cannot_be_switched_is_measured_by_launches_from_then_on(
     run(tmp_path, jobs, wider)
     assert len(kept(tmp_path)) > len(made)
     assert (jobs.settings, jobs.ends) == ([], 0), "nor is the warm-up a job"
-
-
-def test_a_window_costs_what_it_took(tmp_path: Path) -> None:
-    found = run(tmp_path, FakeJobs(can=ALL))
-    windows = [r for r in kept(tmp_path) if r.outcome.window and not r.outcome.window.started_s]
-    assert windows and all(r.outcome.wall_s < SHARE * 4.0 + 0.2 for r in windows)
-    assert found.jobs == 2, "one for the settings, one for the defaults"
-    (tmp_path / "cold").mkdir()
-    assert found.search_s < run(tmp_path / "cold", FakeJobs(), replace(SPEC, live="off")).search_s

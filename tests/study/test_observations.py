@@ -73,14 +73,6 @@ def test_a_cap_leaves_the_values_that_differ() -> None:
     assert space.guesses == (key(1, 2), key(1, 1)), "in the form that they come to"
 
 
-def test_an_overridden_knob_is_gone() -> None:
-    plan = plan_of(LARGEST, knob="iterator_workers")
-    space = search_space(plan)
-    assert [knob.name for knob in space.knobs] == ["omp_threads"]
-    assert space.guesses == ((2,), (1,))
-    assert as_setting(plan, (3,)) == Setting.of({"omp_threads": 3})
-
-
 def test_each_setting_has_a_key_and_each_key_its_setting() -> None:
     plan = plan_of(*points(SPEC.knobs))
     seen = observations(plan, plan.records)
@@ -117,22 +109,6 @@ def test_a_crash_may_be_chance_and_a_shortage_is_a_bound(kind: FailureKind) -> N
     }
     (seen,) = observations(plan, plan.records)
     assert (seen.by_chance, seen.is_bound) == (kind in chance, kind in SHORTAGES)
-
-
-@pytest.mark.parametrize(
-    ("purpose", "name"),
-    [
-        (Purpose.BASELINE, "baseline"),
-        (Purpose.GUESS, "guess"),
-        (Purpose.SEARCH, "explore"),
-        (Purpose.REPEAT, "repeat"),
-        (Purpose.CONFIRM, "confirm"),
-        (Purpose.RECORD, "explore"),
-    ],
-)
-def test_every_purpose_has_a_name_there(purpose: Purpose, name: str) -> None:
-    plan = History.judged(SPEC, (record(1, BEST, purpose, ran(1.0)),))
-    assert [seen.purpose for seen in observations(plan, plan.records)] == [name]
 
 
 def test_settings_that_come_to_the_same_have_one_key() -> None:

@@ -1,45 +1,74 @@
-"""A launch in Optuna's words: everything about it is true."""
+"""What Optuna's study says of the launches: all of it is true, whatever happened to it."""
 
 from __future__ import annotations
 
+import multiprocessing
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
-from optuna.trial import FrozenTrial, TrialState
+from optuna.storages import RDBStorage
+from optuna.trial import TrialState
 
-from tests.study_surface import BEST, CRASH, SPEC, log, ran, record
+from tests.study_surface import (
+    BEST,
+    CONFIRMED,
+    CRASH,
+    SPEC,
+    FakeRunner,
+    Killed,
+    log,
+    nearly_flat,
+    optuna_in,
+    ran,
+    record,
+    records_in,
+    study_in,
+)
 from tuner.model import (
     BASELINE,
     Ending,
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     LaunchRecord,
     Purpose,
     Setting,
     Stopped,
+    StudyState,
 )
+from tuner.model.errors import UsageError
+from tuner.store import Store
 from tuner.study.history import History
-from tuner.study.optuna_trials import as_trial, is_told, state_of
+from tuner.study.optuna_trials import (
+    OURS,
+    Projection,
+    as_trial,
+    is_told,
+    open_storage,
+)
 
 STOPPED = Stopped(1.5, 3.0, 2.5, 3.5, 0.12, "drift")
 INTERRUPTED = Failed(FailureKind.INTERRUPTED, "ended by the user")
+UNTOLD = {Purpose.WARM_UP, Purpose.BASELINE, Purpose.CONFIRM}
+BOUND = {"bound_s": 1.5, "rule": "drift"}
 
 
 def launch(
-    ending: Ending | float, setting: Setting = BEST, number: int = 7, entries: int = 2
+    ending: Ending | float,
+    setting: Setting = BEST,
+    purpose: Purpose = Purpose.SEARCH,
+    entries: int = 2,
 ) -> LaunchRecord:
     outcome = ran(ending)
     if isinstance(ending, Stopped):
         outcome = replace(outcome, progress=log(4.0)[:entries])
-    return record(number, setting, Purpose.SEARCH, outcome)
-
-
-def told(made: LaunchRecord) -> FrozenTrial:
-    return as_trial(History.judged(SPEC, (made,)), made)
-
-
-BOUND = {"bound_s": 1.5, "rule": "drift"}
+    return record(7, setting, purpose, outcome)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +76,6 @@ BOUND = {"bound_s": 1.5, "rule": "drift"}
     [
         (launch(1.25), TrialState.COMPLETE, 1.25, {}, 0.0, {}),
         (launch(STOPPED, entries=0), TrialState.PRUNED, None, BOUND, 0.0, {0: 3.0}),
-        (launch(STOPPED, entries=1), TrialState.PRUNED, None, BOUND, 0.0, {25: 3.0}),
         (launch(STOPPED, entries=4), TrialState.PRUNED, None, BOUND, 0.0, {100: 3.0}),
         (launch(CRASH), TrialState.FAIL, None, {"failure": "crashed: exit status 1"}, 1.0, {}),
     ],
@@ -60,41 +88,158 @@ def test_a_launch_is_told_with_what_came_of_it(
     constraint: float,
     seen: dict[int, float],
 ) -> None:
-    trial = told(made)
+    trial = as_trial(History.judged(SPEC, (made,)), made)
     assert (trial.state, trial.value, trial.params) == (state, value, BEST.as_dict())
     assert trial.user_attrs == {"launch": 7, "purpose": "search", **attributes}
     assert trial.system_attrs == {"constraints": (constraint,)}
     assert trial.intermediate_values == seen
-
-
-@pytest.mark.parametrize("purpose", list(Purpose))
-def test_repeats_are_told_the_defaults_and_the_proof_are_not(purpose: Purpose) -> None:
-    made = record(1, BEST, purpose, ran(1.0))
-    told_of = {Purpose.GUESS, Purpose.SEARCH, Purpose.REPEAT, Purpose.RECORD}
-    assert is_told(History.judged(SPEC, (made,)), made) == (purpose in told_of)
+    assert trial.datetime_start is not None
+    assert trial.datetime_start.astimezone() == datetime.fromisoformat(made.started_at)
+    assert trial.duration == timedelta(seconds=made.outcome.wall_s)
 
 
 @pytest.mark.parametrize(
-    "made",
+    ("made", "told"),
     [
-        launch(1.0, BASELINE),
-        launch(1.0, Setting.of({"omp_threads": 1})),
-        launch(1.0, Setting.of({"a": 1, "b": 2})),
-        launch(INTERRUPTED),
+        *((launch(1.0, purpose=each), True) for each in (Purpose.GUESS, Purpose.SEARCH)),
+        *((launch(1.0, purpose=each), True) for each in (Purpose.REPEAT, Purpose.RECORD)),
+        *((launch(1.0, purpose=each), False) for each in (Purpose.WARM_UP, Purpose.CONFIRM)),
+        (launch(1.0, BASELINE, Purpose.BASELINE), False),
+        (launch(1.0, Setting.of({"omp_threads": 1})), False),  # outside of the space
+        (launch(1.0, Setting.of({"a": 1, "b": 2})), False),
+        (launch(INTERRUPTED), False),
     ],
 )
-def test_what_is_outside_of_the_space_or_was_interrupted_is_not_told(made: LaunchRecord) -> None:
-    assert not is_told(History.judged(SPEC, (made,)), made)
+def test_only_what_tells_of_a_setting_is_a_trial(made: LaunchRecord, told: bool) -> None:
+    assert is_told(History.judged(SPEC, (made,)), made) == told
 
 
-@pytest.mark.parametrize(
-    "endings", [(1.0, STOPPED, CRASH), (CRASH, 2.0, 1.5, STOPPED), (STOPPED, STOPPED, 3.0)]
-)
-def test_optunas_own_tools_take_the_best_of_what_finished(
-    endings: tuple[float | Ending, ...],
+@pytest.mark.parametrize("spec", [SPEC, CONFIRMED])
+def test_a_study_of_optunas_has_each_launch_that_tells_of_a_setting(
+    folder: Path, spec: Any
 ) -> None:
-    study = optuna.create_study()
-    made = [launch(ending, number=n) for n, ending in enumerate(endings)]
-    study.add_trials(told(each) for each in made)
-    assert [trial.state for trial in study.trials] == [state_of(each) for each in made]
-    assert study.best_value == min(each for each in endings if isinstance(each, float))
+    study_in(folder, FakeRunner(nearly_flat), spec)
+    told, records = optuna_in(folder), records_in(folder)
+    for made in (each for each in records if each.trial is not None):
+        trial = told[made.number]
+        assert trial.params == made.setting.as_dict()
+        if made.outcome.samples:
+            assert trial.value == made.outcome.samples[0].elapsed_s
+    assert {each.purpose for each in records if each.trial is None} <= UNTOLD
+    assert any(each.purpose is Purpose.REPEAT for each in records if each.trial is not None)
+
+
+# --- whatever happened to it ---------------------------------------------------------------
+
+
+def url_of(folder: Path) -> str:
+    return f"sqlite:///{folder / 'tune.db'}"
+
+
+def deleted(folder: Path) -> None:
+    optuna.delete_study(study_name=SPEC.name, storage=url_of(folder))
+
+
+def not_counted(folder: Path) -> None:
+    with Store.open(url_of(folder), create=False) as store:
+        store.exclude(SPEC.name, Exclusion(ExclusionKind.INTERFERENCE, "a neighbour"), {3})
+
+
+def told_otherwise(folder: Path) -> None:
+    study = optuna.load_study(study_name=SPEC.name, storage=url_of(folder))
+    study.add_trial(optuna.trial.create_trial(value=1.0, user_attrs={"launch": 2}))
+
+
+def of_another_program(folder: Path) -> None:
+    study = optuna.load_study(study_name=SPEC.name, storage=url_of(folder))
+    study.ask()  # left running, and no launch of ours
+
+
+@pytest.mark.parametrize("act", [deleted, not_counted, told_otherwise, of_another_program])
+def test_what_is_not_so_is_mended_when_the_study_goes_on(
+    folder: Path, act: Callable[[Path], None]
+) -> None:
+    study_in(folder, FakeRunner())
+    act(folder)
+    study_in(folder, FakeRunner(), replace(SPEC, trials=8))
+    told = {r.number for r in records_in(folder) if r.purpose not in UNTOLD}
+    assert optuna_in(folder).keys() == told - ({3} if act is not_counted else set())
+
+
+@pytest.mark.parametrize("at", [1, 5])
+def test_a_trial_that_optuna_makes_twice_is_there_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Its commit failed, so Optuna tried again; the first was there all the same."""
+    original, made = RDBStorage.create_new_trial, 0
+
+    def twice(self: RDBStorage, study_id: int, template_trial: Any = None) -> int:
+        nonlocal made
+        made += 1
+        if made == at:
+            original(self, study_id, template_trial)
+        return original(self, study_id, template_trial)
+
+    monkeypatch.setattr(RDBStorage, "create_new_trial", twice)
+    study_in(folder, FakeRunner())
+    assert len(optuna_in(folder)) == 6
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+def test_killed_before_any_launch_is_told_it_is_told_later(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    original = Projection.tell
+
+    def tell(self: Projection, history: History) -> tuple[LaunchRecord, ...]:
+        if history.records[-1].number == at:
+            raise Killed
+        return original(self, history)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Projection, "tell", tell)
+        with pytest.raises(Killed):
+            study_in(folder, FakeRunner())
+    assert len(records_in(folder)) == at
+    study_in(folder, FakeRunner())
+    assert len(optuna_in(folder)) == 6
+
+
+def test_one_that_was_half_made_is_made_anew(folder: Path) -> None:
+    with Store.open(url_of(folder), create=True) as store:
+        store.create(SPEC)
+    optuna.create_study(study_name=SPEC.name, storage=url_of(folder))
+    assert study_in(folder, FakeRunner()).state is StudyState.FINISHED
+    assert OURS in optuna.load_study(study_name=SPEC.name, storage=url_of(folder)).user_attrs
+    assert len(optuna_in(folder)) == 6
+
+
+def test_another_programs_study_is_left_alone(folder: Path) -> None:
+    optuna.create_study(study_name=SPEC.name, storage=url_of(folder))
+    with pytest.raises(UsageError, match="another program"):
+        study_in(folder, FakeRunner())
+    assert optuna.load_study(study_name=SPEC.name, storage=url_of(folder)).trials == []
+
+
+# --- first runs on one new database at the same time ---------------------------------------
+
+PROCESSES = 6
+
+
+def first_run(url: str, barrier: Any) -> None:
+    barrier.wait()
+    Store.open(url, create=True).close()
+    open_storage(url)
+
+
+def test_first_runs_on_one_new_database_all_get_it(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    for attempt in range(5):
+        url = f"sqlite:///{tmp_path / str(attempt)}.db"
+        barrier = context.Barrier(PROCESSES)
+        runs = [context.Process(target=first_run, args=(url, barrier)) for _ in range(PROCESSES)]
+        for run in runs:
+            run.start()
+        for run in runs:
+            run.join()
+        assert [run.exitcode for run in runs] == [0] * PROCESSES

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +20,6 @@ from tests.study_surface import (
     capped,
     crash,
     nearly_flat,
-    overridden,
     played,
     ran,
     record,
@@ -39,7 +37,6 @@ from tuner.model import (
     Finished,
     IntRange,
     LaunchRecord,
-    Measurement,
     Purpose,
     Setting,
     Stopped,
@@ -47,8 +44,7 @@ from tuner.model import (
     StudyState,
     Verdict,
 )
-from tuner.search.stopper import ProjectionStopper, TimeLimitStopper
-from tuner.stats import estimates
+from tuner.search.stopper import ProjectionStopper
 from tuner.study.findings import build
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm, Step, Stop
@@ -127,39 +123,7 @@ def test_the_defaults_are_given_three_times_as_long_as_a_setting() -> None:
     assert isinstance(ran(20.0, stopper=step.stopper).ending, Stopped)
 
 
-def test_nothing_is_confirmed_where_nothing_is_asked_for_or_nothing_works() -> None:
-    assert Purpose.CONFIRM not in dict(steps(played(SPEC)))
-    failing = played(CONFIRMED, lambda s: 4.0 if s.is_baseline else crash(s))
-    assert Purpose.CONFIRM not in dict(steps(failing))
-    assert SearchThenConfirm().best(failing) is None
-
-
-def test_the_defaults_are_cut_in_the_proof_where_they_were_seen_to_be_far_slower() -> None:
-    judges = {}
-    plan = played(CONFIRMED)
-    before = plan.with_records(plan.searched)
-    for number in range(2):
-        step = SearchThenConfirm().next(before)
-        assert isinstance(step, Step) and step.purpose is Purpose.CONFIRM
-        judges[step.setting] = step.stopper
-        made = plan.confirming[number]
-        before = before.add(made)
-    assert judges[BEST] is None
-    stopper = judges[BASELINE]
-    assert isinstance(stopper, TimeLimitStopper) and 1.75 <= stopper.limit_s < 4.0
-
-
 # --- the same history, the same step -----------------------------------------------------
-
-
-@pytest.mark.parametrize("time_s", SURFACES)
-def test_whoever_asks_after_whatever_launches_gets_the_same_answer(time_s: Time) -> None:
-    plan = played(replace(CONFIRMED, trials=20), time_s)
-    for length, made in enumerate(plan.records):
-        step = SearchThenConfirm().next(plan.with_records(plan.records[:length]))
-        assert isinstance(step, Step)
-        assert (step.purpose, step.setting) == (made.purpose, made.setting)
-        assert ran(time_s(step.setting), stopper=step.stopper) == made.outcome
 
 
 @pytest.mark.parametrize("time_s", SURFACES)
@@ -184,15 +148,6 @@ def test_the_budget_is_not_spent_by_the_proof() -> None:
     assert plan.confirming
 
 
-def test_all_settings_were_measured_or_tried() -> None:
-    assert end(played(small(2, 2), nearly_flat)) == "all 4 settings of the space were measured"
-    assert end(played(small(2, 1), nearly_flat)) == "both settings of the space were measured"
-    one = end(played(small(1, 1), nearly_flat))
-    assert one == "the only setting of the space was measured"
-    failing = played(small(2, 1), lambda s: crash(s) if s == BEST else nearly_flat(s))
-    assert end(failing) == "both settings of the space were tried"
-
-
 @pytest.mark.parametrize("kind", sorted(SHORTAGES))
 def test_what_asks_for_more_than_what_ran_out_is_not_tried(kind: FailureKind) -> None:
     def time_s(setting: Setting) -> float | Ending:
@@ -215,16 +170,6 @@ def test_other_failures_say_nothing_of_other_settings(kind: FailureKind) -> None
     assert plan.failed == 1
 
 
-def test_a_space_without_a_choice_has_only_its_defaults() -> None:
-    def effects(setting: Setting) -> list[Any]:
-        return [*overridden("iterator_workers", 2)(setting), *overridden("omp_threads", 4)(setting)]
-
-    plan = played(CONFIRMED, effects=effects)
-    assert end(plan) == "no knob is left to tune"
-    assert plan.tried == {BASELINE}, "the guess came to the same"
-    assert SearchThenConfirm().best(plan) is None
-
-
 # --- what is known of the space ----------------------------------------------------------
 
 
@@ -242,18 +187,7 @@ def effects_of(made: LaunchRecord, verdict: Verdict) -> list[Effect]:
     return [effect for effect in made.outcome.effects if effect.verdict is verdict]
 
 
-def test_an_overridden_knob_leaves_the_space() -> None:
-    plan = played(replace(SPEC, trials=50), effects=overridden("iterator_workers", 2))
-    assert end(plan) == "all 4 settings of the space were tried"
-    for _, setting in steps(plan)[1:]:
-        assert "iterator_workers" not in setting.as_dict()
-
-
 # --- going on after the proof ------------------------------------------------------------
-
-
-def measured(plan: History) -> list[Measurement]:
-    return estimates.measurements(plan.records, plan.pooling.canonical)
 
 
 # --- whatever the machine does -----------------------------------------------------------

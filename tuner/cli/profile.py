@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tuner.launch.profiles import FunctionChange
     from tuner.model import JsonDict, Setting
     from tuner.results.study_view import StudyView
-    from tuner.study.again import ProfiledSide
+    from tuner.study.profiling import ProfiledSide
 
 #: A function whose share moves by less than this did not change.
 LEAST_POINTS = 0.002
@@ -48,7 +48,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     from tuner.knobs import setting_text
     from tuner.launch import profiles
     from tuner.results.exporters.json import dumps
-    from tuner.study.again import profiled, with_command
+    from tuner.study.profiling import profiled, with_command
 
     storage = options["storage"]
     data = stored.load(stored.open_store(storage), options["study"], detail=False)

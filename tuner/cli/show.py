@@ -28,7 +28,7 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
     from tuner.results.exporters.json import dumps, effect_json, measurement_json, result_json
     from tuner.results.report import facts
     from tuner.study.history import History
-    from tuner.study.optuna_trials import importance
+    from tuner.study.importance import importance
 
     data = stored.load(stored.open_store(storage), study, detail=False)
     weights = importance(History(data.spec, data.records))

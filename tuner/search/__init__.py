@@ -6,14 +6,37 @@ Pure: it sees a history and answers with a launch. NumPy is loaded here, so impo
 
 from __future__ import annotations
 
+import os
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tuner.search import blas as _blas  # noqa: F401  NumPy is loaded there first
-from tuner.search.engine import Done, Proposal, Search
-from tuner.search.history import SearchObservation
-from tuner.search.live import Live
-from tuner.search.options import Options
-from tuner.search.space import Key, KnobAxis, Space
+
+def load_numpy() -> None:
+    """Import NumPy, its BLAS held to one thread; what is started later sees the user's variables.
+
+    The matrices are small: on a host whose cores are busy, several threads wait for each other a
+    hundred times longer than the work takes.
+    """
+    kept = dict(os.environ)
+    names = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        import_module("numpy")
+    finally:
+        for name in names:
+            if name in kept:
+                os.environ[name] = kept[name]
+            else:
+                del os.environ[name]
+
+
+load_numpy()
+
+from tuner.search.engine import Done, Proposal, Search  # noqa: E402
+from tuner.search.history import SearchObservation  # noqa: E402
+from tuner.search.options import Options  # noqa: E402
+from tuner.search.scoring import Live  # noqa: E402
+from tuner.search.space import Key, KnobAxis, Space  # noqa: E402
 
 if TYPE_CHECKING:
     from tuner.search.pruner import RacePruner

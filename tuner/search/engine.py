@@ -13,13 +13,13 @@ from typing import Literal
 
 import numpy as np
 
-from tuner.search.estimate import Fit, Incumbent, fit, incumbent
+from tuner.search.estimate import Incumbent, fit, incumbent
+from tuner.search.gaussian import Gaussian
 from tuner.search.history import Groups, Purpose, SearchObservation, grouped, noise
 from tuner.search.kernel import Kernel
-from tuner.search.live import Live
 from tuner.search.options import Options
 from tuner.search.regions import beyond, excessive, infeasible
-from tuner.search.scoring import ScoredCandidates, State, candidates, scored_candidates
+from tuner.search.scoring import Live, ScoredCandidates, State, candidates, scored_candidates
 from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
 
@@ -71,8 +71,11 @@ class Search:
             history: The launches so far.
             live: What running jobs change of the costs, in a study that retunes them.
         """
-        state = replace(self._state(history), live=live)
-        launch = Done("budget") if self._is_used_up(history) else self._wanted(history, state)
+        state = self._state(history, live)
+        budget_s = self.options.budget_s
+        spent_s = sum(seen.wall_s for seen in history if seen.purpose != "confirm")
+        is_spent = budget_s is not None and spent_s >= budget_s
+        launch = Done("budget") if is_spent else self._wanted(history, state)
         if isinstance(launch, Done) and self._wants_baseline(history, state.groups):
             return self._baseline(state)  # there is no verdict without
         return launch
@@ -101,11 +104,6 @@ class Search:
             return self._first(state)
         return self._weigh(state, state.fit, state.best)
 
-    def _is_used_up(self, history: Sequence[SearchObservation]) -> bool:
-        budget_s = self.options.budget_s
-        spent_s = sum(seen.wall_s for seen in history if seen.purpose != "confirm")
-        return budget_s is not None and spent_s >= budget_s
-
     def _baseline(self, state: State) -> Proposal:
         """The defaults, stopped at a multiple of the incumbent: they may be ruinous."""
         limit = state.limit
@@ -113,28 +111,27 @@ class Search:
             limit = replace(limit, factor=self.options.baseline_factor)
         return Proposal(self.space.baseline, "baseline", limit, state.noise)
 
-    def _state(self, history: Sequence[SearchObservation]) -> State:
+    def _state(self, history: Sequence[SearchObservation], live: Live | None = None) -> State:
         """What the history comes to; the last one is kept, as it is asked for twice."""
         known, state = self._last
         if state is None or known != list(history):
             state = self._made(history)
             self._last = list(history), state
-        return replace(state, rng=np.random.default_rng([self.seed, len(history)]))
+        return replace(state, rng=np.random.default_rng([self.seed, len(history)]), live=live)
 
     def _made(self, history: Sequence[SearchObservation]) -> State:
         groups = grouped(history)
         in_jobs = any(seen.in_job for seen in history)
         kernel = self._of_windows if in_jobs else self._kernel
-        fitted = fit(kernel, groups, self.options.doubt, self.seed)
+        fitted = fit(kernel, groups, self.seed)
         thrift = self.options.thrift if in_jobs else 0.0
-        best = incumbent(fitted, self._grid, self.options.caution, thrift) if fitted else None
+        best = incumbent(fitted, groups, thrift) if fitted else None
         run_sd = _RUN_SD
         if fitted is not None and best is not None:
-            run_sd = float(fitted.model.noise_sd(self._grid.rows([best.key]))[0])
-        rng = np.random.default_rng([self.seed, len(history)])
+            run_sd = float(fitted.noise_sd(self._grid.rows([best.key]))[0])
         asked = (seen.setting for seen in history if seen.purpose in {"guess", "explore"})
         trials = len({key for key in asked if key is not None})
-        return State(groups, fitted, best, noise(history, run_sd), rng, trials)
+        return State(groups, fitted, best, noise(history, run_sd), trials)
 
     def _is_full(self, state: State) -> bool:
         return state.trials >= self.options.trials
@@ -181,10 +178,8 @@ class Search:
         pick = int(np.argmin(np.abs(demand + len(state.groups) * 0.3)))
         return self._try(free[pick], state)
 
-    def _weigh(self, state: State, fitted: Fit, best: Incumbent) -> Proposal | Done:
+    def _weigh(self, state: State, fitted: Gaussian, best: Incumbent) -> Proposal | Done:
         """The launch that is expected to gain most for its cost, or the end."""
-        if fitted.too_fast:
-            return self._repeat(fitted.too_fast[0], state, fitted)
         weighed = scored_candidates(self._kernel, self.options, state, fitted, best)
         full = self._is_full(state)
         all_tried = weighed.all_tried
@@ -216,10 +211,10 @@ class Search:
         purpose: Purpose = "repeat" if key in state.groups else "explore"
         return Proposal(key, purpose, state.limit, state.noise)
 
-    def _repeat(self, key: Key, state: State, fitted: Fit) -> Proposal:
+    def _repeat(self, key: Key, state: State, fitted: Gaussian) -> Proposal:
         """Once more what has finished; far slower than its own estimate is not waited for."""
         row = self._grid.rows([key])
-        mean, sd = fitted.model.predict(row)
+        mean, sd = fitted.predict(row)
         limit = Limit(math.exp(float(mean[0])), float(sd[0]), self.options.repeat_factor)
-        run_sd = float(fitted.model.noise_sd(row)[0])
+        run_sd = float(fitted.noise_sd(row)[0])
         return Proposal(key, "repeat", limit, replace(state.noise, run_sd=run_sd))

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tuner.search.gaussian import Data, Effort, Gaussian
+from tuner.search.gaussian import Effort, Evidence, Gaussian
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
-from tuner.search.space import Flags, Floats, Grid, Key, Rows
+from tuner.search.space import Floats, Grid, Key, Rows
 
 #: Five times slower than the best or fifty: it is not there. A logarithm.
 _CEILING = 1.6
@@ -18,27 +18,10 @@ _CEILING = 1.6
 _MANY, _SOME = 160, 60
 
 
-@dataclass(frozen=True)
-class Doubt:
-    """When a lone run is not believed: standard deviations from what its neighbours say.
-
-    A slow one may be the machine's doing, a fast one a lucky draw.
-    """
-
-    slow_sds: float = 1.7
-    early_sds: float = 3.0  # the same as long as few settings are known
-    few: int = 10
-    fast_sds: float = 3.5
-    least: float = 0.3  # logarithm: differences below this are ordinary
-
-
-@dataclass(frozen=True)
-class Fit:
-    """The model, the settings it rests on, and those that look too fast to be true."""
-
-    model: Gaussian
-    used: tuple[Group, ...]
-    too_fast: tuple[Key, ...]
+#: A lone slow run is not believed if it lies so many standard deviations above what its neighbours
+#: say (more as long as fewer than ``_FEW`` settings are known) and this far, as a logarithm.
+_SLOW_SDS, _EARLY_SDS, _FEW = 1.7, 3.0, 10
+_ORDINARY = 0.3
 
 
 @dataclass(frozen=True)
@@ -56,45 +39,44 @@ class Incumbent:
     thrift: float  # by which they were compared
 
 
-def fit(kernel: Kernel, groups: Groups, doubt: Doubt, seed: int) -> Fit | None:
-    """Fit the model; ``None`` where nothing has finished or was projected.
+def fit(kernel: Kernel, groups: Groups, seed: int) -> Gaussian | None:
+    """Fit the model; ``None`` if nothing has finished or was projected.
 
     A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it.
     """
-    used, data, fastest = _data(kernel, groups)
-    if not used:
-        return None
-    effort = Effort(16, 10, 4) if len(used) > _SOME else Effort()
-    model = Gaussian(kernel, data, effort, seed)
-    mean, sd = model.left_out()
-    doubted = _doubted(used, data.log_s - mean, mean, sd, fastest=fastest, doubt=doubt)
-    if doubted.any():
-        widened = replace(data, extra_var=data.extra_var + np.where(doubted, 0.6**2, 0.0))
-        model = Gaussian(kernel, widened, effort, seed)
-    return Fit(model, tuple(used), _too_fast(used, mean - data.log_s, sd, doubt))
-
-
-def _data(kernel: Kernel, groups: Groups) -> tuple[list[Group], Data, float]:
-    """The settings with an estimate, what is known of them, and the fastest that finished."""
     noise_sd = kernel.prior.noise[0] * 2
     known = [(g, e) for g in groups.values() if (e := g.estimate(noise_sd)) is not None]
+    if not known:
+        return None
     finished = [e[0] for g, e in known if g.finished]
-    fastest = min(finished or [e[0] for _, e in known], default=0.0)
+    fastest = min(finished or [e[0] for _, e in known])
     known = _thinned(known)
+    used = [g for g, _ in known]
     log_s = np.array([e[0] for _, e in known])
     far = log_s - (fastest + _CEILING)
-    capped = far > 0
-    used = [g for g, _ in known]
     var, dof = _repeats(kernel.grid, used, kernel.prior.noise_over)
-    data = Data(
+    data = Evidence(
         rows=kernel.grid.rows([g.key for g in used]),
-        log_s=np.where(capped, fastest + _CEILING + 0.2 * np.minimum(2.0, far), log_s),
+        log_s=np.where(far > 0, fastest + _CEILING + 0.2 * np.minimum(2.0, far), log_s),
         runs=np.array([e[1] for _, e in known]),
-        extra_var=np.array([e[2] for _, e in known]) + np.where(capped, 0.15**2, 0.0),
+        extra_var=np.array([e[2] for _, e in known]) + np.where(far > 0, 0.15**2, 0.0),
         repeats_var=var,
         repeats_dof=dof,
     )
-    return used, data, fastest
+    effort = Effort(16, 10, 4) if len(used) > _SOME else Effort()
+    model = Gaussian(kernel, data, effort, seed)
+    # A lone run that is far slower than a model expects that takes it for a contender may be the
+    # machine's doing.
+    mean, sd = model.left_out()
+    gap = data.log_s - mean
+    sds = _SLOW_SDS if len(used) >= _FEW else _EARLY_SDS
+    lone = np.array([g.launches == 1 and not g.failures for g in used])
+    slow = (gap > sds * sd) & (gap > _ORDINARY) & (gap < 1.3)
+    doubted = lone & slow & (mean < fastest + 0.15)
+    if doubted.any():
+        widened = replace(data, extra_var=data.extra_var + np.where(doubted, 0.6**2, 0.0))
+        model = Gaussian(kernel, widened, effort, seed)
+    return model
 
 
 _Known = list[tuple[Group, tuple[float, float, float]]]
@@ -124,46 +106,21 @@ def _repeats(grid: Grid, used: list[Group], noise_over: float) -> tuple[float, i
     return (squares / dof if dof else 0.0), dof
 
 
-def _doubted(
-    used: list[Group], gap: Floats, mean: Floats, sd: Floats, *, fastest: float, doubt: Doubt
-) -> Flags:
-    """Lone runs that are far slower than a model expects that takes them for contenders."""
-    lone = np.array([g.launches == 1 and not g.failures for g in used])
-    sds = doubt.slow_sds if len(used) >= doubt.few else doubt.early_sds
-    slow = (gap > sds * sd) & (gap > doubt.least) & (gap < 1.3)
-    return np.asarray(lone & slow & (mean < fastest + 0.15))
-
-
-def _too_fast(used: list[Group], gap: Floats, sd: Floats, doubt: Doubt) -> tuple[Key, ...]:
-    """Single runs far faster than expected: looked at again before they are believed."""
-    if len(used) < 5:
-        return ()
-    least = np.maximum(doubt.fast_sds * sd, doubt.least)
-    return tuple(
-        group.key
-        for group, surprising in zip(used, gap > least, strict=True)
-        if surprising and group.finished and group.launches == 1
-    )
-
-
-def incumbent(fitted: Fit, grid: Grid, caution: float, thrift: float = 0.0) -> Incumbent | None:
-    """The lowest shrunk mean, its doubt added, among the settings that ran to the end.
+def incumbent(model: Gaussian, groups: Groups, thrift: float = 0.0) -> Incumbent | None:
+    """The lowest shrunk mean among the settings that ran to the end.
 
     Args:
-        fitted: The model and what it rests on.
-        grid: The space.
-        caution: How many standard errors are added.
+        model: What the launches say.
+        groups: The launches.
         thrift: The share that is added for each octave of cores asked for beyond what there is.
     """
-    finished = [g for g in fitted.used if g.finished]
-    keys = [g.key for g in finished if g.key not in fitted.too_fast]
-    keys = keys or [g.key for g in finished]
+    grid, keys = model.kernel.grid, [g.key for g in groups.values() if g.finished]
     if not keys:
         return None
     rows = grid.rows(keys)
-    mean, se = fitted.model.predict(rows)
+    mean, se = model.predict(rows)
     worth = mean + dear(grid, rows, thrift)
-    best = int(np.argmin(worth + caution * se))
+    best = int(np.argmin(worth))
     others = np.delete(worth, best)
     second = float(others.min()) if len(others) else float(worth[best]) + 0.3
     return Incumbent(

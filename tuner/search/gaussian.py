@@ -19,7 +19,7 @@ _JITTER = 1e-8
 
 
 @dataclass(frozen=True)
-class Data:
+class Evidence:
     """What a model is conditioned on, an entry a setting."""
 
     rows: Rows
@@ -42,7 +42,7 @@ class Effort:
 class Gaussian:
     """The posterior of ``f`` given the data."""
 
-    def __init__(self, kernel: Kernel, data: Data, effort: Effort, seed: int) -> None:
+    def __init__(self, kernel: Kernel, data: Evidence, effort: Effort, seed: int) -> None:
         self.kernel, self.data = kernel, data
         demand = kernel.grid.demand(data.rows)
         self._scale = kernel.noise_scale(demand)

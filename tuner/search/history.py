@@ -101,20 +101,17 @@ def grouped(history: Sequence[SearchObservation]) -> Groups:
 
 def noise(history: Sequence[SearchObservation], run_sd: float) -> Noise:
     """What the launches so far teach of start-up, log intervals and warm-up."""
-    learned = Noise(run_sd=run_sd)
     startups = [seen.startup_s for seen in history if seen.startup_s]
-    if startups:
-        learned = replace(learned, startup_s=float(np.median(startups)))
     paces = [seen.pace for seen in history if seen.pace is not None]
-    if paces:
-        learned = replace(learned, interval=max(pace.interval or 0 for pace in paces) or None)
+    learned = Noise(
+        run_sd=run_sd,
+        startup_s=float(np.median(startups)) if startups else None,
+        interval=max((pace.interval or 0 for pace in paces), default=0) or None,
+    )
     warm = [p.warm_up_iterations for p in paces if p.warm_up_iterations is not None]
     if len(warm) >= 2:
-        learned = replace(
-            learned,
-            warm_up_iterations=max(4.0, 2.0 * max(warm)),
-            warm_up_typical=float(np.median(warm)),
-        )
+        most, typical = max(4.0, 2.0 * max(warm)), float(np.median(warm))
+        learned = replace(learned, warm_up_iterations=most, warm_up_typical=typical)
     spreads = [pace.cv for pace in paces if pace.cv is not None]
     if len(spreads) >= 2:
         pace_cv = spread(sum(cv * cv for cv in spreads), len(spreads), INTERVALS)

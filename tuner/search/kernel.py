@@ -55,22 +55,14 @@ class Kernel:
 
     def __init__(self, grid: Grid, prior: Prior) -> None:
         self.grid, self.prior = grid, prior
-        self._close = [
-            _with_absence(close, 0.5 if octaves is None else 0.0) if knob.when else close
-            for knob, octaves, close in zip(
-                grid.space.knobs, grid.octaves, self._closeness(), strict=True
-            )
-        ]
-
-    def _closeness(self) -> list[Floats]:
-        """For each knob how far its values share a kink."""
-        length = self.prior.rough_length
-        return [
-            0.5 + 0.5 * np.eye(int(size))
-            if octaves is None
-            else np.exp(-np.abs(octaves[:, None] - octaves[None]) / length)
-            for size, octaves in zip(self.grid.sizes, self.grid.octaves, strict=True)
-        ]
+        self._close: list[Floats] = []  # for each knob how far its values share a kink
+        for knob, octaves in zip(grid.space.knobs, grid.octaves, strict=True):
+            if octaves is None:
+                close = 0.5 + 0.5 * np.eye(len(knob.values))
+            else:
+                close = np.exp(-np.abs(octaves[:, None] - octaves[None]) / prior.rough_length)
+            away = 0.5 if octaves is None else 0.0
+            self._close.append(_with_absence(close, away) if knob.when else close)
 
     def hyperprior(self) -> tuple[Floats, Floats]:
         """Means and standard deviations of the hyperparameters."""
@@ -119,7 +111,7 @@ class Kernel:
         """Prior covariance of ``f`` at two lists of rows: (draws, a, b)."""
         knobs = len(self.grid.sizes)
         demands = self.grid.demand(a), self.grid.demand(b)
-        a, b = self.grid.existence.levels(a), self.grid.existence.levels(b)
+        a, b = self.grid.levels(a), self.grid.levels(b)
         total = np.full((len(theta), len(a), len(b)), _LEVEL_VAR)
         product = np.ones_like(total)
         near = np.ones((len(a), len(b)))

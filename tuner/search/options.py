@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tuner.search.estimate import Doubt
 from tuner.search.kernel import Prior
 
 
@@ -22,7 +21,6 @@ class Options:
     most_repeats: int = 12
     precision_share: float = 0.5  # repeats end once the expected regret is this share of it
     contender_chance: float = 0.2  # that a setting is better by more than the precision
-    caution: float = 0.25  # standard errors added to a mean before it is called best
     # added for each octave of too few cores, where windows were measured: what a setting starts
     # at the beginning of a run is in no window
     thrift: float = 0.02
@@ -37,5 +35,4 @@ class Options:
     overdone_log: float = 0.4  # slower than the incumbent by this logarithm: overdone
     overdone_share: float = 0.1  # of the expected gain that is left to what is beyond
     beside_sds: float = -2.5  # a neighbour this unlikely to be better is left out
-    doubt: Doubt = field(default_factory=Doubt)
     prior: Prior = field(default_factory=Prior)

@@ -7,14 +7,15 @@ Powell & Dayanik, The Knowledge-Gradient Policy for Correlated Normal Beliefs, 2
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from tuner.search.estimate import Fit, Incumbent, dear
+from tuner.model import Value
+from tuner.search.estimate import Incumbent, dear
+from tuner.search.gaussian import Gaussian
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
-from tuner.search.live import Live
 from tuner.search.options import Options
 from tuner.search.regions import chance_of_failure, excessive, infeasible, overdone, risk
 from tuner.search.space import Flags, Floats, Grid, Key, Rows
@@ -51,14 +52,11 @@ def cost_s(stays: Floats, best_log_s: float, startup_s: float | None) -> Floats:
 
 
 def normal_cdf(x: Floats) -> Floats:
-    """Abramowitz & Stegun 7.1.26 (error below 1.5e-7): NumPy has no error function."""
-    t = np.abs(x) / math.sqrt(2.0)
-    k = 1 / (1 + 0.3275911 * t)
-    series = -1.453152027 + k * 1.061405429
-    for factor in (1.421413741, -0.284496736, 0.254829592):
-        series = factor + k * series
-    erf = 1 - k * series * np.exp(-t * t)
-    return np.asarray(np.where(x >= 0, 0.5 * (1 + erf), 0.5 * (1 - erf)))
+    """The distribution function of the standard normal distribution."""
+    return np.asarray(0.5 + 0.5 * _erf(x / math.sqrt(2.0)))
+
+
+_erf = np.vectorize(math.erf, otypes=[float])
 
 
 #: In a space that is too large to be looked at whole: random rows, how many of them are kept
@@ -71,7 +69,7 @@ def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows
     grid = kernel.grid
     if grid.all is not None:
         return grid.all
-    canonical = grid.existence.canonical
+    canonical = grid.canonical
     drawn = canonical((rng.random((_RANDOM, len(grid.sizes))) * grid.sizes).astype(np.int64))
     parts = [drawn[np.argsort(kernel.mean(grid.demand(drawn)))[:_KEPT]]]
     known = [(e[0], g.key) for g in groups.values() if (e := g.estimate(0.05)) is not None]
@@ -109,13 +107,65 @@ def _nearby(size: int, index: int) -> list[int]:
 def beside(grid: Grid, rows: Rows, centre: Rows) -> Flags:
     """Which rows lie one step of one knob away."""
     # What ceases to exist with the step did not move; what comes to exist starts at its first.
-    moved = (rows != centre[None]) & grid.existence.of(rows)
+    moved = (rows != centre[None]) & grid.exist(rows)
     near = moved.sum(1) == 1
     for j, knob in enumerate(grid.space.knobs):
         if knob.ordered:
             away = np.abs(grid.places[j][rows[:, j]] - grid.places[j][centre[j]])
             near &= (away <= 1) | ~moved[:, j]
     return np.asarray(near)
+
+
+#: Of a window that is stopped early so much is run all the same: what is thrown away after the
+#: switch, and the iterations that show that it cannot win.
+_CUT_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Live:
+    """A study in which jobs are retuned while they run.
+
+    Attributes:
+        knobs: Those that change in a running job.
+        job: What runs now was started with, a value a knob in the space's order, ``None`` for
+            a knob that it was started without; ``None``: nothing runs.
+        startup_s: What the start of a job takes, s.
+        switch_s: What a switch takes, s.
+        share: What a window takes, s, for each unit of its setting's figure.
+    """
+
+    knobs: frozenset[str]
+    job: tuple[Value | None, ...] | None
+    startup_s: float
+    switch_s: float
+    share: float
+
+    def fits(self, grid: Grid, rows: Rows) -> Flags:
+        """Which rows can be measured in what runs now: those with the same values of all others."""
+        if self.job is None:
+            return np.zeros(len(rows), bool)
+        out = np.ones(len(rows), bool)
+        for j, knob in enumerate(grid.space.knobs):
+            if knob.name in self.knobs:
+                continue
+            if self.job[j] not in knob.values:
+                return np.zeros(len(rows), bool)
+            out &= rows[:, j] == knob.values.index(self.job[j])
+        return out
+
+    def cost_s(self, fits: Flags, mean: Floats, stays: Floats, fails: Floats) -> Floats:
+        """The expected seconds of each launch.
+
+        Args:
+            fits: Where what runs now serves; elsewhere a job is started.
+            mean: Of the logarithm of the figure.
+            stays: The chance that the window is not stopped early.
+            fails: The chance of a failure. It takes about as long as a start to show, and the job
+                is gone: the next one pays for that.
+        """
+        window_s = self.share * np.exp(mean) * (stays + (1 - stays) * _CUT_SHARE)
+        entry_s = np.where(fits, self.switch_s, self.startup_s)
+        return np.asarray(entry_s + window_s + 2 * fails * self.startup_s)
 
 
 #: From this chance of a failure on a setting is not what a search of running jobs goes on for.
@@ -127,11 +177,11 @@ class State:
     """What the history comes to."""
 
     groups: Groups
-    fit: Fit | None
+    fit: Gaussian | None
     best: Incumbent | None
     noise: Noise
-    rng: np.random.Generator
     trials: int  # distinct settings that were guessed or searched
+    rng: np.random.Generator = field(default_factory=np.random.default_rng)
     live: Live | None = None
 
     @property
@@ -153,7 +203,7 @@ class ScoredCandidates:
     grid: Grid
     options: Options
     state: State
-    fitted: Fit
+    fitted: Gaussian
     best: Incumbent
     rows: Rows
     known: Flags
@@ -226,18 +276,18 @@ class ScoredCandidates:
 
 
 def scored_candidates(
-    kernel: Kernel, options: Options, state: State, fitted: Fit, best: Incumbent
+    kernel: Kernel, options: Options, state: State, fitted: Gaussian, best: Incumbent
 ) -> ScoredCandidates:
     """The candidates after this history."""
     grid, groups = kernel.grid, state.groups
     rows, known = _open_rows(kernel, state)
-    mean, sd = fitted.model.predict(rows)
+    mean, sd = fitted.predict(rows)
     worth = mean + dear(grid, rows, best.thrift)
     keys = [grid.key(row) if seen else None for row, seen in zip(rows, known, strict=True)]
     # of the incumbent: what is saved if another run shows it to be slower than the second
     own = np.array([key == best.key for key in keys])
     ahead = np.where(own, worth - best.second, best.worth - worth)
-    gain = gradient(ahead, sd, fitted.model.noise_sd(rows))
+    gain = gradient(ahead, sd, fitted.noise_sd(rows))
     fails = chance_of_failure(grid, rows, groups)
     hopeless = np.zeros(len(rows), bool)
     if state.live is not None:
@@ -263,7 +313,7 @@ def scored_candidates(
     )
 
 
-def _regret(state: State, fitted: Fit, best: Incumbent, grid: Grid) -> float:
+def _regret(state: State, fitted: Gaussian, best: Incumbent, grid: Grid) -> float:
     """By how much, expected, another setting that finished is better than the best."""
     others = [key for key, group in state.groups.items() if group.finished and key != best.key]
     if not others:
@@ -272,10 +322,10 @@ def _regret(state: State, fitted: Fit, best: Incumbent, grid: Grid) -> float:
 
 
 def _expected_regret(
-    fitted: Fit, grid: Grid, rows: Rows, thrift: float, rng: np.random.Generator
+    fitted: Gaussian, grid: Grid, rows: Rows, thrift: float, rng: np.random.Generator
 ) -> float:
     """By how much, expected, the best of the rows lies below the first."""
-    drawn = fitted.model.sample(rows, 128, rng) + dear(grid, rows, thrift)
+    drawn = fitted.sample(rows, 128, rng) + dear(grid, rows, thrift)
     return float(np.mean(drawn[:, 0] - drawn.min(1)))
 
 

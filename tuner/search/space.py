@@ -11,59 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tuner.knobs import Role, conditions
-from tuner.knobs.conditions import Axis, worlds
+from tuner.knobs.conditions import worlds
 from tuner.knobs.core_budget import UNASKED, asked_per_rank
 from tuner.model import Value, When
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-
-class Existence:
-    """The conditions of a space as arrays: the rule of :func:`tuner.knobs.conditions.active`."""
-
-    def __init__(self, axes: Sequence[Axis]) -> None:
-        place = {axis.name: j for j, axis in enumerate(axes)}
-        self._columns = len(axes)
-        #: (knob, the one it depends on, for which of whose values it exists)
-        self._rules = [
-            (
-                j,
-                place[parent],
-                np.isin(
-                    np.arange(len(axes[place[parent]].values)),
-                    [i for i, value in enumerate(axes[place[parent]].values) if value in values],
-                ),
-            )
-            for j, axis in enumerate(axes)
-            for parent, values in axis.when
-            if parent in place
-        ]
-        self._sizes = [len(axis.values) for axis in axes]
-
-    def __bool__(self) -> bool:
-        """True where there is a condition at all."""
-        return bool(self._rules)
-
-    def of(self, rows: Rows) -> Flags:
-        """Which knobs exist: (rows, knobs)."""
-        there = np.ones((len(rows), self._columns), bool)
-        changed = bool(self._rules)
-        while changed:
-            before = there.copy()
-            for j, parent, holds in self._rules:
-                there[:, j] &= there[:, parent] & holds[rows[:, parent]]
-            changed = bool((there != before).any())
-        return there
-
-    def canonical(self, rows: Rows) -> Rows:
-        """The rows with index 0 for each knob that does not exist."""
-        return np.where(self.of(rows), rows, 0) if self._rules else rows
-
-    def levels(self, rows: Rows) -> Rows:
-        """The rows with one index more, behind those of the values, for "does not exist"."""
-        return np.where(self.of(rows), rows, self._sizes) if self._rules else rows
 
 
 #: One value a knob, in the space's order.
@@ -146,7 +100,14 @@ class Grid:
             np.array([v if isinstance(v, int) else 1 for v in knob.values], float)
             for knob in space.knobs
         ]
-        self.existence = Existence(space.knobs)
+        place = {knob.name: j for j, knob in enumerate(space.knobs)}
+        #: (knob, the one it depends on, for which of whose values it exists)
+        self._conditions = [
+            (j, place[parent], np.array([v in values for v in space.knobs[place[parent]].values]))
+            for j, knob in enumerate(space.knobs)
+            for parent, values in knob.when
+            if parent in place
+        ]
         self.all: Rows | None = None
         if space.size <= ENUMERATED:
             self.all = np.array(list(self._every()), np.int64)
@@ -159,6 +120,22 @@ class Grid:
                     for knob, index in zip(self.space.knobs, self._index, strict=True)
                 )
             )
+
+    def exist(self, rows: Rows) -> Flags:
+        """Which knobs exist (:func:`tuner.knobs.conditions.active`): (rows, knobs)."""
+        there = np.ones(rows.shape, bool)
+        for _ in self._conditions:  # as deep as one may depend on another
+            for j, parent, holds in self._conditions:
+                there[:, j] &= there[:, parent] & holds[rows[:, parent]]
+        return there
+
+    def canonical(self, rows: Rows) -> Rows:
+        """The rows with index 0 for each knob that does not exist."""
+        return np.where(self.exist(rows), rows, 0) if self._conditions else rows
+
+    def levels(self, rows: Rows) -> Rows:
+        """The rows with one index more, behind those of the values, for "does not exist"."""
+        return np.where(self.exist(rows), rows, self.sizes) if self._conditions else rows
 
     def row(self, key: Key) -> Rows:
         """The value indices of a setting."""
@@ -187,7 +164,7 @@ class Grid:
                 numbers = self._numbers[j][rows[:, j]]
                 asked[knob.role] = np.maximum(numbers, 0 if knob.role == "workers" else 1)
                 if knob.when:
-                    there = self.existence.of(rows)[:, j]
+                    there = self.exist(rows)[:, j]
                     asked[knob.role][~there] = UNASKED[knob.role]
         per_rank = asked_per_rank(**asked)
         asked_for = np.maximum(self.space.ranks_per_host * per_rank, 1)
@@ -205,8 +182,8 @@ class Grid:
             below: At most as much instead.
         """
         out = np.ones(len(rows), bool)
-        if self.existence:
-            out = (self.existence.of(rows) == self.existence.of(row[None])).all(1)
+        if self._conditions:
+            out = (self.exist(rows) == self.exist(row[None])).all(1)
         for j, free in enumerate(rising):
             if free:
                 gap = self.places[j][rows[:, j]] - self.places[j][row[j]]
@@ -226,6 +203,6 @@ class Grid:
         else:
             away = np.asarray(np.abs(octaves[column] - octaves[i]))
         if self.space.knobs[j].when:
-            unlike = self.existence.of(rows)[:, j] != self.existence.of(row[None])[0, j]
+            unlike = self.exist(rows)[:, j] != self.exist(row[None])[0, j]
             away = np.where(unlike, 1.0, away)
         return away

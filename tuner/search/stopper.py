@@ -1,26 +1,16 @@
 """While a trial runs: go on, or stop it? Pure: no clock, no files.
 
-From two log entries on the finish is forecast (:func:`by_drift`), what is known of an
-interval's spread pooled with the noise model's figure.
+A trial is stopped once the lower end of its projected finish exceeds the limit. The lower end
+allows for the forecast's error, for the spread of single runs about their setting's median and
+for the incumbent's own uncertainty (independent errors of logarithms: variances add).
 
-With one entry only a bound is known. The work done is at most ``k`` iterations (those of the
-entry, or those before the next one, which has not come yet) and the first iteration costs as
-much as ``w`` later ones, at most: the finish is at least ``elapsed * (N + w) / (k + w)``.
-Before any entry nothing is known but the time since the launch, and how long a setting starts
-may depend on it: only a launch that takes longer than the limit and several usual start-ups is
-stopped. So are those whose log is written at the end only.
-
-A trial is stopped once the lower end of the projection exceeds the limit, where the lower end
-allows for the forecast's error, for the spread of single runs about their setting's median
-and for the incumbent's own uncertainty (independent errors of logarithms: variances add).
-
-From two entries on it is forecast by the *drift method* (random walk with drift; Hyndman &
-Athanasopoulos, Forecasting: Principles and Practice, 3rd ed., section 5.5, table 5.2). With the
-elapsed time ``e`` at ``m + 1`` log entries, evenly spaced by ``d`` iterations, and ``h`` intervals
-to go, the finish is ``e_last + h * drift`` with the standard deviation
-``sigma * sqrt(h * (1 + h / m))``, where ``sigma`` is the spread of one interval's time. The
-drift is taken from the first entry on, so the slow first iterations bias nothing. Few
-intervals tell little about ``sigma``: it is pooled with a prior figure.
+- Before any entry only the time since the launch is known, and how long a setting starts may
+  depend on it: the launch may take as long as the limit and several usual start-ups. The same
+  holds for a log that is written at the end only.
+- With one entry a bound is known. The work done is at most ``k`` iterations (those of the entry,
+  or those before the next one, which has not come yet), and the first iteration costs as much as
+  ``w`` later ones, at most: the finish is at least ``elapsed * (N + w) / (k + w)``.
+- From two entries on the finish is forecast (:func:`by_drift`).
 
 A log is (iteration, elapsed_s) of each entry, the oldest first, iterations strictly rising.
 """
@@ -36,64 +26,6 @@ from typing import Protocol
 from tuner.model import Stopped
 from tuner.stats.noise import SpreadPrior, spread
 
-#: The prior figure for one interval's spread counts as this many intervals.
-_PRIOR_INTERVALS = 3.0
-
-
-def elapsed_bound(
-    log: Sequence[tuple[int, float]], since_launch_s: float, startup_s: float | None
-) -> float:
-    """The least that the launch's own elapsed time can be now, s.
-
-    Only what this launch has shown counts: before its first entry nobody knows how long it
-    starts, as that may depend on the setting.
-    """
-    seen = log[-1][1] if log else 0.0
-    return seen if startup_s is None else max(seen, since_launch_s - startup_s)
-
-
-def shared_out(elapsed_s: float, done: int, iterations: int, first_costs: float) -> float:
-    """The finish, s, of a run whose first ``done`` iterations took this long.
-
-    ``first_costs``: the first iteration costs as much as so many later ones.
-    """
-    return elapsed_s * (iterations + first_costs) / (done + first_costs)
-
-
-def by_drift(
-    log: Sequence[tuple[int, float]], iterations: int, pace_cv: float
-) -> tuple[float, float]:
-    """The forecast finish in seconds and the standard deviation of its logarithm.
-
-    Args:
-        log: Two entries or more.
-        iterations: How many the run will do.
-        pace_cv: The prior figure: the relative spread of one interval's time.
-    """
-    (first, first_s), (last, last_s) = log[0], log[-1]
-    intervals = len(log) - 1
-    pace = (last_s - first_s) / (last - first)
-    step = (last - first) / intervals
-    finish = last_s + max(0, iterations - last) * pace
-    to_go = max(0.0, (iterations - last) / step)
-    if pace <= 0 or to_go == 0:
-        return max(finish, 1e-9), 0.0
-    squares = sum(
-        ((later_s - early_s) - pace * (later - early)) ** 2 * step / (later - early)
-        for (early, early_s), (later, later_s) in pairwise(log)
-    )
-    sigma = spread(squares, intervals - 1, SpreadPrior(pace_cv * pace * step, _PRIOR_INTERVALS))
-    return finish, sigma * math.sqrt(to_go * (1 + to_go / intervals)) / finish
-
-
-def if_it_came_now(
-    log: Sequence[tuple[int, float]], coming: int, iterations: int, now_s: float
-) -> float:
-    """The finish, s, if the entry of iteration ``coming``, which is overdue, came now."""
-    first, first_s = log[0]
-    return now_s + (iterations - coming) * max(0.0, now_s - first_s) / (coming - first)
-
-
 #: (iteration, elapsed_s) of the log so far, the oldest first, iterations strictly rising.
 Log = Sequence[tuple[int, float]]
 
@@ -102,6 +34,9 @@ Z = 1.75
 
 #: A launch that has shown no entry may have started for so many usual start-ups.
 _PATIENCE = 4.0
+
+#: The prior figure for one interval's spread counts as this many intervals.
+_PRIOR_INTERVALS = 3.0
 
 
 @dataclass(frozen=True)
@@ -143,24 +78,131 @@ class EarlyStopper(Protocol):
     ) -> Verdict: ...
 
 
+def elapsed_bound(log: Log, since_launch_s: float, startup_s: float | None) -> float:
+    """The least that the launch's own elapsed time can be now, s.
+
+    Only what this launch has shown counts: before its first entry nobody knows how long it
+    starts, as that may depend on the setting.
+    """
+    seen = log[-1][1] if log else 0.0
+    return seen if startup_s is None else max(seen, since_launch_s - startup_s)
+
+
+def by_drift(log: Log, iterations: int, pace_cv: float) -> tuple[float, float]:
+    """The forecast finish in seconds and the standard deviation of its logarithm.
+
+    The drift method (random walk with drift; Hyndman & Athanasopoulos, Forecasting: Principles and
+    Practice, 3rd ed., section 5.5, table 5.2). With the elapsed time ``e`` at ``m + 1`` entries,
+    evenly spaced, and ``h`` intervals to go, the finish is ``e_last + h * drift`` with the standard
+    deviation ``sigma * sqrt(h * (1 + h / m))``, where ``sigma`` is the spread of
+    one interval's time. The drift is taken from the first entry on, so slow first iterations bias
+    nothing. Few intervals tell little about ``sigma``: it is pooled with a prior figure.
+
+    Args:
+        log: Two entries or more.
+        iterations: How many the run will do.
+        pace_cv: The prior figure: the relative spread of one interval's time.
+    """
+    (first, first_s), (last, last_s) = log[0], log[-1]
+    intervals = len(log) - 1
+    pace = (last_s - first_s) / (last - first)
+    step = (last - first) / intervals
+    finish = last_s + max(0, iterations - last) * pace
+    to_go = max(0.0, (iterations - last) / step)
+    if pace <= 0 or to_go == 0:
+        return max(finish, 1e-9), 0.0
+    squares = sum(
+        ((later_s - early_s) - pace * (later - early)) ** 2 * step / (later - early)
+        for (early, early_s), (later, later_s) in pairwise(log)
+    )
+    sigma = spread(squares, intervals - 1, SpreadPrior(pace_cv * pace * step, _PRIOR_INTERVALS))
+    return finish, sigma * math.sqrt(to_go * (1 + to_go / intervals)) / finish
+
+
+def _is_done(progress: Log, iterations: int | None) -> bool:
+    """True once it has trained to its end: its time is known, whatever it does behind that."""
+    return bool(progress) and iterations is not None and progress[-1][0] >= iterations
+
+
 @dataclass(frozen=True)
 class ProjectionStopper:
-    """Stops a trial that cannot win: :func:`judge` with all but the trial itself filled in."""
+    """Stops a trial that cannot win.
+
+    Attributes:
+        limit: What it must come in under.
+        noise: What is known of the job's spread.
+        iterations: How many the run will do; ``None`` if that is not known.
+    """
 
     limit: Limit
     noise: Noise
     iterations: int | None
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Whether the trial can still come in under the limit."""
-        return judge(
-            progress,
-            self.iterations,
-            since_launch_s=since_launch_s,
-            startup_s=startup_s,
-            limit=self.limit,
-            noise=self.noise,
-        )
+        """Whether the trial can still come in under the limit.
+
+        Args:
+            progress: The log so far.
+            since_launch_s: Wall time since the launch.
+            startup_s: This launch's own start-up, known from the first entry on.
+        """
+        iterations = self.iterations
+        if _is_done(progress, iterations):
+            return GoOn(progress[-1][1])
+        if not progress:
+            if self.noise.startup_s is None:
+                return GoOn()
+            presumed = since_launch_s - _PATIENCE * self.noise.startup_s
+            if not self._exceeds(presumed):
+                return GoOn()
+            return Stopped(0.0, 1.5 * presumed, 0.0, None, 1.0, "whole launch")
+        bound = elapsed_bound(progress, since_launch_s, startup_s)
+        verdict: Verdict = GoOn()
+        if iterations is not None:
+            rule = self._by_forecast if len(progress) >= 2 else self._by_bounds
+            verdict = rule(progress, iterations, bound)
+        if isinstance(verdict, GoOn) and self._exceeds(bound):  # longer than the limit already
+            return Stopped(bound, bound * 1.2, bound, None, 0.5, "elapsed")
+        return verdict
+
+    def _exceeds(self, low_s: float, forecast_sd: float = 0.0) -> bool:
+        """Whether the lower end of a projection lies above the limit."""
+        if low_s <= 0:
+            return False
+        sd = math.hypot(self.noise.run_sd, self.limit.log_se, forecast_sd)
+        return math.log(low_s) - Z * sd > math.log(self.limit.seconds * self.limit.factor)
+
+    def _by_forecast(self, progress: Log, iterations: int, bound: float) -> Verdict:
+        """From two entries on: the drift, then the finish if the entry that is overdue came now."""
+        finish, sd = by_drift(progress, iterations, self.noise.pace_cv)
+        if self._exceeds(finish, sd):
+            spread = math.exp(Z * sd)
+            return Stopped(bound, finish, finish / spread, finish * spread, sd, "drift")
+        (first, first_s), (last, _) = progress[0], progress[-1]
+        coming = last + (self.noise.interval or math.inf)
+        if coming <= iterations:
+            pace = max(0.0, bound - first_s) / (coming - first)
+            late = bound + (iterations - coming) * pace
+            if self._exceeds(late):
+                return Stopped(bound, late, late, None, 0.3, "late")
+        return GoOn(finish)
+
+    def _by_bounds(self, progress: Log, iterations: int, bound: float) -> Verdict:
+        """With one entry: the least that the run can take, by it or by the next one's absence."""
+        done, elapsed_s = progress[-1]
+        reached = [(done, elapsed_s)]
+        if self.noise.interval and done + self.noise.interval < iterations:
+            reached.append((done + self.noise.interval, bound))
+
+        def finish(at: tuple[int, float], first_costs: float) -> float:
+            return at[1] * (iterations + first_costs) / (at[0] + first_costs)
+
+        slowest = max(reached, key=lambda at: finish(at, self.noise.warm_up_iterations))
+        low = finish(slowest, self.noise.warm_up_iterations)
+        if not self._exceeds(low):
+            return GoOn()
+        typical = finish(slowest, self.noise.warm_up_typical)
+        return Stopped(bound, typical, low, None, 0.15, "pace")
 
 
 @dataclass(frozen=True)
@@ -182,115 +224,3 @@ class TimeLimitStopper:
         if bound_s <= self.limit_s:
             return GoOn()
         return Stopped(bound_s, bound_s, bound_s, None, 0.5, "cut")
-
-
-@dataclass(frozen=True)
-class _Bar:
-    """The limit's logarithm, and what is allowed for errors on the way to it."""
-
-    log_s: float
-    z: float
-    sd: float
-
-    def exceeded(self, low_s: float, forecast_sd: float = 0.0) -> bool:
-        return low_s > 0 and math.log(low_s) - self.z * math.hypot(self.sd, forecast_sd) > (
-            self.log_s
-        )
-
-
-def judge(
-    progress: Log,
-    iterations: int | None,
-    *,
-    since_launch_s: float,
-    startup_s: float | None,
-    limit: Limit | None,
-    noise: Noise,
-    z: float = Z,
-) -> Verdict:
-    """Whether a running trial can still come in under the limit.
-
-    Args:
-        progress: The log so far.
-        iterations: How many the run will do; ``None`` where unknown.
-        since_launch_s: Wall time since the launch.
-        startup_s: This launch's own start-up where it is known (from the first entry on).
-        limit: ``None`` for a trial that must run to its end.
-        noise: What is known of the job's spread.
-        z: How many standard deviations the lower end lies below the projection.
-    """
-    if limit is None:
-        return GoOn()
-    if _is_done(progress, iterations):
-        return GoOn(progress[-1][1])
-    bar = _Bar(math.log(limit.seconds * limit.factor), z, math.hypot(noise.run_sd, limit.log_se))
-    if not progress:
-        return _by_patience(since_launch_s, bar, noise)
-    bound = elapsed_bound(progress, since_launch_s, startup_s)
-    verdict: Verdict = GoOn()
-    if iterations is not None:
-        rule = _by_forecast if len(progress) >= 2 else _by_bounds
-        verdict = rule(progress, iterations, bound, bar, noise)
-    if isinstance(verdict, GoOn) and bar.exceeded(bound):  # longer than the limit already
-        return Stopped(bound, bound * 1.2, bound, None, 0.5, "elapsed")
-    return verdict
-
-
-def _is_done(progress: Log, iterations: int | None) -> bool:
-    """True once it has trained to its end: its time is known, whatever it does behind that."""
-    return bool(progress) and iterations is not None and progress[-1][0] >= iterations
-
-
-def _by_patience(since_launch_s: float, bar: _Bar, noise: Noise) -> Verdict:
-    """Before any entry: a limit on the whole launch, with ample room for the start-up."""
-    if noise.startup_s is None:
-        return GoOn()
-    presumed = since_launch_s - _PATIENCE * noise.startup_s
-    if not bar.exceeded(presumed):
-        return GoOn()
-    return Stopped(0.0, 1.5 * presumed, 0.0, None, 1.0, "whole launch")
-
-
-def _by_forecast(progress: Log, iterations: int, bound: float, bar: _Bar, noise: Noise) -> Verdict:
-    """From two entries on: the drift, then what an overdue entry says."""
-    finish, sd = by_drift(progress, iterations, noise.pace_cv)
-    if bar.exceeded(finish, sd):
-        spread = math.exp(bar.z * sd)
-        return Stopped(bound, finish, finish / spread, finish * spread, sd, "drift")
-    late = _if_it_came_now(progress, iterations, bound, noise)
-    if late is not None and bar.exceeded(late):
-        return Stopped(bound, late, late, None, 0.3, "late")
-    return GoOn(finish)
-
-
-def _by_bounds(progress: Log, iterations: int, bound: float, bar: _Bar, noise: Noise) -> Verdict:
-    """With one entry: the least that the run can take."""
-    done, elapsed_s = progress[-1]
-    low, typical = _spread_out(elapsed_s, done, iterations, noise)
-    coming = _next_entry(done, noise)
-    if coming is not None and coming < iterations:
-        late, late_typical = _spread_out(bound, coming, iterations, noise)
-        if late > low:
-            low, typical = late, late_typical
-    if not bar.exceeded(low):
-        return GoOn()
-    return Stopped(bound, typical, low, None, 0.15, "pace")
-
-
-def _spread_out(elapsed_s: float, done: int, iterations: int, noise: Noise) -> tuple[float, float]:
-    """The least and the usual finish of a run whose first ``done`` iterations took this long."""
-    least = shared_out(elapsed_s, done, iterations, noise.warm_up_iterations)
-    return least, shared_out(elapsed_s, done, iterations, noise.warm_up_typical)
-
-
-def _next_entry(done: int, noise: Noise) -> int | None:
-    """The iteration of the entry that comes next, where the earlier launches' logs tell."""
-    return done + noise.interval if noise.interval else None
-
-
-def _if_it_came_now(progress: Log, iterations: int, bound: float, noise: Noise) -> float | None:
-    """The finish if the entry that is overdue came now."""
-    coming = _next_entry(progress[-1][0], noise)
-    if coming is None or coming > iterations:
-        return None
-    return if_it_came_now(progress, coming, iterations, bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tuner.launch import render
@@ -25,7 +25,7 @@ from tuner.stats import estimates
 from tuner.store.urls import display_url
 from tuner.study import interference
 from tuner.study.history import History
-from tuner.study.policy import Confirmation, confirm_s, confirmation, search_s
+from tuner.study.policy import confirm_s, confirmation, search_s
 
 if TYPE_CHECKING:
     from tuner.knobs.pooling import Pooling
@@ -65,8 +65,21 @@ def build(
     if best is None and history.spec.fixed.is_baseline:
         best = history.default  # no setting works, but this may
     confirmed = None if best is None or best not in by_setting else confirmation(history, best)
-    done = confirmed is not None and _is_done(history, confirmed, state)
-    shown = _best(history, by_setting, best, confirmed)
+    finding = confirmed.finding if confirmed is not None else None
+    done = (
+        confirmed is not None
+        and confirmed.next is None
+        and history.spec.confirm
+        and (finding is not None or state is StudyState.FINISHED)
+    )
+    shown = by_setting.get(best) if best is not None else None
+    if finding is None:
+        kept = baseline if history.spec.fixed.is_baseline else None
+        shown = estimates.best(m for m in (shown, kept) if m is not None)
+    if confirmed is not None and confirmed.reference is not None:
+        reference = by_setting.get(confirmed.reference)
+    else:
+        reference = baseline if baseline is not None and baseline.elapsed_s is not None else None
     export = confirmed.export(history) if confirmed and done else None
     jobs = [r.job for r in history.records if r.job is not None]
     return Result(
@@ -76,7 +89,7 @@ def build(
         reason=reason,
         candidate=shown,
         baseline=baseline,
-        reference=_reference(by_setting, baseline, confirmed),
+        reference=reference,
         trials=history.trials,
         launches=len(history.records),
         failures=estimates.failures(history.records),
@@ -86,7 +99,7 @@ def build(
         launches_measured=sum(bool(r.outcome.samples) for r in estimates.counted(history.records)),
         caps=caps(history.pooling, history.records),
         conclusion=confirmed.conclusion if confirmed and done else None,
-        finding=confirmed.finding if confirmed else None,
+        finding=finding,
         export=export,
         search_s=search_s(history),
         confirm_s=confirm_s(history),
@@ -95,37 +108,6 @@ def build(
         windows=len(jobs),
         jobs=len(set(jobs)),
     )
-
-
-def _is_done(history: History, confirmed: Confirmation, state: StudyState) -> bool:
-    """Whether the confirmation has come to its end."""
-    ended = confirmed.finding is not None or state is StudyState.FINISHED
-    return history.spec.confirm and confirmed.next is None and ended
-
-
-def _reference(
-    by_setting: Mapping[Setting, Measurement],
-    baseline: Measurement | None,
-    confirmed: Confirmation | None,
-) -> Measurement | None:
-    """What the best is held against."""
-    if confirmed is not None and confirmed.reference is not None:
-        return by_setting.get(confirmed.reference)
-    return baseline if baseline is not None and baseline.elapsed_s is not None else None
-
-
-def _best(
-    history: History,
-    by_setting: Mapping[Setting, Measurement],
-    best: Setting | None,
-    confirmed: Confirmation | None,
-) -> Measurement | None:
-    """What the search calls best, or the baseline if it was measured to be faster."""
-    found = by_setting.get(best) if best is not None else None
-    baseline = by_setting.get(history.default) if history.spec.fixed.is_baseline else None
-    if confirmed is not None and confirmed.finding is not None:
-        return found
-    return estimates.best(m for m in (found, baseline) if m is not None)
 
 
 def _best_keeping(

@@ -227,21 +227,22 @@ def changes(old: StudySpec, new: StudySpec) -> list[str]:
         for name, domain in after.items()
         if name in before and before[name] != domain
     ]
-    for label, was, now in (
-        ("fixed", str(old.fixed), str(new.fixed)),
-        ("time limit", old.trial_limit_s, new.trial_limit_s),
-        ("stall limit", old.stall_limit_s, new.stall_limit_s),
-        ("seed", old.seed, new.seed),
-        ("live", old.live, new.live),
-        ("oversubscription", old.oversubscription, new.oversubscription),
-    ):
+    labels = {
+        "fixed": "fixed",
+        "trial_limit_s": "time limit",
+        "stall_limit_s": "stall limit",
+        "seed": "seed",
+        "live": "live",
+        "oversubscription": "oversubscription",
+    }
+    for name, label in labels.items():
+        was, now = (
+            "none" if value in {None, BASELINE} else value
+            for value in (getattr(old, name), getattr(new, name))
+        )
         if was != now:
-            texts.append(f"{label}: {_none(was)} -> {_none(now)}")
+            texts.append(f"{label}: {was} -> {now}")
     return texts
-
-
-def _none(value: object) -> str:
-    return "none" if value in {None, "defaults"} else str(value)
 
 
 def _text(domain: Domain) -> str:

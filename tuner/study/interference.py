@@ -7,7 +7,7 @@ the same, and excluding them would only cost time.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -18,7 +18,6 @@ from tuner.model import (
     ExclusionKind,
     Failed,
     FailureKind,
-    Finished,
     LaunchRecord,
     Load,
     Outcome,
@@ -27,7 +26,7 @@ from tuner.model import (
     StudySpec,
     wording,
 )
-from tuner.stats import drift, estimates
+from tuner.stats import estimates
 from tuner.study.history import History
 
 #: The environment variable that says otherwise (:data:`COUNT`): for machines of which one knows.
@@ -105,15 +104,35 @@ def interference_with(
         records: All launches before.
         before: What the machine did before the study.
     """
-    load, ending = outcome.load, outcome.ending
+    load, ending, wall_s = outcome.load, outcome.ending, outcome.wall_s
     own = isinstance(ending, Failed) and ending.kind is not FailureKind.LIMIT
-    if load is None or own or outcome.wall_s <= 0:
+    if load is None or own or wall_s <= 0:
         return ""
     seen = [(each.outcome.load, each.outcome.wall_s) for each in records[-RECENT:]]
-    past = [(each, wall_s) for each, wall_s in seen if each is not None and wall_s > 0]
+    past = [(each, time_s) for each, time_s in seen if each is not None and time_s > 0]
     if before is not None and len(past) < IN_A_ROW:
         past.insert(0, (before, 1.0))
-    return _unusual(load, outcome.wall_s, past, _cores_asked(setting, spec), spec)
+    wanted, cpus = _cores_asked(setting, spec), spec.machine.affinity_cpus
+    usual_cores = _limit(
+        [each.others_cores for each, _ in past], max(LEAST_CORES, LEAST_SHARE * cpus)
+    )
+    # Others on cores that the launch leaves free are no matter.
+    if load.others_cores > usual_cores and load.others_cores + (wanted or cpus) > cpus:
+        used = wording.cores(load.others_cores, cpus)
+        return f"other processes used {used}{wording.most_of_it(load)}"
+    # A setting that wants more than the quota is held back by its own doing.
+    throttled = _limit([each.throttled_s / time_s for each, time_s in past], LEAST_THROTTLED)
+    if (
+        load.throttled_s / wall_s > throttled
+        and wanted is not None
+        and wanted <= spec.machine.cores
+    ):
+        return f"the cgroup's CPU quota held it back for {wording.seconds(load.throttled_s)}"
+    if load.hot and not (len(past) >= IN_A_ROW and all(p.hot for p, _ in past[-IN_A_ROW:])):
+        return "CPUs were slowed down for their temperature"
+    if load.swapped_bytes > _limit([each.swapped_bytes for each, _ in past], LEAST_SWAPPED_BYTES):
+        return f"{load.swapped_bytes >> 20} MiB were swapped"
+    return ""
 
 
 def is_remeasured(record: LaunchRecord) -> bool:
@@ -149,81 +168,42 @@ def _cores_asked(setting: Setting, spec: StudySpec) -> float | None:
     return float(spec.layout.ranks_per_host * core_budget.asked_per_rank(**numbers))
 
 
-def _unusual(
-    load: Load,
-    wall_s: float,
-    past: Sequence[tuple[Load, float]],
-    wanted: float | None,
-    spec: StudySpec,
-) -> str:
-    cpus = spec.machine.affinity_cpus
-    least = max(LEAST_CORES, LEAST_SHARE * cpus)
-    limit = _limit(past, lambda each, _: each.others_cores, least)
-    # Others on cores that the launch leaves free are no matter.
-    if load.others_cores > limit and load.others_cores + (wanted or cpus) > cpus:
-        return f"other processes used {wording.cores(load.others_cores, cpus)}" + (
-            wording.most_of_it(load)
-        )
-    # A setting that wants more than the quota is held back by its own doing.
-    limit = _limit(past, lambda each, time_s: each.throttled_s / time_s, LEAST_THROTTLED)
-    if load.throttled_s / wall_s > limit and wanted is not None and wanted <= spec.machine.cores:
-        return f"the cgroup's CPU quota held it back for {wording.seconds(load.throttled_s)}"
-    if load.hot and not (len(past) >= IN_A_ROW and all(p.hot for p, _ in past[-IN_A_ROW:])):
-        return "CPUs were slowed down for their temperature"
-    limit = _limit(past, lambda each, _: each.swapped_bytes, LEAST_SWAPPED_BYTES)
-    if load.swapped_bytes > limit:
-        return f"{load.swapped_bytes >> 20} MiB were swapped"
-    return ""
-
-
-def _limit(
-    past: Sequence[tuple[Load, float]], figure: Callable[[Load, float], float], least: float
-) -> float:
+def _limit(past: Sequence[float], least: float) -> float:
     """What is still usual: above it there was interference."""
-    figures = [figure(*each) for each in past]
-    if not figures:
+    if not past:
         return least
-    usual = statistics.median(figures)
-    deviation = _MAD * statistics.median(abs(each - usual) for each in figures)
-    if len(figures) >= IN_A_ROW:
-        usual = max(usual, min(figures[-IN_A_ROW:]))
+    usual = statistics.median(past)
+    deviation = _MAD * statistics.median(abs(each - usual) for each in past)
+    if len(past) >= IN_A_ROW:
+        usual = max(usual, min(past[-IN_A_ROW:]))
     return max(least, FACTOR * usual, usual + DEVIATIONS * deviation)
-
-
-#: Launches that were not chosen by a time of their own setting.
-_UNCHOSEN = frozenset({Purpose.CONFIRM, Purpose.RECORD})
 
 
 def notes(history: History) -> list[str]:
     """What a reader of the result must know of the machine; empty if it was quiet."""
-    spoiled = excluded(history.records)
-    launches = [r for r in spoiled if r.job is None]
-    windows = [r for r in spoiled if r.job is not None]
-    found = [
-        _excluded_note(launches, "launch was", "launches were"),
-        _excluded_note(windows, "window of a running job was", "windows of running jobs were"),
-    ]
+    found = []
+    for one, several, live in (
+        ("launch was", "launches were", False),
+        ("window of a running job was", "windows of running jobs were", True),
+    ):
+        spoiled = [r for r in excluded(history.records) if (r.job is not None) == live]
+        if spoiled:
+            number, why = spoiled[-1].number, spoiled[-1].outcome.exclusion
+            assert why is not None
+            which = f"number {number}: {why.text}"
+            if len(spoiled) > 1:
+                which = f"the last one, {which}"
+            found.append(f"{wording.count(len(spoiled), one, several)} excluded ({which})")
     remeasured = sum(is_remeasured(record) for record in history.records)
     if remeasured:
         count = wording.count(remeasured, "earlier launch", "earlier launches")
         found.append(f"{count} not counted: --remeasure")
-    return [note for note in (*found, _loaded(history), _drifted(history)) if note]
+    return [note for note in (*found, _loaded(history)) if note]
 
 
 def excluded(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
     """The launches that something from outside spoiled."""
     return [r for r in records if r.outcome.exclusion is not None and not is_remeasured(r)]
-
-
-def _excluded_note(spoiled: Sequence[LaunchRecord], one: str, several: str) -> str:
-    if not spoiled:
-        return ""
-    last = spoiled[-1]
-    assert last.outcome.exclusion is not None
-    which = f"number {last.number}: {last.outcome.exclusion.text}"
-    if len(spoiled) == 1:
-        return f"1 {one} excluded ({which})"
-    return f"{len(spoiled)} {several} excluded (the last one, {which})"
 
 
 def _loaded(history: History) -> str:
@@ -247,24 +227,3 @@ def _loaded(history: History) -> str:
     if any(load.swapped_bytes > 0 for load in loads):
         said.append("memory was swapped")
     return f"this machine was not quiet: {'; '.join(said)}" if said else ""
-
-
-def _drifted(history: History) -> str:
-    groups: dict[Setting, list[tuple[float, float]]] = {}
-    first = next(
-        (r for r in history.valid if r.job is None and r.purpose is Purpose.BASELINE), None
-    )
-    in_turn = [r for r in history.confirming if r.purpose in _UNCHOSEN]
-    recorded = [r for r in history.valid if r.purpose is Purpose.RECORD]
-    for record in (*([first] if first else []), *in_turn, *recorded):
-        ending = record.outcome.ending
-        if isinstance(ending, Finished) and ending.elapsed_s > 0:
-            setting = history.pooling.canonical(record.setting)
-            groups.setdefault(setting, []).append((record.number, ending.elapsed_s))
-    change = drift.drift(list(groups.values()))
-    if change is None:
-        return ""
-    return (
-        f"the machine drifted: the same setting took {wording.changed(change.ratio)} at the end"
-        f" than at the start ({wording.count(change.launches, 'launch', 'launches')} compared)"
-    )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from tuner.live.measurement import Jobs, LiveMeasurement, TrialRunner
 from tuner.model import Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.stats import estimates
-from tuner.store.identity import difference, identity, require_same
+from tuner.store.identity import identity, require_same
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.store.urls import place, resolve_url
@@ -134,39 +133,52 @@ def _finished(context: StudyContext) -> Result | None:
 
 
 def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_real: bool) -> Result:
-    """Create or resume the study and work on it.
+    """Create or resume the study and work on it; whatever ends that, it is not left as running.
 
     The host is ours; it is looked at for interference if it ``is_real``.
     """
-    store, name = context.store, context.spec.name
-    with closing(Projection(store, name)) as projection, _left_in_order(context):
+    store, spec, name = context.store, context.spec, context.spec.name
+    with closing(Projection(store, name)) as projection:
         if fresh and store.has(name):
             for text in _delete(store, projection, context.folder, name):
                 context.emit(Note(text))
             folders.prepare(context.folder)
         before = store.find(name)
-        history = _created(context, projection) if before is None else _resumed(context, before)
-        # Our tables, Optuna's study and the history agree from here on.
-        history = replace(history, records=projection.reconcile(history))
-        journal = _journal(context, store.load(name))
-        recorder = Recorder(store, projection, journal, context.emit, context.spec.objective)
-        interference = _interference(context) if is_real else InterferenceFilter()
-        session = StudyRun(context, history, recorder, live, interference)
+        if before is not None:
+            require_same(name, before.identity, identity(spec))
         try:
-            reason = session.measure()
-        except (Cancelled, KeyboardInterrupt) as error:
-            number = context.stop.signal_number or SIGINT
-            reason = f"interrupted by {Signals(number).name}"
-            found = _close(session, StudyState.INTERRUPTED, reason)
-            raise StudyInterrupted(number, found) from error
-        except (NothingMeasuredError, LimitReachedError) as error:
-            _close(session, StudyState.FAILED, error.message)
-            raise
-        except TunerError as error:
+            history = _resumed(context, before) if before else _created(context, projection)
+            # Our tables, Optuna's study and the history agree from here on.
+            history = replace(history, records=projection.sync(history))
+            journal = _journal(context, store.load(name))
+            recorder = Recorder(store, projection, journal, context.emit, spec.objective)
+            interference = InterferenceFilter()
+            if is_real:  # the machine is looked at before anything is launched
+                seen = quiet.before()
+                if note := quiet.complaint(seen, spec.machine):
+                    context.emit(Note(note))
+                counts_all = os.environ.get(VARIABLE) == COUNT
+                interference = InterferenceFilter(seen.load, counts_all=counts_all)
+            run = StudyRun(context, history, recorder, live, interference)
+            try:
+                reason = run.measure()
+            except (Cancelled, KeyboardInterrupt) as error:
+                number = context.stop.signal_number or SIGINT
+                reason = f"interrupted by {Signals(number).name}"
+                found = _close(run, StudyState.INTERRUPTED, reason)
+                raise StudyInterrupted(number, found) from error
+            except (NothingMeasuredError, LimitReachedError) as error:
+                _close(run, StudyState.FAILED, error.message)
+                raise
+            return _close(run, StudyState.FINISHED, reason)
+        except BaseException as error:
             with suppress(TunerError):  # the first error is the one to tell
-                store.set_state(name, StudyState.INTERRUPTED, error.message)
+                row = store.find(name)
+                if row is not None and row.state is StudyState.RUNNING:
+                    broken_off = f"broken off ({type(error).__name__})"
+                    reason = error.message if isinstance(error, TunerError) else broken_off
+                    store.set_state(name, StudyState.INTERRUPTED, reason)
             raise
-        return _close(session, StudyState.FINISHED, reason)
 
 
 def delete(store: Store, name: str, outputs: Path | None = None) -> list[str]:
@@ -205,7 +217,6 @@ def _created(context: StudyContext, projection: Projection) -> History:
 
 def _resumed(context: StudyContext, row: StudyRow) -> History:
     spec, store = context.spec, context.store
-    require_same(spec.name, row.identity, identity(spec))
     adopt(store, _journal(context, row), context.emit)
     if context.remeasure:
         number = store.exclude(spec.name, REMEASURED)
@@ -236,33 +247,10 @@ def _measured(history: History) -> int:
     return sum(measurement.elapsed_s is not None for measurement in pooled)
 
 
-@contextmanager
-def _left_in_order(context: StudyContext) -> Iterator[None]:
-    """While entered, whatever ends the work, the study is not left as running."""
-    try:
-        yield
-    finally:
-        with suppress(TunerError):  # what ended it is the error to tell
-            row = context.store.find(context.spec.name)
-            ours = row is not None and not difference(row.identity, identity(context.spec))
-            if row is not None and ours and row.state is StudyState.RUNNING:
-                reason = f"broken off ({type(sys.exception()).__name__})"
-                context.store.set_state(row.name, StudyState.INTERRUPTED, reason)
-
-
-def _interference(context: StudyContext) -> InterferenceFilter:
-    """Look at the machine before anything is launched, and say what is amiss."""
-    seen = quiet.before()
-    note = quiet.complaint(seen, context.spec.machine)
-    if note:
-        context.emit(Note(note))
-    return InterferenceFilter(seen.load, counts_all=os.environ.get(VARIABLE) == COUNT)
-
-
-def _close(session: StudyRun, state: StudyState, reason: str) -> Result:
+def _close(run: StudyRun, state: StudyState, reason: str) -> Result:
     """Write down how it ended and say so."""
-    found, store, name = session.result(state, reason), session.context.store, session.spec.name
+    found, store, name = run.result(state, reason), run.context.store, run.spec.name
     store.set_summary(name, summary(found))
     store.set_state(name, state, reason)
-    session.context.emit(StudyEnded(found))
+    run.context.emit(StudyEnded(found))
     return found

@@ -23,7 +23,6 @@ from tuner.model import (
     Purpose,
     Setting,
     Stopped,
-    StudySpec,
     wording,
 )
 from tuner.search import Done, Options, Proposal, Search
@@ -135,20 +134,18 @@ class SearchThenConfirm:
 
     def _searching(self, history: History) -> Search:
         """The search over the history's space; kept as long as that stays the same."""
-        space, options = search_space(history), self._of(history.spec)
-        search = self._search
-        if search is None or (search.space, search.options) != (space, options):
-            search = self._search = Search(space, options, history.spec.seed)
-        return search
-
-    def _of(self, spec: StudySpec) -> Options:
-        return replace(
+        spec, space = history.spec, search_space(history)
+        options = replace(
             self._options,
             trials=spec.trials,
             budget_s=spec.budget_s,
             until=spec.until,
             precision=spec.precision,
         )
+        search = self._search
+        if search is None or (search.space, search.options) != (space, options):
+            search = self._search = Search(space, options, history.spec.seed)
+        return search
 
 
 def _step(launch: Proposal, history: History) -> Step:
@@ -227,24 +224,49 @@ class Confirmation:
 
 def confirmation(history: History, best: Setting) -> Confirmation:
     """Where the confirmation stands after these launches; ``best`` is what the search found."""
-    default = history.default
-    failure = _failure_of_baseline(history)
-    reference: Setting | None = default if failure is None else _first_that_worked(history)
+    canonical, searched = history.pooling.canonical, history.searched
+    launched = history.of(searched, history.default)
+    failed = _failures(launched)
+    always = failed[0] if failed and len(failed) == len(launched) else None
+    failure = always or _broken(history, history.default)
+    reference: Setting | None = history.default
+    if failure is not None:  # the first setting that worked stands in
+        worked = (canonical(record.setting) for record in searched if record.outcome.samples)
+        reference = next(
+            (
+                setting
+                for setting in worked
+                if setting != history.default
+                and history.contains(setting)
+                and _broken(history, setting) is None
+            ),
+            None,
+        )
     if reference is None or reference == best:
         return Confirmation(best, reference, failure)
     broken = _broken(history, best)
     if broken is not None:
         return Confirmation(best, reference, failure, best_failed=broken)
-    if not history.of(history.searched, reference):
+    if not history.of(searched, reference):
         return Confirmation(best, None, failure)
-    seen = _seen(history, best, reference)
-    if seen is not None and seen.reference_s / seen.best_s < confirm.HOPELESS:
-        return Confirmation(best, reference, failure)
-    step = confirm.judge(
-        _runs(history, best, reference),
-        limit_s=None if seen is None else _cut(history, seen, reference),
-        may_go_on=_NEXT_LOOK * _wall_s(history.confirming) < _budget_s(history),
-    )
+    # What it should cost at most; without warm-ups: one more of a resumed study moves no cut.
+    budget_s = COST_SHARE * _wall_s(r for r in searched if r.purpose is not Purpose.CONFIRM)
+    limit_s = None
+    best_s, reference_s = (_typical_s(history.of(searched, s)) for s in (best, reference))
+    if best_s is not None and reference_s is not None:
+        if reference_s / best_s < confirm.HOPELESS:
+            return Confirmation(best, reference, failure)
+        limit_s = _cut_s(history, SearchTimes(best_s, reference_s, budget_s=budget_s), reference)
+    sides: dict[Setting, Side] = {best: "best", reference: "reference"}
+    runs = []
+    for record in history.confirming:
+        side, ending = sides.get(canonical(record.setting)), record.outcome.ending
+        if side is not None and isinstance(ending, Finished):
+            runs.append(Run(side, ending.elapsed_s))
+        elif side is not None and isinstance(ending, Stopped):
+            runs.append(Run(side, ending.bound_s))
+    may_go_on = _NEXT_LOOK * _wall_s(history.confirming) < budget_s
+    step = confirm.judge(runs, limit_s=limit_s, may_go_on=may_go_on)
     if isinstance(step, Finding):
         return Confirmation(best, reference, failure, finding=step)
     return Confirmation(best, reference, failure, next=step)
@@ -269,46 +291,13 @@ def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
     return [ending for ending in endings if isinstance(ending, Failed)]
 
 
-def _failure_of_baseline(history: History) -> Failed | None:
-    """Why the baseline fails: in every launch of the search, or again in the confirmation."""
-    searched = history.of(history.searched, history.default)
-    failed = _failures(searched)
-    if failed and len(failed) == len(searched):
-        return failed[0]
-    return _broken(history, history.default)
-
-
 def _broken(history: History, setting: Setting) -> Failed | None:
     """Why a setting that worked is said to fail: it did so again in the confirmation."""
     failed = _failures(history.of(history.confirming, setting))
     return failed[0] if len(failed) >= FAILURES else None
 
 
-def _first_that_worked(history: History) -> Setting | None:
-    canonical = history.pooling.canonical
-    worked = (
-        canonical(record.setting)
-        for record in history.searched
-        if record.outcome.samples and canonical(record.setting) != history.default
-    )
-    usable = (s for s in worked if history.contains(s) and _broken(history, s) is None)
-    return next(usable, None)
-
-
-def _runs(history: History, best: Setting, reference: Setting) -> list[Run]:
-    canonical = history.pooling.canonical
-    sides: dict[Setting, Side] = {best: "best", reference: "reference"}
-    runs = []
-    for record in history.confirming:
-        side, ending = sides.get(canonical(record.setting)), record.outcome.ending
-        if side is not None and isinstance(ending, Finished):
-            runs.append(Run(side, ending.elapsed_s))
-        elif side is not None and isinstance(ending, Stopped):
-            runs.append(Run(side, ending.bound_s))
-    return runs
-
-
-def _cut(history: History, seen: SearchTimes, reference: Setting) -> float | None:
+def _cut_s(history: History, seen: SearchTimes, reference: Setting) -> float | None:
     """Where the reference is cut, as a figure; ``None``: it runs to its end.
 
     What the launches may cost is in seconds of the host: of a steady state its figure times the
@@ -318,27 +307,17 @@ def _cut(history: History, seen: SearchTimes, reference: Setting) -> float | Non
     if clock == "none" or (clock == "steady" and not iterations):
         return None
     run = iterations if clock == "steady" and iterations else 1
-    found = confirm.cut(replace(seen, best_s=seen.best_s * run, reference_s=seen.reference_s * run))
-    return None if found is None else found / run
-
-
-def _seen(history: History, best: Setting, reference: Setting) -> SearchTimes | None:
-    """What the search, and nothing later, knows of both."""
-    best_s, reference_s = (_typical_s(history.of(history.searched, s)) for s in (best, reference))
-    if best_s is None or reference_s is None:
-        return None
-    startups = [startup_s(record.outcome.progress) for record in history.searched]
+    startups = (startup_s(record.outcome.progress) for record in history.searched)
     known = [each for each in startups if each is not None]
-    typical_s = statistics.median(known) if known else 0.0
-    return SearchTimes(best_s, reference_s, typical_s, _budget_s(history))
-
-
-def _budget_s(history: History) -> float:
-    """What the confirmation should cost at most.
-
-    Warm-ups are left out: one more of a resumed study must not move the cut.
-    """
-    return COST_SHARE * _wall_s(r for r in history.searched if r.purpose is not Purpose.CONFIRM)
+    found = confirm.cut(
+        replace(
+            seen,
+            best_s=seen.best_s * run,
+            reference_s=seen.reference_s * run,
+            startup_s=statistics.median(known) if known else 0.0,
+        )
+    )
+    return None if found is None else found / run
 
 
 def _typical_s(records: Sequence[LaunchRecord]) -> float | None:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from tuner.hosts.untrusted_files import open_untrusted
+from tuner.hosts.untrusted_files import read_untrusted
 from tuner.launch.secrets import make_folder
 from tuner.model import LOGGED_TIME, Exclusion, JsonDict, LaunchRecord, ObjectiveSpec, figures
 from tuner.model.errors import TunerError
@@ -97,13 +97,15 @@ class Journal:
         """
         make_folder(launch)
         try:
-            descriptor = _opened(launch / PART)
-            try:
-                os.write(descriptor, RESERVED)
-                _allocate(descriptor)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            with _opened(launch / PART) as file:
+                file.write(RESERVED)
+                file.flush()
+                try:
+                    os.posix_fallocate(file.fileno(), 0, USUAL_BYTES)
+                except OSError as error:
+                    if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:  # it has no such thing
+                        raise
+                os.fsync(file.fileno())
         except OSError:
             with suppress(OSError):
                 (launch / PART).unlink(missing_ok=True)
@@ -118,15 +120,18 @@ class Journal:
         """
         launch = Path(record.folder)
         content = text(Entry(self.study, self.created_at, self.identity, record)).encode()
-        descriptor = _opened(launch / PART)
-        try:
-            _write(descriptor, content)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with _opened(launch / PART) as file:
+            file.write(content)
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
         (launch / PART).rename(launch / NAME)
-        sync_folder(launch)
-        sync_folder(launch.parent)  # its own name must last too
+        for folder in (launch, launch.parent):  # the names must last too (fsync(2))
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def found(self, known: Collection[str]) -> tuple[list[LaunchRecord], list[Path]]:
         """The launches of this study that ended, and the files that are no record of any.
@@ -140,77 +145,33 @@ class Journal:
             if str(path.parent) in known:
                 continue
             try:
-                entry = parse(_content(path))
+                entry = parse(read_untrusted(path, MOST_BYTES))
             except (OSError, ValueError):
                 damaged.append(path)
                 continue
-            if self._is_mine(entry):
+            same = (entry.study, entry.created_at) == (self.study, self.created_at)
+            if same and not difference(self.identity, entry.identity):
                 mine.append(replace(entry.record, folder=str(path.parent), trial=None))
         return mine, damaged
 
-    def _is_mine(self, entry: Entry) -> bool:
-        same = (entry.study, entry.created_at) == (self.study, self.created_at)
-        return same and not difference(self.identity, entry.identity)
+
+def _opened(path: Path) -> BinaryIO:
+    """The file for writing over what is there: the room that was taken is used."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
-def lacking(kept: Iterable[LaunchRecord], found: Iterable[LaunchRecord]) -> list[LaunchRecord]:
+def lacking(kept: Sequence[LaunchRecord], found: Iterable[LaunchRecord]) -> list[LaunchRecord]:
     """Those of the launches found that are not kept, in the order they were made.
 
-    A launch is known by the moment it started at. One whose number was given away since (the
-    database was an older copy for a while) gets the next free one.
+    A launch is known by the moment it started at. Its number is the next free one: its own may
+    have been given away since, if the database was an older copy for a while.
     """
-    numbers = {record.started_at: record.number for record in kept}
-    taken = set(numbers.values())
-    missing: list[LaunchRecord] = []
-    for record in sorted(found, key=lambda each: each.started_at):
-        if record.started_at in numbers:
-            continue
-        number = record.number if record.number not in taken else max(taken) + 1
-        numbers[record.started_at] = number
-        taken.add(number)
-        missing.append(replace(record, number=number))
-    return missing
-
-
-def _opened(path: Path) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    return os.open(path, flags, 0o600)
-
-
-def _allocate(descriptor: int) -> None:
-    try:
-        os.posix_fallocate(descriptor, 0, USUAL_BYTES)
-    except OSError as error:
-        if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:  # file systems that cannot
-            raise
-
-
-def _write(descriptor: int, content: bytes) -> None:
-    """Write over what is there: the room that was taken is used."""
-    done = 0
-    while done < len(content):
-        done += os.pwrite(descriptor, content[done:], done)
-    os.ftruncate(descriptor, len(content))
-
-
-def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder last (fsync(2))."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _content(path: Path) -> bytes:
-    """The bytes of a plain file of ours; others are left alone (a link, a pipe, a huge one)."""
-    with open_untrusted(path) as file:
-        status = os.fstat(file.fileno())
-        if status.st_uid != os.geteuid():
-            raise ValueError("not a file of this user")
-        if status.st_size > MOST_BYTES:
-            raise ValueError("too long for a record")
-        return file.read()
+    known = {record.started_at for record in kept}
+    last = max((record.number for record in kept), default=0)
+    missing = {each.started_at: each for each in found if each.started_at not in known}
+    ordered = (missing[moment] for moment in sorted(missing))
+    return [replace(record, number=number) for number, record in enumerate(ordered, last + 1)]
 
 
 @dataclass(frozen=True)
@@ -256,22 +217,26 @@ class Recorder:
         try:
             self.store.add(self.journal.study, record, summary)
         except TunerError as error:
-            error.hint += _kept_in(record) if recorded else self._not_saved(record)
+            value = estimates.estimate_s(record.outcome.samples)
+            if recorded:
+                error.hint += f" Launch {record.number} is kept in {Path(record.folder) / NAME}."
+            elif value is not None:
+                shown = figures.shown(self.objective, value)
+                error.hint += f" Not saved: launch {record.number} ({record.setting}), {shown}."
             raise
 
     def tell(self, before: History, history: History) -> History:
         """Tell Optuna of the history's last launch; the history with the numbers of its trials."""
-        if _is_longer(before, history):
-            number = history.records[-1].number
-            self.emit(Note(f"launch {number} is the longest: shorter ones stopped early"))
-            return replace(history, records=self.projection.reconcile(history))
+        last = history.records[-1]
+        seemed = before.expected_iterations(last.setting)
+        if seemed is not None and seemed != history.expected_iterations(last.setting):
+            self.emit(Note(f"launch {last.number} is the longest: shorter ones stopped early"))
+            return self.sync(history)
         return replace(history, records=self.projection.tell(history))
 
-    def conclude(self, history: History) -> History:
-        """Have Optuna say what our tables say of windows by now: later launches scale them anew."""
-        if all(record.job is None for record in history.records):
-            return history
-        return replace(history, records=self.projection.reconcile(history))
+    def sync(self, history: History) -> History:
+        """Have Optuna say what our tables say; later launches may have changed earlier ones."""
+        return replace(history, records=self.projection.sync(history))
 
     def exclude(self, history: History, numbers: Collection[int], why: Exclusion) -> History:
         """Count these launches no more, in our tables and in Optuna; the history without them.
@@ -284,37 +249,16 @@ class Recorder:
             replace(r, outcome=replace(r.outcome, exclusion=why)) if r.number in numbers else r
             for r in history.records
         )
-        history = history.with_records(records)
-        return replace(history, records=self.projection.reconcile(history))
-
-    def _not_saved(self, record: LaunchRecord) -> str:
-        value = estimates.estimate_s(record.outcome.samples)
-        if value is None:
-            return ""
-        shown = figures.shown(self.objective, value)
-        return f" Not saved: launch {record.number} ({record.setting}), {shown}."
+        return self.sync(history.with_records(records))
 
 
-def adopt(store: Store, journal: Journal, emit: Callable[[Event], None]) -> bool:
-    """Add the launches that ended, but did not come into the database; True if there were any."""
+def adopt(store: Store, journal: Journal, emit: Callable[[Event], None]) -> None:
+    """Add the launches that ended, but did not come into the database."""
     known = store.launches(journal.study, detail=False)
     found, damaged = journal.found({record.folder for record in known})
     for path in damaged:
         emit(Note(f"{path} is no record of a launch: it is left as it is"))
-    missing = lacking(known, found)
-    for record in missing:
+    for record in lacking(known, found):
         store.add(journal.study, record)
         file = Path(record.folder) / NAME
         emit(Note(f"launch {record.number} was kept in {file}: the database has it now"))
-    return bool(missing)
-
-
-def _kept_in(record: LaunchRecord) -> str:
-    return f" Launch {record.number} is kept in {Path(record.folder) / NAME}."
-
-
-def _is_longer(before: History, after: History) -> bool:
-    """True if the last launch shows that the full length is not what it seemed to be."""
-    setting = after.records[-1].setting
-    seemed = before.expected_iterations(setting)
-    return seemed is not None and seemed != after.expected_iterations(setting)

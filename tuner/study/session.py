@@ -116,7 +116,7 @@ class StudyRun:
             if self.result(StudyState.RUNNING, "").candidate is None:
                 give_up(self.history.fruitless() or self.history.fruitless_trials())
             assert isinstance(step, Stop)
-            self.history = self.recorder.conclude(self.history)
+            self.history = self.recorder.sync(self.history)
             return step.reason
         finally:
             with self.context.stop.held():
@@ -151,10 +151,9 @@ class StudyRun:
             self._launch(Step(Purpose.WARM_UP, step.setting if best is None else best))
 
     def _tell_what_is_new(self, step: Step) -> None:
-        pooling = self.history.pooling
-        for text in (*dropped_notes(self.history), *pooling.notes):
-            self._say(text)
-        for text in switched_off_notes(self.history.records):
+        history = self.history
+        switched_off = switched_off_notes(history.records)
+        for text in (*dropped_notes(history), *history.pooling.notes, *switched_off):
             self._say(text)
         if step.purpose is Purpose.BASELINE:
             self._say(inherited_note(self.spec, dict(os.environ)) or "")

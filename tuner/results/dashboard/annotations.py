@@ -54,12 +54,11 @@ def annotate(url: str, data: StudyView) -> None:
     text, found = note(data), plots(data, importance)
     with optuna_trials.translating(url):
         storage = optuna_trials.open_storage(url)
-        study = optuna_trials.load(storage, data.spec.name)
+        study = optuna_trials.load(storage, data.spec.name, figures.axis(data.spec.objective))
         if study is None:
             return
         if get_note(study) != text:  # saving makes a new version each time
             save_note(study, text)
-        optuna_trials.name_metric(study, figures.axis(data.spec.objective))
         number = storage.get_study_id_from_name(data.spec.name)
         storage.set_study_system_attr(number, IMPORTANCE, importance)
         for name, figure in found.items():  # under the same names: replaced, not added

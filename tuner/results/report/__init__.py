@@ -18,6 +18,6 @@ def report(data: StudyView) -> str:
 def weights(data: StudyView) -> dict[str, float]:
     """The importance of the study's knobs, as far as it is known."""
     from tuner.study.history import History
-    from tuner.study.optuna_trials import importance
+    from tuner.study.importance import importance
 
     return importance(History(data.spec, data.records))

@@ -10,7 +10,7 @@ import pytest
 from tests.study_samples import SPEC
 from tuner.launch.secrets import redact_spec
 from tuner.model.errors import UsageError
-from tuner.study.again import with_command
+from tuner.study.profiling import with_command
 
 OPEN = replace(SPEC, command=("/bin/python", "train.py", "--out", "{out}", "--password", "hunter2"))
 KEPT = redact_spec(OPEN, os.environ)

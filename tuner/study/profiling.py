@@ -1,0 +1,128 @@
+"""Settings of a stored study launched once more under a profile: nothing of it counts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from signal import SIGINT
+
+from tuner.hosts import lock, process
+from tuner.launch import profiles, render, trial
+from tuner.launch.profiles import Profile
+from tuner.launch.secrets import HIDDEN, redact_spec
+from tuner.model import Failed, Finished, Setting, StudySpec, wording
+from tuner.model.errors import NothingMeasuredError, UsageError
+from tuner.store.urls import place, resolve_url
+from tuner.study import outputs
+from tuner.study.interruption import Interruption, StudyInterrupted
+
+
+def with_command(spec: StudySpec, typed: tuple[str, ...] | None) -> StudySpec:
+    """The stored spec with a command that can be run: as typed, if it has secrets.
+
+    Raises:
+        UsageError: The stored command has ``***`` for a secret and none was typed, or another
+            one was.
+    """
+    if typed is None:
+        if any(HIDDEN in word for word in spec.command):
+            raise UsageError(
+                f"the command of {spec.name} has secrets, which are never kept",
+                "type it again behind the name: … -- COMMAND",
+            )
+        return spec
+    full = replace(spec, command=(spec.command[0], *typed[1:]))
+    if redact_spec(full, os.environ).command != spec.command:
+        raise UsageError(
+            f"that is not the command of {spec.name}: {' '.join(spec.command)}",
+            "Type that one, or leave it out.",
+        )
+    return full
+
+
+@dataclass(frozen=True)
+class ProfiledSide:
+    """A launch under a profile: where that lies, how long it took, its final loss."""
+
+    name: str  # "baseline" or "best"
+    setting: Setting
+    folder: Path
+    elapsed_s: float
+    loss: float | None
+    profile: Profile
+
+
+def profiled(
+    spec: StudySpec,
+    settings: dict[str, Setting],
+    *,
+    storage: str | None,
+    wait: bool = False,
+    on_launch: Callable[[str], None] = lambda _: None,
+) -> list[ProfiledSide]:
+    """Launch each setting once under a profile, to its end.
+
+    Args:
+        spec: The study's, with a command that can be run.
+        settings: What to launch, by the name of its folder.
+        storage: The study's database: the folders lie beside it.
+        wait: Wait while another process measures on this host.
+        on_launch: Told the name before each launch.
+
+    Raises:
+        NothingMeasuredError: A launch failed, or none of its ranks left a profile.
+        BusyError: The host is in use.
+        StudyInterrupted: Ended by a signal.
+    """
+    url = resolve_url(storage, os.environ)
+    study = outputs.study_folder(None, url, spec.name)
+    outputs.prepare(study)
+    found = []
+    with (
+        Interruption() as stop,
+        lock.measuring(
+            spec.name, environ=os.environ, database=place(url), wait=wait, cancelled=stop
+        ) as note,
+    ):
+        for name, setting in settings.items():
+            on_launch(name)
+            launch_folder = study / f"profile-{name}"
+            folder = launch_folder / "profile"
+            shutil.rmtree(launch_folder, ignore_errors=True)
+            ending = trial.run(
+                render.launch(
+                    spec,
+                    setting,
+                    launch_folder,
+                    environ={**os.environ, profiles.VARIABLE: str(folder)},
+                    cwd=Path(spec.folder or Path.cwd()),
+                ),
+                spec=spec,
+                setting=setting,
+                expected_iterations=None,
+                start=partial(process.start, note=note),
+                cancelled=stop,
+            ).ending
+            if stop():
+                raise StudyInterrupted(stop.signal_number or SIGINT, None)
+            if not isinstance(ending, Finished):
+                why = wording.failure(ending) if isinstance(ending, Failed) else "it was stopped"
+                raise NothingMeasuredError(
+                    f"the launch of {name} under a profile: {why}",
+                    f"see {launch_folder / process.OUTPUT}",
+                )
+            profile = profiles.read(folder)
+            if profile is None:
+                raise NothingMeasuredError(
+                    f"no rank of {name} left a profile",
+                    "Only Python programs are profiled, and those that end by themselves: not one"
+                    " started with -I, -E or -S, nor one that leaves through os._exit. `perf"
+                    " record` sees others.",
+                )
+            run = ProfiledSide(name, setting, folder, ending.elapsed_s, ending.loss, profile)
+            found.append(run)
+    return found
