@@ -16,10 +16,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-import tuner.hosts.lock
 from tuner.hosts import lock
 from tuner.hosts.process import left_over  # noqa: F401 (loaded before the forks)
 from tuner.model.errors import BusyError
@@ -30,21 +30,12 @@ MEASURE_S = 0.004
 PATIENCE_S = 120.0
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """What one of the processes does."""
 
     study: str
     wait: bool
-    end: str  # "well" or "killed"
-
-
-def parts(rng: random.Random, studies: int, *, wait: bool) -> list[Part]:
-    """One round's processes."""
-    ends = ("well", "well", "well", "killed")
-    return [
-        Part(f"study-{number % studies}", wait, rng.choice(ends)) for number in range(PROCESSES)
-    ]
+    is_killed: bool
 
 
 def play(folder: Path, cast: list[Part]) -> list[str]:
@@ -57,28 +48,34 @@ def play(folder: Path, cast: list[Part]) -> list[str]:
         pid = os.fork()
         if pid == 0:
             os.close(opener)
-            os._exit(_act(part, gate, notes))
+            os.read(gate, 1)
+            os._exit(_act(part, notes))
         children.append(pid)
     os.close(gate)
     os.close(opener)  # all of them go on
+    deadline = time.monotonic() + PATIENCE_S
     for pid in children:
-        _wait(pid, children)
+        while os.waitpid(pid, os.WNOHANG) == (0, 0):
+            if time.monotonic() > deadline:
+                for each in children:
+                    os.kill(each, signal.SIGKILL)
+                raise SystemExit(f"process {pid} waits for ever")
+            time.sleep(0.001)
     return notes.read_text().splitlines() if notes.exists() else []
 
 
-def _act(part: Part, gate: int, notes: Path) -> int:
+def _act(part: Part, notes: Path) -> int:
     def note(word: str) -> None:
         fd = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.write(fd, f"{word} {os.getpid()}\n".encode())
         os.close(fd)
 
-    os.read(gate, 1)
     try:
         with lock.measuring(part.study, environ=os.environ, wait=part.wait):
             note("begin")
             time.sleep(MEASURE_S)
-            note("killed" if part.end == "killed" else "end")
-            if part.end == "killed":
+            note("killed" if part.is_killed else "end")
+            if part.is_killed:
                 os.kill(os.getpid(), signal.SIGKILL)
     except BusyError:
         note("refused")
@@ -87,68 +84,51 @@ def _act(part: Part, gate: int, notes: Path) -> int:
     return 0
 
 
-def _wait(pid: int, children: list[int]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while os.waitpid(pid, os.WNOHANG) == (0, 0):
-        if time.monotonic() > deadline:
-            for each in children:
-                os.kill(each, signal.SIGKILL)
-            raise SystemExit(f"process {pid} waits for ever")
-        time.sleep(0.001)
-
-
-def mistakes(notes: list[str], cast: list[Part]) -> list[str]:
+def mistakes(notes: list[str], cast: list[Part]) -> Iterator[str]:
     """What went wrong in a round."""
-    found = []
     owner = ""
-    counts: Counter[str] = Counter()
+    counts = Counter(line.split()[0] for line in notes)
     for line in notes:
         word, pid = line.split()
-        counts[word] += 1
         if word == "begin":
             if owner:
-                found.append(f"{pid} began while {owner} measured")
+                yield f"{pid} began while {owner} measured"
             owner = pid
         elif word in {"end", "killed"}:
             if owner != pid:
-                found.append(f"{pid} ended in the time of {owner or 'nobody'}")
+                yield f"{pid} ended in the time of {owner or 'nobody'}"
             owner = ""
         elif word != "refused":
-            found.append(line)
-    turns = counts["begin"] + counts["refused"]
-    if turns != len(cast):
-        found.append(f"{turns} of {len(cast)} had their turn")
-    if all(part.wait for part in cast) and counts["refused"]:
-        found.append(f"{counts['refused']} that wait were refused")
+            yield line
+    if counts["begin"] + counts["refused"] != len(cast):
+        yield f"{counts['begin'] + counts['refused']} of {len(cast)} had their turn"
+    if counts["refused"] and all(part.wait for part in cast):
+        yield f"{counts['refused']} that wait were refused"
     if not counts["begin"]:
-        found.append("nobody measured")
-    return found
+        yield "nobody measured"
 
 
-def campaign(rounds: int, seed: int) -> dict[str, object]:
-    """Rounds with one study and with two, of those that wait, and now and then of others."""
-    tuner.hosts.lock.POLL_S = 0.005
-    rng = random.Random(seed)
+def main() -> int:
+    """Rounds with one study and with two, now and then of processes that do not wait."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    lock.POLL_S = 0.005
+    rng = random.Random(chosen.seed)
     wrong: list[str] = []
-    words: Counter[str] = Counter()
-    for number in range(rounds):
-        cast = parts(rng, studies=1 + number % 2, wait=number % 5 != 4)
+    words = Counter[str]()
+    for number in range(chosen.rounds):
+        cast = [
+            Part(f"study-{each % (1 + number % 2)}", number % 5 != 4, rng.random() < 0.25)
+            for each in range(PROCESSES)
+        ]
         with tempfile.TemporaryDirectory() as name:
             notes = play(Path(name), cast)
         words.update(line.split()[0] for line in notes)
         wrong += [f"round {number}: {text}" for text in mistakes(notes, cast)]
-    return {"rounds": rounds, "seed": seed, "notes": dict(words), "wrong": wrong}
-
-
-def main() -> int:
-    """Print the result of a campaign; 1 if something was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    result = campaign(asked.rounds, asked.seed)
-    print(json.dumps(result))
-    return 1 if result["wrong"] else 0
+    print(json.dumps({"notes": words, "wrong": wrong, **vars(chosen)}))
+    return bool(wrong)
 
 
 if __name__ == "__main__":

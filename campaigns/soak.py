@@ -16,6 +16,8 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +48,6 @@ def drawn(seed: int, index: int) -> JobFault:
     if fault in RANKS and fault.rank != "all":
         fault = replace(fault, rank=source.randrange(bench.RANKS), at=source.randint(1, 4))
     return fault
-
-
-def read(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """The reports of all files, one a line."""
-    return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
 
 def usage() -> tuple[int, int]:
@@ -84,63 +81,31 @@ def one(
     return reports
 
 
-def work(blocks: Sequence[int], args: argparse.Namespace, info: LauncherInfo, path: Path) -> None:
-    """The trials of one process, each with what the process then uses."""
-    for block in blocks:
-        for trials in cases(args.seed, block, min(BLOCK, args.trials - block * BLOCK)):
-            for report in one(args.seed, trials, info):
-                report.memory_kib, report.open_files = usage()
-                with path.open("a") as file:
-                    file.write(report.line + "\n")
+def work(block: int, seed: int, trials: int, launcher: LauncherInfo) -> list[dict[str, Any]]:
+    """The trials of a block, each with what this process then uses."""
+    found = []
+    for each in cases(seed, block, min(BLOCK, trials - block * BLOCK)):
+        for report in one(seed, each, launcher):
+            report.memory_kib, report.open_files = usage()
+            found.append({**json.loads(report.line), "process": os.getpid()})
+    return found
 
 
-def replay(text: str, launcher: LauncherInfo) -> int:
-    """Make the trial SEED:INDEX again, with those of its study."""
-    seed, index = map(int, text.split(":"))
-    chosen = [each for each in cases(seed, index // BLOCK) if index in dict(each)]
-    return int(any(report.problems for each in chosen for report in one(seed, each, launcher)))
-
-
-def in_processes(args: argparse.Namespace, info: LauncherInfo, paths: Sequence[Path]) -> None:
-    """All trials, by so many processes at once."""
-    children = []
-    blocks = range(math.ceil(args.trials / BLOCK))
-    for job, path in enumerate(paths):
-        child = os.fork()
-        if child == 0:
-            try:
-                work(blocks[job :: len(paths)], args, info, path)
-            finally:
-                os._exit(0)
-        children.append(child)
-    for child in children:
-        os.waitpid(child, 0)
-
-
-def flat(paths: Sequence[Path]) -> list[str]:
-    """What each process used on the way, in words; with ``!`` if that has grown."""
-    lines = []
-    for number, path in enumerate(paths):
-        found = [(each["memory_kib"], each["open_files"]) for each in read([path])]
-        first, last = found[min(WARM, len(found) - 1)], found[-1]
-        grown = last[0] > first[0] * GROWTH or last[1] > first[1] + MORE_FILES
-        points = [found[0], found[len(found) // 2], last]
+def grown(reports: Sequence[dict[str, Any]]) -> tuple[list[str], bool]:
+    """What each process used on the way, in words, and whether any has grown."""
+    lines, has_grown = [], False
+    for process in dict.fromkeys(each["process"] for each in reports):
+        used = [
+            (each["memory_kib"], each["open_files"])
+            for each in reports
+            if each["process"] == process
+        ]
+        first, last = used[min(WARM, len(used) - 1)], used[-1]
+        has_grown |= last[0] > first[0] * GROWTH or last[1] > first[1] + MORE_FILES
+        points = (used[0], used[len(used) // 2], last)
         text = ", ".join(f"{kib / 1024:.0f} MiB {files} files" for kib, files in points)
-        lines.append(f"{'! ' if grown else ''}process {number}: {text} (start, middle, end)")
-    return lines
-
-
-def summary(paths: Sequence[Path], trials: int) -> tuple[list[str], bool]:
-    """What came of it, and whether all is well."""
-    reports = read(paths)
-    wrong = [each for each in reports if each["problems"]]
-    lines = [
-        f"{len(reports)} of {trials} trials, {len({each['fault'] for each in reports})} faults,"
-        f" {sum(each['launches'] for each in reports)} launches, {len(wrong)} wrong",
-        *(use := flat(paths)),
-    ]
-    grown = any(line.startswith("!") for line in use)
-    return lines, not (wrong or grown or len(reports) < trials)
+        lines.append(f"process {process}: {text} (start, middle, end)")
+    return lines, has_grown
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -155,20 +120,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     launcher = launchers.find(args.mpirun, environ=os.environ)
     if args.replay:
-        return replay(args.replay, launcher)
-    paths = [Path(f"{args.json}.{job}") for job in range(min(args.jobs, args.trials))]
-    for path in paths:
-        path.unlink(missing_ok=True)
-    started_s = time.monotonic()
-    in_processes(args, launcher, paths)
-    lines, well = summary(paths, args.trials)
-    print(f"{launcher.kind} {launcher.version}, seed {args.seed}:")
-    print("\n".join(lines))
-    print(f"{time.monotonic() - started_s:.0f} s")
-    args.json.write_text("".join(path.read_text() for path in paths))
-    for path in paths:
-        path.unlink()
-    return not well
+        seed, index = map(int, args.replay.split(":"))
+        chosen = [each for each in cases(seed, index // BLOCK) if index in dict(each)]
+        return int(any(report.problems for each in chosen for report in one(seed, each, launcher)))
+    begun_s, reports = time.monotonic(), list[dict[str, Any]]()
+    play = partial(work, seed=args.seed, trials=args.trials, launcher=launcher)
+    with get_context("fork").Pool(args.jobs) as pool, args.json.open("w") as file:
+        for found in pool.imap_unordered(play, range(math.ceil(args.trials / BLOCK))):
+            reports += found
+            file.writelines(json.dumps(each) + "\n" for each in found)
+    wrong = sum(bool(each["problems"]) for each in reports)
+    lines, has_grown = grown(reports)
+    print(
+        f"{launcher.kind} {launcher.version}, seed {args.seed}: {len(reports)} of {args.trials}"
+        f" trials, {len({each['fault'] for each in reports})} faults,"
+        f" {sum(each['launches'] for each in reports)} launches, {wrong} wrong",
+        *lines,
+        f"{time.monotonic() - begun_s:.0f} s{', and memory or open files have grown' * has_grown}",
+        sep="\n",
+    )
+    return int(bool(wrong) or has_grown or len(reports) < args.trials)
 
 
 if __name__ == "__main__":
