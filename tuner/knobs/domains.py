@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from tuner.knobs import ROLES
 from tuner.knobs.table import OTHER_ALLOCATOR
@@ -35,31 +36,26 @@ def parse_domain(text: str, *, where: str) -> Domain:
         UsageError: It is empty, reversed, not a number where one belongs, holds a value
             twice, or is too large. ``where`` names the place (an option, a key).
     """
-    stripped = text.strip()
-    if not stripped:
-        raise UsageError(f"{where}: the range is empty.", _HOW)
-    if ".." in stripped:
-        return _parse_range(stripped, where)
-    if re.fullmatch(r"\d+\s*[-:]\s*\d+", stripped):
-        low, high = re.findall(r"\d+", stripped)
-        raise UsageError(f"{where}: {stripped!r} is not a range.", f"Write {low}..{high}.")
-    parts = [part.strip() for part in stripped.split(",")]
+    text = text.strip()
+    low, is_range, high = (part.strip() for part in text.partition(".."))
+    if is_range:
+        for end, name in ((low, "lower"), (high, "upper")):
+            if not end:
+                raise UsageError(f"{where}: {text!r} has no {name} end.", _HOW)
+        if not _INT.fullmatch(low) or not (_INT.fullmatch(high) or high == "cores"):
+            message = f"{where}: the ends of {shown(text)} are not whole numbers"
+            if low.lstrip("+-").isdecimal() and high.lstrip("+-").isdecimal():
+                message += " of up to 15 digits"
+            raise UsageError(f"{message}.", _HOW)
+        domain: Domain = IntRange(int(low), high if high == "cores" else int(high))
+        return check_domain(domain, where=where)
+    if found := re.fullmatch(r"(\d+)\s*[-:]\s*(\d+)", text):
+        raise UsageError(f"{where}: {text!r} is not a range.", f"Write {found[1]}..{found[2]}.")
+    parts = [part.strip() for part in text.split(",")]
     if "" in parts:
-        raise UsageError(f"{where}: {stripped!r} has an empty value.", _HOW)
+        what = "has an empty value" if text else "is empty"
+        raise UsageError(f"{where}: {text!r} {what}.", _HOW)
     return check_domain(Choice(tuple(parse_value(part) for part in parts)), where=where)
-
-
-def _parse_range(text: str, where: str) -> Domain:
-    low, _, high = (part.strip() for part in text.partition(".."))
-    for end, name in ((low, "lower"), (high, "upper")):
-        if not end:
-            raise UsageError(f"{where}: {text!r} has no {name} end.", _HOW)
-    if not _INT.fullmatch(low) or not (_INT.fullmatch(high) or high == "cores"):
-        message = f"{where}: the ends of {shown(text)} are not whole numbers"
-        if low.lstrip("+-").isdecimal() and high.lstrip("+-").isdecimal():
-            message += " of up to 15 digits"
-        raise UsageError(f"{message}.", _HOW)
-    return check_domain(IntRange(int(low), high if high == "cores" else int(high)), where=where)
 
 
 def check_domain(domain: Domain, *, where: str) -> Domain:
@@ -67,22 +63,17 @@ def check_domain(domain: Domain, *, where: str) -> Domain:
     if isinstance(domain, Choice):
         if not domain.values:
             raise UsageError(f"{where}: the list of values is empty.", _HOW)
-        seen: set[Value] = set()
-        for value in domain.values:
-            if value in seen:
-                raise UsageError(f"{where}: {shown(value)} stands twice.", "Name each value once.")
-            seen.add(value)
+        ((value, times),) = Counter(domain.values).most_common(1)
+        if times > 1:
+            raise UsageError(f"{where}: {shown(value)} stands twice.", "Name each value once.")
         return domain
     if isinstance(domain.high, int):
+        written = f"{where}: the range {domain.low}..{domain.high}"
         if domain.high < domain.low:
-            raise UsageError(
-                f"{where}: the range {domain.low}..{domain.high} is reversed.",
-                f"Write {domain.high}..{domain.low}.",
-            )
+            raise UsageError(f"{written} is reversed.", f"Write {domain.high}..{domain.low}.")
         if domain.high - domain.low >= MAX_VALUES:
             raise UsageError(
-                f"{where}: the range {domain.low}..{domain.high} has more than "
-                f"{MAX_VALUES} values.",
+                f"{written} has more than {MAX_VALUES} values.",
                 "List the values worth trying, such as 1,10,100.",
             )
     return domain
@@ -97,44 +88,30 @@ def check_against(known: Knob, domain: Domain, *, where: str) -> Domain:
     Raises:
         UsageError: A value makes no sense for the knob.
     """
-    if isinstance(domain, IntRange):
-        listed: tuple[Value, ...] = (domain.low,)
-    else:
-        listed = domain.values
-    for value in listed:
-        _check_value(known, value, where)
+    for value in (domain.low,) if isinstance(domain, IntRange) else domain.values:
+        if value == UNSET and isinstance(known.route, Env):
+            continue
+        if isinstance(known.domain, Choice):
+            if value not in known.domain.values:
+                near = suggestion(str(value), map(str, known.domain.values))
+                raise UsageError(
+                    f"{where}: {known.name} cannot be {value!r}.",
+                    f"{near} {_elsewhere(known.name)}",
+                )
+            continue
+        # Some programs, such as PyTorch's, load in the rank itself if there are no workers.
+        least = 0 if ROLES.get(known.name) == "workers" else known.domain.low
+        if not isinstance(value, int) or value < least:
+            raise UsageError(
+                f"{where}: {known.name} cannot be {value!r}: it counts from {least}.",
+                f"Write whole numbers from {least} on.",
+            )
     return domain
 
 
-def _check_value(known: Knob, value: Value, where: str) -> None:
-    if value == UNSET and isinstance(known.route, Env):
-        return
-    if isinstance(known.domain, Choice):
-        if value not in known.domain.values:
-            raise UsageError(
-                f"{where}: {known.name} cannot be {value!r}.",
-                suggestion(str(value), map(str, known.domain.values))
-                + f" {_elsewhere(known.name)}",
-            )
-        return
-    # Some programs, such as PyTorch's, load in the rank itself if there are no workers.
-    least = 0 if ROLES.get(known.name) == "workers" else known.domain.low
-    if not isinstance(value, int):
-        raise UsageError(
-            f"{where}: {value!r} is not a whole number.", f"{known.name} counts from {least}."
-        )
-    if value < least:
-        raise UsageError(
-            f"{where}: {known.name} cannot be {value}: it counts from {least}.",
-            f"Write {least} or more.",
-        )
-
-
 def _elsewhere(name: str) -> str:
-    """Where a value goes that the table does not name."""
+    """What to do with a value that the table does not name."""
     if name == "allocator":
         return OTHER_ALLOCATOR
-    values = (
-        "Another interface of this host goes" if name == "nccl_interface" else "Other values go"
-    )
-    return f"{values} into a study file: [knobs.{name}] values = [...]."
+    whose = "Another interface of this host goes" if name == "nccl_interface" else "Other values go"
+    return f"{whose} into a study file: [knobs.{name}] values = [...]."
