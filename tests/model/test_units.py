@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.model.units import parse_share, parse_time_s
+from tuner.model.wording import parse_share, parse_time_s
 
 UNITS = {"": 1, "s": 1, " s": 1, "m": 60, " min": 60, "h": 3600}
 NUMBERS = st.floats(0.001, 99.999).map(lambda number: f"{number:.3f}") | st.sampled_from(

@@ -34,7 +34,7 @@ from tuner.model import (
     Setting,
     StudySpec,
     figures,
-    units,
+    wording,
 )
 from tuner.model.errors import TunerError, UsageError, shown
 from tuner.store import codec
@@ -191,9 +191,9 @@ def test_knob_options(data: bytes) -> None:
 def test_times_and_shares(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     with suppress(ValueError):
-        assert 0 < units.parse_time_s(text) < math.inf, text
+        assert 0 < wording.parse_time_s(text) < math.inf, text
     with suppress(ValueError):
-        assert 0 < units.parse_share(text) < 1, text
+        assert 0 < wording.parse_share(text) < 1, text
     for kind in (SECONDS, SHARE):
         with suppress(ValueError):
             assert math.isfinite(kind.read(text))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuner.model import StudySpec
-from tuner.model.units import parse_share, parse_time_s
+from tuner.model.wording import parse_share, parse_time_s
 
 #: More than any count or amount that makes sense; a longer integer may be no float.
 MOST_WHOLE, MOST_AMOUNT = 10**9, 1e15

@@ -9,15 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuner.model.host import *
     from tuner.model.knobs import *
-    from tuner.model.objective import *
     from tuner.model.outcome import *
     from tuner.model.spec import *
     from tuner.model.study import *
-    from tuner.model.telemetry import *
 else:
-    _MODULES = ("host", "knobs", "objective", "spec", "telemetry", "outcome", "study")
+    _MODULES = ("knobs", "spec", "outcome", "study")
 
     def __getattr__(name: str) -> Any:
         """Load the module of a name at its first use: `tune --help` needs few of them."""

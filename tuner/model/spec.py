@@ -1,15 +1,133 @@
-"""What is asked for: the study and its launches."""
+"""What is asked for: where a job runs, what is compared, the study and its launches."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tuner.model.host import LauncherInfo, Layout, Machine
 from tuner.model.knobs import BASELINE, Knob, Setting
-from tuner.model.objective import LOGGED_TIME, ObjectiveSpec
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What one host has for the processes started by this one."""
+
+    hostname: str
+    cpu_model: str
+    logical_cpus: int
+    physical_cores: int
+    affinity_cpus: int
+    quota_cpus: float | None
+    numa_nodes: int
+    memory_bytes: int
+    gpus: tuple[str, ...] = ()
+
+    @property
+    def cores(self) -> int:
+        """CPUs that may really be used: affinity and cgroup quota, at least 1."""
+        quota = self.affinity_cpus if self.quota_cpus is None else max(1, round(self.quota_cpus))
+        return max(1, min(self.affinity_cpus, quota))
+
+    @property
+    def usable_cores(self) -> int:
+        """Physical cores within affinity and quota, at least 1: hardware threads share a core."""
+        share = min(1.0, self.affinity_cpus / max(1, self.logical_cpus))
+        return max(1, min(self.cores, math.ceil(self.physical_cores * share)))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which hosts, and how many ranks in all and on each."""
+
+    ranks: int
+    hosts: tuple[str, ...] = ("localhost",)
+
+    @property
+    def ranks_per_host(self) -> int:
+        """Ranks on the fullest host."""
+        return -(-self.ranks // len(self.hosts))
+
+
+@dataclass(frozen=True)
+class LauncherInfo:
+    """An mpirun that was found and asked for its version."""
+
+    kind: str  # "openmpi" or "mpich"
+    mpirun: str  # absolute path
+    version: str  # "5.0.11"
+    libmpi: str | None = None  # the library the ranks' mpi4py must load, absolute path
+    extra_args: tuple[str, ...] = ()  # the user's own --mpirun-arg
+
+
+#: Units of time, in seconds: a figure in one of them is a time.
+TIME_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+#: The key of a log that is its program's own clock, s.
+CLOCK = "elapsed_time"
+
+#: How the figure follows from the time of a running launch: it is the program's own clock at
+#: its end, the launch's wall time, the clock's pace; ``none``: it does not.
+Clock = Literal["elapsed", "wall", "steady", "none"]
+
+
+@dataclass(frozen=True)
+class ObjectiveSpec:
+    """How a launch's figure of merit is read.
+
+    The *figure* is what the program says, in the user's ``unit``. What is kept and compared is
+    its *cost*, of which less is better: a time in seconds, another figure as it is, and of a
+    rate (``maximize``) the reciprocal, which is the time for a unit of work. So ratios stay
+    ratios: half the cost is twice the rate.
+    """
+
+    kind: str = "logreport"
+    key: str = CLOCK
+    filename: str | None = None  # below {out}; "log", or for a pattern what is printed
+    loss_key: str = ""  # empty: the first of the usual ones that the log has
+    statistic: str = "last"  # or "steady": seconds an iteration after the warm-up
+    pattern: str = ""  # a regular expression with a group for the figure
+    unit: str = ""  # of the figure, as it was asked for
+    maximize: bool = False  # a larger figure is better
+
+    @property
+    def log(self) -> str:
+        """The name of the log below ``{out}``, for what reads one."""
+        return "log" if self.filename is None else self.filename
+
+    @property
+    def clock(self) -> Clock:
+        """What of a launch's own time the figure is."""
+        if self.kind == "wall":
+            return "wall"
+        if self.kind == "logreport" and self.statistic == "steady":
+            return "steady"
+        own = self.kind != "pattern" and not self.unit and not self.maximize
+        return "elapsed" if own and (self.kind != "logreport" or self.key == CLOCK) else "none"
+
+    @property
+    def is_time(self) -> bool:
+        """True if a cost is in seconds."""
+        return self.clock != "none" or self.unit in TIME_UNITS_S
+
+    def cost(self, figure: float) -> float:
+        """What is compared of a figure above 0; see the class."""
+        if self.maximize:
+            return 1.0 / figure
+        return figure * TIME_UNITS_S.get(self.unit, 1.0)
+
+    def figure(self, cost: float) -> float:
+        """The inverse of :meth:`cost`."""
+        if self.maximize:
+            return 1.0 / cost
+        return cost / TIME_UNITS_S.get(self.unit, 1.0)
+
+
+#: What is read where nobody says otherwise: the last ``elapsed_time`` of a LogReport, s.
+LOGGED_TIME = ObjectiveSpec()
+
 
 #: Settings are measured in a running job: wherever it allows that, always, never.
 Live = Literal["auto", "on", "off"]

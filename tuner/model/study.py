@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from tuner.model.knobs import Setting
-from tuner.model.objective import LOGGED_TIME, ObjectiveSpec
 from tuner.model.outcome import Failed, Finished, Stopped
+from tuner.model.spec import LOGGED_TIME, ObjectiveSpec
 
 
 @dataclass(frozen=True)
