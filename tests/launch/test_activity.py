@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tuner.launch import activity
-from tuner.launch.activity import Activities, Computing, is_own
+from tuner.launch.activity import Computing, activities, is_own
 
 
 def test_waiting_is_told_from_computing_by_the_code() -> None:
@@ -53,7 +53,7 @@ def start() -> Iterator[Start]:
 
 
 def test_a_process_of_ones_own_is_read() -> None:
-    (found,) = Activities()({os.getpid(): 3, 2**22 + 1: None})
+    (found,) = activities({os.getpid(): 3, 2**22 + 1: None})
     assert (found.pid, found.rank, found.state) == (os.getpid(), 3, "R")
     assert found.cpu_s > 0 and found.started > 0 and found.transfers > 0
 
@@ -100,7 +100,7 @@ def address_of(pid: int) -> int | OSError | None:
 
 
 def cpu_s(pid: int) -> float:
-    (found,) = Activities()({pid: None})
+    (found,) = activities({pid: None})
     return found.cpu_s
 
 

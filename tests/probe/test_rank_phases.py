@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.hosts import probe_thread
+from tuner.hosts.probe import THREAD_NAME
 from tuner.launch.phases import read_phases
 from tuner.model import PhaseShare
 
@@ -297,4 +297,4 @@ def test_any_line_has_an_answer(line: str) -> None:
 
 
 def test_both_sides_know_the_threads_name() -> None:
-    assert rank_phases.NAME.encode() == probe_thread.NAME
+    assert rank_phases.NAME.encode() == THREAD_NAME

@@ -18,10 +18,11 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tuner.hosts import procfs
+from tuner.hosts.untrusted_files import read_untrusted
 from tuner.model.errors import BusyError, UsageError
 from tuner.model.wording import one_line
 
@@ -36,8 +37,7 @@ POLL_S = 0.2
 
 #: More than any owner's note takes.
 _NOTE_BYTES = 1 << 14
-#: Process ids are 32 bit numbers, start times 64 bit ones.
-_MOST_PID, _MOST_START = 2**31, 2**63
+_MOST_PID = 2**31
 
 
 @dataclass(frozen=True)
@@ -134,26 +134,23 @@ def acquire(path: Path) -> int | Owner:
 def write_owner(descriptor: int, study: str, database: str) -> None:
     """Write down who holds the lock now."""
     me = procfs.stat(os.getpid())
-    owner = {"pid": os.getpid(), "study": study, "database": database}
-    owner["started"] = me.started if me else 0
+    owner = Owner(os.getpid(), study, database, me.started if me else 0)
     with contextlib.suppress(OSError):  # the disk is full: an owner without a name
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+        os.pwrite(descriptor, json.dumps(asdict(owner)).encode(), 0)
 
 
 def parse_owner(note: bytes) -> Owner:
     """The owner that a note names; a half-written or foreign text gives an unnamed one."""
     try:
-        data = json.loads(note)
-        pid, study, database = data["pid"], data["study"], data["database"]
-        started = data.get("started", 0)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        owner = Owner(**json.loads(note))
+    except (ValueError, TypeError, RecursionError):
         return Owner(0, "")
-    if type(pid) is not int or not 0 < pid < _MOST_PID:
-        return Owner(0, "")
-    if type(started) is not int or not 0 <= started < _MOST_START:
-        return Owner(0, "")
-    return Owner(pid, str(study), str(database), started)
+    numbers, texts = (owner.pid, owner.started), (owner.study, owner.database)
+    well_formed = all(type(each) is int and each >= 0 for each in numbers) and all(
+        isinstance(each, str) for each in texts
+    )
+    return owner if well_formed and owner.pid < _MOST_PID else Owner(0, "")
 
 
 def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> bool:
@@ -162,22 +159,17 @@ def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> boo
     True also if that cannot be seen: a lock file of another kind, or not ours to read.
     """
     try:
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = os.open(lock_path(environ), flags)
+        owner = parse_owner(read_untrusted(lock_path(environ), _NOTE_BYTES))
     except FileNotFoundError:  # nobody has ever measured here
         return False
     except OSError:
         return True
-    try:
-        owner = parse_owner(os.read(descriptor, _NOTE_BYTES))
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    if (owner.study, owner.database) != (study, database):
-        return False
     process = procfs.stat(owner.pid)
-    return process is not None and process.started == owner.started
+    return (
+        (owner.study, owner.database) == (study, database)
+        and process is not None
+        and process.started == owner.started
+    )
 
 
 def lock_path(environ: Mapping[str, str], hostname: str | None = None) -> Path:
@@ -195,14 +187,18 @@ def _open(path: Path) -> int:
     Raises:
         UsageError: It cannot be used.
     """
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         _make_folder(path.parent)
-        # Open first: fs.protected_regular forbids O_CREAT on another user's file in /tmp.
-        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
+            # Open first: fs.protected_regular forbids O_CREAT on another user's file in /tmp.
             descriptor = os.open(path, flags)
         except FileNotFoundError:
-            descriptor = _create(path, flags)
+            with contextlib.suppress(FileExistsError):  # another process was first
+                descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL)
+                os.fchmod(descriptor, 0o666)  # whatever the umask: it is for all users
+                return descriptor
+            descriptor = os.open(path, flags)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise OSError(errno.EINVAL, "not a plain file")
@@ -211,15 +207,6 @@ def _open(path: Path) -> int:
             f"the lock file {path} cannot be used: {error.strerror}",
             f"Remove it, or set {LOCK_DIR_VARIABLE} to a folder of your own.",
         ) from error
-    return descriptor
-
-
-def _create(path: Path, flags: int) -> int:
-    try:
-        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
-    except FileExistsError:  # another process was first
-        return os.open(path, flags)
-    os.fchmod(descriptor, 0o666)  # whatever the umask: the next user must be able to open it
     return descriptor
 
 

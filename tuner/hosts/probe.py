@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tuner.hosts import procfs
 from tuner.hosts.untrusted_files import read_untrusted
 from tuner.model.wording import one_line
 
@@ -45,6 +47,37 @@ def probe_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, str
 def probe_folder(folder: Path) -> Path:
     """Where the reports of the trial in `folder` lie; absolute, since a rank may change folders."""
     return folder.absolute() / "probe"
+
+
+# --- its thread -----------------------------------------------------------------------------------
+
+#: What the thread of ours in a rank calls itself (``wrappers/probe/rank_phases.py``). It reads
+#: and writes a little each second, whatever the program does: that is no sign of life.
+THREAD_NAME = b"tune-probe"
+
+
+def is_probe_thread(folder: str) -> bool:
+    """Whether the thread of this folder in ``/proc`` is ours."""
+    return procfs.read(f"{folder}/comm").strip() == THREAD_NAME
+
+
+def probe_transfers(pid: int, proc: str = "/proc") -> int:
+    """Bytes that the live thread of ours in this process has read and written; 0 without one."""
+    task = f"{proc}/{pid}/task"
+    try:
+        threads = os.listdir(task)  # noqa: PTH208
+    except OSError:
+        return 0
+    ours = [f"{task}/{thread}/io" for thread in threads if is_probe_thread(f"{task}/{thread}")]
+    return sum(transferred(procfs.read(path)) for path in ours)
+
+
+def transferred(io: bytes) -> int:
+    """Bytes read and written, of the text of an ``io`` file in ``/proc``."""
+    return sum(map(int, re.findall(rb"(?:rchar|wchar|read_bytes|write_bytes): (\d+)", io)))
+
+
+# --- its report -----------------------------------------------------------------------------------
 
 
 class Pool(NamedTuple):

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 
 from tuner.hosts import procfs
-from tuner.hosts.probe_thread import ProbeThreads, is_probe, transferred
+from tuner.hosts.probe import is_probe_thread, probe_transfers, transferred
 from tuner.launch.hang_detector import Activity
 
 #: Code in which a thread waits: MPIs and what they are made of, OpenMP's barriers.
@@ -34,37 +34,32 @@ LOOKS = 3
 MOST_S = 0.5
 
 
-class Activities:
-    """Looks at the processes of one job again and again."""
+def activities(ranks: Mapping[int, int | None]) -> list[Activity]:
+    """One for each process that is still there.
 
-    def __init__(self) -> None:
-        self._probes = ProbeThreads()
+    Args:
+        ranks: The rank of each process; ``None`` for mpirun's own.
+    """
+    found = []
+    for pid, rank in ranks.items():
+        stat = procfs.stat(pid)
+        if stat is None:
+            continue
+        # Major faults are pages from a file.
+        transfers = _moved(pid, is_rank=rank is not None) + stat.major_faults
+        found.append(Activity(pid, stat.started, rank, stat.state, stat.cpu_s, transfers))
+    return found
 
-    def __call__(self, ranks: Mapping[int, int | None]) -> list[Activity]:
-        """One for each process that is still there.
 
-        Args:
-            ranks: The rank of each process; ``None`` for mpirun's own.
-        """
-        found = []
-        for pid, rank in ranks.items():
-            stat = procfs.stat(pid)
-            if stat is None:
-                continue
-            # Major faults are pages from a file.
-            transfers = self._moved(pid, is_rank=rank is not None) + stat.major_faults
-            found.append(Activity(pid, stat.started, rank, stat.state, stat.cpu_s, transfers))
-        return found
-
-    def _moved(self, pid: int, *, is_rank: bool) -> int:
-        """Bytes that a process has read and written without our own thread in a rank."""
-        ours = self._probes.transfers(pid) if is_rank else 0
-        for _ in range(LOOKS):
-            moved, before = transferred(procfs.read(f"/proc/{pid}/io")), ours
-            ours = self._probes.transfers(pid) if is_rank else 0
-            if ours == before:  # it has done nothing in between
-                break
-        return moved - ours
+def _moved(pid: int, *, is_rank: bool) -> int:
+    """Bytes that a process has read and written without our own thread in a rank."""
+    ours = probe_transfers(pid) if is_rank else 0
+    for _ in range(LOOKS):
+        moved, before = transferred(procfs.read(f"/proc/{pid}/io")), ours
+        ours = probe_transfers(pid) if is_rank else 0
+        if ours == before:  # it has done nothing in between
+            break
+    return moved - ours
 
 
 class Computing:
@@ -133,7 +128,7 @@ def _running(pid: int) -> list[int]:
         return []
     stats = ((thread, procfs.stat(thread, task)) for thread in threads)
     running = [thread for thread, stat in stats if stat is not None and stat.state == "R"]
-    return [thread for thread in running if not is_probe(f"{task}/{thread}")]
+    return [thread for thread in running if not is_probe_thread(f"{task}/{thread}")]
 
 
 def _mapped(pid: int, address: int) -> str:

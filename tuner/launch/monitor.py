@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tuner.hosts import process
 from tuner.hosts.observe import Watcher
 from tuner.launch import stacks
-from tuner.launch.activity import MOST_S, Activities, Computing
+from tuner.launch.activity import MOST_S, Computing, activities
 from tuner.launch.hang_detector import HangDetector, may_be_elsewhere
 from tuner.launch.objectives import Objective
 from tuner.model import Failed, FailureKind, Launch, Progress, Stopped, StudySpec
@@ -61,7 +61,6 @@ class LaunchMonitor:
         self._sampled_s = self._started_s
         self._look_s = 0.0
         self._hang_detector = None
-        self._activities = Activities()
         self._watched_s = self._started_s
         limit_s = self.spec.stall_limit_s
         if limit_s is not None:
@@ -164,7 +163,7 @@ class LaunchMonitor:
         self._watched_s = now_s
         last = self.progress[-1:]
         output = (len(self.progress), last[0].elapsed_s if last else None, self.heard, size)
-        wrong = self._hang_detector.look(now_s, output, self._activities(self.watcher.ranks()))
+        wrong = self._hang_detector.look(now_s, output, activities(self.watcher.ranks()))
         if wrong is None or wrong.kind is not FailureKind.STALLED:
             return wrong
         where = stacks.keep(self.launch.folder / stacks.FOLDER, self.watcher.ranks())
