@@ -51,7 +51,6 @@ _LOGINS = frozenset({"-u", "-U", "--user", "--proxy-user", "--login"})
 
 PLACEHOLDER = re.compile(r"\{\w+\}")
 _SHORT_NUMBER = re.compile(r"[+-]?[0-9]{1,5}(?:\.[0-9]*)?")
-_FILES = (".json", ".pem", ".txt")
 #: Of letters and many figures: a key, though the name does not say so.
 _RANDOM = re.compile(r"(?=(?:.*[0-9]){5})(?=.*[A-Za-z])[\w+=~-]{16,}")
 
@@ -83,13 +82,15 @@ def _may_hold(name: str) -> bool:
 
 def _secret_in(name: str, value: str) -> int | None:
     """Where a secret starts in the value of a name that may hold one; ``None`` if it has none."""
-    if not value or PLACEHOLDER.fullmatch(value) or value.endswith(_FILES):
+    if not value or PLACEHOLDER.fullmatch(value):
         return None
     if name in _LOGINS:
         user, _, password = value.partition(":")
         plain = not password or password.isdigit() or PLACEHOLDER.fullmatch(password)
         return None if plain else len(user) + 1
     words = _words(name)
+    if "cred" in words and value.endswith((".json", ".pem", ".txt")):
+        return None  # the file that they are in
     if words == "key":
         return 0 if _RANDOM.fullmatch(value) else None
     return None if _SHORT_NUMBER.fullmatch(value) and not _PASSWORD.search(words) else 0
