@@ -39,10 +39,6 @@ from tuner.model import (
 from tuner.model.errors import TunerError
 from tuner.search.stopper import EarlyStopper
 
-#: The system had no resources left for us: that says nothing of the setting.
-_OF_THE_MACHINE = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-
 #: So much of the end of the output is read for the reason of a failure, bytes.
 OUTPUT_BYTES = 1 << 16
 #: Where the kernel counts what it ended.
@@ -103,13 +99,13 @@ def begin(
         running = start(launch)
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        kind, reason = FailureKind.LAUNCHER, f"cannot be started: {what}"
-        if error.errno in _OF_THE_MACHINE:
-            kind = FailureKind.INTERRUPTED
-            reason = f"this machine could not start a process: {what}"
-        elif error.errno in _DISK_FULL:
+        kind, said = FailureKind.LAUNCHER, "cannot be started"
+        if error.errno in {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}:
+            # The system had no resources left for us: that says nothing of the setting.
+            kind, said = FailureKind.INTERRUPTED, "this machine could not start a process"
+        elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
             kind = FailureKind.DISK_FULL
-        return Outcome(Failed(kind, reason), wall_s=0.0, exit_code=None)
+        return Outcome(Failed(kind, f"{said}: {what}"), wall_s=0.0, exit_code=None)
     monitor = LaunchMonitor(
         launch, spec, running, objective, clock, on_progress or ignore, cancelled, stopper
     )

@@ -211,8 +211,6 @@ def _sets_option(args: Sequence[str], *names: str) -> bool:
 
 # --- torchrun, on this host -----------------------------------------------------------------------
 
-_TORCHRUN = "torch.distributed.run"
-
 #: torchrun has no ``--version``, and to import torch takes seconds: only its files are looked at.
 _ASK = """
 import importlib.util, pathlib, runpy, sys
@@ -266,9 +264,10 @@ class Torchrun(Launcher):
                 " say",
                 "give their number with --mpi-procs; they run on this host",
             )
-        starter = (info.mpirun, "-m", _TORCHRUN) if is_python(Path(info.mpirun)) else (info.mpirun,)
+        as_module = ("-m", "torch.distributed.run") if is_python(Path(info.mpirun)) else ()
         return (
-            *starter,
+            info.mpirun,
+            *as_module,
             *(() if _sets_option(dashed, *_RENDEZVOUS) else ("--standalone",)),
             *info.extra_args,
             *("--nnodes", "1", "--nproc-per-node", str(ranks), "--no-python"),
