@@ -1,4 +1,4 @@
-"""Which images there are: files below a folder or in a list, or JPEG bytes made up here.
+"""Which images there are: files below a folder or in a list, or synthetic JPEG bytes.
 
 A source is asked for the bytes of its images, one at a time and in any process; it reads no file
 before it is asked.
@@ -23,7 +23,7 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 #: Without a validation set of its own, every n-th image is held out for it.
 HELD_OUT = 20
 
-#: Of the images that are made up.
+#: Of the synthetic images.
 CLASSES = 10
 HEIGHT, WIDTH = 400, 500  # pixels; a typical ImageNet photograph has as many
 TRAIN_EXAMPLES, TEST_EXAMPLES = 5_000, 200
@@ -60,7 +60,7 @@ class Files:
 
 
 @dataclass(frozen=True, eq=False)
-class MadeUp:
+class SyntheticImages:
     """A few pictures that stand for all: example i is picture i modulo their count.
 
     Each is decoded and augmented like any file, and another crop of the same picture is another
@@ -76,11 +76,11 @@ class MadeUp:
 
     def name(self, index: int) -> str:
         """What to call it: there is no file."""
-        return f"made-up image {index}"
+        return f"synthetic image {index}"
 
 
 #: Labelled images, encoded.
-Source = Files | MadeUp
+Source = Files | SyntheticImages
 
 
 @dataclass(frozen=True)
@@ -167,17 +167,17 @@ def _of_list(path: Path, flag: str) -> Files:
     return Files(path.parent, tuple(names), np.array(labels, np.int32))
 
 
-def made_up(seed: int) -> ImageData:
+def synthetic(seed: int) -> ImageData:
     """Noise over a pattern for each class: the same for the same seed, and easy to learn."""
     generator = np.random.default_rng(seed)
     shape = (CLASSES, HEIGHT // _BLOCK, WIDTH // _BLOCK, 3)
     patterns = generator.integers(0, 256 - _NOISE, shape, dtype=np.uint8)
     pictures = tuple(_encoded(patterns[i % CLASSES], generator) for i in range(PICTURES))
     train, test = (
-        MadeUp(pictures, (np.arange(count) % PICTURES % CLASSES).astype(np.int32))
+        SyntheticImages(pictures, (np.arange(count) % PICTURES % CLASSES).astype(np.int32))
         for count in (TRAIN_EXAMPLES, TEST_EXAMPLES)
     )
-    return ImageData(train, test, CLASSES, f"made-up JPEG images of {WIDTH} x {HEIGHT}")
+    return ImageData(train, test, CLASSES, f"synthetic JPEG images of {WIDTH} x {HEIGHT}")
 
 
 def _encoded(pattern: NDArray[np.uint8], generator: np.random.Generator) -> bytes:

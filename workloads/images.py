@@ -4,7 +4,7 @@ An example depends on the seed, its index and the epoch alone, whatever process 
 epoch travels in the index: ``index + epoch * len(images)``, which is what :func:`rank_order`
 gives to an iterator or a sampler. Chainer and PyTorch use the same class; it imports neither.
 
-OpenCV's number of threads is never set here: ``OPENCV_FOR_THREADS_NUM`` decides, else OpenCV.
+OpenCV's number of threads is never set here: ``OPENCV_FOR_THREADS_NUM`` decides, otherwise OpenCV.
 With OpenCV 5 only :func:`affine` runs on them. Of the 3.5 ms of CPU time that an example of 500 x
 400 pixels takes, it has 2; decoding has 1.2, on one thread. Eight threads on two cores take a
 fifth more CPU time than one.
@@ -44,13 +44,13 @@ NAMED = 5
 
 
 def load(options: ImageOptions) -> ImageData:
-    """The files that were named, else made-up images; one of each set can be decoded.
+    """The files that were named, otherwise synthetic images; one of each set can be decoded.
 
     Raises:
         WorkloadError: There are none, or none that can be decoded.
     """
     if options.data is None:
-        return image_files.made_up(options.seed)
+        return image_files.synthetic(options.seed)
     data = image_files.load(options.data, options.val)
     for source in (data.train, data.test):
         Images(source, 8, augment=False)[0]
@@ -66,7 +66,7 @@ class Images:
         source: The encoded images.
         crop: Height and width of an example in pixels.
         seed: Of the augmentation.
-        augment: Random affine, crop and flip; else the middle of the image.
+        augment: Random affine, crop and flip; otherwise the middle of the image.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ class TrainerOptions(argparse.Namespace):
 
 
 class ImageOptions(TrainerOptions):
-    """``data`` of ``None``: images are made up. ``val`` of ``None``: some are held out."""
+    """``data`` of ``None``: the images are synthetic. ``val`` of ``None``: some are held out."""
 
     arch: str
     crop: int
@@ -180,7 +180,7 @@ def add_images(parser: TrainerParser) -> None:
     text = "examples per rank and step of the evaluation [as --batchsize]"
     number(parser, "-B", "--val-batchsize", help=text)
     text = "a folder with a subfolder of images for each class, or a list of lines PATH LABEL"
-    text = f"{text} [made-up JPEG images]"
+    text = f"{text} [synthetic JPEG images]"
     parser.add_argument("--data", type=Path, metavar="PATH", help=text)
     text = "the same, of the validation images [every 20th of --data]"
     parser.add_argument("--val", type=Path, metavar="PATH", help=text)

@@ -160,7 +160,7 @@ def images(run: Run, *flags: str) -> Done:
 @pytest.mark.slow
 def test_two_epochs_of_a_folder_with_broken_files(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "my images"
-    source = image_files.made_up(0).train
+    source = image_files.synthetic(0).train
     for number in range(25):
         path = folder / f"class{number % 2}" / f"{number:02}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from image_files import Files
 from images import Images, rank_order
 from trainer_options import ImageOptions, WorkloadError
 
-MADE_UP = image_files.made_up(0)
+SYNTHETIC = image_files.synthetic(0)
 
 
 def jpeg(height: int = 40, width: int = 50, value: int = 100) -> bytes:
@@ -34,17 +34,17 @@ def folder_of(tmp_path: Path, contents: list[bytes]) -> Files:
     return Files(tmp_path, names, np.arange(len(contents), dtype=np.int32))
 
 
-def test_made_up_images_are_a_seeds_own_and_each_is_a_real_jpeg() -> None:
-    again, other = image_files.made_up(0), image_files.made_up(1)
-    assert again.train.read(70) == MADE_UP.train.read(70) == MADE_UP.train.read(70 - 64)
+def test_synthetic_images_are_a_seeds_own_and_each_is_a_real_jpeg() -> None:
+    again, other = image_files.synthetic(0), image_files.synthetic(1)
+    assert again.train.read(70) == SYNTHETIC.train.read(70) == SYNTHETIC.train.read(70 - 64)
     assert other.train.read(70) != again.train.read(70)
     assert images.decoded(again.train.read(9)).shape == (400, 500, 3)
     assert again.train.labels.max() + 1 == again.classes == 10
     assert (len(again.train.labels), len(again.test.labels)) == (5000, 200)
 
 
-def test_the_made_up_classes_can_be_told_apart() -> None:
-    dataset = Images(MADE_UP.test, 16, augment=False)
+def test_the_synthetic_classes_can_be_told_apart() -> None:
+    dataset = Images(SYNTHETIC.test, 16, augment=False)
     examples = [dataset[index] for index in range(60)]
     first = {int(label): pixels for pixels, label in reversed(examples)}
     for pixels, label in examples:
@@ -59,25 +59,25 @@ def test_the_made_up_classes_can_be_told_apart() -> None:
 def test_an_example_depends_on_seed_index_and_epoch_alone(
     number: int, seed: int, crop: int
 ) -> None:
-    one, other = (Images(MADE_UP.train, crop, seed=seed) for _ in range(2))
+    one, other = (Images(SYNTHETIC.train, crop, seed=seed) for _ in range(2))
     other[number + 1]  # what was made before plays no part
     pixels, label = one[number]
     again, _ = pickle.loads(pickle.dumps(other))[number]
     assert np.array_equal(pixels, again)
     assert (pixels.shape, pixels.dtype) == ((3, crop, crop), np.dtype("float32"))
     assert pixels.nbytes == one.example_bytes
-    assert label == MADE_UP.train.labels[number % 5000] and label.dtype == np.dtype("int32")
+    assert label == SYNTHETIC.train.labels[number % 5000] and label.dtype == np.dtype("int32")
 
 
 def test_another_epoch_and_another_seed_are_other_pixels_of_the_same_image() -> None:
-    dataset, other = Images(MADE_UP.train, 32), Images(MADE_UP.train, 32, seed=1)
+    dataset, other = Images(SYNTHETIC.train, 32), Images(SYNTHETIC.train, 32, seed=1)
     pixels, label = dataset[7]
     for again, same_label in (dataset[7 + 5000], other[7]):
         assert same_label == label and not np.array_equal(pixels, again)
 
 
 def test_a_validation_image_is_the_same_in_every_epoch() -> None:
-    dataset = Images(MADE_UP.test, 32, augment=False)
+    dataset = Images(SYNTHETIC.test, 32, augment=False)
     assert np.array_equal(dataset[3][0], dataset[3 + 200][0])
 
 
@@ -145,7 +145,7 @@ def test_if_no_image_can_be_decoded_a_message_names_one(tmp_path: Path) -> None:
         images.load(ImageOptions(data=listing, val=listing))
     folder_of(tmp_path, [b"", jpeg()])
     assert images.load(ImageOptions(data=listing, val=listing)).classes == 2
-    assert images.load(ImageOptions(data=None, seed=0)).words == MADE_UP.words
+    assert images.load(ImageOptions(data=None, seed=0)).words == SYNTHETIC.words
 
 
 @given(length=st.integers(1, 50), ranks=st.integers(1, 9), epoch=st.integers(0, 3))
