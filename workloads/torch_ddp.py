@@ -91,7 +91,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def check(options: TorchOptions, rank: int, ranks_here: int) -> None:
-    """Hold the options against this host, and make the folders (rank 0); raises WorkloadError."""
+    """Hold the options against this host, and make the folder of the log; raises WorkloadError."""
     reason = None
     if options.gpu:
         gpus = find_gpus()
