@@ -211,10 +211,10 @@ class FaultBench:
             self.note("start", self.running.marker, self._step)
             return self.running
 
-        def asking(started: process.RunningTrial) -> int:
+        def asking(started: process.RunningTrial, request: dict[str, Any]) -> int:
             self.running = started
             self._at("asked")
-            return ask(started)
+            return ask(started, request)
 
         with (
             patch.dict(os.environ, changes),

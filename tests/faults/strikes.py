@@ -55,7 +55,7 @@ def supervisor(number: int) -> Strike:
 
 def kill_the_new_supervisor(bench: FaultBench) -> None:
     """It has started nothing yet, and nobody has told it what to start."""
-    os.kill(bench.trial._link.pid, signal.SIGKILL)
+    os.kill(bench.trial._process.pid, signal.SIGKILL)
 
 
 def kill_the_wrapper(bench: FaultBench) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tuner.hosts import interference
-from tuner.hosts.interference import HYPERVISOR, HostSnapshot, Row, between, look
+from tuner.hosts.interference import HYPERVISOR, HostSnapshot, between, look
+from tuner.hosts.procfs import Stat
 from tuner.model import Load
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -27,7 +28,11 @@ START = HostSnapshot(
     throttled_s=3.0,
     hot=5,
     swapped_bytes=4096,
-    table=(Row(10, 1, "init", 1.0), Row(20, 2, "python", 9.0), Row(30, 3, "tune", 0.0)),
+    table=(
+        Stat(10, 1, 1, "init", user_s=1.0),
+        Stat(20, 2, 1, "python", user_s=9.0),
+        Stat(30, 3, 1, "tune", user_s=0.0),
+    ),
 )
 
 #: Ten seconds later on four CPUs: 25 s busy, of them 20 s of the launch.
@@ -35,7 +40,7 @@ END = replace(START, at_s=110.0, busy_s=75.0, all_s=440.0, ours_s=27.0)
 
 
 def test_a_new_process_of_an_old_id_has_its_own_time() -> None:
-    table = (Row(10, 1, "init", 1.0), Row(20, 99, "make", 0.3))
+    table = (Stat(10, 1, 1, "init", user_s=1.0), Stat(20, 99, 1, "make", user_s=0.3))
     assert between(START, replace(END, table=table), me=30).busiest == ""
 
 
@@ -95,7 +100,11 @@ def test_the_counters_are_read(tmp_path: Path) -> None:
         throttled_s=2.5,
         hot=7,
         swapped_bytes=7 * os.sysconf("SC_PAGE_SIZE"),
-        table=(Row(77, 4711, "a (b) c", 200 / TICKS),),
+        table=(
+            Stat(
+                77, 4711, 1, "a (b) c", user_s=150 / TICKS, system_s=50 / TICKS, reaped_s=18 / TICKS
+            ),
+        ),
     )
 
 

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.hosts import process, supervisor
-from tuner.hosts.supervisor import Process
+from tuner.hosts import process, procfs
+from tuner.hosts.procfs import Stat
+from tuner.hosts.supervisor import cleanup
+from tuner.hosts.supervisor.table import descendants, now
 from tuner.model import Launch
 from tuner.model.errors import TunerError
 
@@ -112,17 +114,17 @@ def test_a_supervisor_that_does_not_go_is_killed(
 ) -> None:
     """Nobody waits for ever: not even for one that was stopped after its last word."""
     running = process.start(launch(tmp_path, "sleep", "600"))
-    monkeypatch.setattr("tuner.hosts.process.link.ANSWER_S", 0.05)
-    os.kill(running._link.pid, signal.SIGSTOP)
+    monkeypatch.setattr("tuner.hosts.process.running.ANSWER_S", 0.05)
+    os.kill(running._process.pid, signal.SIGSTOP)
     answer = {"code": 0, "wall_s": 1.0, "stopped": False, "killed": 0, "left": []}
-    monkeypatch.setattr(running._link, "receive", lambda _: answer)
+    monkeypatch.setattr(running, "_receive", lambda _: answer)
     try:
         assert running.wait(1) is not None
-        assert running._link._process.returncode == -signal.SIGKILL
+        assert running._process.returncode == -signal.SIGKILL
     finally:
-        supervisor.sweep(running.marker, running._link.pid, running._link.since)
+        cleanup.sweep(running.marker, running._process.pid, running._since)
         running._group.remove()
-        supervisor.remove_folder(running._folder)
+        cleanup.remove_folder(running._folder)
 
 
 def test_wait_gives_none_while_it_runs(tmp_path: Path) -> None:
@@ -141,7 +143,7 @@ def test_what_sigkill_cannot_end_is_an_error_each_time(
 ) -> None:
     running = process.start(launch(tmp_path, "true"))
     answer = {"code": 0, "wall_s": 1.0, "stopped": False, "killed": 3, "left": [4, 5]}
-    monkeypatch.setattr(running._link, "receive", lambda _: answer)
+    monkeypatch.setattr(running, "_receive", lambda _: answer)
     for end in (running.poll, running.stop, lambda: running.wait(1)):
         with pytest.raises(TunerError, match=r"do not end on SIGKILL: \[4, 5\]"):
             end()
@@ -180,10 +182,10 @@ def test_run_tool_ends_what_takes_too_long() -> None:
 
 
 def test_a_signal_never_reaches_a_later_process_of_the_same_id() -> None:
-    mine = supervisor.look_up(os.getpid())
+    mine = procfs.stat(os.getpid())
     assert mine is not None
-    assert not supervisor.send(mine._replace(start=mine.start - 1), 9)
-    assert supervisor.send(mine, 0)
+    assert not cleanup.send(mine._replace(started=mine.started - 1), 9)
+    assert cleanup.send(mine, 0)
 
 
 def test_a_segment_is_removed_once(tmp_path: Path) -> None:
@@ -191,41 +193,41 @@ def test_a_segment_is_removed_once(tmp_path: Path) -> None:
     for file in (old, new):
         file.touch()
     segments = {(os.fsencode(old), old.stat().st_ino), (os.fsencode(new), new.stat().st_ino + 1)}
-    supervisor.remove(segments)
+    cleanup.remove(segments)
     assert not old.exists()
     assert new.exists()  # somebody else's of the same name
-    supervisor.remove(segments)
+    cleanup.remove(segments)
 
 
 def test_a_segment_that_nobody_uses_any_more() -> None:
     """As ranks leave them that were killed before anybody had looked at them."""
-    since = supervisor.now() - 1
+    since = now() - 1
     path = Path(f"/dev/shm/mpich_shm_test_{os.getpid()}")
     path.write_bytes(bytes(mmap.PAGESIZE))
     try:
         segment = (os.fsencode(path), path.stat().st_ino)
         with path.open("r+b") as file, mmap.mmap(file.fileno(), 0):
-            assert segment not in supervisor.abandoned(since)
-        assert segment not in supervisor.abandoned(since + 100_000)  # an earlier job's
-        found = supervisor.abandoned(since)
+            assert segment not in cleanup.abandoned(since)
+        assert segment not in cleanup.abandoned(since + 100_000)  # an earlier job's
+        found = cleanup.abandoned(since)
         assert segment in found or not path.exists()  # a trial that ends just now removes it
     finally:
         path.unlink(missing_ok=True)
 
 
 @st.composite
-def forests(draw: st.DrawFn) -> list[Process]:
+def forests(draw: st.DrawFn) -> list[Stat]:
     """Process tables: each process has a parent with a lower id, or 0."""
     size = draw(st.integers(1, 20))
     return [
-        Process(pid, 100 + pid, draw(st.integers(0, pid - 1)), draw(st.sampled_from("SZ")))
+        Stat(pid, 100 + pid, draw(st.integers(0, pid - 1)), state=draw(st.sampled_from("SZ")))
         for pid in range(1, size + 1)
     ]
 
 
 @given(table=forests(), root=st.integers(1, 20))
 def test_descendants_are_the_live_ones_whose_line_leads_to_the_root(
-    table: list[Process], root: int
+    table: list[Stat], root: int
 ) -> None:
     parents = {process.pid: process.parent for process in table}
 
@@ -235,7 +237,7 @@ def test_descendants_are_the_live_ones_whose_line_leads_to_the_root(
                 return True
         return False
 
-    found = supervisor.descendants(reversed(table), [root])
+    found = descendants(reversed(table), [root])
     assert {each.pid for each in found} == {
         each.pid for each in table if not each.dead and leads_to_root(each.pid)
     }
@@ -244,5 +246,5 @@ def test_descendants_are_the_live_ones_whose_line_leads_to_the_root(
 
 def test_descendants_end_where_the_table_is_torn() -> None:
     """A table read while ids are reused may hold a circle."""
-    circle = [Process(2, 1, 3), Process(3, 1, 2)]
-    assert {each.pid for each in supervisor.descendants(circle, [2])} == {3}
+    circle = [Stat(2, 1, 3), Stat(3, 1, 2)]
+    assert {each.pid for each in descendants(circle, [2])} == {3}

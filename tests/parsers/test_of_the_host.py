@@ -19,8 +19,8 @@ from tests.parsers.strategies import DEEP, LONG, holds, texts, trees
 from tests.store.test_store import FULL
 from tuner.hosts import lock, machine, observe, procfs
 from tuner.hosts.process import left_over
-from tuner.hosts.process.request import name_of
-from tuner.hosts.supervisor import resource_cleanup, table
+from tuner.hosts.process.left_over import name_of
+from tuner.hosts.supervisor import cleanup
 from tuner.launch.secrets import Redactor, hide_shapes
 from tuner.model import (
     Effect,
@@ -46,9 +46,7 @@ def test_the_stat_of_a_process_of_any_name(data: bytes) -> None:
     line = b"4711 (" + data[:15].replace(b"\0", b"") + b")" + _STAT
     seen = procfs.parse_stat(line)
     assert seen is not None and (seen.pid, seen.started, seen.threads) == (4711, 123456, 7)
-    with patch.object(procfs, "line", lambda _: line):
-        found = table.look_up(4711)
-    assert found is not None and (found.parent, found.start, found.dead) == (1, 123456, False)
+    assert (seen.parent, seen.dead) == (1, False)
 
 
 @holds(
@@ -60,8 +58,8 @@ def test_the_stat_of_a_process_of_any_name(data: bytes) -> None:
 def test_only_files_of_the_mpi_are_ever_named_for_removal(data: bytes) -> None:
     escaped = data.replace(b"\0", b"").replace(b"\n", b"\\012")  # as the kernel does
     line = b"7f0-7f1 rw-s 00000000 00:1a 1234 " + escaped + b"\n"
-    with patch.object(resource_cleanup, "read", lambda _: line):
-        for path, inode in resource_cleanup.segments_of([table.Process(2, 5, 1)]):
+    with patch.object(cleanup, "read", lambda _: line):
+        for path, inode in cleanup.segments_of([procfs.Stat(2, 5, 1)]):
             assert Path(os.fsdecode(path)).parent == Path("/dev/shm") and inode == 1234
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tuner.hosts import lock, process, supervisor
+from tuner.hosts import lock, process, procfs
 from tuner.hosts.process import left_over
+from tuner.hosts.supervisor import cgroup, table
 
 pytestmark = pytest.mark.system
 
@@ -30,7 +31,7 @@ folder = Path(sys.argv[1])
 with lock.measuring("theirs", environ=os.environ) as note:
     launch = Launch(("sh", "-c", sys.argv[2]), os.environ, folder, folder, folder)
     running = process.start(launch, note=note)
-    print(running.marker, running._link.pid, running.pid, flush=True)
+    print(running.marker, running._process.pid, running.pid, flush=True)
     time.sleep(600)
 """
 
@@ -49,7 +50,7 @@ def eventually(done: Callable[[], bool]) -> None:
 
 
 def alive(pid: int) -> bool:
-    found = supervisor.look_up(pid)
+    found = procfs.stat(pid)
     return found is not None and not found.dead
 
 
@@ -87,7 +88,7 @@ def killed_together(
 
 
 def below(pid: int) -> list[int]:
-    return [each.pid for each in supervisor.descendants(supervisor.processes(), [pid])]
+    return [each.pid for each in table.descendants(procfs.processes(), [pid])]
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["killed", "stopped"])
@@ -95,7 +96,7 @@ def test_the_next_owner_of_the_lock_ends_it(
     tmp_path: Path, environ: dict[str, str], stopped: bool
 ) -> None:
     marker, keeper, pids = killed_together(tmp_path, environ, stopped=stopped)
-    group = Path(supervisor.place_for(f"tune-{marker[:16]}") or "/nowhere")
+    group = Path(cgroup.place_for(f"tune-{marker[:16]}") or "/nowhere")
     folder = Path(f"/tmp/tune-{marker[:16]}")
     assert (folder / "mine").exists()
     has_group = group.exists()
@@ -157,7 +158,7 @@ def test_a_process_older_than_the_launch_is_a_decoy(
     note: Path, environ: dict[str, str], bystander: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
     older = bystander("sleep", "600", env={**os.environ, process.MARKER: "m" * 32})
-    write(note, since=supervisor.now() + 100)
+    write(note, since=table.now() + 100)
     with lock.measuring("mine", environ=environ):
         assert older.poll() is None
 

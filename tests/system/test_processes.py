@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from tests.marked import marked
-from tuner.hosts import process, supervisor
-from tuner.hosts.process.link import Link
+from tuner.hosts import process, procfs
+from tuner.hosts.process import RunningTrial
+from tuner.hosts.supervisor.cgroup import Cgroup
 from tuner.model import Launch
 
 pytestmark = pytest.mark.system
@@ -67,7 +68,7 @@ def eventually(done: Callable[[], bool]) -> None:
 
 
 def alive(pid: int) -> bool:
-    found = supervisor.look_up(pid)
+    found = procfs.stat(pid)
     return found is not None and not found.dead
 
 
@@ -144,7 +145,7 @@ def test_no_zombie_is_left_either(tmp_path: Path) -> None:
     eventually(lambda: len(running.pids()) == 4)
     pids = running.pids()
     running.stop()
-    assert [supervisor.look_up(pid) for pid in pids] == [None] * len(pids)
+    assert [procfs.stat(pid) for pid in pids] == [None] * len(pids)
 
 
 # --- bystanders --------------------------------------------------------------------------
@@ -185,7 +186,7 @@ from tuner.hosts import process
 from tuner.model import Launch
 folder = Path(sys.argv[1])
 running = process.start(Launch(("sh", "-c", sys.argv[2]), os.environ, folder, folder, folder))
-print(running.marker, running._link.pid, flush=True)
+print(running.marker, running._process.pid, flush=True)
 {then}
 """
 
@@ -227,7 +228,7 @@ def test_kill_9_of_tune(tmp_path: Path, command: str, then: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_to_the_supervisor(tmp_path: Path, number: int) -> None:
     running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
-    os.kill(running._link.pid, number)
+    os.kill(running._process.pid, number)
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     assert (ended.code, ended.stopped, ended.lost) == (-15, True, True)
@@ -238,7 +239,7 @@ def test_a_signal_to_the_supervisor(tmp_path: Path, number: int) -> None:
 def test_kill_9_of_the_supervisor(tmp_path: Path, command: str) -> None:
     running = process.start(launch(tmp_path, "sh", "-c", command))
     eventually(says_ready(tmp_path))
-    os.kill(running._link.pid, signal.SIGKILL)
+    os.kill(running._process.pid, signal.SIGKILL)
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     assert (ended.code, ended.stopped) == (None, True)
@@ -260,7 +261,7 @@ def test_kill_9_of_the_supervisor_and_a_daemon_without_the_marker(
         # What was seen of the daemon is enough for what it started since.
         daemon = min(set(pids) - set(marked(running.marker)))
         monkeypatch.setattr(running, "_seen", {seen for seen in running._seen if seen[0] == daemon})
-    os.kill(running._link.pid, signal.SIGKILL)
+    os.kill(running._process.pid, signal.SIGKILL)
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     assert [pid for pid in pids if alive(pid)] == []
@@ -277,8 +278,8 @@ def open_folder() -> Iterator[Path]:
 
 def test_a_supervisor_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
-    monkeypatch.setattr("tuner.hosts.process.link.ANSWER_S", 0.1)
-    os.kill(running._link.pid, signal.SIGSTOP)
+    monkeypatch.setattr("tuner.hosts.process.running.ANSWER_S", 0.1)
+    os.kill(running._process.pid, signal.SIGSTOP)
     ended = running.stop()
     assert (ended.code, ended.stopped) == (None, True)
     assert marked(running.marker) == []
@@ -290,21 +291,21 @@ def test_a_supervisor_that_is_killed_at_once_is_told_apart_too(
 ) -> None:
     """Whether it could start the command or not: nothing is left, and nobody else is blamed."""
     answers = moment == "before it answered"
-    wrapped = "receive" if answers else "ask"
-    original = getattr(Link, wrapped)
+    wrapped = "_receive" if answers else "_ask"
+    original = getattr(RunningTrial, wrapped)
     struck: list[int] = []
 
-    def striking(link: Link, *rest: object) -> object:
+    def striking(trial: RunningTrial, *rest: object) -> object:
         if not struck:
             if answers:
                 eventually(says_ready(tmp_path))
-            struck.append(link.pid)
-            os.kill(link.pid, signal.SIGKILL)
-            os.waitid(os.P_PID, link.pid, os.WEXITED | os.WNOWAIT)
-            os.read(link._status, 1 << 16)  # the answer, were there one, is lost with it
-        return original(link, *rest)
+            struck.append(pid := trial._process.pid)
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            os.read(trial._status, 1 << 16)  # the answer, were there one, is lost with it
+        return original(trial, *rest)
 
-    monkeypatch.setattr(Link, wrapped, striking)
+    monkeypatch.setattr(RunningTrial, wrapped, striking)
     running = process.start(launch(tmp_path, "sh", "-c", "echo ready; sleep 600 & sleep 600"))
     ended = running.wait(PATIENCE_S)
     assert ended is not None
@@ -331,9 +332,9 @@ def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     try:
         running = process.start(launch(tmp_path, "sh", "-c", "echo ready; sleep 600"))
         eventually(says_ready(tmp_path))
-        for pid in (running._link.pid, running.pid):
+        for pid in (running._process.pid, running.pid):
             os.kill(pid, signal.SIGHUP)
-            status = Path(f"/proc/{running._link.pid}/status").read_text()
+            status = Path(f"/proc/{running._process.pid}/status").read_text()
         ignored = int(status.split("SigIgn:")[1].split()[0], 16)
         assert ignored & 1 << signal.SIGHUP - 1
     finally:
@@ -359,9 +360,9 @@ def test_no_control_group_is_left(tmp_path: Path, how: str) -> None:
     if not group or not Path(group).exists():
         running.stop()
         pytest.skip("no control group can be made here")
-    assert running.pid in supervisor.Cgroup(group).members()
+    assert running.pid in Cgroup(group).members()
     if how != "ends":
-        os.kill(running._link.pid, signal.SIGKILL)
+        os.kill(running._process.pid, signal.SIGKILL)
     running.stop()
     assert not Path(group).exists()
 
@@ -369,7 +370,7 @@ def test_no_control_group_is_left(tmp_path: Path, how: str) -> None:
 def test_without_a_control_group_it_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "place_for", lambda _: "")
+    monkeypatch.setattr(process, "place_for", lambda _: "")
     code = DAEMON.format(become="pass") + "print('ready', flush=True)\ntime.sleep(600)"
     running = process.start(python(tmp_path, code))
     eventually(says_ready(tmp_path))
@@ -383,7 +384,7 @@ def test_an_ordinary_user(open_folder: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("the other tests run as one already")
     nobody = 65534
-    source = Path(supervisor.__file__).parents[2]
+    source = Path(process.__file__).parents[2]
     shutil.copytree(source, open_folder / "tuner", ignore=shutil.ignore_patterns("__pycache__"))
     code = PARENT.format(then="print(running.stop(), process.run_tool(['id', '-u'], timeout_s=60))")
     for python in (sys.executable, "/usr/bin/python3"):

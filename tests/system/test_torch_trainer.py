@@ -10,7 +10,8 @@ import pytest
 
 from tuner.config import spec as specs
 from tuner.config import study_file
-from tuner.hosts.supervisor.table import carriers, processes
+from tuner.hosts.procfs import processes
+from tuner.hosts.supervisor.table import carriers
 from tuner.launch import render, trial
 from tuner.model import Finished, Outcome, Setting, Verdict
 

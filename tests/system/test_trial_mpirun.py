@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tuner.hosts import machine, process
-from tuner.hosts.supervisor.table import Process, carriers, processes
+from tuner.hosts.procfs import Stat, processes
+from tuner.hosts.supervisor.table import carriers
 from tuner.launch import launchers, render, trial
 from tuner.model import (
     Effect,
@@ -91,7 +92,7 @@ def follow(tmp_path: Path) -> Follow:
     return run_trainer
 
 
-def alive(launch: Launch) -> list[Process]:
+def alive(launch: Launch) -> list[Stat]:
     """The live processes that carry the trial's marker."""
     return carriers(processes(), launch.env[process.MARKER])
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuner.hosts import procfs
-from tuner.hosts.machine import cgroup_folders
 from tuner.model import Load
 
 #: A sum of all CPU states that is off the clock by more than this share is not the host's own
@@ -34,16 +33,6 @@ _ROOT = Path("/")
 
 
 @dataclass(frozen=True)
-class Row:
-    """A process: its name and CPU time so far, s; ``(pid, start)`` names it for good."""
-
-    pid: int
-    start: int  # clock ticks since boot
-    name: str
-    cpu_s: float
-
-
-@dataclass(frozen=True)
 class HostSnapshot:
     """What the counters stood at; all of them only grow."""
 
@@ -56,7 +45,7 @@ class HostSnapshot:
     throttled_s: float
     hot: int  # events
     swapped_bytes: int
-    table: tuple[Row, ...]  # without the processes named
+    table: tuple[procfs.Stat, ...]  # without the processes named
 
 
 def look(
@@ -77,7 +66,7 @@ def look(
         members: Processes that are ours too, though they have not ended. What they waited for
             counts with them; once they are waited for, the kernel counts them with us.
     """
-    stats = list(_processes(root))
+    stats = procfs.processes(str(root / "proc"))
     mine = [stat for stat in stats if stat.pid in members]
     counted = os.sched_getaffinity(0) if cpus is None else cpus
     told = procfs.parse_cpus(procfs.read(str(root / "proc/stat")), counted)
@@ -89,14 +78,10 @@ def look(
         cpus=len(told),
         ours_s=(_own_s() if ours_s is None else ours_s)
         + sum(stat.cpu_s + stat.reaped_s for stat in mine),
-        throttled_s=max((_throttled_s(folder, name) for folder, name in _groups(root)), default=0),
+        throttled_s=max(_throttled_s(root), default=0.0),
         hot=sum(_throttle_counts(root)),
         swapped_bytes=_swapped_bytes(root),
-        table=tuple(
-            Row(stat.pid, stat.started, stat.name, stat.cpu_s)
-            for stat in stats
-            if stat.pid not in members
-        ),
+        table=tuple(stat for stat in stats if stat.pid not in members),
     )
 
 
@@ -150,9 +135,9 @@ def _busiest(
     before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen: float, me: int
 ) -> str:
     """The other process that used the most CPU, by name; empty if none is worth it."""
-    used = {(row.pid, row.start): row.cpu_s for row in before.table}
+    used = {(row.pid, row.started): row.cpu_s for row in before.table}
     most_s, row = max(
-        ((r.cpu_s - used.get((r.pid, r.start), 0.0), r) for r in after.table if r.pid != me),
+        ((r.cpu_s - used.get((r.pid, r.started), 0.0), r) for r in after.table if r.pid != me),
         key=lambda pair: pair[0],
         default=(0.0, None),
     )
@@ -193,28 +178,12 @@ def _own_s() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def _processes(root: Path) -> Iterator[procfs.Stat]:
-    try:
-        names = os.listdir(root / "proc")  # noqa: PTH208 - names are enough, and cheaper
-    except OSError:
-        return
-    for name in names:
-        stat = procfs.stat(int(name), str(root / "proc")) if name.isdecimal() else None
-        if stat is not None:
-            yield stat
-
-
-def _groups(root: Path) -> Iterator[tuple[Path, str]]:
-    for controller in ("", "cpu"):
-        for folder in cgroup_folders(root, controller):
-            yield folder, controller
-
-
-def _throttled_s(folder: Path, controller: str) -> float:
-    """How long the quota of a cgroup held CPUs back: v2 says it in us, v1 in ns."""
-    key, per_s = ("throttled_time", 1e9) if controller else ("throttled_usec", 1e6)
-    found = re.search(rf"^{key} (\d+)$", _read(folder / "cpu.stat"), re.MULTILINE)
-    return int(found.group(1)) / per_s if found else 0.0
+def _throttled_s(root: Path) -> Iterator[float]:
+    """How long the quota of each cgroup held CPUs back: v2 says it in us, v1 in ns."""
+    for controller, key, per_s in (("", "throttled_usec", 1e6), ("cpu", "throttled_time", 1e9)):
+        for folder in procfs.cgroup_folders(controller, root=str(root)):
+            found = re.search(rf"^{key} (\d+)$", _read(Path(folder, "cpu.stat")), re.MULTILINE)
+            yield int(found.group(1)) / per_s if found else 0.0
 
 
 def _throttle_counts(root: Path) -> Iterator[int]:

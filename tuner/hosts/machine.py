@@ -11,8 +11,9 @@ import platform
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from tuner.hosts.procfs import cgroup_folders
 from tuner.model import Machine
 
 #: cgroup v1 says "no limit" with the largest multiple of the page size; anything of this
@@ -106,10 +107,10 @@ def _total_memory(root: Path) -> int:
 
 def _quotas(root: Path) -> Iterator[float]:
     """CPUs' worth of time that each cgroup above this process allows; v1 and v2."""
-    for folder in cgroup_folders(root, ""):
+    for folder in _cgroups(root):
         quota, _, period = _read(folder / "cpu.max").partition(" ")
         yield from _quotient(quota, period)
-    for folder in cgroup_folders(root, "cpu"):
+    for folder in _cgroups(root, "cpu"):
         quota, period = (_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
         yield from _quotient(quota, period)
 
@@ -125,32 +126,14 @@ def _quotient(quota: str, period: str) -> Iterator[float]:
 def _memory_limits(root: Path) -> Iterator[int]:
     """Bytes that each cgroup above this process allows; v1 and v2."""
     for controller, name in (("", "memory.max"), ("memory", "memory.limit_in_bytes")):
-        for folder in cgroup_folders(root, controller):
+        for folder in _cgroups(root, controller):
             text = _read(folder / name)
             if _NUMBER.fullmatch(text) and int(text) < _NO_MEMORY_LIMIT:
                 yield int(text)
 
 
-def cgroup_folders(root: Path, controller: str, process: str = "self") -> Iterator[Path]:
-    """A process's cgroup (this one's) and all above it; ``controller`` is empty for v2.
-
-    In a container the path may be the host's, of which only the mount's root is to be seen:
-    the walk upwards ends there, at the container's own limits.
-    """
-    mounts = root / "sys/fs/cgroup"
-    for line in _read(root / "proc" / process / "cgroup").splitlines():
-        _, _, rest = line.partition(":")
-        names, _, path = rest.partition(":")
-        if controller not in names.split(",") or "\0" in path:
-            continue
-        # v1 mounts each set of controllers in a folder of that name, with links for each;
-        # v2 is the mount itself, or `unified` beside v1's.
-        tops = (names, controller) if controller else ("", "unified")
-        below = PurePosixPath(path.lstrip("/"))
-        for top in dict.fromkeys(tops):
-            for part in (below, *below.parents):
-                if ".." not in part.parts:
-                    yield mounts / top / part
+def _cgroups(root: Path, controller: str = "") -> Iterator[Path]:
+    return map(Path, cgroup_folders(controller, root=str(root)))
 
 
 # --- GPUs --------------------------------------------------------------------------------

@@ -1,15 +1,16 @@
-"""The accounts in ``/proc``: one reader for each line. The supervisor uses it too: no imports."""
+"""The one reader of ``/proc``: small files, accounts of processes and CPUs, control groups.
+
+The supervisor imports it: nothing but the standard library, and little of that.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-#: What is read of a line of ``stat``, counted from the state on.
-_COUNTS = (1, 6, 9, 11, 12, 13, 14, 17, 19, 21)
 _PF_KTHREAD = 0x00200000  # linux/sched.h
 
 
@@ -17,22 +18,27 @@ class Stat(NamedTuple):
     """A line of ``/proc/PID/stat`` or ``/proc/PID/task/TID/stat`` (proc(5))."""
 
     pid: int
-    name: str
-    state: str
+    started: int  # clock ticks since boot: ``(pid, started)`` names a process for good
     parent: int
-    major_faults: int
-    user_s: float
-    system_s: float
-    reaped_s: float  # CPU time of the children it waited for, and of theirs
-    threads: int
-    started: int  # clock ticks since boot: tells a reused pid from the old process
-    resident_bytes: int
+    name: str = ""
+    state: str = "S"  # R, S, D, T (stopped), t (traced), Z …
+    threads: int = 1
     kernel: bool = False  # a thread of the kernel
+    major_faults: int = 0
+    user_s: float = 0.0
+    system_s: float = 0.0
+    reaped_s: float = 0.0  # CPU time of the children it waited for, and of theirs
+    resident_bytes: int = 0
 
     @property
     def cpu_s(self) -> float:
         """CPU time of the process itself."""
         return self.user_s + self.system_s
+
+    @property
+    def dead(self) -> bool:
+        """A zombie that only waits to be reaped; not one whose other threads still run."""
+        return self.state in "ZXx" and self.threads <= 1
 
 
 class CpuTimes(NamedTuple):
@@ -55,15 +61,15 @@ class CpuTimes(NamedTuple):
         return sum(self)
 
 
-def content(path: str, *, whole: bool = True) -> bytes | None:
-    """The content of a small file, or its first line; ``None`` if it cannot be read."""
+def try_read(path: str) -> bytes | None:
+    """The content of a small file; ``None`` if it is gone or not ours to read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        found = os.read(fd, 4096)  # a look reads hundreds: most are one short line
-        while whole and (more := os.read(fd, 1 << 16)):
+        found = b""
+        while more := os.read(fd, 1 << 16):
             found += more
         return found
     except OSError:  # it ended meanwhile
@@ -74,53 +80,52 @@ def content(path: str, *, whole: bool = True) -> bytes | None:
 
 def read(path: str) -> bytes:
     """The content of a small file; nothing if it is gone or not ours to read."""
-    return content(path) or b""
-
-
-def line(path: str) -> bytes:
-    """The first line of a file that has no more; nothing as for :func:`read`."""
-    return content(path, whole=False) or b""
+    return try_read(path) or b""
 
 
 def parse_stat(text: bytes) -> Stat | None:
     """A line of ``stat``; ``None`` if it is no such line (the process is gone)."""
     # The name stands in parentheses and may itself hold blanks and parentheses.
     head, _, tail = text.rpartition(b")")
-    fields = tail.split()
     number, _, name = head.partition(b" (")
+    fields = tail.split()
     try:
-        counts = [fields[index] for index in _COUNTS]
-        if not all(map(_is_count, (number, *counts))):
-            return None
-        parent, flags, faults, user, system, reaped, theirs, threads, started, pages = map(
-            int, counts
-        )
-    except IndexError:
+        counts = [int(fields[index]) for index in (1, 6, 9, 11, 12, 13, 14, 17, 19, 21)]
+        pid, state = int(number), fields[0].decode("ascii", "replace")
+    except (IndexError, ValueError):
+        return None
+    parent, flags, faults, user, system, reaped, theirs, threads, started, pages = counts
+    if pid < 0 or min(counts) < 0 or max(counts) >= 1 << 64:
         return None
     return Stat(
-        pid=int(number),
-        name=name.decode("utf-8", "replace"),
-        state=fields[0].decode("ascii", "replace"),
+        pid=pid,
+        started=started,
         parent=parent,
+        name=name.decode("utf-8", "replace"),
+        state=state,
+        threads=threads,
+        kernel=bool(flags & _PF_KTHREAD),
         major_faults=faults,
         user_s=user / TICKS,
         system_s=system / TICKS,
         reaped_s=(reaped + theirs) / TICKS,
-        threads=threads,
-        started=started,
         resident_bytes=pages * _PAGE,
-        kernel=bool(flags & _PF_KTHREAD),
     )
-
-
-def _is_count(field: bytes) -> bool:
-    """Whether it is a whole number of 64 bits or so."""
-    return field.isdigit() and len(field) <= 20
 
 
 def stat(pid: int, proc: str = "/proc") -> Stat | None:
     """That of a process; ``None`` if there is none."""
-    return parse_stat(line(f"{proc}/{pid}/stat"))
+    return parse_stat(read(f"{proc}/{pid}/stat"))
+
+
+def processes(proc: str = "/proc") -> list[Stat]:
+    """Every process that this one can see."""
+    try:
+        names = os.listdir(proc)  # noqa: PTH208 - names are enough, and cheaper
+    except OSError:
+        return []
+    pids = [int(name) for name in names if name.isdecimal()]
+    return [found for pid in pids if (found := stat(pid, proc)) is not None]
 
 
 def parse_cpus(text: bytes, cpus: Collection[int]) -> list[CpuTimes]:
@@ -128,8 +133,8 @@ def parse_cpus(text: bytes, cpus: Collection[int]) -> list[CpuTimes]:
     found = []
     for line in text.splitlines():
         name, *fields = line.split() or [b""]
-        number = name.removeprefix(b"cpu")
-        if number == name or not number.isdigit() or int(number[:9]) not in cpus:
+        number = name[3:]
+        if name[:3] != b"cpu" or not _is_count(number) or int(number) not in cpus:
             continue
         # user nice system idle iowait irq softirq steal; guests are in user and nice already
         ticks = [int(field) for field in fields[:8] if _is_count(field)]
@@ -137,3 +142,29 @@ def parse_cpus(text: bytes, cpus: Collection[int]) -> list[CpuTimes]:
         times = (user + nice, system + irq + softirq, steal, iowait, idle)
         found.append(CpuTimes(*(time / TICKS for time in times)))
     return found
+
+
+def _is_count(field: bytes) -> bool:
+    """Whether it is a whole number of 64 bits or so."""
+    return field.isdigit() and len(field) <= 20
+
+
+def cgroup_folders(controller: str = "", process: str = "self", root: str = "/") -> Iterator[str]:
+    """A process's control group and all above it, of a controller of v1; empty for v2.
+
+    In a container the path may be the host's, of which only the mount's root is to be seen:
+    the walk upwards ends there, at the container's own limits.
+    """
+    root = root.rstrip("/")
+    for line in read(f"{root}/proc/{process}/cgroup").decode(errors="replace").splitlines():
+        names, _, path = line.partition(":")[2].partition(":")
+        if controller not in names.split(",") or "\0" in path:
+            continue
+        # v1 mounts each set of controllers in a folder of that name, with links for each;
+        # v2 is the mount itself, or `unified` beside v1's.
+        parts = [part for part in path.split("/") if part]
+        for top in dict.fromkeys((names, controller) if controller else ("", "unified")):
+            for depth in range(len(parts), -1, -1):
+                if ".." not in parts[:depth]:
+                    below = [part for part in (top, *parts[:depth]) if part]
+                    yield "/".join([f"{root}/sys/fs/cgroup", *below])

@@ -10,59 +10,52 @@ from pathlib import Path
 
 import pytest
 
-from tuner.hosts import supervisor
-from tuner.hosts.supervisor import cgroup
+from tuner.hosts import procfs
+from tuner.hosts.supervisor import cgroup, cleanup, table
 from tuner.hosts.supervisor.cgroup import Cgroup
 
-HYBRID = """\
-31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw
-35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
-41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
-"""
-UNIFIED = "41 31 0:38 {root} /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
 
+def plant(monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str]) -> None:
+    """A host of nothing but these files."""
 
-def files(monkeypatch: pytest.MonkeyPatch, texts: Mapping[str, str]) -> None:
-    found = {name: text.encode() for name, text in texts.items()}
-    monkeypatch.setattr(cgroup, "content", found.get)
-    monkeypatch.setattr(cgroup, "read", lambda path: found.get(path, b""))
+    def find(path: str) -> bytes | None:
+        return files[path].encode() if path in files else None
+
+    monkeypatch.setattr(cgroup, "try_read", find)
+    for module in (cgroup, procfs):
+        monkeypatch.setattr(module, "read", lambda path: find(path) or b"")
 
 
 @pytest.mark.parametrize(
-    ("mounts", "own", "place"),
+    ("own", "mount", "place"),
     [
-        (HYBRID, "4:memory:/a\n0::/\n", "/sys/fs/cgroup/unified/tune-1"),
-        (UNIFIED.format(root="/"), "0::/user.slice/x\n", "/sys/fs/cgroup/user.slice/x/tune-1"),
-        (UNIFIED.format(root="/docker/1"), "0::/docker/1/a\n", "/sys/fs/cgroup/a/tune-1"),
-        (UNIFIED.format(root="/docker/1"), "0::/elsewhere\n", ""),
-        (UNIFIED.format(root="/"), "0::/../..\n", ""),
-        (UNIFIED.format(root="/"), "4:memory:/a\n", ""),
-        ("", "0::/\n", ""),
+        ("4:memory:/a\n0::/\n", "unified", "/sys/fs/cgroup/unified/tune-1"),
+        ("0::/user.slice/x\n", "user.slice/x", "/sys/fs/cgroup/user.slice/x/tune-1"),
+        ("0::/elsewhere\n", "", "/sys/fs/cgroup/tune-1"),
+        ("0::/../..\n", "", "/sys/fs/cgroup/tune-1"),
+        ("4:memory:/a\n", "a", ""),
         ("", "", ""),
     ],
 )
 def test_where_a_group_would_be(
-    monkeypatch: pytest.MonkeyPatch, mounts: str, own: str, place: str
+    monkeypatch: pytest.MonkeyPatch, own: str, mount: str, place: str
 ) -> None:
-    files(monkeypatch, {"/proc/self/mountinfo": mounts, "/proc/self/cgroup": own})
+    folder = f"/sys/fs/cgroup/{mount}".rstrip("/")
+    plant(monkeypatch, {"/proc/self/cgroup": own, f"{folder}/cgroup.controllers": "cpu"})
     assert cgroup.place_for("tune-1") == place
 
 
 def test_out_of_memory_is_counted_where_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     control = "/sys/fs/cgroup/memory/a/memory.oom_control"
-    texts = {"/proc/self/mountinfo": HYBRID, "/proc/self/cgroup": "4:memory:/a\n0::/\n"}
-    files(monkeypatch, {**texts, control: "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"})
-    assert cgroup.oom_counters(Cgroup("/x")) == [control]
-    assert cgroup.oom_kills([control]) == 3
-    assert not cgroup.is_of(Cgroup("/x"), [control]), "others are counted with it"
-    assert not cgroup.is_of(Cgroup(""), ["/memory.events"])
-    files(
-        monkeypatch, {**texts, "/x/memory.events": "low 0\noom 2\noom_kill 2\noom_group_kill 0\n"}
-    )
-    assert cgroup.oom_kills(found := cgroup.oom_counters(Cgroup("/x"))) == 2
-    assert cgroup.is_of(Cgroup("/x"), found)
-    files(monkeypatch, texts)
-    assert cgroup.oom_kills(cgroup.oom_counters(Cgroup("/x"))) is None, "nobody counts"
+    own = {"/proc/self/cgroup": "4:memory:/a\n0::/\n"}
+    plant(monkeypatch, {**own, control: "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"})
+    assert cgroup.oom_counter(Cgroup("/x")) == control
+    assert cgroup.oom_kills(control) == 3
+    plant(monkeypatch, {**own, "/x/memory.events": "low 0\noom 2\noom_kill 2\noom_group_kill 0\n"})
+    assert cgroup.oom_counter(Cgroup("/x")) == "/x/memory.events"
+    assert cgroup.oom_kills("/x/memory.events") == 2
+    plant(monkeypatch, own)
+    assert cgroup.oom_kills(cgroup.oom_counter(Cgroup("/x"))) is None, "nobody counts"
 
 
 @pytest.mark.parametrize("path", ["", "/no/such/place", "/proc/tune-1"])
@@ -98,13 +91,13 @@ def test_what_is_in_the_group_is_ended_without_marker_or_parent(group: Cgroup) -
     ]
     assert group.members() == {each.pid for each in started}
     assert group.populated()
-    assert {each.pid for each in supervisor.survivors("none", None, 0, group=group)} == {
+    assert {each.pid for each in cleanup.survivors("none", None, 0, group=group)} == {
         each.pid for each in started
     }
-    killed, left = supervisor.sweep(
+    killed, left = cleanup.sweep(
         "none",
         None,
-        supervisor.now(),
+        table.now(),
         group=group,
         reap=lambda: None in [each.poll() for each in started],
     )

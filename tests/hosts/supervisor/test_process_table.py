@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tuner.hosts import supervisor
-from tuner.hosts.supervisor.table import MARKER, Process, carriers, environment
+from tuner.hosts import procfs
+from tuner.hosts.procfs import Stat
+from tuner.hosts.supervisor.table import MARKER, carriers, environment
 
 #: Its main thread ends and another one lives on: /proc calls the process a zombie.
 HEADLESS = """
@@ -30,8 +31,8 @@ def child() -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def looked_up(pid: int) -> Process:
-    found = supervisor.look_up(pid)
+def looked_up(pid: int) -> Stat:
+    found = procfs.stat(pid)
     assert found is not None
     return found
 
@@ -50,8 +51,8 @@ def test_what_has_no_environment_at_all_is_not_waited_for_long(
 
 
 def test_neither_the_kernel_nor_what_we_may_not_read_is_waited_for() -> None:
-    kernel = Process(2, 0, 0, kernel=True)
-    other = Process(3, 0, 0)
+    kernel = Stat(2, 0, 0, kernel=True)
+    other = Stat(3, 0, 0)
     answers = {2: b"", 3: None}
     assert carriers([kernel, other], "mine", environ=lambda row: answers[row.pid], wait_s=1e9) == []
 

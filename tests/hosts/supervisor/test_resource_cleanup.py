@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tuner.hosts.supervisor import now, resource_cleanup
+from tuner.hosts.supervisor import cleanup
+from tuner.hosts.supervisor.table import now
 
 
 def test_all_that_is_ours_goes(tmp_path: Path) -> None:
     folder = tmp_path / "tune-1"
-    assert resource_cleanup.make_folder(str(folder))
+    assert cleanup.make_folder(str(folder))
     assert folder.stat().st_mode & 0o777 == 0o700
     (folder / "ompi.host.0" / "jf.1").mkdir(parents=True)
     (folder / "ompi.host.0" / "jf.1" / "file").write_text("x")
@@ -23,7 +24,7 @@ def test_all_that_is_ours_goes(tmp_path: Path) -> None:
     (folder / "closed").mkdir()
     (folder / "closed" / "file").touch()
     (folder / "closed").chmod(0)
-    resource_cleanup.remove_folder(str(folder))
+    cleanup.remove_folder(str(folder))
     assert not folder.exists()
 
 
@@ -32,10 +33,10 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     outside.mkdir()
     (outside / "kept").touch()
     folder = tmp_path / "tune-1"
-    resource_cleanup.make_folder(str(folder))
+    cleanup.make_folder(str(folder))
     (folder / "folder").symlink_to(outside)
     (folder / "file").symlink_to(outside / "kept")
-    resource_cleanup.remove_folder(str(folder))
+    cleanup.remove_folder(str(folder))
     assert not folder.exists()
     assert (outside / "kept").exists()
 
@@ -44,8 +45,8 @@ def test_a_link_in_its_place_is_left(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (tmp_path / "tune-1").symlink_to(outside)
-    assert not resource_cleanup.make_folder(str(tmp_path / "tune-1"))
-    resource_cleanup.remove_folder(str(tmp_path / "tune-1"))
+    assert not cleanup.make_folder(str(tmp_path / "tune-1"))
+    cleanup.remove_folder(str(tmp_path / "tune-1"))
     assert outside.is_dir()
     assert (tmp_path / "tune-1").is_symlink()
 
@@ -54,7 +55,7 @@ def test_somebody_elses_folder_is_left(tmp_path: Path, monkeypatch: pytest.Monke
     folder = tmp_path / "tune-1"
     folder.mkdir()
     monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
-    resource_cleanup.remove_folder(str(folder))
+    cleanup.remove_folder(str(folder))
     assert folder.is_dir()
 
 
@@ -63,14 +64,14 @@ def test_a_mount_below_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (folder / "data").mkdir(parents=True)
     (folder / "data" / "kept").touch()
     line = f"36 35 98:0 / {folder}/data rw - ext4 /dev/x rw\n".encode()
-    monkeypatch.setattr(resource_cleanup, "read", lambda _: line)
-    resource_cleanup.remove_folder(str(folder))
+    monkeypatch.setattr(cleanup, "read", lambda _: line)
+    cleanup.remove_folder(str(folder))
     assert (folder / "data" / "kept").exists()
 
 
 def test_what_is_gone_is_no_error(tmp_path: Path) -> None:
-    resource_cleanup.remove_folder(str(tmp_path / "none"))
-    assert not resource_cleanup.make_folder(str(tmp_path / "none" / "below"))
+    cleanup.remove_folder(str(tmp_path / "none"))
+    assert not cleanup.make_folder(str(tmp_path / "none" / "below"))
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def segment() -> Iterator[Path]:
 def _abandoned(segment: Path) -> bool:
     """Whether it would be removed (or was, by a trial on this host that ends just now)."""
     name = os.fsencode(segment)
-    found = {path for path, _ in resource_cleanup.abandoned(now() - 100)}
+    found = {path for path, _ in cleanup.abandoned(now() - 100)}
     return name in found or not segment.exists()
 
 

@@ -14,11 +14,12 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tuner.hosts.process import left_over
-from tuner.hosts.process.foreground import execute
-from tuner.hosts.process.request import MARKER, new_marker, request_of
 from tuner.hosts.process.running import Exit, Running, RunningTrial, hurry
+from tuner.hosts.supervisor.cgroup import place_for
+from tuner.hosts.supervisor.table import MARKER
 from tuner.hosts.untrusted_files import create
 from tuner.model import Launch
 
@@ -41,6 +42,18 @@ OUTPUT = "output.log"
 #: What a short command may print, bytes, and how often that is looked at, s.
 MOST_PRINTED = 16 << 20
 _LOOK_S = 0.1
+
+#: Where the temporary files of a launch go if its TMPDIR is too long.
+_SHORT = "/tmp"
+#: The longest folder that still leaves room for ours and for the sockets that MPIs and Python's
+#: multiprocessing make below it: a socket's path has at most 108 bytes (unix(7)).
+_LONGEST = 50
+
+#: What `tune exec` hands on to its command.
+_FORWARDED = frozenset(
+    getattr(signal, f"SIG{name}") for name in ("INT", "QUIT", "TERM", "HUP", "USR1", "USR2")
+)
+_SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, as the terminal's Ctrl-C is
 
 
 def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
@@ -98,3 +111,70 @@ def run_tool(
         raise TimeoutError(f"{argv[0]} does not end within {timeout_s:g} s")
     code = -signal.SIGKILL if last.code is None else last.code
     return subprocess.CompletedProcess(list(argv), code, texts[0], texts[1])
+
+
+def execute(argv: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run a command in the foreground, with this process's terminal; hand signals on to it.
+
+    For the main thread of a program that has nothing else to do.
+
+    Returns:
+        Its exit status, 128 + n where signal n ended it. Nothing of it is left running.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    waited = _FORWARDED | {signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    try:
+        request = request_of(argv, env, Path.cwd(), foreground=True)
+        running = RunningTrial(request, output=None, error=None)
+        while (ended := running.poll()) is None:
+            seen = signal.sigwaitinfo(waited)
+            # Ctrl-C and Ctrl-\ reach the command itself: twice would make mpirun give up at once
+            if seen.si_signo in _FORWARDED and seen.si_code != _SI_KERNEL:
+                running.forward(seen.si_signo)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if ended.code is None:
+        return 128 + signal.SIGKILL
+    return ended.code if ended.code >= 0 else 128 - ended.code
+
+
+def request_of(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path,
+    *,
+    foreground: bool = False,
+    apart: bool = False,
+) -> dict[str, Any]:
+    """What the supervisor is told: bytes as latin-1 text, which any path or value survives.
+
+    ``apart``: give it a control group and a folder for temporary files of its own.
+    """
+    marker = env.get(MARKER, "")
+    if not marker or marker == os.environ.get(MARKER):  # tune itself may run inside a trial
+        marker = new_marker()
+    asked = env.get("TMPDIR", "")
+    fits = asked.startswith("/") and asked.isascii() and len(asked) <= _LONGEST
+    name = left_over.name_of(marker)
+    return {
+        "argv": [_text(each) for each in argv],
+        "env": {_text(name): _text(value) for name, value in {**env, MARKER: marker}.items()},
+        "cwd": _text(str(cwd.absolute())),
+        "marker": marker,
+        "parent": os.getpid(),
+        "foreground": foreground,
+        "cgroup": place_for(name) if apart else "",
+        "folder": str(Path(asked if fits else _SHORT) / name) if apart else "",
+    }
+
+
+def new_marker() -> str:
+    """A fresh value for ``TUNE_TRIAL``."""
+    return os.urandom(16).hex()
+
+
+def _text(value: str) -> str:
+    return os.fsencode(value).decode("latin-1")

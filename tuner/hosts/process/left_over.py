@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tuner.hosts import supervisor
-from tuner.hosts.process.request import name_of
+from tuner.hosts.supervisor.cgroup import Cgroup
+from tuner.hosts.supervisor.cleanup import end_orphans, remove_folder
 from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
+from tuner.hosts.supervisor.table import now
+from tuner.hosts.untrusted_files import create, open_untrusted
 from tuner.model.errors import TunerError
 
 #: More than any note takes.
@@ -41,24 +42,21 @@ def note_path(folder: Path) -> Path:
     return folder / f"in-flight-{os.geteuid()}"
 
 
+def name_of(marker: str) -> str:
+    """What a trial's control group and its folder for temporary files are called."""
+    return f"tune-{marker[:16]}"
+
+
 def write(path: Path, request: dict[str, Any]) -> None:
     """Note a launch before it is started; without a note if the file cannot be written."""
-    since = supervisor.now() - 1  # ticks are rounded down
+    since = now() - 1  # ticks are rounded down
     flight = InFlightLaunch(
         request["marker"], since, _boot_id(), request["cgroup"], request["folder"]
     )
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path, flags, 0o600)
-        try:
-            if not _is_ours(descriptor):
-                return
-            os.fchmod(descriptor, 0o600)
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, json.dumps(asdict(flight)).encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with contextlib.suppress(OSError), os.fdopen(create(path), "wb") as file:
+        file.write(json.dumps(asdict(flight)).encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def end(path: Path) -> int:
@@ -72,7 +70,12 @@ def end(path: Path) -> int:
     Raises:
         TunerError: A process of it cannot be ended (it hangs in the kernel).
     """
-    flight = _read(path)
+    try:
+        with open_untrusted(path) as file:
+            is_ours = os.fstat(file.fileno()).st_uid == os.geteuid()
+            flight = parse(file.read(_NOTE_BYTES)) if is_ours else None
+    except OSError:
+        flight = None
     killed = _end(flight) if flight is not None else 0
     remove(path)
     return killed
@@ -88,11 +91,11 @@ def remove(path: Path) -> None:
 def _end(flight: InFlightLaunch) -> int:
     if flight.boot_id != _boot_id():
         if flight.folder:
-            supervisor.remove_folder(flight.folder)
+            remove_folder(flight.folder)
         return 0
-    killed, left = supervisor.end_orphans(
+    killed, left = end_orphans(
         *(flight.marker, None, flight.since),
-        group=supervisor.Cgroup(flight.cgroup),
+        group=Cgroup(flight.cgroup),
         folder=flight.folder,
         grace_s=_GRACE_S,
     )
@@ -107,21 +110,6 @@ def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
         f"processes of {whose} do not end on SIGKILL: {left}",
         "they hang in the kernel (a dead network file system or device?)",
     )
-
-
-def _read(path: Path) -> InFlightLaunch | None:
-    """The launch that a note tells of; ``None`` if there is none to be believed."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        text = os.read(descriptor, _NOTE_BYTES) if _is_ours(descriptor) else b""
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return parse(text)
 
 
 def parse(text: bytes) -> InFlightLaunch | None:
@@ -139,11 +127,6 @@ def parse(text: bytes) -> InFlightLaunch | None:
         if place and (Path(place).name != name_of(flight.marker) or not Path(place).is_absolute()):
             return None
     return flight
-
-
-def _is_ours(descriptor: int) -> bool:
-    found = os.fstat(descriptor)
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _boot_id() -> str:

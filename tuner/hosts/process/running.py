@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import select
+import signal
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tuner.hosts import supervisor
-from tuner.hosts.process import left_over, link
-from tuner.hosts.process.link import Link
-from tuner.hosts.supervisor.serving import TERM_WAIT_S
+from tuner.hosts import procfs
+from tuner.hosts.process import left_over
+from tuner.hosts.supervisor.cgroup import Cgroup
+from tuner.hosts.supervisor.cleanup import GIVE_UP_S, end_orphans
+from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
+from tuner.hosts.supervisor.table import SUPERVISES, descendants
 from tuner.model.errors import TunerError
+
+#: The supervisor answers sooner, unless it was stopped or killed itself, s.
+ANSWER_S = TERM_WAIT_S + SETTLE_S + GIVE_UP_S + 5.0
 
 #: So often it is looked whether somebody has stopped the supervisor that shall end a trial, s …
 LOOK_S = 0.5
@@ -84,35 +95,69 @@ class RunningTrial:
         error: int | None,
         note: Path | None = None,
     ) -> None:
-        """Start the command; raises what :func:`start` does.
+        """Start a supervisor and have it start the command.
 
-        ``note`` is removed once nothing of the trial is left.
+        Args:
+            request: As :func:`tuner.hosts.process.request_of` makes it.
+            output: The descriptor that takes what the command prints; ``None``: this process's.
+            error: That for its errors.
+            note: Removed once nothing of the trial is left.
+
+        Raises:
+            OSError: The command or the supervisor cannot be started.
         """
         self.marker: str = request["marker"]
         self._note = note
         self._folder: str = request["folder"]
-        self._group = supervisor.Cgroup(request["cgroup"])
+        self._group = Cgroup(request["cgroup"])
         self._exit: Exit | None = None
         self._problem: TunerError | None = None
         self._seen: set[tuple[int, int]] = set()  # (id, start) of every process that was ours
         self._hurried = False
         self._started_s = time.monotonic()
-        self._link = Link(request, output, error)
+        self._received = b""
+        control, self._control = os.pipe()
+        self._status, status = os.pipe()
+        program = Path(__file__).parents[1] / "supervisor"
         try:
-            self.pid = self._ask()
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(program), str(status), str(control)],
+                env={**os.environ, SUPERVISES: self.marker},
+                stdin=None if request["foreground"] else subprocess.DEVNULL,
+                stdout=output,
+                stderr=error,
+                pass_fds=(status, control),
+                start_new_session=not request["foreground"],
+            )
+        except BaseException:
+            self._close_pipes()
+            raise
+        finally:
+            os.close(control)
+            os.close(status)
+        born = procfs.stat(self._process.pid)
+        self._since = born.started if born else 0
+        try:
+            self.pid = self._ask(request)
             _live.add(self)
         except BaseException:
-            self._link.close()  # the supervisor then ends whatever it has started
+            self._close()  # the supervisor then ends whatever it has started
             raise
 
-    def _ask(self) -> int:
+    def _ask(self, request: dict[str, Any]) -> int:
         """Have the command started; the id of its process.
 
         0 if the supervisor was killed before it could: :meth:`wait` then tells of the end.
         """
-        answer = self._link.ask()
-        if answer is None and self._link.was_killed():
-            return 0
+        line = json.dumps(request).encode() + b"\n"
+        with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer either
+            while line:
+                line = line[os.write(self._control, line) :]
+        answer = self._receive(ANSWER_S)
+        if answer is None and self._status < 0:
+            ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+            if ended is not None and ended.si_code != os.CLD_EXITED:
+                return 0
         if answer is None:
             raise TunerError(
                 "the supervisor of a trial ended before it could start the command",
@@ -122,6 +167,25 @@ class RunningTrial:
             code = int(answer["errno"])
             raise OSError(code, os.strerror(code), os.fsdecode(answer["name"].encode("latin-1")))
         return int(answer["pid"])
+
+    def _receive(self, timeout_s: float) -> dict[str, Any] | None:
+        """The supervisor's next answer; ``None`` at a timeout and if it has ended."""
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._received:
+            if self._status < 0:
+                return None
+            poller = select.poll()
+            poller.register(self._status, select.POLLIN)
+            if not poller.poll(max(0.0, deadline - time.monotonic()) * 1e3):
+                return None
+            chunk = os.read(self._status, 1 << 16)
+            self._received += chunk
+            if not chunk:
+                os.close(self._status)
+                self._status = -1
+        line, _, self._received = self._received.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def poll(self) -> Exit | None:
         """The end, or ``None`` while something of the trial is alive."""
@@ -136,10 +200,10 @@ class RunningTrial:
         if self._problem is not None:
             raise self._problem
         if self._exit is None:
-            answer = self._link.receive(timeout_s)
+            answer = self._receive(timeout_s)
             if answer is not None:
                 self._conclude(answer)
-            elif not self._link.open:
+            elif self._status < 0:
                 self._conclude(self._end_without_supervisor())
         return self._exit
 
@@ -149,7 +213,9 @@ class RunningTrial:
         Raises:
             TunerError: A process of the trial cannot be ended (it hangs in the kernel).
         """
-        self._link.order_the_end()
+        if self._control >= 0:  # its end orders the supervisor to end all
+            os.close(self._control)
+            self._control = -1
         if self._hurried:
             self.hurry()
         try:
@@ -157,39 +223,44 @@ class RunningTrial:
                 ended = self._wait_awake()
                 if ended is not None:
                     return ended
-                self._link.kill()  # the supervisor itself hangs
+                self._process.kill()  # the supervisor itself hangs
         except KeyboardInterrupt:
             self.hurry()
             raise
-        raise TunerError(f"the supervisor of a trial (process {self._link.pid}) does not end")
+        raise TunerError(f"the supervisor of a trial (process {self._process.pid}) does not end")
 
     def hurry(self) -> None:
         """Let :meth:`stop`, now or later, end the trial without giving it time."""
         self._hurried = True
-        self._link.hurry()
+        if self._control < 0 and self._process.returncode is None:  # so the id is still its own
+            os.kill(self._process.pid, signal.SIGTERM)
 
     def _wait_awake(self) -> Exit | None:
         """Wait for the end, and wake a supervisor that was stopped: it has its work to do."""
-        deadline = time.monotonic() + link.ANSWER_S
+        deadline = time.monotonic() + ANSWER_S
         wakings = 0
         while (left_s := deadline - time.monotonic()) > 0 and wakings < WAKINGS:
             ended = self.wait(min(LOOK_S, left_s))
             if ended is not None:
                 return ended
-            wakings += self._link.wake()
+            found = procfs.stat(self._process.pid)
+            if found is not None and found.state in "Tt":
+                os.kill(self._process.pid, signal.SIGCONT)
+                wakings += 1
         return None
 
     def pids(self) -> tuple[int, ...]:
         """The live processes of the trial, mpirun's own helpers included (some ms to find)."""
         if self._exit is not None:
             return ()
-        found = supervisor.descendants(supervisor.processes(), [self._link.pid])
-        self._seen.update((process.pid, process.start) for process in found)
+        found = descendants(procfs.processes(), [self._process.pid])
+        self._seen.update((process.pid, process.started) for process in found)
         return tuple(sorted(process.pid for process in found))
 
     def forward(self, number: int) -> None:
         """Send a signal to the command."""
-        self._link.forward(number)
+        with contextlib.suppress(BrokenPipeError):  # it has ended meanwhile
+            os.write(self._control, bytes([number]))
 
     def _conclude(self, answer: dict[str, Any]) -> None:
         """Take the last answer for the end."""
@@ -204,10 +275,10 @@ class RunningTrial:
                 answer.get("oom_kills"),
                 answer.get("oom_kills_own", False),
                 # ended, and nobody here wanted its end
-                lost=answer["stopped"] and not self._link.ordered,
+                lost=answer["stopped"] and self._control >= 0,
             )
         _live.discard(self)
-        self._link.close()
+        self._close()
         if self._problem is not None:
             raise self._problem
         if self._note is not None:
@@ -215,17 +286,28 @@ class RunningTrial:
 
     def _end_without_supervisor(self) -> dict[str, Any]:
         """Clean up after a supervisor that was killed: its command then gets SIGTERM."""
-        killed, left = supervisor.end_orphans(
-            *(self.marker, self._link.pid, self._link.since),  # not reaped: the id is its own
+        killed, left = end_orphans(
+            *(self.marker, self._process.pid, self._since),  # not reaped: the id is its own
             seen=self._seen,
             group=self._group,
             folder=self._folder,
             grace_s=TERM_WAIT_S,
         )
-        return {
-            "code": None,
-            "wall_s": time.monotonic() - self._started_s,
-            "stopped": True,
-            "killed": killed,
-            "left": left,
-        }
+        wall_s = time.monotonic() - self._started_s
+        return {"code": None, "wall_s": wall_s, "stopped": True, "killed": killed, "left": left}
+
+    def _close(self) -> None:
+        """Wait for the supervisor's end, which is due: it is killed if that does not come."""
+        self._close_pipes()
+        try:
+            self._process.wait(ANSWER_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel
+                self._process.wait(ANSWER_S)
+
+    def _close_pipes(self) -> None:
+        for fd in (self._control, self._status):
+            if fd >= 0:
+                os.close(fd)
+        self._control = self._status = -1

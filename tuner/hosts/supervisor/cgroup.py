@@ -10,46 +10,18 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
 
-from tuner.hosts.procfs import content, read
+from tuner.hosts.procfs import cgroup_folders, read, try_read
 
 #: A group can be busy for a moment after its last process has ended, s.
 _BUSY_S = 2.0
 
 
-def _mounts() -> Iterator[tuple[str, str, str, str]]:
-    """Each control group mount: its type, its root, where it is, its options."""
-    for line in read("/proc/self/mountinfo").decode(errors="replace").splitlines():
-        before, _, after = line.partition(" - ")
-        fields, tail = before.split(), after.split()
-        if len(fields) > 4 and len(tail) > 2 and tail[0] in {"cgroup", "cgroup2"}:
-            yield tail[0], fields[3], fields[4], tail[2]
-
-
-def _own(kind: str, controller: str = "") -> str | None:
-    """The folder of this process's own group; ``None`` if it cannot be told."""
-    for line in read("/proc/self/cgroup").decode(errors="replace").splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if (number == "0") if kind == "cgroup2" else (controller in controllers.split(",")):
-            break
-    else:
-        return None
-    for found, root, place, options in _mounts():
-        if found != kind or (controller and controller not in options.split(",")):
-            continue
-        below = path.removeprefix(root) if root != "/" else path
-        if ".." in path.split("/") or (root != "/" and not path.startswith(root)):
-            return None  # outside of what is mounted here
-        return place.rstrip("/") + "/" + below.strip("/")
-    return None
-
-
 def place_for(name: str) -> str:
     """Where a group of this name would be; empty if there is no cgroup v2."""
-    own = _own("cgroup2")
-    return f"{own.rstrip('/')}/{name}" if own else ""
+    own = (f for f in cgroup_folders() if try_read(f"{f}/cgroup.controllers") is not None)
+    folder = next(own, "")
+    return f"{folder}/{name}" if folder else ""
 
 
 class Cgroup:
@@ -115,22 +87,16 @@ class Cgroup:
         return [folder for folder, _, _ in os.walk(self.path)] if self.path else []
 
 
-def oom_counters(group: Cgroup) -> list[str]:
-    """The files that count what the kernel kills for want of memory, the narrowest first."""
+def oom_counter(group: Cgroup) -> str:
+    """The file that counts what the kernel kills for want of memory, the narrowest; or none."""
     files = [f"{group.path}/memory.events"] if group.path else []
-    files += [f"{own}/memory.events"] if (own := _own("cgroup2")) else []
-    files += [f"{own}/memory.oom_control"] if (own := _own("cgroup", "memory")) else []
-    return [file for file in files if content(file) is not None][:1]
+    files += [f"{folder}/memory.events" for folder in cgroup_folders()]
+    files += [f"{folder}/memory.oom_control" for folder in cgroup_folders("memory")]
+    return next((file for file in files if try_read(file) is not None), "")
 
 
-def is_of(group: Cgroup, files: list[str]) -> bool:
-    """Whether these counters are the group's own; else others are counted with it."""
-    return bool(group.path and files) and all(file.startswith(f"{group.path}/") for file in files)
-
-
-def oom_kills(files: list[str]) -> int | None:
-    """What they count now; ``None`` if there are none."""
-    if not files:
-        return None
-    lines = [line.split() for file in files for line in read(file).splitlines()]
-    return sum(int(line[1]) for line in lines if len(line) == 2 and line[0] == b"oom_kill")
+def oom_kills(file: str) -> int | None:
+    """What it counts now; ``None`` without one."""
+    lines = [line.split() for line in read(file).splitlines()] if file else []
+    counts = [int(line[1]) for line in lines if len(line) == 2 and line[0] == b"oom_kill"]
+    return sum(counts) if file else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import json
 import os
 import select
@@ -10,12 +12,17 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-from tuner.hosts.supervisor import command, resource_cleanup
-from tuner.hosts.supervisor.cgroup import Cgroup, is_of, oom_counters, oom_kills
-from tuner.hosts.supervisor.cleanup import sweep
-from tuner.hosts.supervisor.table import look_up
+from tuner.hosts import procfs
+from tuner.hosts.supervisor.cgroup import Cgroup, oom_counter, oom_kills
+from tuner.hosts.supervisor.cleanup import (
+    make_folder,
+    remove,
+    remove_folder,
+    shared_segments,
+    sweep,
+)
 
 #: Time for the command to end after SIGTERM, s. mpirun takes its ranks down in 0.3-1.2 s.
 TERM_WAIT_S = 2.0
@@ -25,6 +32,9 @@ SETTLE_S = 0.3
 _ENDING_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 #: In the foreground the terminal sends SIGINT to the command itself, so it is not ours to act on.
 _REMOTE = _ENDING_SIGNALS - {signal.SIGINT}
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class Supervisor:
@@ -39,7 +49,7 @@ class Supervisor:
         self.started_s = 0.0
         self.hurry = False  # asked to end while it was ending
         self.group = Cgroup(request["cgroup"])
-        self.counters: list[str] = []
+        self.oom_counter = ""
         self.oom_kills: int | None = None
         self.wake, wake_end = os.pipe()
         for fd in (self.wake, wake_end):
@@ -53,21 +63,21 @@ class Supervisor:
                 signal.signal(number, _note)
         signal.signal(signal.SIGCHLD, _note)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        command.become_subreaper()
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphans below become our children
         self.group.make()
         folder = self.request["folder"]
-        if folder and resource_cleanup.make_folder(folder):
+        if folder and make_folder(folder):
             self.request["env"]["TMPDIR"] = folder
-        self.counters = oom_counters(self.group)
-        self.oom_kills = oom_kills(self.counters)
+        self.oom_counter = oom_counter(self.group)
+        self.oom_kills = oom_kills(self.oom_counter)
         self.started_s = time.monotonic()
-        self.main, error = command.start(self.request, self.group)
+        self.main, error = _start(self.request, self.group)
         return error
 
     def run(self) -> dict[str, Any]:
         """Wait for the command's end or the order to end it, clean up, report."""
         stopped = self._follow()
-        segments = resource_cleanup.shared_segments(os.getpid()) if self._reap() else set()
+        segments = shared_segments(os.getpid()) if self._reap() else set()
         if self.status is None:
             os.kill(self.main, signal.SIGTERM)  # our own child, not reaped: surely this one
             os.kill(self.main, signal.SIGCONT)  # a stopped one would not get to see it
@@ -75,29 +85,25 @@ class Supervisor:
         if self.status is not None:
             self._pause_until(SETTLE_S, lambda: not self._reap())
         killed, left = self.sweep()
-        resource_cleanup.remove(segments)
+        remove(segments)
+        before, now = self.oom_kills, oom_kills(self.oom_counter)
         return {
             "code": self.status,
             "wall_s": self.wall_s or time.monotonic() - self.started_s,
             "stopped": stopped,
             "killed": killed,
             "left": left,
-            "oom_kills": self._oom_kills_since(),
-            "oom_kills_own": is_of(self.group, self.counters),
+            "oom_kills": None if before is None or now is None else max(0, now - before),
+            "oom_kills_own": self.oom_counter == f"{self.group.path}/memory.events",
         }
-
-    def _oom_kills_since(self) -> int | None:
-        """What the kernel has ended for want of memory since the start; ``None``: not counted."""
-        now, before = oom_kills(self.counters), self.oom_kills
-        return None if now is None or before is None else max(0, now - before)
 
     def sweep(self) -> tuple[int, list[int]]:
         """Kill what is left; see :func:`tuner.hosts.supervisor.cleanup.sweep`."""
-        me = look_up(os.getpid())
+        me = procfs.stat(os.getpid())
         return sweep(
             self.request["marker"],
             os.getpid(),
-            me.start if me else 0,
+            me.started if me else 0,
             group=self.group,
             reap=self._reap,
             pause=self._pause,
@@ -107,7 +113,7 @@ class Supervisor:
         """Remove the trial's control group and its folder."""
         self.group.remove()
         if self.request["folder"]:
-            resource_cleanup.remove_folder(self.request["folder"])
+            remove_folder(self.request["folder"])
 
     def _follow(self) -> bool:
         """Wait for the command's end (False) or the order to end it (True)."""
@@ -167,6 +173,59 @@ class Supervisor:
         while not done() and not self.hurry and (left_s := deadline - time.monotonic()) > 0:
             self._pause(left_s)
             self._reap()
+
+
+def _start(request: dict[str, Any], group: Cgroup) -> tuple[int, OSError | None]:
+    """Fork and exec the command in its group: its process id, or why that cannot be done."""
+    problem, problem_end = os.pipe()
+    supervisor = os.getpid()
+    try:
+        pid = os.fork()
+    except OSError as error:  # no memory, or too many processes
+        return 0, OSError(error.errno, error.strerror, request["argv"][0])
+    if pid == 0:
+        _become(request, group, supervisor, problem_end)
+    os.close(problem_end)
+    text = os.read(problem, 4096).decode()
+    os.close(problem)
+    if not text:
+        return pid, None
+    code, _, name = text.partition(" ")
+    return pid, OSError(int(code), os.strerror(int(code)), name)
+
+
+def _become(request: dict[str, Any], group: Cgroup, supervisor: int, problem_end: int) -> NoReturn:
+    """In the child: exec, or write ``ERRNO NAME`` to the pipe."""
+    argv, env = request["argv"], request["env"]
+    name = request["cwd"]
+    try:
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; programs do not
+            signal.signal(number, signal.SIG_DFL)
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # should the supervisor be killed
+        if os.getppid() != supervisor:
+            os._exit(1)
+        group.join()
+        if not request["foreground"]:
+            os.setpgid(0, 0)  # `kill 0` in a script must not reach the supervisor
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.chdir(name.encode("latin-1"))
+        name = argv[0]
+        os.execvpe(
+            argv[0].encode("latin-1"),
+            [each.encode("latin-1") for each in argv],
+            {key.encode("latin-1"): value.encode("latin-1") for key, value in env.items()},
+        )
+    except OSError as error:
+        os.write(problem_end, f"{error.errno} {name}".encode())
+    except ValueError:  # a NUL, or a "=" in the name of a variable
+        os.write(problem_end, f"{errno.EINVAL} {name}".encode())
+    finally:
+        os._exit(127)
+
+
+def _prctl(option: int, value: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
 
 
 def _note(*_: object) -> None:

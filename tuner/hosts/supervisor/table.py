@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
-from tuner.hosts import procfs
+from tuner.hosts.procfs import TICKS, Stat, stat, try_read
 
 #: The environment variable that marks every process of a trial.
 MARKER = "TUNE_TRIAL"
@@ -19,48 +18,17 @@ SUPERVISES = "TUNE_SUPERVISES"
 EXEC_WAIT_S = 0.05
 
 
-class Process(NamedTuple):
-    """A row of the process table; ``(pid, start)`` names a process for good."""
-
-    pid: int
-    start: int  # clock ticks since boot
-    parent: int
-    state: str = "S"  # the letter of proc(5): R, S, D, T (stopped), t (traced), Z …
-    threads: int = 1
-    kernel: bool = False
-
-    @property
-    def dead(self) -> bool:
-        """A zombie that only waits to be reaped; not one whose other threads still run."""
-        return self.state in "ZXx" and self.threads <= 1
-
-
-def look_up(pid: int) -> Process | None:
-    """The process of this id, or ``None`` if there is none."""
-    seen = procfs.stat(pid)
-    if seen is None:
-        return None
-    return Process(pid, seen.started, seen.parent, seen.state, seen.threads, seen.kernel)
-
-
-def processes() -> list[Process]:
-    """Every process that this one can see."""
-    with os.scandir("/proc") as entries:
-        pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
-    return [found for pid in pids if (found := look_up(pid)) is not None]
-
-
 def now() -> int:
     """The present moment as start times are given, clock ticks since boot."""
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS)
 
 
-def descendants(table: Iterable[Process], roots: Iterable[int]) -> list[Process]:
+def descendants(table: Iterable[Stat], roots: Iterable[int]) -> list[Stat]:
     """The live processes below ``roots``, which are left out themselves."""
-    children: dict[int, list[Process]] = {}
+    children: dict[int, list[Stat]] = {}
     for process in table:
         children.setdefault(process.parent, []).append(process)
-    found: list[Process] = []
+    found: list[Stat] = []
     queue = list(roots)
     seen = set(queue)
     while queue:
@@ -71,25 +39,25 @@ def descendants(table: Iterable[Process], roots: Iterable[int]) -> list[Process]
     return found
 
 
-def environment(process: Process) -> bytes | None:
+def environment(process: Stat) -> bytes | None:
     """The environment that a process was started with; ``None`` if it is not ours to read."""
     if process.state not in "ZXx":
-        return procfs.content(f"/proc/{process.pid}/environ")
+        return try_read(f"/proc/{process.pid}/environ")
     try:  # its main thread has ended before the others
         tasks = os.listdir(f"/proc/{process.pid}/task")  # noqa: PTH208 (costs start-up time)
     except OSError:
         return None
-    found = (procfs.content(f"/proc/{process.pid}/task/{task}/environ") for task in tasks)
+    found = (try_read(f"/proc/{process.pid}/task/{task}/environ") for task in tasks)
     return next(filter(None, found), None)
 
 
 def carriers(
-    candidates: Iterable[Process],
+    candidates: Iterable[Stat],
     marker: str,
     *,
-    environ: Callable[[Process], bytes | None] = environment,
+    environ: Callable[[Stat], bytes | None] = environment,
     wait_s: float = EXEC_WAIT_S,
-) -> list[Process]:
+) -> list[Stat]:
     """Those that carry the marker of a trial, or supervise it.
 
     One that shows no environment is looked at again for ``wait_s``: during an exec there is
@@ -114,7 +82,7 @@ def carriers(
         candidates = [each for each in unclear if is_alive(each)]
 
 
-def is_alive(process: Process) -> bool:
+def is_alive(process: Stat) -> bool:
     """True while exactly this process lives."""
-    current = look_up(process.pid)
-    return current is not None and current.start == process.start and not current.dead
+    current = stat(process.pid)
+    return current is not None and current.started == process.started and not current.dead

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from tuner.hosts import procfs
 from tuner.hosts.interference import is_the_hosts
-from tuner.hosts.machine import cgroup_folders
 from tuner.hosts.procfs import CpuTimes
 
 #: What may be waited for, as ``/proc/pressure`` names it.
@@ -121,8 +120,8 @@ class Host:
     def watch_groups(self, pid: int) -> None:
         """From now on look at the control groups of this process too, and at those above."""
         for controller in ("", "cpu"):
-            for folder in cgroup_folders(self._root, controller, process=str(pid)):
-                path = str(folder / "cpu.stat")
+            for folder in procfs.cgroup_folders(controller, str(pid), str(self._root)):
+                path = f"{folder}/cpu.stat"
                 if parse_quota(procfs.read(path)) is not None:
                     self._quotas[path] = None
 
@@ -320,7 +319,7 @@ def window(interface: str, ended: Callable[[], bool], root: Path = Path("/")) ->
     end_s = time.monotonic() + WINDOW_S
     while not readings or (time.monotonic() < end_s and not ended()):
         begun_s = time.monotonic()
-        texts = [procfs.line(file).strip() for file in files]
+        texts = [procfs.read(file).strip() for file in files]
         at_s = time.monotonic()
         if not all(text.isdigit() for text in texts):
             return None

@@ -91,7 +91,7 @@ def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, Task]:
     found = {}
     for name in names:
         thread = int(name)
-        wait = parse_wait(procfs.line(f"{folder}/{name}/schedstat"))
+        wait = parse_wait(procfs.read(f"{folder}/{name}/schedstat"))
         if wait is None:
             continue
         old = before.tasks.get(thread) if before is not None else None
