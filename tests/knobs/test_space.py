@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.study_surface import SPEC
 from tuner.knobs import knob, space
 from tuner.model import (
     Choice,
@@ -15,7 +16,6 @@ from tuner.model import (
     Flag,
     IntRange,
     Knob,
-    LauncherInfo,
     Layout,
     Machine,
     Setting,
@@ -27,14 +27,9 @@ MACHINE = Machine("host", "cpu", 8, 8, 8, None, 1, 2**30)
 
 
 def spec_of(*knobs: Knob, ranks: int = 4, machine: Machine = MACHINE) -> StudySpec:
-    return StudySpec(
-        "s",
-        ("prog", "{out}"),
-        LauncherInfo("openmpi", "/bin/mpirun", "5"),
-        Layout(ranks),
-        machine,
-        space.resolve(knobs, machine, Layout(ranks)),
-    )
+    layout = Layout(ranks)
+    resolved = space.resolve(knobs, machine, layout)
+    return replace(SPEC, layout=layout, machine=machine, knobs=resolved)
 
 
 def test_a_users_range_may_exceed_the_machine() -> None:
@@ -76,13 +71,6 @@ def knob_lists() -> st.SearchStrategy[list[Knob]]:
     )
 
 
-@given(knob_lists())
-def test_points_are_distinct_as_many_as_counted_and_inside(knobs: list[Knob]) -> None:
-    points = list(space.points(knobs))
-    assert len(points) == len(set(points)) == space.size(knobs)
-    assert all(space.contains(knobs, Setting(), point) for point in points)
-
-
 def test_contains_wants_every_knob_and_the_fixed_values() -> None:
     knobs = [Knob("a", IntRange(1, 2), Flag("-a")), Knob("b", IntRange(1, 2), Flag("-b"))]
     inside = Setting.of({"a": 1, "b": 2})
@@ -93,22 +81,12 @@ def test_contains_wants_every_knob_and_the_fixed_values() -> None:
     assert not space.contains(knobs, Setting(), Setting.of({"a": 1, "b": 2, "c": 1}))
 
 
-@given(knob_lists(), st.integers(1, 64), st.integers(1, 64))
-def test_guesses_are_distinct_points_of_the_space(
-    knobs: list[Knob], ranks: int, cores: int
-) -> None:
-    machine = replace(MACHINE, affinity_cpus=cores)
-    spec = spec_of(*knobs, ranks=ranks, machine=machine)
-    guesses = space.guesses(spec)
-    assert len(set(guesses)) == len(guesses) in (1, 2)
-    assert all(space.contains(spec.knobs, Setting(), guess) for guess in guesses)
-
-
 def test_guesses_share_the_cores_among_the_ranks_then_one() -> None:
-    spec = spec_of(knob("omp_threads"), knob("iterator_workers"), knob("communicator"), ranks=2)
+    names = ("omp_threads", "iterator_workers", "opencv_threads", "communicator")
+    spec = spec_of(*(knob(name) for name in names), ranks=2)
     assert [str(guess) for guess in space.guesses(spec)] == [
-        "communicator=naive iterator_workers=4 omp_threads=4",
-        "communicator=naive iterator_workers=1 omp_threads=1",
+        "communicator=naive iterator_workers=4 omp_threads=4 opencv_threads=1",
+        "communicator=naive iterator_workers=1 omp_threads=1 opencv_threads=1",
     ]
 
 
@@ -125,22 +103,17 @@ def test_guesses_count_cores_and_not_their_hardware_threads() -> None:
         assert [g.as_dict()["omp_threads"] for g in space.guesses(spec)] == threads
 
 
-def test_workers_are_guessed_with_one_thread_each() -> None:
-    spec = spec_of(knob("iterator_workers"), knob("opencv_threads"), ranks=2)
-    assert [str(guess) for guess in space.guesses(spec)] == [
-        "iterator_workers=4 opencv_threads=1",
-        "iterator_workers=1 opencv_threads=1",
-    ]
-
-
 @given(knob_lists(), st.integers(1, 64), st.integers(1, 64))
-def test_no_count_is_guessed_above_the_cores_of_a_rank(
+def test_guesses_are_points_with_no_count_above_the_cores_of_a_rank(
     knobs: list[Knob], ranks: int, cores: int
 ) -> None:
-    """But where the domain has nothing as low: then the lowest that it has."""
+    """If the domain has nothing as low: the lowest that it has."""
     machine = replace(MACHINE, logical_cpus=cores, physical_cores=cores, affinity_cpus=cores)
     spec = spec_of(*knobs, ranks=ranks, machine=machine)
-    for guess in space.guesses(spec):
+    guesses = space.guesses(spec)
+    assert len(set(guesses)) == len(guesses) in (1, 2)
+    for guess in guesses:
+        assert space.contains(spec.knobs, Setting(), guess)
         for each in spec.knobs[:2]:
             counts = [v for v in space.values(each.domain) if isinstance(v, int)]
             if counts:
