@@ -263,7 +263,7 @@ def goes_on_stepping(rank: Rank0) -> None:
             plays(silent_order, goes_on_stepping),
             {"stall_limit_s": 0.5},
             FailureKind.STALLED,
-            "no answer to the order to switch within 0.5 s: ",
+            "no answer to the request to switch within 0.5 s: ",
         ),
         (plays(switch, stay), {"stall_limit_s": 0.5}, FailureKind.STALLED, "nothing happened"),
         (slow, {"limit_s": 0.5}, FailureKind.LIMIT, "the trial limit of 0.5 s"),

@@ -1,4 +1,4 @@
-"""One window of a running job, from the order to switch to its outcome."""
+"""One window of a running job, from the request to switch to its outcome."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ class WindowRun:
         if limit_s is None or self._now() - self._ordered_s < limit_s:
             return None
         who = self.job.monitor.silence()
-        return self._stalled(f"no answer to the order to switch within {limit_s:g} s: {who}")
+        return self._stalled(f"no answer to the request to switch within {limit_s:g} s: {who}")
 
     def _stalled(self, reason: str) -> Failed:
         """A failure, with the stacks of the ranks kept."""

@@ -274,7 +274,7 @@ class Window:
         job: The number of the launch that started the job.
         live: The knobs that the job can change while it runs, sorted.
         started_s: What the start of the job took, s; 0.0 in all but its first window.
-        switch_s: From the order to switch until every rank had read its values back, s.
+        switch_s: From the request to switch until every rank had read its values back, s.
         discarded: Iterations thrown away after the switch, until they were steady.
         iterations: Iterations measured.
         pace_s: Seconds an iteration, their mean.
