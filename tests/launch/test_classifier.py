@@ -40,23 +40,18 @@ def failed(found: Finished | Stopped | Failed) -> Failed:
     return found
 
 
-@pytest.mark.parametrize(
-    ("exit_", "reason"),
-    [
+def test_an_end_from_outside_says_nothing_of_the_setting(ending: OutcomeClassifier) -> None:
+    for exit_, reason in (
         (exit_of(None, stopped=True, lost=True), "its supervisor was ended from outside"),
         (exit_of(-9), "mpirun was ended by SIGKILL from outside"),
         (exit_of(-15), "mpirun was ended by SIGTERM from outside"),
         (exit_of(-1), "mpirun was ended by SIGHUP from outside"),
-    ],
-)
-def test_an_end_from_outside_says_nothing_of_the_setting(
-    ending: OutcomeClassifier, exit_: Exit, reason: str
-) -> None:
-    found = failed(ending.classify(exit_, None, ()))
-    assert found == Failed(FailureKind.INTERRUPTED, reason)
-    under_torchrun = failed(replace(ending, spec=TORCHRUN).classify(exit_, None, ()))
-    assert under_torchrun.reason == reason.replace("mpirun", "torchrun")
-    assert failed(ending.classify(exit_of(-11), None, ())).kind is FailureKind.CRASHED
+    ):
+        found = failed(ending.classify(exit_, None, ()))
+        assert found == Failed(FailureKind.INTERRUPTED, reason)
+        under_torchrun = failed(replace(ending, spec=TORCHRUN).classify(exit_, None, ()))
+        assert under_torchrun.reason == reason.replace("mpirun", "torchrun")
+        assert failed(ending.classify(exit_of(-11), None, ())).kind is FailureKind.CRASHED
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,8 @@ def asked(
     return found(log, since_s, 1.0 if log else None)
 
 
-@pytest.mark.parametrize(
-    ("objective", "clock"),
-    [
+def test_which_figures_are_a_clock() -> None:
+    for objective, clock in (
         (ObjectiveSpec(), "elapsed"),
         (ObjectiveSpec(statistic="steady"), "steady"),
         (ObjectiveSpec(key="val"), "none"),
@@ -43,11 +42,11 @@ def asked(
         (ObjectiveSpec(kind="theirs"), "elapsed"),
         (ObjectiveSpec(kind="theirs", maximize=True), "none"),
         (ObjectiveSpec(kind="theirs", unit="GFLOPS"), "none"),
-    ],
-)
-def test_which_figures_are_a_clock(objective: ObjectiveSpec, clock: Clock) -> None:
-    assert objective.clock == clock
-    assert (stopper_by(clock, TimeLimitStopper(0.0), None) is None) == (clock in {"none", "steady"})
+    ):
+        assert objective.clock == clock
+        assert (stopper_by(clock, TimeLimitStopper(0.0), None) is None) == (
+            clock in {"none", "steady"}
+        )
 
 
 def test_a_launch_is_stopped_by_its_wall_time_alone() -> None:

@@ -10,12 +10,12 @@ from tuner.launch import command
 from tuner.model.errors import UsageError
 
 
-@pytest.mark.parametrize("token", ["{", "}", "{}", "{a b}", '{"a":1}', "{1}", "{{{", "x}y"])
-def test_a_stray_brace_is_told_with_the_way_to_write_one(token: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        command.names_in(token)
-    assert repr(token) in caught.value.message
-    assert "{{" in caught.value.hint
+def test_a_stray_brace_is_told_with_the_way_to_write_one() -> None:
+    for token in ("{", "}", "{}", "{a b}", '{"a":1}', "{1}", "{{{", "x}y"):
+        with pytest.raises(UsageError) as caught:
+            command.names_in(token)
+        assert repr(token) in caught.value.message
+        assert "{{" in caught.value.hint
 
 
 @given(st.text())
@@ -35,9 +35,8 @@ def test_an_unknown_placeholder_names_the_nearest_and_the_way_to_make_one() -> N
 VALUES = {"out": "o", "n": "2"}
 
 
-@pytest.mark.parametrize(
-    ("template", "filled"),
-    [
+def test_substitute_leaves_out_what_is_not_set() -> None:
+    for template, filled in (
         (("p", "-j", "{n}", "{out}"), ("p", "-j", "2", "o")),
         (("p", "-j", "{gone}", "x"), ("p", "x")),
         (("p", "--jobs", "{gone}"), ("p",)),
@@ -53,17 +52,12 @@ VALUES = {"out": "o", "n": "2"}
         (("p", "-c", "{gone}"), ("p",)),
         (("-c", "{gone}"), ()),
         (("bash", "-c", "exec ./p {n} {out}"), ("bash", "-c", "exec ./p 2 o")),
-    ],
-)
-def test_substitute_leaves_out_what_is_not_set(
-    template: tuple[str, ...], filled: tuple[str, ...]
-) -> None:
-    assert command.substitute(template, VALUES) == filled
+    ):
+        assert command.substitute(template, VALUES) == filled
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
+def test_a_placeholder_alone_or_in_a_script_needs_a_default() -> None:
+    for template in (
         ("bash", "-c", "exec ./p {out} {gone}"),
         ("bash", "-c", "JOBS={gone} exec ./p"),
         ("/bin/sh", "-c", "{gone}"),
@@ -74,15 +68,13 @@ def test_substitute_leaves_out_what_is_not_set(
         ("p", "--flags", "-a -j{gone}"),
         *[("p", "{gone}"), ("p", "--", "{gone}"), ("p", "-", "{gone}"), ("p", "-1", "{gone}")],
         *[("p", "--a=b", "{gone}"), ("{gone}",)],
-    ],
-)
-def test_a_placeholder_alone_or_in_a_script_needs_a_default(template: tuple[str, ...]) -> None:
-    with pytest.raises(UsageError) as caught:
-        command.substitute(template, VALUES)
-    assert "{gone}" in caught.value.message
-    assert "--baseline gone=VALUE" in caught.value.hint
-    filled = command.substitute(template, {**VALUES, "gone": "1"})
-    assert len(filled) == len(template)
+    ):
+        with pytest.raises(UsageError) as caught:
+            command.substitute(template, VALUES)
+        assert "{gone}" in caught.value.message
+        assert "--baseline gone=VALUE" in caught.value.hint
+        filled = command.substitute(template, {**VALUES, "gone": "1"})
+        assert len(filled) == len(template)
 
 
 def test_a_script_is_told_in_short_with_every_default_it_needs() -> None:

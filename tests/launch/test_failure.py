@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tuner.launch.failure import LINE_CHARACTERS, TAIL_LINES, clean, explain, tail
 from tuner.model import FailureKind
 
@@ -57,9 +55,8 @@ def raised(line: str, code: str = "step()") -> str:
 TRACEBACK = raised("ValueError: bad batch size")
 
 
-@pytest.mark.parametrize(
-    ("code", "text", "kind", "reason"),
-    [
+def test_the_most_telling_line_is_the_reason() -> None:
+    for code, text, kind, reason in (
         (1, TRACEBACK + ABNORMAL, CRASHED, "exit code 1: ValueError: bad batch size"),
         (3, ABNORMAL, CRASHED, "exit code 3: prterun detected that one or more"),
         (3, "no data here\n" + ABNORMAL, CRASHED, "exit code 3: no data here"),
@@ -77,14 +74,10 @@ TRACEBACK = raised("ValueError: bad batch size")
         (1, NO_THREADS + "\nbye\n", THREADS, "could not start its threads"),
         (1, "  File 'x'\nSyntaxError: invalid syntax\n", CRASHED, "1: SyntaxError: in"),
         (5, "", CRASHED, "exit code 5, and it printed nothing"),
-    ],
-)
-def test_the_most_telling_line_is_the_reason(
-    code: int, text: str, kind: FailureKind, reason: str
-) -> None:
-    found = explain(code, text)
-    assert reason in found.reason
-    assert found.kind is kind
+    ):
+        found = explain(code, text)
+        assert reason in found.reason
+        assert found.kind is kind
 
 
 def test_output_is_made_safe_for_a_terminal_and_its_tail_is_short() -> None:
@@ -98,9 +91,8 @@ NO_SPACE = "No space left on device (28)"
 BUS_ERROR = "ERROR: Unexpected bus error encountered in worker. This might be caused by "
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
+def test_failures_have_kinds() -> None:
+    for text, kind in (
         (raised("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 9 TiB"), MEMORY),
         (raised("OSError: [Errno 12] Cannot allocate memory"), MEMORY),
         (raised("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried 2 GiB"), MEMORY),
@@ -129,16 +121,13 @@ BUS_ERROR = "ERROR: Unexpected bus error encountered in worker. This might be ca
         (raised("BlockingIOError: [Errno 11] Resource temporarily", "sock.recv(1)"), CRASHED),
         ("Out of memory is a film\n" + 10 * "step\n", CRASHED),
         (raised("RuntimeError: the pipe broke"), CRASHED),
-    ],
-)
-def test_failures_have_kinds(text: str, kind: FailureKind) -> None:
-    assert explain(1, text).kind is kind
-    assert explain(1, "epoch 1\n" + text + ABNORMAL).kind is kind
+    ):
+        assert explain(1, text).kind is kind
+        assert explain(1, "epoch 1\n" + text + ABNORMAL).kind is kind
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_said_of_shared_memory_is_no_full_disk() -> None:
+    for text in (
         raised(f"RuntimeError: unable to write to file </torch_4711_1>: {NO_SPACE}"),
         raised(f"RuntimeError: unable to open shared memory object </a>: {NO_SPACE}"),
         raised("OSError: '/dev/shm/joblib/1.pkl': No space left on device"),
@@ -148,25 +137,20 @@ def test_failures_have_kinds(text: str, kind: FailureKind) -> None:
             " possible that dataloader's workers are out of shared memory."
         ),
         BUS_ERROR + "insufficient shared memory (shm).\n" + 9 * "step\n",
-    ],
-)
-def test_what_is_said_of_shared_memory_is_no_full_disk(text: str) -> None:
-    for whole in (text, "epoch 1\n" + text + ABNORMAL):
-        found = explain(1, whole)
-        assert found.kind is MEMORY and "the shared memory (/dev/shm) is full" in found.reason
+    ):
+        for whole in (text, "epoch 1\n" + text + ABNORMAL):
+            found = explain(1, whole)
+            assert found.kind is MEMORY and "the shared memory (/dev/shm) is full" in found.reason
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
+def test_how_far_from_the_end_words_count() -> None:
+    for text, kind in (
         ("mmap: Out of memory\n" + 4 * "step\n" + "step", CRASHED),
         ("mmap: Out of memory\n" + 3 * "step\n" + "step", MEMORY),
         ("libgomp: Out of memory allocating 8 bytes\n" + 100 * "step\n", MEMORY),
         (raised("MemoryError") + raised("RuntimeError: can't start new thread"), THREADS),
-    ],
-)
-def test_how_far_from_the_end_words_count(text: str, kind: FailureKind) -> None:
-    assert explain(1, text).kind is kind
+    ):
+        assert explain(1, text).kind is kind
 
 
 def test_a_kill_is_a_want_of_memory_if_the_kernel_counts_one() -> None:
@@ -189,25 +173,21 @@ def test_a_kill_is_a_want_of_memory_if_the_kernel_counts_one() -> None:
 POOL = "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_so_is_a_killed_worker_that_the_program_tells_of() -> None:
+    for line in (
         "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.",
         "RuntimeError: DataLoader worker (pid(s) 4711) exited unexpectedly",
         POOL + " abruptly while the future was running or pending.",
         "joblib.externals.loky.process_executor.TerminatedWorkerError: A worker process managed",
-    ],
-)
-def test_so_is_a_killed_worker_that_the_program_tells_of(line: str) -> None:
-    assert explain(1, raised(line) + ABNORMAL).kind is CRASHED
-    found = explain(1, raised(line) + ABNORMAL, oom_kills=1)
-    assert found.kind is MEMORY
-    assert found.reason == f"exit code 1: ended by the kernel for want of memory: {line}"
+    ):
+        assert explain(1, raised(line) + ABNORMAL).kind is CRASHED
+        found = explain(1, raised(line) + ABNORMAL, oom_kills=1)
+        assert found.kind is MEMORY
+        assert found.reason == f"exit code 1: ended by the kernel for want of memory: {line}"
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
+def test_only_the_launcher_tells_that_it_could_not_launch() -> None:
+    for text, kind in (
         (notice("An unrecognized option was included on the mpirun command line:"), LAUNCHER),
         ("epoch 1\n" + notice("There are not enough slots available in the system"), LAUNCHER),
         ("[proxy:0@h1] HYDU_create_process (lib/launch.c:73): execvp error on file x", LAUNCHER),
@@ -215,25 +195,20 @@ def test_so_is_a_killed_worker_that_the_program_tells_of(line: str) -> None:
         ("usage: t.py [-h]\nt.py: error: unrecognized arguments: -c 1\n", CRASHED),
         ("could not find an executable for ffmpeg\n" + TRACEBACK, CRASHED),
         ("t.py: unrecognized option '--colour'\n" + ABNORMAL, CRASHED),
-    ],
-)
-def test_only_the_launcher_tells_that_it_could_not_launch(text: str, kind: FailureKind) -> None:
-    assert explain(2, text).kind is kind
+    ):
+        assert explain(2, text).kind is kind
 
 
-@pytest.mark.parametrize(
-    "tag",
-    [
+def test_the_tags_of_ranks_are_not_their_words() -> None:
+    for tag in (
         "[1,0]<stderr>:",  # Open MPI 4
         "[prterun-host-1@1,0][host:32396]<stderr>: ",  # Open MPI 5, --output tag-detailed
         "[0] ",  # Hydra -prepend-rank
-    ],
-)
-def test_the_tags_of_ranks_are_not_their_words(tag: str) -> None:
-    tagged = "".join(tag + line + "\n" for line in raised("MemoryError").splitlines())
-    found = explain(1, tagged + ABNORMAL)
-    assert found == (MEMORY, "exit code 1: out of memory: MemoryError", "MemoryError")
-    assert explain(1, tag + "no data\n" + ABNORMAL).reason == "exit code 1: no data"
+    ):
+        tagged = "".join(tag + line + "\n" for line in raised("MemoryError").splitlines())
+        found = explain(1, tagged + ABNORMAL)
+        assert found == (MEMORY, "exit code 1: out of memory: MemoryError", "MemoryError")
+        assert explain(1, tag + "no data\n" + ABNORMAL).reason == "exit code 1: no data"
 
 
 # --- torchrun 2.13 --------------------------------------------------------------------------------
@@ -290,9 +265,8 @@ BOTH = tagged(1, RAISED) + tagged(0, GONE)
 USAGE = "usage: torchrun\ntorchrun: error: no such option"
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "reason"),
-    [
+def test_under_torchrun_the_ranks_own_words_are_the_reason() -> None:
+    for text, kind, reason in (
         (RAISED + failed(1), CRASHED, "exit code 1: ValueError: a bad thing"),
         ("no data here\n" + failed(3), CRASHED, "exit code 3: no data here"),
         (failed(3), CRASHED, "exit code 3: rank 1 was the first to end"),
@@ -306,13 +280,9 @@ USAGE = "usage: torchrun\ntorchrun: error: no such option"
         (USAGE, LAUNCHER, "no such option"),
         ("epoch 1\n" + failed(3) + "epoch 2", CRASHED, "exit code 3: epoch 2"),
         (STOPPED, FailureKind.INTERRUPTED, "torchrun was ended by SIGTERM from outside"),
-    ],
-)
-def test_under_torchrun_the_ranks_own_words_are_the_reason(
-    text: str, kind: FailureKind, reason: str
-) -> None:
-    found = explain(1, BANNER + text)
-    assert found.kind is kind
-    assert reason in found.reason
-    killed = explain(1, BANNER + failed(-9, "(SIGKILL)"), oom_kills=1)
-    assert killed.kind is MEMORY and "by the kernel for want of memory" in killed.reason
+    ):
+        found = explain(1, BANNER + text)
+        assert found.kind is kind
+        assert reason in found.reason
+        killed = explain(1, BANNER + failed(-9, "(SIGKILL)"), oom_kills=1)
+        assert killed.kind is MEMORY and "by the kernel for want of memory" in killed.reason

@@ -53,17 +53,17 @@ def test_the_flag_for_root_is_for_root_alone(monkeypatch: pytest.MonkeyPatch) ->
     assert argv("openmpi")[1] == "--allow-run-as-root"
 
 
-@pytest.mark.parametrize("flag", ["--mca", "-mca", "--gmca"])
-def test_the_users_own_components_replace_ours(flag: str) -> None:
-    found = argv("openmpi", flag, "btl", "self,tcp")
-    assert "^ofi" not in found
-    assert found[found.index(flag) : found.index("-n")] == (flag, "btl", "self,tcp")
+def test_the_users_own_components_replace_ours() -> None:
+    for flag in ("--mca", "-mca", "--gmca"):
+        found = argv("openmpi", flag, "btl", "self,tcp")
+        assert "^ofi" not in found
+        assert found[found.index(flag) : found.index("-n")] == (flag, "btl", "self,tcp")
 
 
-@pytest.mark.parametrize("place", ["none", "core", "socket", "numa"])
-def test_mpich(place: str) -> None:
-    assert argv("mpich", bind_to=place) == (MPIRUN, "-bind-to", place, "-n", "8", *PROGRAM)
-    assert argv("mpich", bind_to=place, map_by="slot")[3:5] == ("-map-by", "core")
+def test_mpich() -> None:
+    for place in ("none", "core", "socket", "numa"):
+        assert argv("mpich", bind_to=place) == (MPIRUN, "-bind-to", place, "-n", "8", *PROGRAM)
+        assert argv("mpich", bind_to=place, map_by="slot")[3:5] == ("-map-by", "core")
 
 
 @pytest.mark.parametrize("kind", ["openmpi", "mpich"])
@@ -79,21 +79,18 @@ def test_the_users_own_binding_replaces_none_and_nothing_else(kind: str) -> None
         argv(kind, bind="core")
 
 
-@pytest.mark.parametrize(
-    ("mpirun", "starter"),
-    [
+def test_torchrun() -> None:
+    for mpirun, starter in (
         (TORCHRUN, (TORCHRUN,)),
         ("/usr/bin/python3.12", ("/usr/bin/python3.12", "-m", "torch.distributed.run")),
-    ],
-)
-def test_torchrun(mpirun: str, starter: tuple[str, ...]) -> None:
-    assert argv("torchrun", "--numa-binding=node", mpirun=mpirun, bind_to="none") == (
-        *starter,
-        *("--standalone", "--numa-binding=node"),
-        *("--nnodes", "1", "--nproc-per-node", "8", "--no-python", *PROGRAM),
-    )
-    for word in ("--rdzv-endpoint=host:29500", "--rdzv_backend", "--master_port"):
-        assert argv("torchrun", word, "x")[:3] == (TORCHRUN, word, "x")
+    ):
+        assert argv("torchrun", "--numa-binding=node", mpirun=mpirun, bind_to="none") == (
+            *starter,
+            *("--standalone", "--numa-binding=node"),
+            *("--nnodes", "1", "--nproc-per-node", "8", "--no-python", *PROGRAM),
+        )
+        for word in ("--rdzv-endpoint=host:29500", "--rdzv_backend", "--master_port"):
+            assert argv("torchrun", word, "x")[:3] == (TORCHRUN, word, "x")
 
 
 def test_what_torchrun_cannot_be_told() -> None:
@@ -107,9 +104,8 @@ def test_what_torchrun_cannot_be_told() -> None:
             argv("torchrun", **options)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "version"),
-    [
+def test_a_version_is_that_of_one_kind() -> None:
+    for text, kind, version in (
         ("mpirun (Open MPI) 5.0.11\n\nReport bugs to …", "openmpi", "5.0.11"),
         ("mpirun.openmpi (OpenRTE) 4.1.4\n", "openmpi", "4.1.4"),
         ("a warning first\nmpiexec (Open MPI) 4.1.8\n", "openmpi", "4.1.8"),
@@ -118,11 +114,9 @@ def test_what_torchrun_cannot_be_told() -> None:
         ("Intel(R) MPI Library for Linux* OS, Version 2021.12 Build 2024", "mpich", "2021.12"),
         ("a warning\ntorchrun of torch 2.13.0+cpu\n", "torchrun", "2.13.0+cpu"),
         ("", "", None),
-    ],
-)
-def test_a_version_is_that_of_one_kind(text: str, kind: str, version: str | None) -> None:
-    for launcher in launchers():
-        assert launcher.version(text) == (version if launcher.kind == kind else None)
+    ):
+        for launcher in launchers():
+            assert launcher.version(text) == (version if launcher.kind == kind else None)
 
 
 def test_the_ranks_load_the_library_of_mpirun() -> None:
@@ -136,9 +130,8 @@ def test_the_ranks_load_the_library_of_mpirun() -> None:
     assert environment("torchrun", None) == {}
 
 
-@pytest.mark.parametrize(
-    ("head", "python"),
-    [
+def test_torchrun_asks_the_python_of_a_script(tmp_path: Path) -> None:
+    for head, python in (
         ("#!/venv/bin/python\nimport sys", "/venv/bin/python"),
         ("#!/venv/bin/python3.12 -s\n", "/venv/bin/python3.12"),
         ("#!/usr/bin/env python3\n", "python3"),
@@ -147,17 +140,13 @@ def test_the_ranks_load_the_library_of_mpirun() -> None:
         ("#!/bin/sh\n'''exec' \"/a b/bin/python3\" \"$0\" \"$@\"\n' '''\n", "/a b/bin/python3"),
         ("#!/bin/sh\nexec something\n", None),
         ("\x7fELF", None),
-    ],
-)
-def test_torchrun_asks_the_python_of_a_script(
-    tmp_path: Path, head: str, python: str | None
-) -> None:
-    script = tmp_path / "torchrun"
-    script.write_text(head)
-    question = launcher_for("torchrun").question
-    assert question(script)[:1] == ((python,) if python else ())
-    assert question(Path("/x/python3.12"))[:2] == ("/x/python3.12", "-c")
-    assert question(Path("/x/no-such-script")) == ()
+    ):
+        script = tmp_path / "torchrun"
+        script.write_text(head)
+        question = launcher_for("torchrun").question
+        assert question(script)[:1] == ((python,) if python else ())
+        assert question(Path("/x/python3.12"))[:2] == ("/x/python3.12", "-c")
+        assert question(Path("/x/no-such-script")) == ()
 
 
 def test_an_unknown_kind_has_no_launcher_and_the_wrapper_is_there() -> None:

@@ -32,9 +32,8 @@ def test_each_format_is_read(name: str, by_suffix: bool, tmp_path: Path) -> None
     assert report().progress(tmp_path) == (Progress(1, 1.5), Progress(2, 3.25))
 
 
-@pytest.mark.parametrize(
-    ("last", "key", "loss"),
-    [
+def test_the_last_loss_is_read(tmp_path: Path) -> None:
+    for last, key, loss in (
         ({}, "", None),
         ({"main/loss": float("nan")}, "", DIVERGED),
         ({"main/loss": 0.5}, "", 0.5),
@@ -43,20 +42,15 @@ def test_each_format_is_read(name: str, by_suffix: bool, tmp_path: Path) -> None
         ({"main/loss": 0.5, "mine": 2}, "mine", 2.0),
         ({"main/loss": 0.5}, "mine", 7.0),
         ({"main/loss": 0.5}, "nowhere", None),
-    ],
-)
-def test_the_last_loss_is_read(
-    tmp_path: Path, last: dict[str, object], key: str, loss: float | None
-) -> None:
-    log = entries(1.0, 2.0)
-    (tmp_path / "log").write_text(json.dumps([{**log[0], "mine": 7}, {**log[1], **last}]))
-    found = LogReport(ObjectiveSpec(loss_key=key)).result(ended(tmp_path))
-    assert isinstance(found, Finished) and found.loss == loss
+    ):
+        log = entries(1.0, 2.0)
+        (tmp_path / "log").write_text(json.dumps([{**log[0], "mine": 7}, {**log[1], **last}]))
+        found = LogReport(ObjectiveSpec(loss_key=key)).result(ended(tmp_path))
+        assert isinstance(found, Finished) and found.loss == loss
 
 
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
+def test_a_log_that_is_no_use_says_what_was_found(tmp_path: Path) -> None:
+    for content, found in (
         ("", "is empty"),
         ("[]", "has no entries"),
         ('[{"iteration": 1, "elapsed_time": 1.0}, {"iter', "is truncated"),
@@ -74,18 +68,14 @@ def test_the_last_loss_is_read(
         (as_lines(entries(1.0, 2.0))[:-5], "is truncated"),
         ("- iteration: 1\n  elapsed_time: [\n", "is truncated or not a LogReport"),
         ("- !!int ''\n", "not a LogReport"),
-    ],
-)
-def test_a_log_that_is_no_use_says_what_was_found(
-    content: bytes | str, found: str, tmp_path: Path
-) -> None:
-    data = content if isinstance(content, bytes) else content.encode()
-    (tmp_path / "log").write_bytes(data)
-    ending = report().result(ended(tmp_path))
-    assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
-    assert found in ending.reason
-    assert str(tmp_path / "log") in ending.reason
-    assert "\n" not in ending.reason
+    ):
+        data = content if isinstance(content, bytes) else content.encode()
+        (tmp_path / "log").write_bytes(data)
+        ending = report().result(ended(tmp_path))
+        assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
+        assert found in ending.reason
+        assert str(tmp_path / "log") in ending.reason
+        assert "\n" not in ending.reason
 
 
 def test_a_key_of_which_there_is_none_names_the_others(tmp_path: Path) -> None:
@@ -141,9 +131,8 @@ def test_the_steady_state_leaves_out_the_first_fifth(
         assert "has no steady state: no two entries with time between them" in ending.reason
 
 
-@pytest.mark.parametrize(
-    ("told", "found"),
-    [
+def test_epochs_are_told_exactly_or_not_at_all() -> None:
+    cases: list[tuple[list[Entry], float | None]] = [
         ([{"epoch_detail": 0.1}, {"epoch_detail": 0.2}], 0.2),
         ([{"epoch_detail": 0.1}, {}], None),
         *[([{"epoch_detail": bad}], None) for bad in (0.0, -1.0, math.nan, math.inf, True, "1")],
@@ -152,10 +141,9 @@ def test_the_steady_state_leaves_out_the_first_fifth(
         ([{"epoch": 2}, {"epoch": 4}], None),
         ([{"epoch": "1"}], None),
         ([{"epoch": 1, "epoch_detail": 1.5}], 1.5),
-    ],
-)
-def test_epochs_are_told_exactly_or_not_at_all(told: list[Entry], found: float | None) -> None:
-    assert epochs(told) == found
+    ]
+    for told, found in cases:
+        assert epochs(told) == found
 
 
 @given(

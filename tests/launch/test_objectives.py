@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tuner.launch.objectives import objective_for, with_argument
@@ -9,19 +7,16 @@ from tuner.model import ObjectiveSpec
 from tuner.model.errors import UsageError
 
 
-@pytest.mark.parametrize(
-    ("typed", "spec"),
-    [
+def test_what_is_typed() -> None:
+    for typed, spec in (
         ("logreport", ObjectiveSpec()),
         ("logreport:main/accuracy", ObjectiveSpec(key="main/accuracy")),
         ("logreport:steady", ObjectiveSpec(statistic="steady")),
         ("wall", ObjectiveSpec(kind="wall")),
         ("pattern:a: (b:c)", ObjectiveSpec(kind="pattern", pattern="a: (b:c)")),
         ("theirs:what it wants", ObjectiveSpec(kind="theirs", key="what it wants")),
-    ],
-)
-def test_what_is_typed(typed: str, spec: ObjectiveSpec) -> None:
-    assert with_argument(ObjectiveSpec(), typed) == spec
+    ):
+        assert with_argument(ObjectiveSpec(), typed) == spec
 
 
 def test_an_argument_that_is_none() -> None:
@@ -31,9 +26,8 @@ def test_an_argument_that_is_none() -> None:
         assert repr(typed) in caught.value.message and caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
+def test_wishes_that_do_not_go_together() -> None:
+    for asked, said in (
         ({"kind": "speed"}, "unknown objective: speed"),
         ({"filename": ""}, "no name of a file below the output folder"),
         ({"filename": "/etc/passwd"}, "no name of a file below the output folder"),
@@ -53,12 +47,10 @@ def test_an_argument_that_is_none() -> None:
         ({"kind": "wall", "pattern": "(.)"}, "A pattern is given, but the objective is wall"),
         ({"pattern": "(.)"}, "A pattern is given, but the objective is logreport"),
         ({"statistic": "mean"}, "The statistic 'mean' is not known"),
-    ],
-)
-def test_wishes_that_do_not_go_together(asked: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        objective_for(ObjectiveSpec(**asked))
-    assert said in caught.value.message and caught.value.hint
+    ):
+        with pytest.raises(UsageError) as caught:
+            objective_for(ObjectiveSpec(**asked))
+        assert said in caught.value.message and caught.value.hint
 
 
 def test_wishes_that_do() -> None:

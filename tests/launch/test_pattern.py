@@ -34,9 +34,8 @@ def result(
     return objective_for(spec_of(pattern, **more)).result(EndedLaunch(folder / "out", path, 9.0))
 
 
-@pytest.mark.parametrize(
-    ("text", "pattern", "found"),
-    [
+def test_the_group_of_the_last_match_counts() -> None:
+    for text, pattern, found in (
         ("Performance: 1\nPerformance: 2 Performance: 3\nend\n", PERFORMANCE, "3"),
         ("  1 %\r 99 %\rPerformance: 8\r\n", PERFORMANCE, "8"),
         ("nothing here\n", PERFORMANCE, None),
@@ -44,10 +43,8 @@ def result(
         ("t 5 p 6", r"t (\d) p (?P<figure>\d)", "6"),
         ("t 5 p 6", r"t (\d) p (\d)", "5"),
         ("none", r"none|(\d)", ""),
-    ],
-)
-def test_the_group_of_the_last_match_counts(text: str, pattern: str, found: str | None) -> None:
-    assert last(text, pattern) == found
+    ):
+        assert last(text, pattern) == found
 
 
 @given(
@@ -75,22 +72,19 @@ def test_numbers_as_programs_print_them() -> None:
             figure_of(written)
 
 
-@pytest.mark.parametrize(
-    ("content", "kind", "said"),
-    [
+def test_what_gives_no_figure(tmp_path: Path) -> None:
+    for content, kind, said in (
         (b"all fine\n", FailureKind.NO_LOG, "matches nothing"),
         (b"Performance: fast\n", FailureKind.BAD_LOG, "has 'fast' in its group, which is not a"),
         (b"Performance: 0.0\n", FailureKind.BAD_LOG, "is 0.0: a figure must be above 0"),
         (b"Performance: -3\n", FailureKind.BAD_LOG, "is -3.0: a figure must be above 0"),
         (b"Performance: 1e999\n", FailureKind.BAD_LOG, "beyond what is compared"),
         (b"Performance: 1e-99\n", FailureKind.BAD_LOG, "beyond what is compared"),
-    ],
-)
-def test_what_gives_no_figure(content: bytes, kind: FailureKind, said: str, tmp_path: Path) -> None:
-    ending = result(tmp_path, content)
-    assert isinstance(ending, Failed)
-    assert ending.kind is kind and said in ending.reason
-    assert str(tmp_path / "output.log") in ending.reason, "it says where to look"
+    ):
+        ending = result(tmp_path, content)
+        assert isinstance(ending, Failed)
+        assert ending.kind is kind and said in ending.reason
+        assert str(tmp_path / "output.log") in ending.reason, "it says where to look"
 
 
 def test_a_file_of_the_program_is_read_in_place_of_its_output(tmp_path: Path) -> None:
@@ -117,16 +111,13 @@ def test_a_pattern_that_takes_for_ever_is_broken_off(
     assert "nested repeats such as (a+)+" in ending.reason
 
 
-@pytest.mark.parametrize(
-    ("pattern", "said"),
-    [
+def test_a_pattern_that_cannot_be_used() -> None:
+    for pattern, said in (
         ("", "has no regular expression"),
         ("Performance: ([0-9.+", "is no regular expression: "),
         ("(a){99999999999999999999}", "is no regular expression"),
         ("(?:[0-9.]+)", "has no group for the figure"),
-    ],
-)
-def test_a_pattern_that_cannot_be_used(pattern: str, said: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        objective_for(spec_of(pattern))
-    assert said in caught.value.message and caught.value.hint
+    ):
+        with pytest.raises(UsageError) as caught:
+            objective_for(spec_of(pattern))
+        assert said in caught.value.message and caught.value.hint

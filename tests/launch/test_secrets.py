@@ -55,9 +55,8 @@ def test_secrets_are_known_by_their_names() -> None:
     assert not is_secret("key") and not is_secret("sort-key")
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
+def test_a_secret_among_words_is_hidden() -> None:
+    for argv in (
         *[("--password", IT), (f"--api-key={IT}",), (f"HF_TOKEN={IT}",), (f"SENDGRID_KEY={IT}",)],
         *[("-genv", "HF_TOKEN", IT), ("-u", f"me:{IT}"), (f"--login=me:{IT}",)],
         *[("--header", f"X-Api-Key: {IT}"), ("--db-pw", IT, "--creds", IT)],
@@ -69,19 +68,16 @@ def test_secrets_are_known_by_their_names() -> None:
         *[("sh", "-c", f"curl -u me:{IT} x; curl --user='me:{IT}' y"), (f'"a --pw {IT}", "y"',)],
         *[("sh", "-c", f"a --password \\\n  {IT}\ny"), (f"a --out --pw  {IT}, --token 4",)],
         (f"--url=https://discord.com/api/v10/webhooks/{IT}?wait=1",),
-    ],
-)
-def test_a_secret_among_words_is_hidden(argv: tuple[str, ...]) -> None:
-    kept = tuple(word.replace(IT, HIDDEN) for word in argv)
-    assert Redactor().words(argv) == kept
-    assert Redactor().words(kept) == kept
-    if argv[0] == "sh":
-        assert hide_shapes(" ".join(argv)) == " ".join(kept)
+    ):
+        kept = tuple(word.replace(IT, HIDDEN) for word in argv)
+        assert Redactor().words(argv) == kept
+        assert Redactor().words(kept) == kept
+        if argv[0] == "sh":
+            assert hide_shapes(" ".join(argv)) == " ".join(kept)
 
 
-@pytest.mark.parametrize(
-    ("argv", "kept"),
-    [
+def test_a_secret_is_hidden_as_a_whole() -> None:
+    for argv, kept in (
         (("--password", "1234"), ("--password", HIDDEN)),
         (("--token", f"-{IT}"), ("--token", HIDDEN)),
         (("--key", f"{IT}0123"), ("--key", HIDDEN)),
@@ -95,16 +91,13 @@ def test_a_secret_among_words_is_hidden(argv: tuple[str, ...]) -> None:
         ),
         (("sh", "-c", f"job --password {QUOTED} -v"), ("sh", "-c", "job --password '***' -v")),
         (("sh", "-c", f"job --pw a\\ {IT}\\\n -v"), ("sh", "-c", "job --pw ***\\\n -v")),
-    ],
-)
-def test_a_secret_is_hidden_as_a_whole(argv: tuple[str, ...], kept: tuple[str, ...]) -> None:
-    assert Redactor().words(argv) == kept
-    assert Redactor().words(kept) == kept
+    ):
+        assert Redactor().words(argv) == kept
+        assert Redactor().words(kept) == kept
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
+def test_other_words_stay_as_they_are() -> None:
+    for argv in (
         ("python", "train.py", "--out", "{out}", "-j", "{iterator_workers}"),
         ("--tokenizer", "gpt2", "--max-tokens", "512", "--token", "4", "--pass=2"),
         ("--token", "{tokens}", "--password={knob}"),
@@ -114,26 +107,21 @@ def test_a_secret_is_hidden_as_a_whole(argv: tuple[str, ...], kept: tuple[str, .
         ("http://data.local:8080/sets/v1@2024", "--data=s3://host:90/a@b:c"),
         ("https://host:8080/path", "http://host/?q=1&page=2", "git@github.com:a/b.git"),
         ("OMP_NUM_THREADS=4", "a=b", "-x", "HF_TOKEN", "--lr=0.1", "task:mnist"),
-    ],
-)
-def test_other_words_stay_as_they_are(argv: tuple[str, ...]) -> None:
-    assert Redactor().words(argv) == argv
+    ):
+        assert Redactor().words(argv) == argv
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_other_texts_stay_as_they_are() -> None:
+    for text in (
         "exec job {out} 0.3 --token 4 --max-tokens 512 --password {knob} -u me:{knob}",
         "x; PASSWORD={knob} job --api-key='{knob}' --key elapsed_time",
         'job --password "$PGPASSWORD" --token $(cat t) --secret ${S} -u 1000:1000',
         "job --password --verbose; job --password\nnext --credentials keys/me.json",
         *["KeyError: 'token'", "iteration: 5", "password authentication failed for user me"],
         *["a:b@c", "File /a/b.py, line 3, in token", "https://host:80/x", "12:30:59"],
-    ],
-)
-def test_other_texts_stay_as_they_are(text: str) -> None:
-    assert hide_shapes(text) == text
-    assert Redactor().words(("bash", "-lc", text)) == ("bash", "-lc", text)
+    ):
+        assert hide_shapes(text) == text
+        assert Redactor().words(("bash", "-lc", text)) == ("bash", "-lc", text)
 
 
 def test_what_the_environment_and_the_commands_hold_is_known_anywhere() -> None:
@@ -207,9 +195,9 @@ def test_the_end_of_an_output_is_hidden_before_its_lines_are_cut(tmp_path: Path)
     assert output_of(launch) == "x" * (failure.LINE_CHARACTERS - 8) + " ***\n"
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_secret_in_a_usual_form_is_hidden(form: str) -> None:
-    assert IT not in hide_shapes(f"epoch 3\n{form.replace('{}', IT)}\n")
+def test_a_secret_in_a_usual_form_is_hidden() -> None:
+    for form in FORMS:
+        assert IT not in hide_shapes(f"epoch 3\n{form.replace('{}', IT)}\n")
 
 
 # --- the environment that is kept -----------------------------------------------------------------

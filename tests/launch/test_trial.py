@@ -148,12 +148,7 @@ def test_a_full_run_is_finished_in_folders_of_its_owner(bench: Bench) -> None:
         ([], 0, FailureKind.NO_LOG, "wrote no log"),
         ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "world of 1 instead of 2"),
         ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "MPI is MPICH Version: 5.0.2"),
-        (
-            [log(1.0), reports(0, 1)],
-            0,
-            FailureKind.WRONG_WORLD,
-            "5.0.11 (/opt/mpi/bin/mpirun)",
-        ),
+        ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "5.0.11 (/opt/mpi/bin/mpirun)"),
         ([reports(0, 2), reports(1, 2), reports(2, 2)], 0, FailureKind.WRONG_WORLD, "3 ranks ran"),
         ([says("KeyError: 1"), reports(0, 1)], 1, FailureKind.CRASHED, "KeyError: 1; a rank saw a"),
         ([log(1.0, 2.0)], 0, FailureKind.WRONG_RESULT, "iteration 20 of 40"),
