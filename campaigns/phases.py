@@ -27,7 +27,7 @@ from typing import Any
 from tests.faults import bench
 from tests.light_trainer import command, environment, make_folder
 from tests.marked import marked
-from tuner.hosts import quiet
+from tuner.hosts import interference
 from tuner.hosts.process import left_over
 from tuner.model import Finished, Outcome, Stopped
 
@@ -364,7 +364,7 @@ def _load() -> None:
     """Import once what each of the forks needs; the look at the machine can be short."""
     for module in LOADED:
         importlib.import_module(module)
-    quiet.LOOK_S = 0.02
+    interference.LOOK_S = 0.02
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tuner.config.applicability import TargetHost, answer
-from tuner.hosts.features import HostFeatures
+from tuner.hosts.machine import HostFeatures
 from tuner.knobs import knob, names
 from tuner.launch import render
 from tuner.model import (

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tuner.config.spec import WantedLauncher, build_spec
 from tuner.config.study_file import Document, find_study_file, load, parse
-from tuner.hosts.features import HostFeatures
+from tuner.hosts.machine import HostFeatures
 from tuner.knobs import core_budget, space
 from tuner.model import (
     BASELINE,

@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from tests.faults import left
 from tests.faults.rows import JobFault, Moment
-from tuner.hosts import process, quiet
+from tuner.hosts import interference, process
 from tuner.hosts.machine import this_machine
 from tuner.launch import stacks, trial
 from tuner.live.jobs import LiveJobs
@@ -227,7 +227,7 @@ class FaultBench:
             patch.object(JobServer, "receive", receiving),
             patch.object(process, "start", starting),
             patch.object(process.RunningTrial, "_ask", asking),
-            patch.object(quiet, "LOOK_S", 0.02),
+            patch.object(interference, "LOOK_S", 0.02),
             patch.object(stacks, "keep", lambda *_: ""),
         ):
             yield

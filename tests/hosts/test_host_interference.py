@@ -11,8 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.study_samples import MACHINE
 from tuner.hosts import interference
-from tuner.hosts.interference import HYPERVISOR, HostSnapshot, between, look
+from tuner.hosts.interference import (
+    HYPERVISOR,
+    Before,
+    HostSnapshot,
+    before,
+    between,
+    complaint,
+    look,
+)
 from tuner.hosts.procfs import Stat
 from tuner.model import Load
 
@@ -144,13 +153,13 @@ def test_a_real_busy_process_is_seen_by_its_name() -> None:
 
 
 def test_the_work_of_a_child_that_was_waited_for_is_ours() -> None:
-    before = look()
+    first = look()
     spin = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
     subprocess.run([sys.executable, "-c", spin], check=True, start_new_session=True)
     after = look()
-    assert after.ours_s - before.ours_s >= 0.3
-    others = replace(after, busy_s=before.busy_s + after.ours_s - before.ours_s)
-    assert between(before, replace(others, stolen_s=before.stolen_s)).others_cores == 0.0
+    assert after.ours_s - first.ours_s >= 0.3
+    others = replace(after, busy_s=first.busy_s + after.ours_s - first.ours_s)
+    assert between(first, replace(others, stolen_s=first.stolen_s)).others_cores == 0.0
 
 
 def test_the_load_of_a_stretch_is_read_at_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,24 +177,74 @@ def test_what_runs_on_and_is_named_is_ours(tmp_path: Path) -> None:
     for name, processes in trees.items():
         stats = {f"proc/{p}/stat": f"{p} (x) {fields.format(*t)}" for p, t in processes.items()}
         plant(tmp_path / name, stats)
-    before = look(root=tmp_path / "before", ours_s=1.0, at_s=0.0, members={77})
+    first = look(root=tmp_path / "before", ours_s=1.0, at_s=0.0, members={77})
     after = look(root=tmp_path / "after", ours_s=2.0, at_s=10.0, members={77, 79})
-    assert after.ours_s - before.ours_s == pytest.approx(1.0 + 430 / TICKS)
-    assert [row.pid for row in before.table] == [row.pid for row in after.table] == [78]
-    assert between(before, after).busiest.startswith("pid 78")
+    assert after.ours_s - first.ours_s == pytest.approx(1.0 + 430 / TICKS)
+    assert [row.pid for row in first.table] == [row.pid for row in after.table] == [78]
+    assert between(first, after).busiest.startswith("pid 78")
 
 
 def test_the_work_of_a_child_that_runs_on_is_ours_where_it_is_named() -> None:
     spin = "import time\nwhile True: pass"
     with subprocess.Popen([sys.executable, "-c", spin], start_new_session=True) as mine:
         try:
-            before = look(members={mine.pid})
+            first = look(members={mine.pid})
             deadline = time.monotonic() + 60
-            while (after := look(members={mine.pid})).ours_s - before.ours_s < 0.3:
+            while (after := look(members={mine.pid})).ours_s - first.ours_s < 0.3:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
         finally:
             mine.kill()
-    assert mine.pid not in {row.pid for row in (*before.table, *after.table)}
+    assert mine.pid not in {row.pid for row in (*first.table, *after.table)}
     ended = look()  # it has been waited for: the kernel counts it with us
     assert ended.ours_s >= after.ours_s
+
+
+# --- before a study ----------------------------------------------------------------------
+
+CPUS = MACHINE.affinity_cpus
+QUIET = Before(Load(0.02), load_average=9.0, clock_khz=3_500_000, full_khz=3_500_000)
+
+
+def test_of_a_quiet_machine_nothing_is_said() -> None:
+    assert complaint(QUIET, MACHINE) == ""
+    assert complaint(Before(Load(0.0)), MACHINE) == ""
+
+
+def test_others_are_told_with_the_greatest_of_them() -> None:
+    seen = replace(QUIET, load=Load(0.81, "pid 6263 (python, user bob)"))
+    assert complaint(seen, MACHINE) == (
+        f"this machine is not quiet: other processes use 0.81 of {CPUS} cores,"
+        " above all pid 6263 (python, user bob) (load average 9.0)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (replace(QUIET, load=Load(0.0, throttled_s=0.2)), "the CPU quota of its cgroup is used up"),
+        (replace(QUIET, load=Load(0.0, hot=True)), "CPUs are slowed down for their temperature"),
+        (replace(QUIET, load=Load(0.0, swapped_bytes=1)), "memory is swapped"),
+        (replace(QUIET, clock_khz=2_000_000), "a CPU is held at 2.0 of 3.5 GHz"),
+    ],
+    ids=["quota", "hot", "swap", "clock"],
+)
+def test_each_thing_that_is_amiss_is_told(seen: Before, said: str) -> None:
+    assert complaint(seen, MACHINE) == f"this machine is not quiet: {said}"
+
+
+def test_the_slowest_clock_is_found(tmp_path: Path) -> None:
+    for cpu, most in (("cpu0", 3_000_000), ("cpu1", 1_200_000), ("cpu2", 0)):
+        folder = tmp_path / "sys/devices/system/cpu" / cpu / "cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_max_freq").write_text(f"{most}\n" if most else "<unknown>\n")
+        (folder / "cpuinfo_max_freq").write_text("3000000\n")
+    seen = before(root=tmp_path, pause=lambda _: None)
+    assert (seen.clock_khz, seen.full_khz) == (1_200_000, 3_000_000)
+
+
+def test_this_machine_is_looked_at() -> None:
+    waited: list[float] = []
+    seen = before(pause=waited.append)
+    assert waited
+    assert seen.load.others_cores >= 0

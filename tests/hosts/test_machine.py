@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tuner.hosts.machine import this_machine
+from tuner.hosts.machine import HostFeatures, host_features, this_machine
 from tuner.model import Machine
 
 UUID = "GPU-aaaaaaaa-1111-2222-3333-444444444444"
@@ -165,3 +166,37 @@ def test_device_files_alone_are_gpus_without_a_name(tmp_path: Path) -> None:
 def test_cuda_visible_devices(tmp_path: Path, visible: str, expected: tuple[str, ...]) -> None:
     gpus(tmp_path)
     assert look(tmp_path, CUDA_VISIBLE_DEVICES=visible).gpus == expected
+
+
+def test_a_host(tmp_path: Path) -> None:
+    arch = sysconfig.get_config_var("MULTIARCH") or ""
+    plant(tmp_path, {f"usr/lib/{arch}/libjemalloc.so.2": ""})
+    plant(tmp_path, {"usr/lib64/libtcmalloc_minimal.so.4": ""})
+    huge = "sys/kernel/mm/transparent_hugepage/enabled"
+    plant(tmp_path, {huge: "always [madvise] never\n"})
+    for name, state in (("lo", "unknown"), ("eth0", "up"), ("eth1", "down"), ("ib0", "up")):
+        plant(tmp_path, {f"sys/class/net/{name}/operstate": f"{state}\n"})
+    for cpu, package in ((0, 0), (1, 0), (2, 1)):
+        plant(
+            tmp_path,
+            {f"sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id": f"{package}"},
+        )
+    found = host_features(
+        {"LD_PRELOAD": "/a.so", "GLIBC_TUNABLES": "x=1"}, root=tmp_path, glibc="glibc 2.36"
+    )
+    assert found == HostFeatures(
+        allocators={
+            "jemalloc": str(tmp_path / "usr/lib" / arch / "libjemalloc.so.2"),
+            "tcmalloc": str(tmp_path / "usr/lib64/libtcmalloc_minimal.so.4"),
+        },
+        preload="/a.so",
+        tunables="x=1",
+        huge_pages="madvise",
+        glibc=(2, 36),
+        interfaces=("eth0", "ib0"),
+        sockets=2,
+    )
+
+
+def test_a_host_that_shows_nothing(tmp_path: Path) -> None:
+    assert host_features({}, root=tmp_path, glibc="") == HostFeatures({})

@@ -21,7 +21,7 @@ from tuner.config import knob_selection, program, study_file
 from tuner.config.applicability import TargetHost
 from tuner.config.options import OPTIONS, SECONDS, SHARE, WORDS
 from tuner.config.spec import check_command
-from tuner.hosts.features import HostFeatures
+from tuner.hosts.machine import HostFeatures
 from tuner.knobs import space
 from tuner.launch import command, render
 from tuner.launch.command import shipped_dir

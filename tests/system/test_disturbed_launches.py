@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.replay.recording import Recording
-from tuner.hosts import machine, quiet
+from tuner.hosts import interference, machine
 from tuner.launch import launchers
 from tuner.model import Choice, Env, Knob, LaunchRecord, Layout, Load, Purpose, StudySpec
 from tuner.store.store import Store
@@ -93,7 +93,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else the machine does while this is tested, it counts as quiet before."""
     monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
     monkeypatch.delenv("TUNE_DISTURBED")
-    monkeypatch.setattr(quiet, "before", lambda: quiet.Before(Load(0.0)))
+    monkeypatch.setattr(interference, "before", lambda: interference.Before(Load(0.0)))
 
 
 def test_a_launch_beside_a_busy_neighbour_is_made_again(tmp_path: Path) -> None:

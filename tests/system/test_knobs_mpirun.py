@@ -12,7 +12,7 @@ import pytest
 
 from tuner.config.applicability import TargetHost, answer
 from tuner.hosts import machine
-from tuner.hosts.features import look
+from tuner.hosts.machine import host_features
 from tuner.knobs import knob
 from tuner.launch import launchers, render, trial
 from tuner.model import Choice, Finished, Layout, Setting, StudySpec, Value, Verdict
@@ -54,7 +54,7 @@ def test_what_is_asked_for_reaches_the_rank(tmp_path: Path) -> None:
     info = launchers.find(None, environ=os.environ)
     if info.kind != "openmpi":
         pytest.skip("Open MPI's own knobs")
-    host = TargetHost(machine.this_machine(), Layout(2), info, look(os.environ))
+    host = TargetHost(machine.this_machine(), Layout(2), info, host_features(os.environ))
     preloads = answer(knob("allocator"), host).knob
     assert isinstance(preloads.domain, Choice)
     asked = ASKED | {"allocator": preloads.domain.values[-1]}

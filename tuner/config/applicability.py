@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tuner import knobs as table
-from tuner.hosts.features import HostFeatures, is_allocator
+from tuner.hosts.machine import HostFeatures, is_allocator
 from tuner.knobs import space
 from tuner.knobs.table import GLIBC, OTHER_ALLOCATOR
 from tuner.launch import render

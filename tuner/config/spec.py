@@ -16,8 +16,7 @@ from tuner.config.applicability import TargetHost
 from tuner.config.options import BY_KEY, OPTIONS
 from tuner.config.schema import Study
 from tuner.config.study_file import Document, study_of
-from tuner.hosts.features import HostFeatures, look
-from tuner.hosts.machine import this_machine
+from tuner.hosts.machine import HostFeatures, host_features, this_machine
 from tuner.knobs import ROLES
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
@@ -123,7 +122,7 @@ def build_spec(
             f"--live on ({source}): {why_not_live}, so no running job can measure settings.",
             "--live auto launches each setting then; docs/live.md says what is needed.",
         )
-    host = TargetHost(machine, layout, launcher, found or look(environ))
+    host = TargetHost(machine, layout, launcher, found or host_features(environ))
     knobs, left_out = knob_selection.applying(chosen, host)
     stem = study.option("name") or program.stem(template)
     name = typed.get("name") or f"{stem}-n{layout.ranks}"

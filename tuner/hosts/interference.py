@@ -1,4 +1,4 @@
-"""What else the host did in a stretch of time: two looks at ``/proc`` and ``/sys``, compared.
+"""What else the host did, beside a launch or before a study: two looks at it, compared.
 
 ``/proc/stat`` counts the CPU time of the whole host, this process's own accounts that of
 ``tune`` and of every child it waited for; what is left is the others'. A file that is missing or
@@ -12,12 +12,12 @@ import pwd
 import re
 import resource
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tuner.hosts import procfs
-from tuner.model import Load
+from tuner.model import Load, Machine, wording
 
 #: A sum of all CPU states that is off the clock by more than this share is not the host's own
 #: (a container's made-up ``/proc/stat``): nothing is read from it.
@@ -30,6 +30,15 @@ NAMED_CORES = 0.05
 HYPERVISOR = "other virtual machines on this hardware"
 
 _ROOT = Path("/")
+
+#: How long the look takes, s.
+LOOK_S = 0.5
+
+#: What others may use, in cores, before it is told.
+QUIET_CORES = 0.25
+
+#: A clock that may not reach this share of what the CPU could do is told.
+FULL_CLOCK = 0.9
 
 
 @dataclass(frozen=True)
@@ -160,6 +169,66 @@ def _user(pid: int) -> str:
         return f", user {pwd.getpwuid(uid).pw_name}"
     except KeyError:
         return f", user {uid}"
+
+
+# --- before a study ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Before:
+    """What the machine does before anything is launched; clocks in kHz, 0: not known."""
+
+    load: Load
+    load_average: float = 0.0  # of the last minute: processes that run or want to
+    clock_khz: int = 0  # the lowest that a CPU is allowed
+    full_khz: int = 0  # what that CPU could do
+
+
+def before(
+    *,
+    root: Path = _ROOT,
+    pause: Callable[[float], None] = time.sleep,
+) -> Before:
+    """Look at the machine for half a second."""
+    first = look()
+    pause(LOOK_S)
+    load = between(first, look())
+    clock_khz, full_khz = min(_clocks(root), key=lambda pair: pair[0] / pair[1], default=(0, 0))
+    try:
+        load_average = os.getloadavg()[0]
+    except OSError:
+        load_average = 0.0
+    return Before(load, load_average, clock_khz, full_khz)
+
+
+def complaint(seen: Before, machine: Machine) -> str:
+    """What makes the times of the launches to come doubtful; empty on a quiet machine."""
+    load, cpus = seen.load, machine.affinity_cpus
+    said = []
+    if load.others_cores >= QUIET_CORES:
+        said.append(
+            f"other processes use {wording.cores(load.others_cores, cpus)}"
+            f"{wording.most_of_it(load)} (load average {seen.load_average:.1f})"
+        )
+    if load.throttled_s > 0:
+        said.append("the CPU quota of its cgroup is used up")
+    if load.hot:
+        said.append("CPUs are slowed down for their temperature")
+    if load.swapped_bytes:
+        said.append("memory is swapped")
+    if seen.clock_khz < FULL_CLOCK * seen.full_khz:
+        clock, full = seen.clock_khz / 1e6, seen.full_khz / 1e6
+        said.append(f"a CPU is held at {clock:.1f} of {full:.1f} GHz")
+    return f"this machine is not quiet: {'; '.join(said)}" if said else ""
+
+
+def _clocks(root: Path) -> Iterator[tuple[int, int]]:
+    """(most allowed, most possible) clock of each CPU, kHz; virtual ones seldom tell."""
+    for folder in (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq"):
+        names = ("scaling_max_freq", "cpuinfo_max_freq")
+        texts = [_read(folder / name).strip() for name in names]
+        if all(text.isdecimal() and int(text) for text in texts):
+            yield int(texts[0]), int(texts[1])
 
 
 # --- reading -----------------------------------------------------------------------------

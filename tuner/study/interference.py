@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from tuner.hosts.quiet import QUIET_CORES
+from tuner.hosts.interference import QUIET_CORES
 from tuner.knobs import ROLES, Role, core_budget
 from tuner.model import (
     Exclusion,

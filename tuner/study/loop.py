@@ -11,7 +11,7 @@ from pathlib import Path
 from signal import SIGINT, Signals
 
 from tuner.config.program import check_name
-from tuner.hosts import lock, quiet
+from tuner.hosts import interference, lock
 from tuner.launch.secrets import redact_spec
 from tuner.live.measurement import Jobs, LiveMeasurement, TrialRunner
 from tuner.model import Result, StudySpec, StudyState
@@ -152,14 +152,14 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
             history = replace(history, records=projection.sync(history))
             journal = _journal(context, store.load(name))
             recorder = Recorder(store, projection, journal, context.emit, spec.objective)
-            interference = InterferenceFilter()
+            interference_filter = InterferenceFilter()
             if is_real:  # the machine is looked at before anything is launched
-                seen = quiet.before()
-                if note := quiet.complaint(seen, spec.machine):
+                seen = interference.before()
+                if note := interference.complaint(seen, spec.machine):
                     context.emit(Note(note))
                 counts_all = os.environ.get(VARIABLE) == COUNT
-                interference = InterferenceFilter(seen.load, counts_all=counts_all)
-            run = StudyRun(context, history, recorder, live, interference)
+                interference_filter = InterferenceFilter(seen.load, counts_all=counts_all)
+            run = StudyRun(context, history, recorder, live, interference_filter)
             try:
                 reason = run.measure()
             except (Cancelled, KeyboardInterrupt) as error:

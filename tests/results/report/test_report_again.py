@@ -18,7 +18,7 @@ from tuner.cli.run import command as run
 from tuner.config import spec as specs
 from tuner.config.options import OPTIONS
 from tuner.config.spec import WantedLauncher
-from tuner.hosts.features import HostFeatures
+from tuner.hosts.machine import HostFeatures
 from tuner.launch.launchers import launcher_for
 from tuner.model import LauncherInfo, Machine, ObjectiveSpec, StudySpec
 from tuner.model.errors import UsageError
