@@ -51,6 +51,6 @@ def test_as_json(tune: Tune, mpirun: str) -> None:
 def test_a_slip_of_the_pen(tune: Tune, mpirun: str) -> None:
     done = tune("knobs", "alocator", "--mpirun", mpirun)
     assert done.code == 2
-    assert "There is no knob 'alocator'" in done.err
+    assert "there is no knob 'alocator'" in done.err
     assert "'allocator'" in done.err
     assert tune("knobs", "--mpirun", mpirun, "-n", "0").code == 2

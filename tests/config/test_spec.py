@@ -207,7 +207,7 @@ def test_a_condition_that_cannot_hold(tmp_path: Path, entry: str, word: str) -> 
     [
         ("b = '1'", "1 is a number there: write when = {b = 1}."),
         ("t = 1", "'1' is a text there: write when = {t = '1'}."),
-        ("b = [3, 4]", "Leave it out, or add 3 or 4 to b's values."),
+        ("b = [3, 4]", "leave it out, or add 3 or 4 to b's values"),
     ],
 )
 def test_what_to_do_about_a_condition(tmp_path: Path, entry: str, hint: str) -> None:
@@ -221,8 +221,8 @@ def test_what_to_do_about_a_condition(tmp_path: Path, entry: str, hint: str) -> 
 def test_what_only_glibc_has_with_another_allocator(tmp_path: Path) -> None:
     text = '[knobs.malloc_arenas]\n[knobs.allocator]\nvalues = ["jemalloc"]'
     error = refused(*OWN, file=toml(tmp_path, text))
-    assert error.message == "malloc_arenas: it exists only if allocator is glibc."
-    assert error.hint == "Leave it out, or add glibc to allocator's values."
+    assert error.message == "malloc_arenas: it exists only if allocator is glibc"
+    assert error.hint == "leave it out, or add glibc to allocator's values"
 
 
 def test_the_hint_for_another_allocator_can_be_followed(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_the_hint_for_another_allocator_can_be_followed(tmp_path: Path) -> None:
     assert "allocator cannot be '/opt/libmine.so'" in typed.message
     text = '[knobs.allocator]\nvalues = ["glibc", "/opt/libmine.so"]'
     filed = refused(*OWN, file=toml(tmp_path, text))
-    assert filed.message == "allocator: it cannot be '/opt/libmine.so'."
+    assert filed.message == "allocator: it cannot be '/opt/libmine.so'"
     for error in (typed, filed):
         assert "[knobs.allocator]" not in error.hint
         assert '[knobs.preload] env = "LD_PRELOAD" values = ["unset", "/path' in error.hint

@@ -53,4 +53,4 @@ def test_an_unknown_name_has_the_nearest() -> None:
     with pytest.raises(UsageError) as caught:
         plugins.find("tuner.none", {"alpha": "a:b"}, "alpa", what="thing")
     assert caught.value.message == "unknown thing: alpa"
-    assert caught.value.hint.startswith("Did you mean 'alpha'?")
+    assert caught.value.hint.startswith("did you mean 'alpha'?")

@@ -76,7 +76,7 @@ def answer(row: Knob, host: TargetHost, *, own: bool = False) -> Answer:
     if refused and (own or idle) and (problem is None or problem[2]):
         problem = (*next(iter(refused.values())), False)
     elif idle and problem is None:
-        problem = ("nothing but the default can be set here", "Leave it out.", False)
+        problem = ("nothing but the default can be set here", "leave it out", False)
     return Answer(knob) if problem is None else Answer(knob, *problem)
 
 
@@ -86,7 +86,7 @@ def _problem(knob: Knob, host: TargetHost) -> _Problem | None:
     if knob.launchers and kind not in knob.launchers:
         mine = " or ".join(wording.LAUNCHER_NAMES.get(each, each) for each in knob.launchers)
         why = f"only {mine} reads it, and this is {wording.launcher(host.launcher)}"
-        return why, "Leave it out, or name another mpirun with --mpirun PATH.", False
+        return why, "leave it out, or name another mpirun with --mpirun PATH", False
     for need in knob.needs:
         problem = NEEDS[need](host)
         if problem is not None:
@@ -101,7 +101,7 @@ _Problem = tuple[str, str, bool]
 def _gpu(host: TargetHost) -> _Problem | None:
     if host.machine.gpus:
         return None
-    return "no GPU was found here", "Leave it out, or run on a host with a GPU.", False
+    return "no GPU was found here", "leave it out, or run on a host with a GPU", False
 
 
 def _huge_pages(host: TargetHost) -> _Problem | None:
@@ -115,13 +115,13 @@ def _huge_pages(host: TargetHost) -> _Problem | None:
     else:
         why = f"the kernel gives them to none (transparent_hugepage: {mode or 'not there'})"
     change = "have madvise written to /sys/kernel/mm/transparent_hugepage/enabled"
-    return why, f"Leave it out, or {change}." if mode != "madvise" else "Leave it out.", False
+    return why, f"leave it out, or {change}" if mode != "madvise" else "leave it out", False
 
 
 def _room(host: TargetHost) -> _Problem | None:
     """Nothing to choose between if a rank has one core, or only one core to be bound to."""
     ranks, cores = host.layout.ranks_per_host, host.machine.usable_cores
-    hint = "--knob bind_to tunes it all the same."
+    hint = "--knob bind_to tunes it all the same"
     if cores // ranks < 2:
         have = f"{wording.count(ranks, 'rank')} on {wording.count(cores, 'core')}"
         return f"{have}: none has two to be bound to", hint, True
@@ -135,7 +135,7 @@ def _places(host: TargetHost) -> _Problem | None:
     if not _is_one_place(host):
         return None
     why = "with one socket and one NUMA node every order is the same"
-    return why, "--knob map_by tunes it all the same.", True
+    return why, "--knob map_by tunes it all the same", True
 
 
 def _is_one_place(host: TargetHost) -> bool:
@@ -147,7 +147,7 @@ def _btl_is_free(host: TargetHost) -> _Problem | None:
     for option, name, value in zip(args, args[1:], args[2:], strict=False):
         if option.lstrip("-") in {"mca", "gmca", "omca"} and name == "btl":
             why = f"the arguments for mpirun, or your OMPI_MCA_btl, choose it: {value}"
-            return why, "Leave one of them out.", False
+            return why, "leave one of them out", False
     return None
 
 
@@ -171,10 +171,10 @@ def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | No
     ):
         if value not in space.values(table.knob(knob.name).domain):
             return f"it cannot be {value!r}", OTHER_ALLOCATOR
-        hint = "On Debian: apt-get install libjemalloc2 libtcmalloc-minimal4."
+        hint = "on Debian: apt-get install libjemalloc2 libtcmalloc-minimal4"
         return f"{value} is not installed here", hint
     if is_ours and knob.name == "nccl_interface" and value not in {UNSET, *host.found.interfaces}:
-        hint = f"There are {', '.join(host.found.interfaces) or 'none'}."
+        hint = f"there are {', '.join(host.found.interfaces) or 'none'}"
         return f"{value} is no network interface of this host that is up", hint
     if isinstance(knob.route, LauncherOption):
         options = {**render.LAUNCHER_DEFAULTS, **_FREE.get(knob.name, {}), knob.route.option: value}

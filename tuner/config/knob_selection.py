@@ -101,15 +101,15 @@ def select(
     for name in lost:
         if not is_typed or name in {*domains, *fixes}:
             raise UsageError(
-                f"{name}: nothing carries it to the program.",
-                f"Put {{{name}}} into the command where the program takes it, such as "
-                f"--option {{{name}}}.",
+                f"{name}: nothing carries it to the program",
+                f"put {{{name}}} into the command where the program takes it, such as "
+                f"--option {{{name}}}",
             )
     knobs = tuple(row for row in used if row.name not in lost)
     if not knobs:
         raise UsageError(
-            "There is nothing to tune: no knob is left.",
-            "Add one, such as --knob omp_threads=1..4.",
+            "there is nothing to tune: no knob is left",
+            "add one, such as --knob omp_threads=1..4",
         )
     names = {knob.name for knob in knobs}
     own = {name for name, entry in file.knobs.items() if entry.has_own_values}
@@ -147,8 +147,8 @@ def check_job(job: Sequence[str], chosen: Selection, source: str) -> None:
         if job and needs_placeholder(knob) and knob.name not in placed:
             raise UsageError(
                 f"{source}: job has no {{{knob.name}}}, so the whole job could not be given "
-                "the best value.",
-                f"Put {{{knob.name}}} into job where the program takes it.",
+                "the best value",
+                f"put {{{knob.name}}} into job where the program takes it",
             )
 
 
@@ -166,15 +166,15 @@ def _typed(typed: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, s
     plain = [text.strip() for text in texts if "=" not in text]
     domains: dict[str, str | None] = dict.fromkeys(plain)
     if "" in domains:
-        raise UsageError("--knob is empty.", "--knob omp_threads=1..16")
+        raise UsageError("--knob is empty", "--knob omp_threads=1..16")
     pairs = _pairs("--knob", [text for text in texts if "=" in text])
     for name in {*pairs.keys() & domains, *(n for n in plain if plain.count(n) > 1)}:
-        raise UsageError(f"--knob {name} is given twice.", "Keep one of them.")
+        raise UsageError(f"--knob {name} is given twice", "keep one of them")
     domains |= pairs
     fixes = _pairs("--fix", typed.get("fixes", ()))
     for name in fixes:
         if name in domains:
-            raise UsageError(f"{name} is given by --knob and by --fix.", "Keep one of them.")
+            raise UsageError(f"{name} is given by --knob and by --fix", "keep one of them")
     return domains, fixes
 
 
@@ -192,13 +192,13 @@ def _put_typed(
             rows[name] = replace(rows[name], domain=domain)
         elif rows[name].domain == Choice(()):
             raise UsageError(
-                f"--knob {name}: which values?", f"Name them, such as --knob {name}=1..8."
+                f"--knob {name}: which values?", f"name them, such as --knob {name}=1..8"
             )
     fixed = {}
     for name, text in fixes.items():
         where = f"--fix {name}={text}"
         if "," in text or ".." in text:
-            raise UsageError(f"{where}: is more than one value.", f"--knob {name}={text} tunes it.")
+            raise UsageError(f"{where}: is more than one value", f"--knob {name}={text} tunes it")
         fixed[name] = parse_value(text)
         _sensible(rows[name], Choice((fixed[name],)), where)
     return fixed
@@ -212,10 +212,10 @@ def _put_variables(
     for name in found:
         if name in domains or name in rows:
             raise UsageError(
-                f"--env-knob {name}: there is a knob of that name.", f"--knob {name}=… tunes it."
+                f"--env-knob {name}: there is a knob of that name", f"--knob {name}=… tunes it"
             )
         if not name.isidentifier():
-            raise UsageError(f"--env-knob {name}: is not the name of a variable.", "NAME=1,2,4")
+            raise UsageError(f"--env-knob {name}: is not the name of a variable", "NAME=1,2,4")
         rows[name] = Knob(name, Choice(()), Env((name,)))
     return found
 
@@ -234,8 +234,8 @@ def _put_baselines(
         _check_known("--baseline", name, rows)
         if name not in placed:
             raise UsageError(
-                f"--baseline {name}={text}: the command has no {{{name}}}.",
-                "It gives the value of a placeholder in the baseline.",
+                f"--baseline {name}={text}: the command has no {{{name}}}",
+                "it gives the value of a placeholder in the baseline",
             )
         rows[name] = replace(rows[name], default=parse_value(text))
 
@@ -247,11 +247,11 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name:
             example = "omp_threads=1..16" if option.endswith("knob") else "iterator_workers=2"
-            raise UsageError(f"{option} {text!r}: is not NAME=VALUE.", f"{option} {example}")
+            raise UsageError(f"{option} {text!r}: is not NAME=VALUE", f"{option} {example}")
         if name in pairs:
-            raise UsageError(f"{option} {name} is given twice.", "Keep one of them.")
+            raise UsageError(f"{option} {name} is given twice", "keep one of them")
         if not value:
-            raise UsageError(f"{option} {name}=: the value is empty.", f"{option} {name}=1")
+            raise UsageError(f"{option} {name}=: the value is empty", f"{option} {name}=1")
         pairs[name] = value
     return pairs
 
@@ -259,8 +259,8 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
 def _check_known(option: str, name: str, rows: Mapping[str, Knob]) -> None:
     if name not in rows:
         raise UsageError(
-            f"{option} {name}: there is no such knob.",
-            f"{suggestion(name, rows)} For a knob of your own, put {{{name}}} into the command.",
+            f"{option} {name}: there is no such knob",
+            f"{suggestion(name, rows)} For a knob of your own, put {{{name}}} into the command",
         )
 
 
@@ -293,7 +293,7 @@ def applying(
     for row in chosen.knobs:
         got = answer(row, host, own=row.name in chosen.own)
         if got.why_not and row.name in chosen.asked and not got.possible:
-            raise UsageError(f"{row.name}: {got.why_not}.", got.hint)
+            raise UsageError(f"{row.name}: {got.why_not}", got.hint)
         if got.why_not and row.name not in chosen.asked:
             lost[row.name] = got.why_not
         else:
@@ -302,15 +302,15 @@ def applying(
     while reasons := _never_there(kept):
         for name, (why, hint) in reasons.items():
             if name in chosen.asked:
-                raise UsageError(f"{name}: {why}.", hint)
+                raise UsageError(f"{name}: {why}", hint)
             lost[name] = why
             del kept[name]
     _check_size(kept)
     if not kept:
         reasons_text = "; ".join(f"{name}: {why}" for name, why in lost.items())
         raise UsageError(
-            f"There is nothing to tune: no knob is left ({reasons_text}).",
-            "Add one, such as --knob omp_threads=1..4.",
+            f"there is nothing to tune: no knob is left ({reasons_text})",
+            "add one, such as --knob omp_threads=1..4",
         )
     return tuple(kept.values()), (*chosen.left_out, *lost.items())
 
@@ -320,14 +320,14 @@ def _check_conditions(knobs: Mapping[str, Knob]) -> None:
         for parent, _ in knob.when:
             if parent not in knobs and not table.is_known(parent):
                 raise UsageError(
-                    f"knobs.{knob.name}.when: there is no knob {parent!r}.",
+                    f"knobs.{knob.name}.when: there is no knob {parent!r}",
                     suggestion(parent, [*knobs, *table.names()]),
                 )
     circle = conditions.cycle({knob.name: knob.when for knob in knobs.values()})
     if circle:
         raise UsageError(
-            f"knobs.{circle[0]}.when: it depends on itself ({', '.join(circle)}).",
-            "Let one of them stand without a condition.",
+            f"knobs.{circle[0]}.when: it depends on itself ({', '.join(circle)})",
+            "let one of them stand without a condition",
         )
 
 
@@ -350,13 +350,13 @@ def _never_there(kept: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
 def _hint(parent: str, values: Sequence[Value], kept: Mapping[str, Knob]) -> str:
     """What to do about a condition that holds in no setting."""
     if parent not in kept:
-        return f"Leave it out, or tune it with --knob {parent}."
+        return f"leave it out, or tune it with --knob {parent}"
     texts = {str(value) for value in values}
     for value in space.values(kept[parent].domain):
         if str(value) in texts:
             kind = "a number" if isinstance(value, int) else "a text"
             return f"{value!r} is {kind} there: write when = {{{parent} = {value!r}}}."
-    return f"Leave it out, or add {_listed(values)} to {parent}'s values."
+    return f"leave it out, or add {_listed(values)} to {parent}'s values"
 
 
 def _check_size(kept: Mapping[str, Knob]) -> None:
@@ -367,10 +367,10 @@ def _check_size(kept: Mapping[str, Knob]) -> None:
         parents = [knob.name for knob in knobs if knob.name in asked]
         listed = ", ".join(parents[:6]) + (", …" if len(parents) > 6 else "")
         raise UsageError(
-            f"The conditions (when) split the settings into more than {MAX_WORLDS} parts: so many"
-            " are not searched.",
-            f"Fix some knobs that others depend on ({listed}), as with --fix {parents[0]}=VALUE,"
-            " or leave out some conditions.",
+            f"the conditions (when) split the settings into more than {MAX_WORLDS} parts: so many"
+            " are not searched",
+            f"fix some knobs that others depend on ({listed}), as with --fix {parents[0]}=VALUE,"
+            " or leave out some conditions",
         )
 
 

@@ -55,8 +55,8 @@ def check(template: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> 
         _check_shipped(script.removeprefix("{workloads}/"), own_python=path == sys.executable)
     elif not templates.names_in(script) and not (cwd / templates.fill(script, {})).is_file():
         raise UsageError(
-            f"The command's script {script!r} does not exist.",
-            f"Relative paths count from the current folder, {cwd}.",
+            f"the command's script {script!r} does not exist",
+            f"relative paths count from the current folder, {cwd}",
         )
     return path
 
@@ -112,8 +112,8 @@ def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
         return sys.executable
     if templates.names_in(word):
         raise UsageError(
-            f"The command begins with {word!r}: only {{python}} can stand for the program.",
-            "Name the program itself first.",
+            f"the command begins with {word!r}: only {{python}} can stand for the program",
+            "name the program itself first",
         )
     word = templates.fill(word, {})
     if "/" not in word:
@@ -122,19 +122,19 @@ def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
             hint = "Is its environment active? Its full path does as well."
             if (cwd / word).is_file():
                 hint = f"It lies in the current folder: write {_start(word)}."
-            raise UsageError(f"The command's program {word!r} is not on PATH.", hint)
+            raise UsageError(f"the command's program {word!r} is not on PATH", hint)
         return str(Path(found).absolute())
     path = cwd / word
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise UsageError(
-            f"The command's program {word!r} {what}.",
-            f"Relative paths count from the current folder, {cwd}.",
+            f"the command's program {word!r} {what}",
+            f"relative paths count from the current folder, {cwd}",
         )
     if not os.access(path, os.X_OK):
         raise UsageError(
-            f"The command's program {word!r} is not executable.",
-            f"Write {_start(word)}." if word.endswith(".py") else f"chmod +x {word}",
+            f"the command's program {word!r} is not executable",
+            f"write {_start(word)}." if word.endswith(".py") else f"chmod +x {word}",
         )
     return str(path)
 
@@ -148,15 +148,15 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
     trainer = name.removesuffix(".py")
     if not (templates.shipped_dir("workloads") / name).is_file():
         trainers = [f"{each}.py" for each in _IMPORTS]
-        raise UsageError(f"There is no workload {name!r}.", suggestion(name, trainers))
+        raise UsageError(f"there is no workload {name!r}", suggestion(name, trainers))
     needed = _IMPORTS.get(trainer, ()) if own_python else ()
     missing = [module for module in needed if find_spec(module) is None]
     if missing:
         extra, *_ = trainer.split("_")
         raise UsageError(
-            f"The workload {name} needs {' and '.join(missing)}, which "
-            f"{'is' if len(missing) == 1 else 'are'} not installed.",
-            "In a checkout: pip install --build-constraint constraints-build.txt "
+            f"the workload {name} needs {' and '.join(missing)}, which "
+            f"{'is' if len(missing) == 1 else 'are'} not installed",
+            "in a checkout: pip install --build-constraint constraints-build.txt "
             f"'.[{extra}]'\n"
             "Or tune your own trainer: tune --mpi-procs 8 -- python train.py --out {out}",
         )
@@ -198,8 +198,8 @@ def check_name(name: str, place: str = "name") -> str:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{place} {name!r}: is no name for a study.",
-            "Up to 100 letters, digits, and . _ - after the first, such as mnist-n8.",
+            f"{place} {name!r}: is no name for a study",
+            "up to 100 letters, digits, and . _ - after the first, such as mnist-n8.",
         )
     return name
 

@@ -129,7 +129,7 @@ class KnobEntry(_Table):
         elif self.switch is not None:
             domain = Choice((OFF, ON))
         else:
-            raise UsageError(f"{where}: needs range, values or fix.")
+            raise UsageError(f"{where}: needs range, values or fix")
         row = known or Knob(name, domain, Flag())
         route = self.route()
         if route is not None:  # a route of the user's own does not need what the table's needs

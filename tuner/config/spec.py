@@ -106,9 +106,9 @@ def build_spec(
     price.check(objective, figures["items"], figures["price_per_hour"])
     if objective_for(objective).needs_out and templates.OUT not in templates.placeholders(template):
         raise UsageError(
-            f"The command ({source}) has no {{out}}, so its log could not be found.",
-            "Put {out} where the program takes the folder for its log: … --out {out}\n"
-            "A program without a log: --objective wall, or --objective 'pattern:REGEX'.",
+            f"the command ({source}) has no {{out}}, so its log could not be found",
+            "put {out} where the program takes the folder for its log: … --out {out}\n"
+            "A program without a log: --objective wall, or --objective 'pattern:REGEX'",
         )
     path = program.check(template, environ=environ, cwd=cwd)
     wanted = WantedLauncher(
@@ -119,8 +119,8 @@ def build_spec(
     why_not_live = eligibility.why_cold(objective, environ)
     if figures["live"] == "on" and why_not_live:
         raise UsageError(
-            f"--live on ({source}): {why_not_live}, so no running job can measure settings.",
-            "--live auto launches each setting then; docs/live.md says what is needed.",
+            f"--live on ({source}): {why_not_live}, so no running job can measure settings",
+            "--live auto launches each setting then; docs/live.md says what is needed",
         )
     host = TargetHost(machine, layout, launcher, found or host_features(environ))
     knobs, left_out = knob_selection.applying(chosen, host)
@@ -170,7 +170,7 @@ def _objective(study: Study, typed: Mapping[str, Any]) -> ObjectiveSpec:
         if spec.kind == filed.kind:
             spec = replace(spec, filename=filed.filename)
     if log is not None and spec.kind == "wall":
-        raise UsageError(f"--log {log}: the objective wall reads no log.", "Leave it out.")
+        raise UsageError(f"--log {log}: the objective wall reads no log", "leave it out")
     return replace(
         spec,
         filename=spec.filename if log is None else log,
@@ -187,13 +187,13 @@ def check_command(words: Sequence[str], place: str) -> None:
     """Raise ``UsageError`` for a command that is empty, that no system can run, or that nests."""
     if not words or not words[0].strip():
         raise UsageError(
-            f"There is no command {place}.",
-            "For example: tune --mpi-procs 8 -- python train.py --out {out}",
+            f"there is no command {place}",
+            "for example: tune --mpi-procs 8 -- python train.py --out {out}",
         )
     if any("\0" in word for word in words):
         raise UsageError(
-            f"The command {place} has a NUL character, which no program can be given.",
-            "Remove it.",
+            f"the command {place} has a NUL character, which no program can be given",
+            "remove it",
         )
     starter = PurePath(words[0]).name
     if list(words[1:3]) in (["-m", "torch.distributed.run"], ["-m", "torch.distributed.launch"]):
@@ -201,9 +201,9 @@ def check_command(words: Sequence[str], place: str) -> None:
     if starter in _STARTERS:
         how = " --launcher torchrun" if starter == "torchrun" else ""
         raise UsageError(
-            f"The command {place} begins with {starter}, but tune starts the ranks itself.",
-            f"Name the program that each rank runs: tune -n RANKS{how} -- python train.py …\n"
-            "Arguments for the launcher itself: --mpirun-arg.",
+            f"the command {place} begins with {starter}, but tune starts the ranks itself",
+            f"name the program that each rank runs: tune -n RANKS{how} -- python train.py …\n"
+            "Arguments for the launcher itself: --mpirun-arg",
         )
 
 
@@ -213,7 +213,7 @@ def _check_gpus(template: Sequence[str], found: Sequence[str], source: str) -> N
     if script.startswith("{workloads}/") and "--gpu" in template and not found:
         trainer = script.removeprefix("{workloads}/").removesuffix(".py")
         raise UsageError(
-            f"The command ({source}) asks for a GPU (--gpu), and none was found here.",
+            f"the command ({source}) asks for a GPU (--gpu), and none was found here",
             f"On CPUs: tune --study {trainer}",
         )
 

@@ -25,6 +25,7 @@ from tuner.launch.command import RESERVED, knobs_in, shipped_dir
 from tuner.launch.objectives import objective_for
 from tuner.model import OFF, ON, Choice
 from tuner.model.errors import UsageError, shown, suggestion
+from tuner.model.wording import capital
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -70,8 +71,8 @@ def find_study_file(
             return load(path), given
         if name not in shipped:
             raise UsageError(
-                f"--study: there is no file {given!r} and no shipped study of that name.",
-                f"{suggestion(name, shipped)} `tune init {name}.toml` writes a new one.",
+                f"--study: there is no file {given!r} and no shipped study of that name",
+                f"{suggestion(name, shipped)} `tune init {name}.toml` writes a new one",
             )
         given = name
     return load(shipped[given]), f"{given}.toml (shipped)"
@@ -87,19 +88,19 @@ def load(path: Path) -> Document:
     try:
         if path.exists() and not path.is_file():  # a FIFO would be waited for, a device has no end
             raise UsageError(
-                f"The study file {path} cannot be read: it is no regular file.",
-                "Name a file with --study FILE.",
+                f"the study file {path} cannot be read: it is no regular file",
+                "name a file with --study FILE",
             )
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(
-            f"The study file {path} cannot be read: {error.strerror}.",
-            "`tune init` writes a new one.",
+            f"the study file {path} cannot be read: {error.strerror}",
+            "`tune init` writes a new one",
         ) from error
     if len(data) > MOST_BYTES:
         raise UsageError(
-            f"The study file {path} is larger than 1 MB.", "`tune init` shows the format."
+            f"the study file {path} is larger than 1 MB", "`tune init` shows the format"
         )
     return parse(data, str(path))
 
@@ -114,13 +115,13 @@ def parse(data: bytes, place: str) -> Document:
         document = _renamed(tomllib.loads(data.decode("utf-8")))
         mistakes = _mistakes(document)
     except UnicodeDecodeError as error:
-        raise UsageError(f"{place}: not a text in UTF-8.", "Save it as UTF-8.") from error
+        raise UsageError(f"{place}: not a text in UTF-8", "save it as UTF-8") from error
     except (ValueError, RecursionError) as error:
         fault = error if isinstance(error, tomllib.TOMLDecodeError) else "too long or too deep"
-        raise UsageError(f"{place}: not TOML: {fault}.", "`tune init` shows the format.") from error
+        raise UsageError(f"{place}: not TOML: {fault}", "`tune init` shows the format") from error
     if mistakes:
         head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
-        raise UsageError("\n".join([head, *mistakes]), "`tune init` shows the format.")
+        raise UsageError("\n".join([head, *mistakes]), "`tune init` shows the format")
     return document
 
 
@@ -162,7 +163,7 @@ def study_of(
     errors, study = _validated(STUDY, {**document, **typed})
     if study is None:
         lines = [_line(error, places) for error in errors]
-        raise UsageError("\n".join(lines), "`tune --help` lists what each option takes.")
+        raise UsageError("\n".join(lines), "`tune --help` lists what each option takes")
     return study
 
 
@@ -188,7 +189,7 @@ def _mistakes(data: Document) -> list[str]:
     try:
         objective_for(study.objective.spec())
     except UsageError as error:
-        mistakes.append(f"objective: {error.message.rstrip('.')}. {error.hint}")
+        mistakes.append(f"objective: {_sentences(error)}")
     return mistakes + _left_out_mistakes(study)
 
 
@@ -199,7 +200,7 @@ def _line(error: ErrorDetails, places: Mapping[str, str] | None = None) -> str:
     given, kind = error["input"], error["type"]
     if kind == "extra_forbidden":
         keys = KEYS[str(first) if rest else ""]
-        return f"{place}: unknown key. {suggestion(str(error['loc'][-1]), keys)}"
+        return f"{place}: unknown key. {capital(suggestion(str(error['loc'][-1]), keys))}"
     if kind == "string_too_short" or given == "":
         return f"{place}: must not be empty."
     wanted = {
@@ -258,8 +259,13 @@ def _knob_mistakes(name: str, entry: KnobEntry, is_not_placed: bool) -> list[str
         elif known and not isinstance(table.knob(name).domain, Choice):
             domains.check_against(table.knob(name), knob.domain, where=f"{where}.values")
     except UsageError as error:
-        return [f"{error.message} {error.hint}".strip()]
+        return [_sentences(error)]
     return []
+
+
+def _sentences(error: UsageError) -> str:
+    """The error as a part of a list: its message, then its hint."""
+    return ". ".join(filter(None, (error.message.rstrip("."), capital(error.hint))))
 
 
 def _left_out_mistakes(study: Study) -> list[str]:
@@ -268,7 +274,7 @@ def _left_out_mistakes(study: Study) -> list[str]:
         if name in study.knobs:
             mistakes.append(f"left_out.{name}: stands under knobs as well: keep one of them.")
         elif not table.is_known(name):
-            hint = suggestion(name, table.names())
+            hint = capital(suggestion(name, table.names()))
             mistakes.append(f"left_out.{name}: there is no such knob. {hint}")
     return mistakes
 

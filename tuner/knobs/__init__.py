@@ -38,4 +38,4 @@ def knob(name: str) -> Knob:
     for row in KNOBS:
         if row.name == name:
             return row
-    raise UsageError(f"There is no knob {name!r}.", suggestion(name, names()))
+    raise UsageError(f"there is no knob {name!r}", suggestion(name, names()))

@@ -41,20 +41,20 @@ def parse_domain(text: str, *, where: str) -> Domain:
     if is_range:
         for end, name in ((low, "lower"), (high, "upper")):
             if not end:
-                raise UsageError(f"{where}: {text!r} has no {name} end.", _HOW)
+                raise UsageError(f"{where}: {text!r} has no {name} end", _HOW)
         if not _INT.fullmatch(low) or not (_INT.fullmatch(high) or high == "cores"):
             message = f"{where}: the ends of {shown(text)} are not whole numbers"
             if low.lstrip("+-").isdecimal() and high.lstrip("+-").isdecimal():
                 message += " of up to 15 digits"
-            raise UsageError(f"{message}.", _HOW)
+            raise UsageError(f"{message}", _HOW)
         domain: Domain = IntRange(int(low), high if high == "cores" else int(high))
         return check_domain(domain, where=where)
     if found := re.fullmatch(r"(\d+)\s*[-:]\s*(\d+)", text):
-        raise UsageError(f"{where}: {text!r} is not a range.", f"Write {found[1]}..{found[2]}.")
+        raise UsageError(f"{where}: {text!r} is not a range", f"write {found[1]}..{found[2]}")
     parts = [part.strip() for part in text.split(",")]
     if "" in parts:
         what = "has an empty value" if text else "is empty"
-        raise UsageError(f"{where}: {text!r} {what}.", _HOW)
+        raise UsageError(f"{where}: {text!r} {what}", _HOW)
     return check_domain(Choice(tuple(parse_value(part) for part in parts)), where=where)
 
 
@@ -62,19 +62,19 @@ def check_domain(domain: Domain, *, where: str) -> Domain:
     """The domain itself, once it is neither empty, reversed, repeated nor too large."""
     if isinstance(domain, Choice):
         if not domain.values:
-            raise UsageError(f"{where}: the list of values is empty.", _HOW)
+            raise UsageError(f"{where}: the list of values is empty", _HOW)
         ((value, times),) = Counter(domain.values).most_common(1)
         if times > 1:
-            raise UsageError(f"{where}: {shown(value)} stands twice.", "Name each value once.")
+            raise UsageError(f"{where}: {shown(value)} stands twice", "name each value once")
         return domain
     if isinstance(domain.high, int):
         written = f"{where}: the range {domain.low}..{domain.high}"
         if domain.high < domain.low:
-            raise UsageError(f"{written} is reversed.", f"Write {domain.high}..{domain.low}.")
+            raise UsageError(f"{written} is reversed", f"write {domain.high}..{domain.low}")
         if domain.high - domain.low >= MAX_VALUES:
             raise UsageError(
-                f"{written} has more than {MAX_VALUES} values.",
-                "List the values worth trying, such as 1,10,100.",
+                f"{written} has more than {MAX_VALUES} values",
+                "list the values worth trying, such as 1,10,100",
             )
     return domain
 
@@ -95,7 +95,7 @@ def check_against(known: Knob, domain: Domain, *, where: str) -> Domain:
             if value not in known.domain.values:
                 near = suggestion(str(value), map(str, known.domain.values))
                 raise UsageError(
-                    f"{where}: {known.name} cannot be {value!r}.",
+                    f"{where}: {known.name} cannot be {value!r}",
                     f"{near} {_elsewhere(known.name)}",
                 )
             continue
@@ -103,8 +103,8 @@ def check_against(known: Knob, domain: Domain, *, where: str) -> Domain:
         least = 0 if ROLES.get(known.name) == "workers" else known.domain.low
         if not isinstance(value, int) or value < least:
             raise UsageError(
-                f"{where}: {known.name} cannot be {value!r}: it counts from {least}.",
-                f"Write whole numbers from {least} on.",
+                f"{where}: {known.name} cannot be {value!r}: it counts from {least}",
+                f"write whole numbers from {least} on",
             )
     return domain
 

@@ -84,5 +84,5 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     names = list(known)
     near = nearest(name, names)
     if near is not None:
-        return f"Did you mean {near!r}?"
-    return f"Known: {', '.join(names)}." if names else ""
+        return f"did you mean {near!r}?"
+    return f"known: {', '.join(names)}." if names else ""

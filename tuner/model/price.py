@@ -47,13 +47,13 @@ def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float |
     called = f"The objective ({objective.unit or objective.kind})"
     if items is not None and not objective.is_time:
         raise UsageError(
-            f"{called} is no time, so --samples-per-run {items:g} gives no samples per second.",
-            "Leave it out, or read a time: --objective wall, or a pattern with --unit s.",
+            f"{called} is no time, so --samples-per-run {items:g} gives no samples per second",
+            "leave it out, or read a time: --objective wall, or a pattern with --unit s",
         )
     if price_per_hour is not None and timed(objective) is None:
         raise UsageError(
-            f"{called} tells of no time, so --price-per-hour {price_per_hour:g} has no meaning.",
-            "Read a time (--objective wall), or a rate whose unit names one: --unit ns/day.",
+            f"{called} tells of no time, so --price-per-hour {price_per_hour:g} has no meaning",
+            "read a time (--objective wall), or a rate whose unit names one: --unit ns/day",
         )
 
 
