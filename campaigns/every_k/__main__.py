@@ -66,10 +66,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--share", type=float, default=1.0, help="of all cases")
     parser.add_argument("--least", type=int, default=1, help="cases of each family")
-    parser.add_argument("--part", default="1/1", help="2/4: the second of four parts")
     parser.add_argument("--only", default="", help="families with this in their name")
     chosen = parser.parse_args()
-    part, parts = map(int, chosen.part.split("/"))
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     folder = Path(tempfile.mkdtemp(prefix="every-k-", dir=memory))
     if SHIM not in os.environ.get("LD_PRELOAD", ""):
@@ -91,7 +89,7 @@ def main() -> int:
     print(f"a study without a fault does {whole.counts}")
     cases = sample(every(whole.counts, chosen.seed), chosen.share, chosen.seed, chosen.least)
     cases = [case for case in cases if chosen.only in family(case)]
-    for number, case in enumerate(cases[part - 1 :: parts]):
+    for number, case in enumerate(cases):
         own = folder / f"case-{number}"
         struck, wrong = play(own, case, kept)
         count[family(case)] += 1

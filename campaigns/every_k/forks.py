@@ -8,7 +8,7 @@ import json
 import os
 import resource
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -21,7 +21,6 @@ import tuner.study
 from campaigns.every_k.cases import KINDS, Fault
 from tests.study_surface import log, surface
 from tuner.cli.main import main as tune_main
-from tuner.launch.launchers import discovery
 from tuner.model import Finished, Launch, Outcome, Progress, Setting
 from tuner.study.events import Event, LaunchEnded
 
@@ -113,19 +112,6 @@ def _read_once() -> None:
     util.load_python_file = pyfiles.load_python_file
 
 
-def _ask_once() -> None:
-    """What mpirun says of its version; the faults strike nothing of that."""
-    said: dict[Path, str] = {}
-    ask = discovery._ask
-
-    def asked(path: Path, question: Sequence[str], environ: Mapping[str, str]) -> str:
-        if path.resolve() not in said:
-            said[path.resolve()] = ask(path, question, environ)
-        return said[path.resolve()]
-
-    discovery._ask = asked
-
-
 def _tune(folder: Path, fault: Fault | None) -> int:
     """The study's command in the folder of a case, in this process."""
     work = folder / "work"
@@ -173,7 +159,6 @@ def run(folder: Path, fault: Fault | None = None) -> Ended:
 def prepare(folder: Path) -> None:
     """Write what the runs below a folder need; import and compile all that they use."""
     _read_once()
-    _ask_once()
     (folder / "study.toml").write_text(STUDY)
     (folder / "mpirun").write_text(MPIRUN)
     (folder / "mpirun").chmod(0o755)

@@ -25,7 +25,7 @@ URL = "sqlite:///studies/tune.db"
         ("malformed database schema (x)", UsageError, "corrupt"),
         ("database or disk is full", TunerError, "disk is full"),
         ("could not extend file: No space left on device", TunerError, "disk is full"),
-        ("disk I/O error", TunerError, "input/output error"),
+        ("disk I/O error", TunerError, "failed: disk I/O error"),
         ("connection refused", UsageError, "cannot be used: connection refused"),
         ("cannot execute INSERT in a read-only transaction", UsageError, "read-only"),
         ("canceling statement due to lock timeout", BusyError, "locked"),

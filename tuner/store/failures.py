@@ -82,11 +82,6 @@ _COMPLAINTS: Mapping[str, _Told] = {
         "Check that it is a file that you may read and write, in a folder that you may"
         " write to, or choose another with --storage FILE.",
     ),
-    "disk i/o error": (
-        TunerError,
-        "the disk of the database {place} gave an input/output error",
-        "See the kernel's log (dmesg); what was saved before is kept.",
-    ),
     _UNREACHABLE: (
         UsageError,
         "the database {place} cannot be used: {line}",
