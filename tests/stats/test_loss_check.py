@@ -45,7 +45,7 @@ def test_a_lower_loss_is_never_worse_than_a_higher_one(
 
 @given(POSITIVE, POSITIVE, st.floats(1.0, 1e3))
 def test_the_unit_does_not_matter(loss: float, usual: float, factor: float) -> None:
-    """A loss in other units is as much worse, where it is not near 0."""
+    """A loss in other units is as much worse, if it is not near 0."""
     if loss - usual > 1 and abs(math.log(loss / usual / 2)) > 1e-9:
         assert is_worse(loss, [usual]) == is_worse(factor * loss, [factor * usual])
 

@@ -18,10 +18,10 @@ from tuner.model import Knob, Layout, StudySpec, Value
 
 _World = Mapping[str, Sequence[Value]]
 
-#: Where nothing else is asked for, settings are tried that want up to this many times the cores.
+#: If nothing else is asked for, settings are tried that want up to this many times the cores.
 OVERSUBSCRIPTION = 4.0
 
-#: What a rank has of each where no knob says otherwise.
+#: What a rank has of each if no knob says otherwise.
 UNASKED: dict[Role, int] = {"threads": 1, "workers": 0, "worker_threads": 1}
 
 
@@ -85,7 +85,7 @@ def beyond(spec: StudySpec) -> int:
 
 
 def summary(spec: StudySpec) -> str:
-    """What the space asks for against what there is; empty where no knob counts cores."""
+    """What the space asks for against what there is; empty if no knob counts cores."""
     if not any(knob.name in ROLES for knob in spec.knobs):
         return ""
     cores = spec.machine.usable_cores
@@ -97,7 +97,7 @@ def summary(spec: StudySpec) -> str:
 
 
 def left_out(spec: StudySpec) -> str:
-    """What the budget leaves out and why, in a sentence; empty where it leaves out nothing."""
+    """What the budget leaves out and why, in a sentence; empty if it leaves out nothing."""
     number, most = beyond(spec), most_demand(spec)
     if not number or most is None:
         return ""

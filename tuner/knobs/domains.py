@@ -21,7 +21,7 @@ _HOW = "Write a range such as 1..16, or a list such as 1,2,4 or naive,flat."
 
 
 def parse_value(text: str) -> Value:
-    """One value as written: an integer where it reads as one, else the text itself.
+    """One value as written: an integer if it reads as one, else the text itself.
 
     What has more than 15 digits is a name like any other: it reaches the program as it is.
     """

@@ -81,7 +81,7 @@ def axes(knobs: Sequence[Knob]) -> list[_Axis]:
 
 
 def contains(knobs: Sequence[Knob], fixed: Setting, setting: Setting) -> bool:
-    """True where the setting gives each knob that it has a value of its domain, fixed as fixed."""
+    """True if the setting gives each knob that it has a value of its domain, fixed as fixed."""
     chosen = setting.as_dict()
     if set(chosen) != active({knob.name: knob.when for knob in knobs}, chosen):
         return False
@@ -97,7 +97,7 @@ def there(knobs: Sequence[Knob], chosen: Mapping[str, Value]) -> Setting:
 
 
 def _holds(domain: Domain, value: Value) -> bool:
-    """True where a (resolved) domain has the value; a large range is not listed."""
+    """True if a (resolved) domain has the value; a large range is not listed."""
     if isinstance(domain, IntRange) and isinstance(domain.high, int):
         return isinstance(value, int) and domain.low <= value <= domain.high
     return value in values(domain)

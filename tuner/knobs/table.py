@@ -117,7 +117,7 @@ KNOBS: tuple[Knob, ...] = (
         "GOMP_SPINCOUNT",
         (0, 10_000, 1_000_000),
         help="how often threads of GNU's OpenMP look before they sleep",
-        why="GNU's OpenMP spins for some milliseconds, and only a little where it sees more"
+        why="GNU's OpenMP spins for some milliseconds, and only a little if it sees more"
         " threads than cores: of the other ranks' threads it knows nothing. Only programs with"
         " libgomp (GCC, PyTorch) read it.",
         source="GNU libgomp, section 4.27, GOMP_SPINCOUNT"
@@ -128,7 +128,7 @@ KNOBS: tuple[Knob, ...] = (
         "OPENBLAS_THREAD_TIMEOUT",
         (4, 10, 20, 26),
         help="OpenBLAS threads spin for 2 to this power of clock ticks before they sleep",
-        why="NumPy's OpenBLAS keeps idle threads spinning for 2^26 ticks (some 20 ms). Where"
+        why="NumPy's OpenBLAS keeps idle threads spinning for 2^26 ticks (some 20 ms). If"
         " cores are oversubscribed these spins are the time that others wait for.",
         source="OpenBLAS, Runtime variables, OPENBLAS_THREAD_TIMEOUT (4 to 30)"
         " <https://www.openmathlib.org/OpenBLAS/docs/runtime_variables/>",
@@ -183,7 +183,7 @@ KNOBS: tuple[Knob, ...] = (
         when=(("omp_proc_bind", _PLACED),),
     ),
     # How the program loads its data: each is an argument of the program, so it needs a placeholder.
-    # Workers decode and augment, which is work for a core. Where they rather wait for
+    # Workers decode and augment, which is work for a core. If they rather wait for
     # storage, more than there are cores can help: `--knob iterator_workers=1..16`. None at all
     # (`0..cores`) is for programs that load in the rank then; Chainer's iterator does not.
     Knob(
@@ -266,7 +266,7 @@ KNOBS: tuple[Knob, ...] = (
         Env(("GLIBC_TUNABLES",)),  # the user's own are kept: tuner.config.applicability
         help="transparent huge pages for glibc's malloc",
         why="With pages of 2 MiB instead of 4 KiB large arrays need fewer page faults and entries"
-        " of the TLB; where the kernel says madvise, only who asks gets them.",
+        " of the TLB; if the kernel says madvise, only who asks gets them.",
         source="glibc manual, Memory Allocation Tunables, glibc.malloc.hugetlb"
         " <https://sourceware.org/glibc/manual/latest/html_node/"
         "Memory-Allocation-Tunables.html>",

@@ -14,7 +14,7 @@ UNSET = "unset"
 #: The values of a switch: an option that is there or is not.
 ON, OFF = "on", "off"
 
-#: Where a knob exists: each of these other knobs, if it is tuned too, has one of these values.
+#: When a knob exists: each of these other knobs, if it is tuned too, has one of these values.
 When = tuple[tuple[str, tuple[Value, ...]], ...]
 
 

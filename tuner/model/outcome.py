@@ -118,7 +118,7 @@ class Verdict(StrEnum):
 class Effect:
     """What was seen of one knob.
 
-    ``observed`` is what a rank was seen with, ``None`` if nothing could be seen. Where it
+    ``observed`` is what a rank was seen with, ``None`` if nothing could be seen. If it
     is a lower bound (child processes: a rank has others too, and not all are seen), the verdict
     is honoured from ``asked`` upwards and not observable below.
     """

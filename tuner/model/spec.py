@@ -125,7 +125,7 @@ class ObjectiveSpec:
         return cost / TIME_UNITS_S.get(self.unit, 1.0)
 
 
-#: What is read where nobody says otherwise: the last ``elapsed_time`` of a LogReport, s.
+#: What is read unless somebody says otherwise: the last ``elapsed_time`` of a LogReport, s.
 LOGGED_TIME = ObjectiveSpec()
 
 

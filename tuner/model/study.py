@@ -59,7 +59,7 @@ Claim = Literal["faster", "slower", "no significant gain"]
 class Finding:
     """What launches in turn prove: the ratio is reference over best.
 
-    The interval holds the true ratio in at least 95 % of studies; ``high`` is ``None`` where
+    The interval holds the true ratio in at least 95 % of studies; ``high`` is ``None`` if
     only the lower end is claimed ("at least").
     """
 

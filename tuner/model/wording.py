@@ -66,7 +66,7 @@ def changed(ratio: float) -> str:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """``1 run``, ``3 runs``; ``plural`` where it is not made with an s."""
+    """``1 run``, ``3 runs``; ``plural`` if it is not made with an s."""
     return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
 
 

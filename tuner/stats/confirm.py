@@ -11,11 +11,11 @@ pairs' ratios. It needs the log ratios to be independent and symmetric about the
 their spread. With n pairs its smallest error is 2 / 2**n: 6 pairs are the fewest that can say
 anything at 5 %, and get 1/32 of it; the later looks share the rest.
 
-**At least.** Where the search already saw that the reference is several times slower, its
+**At least.** If the search already saw that the reference is several times slower, its
 launches are cut at a multiple of the best's time and only the lower end is claimed. The order is
 BABABAB and the bound that of the exact rank-sum distribution (the same book, sections 4.1-4.3): 4
 launches of the best that all lie below 3 of the reference have the error 1/35. It takes the two to
-differ by a factor alone; where they differ in spread too, the error of such a bound can reach 1/8.
+differ by a factor alone; if they differ in spread too, the error of such a bound can reach 1/8.
 That is why the cut lies well below what the search saw: the claim cannot exceed the cut, so it is
 wrong only if the search was, by that factor, and the launches in turn are as well.
 
@@ -40,7 +40,7 @@ Side = Literal["best", "reference"]
 #: (launches of the best, of the reference, the error this look may spend); together at most 5 %.
 Looks = tuple[tuple[int, int, float], ...]
 TWO_SIDED: Looks = ((6, 6, 1 / 32), (10, 10, 0.0075), (16, 16, 0.006), (24, 24, 0.005))
-#: The same where only the lower end is claimed; from the second look on one run of the best that
+#: The same if only the lower end is claimed; from the second look on one run of the best that
 #: is an outlier is trimmed (30 of the 1716 orders have a Mann-Whitney count of 6 or less).
 AT_LEAST: Looks = ((4, 3, 1 / 35), (7, 6, 30 / 1716), (10, 9, 0.0039))
 
@@ -51,14 +51,14 @@ _BAB: tuple[Side, ...] = ("best", "reference")
 #: with their square root only.
 _PLENTY = 16
 
-#: A gain is claimed where it is proven to be more than this share: less pays for nobody's
+#: A gain is claimed if it is proven to be more than this share: less pays for nobody's
 #: change of settings, and hosts differ by as much from one day to the next.
 WORTH = 0.01
 
 #: Below this ratio of what the search saw nothing is launched: giving up claims nothing.
 HOPELESS = 0.95
 
-#: The reference is cut where the search saw a ratio above the first; the multiple lies between
+#: The reference is cut if the search saw a ratio above the first; the multiple lies between
 #: the next two (one run of the best that is two to three times slower, as happens on shared
 #: machines, then hides nothing), and below the search's ratio by the last factor at least.
 _CUT_ABOVE, _LEAST_CUT, _MOST_CUT, _BELOW_SEEN = 3.0, 3.0, 5.0, 1.7
@@ -69,7 +69,7 @@ _STOP_S = 0.5
 
 @dataclass(frozen=True)
 class Run:
-    """One launch of the confirmation; where the reference was cut, ``elapsed_s`` is a bound."""
+    """One launch of the confirmation; if the reference was cut, ``elapsed_s`` is a bound."""
 
     side: Side
     elapsed_s: float
@@ -133,7 +133,7 @@ def judge(
     times = {side: [run.elapsed_s for run in runs if run.side == side] for side in order}
     for look in looks:
         bests, references, error = look
-        # One side may be ahead, where a launch of the other is found to have ended early.
+        # One side may be ahead, if a launch of the other is found to have ended early.
         best, reference = times["best"][:bests], times["reference"][:references]
         if len(best) < bests or len(reference) < references:
             break
@@ -158,7 +158,7 @@ def _missing(runs: Sequence[Run], order: Sequence[Side]) -> Side:
 
 
 def _settled(found: Finding, precision: float, nothing: float) -> bool:
-    """True where more launches would change nothing that matters."""
+    """True if more launches would change nothing that matters."""
     if found.claim == "faster":
         return (
             found.high is None

@@ -108,13 +108,13 @@ def _loss(loss: float) -> str:
 
 
 def was_interrupted(record: LaunchRecord) -> bool:
-    """True where the launch was ended from outside: it says nothing about its setting."""
+    """True if the launch was ended from outside: it says nothing about its setting."""
     ending = record.outcome.ending
     return isinstance(ending, Failed) and ending.kind is FailureKind.INTERRUPTED
 
 
 def is_excluded(record: LaunchRecord) -> bool:
-    """True where what came of it has its cause outside: the setting is launched again."""
+    """True if what came of it has its cause outside: the setting is launched again."""
     ending = record.outcome.ending
     from_outside = isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
     return from_outside or record.outcome.exclusion is not None

@@ -1,6 +1,6 @@
 """Whether a training came to what it comes to with the defaults, told by its loss (pure).
 
-A setting may change the order of sums and of the data, and so the loss by a little; where it
+A setting may change the order of sums and of the data, and so the loss by a little; if it
 comes out far above all that the defaults gave, the setting has broken the training.
 """
 
@@ -23,7 +23,7 @@ DIFFERENCE = 1e-3
 
 
 def finite(value: object) -> float | None:
-    """A loss as a log has it, as a number: `DIVERGED` where it is none; ``None`` for no loss."""
+    """A loss as a log has it, as a number: `DIVERGED` if it is none; ``None`` for no loss."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, float) and math.isnan(value):
@@ -32,7 +32,7 @@ def finite(value: object) -> float | None:
 
 
 def is_worse(loss: float, usual: Sequence[float]) -> bool:
-    """True where a loss lies outside of the usual ones' spread, on the bad side.
+    """True if a loss lies outside of the usual ones' spread, on the bad side.
 
     Args:
         loss: What a launch came to.

@@ -1,4 +1,4 @@
-"""What a study belongs to: times are comparable only where all of this is the same."""
+"""What a study belongs to: times are comparable only if all of this is the same."""
 
 from __future__ import annotations
 
