@@ -224,7 +224,9 @@ def events_of(kind: type, events: Sequence[Any]) -> list[Any]:
 # --- a study in a folder with a database ---------------------------------------------------
 
 
-def study_in(folder: Path, runner: FakeRunner, spec: StudySpec = SPEC, **options: Any) -> Result:
+def study_in(
+    folder: Path, runner: Callable[..., Outcome], spec: StudySpec = SPEC, **options: Any
+) -> Result:
     """Run a study to its end in the database of the folder."""
     return tune(spec, storage=str(folder / "tune.db"), run=runner, **options)
 

@@ -101,15 +101,6 @@ def test_guesses_first_then_the_baseline() -> None:
     ]
 
 
-def test_a_guess_that_asks_for_more_than_what_failed_is_left_out() -> None:
-    guesses: tuple[Key, ...] = ((1, 2, "none"), (4, 4, "none"), (1, 1, "none"))
-    history, _ = study(
-        Search(replace(SPACE, guesses=guesses)), lambda key: None if key[1] != 1 else bowl(key)
-    )
-    launched = [seen.setting for seen in history if seen.purpose == "guess"]
-    assert launched == [(1, 2, "none"), (1, 1, "none")]
-
-
 def test_a_baseline_at_no_known_point_is_launched_too() -> None:
     search = Search(replace(SPACE, baseline=None))
     history = [
@@ -130,29 +121,6 @@ def test_a_baseline_at_no_known_point_is_launched_too() -> None:
 def test_it_goes_on_longer_where_less_gain_is_wanted() -> None:
     lengths = [len(study(Search(SPACE, Options(until=u)), bowl)[0]) for u in (0.2, 1e-6)]
     assert lengths[0] < lengths[1]
-
-
-def test_shortages_bound_the_space() -> None:
-    """More of everything than what failed is never launched; the rest still is."""
-
-    def time(key: Key) -> float | None:
-        assert isinstance(key[1], int)
-        return None if key[1] >= 4 else bowl(key)
-
-    history, _ = study(Search(SPACE), time)
-    failed: list[tuple[int, ...]] = []
-    for seen in history:
-        assert seen.setting is not None
-        counts = (int(seen.setting[0]), int(seen.setting[1]), hash(seen.setting[2]))
-        if seen.purpose != "baseline":
-            assert not any(
-                counts[0] >= f[0] and counts[1] >= f[1] and counts[2] == f[2] for f in failed
-            )
-        if seen.ending == "failed":
-            failed.append(counts)
-    best = Search(SPACE).best(history)
-    assert best is not None
-    assert time(best) == pytest.approx(bowl((2, 2, "core")))
 
 
 @pytest.mark.parametrize(

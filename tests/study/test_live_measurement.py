@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import optuna
 import pytest
 
 from tests.running_jobs import FakeJobs
@@ -18,6 +17,9 @@ from tests.study_surface import (
     SPEC,
     FakeRunner,
     events_of,
+    optuna_in,
+    records_in,
+    study_in,
     surface,
 )
 from tuner.live.eligibility import COLD, MOST_REFUSED
@@ -42,8 +44,7 @@ from tuner.model import (
     StudyState,
 )
 from tuner.model.errors import UsageError
-from tuner.store.store import Store
-from tuner.study import StudyInterrupted, tune
+from tuner.study import StudyInterrupted
 from tuner.study.events import LaunchStarted, Note
 from tuner.study.history import History
 
@@ -57,29 +58,18 @@ def run(
     runner: FakeRunner | None = None,
     **options: Any,
 ) -> Result:
-    storage = str(folder / "tune.db")
-    return tune(spec, storage=storage, run=runner or FakeRunner(), jobs=jobs, **options)
-
-
-def kept(folder: Path, name: str = SPEC.name) -> list[LaunchRecord]:
-    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        return store.launches(name)
-
-
-def trials(folder: Path) -> list[optuna.trial.FrozenTrial]:
-    storage = f"sqlite:///{folder / 'tune.db'}"
-    return optuna.load_study(study_name=SPEC.name, storage=storage).trials
+    return study_in(folder, runner or FakeRunner(), spec, jobs=jobs, **options)
 
 
 def notes(events: list[Any]) -> list[str]:
     return [event.text for event in events_of(Note, events)]
 
 
-def test_a_whole_study(tmp_path: Path) -> None:
+def test_a_whole_study(folder: Path) -> None:
     jobs, runner, events = FakeJobs(), FakeRunner(), list[Any]()
-    found = run(tmp_path, jobs, CONFIRMED, runner, on_event=events.append)
+    found = run(folder, jobs, CONFIRMED, runner, on_event=events.append)
     assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
-    made = kept(tmp_path)
+    made = records_in(folder)
     assert all((r.outcome.window is None) == (r.purpose in COLD) for r in made)
     assert made[0].purpose is Purpose.WARM_UP and made[0].setting != BASELINE
     assert (found.windows, found.launches) == (len(jobs.settings), len(made))
@@ -93,10 +83,10 @@ def test_a_whole_study(tmp_path: Path) -> None:
     assert jobs.models[0].incumbent_s is None and jobs.models[-1].incumbent_s == 1.0
 
 
-def test_a_warm_up_that_goes_on_is_the_first_job(tmp_path: Path) -> None:
+def test_a_warm_up_that_goes_on_is_the_first_job(folder: Path) -> None:
     jobs, runner = FakeJobs(can=ALL, goes_on=True), FakeRunner()
-    found = run(tmp_path, jobs, CONFIRMED, runner)
-    warm_up, first, *others = kept(tmp_path)
+    found = run(folder, jobs, CONFIRMED, runner)
+    warm_up, first, *others = records_in(folder)
     assert warm_up.purpose is Purpose.WARM_UP and warm_up.outcome.window is None
     assert first.outcome.window is not None
     assert (first.outcome.window.job, first.outcome.window.started_s) == (warm_up.number, 0.0)
@@ -107,23 +97,21 @@ def test_a_warm_up_that_goes_on_is_the_first_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("is_python", "said"), [(True, 1), (False, 0)])
-def test_a_job_that_takes_no_orders_is_asked_once(
-    tmp_path: Path, is_python: bool, said: int
-) -> None:
+def test_a_job_that_takes_no_orders_is_asked_once(folder: Path, is_python: bool, said: int) -> None:
     jobs, events = FakeJobs(refuses="no rank met", is_python=is_python), list[Any]()
-    found = run(tmp_path, jobs, on_event=events.append)
+    found = run(folder, jobs, on_event=events.append)
     assert len(jobs.settings) == 1
     assert (found.windows, found.state) == (0, StudyState.FINISHED)
     about = [text for text in notes(events) if "no rank met" in text]
     assert len(about) == said
 
 
-def test_where_it_is_asked_for_the_study_ends_then(tmp_path: Path) -> None:
+def test_where_it_is_asked_for_the_study_ends_then(folder: Path) -> None:
     jobs = FakeJobs(refuses="no rank met")
     with pytest.raises(UsageError, match="--live on: no rank met") as caught:
-        run(tmp_path, jobs, replace(SPEC, live="on"))
+        run(folder, jobs, replace(SPEC, live="on"))
     assert "session.step()" in caught.value.hint and "docs/live.md" in caught.value.hint
-    assert [record.purpose for record in kept(tmp_path)] == [Purpose.WARM_UP, Purpose.GUESS]
+    assert [record.purpose for record in records_in(folder)] == [Purpose.WARM_UP, Purpose.GUESS]
 
 
 class Deaf(FakeJobs):
@@ -148,26 +136,20 @@ def deaf(*numbers: int) -> Deaf:
 
 
 @pytest.mark.parametrize("spec", [SPEC, replace(SPEC, live="on")])
-def test_one_launch_without_orders_behind_windows_is_chance(
-    tmp_path: Path, spec: StudySpec
-) -> None:
+def test_one_launch_without_orders_behind_windows_is_chance(folder: Path, spec: StudySpec) -> None:
     events = list[Any]()
-    found = run(tmp_path, deaf(4, 6), spec, on_event=events.append)
-    cold = [r.number for r in kept(tmp_path) if r.outcome.window is None]
+    found = run(folder, deaf(4, 6), spec, on_event=events.append)
+    cold = [r.number for r in records_in(folder) if r.outcome.window is None]
     assert cold == [1, 4, 6] and found.windows > 3
-    assert all(kept(tmp_path)[number - 1].outcome.samples for number in (4, 6)), "they count"
+    assert all(records_in(folder)[number - 1].outcome.samples for number in (4, 6)), "they count"
     assert not any("no rank met" in text for text in notes(events))
 
 
-def test_two_in_a_row_are_not(tmp_path: Path) -> None:
+def test_two_in_a_row_are_not(folder: Path) -> None:
     jobs, events = deaf(4, 5), list[Any]()
-    run(tmp_path, jobs, on_event=events.append)
-    assert {r.number for r in kept(tmp_path) if r.outcome.window is not None} == {2, 3}
+    run(folder, jobs, on_event=events.append)
+    assert {r.number for r in records_in(folder) if r.outcome.window is not None} == {2, 3}
     assert sum("no rank met" in text for text in notes(events)) == 1
-    (tmp_path / "on").mkdir()
-    with pytest.raises(UsageError, match="--live on: no rank met"):
-        run(tmp_path / "on", deaf(4, 5), replace(SPEC, live="on"))
-    assert kept(tmp_path / "on")[-1].number == 5
 
 
 #: Any knob may change in the running job; the first guess starts it.
@@ -176,14 +158,14 @@ OTHER = Setting.of({"omp_threads": 1, "iterator_workers": 1})
 
 
 def of(folder: Path, setting: Setting) -> list[LaunchRecord]:
-    made = kept(folder)
+    made = records_in(folder)
     return [r for r in made if r.setting == setting and r.purpose is not Purpose.WARM_UP]
 
 
-def test_a_setting_that_fails_in_a_window_is_launched_by_itself(tmp_path: Path) -> None:
-    found = run(tmp_path, FakeJobs(can=ALL, crashes=OTHER))
+def test_a_setting_that_fails_in_a_window_is_launched_by_itself(folder: Path) -> None:
+    found = run(folder, FakeJobs(can=ALL, crashes=OTHER))
     assert (found.failures, found.settings_failed) == (0, 0)
-    window, own, *_ = of(tmp_path, OTHER)
+    window, own, *_ = of(folder, OTHER)
     assert window.outcome.window is not None and isinstance(window.outcome.ending, Failed)
     why = window.outcome.exclusion
     assert why is not None and why.kind is ExclusionKind.AFTER_SWITCH
@@ -192,46 +174,45 @@ def test_a_setting_that_fails_in_a_window_is_launched_by_itself(tmp_path: Path) 
     assert not isinstance(own.outcome.ending, Failed)
 
 
-def test_ctrl_c_ends_the_job_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_job_and_the_same_command_goes_on(folder: Path) -> None:
     def ask(number: int) -> None:
         if number == 4:
             os.kill(os.getpid(), signal.SIGINT)
 
     jobs = FakeJobs(before=ask)
     with pytest.raises(StudyInterrupted) as caught:
-        run(tmp_path, jobs)
+        run(folder, jobs)
     assert (jobs.job, caught.value.signal_number) == (None, signal.SIGINT)
-    before = kept(tmp_path)
+    before = records_in(folder)
     assert [record.number for record in before if record.outcome.samples] == [1, 2, 3]
-    found = run(tmp_path, FakeJobs())
-    assert [r.number for r in kept(tmp_path)[: len(before)]] == [r.number for r in before]
+    found = run(folder, FakeJobs())
+    assert [r.number for r in records_in(folder)[: len(before)]] == [r.number for r in before]
     assert found.best is not None and found.best.setting == BEST
 
 
 def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measurement(
-    tmp_path: Path,
+    folder: Path,
 ) -> None:
     def off(setting: Setting) -> float:
         return surface(setting) * (OFF_BY if setting == BEST else 1.0)
 
     jobs, events = FakeJobs(off), list[Any]()
-    found = run(tmp_path, jobs, CONFIRMED, on_event=events.append)
+    found = run(folder, jobs, CONFIRMED, on_event=events.append)
     assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
-    aside = [r for r in kept(tmp_path) if r.outcome.exclusion]
+    aside = [r for r in records_in(folder) if r.outcome.exclusion]
     assert aside and all(
         r.outcome.exclusion is not None and r.outcome.exclusion.kind is ExclusionKind.LIVE_DISAGREES
         for r in aside
     )
     assert any("disagree" in text and "excluded" in text for text in notes(events))
     last = max(r.number for r in aside)
-    assert all(r.outcome.window is None for r in kept(tmp_path) if r.number > last)
+    assert all(r.outcome.window is None for r in records_in(folder) if r.number > last)
     assert sum("switched off" in text for text in found.notes) == 1
-    told = [record.number for record in kept(tmp_path) if record.trial is not None]
-    assert not {record.number for record in aside} & set(told)
+    assert not {record.number for record in aside} & set(optuna_in(folder))
     assert any("excluded" in note for note in found.notes)
 
 
-def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(tmp_path: Path) -> None:
+def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(folder: Path) -> None:
     def evaluated(launch: Launch, **asked: Any) -> Outcome:
         made = runner(launch, **{**asked, "stopper": None})
         *log, last = made.progress
@@ -241,9 +222,9 @@ def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(tmp_path
         return replace(made, ending=Finished(late.elapsed_s, 100), progress=(*log, late))
 
     runner = FakeRunner()
-    tune(CONFIRMED, storage=str(tmp_path / "tune.db"), run=evaluated, jobs=FakeJobs())
-    told = {trial.user_attrs["launch"]: trial.value for trial in trials(tmp_path)}
-    before = kept(tmp_path)
+    study_in(folder, evaluated, CONFIRMED, jobs=FakeJobs())
+    told = {launch: trial.value for launch, trial in optuna_in(folder).items()}
+    before = records_in(folder)
     now = [
         r for r in History.judged(CONFIRMED, tuple(before)).records if r.outcome.window and r.trial
     ]
@@ -268,12 +249,12 @@ def stubborn() -> FakeJobs:
 
 
 def test_a_program_that_cannot_be_switched_is_measured_by_launches_from_then_on(
-    tmp_path: Path,
+    folder: Path,
 ) -> None:
     events = list[Any]()
     spec = replace(SPEC, trials=12, until=0.0)
-    found = run(tmp_path, stubborn(), spec, on_event=events.append)
-    made = kept(tmp_path)
+    found = run(folder, stubborn(), spec, on_event=events.append)
+    made = records_in(folder)
     failed = [r for r in made if isinstance(r.outcome.ending, Failed)]
     tried = {r.setting.as_dict()["iterator_workers"] for r in failed}
     assert len(tried) == MOST_REFUSED
@@ -288,6 +269,6 @@ def test_a_program_that_cannot_be_switched_is_measured_by_launches_from_then_on(
     wider = replace(SPEC, knobs=(threads, *SPEC.knobs[1:]), trials=14, until=0.0)
     jobs = stubborn()
     jobs.goes_on = True
-    run(tmp_path, jobs, wider)
-    assert len(kept(tmp_path)) > len(made)
+    run(folder, jobs, wider)
+    assert len(records_in(folder)) > len(made)
     assert (jobs.settings, jobs.ends) == ([], 0), "nor is the warm-up a job"

@@ -6,6 +6,7 @@ It can be made anew at any time; no decision reads it.
 from __future__ import annotations
 
 import json
+import math
 import time
 import warnings
 from contextlib import AbstractContextManager, suppress
@@ -257,9 +258,11 @@ class Projection:
 
 def _is_same(told: FrozenTrial, wanted: FrozenTrial | None) -> bool:
     """True if both say the same of a launch."""
-    if wanted is None:
+    if wanted is None or (told.state, told.params) != (wanted.state, wanted.params):
         return False
-    return (told.state, told.value, told.params) == (wanted.state, wanted.value, wanted.params)
+    if told.value is None or wanted.value is None:
+        return told.value is wanted.value
+    return math.isclose(told.value, wanted.value, rel_tol=1e-6)
 
 
 def _space(history: History) -> str:
