@@ -25,6 +25,8 @@ from tests.study_surface import (
     nearly_flat,
     optuna_in,
     overridden,
+    ran,
+    record,
     records_in,
     row_in,
     study_in,
@@ -35,7 +37,9 @@ from tuner.model import (
     Choice,
     Conclusion,
     Failed,
+    FailureKind,
     Finished,
+    LaunchRecord,
     Purpose,
     Result,
     Setting,
@@ -43,11 +47,12 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.model.errors import NothingMeasuredError, UsageError
+from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageError
 from tuner.stats import estimates
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, result
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
+from tuner.study.session import give_up
 
 
 def died(folder: Path) -> None:
@@ -202,21 +207,6 @@ def test_a_failed_trial_is_kept_and_not_tried_again(folder: Path) -> None:
     for trial in told:
         assert trial.user_attrs["failure"] == "crashed: exit status 1"
         assert trial.system_attrs["constraints"] == [1.0]
-
-
-def test_a_crash_that_may_be_chance_is_launched_again(folder: Path) -> None:
-    """It would rule out the whole space: nothing asks for less."""
-    least = Setting.of({"omp_threads": 1, "iterator_workers": 1})
-    crashes = iter([crash(least)])
-
-    def time_s(setting: Setting) -> float | Failed:
-        return next(crashes, 1.4) if setting == least else surface(setting)
-
-    found = study_in(folder, FakeRunner(time_s))
-    again = [(r.purpose, bool(r.outcome.samples)) for r in records_in(folder) if r.setting == least]
-    assert again[0] == (Purpose.GUESS, False) and again[1][0] is Purpose.REPEAT
-    assert (found.failures, found.settings_failed) == (1, 0)
-    assert found.best is not None and found.best.setting == BEST
 
 
 def test_five_failures_end_the_study(folder: Path) -> None:
@@ -392,3 +382,48 @@ def test_leftovers_of_a_dead_process_are_not_touched(folder: Path) -> None:
     study_in(folder, runner)
     assert leftover.read_text() == "of another database"
     assert runner.launches[0].folder.name == "0001-2"
+
+
+# --- when it is given up ---------------------------------------------------------------
+
+LIMIT = Failed(FailureKind.LIMIT, "ran longer than 2 s")
+STALLED = Failed(FailureKind.STALLED, "nothing happened for 9 s: rank 1 is idle")
+
+
+def failing(folder: Path, *endings: Failed) -> list[LaunchRecord]:
+    setting = Setting.of({"omp_threads": 1})
+    return [
+        replace(record(n, setting, Purpose.SEARCH, ran(ending)), folder=str(folder))
+        for n, ending in enumerate(endings, start=1)
+    ]
+
+
+def test_more_time_is_the_advice_where_that_may_help(tmp_path: Path) -> None:
+    with pytest.raises(LimitReachedError, match="each of 2 launches") as caught:
+        give_up(failing(tmp_path, LIMIT, LIMIT))
+    assert "--trial-limit" in caught.value.hint
+    with pytest.raises(NothingMeasuredError, match="2 launches in a row failed"):
+        give_up(failing(tmp_path, LIMIT, CRASH))
+
+
+MISSING = Failed(FailureKind.NO_LOG, "the program ended but wrote no log /x/log")
+
+
+@pytest.mark.parametrize(
+    ("failures", "kept", "hint"),
+    [
+        ((CRASH, STALLED), True, "output.log, mend"),
+        ((STALLED, CRASH), True, "stacks, mend"),
+        ((STALLED, CRASH), False, "output.log, mend"),
+        ((MISSING, CRASH), False, "output.log: has the program done its work?"),
+    ],
+)
+def test_the_hint_names_the_file_that_says_most_of_the_first_failure(
+    tmp_path: Path, failures: tuple[Failed, ...], kept: bool, hint: str
+) -> None:
+    if kept:
+        (tmp_path / "stacks").mkdir()
+    with pytest.raises(NothingMeasuredError) as caught:
+        give_up(failing(tmp_path, *failures))
+    assert caught.value.hint.startswith(f"Read {tmp_path}/{hint}")
+    assert ("--objective wall" in caught.value.hint) == (failures[0] is MISSING)

@@ -7,12 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.study_surface import BEST, CONFIRMED, ran, record
-from tuner.launch.clocks import Through
 from tuner.model import BASELINE, Finished, LaunchRecord, ObjectiveSpec, Progress, Purpose
-from tuner.search.stopper import TimeLimitStopper
 from tuner.store.identity import identity
 from tuner.study.history import History
-from tuner.study.policy import SearchThenConfirm, Step, Stop, confirmation
+from tuner.study.policy import confirmation
 
 RATE = ObjectiveSpec(kind="pattern", pattern="(.)", unit="ns/day", maximize=True)
 WALL = ObjectiveSpec(kind="wall")
@@ -48,27 +46,14 @@ def cut(plan: History) -> float | None:
 
 
 @pytest.mark.parametrize(
-    ("objective", "iterations", "judged"),
-    [
-        (ObjectiveSpec(), 100, TimeLimitStopper),
-        (WALL, 0, Through),
-        (STEADY, 100, Through),
-        (RATE, 0, None),
-    ],
+    ("objective", "scale", "limit_s"),
+    [(RATE, 1.0, None), (KEY, 1.0, None), (STEADY, 0.01, 0.05), (STEADY, 1.0, 3.0)],
 )
-def test_the_judge_of_the_defaults(
-    objective: ObjectiveSpec,
-    iterations: int,
-    judged: type | None,
-    monkeypatch: pytest.MonkeyPatch,
+def test_the_defaults_are_cut_only_at_a_figure_that_is_known_before_the_end(
+    objective: ObjectiveSpec, scale: float, limit_s: float | None
 ) -> None:
-    found = plan(objective, iterations=iterations)
-    turn = launched(Purpose.CONFIRM, 3, 1.0, iterations)
-    monkeypatch.setattr(SearchThenConfirm, "_search_step", lambda *_: Stop("all was tried"))
-    monkeypatch.setattr(SearchThenConfirm, "best", lambda *_: BEST)
-    step = SearchThenConfirm().next(found.add(turn))
-    assert isinstance(step, Step) and step.setting == BASELINE
-    assert type(step.stopper) is (judged or type(None))
+    """A pace of 1 s is a run of 100 s: long ones are cut as early as it goes."""
+    assert cut(plan(objective, scale)) == (None if limit_s is None else pytest.approx(limit_s))
 
 
 def test_a_study_belongs_to_its_figure() -> None:

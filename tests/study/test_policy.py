@@ -141,13 +141,6 @@ def test_what_was_interrupted_and_a_second_warm_up_change_nothing(time_s: Time) 
 # --- the end and its reason --------------------------------------------------------------
 
 
-def test_the_budget_is_not_spent_by_the_proof() -> None:
-    plan = played(replace(CONFIRMED, budget_s=8.0, trials=50))
-    searched = plan.with_records(plan.searched)
-    assert steps(searched) == steps(played(replace(SPEC, budget_s=8.0, trials=50)))
-    assert plan.confirming
-
-
 @pytest.mark.parametrize("kind", sorted(SHORTAGES))
 def test_what_asks_for_more_than_what_ran_out_is_not_tried(kind: FailureKind) -> None:
     def time_s(setting: Setting) -> float | Ending:

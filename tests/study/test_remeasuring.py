@@ -78,17 +78,6 @@ def test_the_course_is_the_same_as_on_a_quiet_machine(
     assert [r.setting for r in plan.valid] == [r.setting for r in plan_of(other).valid]
 
 
-def test_what_never_becomes_quiet_counts_as_it_is(folder: Path) -> None:
-    runner = LoadedRunner(load=lambda number: BUSY if number >= 4 else Load(0.0))
-    events: list[Any] = []
-    found = study_in(folder, runner, on_event=events.append)
-    assert found.state is StudyState.FINISHED
-    aside = [r for r in plan_of(folder).records if r.outcome.exclusion]
-    assert [record.number for record in aside] == [5, 6]
-    notes = [event.text for event in events_of(Note, events)]
-    assert any(note.startswith("launch 7 counts all the same, 3 times in a row") for note in notes)
-
-
 def test_remeasuring_counts_nothing_of_before_and_keeps_it(folder: Path) -> None:
     before = study_in(folder, FakeRunner())
     runner = FakeRunner()
