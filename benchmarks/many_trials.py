@@ -129,10 +129,10 @@ def make(url: str, trials: int) -> None:
         for made in records:
             store.add(SPEC.name, made)
         projection = Projection(store, SPEC.name)
-        plan = History(spec, projection.sync(History(spec, tuple(records))))
+        history = History(spec, projection.sync(History(spec, tuple(records))))
         projection.close()
-        best = SearchThenConfirm().best(plan)
-        found = build(plan, store.url, StudyState.FINISHED, "made", best)
+        best = SearchThenConfirm().best(history)
+        found = build(history, store.url, StudyState.FINISHED, "made", best)
         store.set_summary(SPEC.name, summary(found))
         store.set_state(SPEC.name, StudyState.FINISHED, "made")
 
@@ -141,15 +141,15 @@ def suggest(url: str) -> None:
     """What a continued study does before its next launch."""
     with Store.open(url, create=True) as store:
         row = store.load(SPEC.name)
-        plan = History(
+        history = History(
             replace(row.spec, trials=10**6, until=1e-6),
             tuple(store.launches(SPEC.name, detail=False)),
             row.forgiven_until,
         )
         projection = Projection(store, SPEC.name)
-        plan = replace(plan, records=projection.sync(plan))
+        history = replace(history, records=projection.sync(history))
         projection.close()
-        step = SearchThenConfirm().next(plan)
+        step = SearchThenConfirm().next(history)
         if not isinstance(step, Step):
             raise SystemExit(f"nothing to suggest: {step.reason}")
         print(step.purpose, step.setting)

@@ -38,17 +38,17 @@ class Timed:
     inner: Policy = field(default_factory=SearchThenConfirm)
     thinking_s: list[float] = field(default_factory=list)
 
-    def next(self, plan: History) -> Step | Stop:
+    def next(self, history: History) -> Step | Stop:
         """The next launch."""
         start_s = time.perf_counter()
-        step = self.inner.next(plan)
+        step = self.inner.next(history)
         self.thinking_s.append(time.perf_counter() - start_s)
         return step
 
-    def best(self, plan: History) -> Setting | None:
+    def best(self, history: History) -> Setting | None:
         """The setting called best; found by what comes next too."""
         start_s = time.perf_counter()
-        best = self.inner.best(plan)
+        best = self.inner.best(history)
         if self.thinking_s:
             self.thinking_s[-1] += time.perf_counter() - start_s
         return best

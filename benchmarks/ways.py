@@ -39,20 +39,20 @@ MOST_REGRET = 0.5
 GRID = tuple(range(1, 81))
 
 
-def times_s(plan: History) -> dict[Setting, list[float]]:
+def times_s(history: History) -> dict[Setting, list[float]]:
     """The finished runs of each setting."""
     found: dict[Setting, list[float]] = {}
-    for record in plan.records:
+    for record in history.records:
         if isinstance(record.outcome.ending, Finished):
             found.setdefault(record.setting, []).append(record.outcome.ending.elapsed_s)
     return found
 
 
-def race(plan: History, best: Setting | None) -> ProjectionStopper | None:
+def race(history: History, best: Setting | None) -> ProjectionStopper | None:
     """Against the median of the best, with what is held likely of the noise."""
     if best is None:
         return None
-    return ProjectionStopper(Limit(statistics.median(times_s(plan)[best]), 0.03), Noise(), None)
+    return ProjectionStopper(Limit(statistics.median(times_s(history)[best]), 0.03), Noise(), None)
 
 
 @dataclass
@@ -64,23 +64,25 @@ class Tpe:
 
     raced: bool = False
 
-    def best(self, plan: History) -> Setting | None:
+    def best(self, history: History) -> Setting | None:
         """The lowest single run."""
-        found = times_s(plan)
+        found = times_s(history)
         return min(found, key=lambda setting: min(found[setting]), default=None)
 
-    def next(self, plan: History) -> Step | Stop:
+    def next(self, history: History) -> Step | Stop:
         """What TPE proposes after all launches so far."""
-        if len(plan.records) >= plan.spec.trials:
+        if len(history.records) >= history.spec.trials:
             return Stop("trials")
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=plan.spec.seed))
-        space = {knob.name: _distribution(values(knob.domain)) for knob in plan.spec.knobs}
-        for record in plan.records:
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=history.spec.seed))
+        space = {knob.name: _distribution(values(knob.domain)) for knob in history.spec.knobs}
+        for record in history.records:
             study.add_trial(_told(record.setting, record.outcome.ending, space))
-        study.sampler = optuna.samplers.TPESampler(seed=1000 * plan.spec.seed + len(plan.records))
+        study.sampler = optuna.samplers.TPESampler(
+            seed=1000 * history.spec.seed + len(history.records)
+        )
         setting = Setting.of(study.ask(space).params)
-        stopper = race(plan, self.best(plan)) if self.raced else None
+        stopper = race(history, self.best(history)) if self.raced else None
         return Step(Purpose.SEARCH, setting, stopper)
 
 
@@ -113,37 +115,37 @@ class Pattern:
 
     runs: int = 3
 
-    def best(self, plan: History) -> Setting | None:
+    def best(self, history: History) -> Setting | None:
         """The lowest median among those launched twice, or among all."""
-        found = times_s(plan)
+        found = times_s(history)
         twice = {setting: runs for setting, runs in found.items() if len(runs) > 1} or found
         return min(twice, key=lambda setting: statistics.median(twice[setting]), default=None)
 
-    def next(self, plan: History) -> Step | Stop:
+    def next(self, history: History) -> Step | Stop:
         """The first step that was not tried."""
-        tried = {record.setting for record in plan.records}
-        found = times_s(plan)
+        tried = {record.setting for record in history.records}
+        found = times_s(history)
         best = min(found, key=lambda setting: statistics.median(found[setting]), default=None)
-        stopper = race(plan, best)
-        for setting in (*guesses(plan.spec), plan.default):
+        stopper = race(history, best)
+        for setting in (*guesses(history.spec), history.default):
             if setting not in tried:
-                if stopper is not None and setting == plan.default:
+                if stopper is not None and setting == history.default:
                     stopper = replace(stopper, limit=replace(stopper.limit, factor=3.0))
                 return Step(Purpose.GUESS, setting, stopper)
-        if best is None or len(tried) >= plan.spec.trials:
+        if best is None or len(tried) >= history.spec.trials:
             return Stop("trials")
         if len(found[best]) < self.runs:
             return Step(Purpose.REPEAT, best)
-        for setting in _steps(plan, best):
+        for setting in _steps(history, best):
             if setting not in tried:
                 return Step(Purpose.SEARCH, setting, stopper)
         return Stop("no step is better")
 
 
-def _steps(plan: History, best: Setting) -> Iterator[Setting]:
+def _steps(history: History, best: Setting) -> Iterator[Setting]:
     chosen = best.as_dict()
     for step in (4, 2, 1):
-        for knob in plan.spec.knobs:
+        for knob in history.spec.knobs:
             assert isinstance(knob.domain, Choice)
             allowed = knob.domain.values
             place = allowed.index(chosen[knob.name])
@@ -160,13 +162,13 @@ class Unraced:
 
     inner: Policy = field(default_factory=SearchThenConfirm)
 
-    def best(self, plan: History) -> Setting | None:
+    def best(self, history: History) -> Setting | None:
         """As the other."""
-        return self.inner.best(plan)
+        return self.inner.best(history)
 
-    def next(self, plan: History) -> Step | Stop:
+    def next(self, history: History) -> Step | Stop:
         """As the other, without a stopper."""
-        step = self.inner.next(plan)
+        step = self.inner.next(history)
         return replace(step, stopper=None) if isinstance(step, Step) else step
 
 

@@ -191,9 +191,9 @@ def launched(
 ) -> StudyView:
     """A study of these launches, its result worked out as ``tune`` does."""
     records = tuple(_launch(number, *each) for number, each in enumerate(made, start=1))
-    plan = History.judged(spec, records)
-    result = build(plan, "sqlite:///studies/tune.db", state, "all was tried", best)
-    return StudyView(spec, result, plan.records, plan.pooling)
+    history = History.judged(spec, records)
+    result = build(history, "sqlite:///studies/tune.db", state, "all was tried", best)
+    return StudyView(spec, result, history.records, history.pooling)
 
 
 def searched(defaults: float | Ending | None = 8.316, fast: float | Ending = 3.6) -> list[Made]:
@@ -272,9 +272,9 @@ def retuned() -> StudyView:
             records[4].outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why)
         ),
     )
-    plan = History.judged(SPEC, (*records[:4], broken, *records[5:]))
-    result = build(plan, "sqlite:///studies/tune.db", StudyState.FINISHED, "all was tried", FAST)
-    return StudyView(SPEC, result, plan.records, plan.pooling)
+    history = History.judged(SPEC, (*records[:4], broken, *records[5:]))
+    result = build(history, "sqlite:///studies/tune.db", StudyState.FINISHED, "all was tried", FAST)
+    return StudyView(SPEC, result, history.records, history.pooling)
 
 
 def faster() -> StudyView:

@@ -172,16 +172,16 @@ def played(
     effects: Callable[[Setting], Sequence[Effect]] = lambda _: (),
 ) -> History:
     """A study from where it stands to its end, without warm-ups and without a database."""
-    plan, course = so_far or History.judged(spec, ()), SearchThenConfirm()
-    plan = replace(plan, spec=spec)
-    while isinstance(step := course.next(plan), Step):
-        assert len(plan.records) < MOST_LAUNCHES, "it does not end"
+    history, course = so_far or History.judged(spec, ()), SearchThenConfirm()
+    history = replace(history, spec=spec)
+    while isinstance(step := course.next(history), Step):
+        assert len(history.records) < MOST_LAUNCHES, "it does not end"
         outcome = ran(
             time_s(step.setting), stopper=step.stopper, effects=tuple(effects(step.setting))
         )
-        made = record(len(plan.records) + 1, step.setting, step.purpose, outcome)
-        plan = plan.add(made)
-    return plan
+        made = record(len(history.records) + 1, step.setting, step.purpose, outcome)
+        history = history.add(made)
+    return history
 
 
 CRASH = Failed(FailureKind.CRASHED, "exit status 1", "Traceback …")

@@ -31,7 +31,7 @@ def setting(threads: int = 1, workers: int = 1, **more: Value) -> Setting:
 
 
 @dataclass
-class Told:
+class Records:
     """Records as they come; times in seconds of a full run."""
 
     spec: StudySpec = SPEC
@@ -40,16 +40,16 @@ class Told:
     job: int | None = None
 
     @property
-    def plan(self) -> History:
+    def history(self) -> History:
         """The study so far."""
         return History.judged(self.spec, tuple(self.records))
 
-    def starts(self, chosen: Setting, value: float | Ending) -> Told:
+    def starts(self, chosen: Setting, value: float | Ending) -> Records:
         """A job is started, for its first window."""
         self.job = len(self.records) + 1
         return self.window(chosen, value)
 
-    def window(self, chosen: Setting, value: float | Ending) -> Told:
+    def window(self, chosen: Setting, value: float | Ending) -> Records:
         """A window of the running job."""
         assert self.job is not None
         first = self.job == len(self.records) + 1
@@ -59,14 +59,14 @@ class Told:
         self._add(chosen, value, 2.8 if first else 1.1, window)
         return self
 
-    def cold(self, chosen: Setting, value: float | Ending, **changes: Any) -> Told:
+    def cold(self, chosen: Setting, value: float | Ending, **changes: Any) -> Records:
         """A launch of its own."""
         self.job = None
         self._add(chosen, value, 4.0, None)
         self.records[-1] = replace(self.records[-1], **changes)
         return self
 
-    def exclude(self, numbers: tuple[int, ...], why: Exclusion) -> Told:
+    def exclude(self, numbers: tuple[int, ...], why: Exclusion) -> Records:
         """Some launches count no more."""
         self.records = [
             replace(r, outcome=replace(r.outcome, exclusion=why)) if r.number in numbers else r

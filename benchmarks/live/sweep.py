@@ -40,19 +40,19 @@ class Sweep:
 
     runs: int
 
-    def best(self, plan: History) -> Setting | None:
+    def best(self, history: History) -> Setting | None:
         """The setting with the lowest median so far."""
-        found = estimates.best(estimates.measurements(plan.valid, plan.pooling.canonical))
+        found = estimates.best(estimates.measurements(history.valid, history.pooling.canonical))
         return found.setting if found else None
 
-    def next(self, plan: History) -> Step | Stop:
+    def next(self, history: History) -> Step | Stop:
         """The setting that comes next in the first round that is not done."""
         done: dict[Setting, int] = {}
-        for record in plan.valid:
+        for record in history.valid:
             done[record.setting] = done.get(record.setting, 0) + 1
         for number in range(self.runs):
-            order = list(space.points(plan.spec.knobs))
-            random.Random(f"{plan.spec.seed}/{number}").shuffle(order)
+            order = list(space.points(history.spec.knobs))
+            random.Random(f"{history.spec.seed}/{number}").shuffle(order)
             for setting in order:
                 if done.get(setting, 0) <= number:
                     return Step(Purpose.SEARCH, setting)

@@ -15,7 +15,7 @@ from tuner.stats import estimates
 from tuner.study.history import History
 
 
-def document(plan: History) -> JsonDict:
+def document(history: History) -> JsonDict:
     """The surface (``benchmarks/surfaces/README.md``) of a recorded study.
 
     The point that the defaults come to is the one with the median time closest to theirs.
@@ -24,29 +24,29 @@ def document(plan: History) -> JsonDict:
     Raises:
         NothingMeasuredError: No setting has a time.
     """
-    groups = {setting: plan.of(launches(plan), setting) for setting in settings(plan)}
+    groups = {setting: history.of(launches(history), setting) for setting in settings(history)}
     medians = {setting: m for setting, group in groups.items() if (m := _median_s(group))}
     if not medians:
         raise NothingMeasuredError(
-            f"study {plan.spec.name} has no measured setting to record",
-            f"`tune show {plan.spec.name}` lists why its launches failed",
+            f"study {history.spec.name} has no measured setting to record",
+            f"`tune show {history.spec.name}` lists why its launches failed",
         )
-    spec = plan.spec
+    spec = history.spec
     return {
         "name": spec.name,
         "model": False,
         "ranks": spec.layout.ranks,
-        "iterations": estimates.full_length(plan.records) or 1,
+        "iterations": estimates.full_length(history.records) or 1,
         "machine": {
             "physical_cores": spec.machine.usable_cores,
             "cpu_model": spec.machine.cpu_model,
             "launcher": f"{spec.launcher.kind} {spec.launcher.version}",
         },
-        "knobs": {name: list(values) for name, values in plan.distinct},
-        "cold": sorted(knob.name for knob in plan.knobs if not knob.live),
-        "default": _default(plan, medians).as_dict(),
+        "knobs": {name: list(values) for name, values in history.distinct},
+        "cold": sorted(knob.name for knob in history.knobs if not knob.live),
+        "default": _default(history, medians).as_dict(),
         "default_runs_s": [
-            s.elapsed_s for r in plan.of(launches(plan), BASELINE) for s in r.outcome.samples
+            s.elapsed_s for r in history.of(launches(history), BASELINE) for s in r.outcome.samples
         ],
         "run_columns": list(RUN_COLUMNS),
         "points": [_point(setting, group) for setting, group in groups.items()],
@@ -73,8 +73,8 @@ def _median_s(group: Sequence[LaunchRecord]) -> float | None:
     return estimates.estimate_s([sample for record in group for sample in record.outcome.samples])
 
 
-def _default(plan: History, medians: dict[Setting, float]) -> Setting:
-    baseline_s = _median_s(plan.of(launches(plan), BASELINE))
+def _default(history: History, medians: dict[Setting, float]) -> Setting:
+    baseline_s = _median_s(history.of(launches(history), BASELINE))
     if baseline_s is None:  # they fail: the fullest setting is the closest to that
         return max(medians, key=lambda setting: medians[setting])
     log_s = math.log(baseline_s)

@@ -26,44 +26,44 @@ class Recording:
 
     runs: int
 
-    def best(self, plan: History) -> Setting | None:
+    def best(self, history: History) -> Setting | None:
         """The setting with the lowest median so far."""
-        measured = estimates.measurements(plan.valid, plan.pooling.canonical)
-        best = estimates.best(each for each in measured if plan.contains(each.setting))
+        measured = estimates.measurements(history.valid, history.pooling.canonical)
+        best = estimates.best(each for each in measured if history.contains(each.setting))
         return best.setting if best else None
 
-    def next(self, plan: History) -> Step | Stop:
+    def next(self, history: History) -> Step | Stop:
         """The setting that comes next in the first round that is not done."""
-        finished, failed = self._counts(plan)
+        finished, failed = self._counts(history)
         for number in range(self.runs):
-            for setting in self._round(plan, number):
+            for setting in self._round(history, number):
                 done = finished.get(setting, 0)
                 most = max(FAILURES, self.runs) if done else FAILURES
                 if done <= number and failed.get(setting, 0) < most:
                     return Step(Purpose.RECORD, setting)
         return Stop(f"every setting was measured {self.runs} times")
 
-    def _round(self, plan: History, number: int) -> list[Setting]:
-        order = [BASELINE, *settings(plan)]
-        random.Random(f"{plan.spec.seed}/{number}").shuffle(order)
+    def _round(self, history: History, number: int) -> list[Setting]:
+        order = [BASELINE, *settings(history)]
+        random.Random(f"{history.spec.seed}/{number}").shuffle(order)
         return order
 
     @staticmethod
-    def _counts(plan: History) -> tuple[dict[Setting, int], dict[Setting, int]]:
+    def _counts(history: History) -> tuple[dict[Setting, int], dict[Setting, int]]:
         finished: dict[Setting, int] = {}
         failed: dict[Setting, int] = {}
-        for record in launches(plan):
-            setting = plan.pooling.canonical(record.setting)
+        for record in launches(history):
+            setting = history.pooling.canonical(record.setting)
             counts = failed if isinstance(record.outcome.ending, Failed) else finished
             counts[setting] = counts.get(setting, 0) + 1
         return finished, failed
 
 
-def launches(plan: History) -> list[LaunchRecord]:
+def launches(history: History) -> list[LaunchRecord]:
     """Those that were made to record: no search stopped them or chose their setting."""
-    return [record for record in plan.valid if record.purpose is Purpose.RECORD]
+    return [record for record in history.valid if record.purpose is Purpose.RECORD]
 
 
-def settings(plan: History) -> Iterator[Setting]:
+def settings(history: History) -> Iterator[Setting]:
     """Every setting that differs on this machine, as far as it was seen."""
-    return space.points(plan.distinct_knobs)
+    return space.points(history.distinct_knobs)

@@ -128,20 +128,20 @@ def play(surface: Surface, spec: StudySpec, seed: int, course: Policy | None = N
     """
     course = course or SearchThenConfirm()
     machine = _machine(surface, spec, 7919 * seed + 13)
-    plan = History.judged(spec, (), baseline=surface.setting(surface.default))
+    history = History.judged(spec, (), baseline=surface.setting(surface.default))
     launches: list[Launched] = []
-    while isinstance(step := course.next(plan), Step):
-        if not plan.records:
-            plan = plan.with_records(machine.warmed_up(step.setting))
+    while isinstance(step := course.next(history), Step):
+        if not history.records:
+            history = history.with_records(machine.warmed_up(step.setting))
         best = launches[-1].incumbent if launches else None
-        record = _record(step, plan, machine, best)
-        plan = plan.add(record)
-        launches.append(Launched(record, machine.clock_s, course.best(plan)))
-        if len(plan.fruitless()) >= GIVE_UP_AFTER:
+        record = _record(step, history, machine, best)
+        history = history.add(record)
+        launches.append(Launched(record, machine.clock_s, course.best(history)))
+        if len(history.fruitless()) >= GIVE_UP_AFTER:
             break
     reason = step.reason if isinstance(step, Stop) else f"{GIVE_UP_AFTER} launches in a row failed"
-    best = course.best(plan)
-    found = build(plan, "", StudyState.FINISHED, reason, best)
+    best = course.best(history)
+    found = build(history, "", StudyState.FINISHED, reason, best)
     return Study(tuple(launches), best, found)
 
 
@@ -152,10 +152,10 @@ def _machine(surface: Surface, spec: StudySpec, seed: int) -> VirtualMachine:
 
 
 def _record(
-    step: Step, plan: History, machine: VirtualMachine, best: Setting | None
+    step: Step, history: History, machine: VirtualMachine, best: Setting | None
 ) -> LaunchRecord:
     started = _EPOCH + timedelta(seconds=machine.clock_s)
-    number = 1 + max((record.number for record in plan.records), default=0)
+    number = 1 + max((record.number for record in history.records), default=0)
     return LaunchRecord(
         number=number,
         purpose=step.purpose,
@@ -164,6 +164,6 @@ def _record(
         env={},
         folder="",
         started_at=started.isoformat(),
-        outcome=machine.measure(number, step, plan, best),
-        machine=plan.spec.machine,
+        outcome=machine.measure(number, step, history, best),
+        machine=history.spec.machine,
     )

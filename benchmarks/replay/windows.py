@@ -67,13 +67,15 @@ class RetunedMachine(VirtualMachine):
         purpose, machine = Purpose.WARM_UP, self._spec.machine
         return (LaunchRecord(0, purpose, setting, (), {}, "", "", outcome, machine),)
 
-    def measure(self, number: int, step: Step, plan: History, best: Setting | None, /) -> Outcome:
+    def measure(
+        self, number: int, step: Step, history: History, best: Setting | None, /
+    ) -> Outcome:
         """The outcome of a step.
 
         Args:
             number: That of its record.
             step: What to measure.
-            plan: The study before it.
+            history: The study before it.
             best: What is called best so far.
         """
         if step.purpose is Purpose.CONFIRM or step.setting in self._failed:
@@ -84,15 +86,15 @@ class RetunedMachine(VirtualMachine):
             return self.launch(step.setting, None)
         run = self._rng.choice(point.runs)
         n, objective = self.surface.iterations, self._spec.objective
-        known = full_run_model(plan.records, n, objective, _typical_s(plan, best))
-        entry = self._entry(number, step, plan, run)
+        known = full_run_model(history.records, n, objective, _typical_s(history, best))
+        entry = self._entry(number, step, history, run)
         outcome = self._window(run, entry, known, step)
         self.clock_s += outcome.wall_s
         return outcome
 
-    def _entry(self, number: int, step: Step, plan: History, run: Run) -> _Entry:
-        job = running_job(plan.spec, plan.records, plan.pooling.canonical)
-        serves = job is not None and job.serves(plan.pooling.canonical(step.setting))
+    def _entry(self, number: int, step: Step, history: History, run: Run) -> _Entry:
+        job = running_job(history.spec, history.records, history.pooling.canonical)
+        serves = job is not None and job.serves(history.pooling.canonical(step.setting))
         if job is not None and serves and step.purpose is not Purpose.BASELINE:
             return _Entry(job.number, 0.0, SWITCH_S, None)
         ends_s = 0.0 if job is None else STOP_S
@@ -141,8 +143,8 @@ class RetunedMachine(VirtualMachine):
         return is_long_enough(found, precision=precision, ratio=ratio, most=known.iterations)
 
 
-def _typical_s(plan: History, setting: Setting | None) -> float | None:
+def _typical_s(history: History, setting: Setting | None) -> float | None:
     if setting is None:
         return None
-    own = plan.of(plan.valid, setting)
+    own = history.of(history.valid, setting)
     return estimates.estimate_s([sample for record in own for sample in record.outcome.samples])

@@ -39,38 +39,38 @@ def launched(number: int, setting: Setting, *, fails: bool = False) -> LaunchRec
 
 
 def play(runs: int, failing: frozenset[Setting] = frozenset(), most: int = 1000) -> History:
-    plan = History.judged(replace(SPEC, confirm=False), ())
+    history = History.judged(replace(SPEC, confirm=False), ())
     course = Recording(runs)
-    while isinstance(step := course.next(plan), Step):
+    while isinstance(step := course.next(history), Step):
         assert step.stopper is None
-        number = len(plan.records) + 1
+        number = len(history.records) + 1
         assert number <= most, "it does not end"
         record = launched(number, step.setting, fails=step.setting in failing)
-        plan = plan.add(record)
+        history = history.add(record)
     assert isinstance(step, Stop)
-    return plan
+    return history
 
 
 @given(st.integers(1, 4))
 def test_each_setting_and_the_defaults_get_the_same_number_of_runs(runs: int) -> None:
-    plan = play(runs)
-    counts = Counter(record.setting for record in plan.records)
-    assert set(counts) == {BASELINE, *settings(plan)}
+    history = play(runs)
+    counts = Counter(record.setting for record in history.records)
+    assert set(counts) == {BASELINE, *settings(history)}
     assert set(counts.values()) == {runs}
 
 
 def test_no_setting_is_launched_again_before_all_others_were() -> None:
-    plan = play(3)
-    size = len({record.setting for record in plan.records})
-    for start in range(0, len(plan.records), size):
-        assert len({r.setting for r in plan.records[start : start + size]}) == size
+    history = play(3)
+    size = len({record.setting for record in history.records})
+    for start in range(0, len(history.records), size):
+        assert len({r.setting for r in history.records[start : start + size]}) == size
 
 
 def test_what_always_fails_is_tried_twice() -> None:
     bad = Setting.of({"omp_threads": 4, "iterator_workers": 3})
-    plan = play(3, frozenset({bad}))
-    assert sum(record.setting == bad for record in plan.records) == 2
-    points = {tuple(p["setting"].values()): p for p in recorded.document(plan)["points"]}
+    history = play(3, frozenset({bad}))
+    assert sum(record.setting == bad for record in history.records) == 2
+    points = {tuple(p["setting"].values()): p for p in recorded.document(history)["points"]}
     failed = points[(3, 4)]
     assert failed["failed"]
     assert (failed["runs"], failed["reason"]) == ([], "exit status 1")

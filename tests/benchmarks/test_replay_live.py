@@ -32,11 +32,13 @@ def measured(loaded: replay.Surface, *settings: Setting) -> list[Any]:
     """Windows of these settings, one after the other."""
     spec = replay.spec(loaded, options={"live": "on"})
     machine = RetunedMachine(loaded, 1, spec)
-    plan = History.judged(spec, (), baseline=loaded.setting(loaded.default))
+    history = History.judged(spec, (), baseline=loaded.setting(loaded.default))
     outcomes = []
     for number, each in enumerate(settings, start=1):
-        outcome = machine.measure(number, Step(Purpose.SEARCH, each), plan, None)
-        plan = plan.with_records((*plan.records, record(number, each, Purpose.SEARCH, outcome)))
+        outcome = machine.measure(number, Step(Purpose.SEARCH, each), history, None)
+        history = history.with_records(
+            (*history.records, record(number, each, Purpose.SEARCH, outcome))
+        )
         outcomes.append(outcome)
     return outcomes
 
@@ -64,13 +66,13 @@ def test_what_a_window_says_is_what_launches_say(tmp_path: Path) -> None:
 
 
 class Watching(SearchThenConfirm):
-    """Keeps the plan that it was last shown."""
+    """Keeps the history that it was last shown."""
 
-    plan: History
+    history: History
 
-    def next(self, plan: History) -> Step | Stop:
-        self.plan = plan
-        return super().next(plan)
+    def next(self, history: History) -> Step | Stop:
+        self.history = history
+        return super().next(history)
 
 
 def test_the_search_and_the_judge_go_by_one_scale(tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_the_search_and_the_judge_go_by_one_scale(tmp_path: Path) -> None:
     loaded, course = surface(tmp_path), Watching()
     spec = replay.spec(loaded, options={"live": "on", "confirm": False})
     study = replay.play(loaded, spec, 0, course)
-    shown = {r.number: r.outcome.ending for r in course.plan.records}
+    shown = {r.number: r.outcome.ending for r in course.history.records}
     assert isinstance(shown.pop(0), Finished)  # of the launch that was thrown away
     measured = {x.record.number: x.record.outcome.ending for x in study.launches}
     assert list(measured) == list(shown) == list(range(1, len(study.launches) + 1))

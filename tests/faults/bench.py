@@ -72,13 +72,13 @@ class EachInTurn:
     def __init__(self, settings: int) -> None:
         self.settings = [setting(step) for step in range(1, settings + 1)]
 
-    def best(self, plan: History) -> Setting | None:
+    def best(self, history: History) -> Setting | None:
         """The first that worked."""
-        return next((each.setting for each in plan.valid if each.outcome.samples), None)
+        return next((each.setting for each in history.valid if each.outcome.samples), None)
 
-    def next(self, plan: History) -> Step | Stop:
+    def next(self, history: History) -> Step | Stop:
         """The first that nothing is known of; the last one judges the others' results."""
-        known = {record.setting for record in plan.valid}
+        known = {record.setting for record in history.valid}
         left = [each for each in self.settings if each not in known]
         if not left:
             return Stop("all were launched")
@@ -274,8 +274,8 @@ class FaultBench:
             path.unlink()
         if fault.act:
             fields = ("act", "rank", "at", "phase", "keeps")
-            plan = {name: getattr(fault, name) for name in fields}
-            (self.folder / "fault.json").write_text(json.dumps(plan))
+            history = {name: getattr(fault, name) for name in fields}
+            (self.folder / "fault.json").write_text(json.dumps(history))
         if fault.strike:
             self._due = fault
         else:

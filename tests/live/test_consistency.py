@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.study_windows import Told, setting
+from tests.study_windows import Records, setting
 from tuner.live import consistency
 from tuner.live.consistency import EVERY, Inconsistency
 from tuner.live.running import running_job
@@ -29,26 +29,28 @@ FIRST = OTHERS[0]
 TWO, START = setting(2, 1), setting(1, 1)
 
 
-def drift(told: Told) -> Inconsistency | None:
-    return consistency.drift(told.spec, told.plan.records, told.plan.pooling.canonical)
+def drift(told: Records) -> Inconsistency | None:
+    return consistency.drift(told.spec, told.history.records, told.history.pooling.canonical)
 
 
-def due(told: Told, following: Setting | None) -> Setting | None:
-    plan = told.plan
-    return consistency.due_repeat(plan.spec, plan.records, plan.pooling.canonical, following)
+def due(told: Records, following: Setting | None) -> Setting | None:
+    history = told.history
+    return consistency.due_repeat(
+        history.spec, history.records, history.pooling.canonical, following
+    )
 
 
-def disagreement(told: Told) -> Inconsistency | None:
-    return consistency.live_vs_cold(told.plan.records, told.plan.pooling.canonical)
+def disagreement(told: Records) -> Inconsistency | None:
+    return consistency.live_vs_cold(told.history.records, told.history.pooling.canonical)
 
 
-def notes(told: Told) -> list[str]:
-    return consistency.notes(told.plan.records, told.plan.pooling.canonical)
+def notes(told: Records) -> list[str]:
+    return consistency.notes(told.history.records, told.history.pooling.canonical)
 
 
-def job(*times_s: float) -> Told:
+def job(*times_s: float) -> Records:
     """The best, then each of the others once, then the best again and again."""
-    told = Told().starts(FIRST, 2.0)
+    told = Records().starts(FIRST, 2.0)
     for number, other in enumerate(OTHERS[1:4]):
         told.window(other, 3.0 + number)
     for time_s in times_s:
@@ -61,7 +63,7 @@ def test_one_odd_window_is_measured_again_and_proves_nothing() -> None:
     found = drift(told)
     assert found is not None
     assert not found.proven
-    step = SearchThenConfirm().next(told.plan)
+    step = SearchThenConfirm().next(told.history)
     assert isinstance(step, Step)
     assert (step.setting, step.purpose) == (FIRST, "repeat")
     told.window(FIRST, 2.02)
@@ -83,8 +85,8 @@ def test_windows_between_are_excluded_too_and_the_job_is_over() -> None:
     assert found is not None
     assert found.numbers == (2, 3, 4, 5, 6)
     told.exclude(found.numbers, found.exclusion)
-    plan = told.plan
-    assert running_job(plan.spec, plan.records, plan.pooling.canonical) is None
+    history = told.history
+    assert running_job(history.spec, history.records, history.pooling.canonical) is None
     assert drift(told) is None
 
 
@@ -107,13 +109,13 @@ def test_what_differs_by_chance_is_rarely_taken_for_drift() -> None:
         rng = random.Random(seed)
         told = job(*(2.0 * math.exp(0.05 * rng.gauss(0, 1)) for _ in range(6)))
         for length in range(5, 11):
-            found = drift(Told(records=told.records[:length]))
+            found = drift(Records(records=told.records[:length]))
             proven += found is not None and found.proven
     assert proven <= 2
 
 
 def test_the_best_is_repeated_in_every_few_windows_of_a_job() -> None:
-    told = Told().starts(OTHERS[5], 4.0)
+    told = Records().starts(OTHERS[5], 4.0)
     for number, other in enumerate(OTHERS[6:]):
         assert (due(told, START) is not None) == (number >= EVERY - 1)
         assert due(told, None) is None, "nothing comes next"
@@ -128,14 +130,14 @@ def test_the_best_is_repeated_in_every_few_windows_of_a_job() -> None:
 
 def study(
     *, best: float = 1.0, baseline: float = 1.0, start: float | None = None, sd: float = 0.01
-) -> Told:
+) -> Records:
     """Windows are off by these factors; six launches of the best and the defaults in turn."""
     rng = random.Random(3)
 
     def about(time_s: float) -> float:
         return time_s * math.exp(sd * rng.gauss(0, 1))
 
-    told = Told().starts(START, about(3.0 * (start or 1.0)))
+    told = Records().starts(START, about(3.0 * (start or 1.0)))
     for _ in range(3):
         told.window(TWO, about(2.0 * best))
     told.starts(BASELINE, about(6.0 * baseline))

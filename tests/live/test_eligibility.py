@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.study_surface import CRASH
-from tests.study_windows import Told, setting
+from tests.study_windows import Records, setting
 from tuner.live.eligibility import (
     COLD,
     is_reachable,
@@ -48,9 +48,9 @@ def test_nor_for_ranks_on_other_hosts() -> None:
     assert "other hosts" in why_cold(ObjectiveSpec(), {"SLURM_JOB_ID": "7"})
 
 
-def windows() -> Told:
+def windows() -> Records:
     """A job that has had windows."""
-    return Told().cold(START, 3.0).starts(START, 3.0).window(OTHER, 2.0)
+    return Records().cold(START, 3.0).starts(START, 3.0).window(OTHER, 2.0)
 
 
 def test_only_the_search_is_measured_in_windows() -> None:
@@ -71,9 +71,9 @@ def test_a_setting_that_failed_in_a_window_is_launched_next(
     assert window_iterations(records, Purpose.SEARCH, OTHER) == 100
 
 
-def refusing(*settings: Setting, knob: str = "iterator_workers", works: bool = True) -> Told:
+def refusing(*settings: Setting, knob: str = "iterator_workers", works: bool = True) -> Records:
     """No job could be switched to these; then each was launched by itself."""
-    told = Told()
+    told = Records()
     for each in settings:
         told.starts(START, 3.0).window(each, NO)
         why = Exclusion(ExclusionKind.AFTER_SWITCH, "it is launched by itself", (knob,))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.study_surface import CRASH, SPEC
-from tests.study_windows import Told, setting
+from tests.study_windows import Records, setting
 from tuner.live.running import SWITCH_S, RunningJob, live_costs, running_job
 from tuner.model import BASELINE, Choice, Env, Exclusion, ExclusionKind, Knob
 from tuner.search import Live
@@ -15,21 +15,24 @@ from tuner.search import Live
 BOUND = replace(SPEC, knobs=(*SPEC.knobs, Knob("bind_to", Choice(("none", "core")), Env(("B",)))))
 
 
-def running(told: Told) -> RunningJob | None:
-    plan = told.plan
-    return running_job(plan.spec, plan.records, plan.pooling.canonical)
+def running(told: Records) -> RunningJob | None:
+    history = told.history
+    return running_job(history.spec, history.records, history.pooling.canonical)
 
 
-def live(told: Told) -> Live | None:
-    plan = told.plan
+def live(told: Records) -> Live | None:
+    history = told.history
     return live_costs(
-        plan.spec, plan.records, plan.pooling.canonical, [knob.name for knob in plan.knobs]
+        history.spec,
+        history.records,
+        history.pooling.canonical,
+        [knob.name for knob in history.knobs],
     )
 
 
 @pytest.mark.parametrize("way", ["cold", "fails", "drifts"])
 def test_a_job_ends(way: str) -> None:
-    told = Told().starts(setting(2), 2.0)
+    told = Records().starts(setting(2), 2.0)
     if way == "cold":
         told.cold(setting(3), 2.0)
     elif way == "fails":
@@ -41,7 +44,7 @@ def test_a_job_ends(way: str) -> None:
 
 
 def test_a_job_serves_what_has_its_cold_part() -> None:
-    told = Told(BOUND).starts(setting(2, bind_to="core"), 2.0)
+    told = Records(BOUND).starts(setting(2, bind_to="core"), 2.0)
     job = running(told)
     assert job is not None
     assert job.serves(setting(1, bind_to="core"))
@@ -51,7 +54,7 @@ def test_a_job_serves_what_has_its_cold_part() -> None:
 
 
 def test_the_costs_are_those_seen() -> None:
-    told = Told(BOUND).starts(setting(2, bind_to="core"), 5.0)
+    told = Records(BOUND).starts(setting(2, bind_to="core"), 5.0)
     first = live(told)
     assert first is not None
     assert (first.startup_s, first.switch_s) == (2.0, SWITCH_S)
@@ -66,6 +69,8 @@ def test_the_costs_are_those_seen() -> None:
 
 @pytest.mark.parametrize("kind", [ExclusionKind.LIVE_DISAGREES, ExclusionKind.INTERFERENCE])
 def test_once_live_and_cold_disagree_no_job_runs(kind: ExclusionKind) -> None:
-    told = Told().starts(setting(2), 5.0).window(setting(1), 4.0).exclude((1,), Exclusion(kind, ""))
+    told = (
+        Records().starts(setting(2), 5.0).window(setting(1), 4.0).exclude((1,), Exclusion(kind, ""))
+    )
     is_over = kind is ExclusionKind.LIVE_DISAGREES
     assert (running(told) is None) == (live(told) is None) == is_over

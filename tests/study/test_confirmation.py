@@ -48,7 +48,9 @@ def first(*values: float | Ending, then: float | Ending) -> Callable[[], float |
     return lambda: next(left, then)
 
 
-def plan_of(*made: tuple[Purpose, Setting, float | Ending], spec: StudySpec = CONFIRMED) -> History:
+def history_of(
+    *made: tuple[Purpose, Setting, float | Ending], spec: StudySpec = CONFIRMED
+) -> History:
     launches = enumerate(made, start=1)
     return History.judged(
         spec, tuple(record(n, s, purpose, ran(v)) for n, (purpose, s, v) in launches)
@@ -59,7 +61,7 @@ def searched(
     default: float | Ending, best_s: float = 1.0, spec: StudySpec = CONFIRMED, guess_s: float = 1.5
 ) -> History:
     """A search that found `BEST`."""
-    return plan_of(
+    return history_of(
         (Purpose.GUESS, GUESS, guess_s),
         (Purpose.BASELINE, BASELINE, default),
         (Purpose.SEARCH, BEST, best_s),
@@ -67,48 +69,48 @@ def searched(
     )
 
 
-def proved(plan: History, times: Times) -> History:
+def proved(history: History, times: Times) -> History:
     """The confirmation of `BEST` to its end."""
-    while (state := confirmation(plan, BEST)).next is not None:
-        assert len(plan.confirming) < 100, "it does not end"
+    while (state := confirmation(history, BEST)).next is not None:
+        assert len(history.confirming) < 100, "it does not end"
         judge = None if state.next.limit_s is None else TimeLimitStopper(state.next.limit_s)
         outcome = ran(times[state.next_setting](), stopper=judge)
-        made = record(len(plan.records) + 1, state.next_setting, Purpose.CONFIRM, outcome)
-        plan = plan.add(made)
-    return plan
+        made = record(len(history.records) + 1, state.next_setting, Purpose.CONFIRM, outcome)
+        history = history.add(made)
+    return history
 
 
-def after(plan: History, times: Times) -> Confirmation:
-    return confirmation(proved(plan, times), BEST)
+def after(history: History, times: Times) -> Confirmation:
+    return confirmation(proved(history, times), BEST)
 
 
-def sides(plan: History) -> str:
+def sides(history: History) -> str:
     letters = {BEST: "b", BASELINE: "d", GUESS: "g"}
-    return "".join(letters[made.setting] for made in plan.confirming)
+    return "".join(letters[made.setting] for made in history.confirming)
 
 
-def found(plan: History) -> Result:
-    return build(plan, "tune.db", StudyState.FINISHED, "", BEST)
+def found(history: History) -> Result:
+    return build(history, "tune.db", StudyState.FINISHED, "", BEST)
 
 
 # --- what it comes to --------------------------------------------------------------------
 
 
 def test_far_slower_defaults_are_cut_and_only_a_lower_end_is_claimed() -> None:
-    plan = proved(searched(8.0), {BEST: always(1.0), BASELINE: always(8.0)})
-    state = confirmation(plan, BEST)
-    assert sides(plan) == "bdbdbdb"
-    defaults = [m.outcome.ending for m in plan.confirming if m.setting.is_baseline]
+    history = proved(searched(8.0), {BEST: always(1.0), BASELINE: always(8.0)})
+    state = confirmation(history, BEST)
+    assert sides(history) == "bdbdbdb"
+    defaults = [m.outcome.ending for m in history.confirming if m.setting.is_baseline]
     assert all(isinstance(ending, Stopped) for ending in defaults)
     assert state.finding is not None and state.finding.at_least
     assert state.conclusion is Conclusion.FASTER and state.finding.low < 8.0
 
 
 def test_what_turns_out_slower_than_the_defaults_is_not_handed_over() -> None:
-    plan = proved(searched(1.02), {BEST: always(1.0), BASELINE: always(0.8)})
-    state = confirmation(plan, BEST)
+    history = proved(searched(1.02), {BEST: always(1.0), BASELINE: always(0.8)})
+    state = confirmation(history, BEST)
     assert state.finding is not None and state.finding.claim == "slower"
-    assert (state.conclusion, state.export(plan)) == (Conclusion.NO_GAIN, BASELINE)
+    assert (state.conclusion, state.export(history)) == (Conclusion.NO_GAIN, BASELINE)
 
 
 def test_nothing_is_launched_where_the_defaults_are_clearly_faster() -> None:
@@ -118,41 +120,43 @@ def test_nothing_is_launched_where_the_defaults_are_clearly_faster() -> None:
 
 
 def test_failing_defaults_are_compared_as_the_first_guess_that_worked() -> None:
-    plan = proved(searched(CRASH), {BEST: always(1.0), GUESS: always(1.5)})
-    state = confirmation(plan, BEST)
-    assert sides(plan) == "gbbggbbggbbg"
+    history = proved(searched(CRASH), {BEST: always(1.0), GUESS: always(1.5)})
+    state = confirmation(history, BEST)
+    assert sides(history) == "gbbggbbggbbg"
     assert (state.reference, state.failure) == (GUESS, CRASH)
-    assert (state.conclusion, state.export(plan)) == (Conclusion.BASELINE_FAILS, BEST)
+    assert (state.conclusion, state.export(history)) == (Conclusion.BASELINE_FAILS, BEST)
     assert state.finding is not None and state.finding.claim == "faster"
-    result = found(plan)
+    result = found(history)
     assert result.reference is not None and result.reference.setting == GUESS
 
 
 def test_the_only_setting_that_works_needs_no_proof() -> None:
-    plan = plan_of((Purpose.GUESS, BEST, 1.0), (Purpose.BASELINE, BASELINE, CRASH))
-    state = confirmation(plan, BEST)
+    history = history_of((Purpose.GUESS, BEST, 1.0), (Purpose.BASELINE, BASELINE, CRASH))
+    state = confirmation(history, BEST)
     assert state.next is None and state.finding is None
-    assert (state.conclusion, state.export(plan)) == (Conclusion.BASELINE_FAILS, BEST)
+    assert (state.conclusion, state.export(history)) == (Conclusion.BASELINE_FAILS, BEST)
 
 
 # --- failures in turn --------------------------------------------------------------------
 
 
 def test_one_failure_is_launched_again() -> None:
-    plan = proved(searched(2.0), {BEST: first(CRASH, then=1.0), BASELINE: first(CRASH, then=2.0)})
-    state = confirmation(plan, BEST)
-    assert sides(plan) == "dd" + "bbb" + "ddbbddbbd"
+    history = proved(
+        searched(2.0), {BEST: first(CRASH, then=1.0), BASELINE: first(CRASH, then=2.0)}
+    )
+    state = confirmation(history, BEST)
+    assert sides(history) == "dd" + "bbb" + "ddbbddbbd"
     assert state.conclusion is Conclusion.FASTER and state.best_failed is None
 
 
 @pytest.mark.parametrize("works", [0, 3])
 def test_a_best_that_fails_twice_is_not_handed_over(works: int) -> None:
     times: Times = {BEST: first(*[1.0] * works, then=CRASH), BASELINE: always(2.0)}
-    plan = proved(searched(2.0), times)
-    state = confirmation(plan, BEST)
+    history = proved(searched(2.0), times)
+    state = confirmation(history, BEST)
     assert state.best_failed == CRASH and state.finding is None
-    assert (state.conclusion, state.export(plan)) == (Conclusion.NO_GAIN, BASELINE)
-    assert found(plan).export == BASELINE
+    assert (state.conclusion, state.export(history)) == (Conclusion.NO_GAIN, BASELINE)
+    assert found(history).export == BASELINE
 
 
 @pytest.mark.parametrize("works", [0, 3])
@@ -172,11 +176,14 @@ def test_defaults_that_fail_twice_in_turn_are_failing_defaults(works: int) -> No
 
 
 def test_the_search_and_the_proof_take_all_the_time_there_is() -> None:
-    plan = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(2.0)})
-    both_s = sum(made.outcome.wall_s for made in plan.records)
-    assert search_s(plan) + confirm_s(plan) == pytest.approx(both_s)
-    assert search_s(plan) == pytest.approx(2.5 + 3.0 + 2.0)
-    assert (found(plan).search_s, found(plan).confirm_s) == (search_s(plan), confirm_s(plan))
+    history = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(2.0)})
+    both_s = sum(made.outcome.wall_s for made in history.records)
+    assert search_s(history) + confirm_s(history) == pytest.approx(both_s)
+    assert search_s(history) == pytest.approx(2.5 + 3.0 + 2.0)
+    assert (found(history).search_s, found(history).confirm_s) == (
+        search_s(history),
+        confirm_s(history),
+    )
 
 
 # --- laws --------------------------------------------------------------------------------
@@ -190,9 +197,9 @@ def test_it_always_ends_and_hands_over_something_that_is_there(
     default: float | Failed, times: tuple[list[float | Failed], ...]
 ) -> None:
     launches = (itertools.cycle(each).__next__ for each in times)
-    plan = proved(searched(default), dict(zip((BEST, BASELINE, GUESS), launches, strict=True)))
-    state = confirmation(plan, BEST)
-    export = state.export(plan)
+    history = proved(searched(default), dict(zip((BEST, BASELINE, GUESS), launches, strict=True)))
+    state = confirmation(history, BEST)
+    export = state.export(history)
     assert export in {BEST, BASELINE, GUESS}
     assert (export == BASELINE) == (state.conclusion is Conclusion.NO_GAIN)
     if state.conclusion is Conclusion.FASTER:

@@ -35,16 +35,16 @@ STOPPED = Stopped(3.0, 30.0, 20.0, None, 0.3, "drift")
 
 
 def result_of(
-    plan: History, best: Setting | None, state: StudyState = StudyState.FINISHED
+    history: History, best: Setting | None, state: StudyState = StudyState.FINISHED
 ) -> Result:
-    return build(plan, "tune.db", state, "", best)
+    return build(history, "tune.db", state, "", best)
 
 
 def found(times: dict[Setting, float | None], spec: StudySpec = UNCONFIRMED) -> Result:
-    plan = History.judged(spec, study(times).records)
-    measured = (m for m in estimates.measurements(plan.records, plan.pooling.canonical))
+    history = History.judged(spec, study(times).records)
+    measured = (m for m in estimates.measurements(history.records, history.pooling.canonical))
     best = estimates.best(m for m in measured if not m.setting.is_baseline)
-    return result_of(plan, best.setting if best else None)
+    return result_of(history, best.setting if best else None)
 
 
 def chosen(omp_threads: int, communicator: str = "naive") -> Setting:
@@ -104,28 +104,28 @@ def test_stopped_defaults_have_no_ratio() -> None:
 def test_there_is_no_conclusion_before_the_proof_has_ended(
     time_s: Callable[[Setting], float],
 ) -> None:
-    plan = played(CONFIRMED, time_s)
-    best = SearchThenConfirm().best(plan)
-    for length in range(1, len(plan.records)):
-        part = plan.with_records(plan.records[:length])
+    history = played(CONFIRMED, time_s)
+    best = SearchThenConfirm().best(history)
+    for length in range(1, len(history.records)):
+        part = history.with_records(history.records[:length])
         for state in StudyState:
             now = result_of(part, SearchThenConfirm().best(part), state)
-            if len(part.records) > len(plan.searched):
+            if len(part.records) > len(history.searched):
                 assert (now.conclusion, now.export) == (None, None)
-    assert result_of(plan, best).conclusion is not None
-    assert result_of(plan, best, StudyState.RUNNING).conclusion is not None, "it is proven"
+    assert result_of(history, best).conclusion is not None
+    assert result_of(history, best, StudyState.RUNNING).conclusion is not None, "it is proven"
 
 
 def test_where_only_the_defaults_work_they_are_kept() -> None:
-    plan = played(CONFIRMED, lambda s: 4.0 if s.is_baseline else crash(s))
-    result = result_of(plan, SearchThenConfirm().best(plan))
+    history = played(CONFIRMED, lambda s: 4.0 if s.is_baseline else crash(s))
+    result = result_of(history, SearchThenConfirm().best(history))
     assert result.best == result.baseline == result.reference
     assert (result.conclusion, result.export) == (Conclusion.NO_GAIN, BASELINE)
 
 
 def test_no_setting_is_called_the_answer_if_the_verdict_is_no_gain(tmp_path: Path) -> None:
-    plan = played(CONFIRMED, lambda s: 1.0005 if s.is_baseline else nearly_flat(s))
-    result = result_of(plan, SearchThenConfirm().best(plan))
+    history = played(CONFIRMED, lambda s: 1.0005 if s.is_baseline else nearly_flat(s))
+    result = result_of(history, SearchThenConfirm().best(history))
     assert result.conclusion is Conclusion.NO_GAIN
     assert result.candidate is not None and not result.candidate.setting.is_baseline
     assert result.best == result.baseline
@@ -159,10 +159,10 @@ def test_what_the_list_keeps_gives_the_same_result_again(
     time_s: Callable[[Setting], float | Ending], spec: StudySpec, state: StudyState
 ) -> None:
     """`tune show` has no search to ask: it goes by the best setting that was written down."""
-    plan = played(spec, time_s)
-    ends = len(plan.records)
+    history = played(spec, time_s)
+    ends = len(history.records)
     for length in [ends] if state is StudyState.FINISHED else range(1, ends + 1):
-        part = plan.with_records(plan.records[:length])
+        part = history.with_records(history.records[:length])
         now = result_of(part, SearchThenConfirm().best(part), state)
         assert result_of(part, summary(now).best_setting, state) == now
 

@@ -50,7 +50,7 @@ def record(
 
 
 def after(*settings: Setting, spec: StudySpec = SPEC) -> History:
-    """A plan after the baseline and these trials."""
+    """A history after the baseline and these trials."""
     first = record(1, BASELINE, purpose=Purpose.BASELINE)
     return History.judged(spec, (first, *(record(n, s) for n, s in enumerate(settings, start=2))))
 
@@ -63,9 +63,9 @@ def test_the_proof_is_what_was_launched_since_the_last_search() -> None:
     broken_off = record(
         6, POINTS[0], purpose=Purpose.CONFIRM, ending=Failed(FailureKind.INTERRUPTED, "")
     )
-    plan = History.judged(SPEC, (warm_up, search, proof[0], again, proof[1], broken_off))
-    assert plan.confirming == tuple(proof) and plan.searched == (search,)
-    more = plan.with_records((*plan.records, record(7, POINTS[1])))
+    history = History.judged(SPEC, (warm_up, search, proof[0], again, proof[1], broken_off))
+    assert history.confirming == tuple(proof) and history.searched == (search,)
+    more = history.with_records((*history.records, record(7, POINTS[1])))
     assert more.confirming == () and more.searched == more.valid
     assert len(more.valid) == 4
 
@@ -76,10 +76,10 @@ purposes = st.sampled_from([p for p in Purpose if p is not Purpose.RECORD])
 @given(st.lists(purposes, max_size=12))
 def test_what_was_searched_and_what_proves_are_all_that_counts(made: list[Purpose]) -> None:
     records = [record(n, POINTS[n % 12], purpose=purpose) for n, purpose in enumerate(made, 1)]
-    plan = History.judged(SPEC, tuple(records))
-    assert (*plan.searched, *plan.confirming) == plan.valid
-    assert all(r.purpose is Purpose.CONFIRM for r in plan.confirming)
-    assert not plan.searched or plan.searched[-1].purpose is not Purpose.CONFIRM
+    history = History.judged(SPEC, tuple(records))
+    assert (*history.searched, *history.confirming) == history.valid
+    assert all(r.purpose is Purpose.CONFIRM for r in history.confirming)
+    assert not history.searched or history.searched[-1].purpose is not Purpose.CONFIRM
 
 
 def cold(excess_s: float) -> Outcome:
@@ -103,7 +103,7 @@ def test_what_the_proof_shows_of_windows_does_not_change_the_search() -> None:
 
 
 def test_stopped_and_failed_trials_are_counted_apart() -> None:
-    plan = History.judged(
+    history = History.judged(
         SPEC,
         (
             record(1, POINTS[0], ending=CRASH),
@@ -115,8 +115,8 @@ def test_stopped_and_failed_trials_are_counted_apart() -> None:
             record(7, POINTS[4]),
         ),
     )
-    assert (plan.trials, plan.failed, plan.stopped) == (5, 1, 2)
-    assert plan.most_trials == 6
+    assert (history.trials, history.failed, history.stopped) == (5, 1, 2)
+    assert history.most_trials == 6
 
 
 def test_why_it_is_exhausted() -> None:
@@ -130,8 +130,8 @@ def test_why_it_is_exhausted() -> None:
     made = [Setting.of({"omp_threads": n, "iterator_workers": 1}) for n in (1, 2)]
     assert after(*made, spec=spec).exhausted() == "both settings of the space were measured"
     for ending in (CRASH, STOPPED):
-        plan = after(made[0], spec=spec)
-        tried = plan.with_records((*plan.records, record(3, made[1], ending=ending)))
+        history = after(made[0], spec=spec)
+        tried = history.with_records((*history.records, record(3, made[1], ending=ending)))
         assert tried.exhausted() == "both settings of the space were tried"
     assert after(*POINTS).exhausted() == "all 12 settings of the space were measured"
     few = after(*POINTS[:3])
@@ -144,9 +144,9 @@ def test_the_longest_launch_says_how_long_a_launch_is() -> None:
     first = replace(first, outcome=replace(first.outcome, ending=cut))
     early = replace(record(3, POINTS[1]), outcome=first.outcome)
     assert History.judged(SPEC, (first,)).expected_iterations(BASELINE) == 60
-    plan = History.judged(SPEC, (first, second, early))
-    assert plan.expected_iterations(BASELINE) == 100
-    assert [r.number for r in plan.records if r.outcome.samples] == [2]
+    history = History.judged(SPEC, (first, second, early))
+    assert history.expected_iterations(BASELINE) == 100
+    assert [r.number for r in history.records if r.outcome.samples] == [2]
 
 
 def test_what_changed_is_named() -> None:
@@ -183,10 +183,10 @@ def test_a_larger_batch_may_need_fewer_iterations() -> None:
         record(3, large, ending=Finished(0.5, 50)),
         record(4, BASELINE, ending=Finished(0.5, 70)),
     )
-    plan = History.judged(SPEC, launches)
-    expected = [plan.expected_iterations(each) for each in (BASELINE, small, large)]
+    history = History.judged(SPEC, launches)
+    expected = [history.expected_iterations(each) for each in (BASELINE, small, large)]
     assert expected == [70, 201, 100]
-    first, second, early, fourth = plan.records
+    first, second, early, fourth = history.records
     assert (first, second, fourth) == (*launches[:2], launches[3])
     assert isinstance(early.outcome.ending, Failed)
     assert "iteration 50, another launch reached 100" in early.outcome.ending.reason

@@ -37,7 +37,7 @@ NAMES = Knob("binding", Choice(("none", "core")), Flag("-b"), default="core")
 STOPPED = Stopped(1.0, 3.0, 2.5, 3.5, 0.12, "drift")
 
 
-def plan_of(*settings: Setting, spec: StudySpec = SPEC, knob: str = "", cap: int = 0) -> History:
+def history_of(*settings: Setting, spec: StudySpec = SPEC, knob: str = "", cap: int = 0) -> History:
     effects = capped(knob, cap) if cap else overridden(knob, 2)
     made = (
         record(n, setting, Purpose.SEARCH, ran(surface(setting), effects=tuple(effects(setting))))
@@ -68,31 +68,33 @@ def test_the_space_has_the_knobs_with_their_roles_and_the_machine() -> None:
 
 
 def test_a_cap_leaves_the_values_that_differ() -> None:
-    space = search_space(plan_of(LARGEST, knob="omp_threads", cap=1))
+    space = search_space(history_of(LARGEST, knob="omp_threads", cap=1))
     assert space.knobs[0].values == (1,)
     assert space.guesses == (key(1, 2), key(1, 1)), "in the form that they come to"
 
 
 def test_each_setting_has_a_key_and_each_key_its_setting() -> None:
-    plan = plan_of(*points(SPEC.knobs))
-    seen = observations(plan, plan.records)
-    assert len({each.setting for each in seen}) == plan.size == 12
-    for made, each in zip(plan.records, seen, strict=True):
+    history = history_of(*points(SPEC.knobs))
+    seen = observations(history, history.records)
+    assert len({each.setting for each in seen}) == history.size == 12
+    for made, each in zip(history.records, seen, strict=True):
         assert each.setting is not None
-        assert as_setting(plan, each.setting) == made.setting
+        assert as_setting(history, each.setting) == made.setting
     assert seen[-1].setting == key(4, 3)
-    assert set(search_space(plan).guesses) == {key(2, 2), key(1, 1)}
-    assert [as_setting(plan, each) for each in search_space(plan).guesses] == list(guesses(SPEC))
+    assert set(search_space(history).guesses) == {key(2, 2), key(1, 1)}
+    assert [as_setting(history, each) for each in search_space(history).guesses] == list(
+        guesses(SPEC)
+    )
 
 
 # --- the launches ------------------------------------------------------------------------
 
 
 def test_what_was_stopped_has_its_projection() -> None:
-    plan = History.judged(
+    history = History.judged(
         SPEC, (record(1, BEST, Purpose.GUESS, replace(ran(2.0), ending=STOPPED)),)
     )
-    (seen,) = observations(plan, plan.records)
+    (seen,) = observations(history, history.records)
     assert (seen.ending, seen.elapsed_s) == ("killed", None)
     assert (seen.projection_s, seen.projection_log_sd) == (3.0, 0.12)
     assert seen.startup_s == STARTUP_S, "it teaches how long a start takes"
@@ -100,19 +102,19 @@ def test_what_was_stopped_has_its_projection() -> None:
 
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_a_crash_may_be_chance_and_a_shortage_is_a_bound(kind: FailureKind) -> None:
-    plan = History.judged(SPEC, (record(1, BEST, Purpose.GUESS, ran(Failed(kind, ""))),))
+    history = History.judged(SPEC, (record(1, BEST, Purpose.GUESS, ran(Failed(kind, ""))),))
     chance = {
         FailureKind.CRASHED,
         FailureKind.LAUNCHER,
         FailureKind.NO_LOG,
         FailureKind.BAD_LOG,
     }
-    (seen,) = observations(plan, plan.records)
+    (seen,) = observations(history, history.records)
     assert (seen.by_chance, seen.is_bound) == (kind in chance, kind in SHORTAGES)
 
 
 def test_settings_that_come_to_the_same_have_one_key() -> None:
-    plan = plan_of(
+    history = history_of(
         LARGEST, Setting.of({"omp_threads": 3, "iterator_workers": 3}), knob="omp_threads", cap=2
     )
-    assert {seen.setting for seen in observations(plan, plan.records)} == {key(2, 3)}
+    assert {seen.setting for seen in observations(history, history.records)} == {key(2, 3)}

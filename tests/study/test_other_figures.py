@@ -26,7 +26,7 @@ def launched(purpose: Purpose, number: int, cost: float, iterations: int) -> Lau
     return replace(made, outcome=outcome)
 
 
-def plan(objective: ObjectiveSpec, scale: float = 1.0, iterations: int = 100) -> History:
+def searched(objective: ObjectiveSpec, scale: float = 1.0, iterations: int = 100) -> History:
     """The defaults are ten times worse than the best."""
     made = [
         launched(Purpose.GUESS, 1, 1.0 * scale, iterations),
@@ -35,12 +35,12 @@ def plan(objective: ObjectiveSpec, scale: float = 1.0, iterations: int = 100) ->
     return History.judged(replace(CONFIRMED, objective=objective), tuple(made))
 
 
-def cut(plan: History) -> float | None:
+def cut(history: History) -> float | None:
     """Where the defaults are cut, as the first launch of them is told."""
-    turn = launched(Purpose.CONFIRM, 3, plan.records[0].outcome.samples[0].elapsed_s, 100)
-    iterations = plan.records[0].outcome.samples[0].iterations
+    turn = launched(Purpose.CONFIRM, 3, history.records[0].outcome.samples[0].elapsed_s, 100)
+    iterations = history.records[0].outcome.samples[0].iterations
     turn = replace(turn, outcome=replace(turn.outcome, ending=Finished(1.0, iterations)))
-    step = confirmation(plan.add(turn), BEST).next
+    step = confirmation(history.add(turn), BEST).next
     assert step is not None and step.side == "reference"
     return step.limit_s
 
@@ -53,7 +53,7 @@ def test_the_defaults_are_cut_only_at_a_figure_that_is_known_before_the_end(
     objective: ObjectiveSpec, scale: float, limit_s: float | None
 ) -> None:
     """A pace of 1 s is a run of 100 s: long ones are cut as early as it goes."""
-    assert cut(plan(objective, scale)) == (None if limit_s is None else pytest.approx(limit_s))
+    assert cut(searched(objective, scale)) == (None if limit_s is None else pytest.approx(limit_s))
 
 
 def test_a_study_belongs_to_its_figure() -> None:

@@ -63,12 +63,12 @@ def defaults_fail(setting: Setting) -> float | Ending:
 SURFACES: list[Time] = [surface, nearly_flat, some_fail, defaults_fail]
 
 
-def steps(plan: History) -> list[tuple[Purpose, Setting]]:
-    return [(made.purpose, made.setting) for made in plan.records]
+def steps(history: History) -> list[tuple[Purpose, Setting]]:
+    return [(made.purpose, made.setting) for made in history.records]
 
 
-def end(plan: History) -> str:
-    stop = SearchThenConfirm().next(plan)
+def end(history: History) -> str:
+    stop = SearchThenConfirm().next(history)
     assert isinstance(stop, Stop)
     return stop.reason
 
@@ -83,39 +83,39 @@ def small(threads: int, workers: int, spec: StudySpec = SPEC) -> StudySpec:
 
 
 def test_guesses_then_the_defaults_then_the_search_then_the_proof() -> None:
-    plan = played(CONFIRMED)
+    history = played(CONFIRMED)
     first, second = guesses(SPEC)
-    assert steps(plan)[:3] == [
+    assert steps(history)[:3] == [
         (Purpose.GUESS, first),
         (Purpose.GUESS, second),
         (Purpose.BASELINE, BASELINE),
     ]
-    assert [purpose for purpose, _ in groupby(purpose for purpose, _ in steps(plan))] == [
+    assert [purpose for purpose, _ in groupby(purpose for purpose, _ in steps(history))] == [
         Purpose.GUESS,
         Purpose.BASELINE,
         Purpose.SEARCH,
         Purpose.CONFIRM,
     ]
-    assert SearchThenConfirm().best(plan) == BEST
+    assert SearchThenConfirm().best(history) == BEST
 
 
 def test_a_setting_that_cannot_win_is_stopped_and_the_first_launch_is_not_raced() -> None:
-    plan = played()
+    history = played()
     assert SearchThenConfirm().next(History.judged(SPEC, ())) == Step(
         Purpose.GUESS, guesses(SPEC)[0]
     )
-    assert any(isinstance(made.outcome.ending, Stopped) for made in plan.records)
-    for made in plan.records:
+    assert any(isinstance(made.outcome.ending, Stopped) for made in history.records)
+    for made in history.records:
         if isinstance(made.outcome.ending, Stopped):
             assert surface(made.setting) > surface(BEST)
 
 
 def test_the_defaults_are_given_three_times_as_long_as_a_setting() -> None:
     first, second = guesses(SPEC)
-    plan = History.judged(
+    history = History.judged(
         SPEC, tuple(record(n, s, Purpose.GUESS, ran(2.0)) for n, s in ((1, first), (2, second)))
     )
-    step = SearchThenConfirm().next(plan)
+    step = SearchThenConfirm().next(history)
     assert isinstance(step, Step) and step.purpose is Purpose.BASELINE
     assert isinstance(step.stopper, ProjectionStopper) and step.stopper.limit.factor == 3.0
     assert step.stopper.iterations == 100
@@ -128,14 +128,14 @@ def test_the_defaults_are_given_three_times_as_long_as_a_setting() -> None:
 
 @pytest.mark.parametrize("time_s", SURFACES)
 def test_what_was_interrupted_and_a_second_warm_up_change_nothing(time_s: Time) -> None:
-    plan = played(replace(CONFIRMED, trials=20), time_s)
+    history = played(replace(CONFIRMED, trials=20), time_s)
     ended = replace(ran(1.0), ending=Failed(FailureKind.INTERRUPTED, "ended by the user"))
-    for length, made in enumerate(plan.records):
-        before = plan.records[:length]
+    for length, made in enumerate(history.records):
+        before = history.records[:length]
         broken_off = record(length + 1, made.setting, made.purpose, replace(ended, wall_s=500.0))
         warm_up = record(length + 2, BEST, Purpose.WARM_UP, replace(ran(1.0), wall_s=500.0))
-        again = SearchThenConfirm().next(plan.with_records((*before, broken_off, warm_up)))
-        assert again == SearchThenConfirm().next(plan.with_records(before))
+        again = SearchThenConfirm().next(history.with_records((*before, broken_off, warm_up)))
+        assert again == SearchThenConfirm().next(history.with_records(before))
 
 
 # --- the end and its reason --------------------------------------------------------------
@@ -147,9 +147,9 @@ def test_what_asks_for_more_than_what_ran_out_is_not_tried(kind: FailureKind) ->
         short = setting.as_dict().get("omp_threads", 1) != 1
         return Failed(kind, "too much") if short else surface(setting)
 
-    plan = played(small(4, 1), time_s)
-    assert end(plan) == "all settings that are not ruled out were tried"
-    assert plan.trials < plan.size
+    history = played(small(4, 1), time_s)
+    assert end(history) == "all settings that are not ruled out were tried"
+    assert history.trials < history.size
 
 
 @pytest.mark.parametrize("kind", sorted({*FailureKind} - SHORTAGES - FROM_OUTSIDE))
@@ -158,9 +158,9 @@ def test_other_failures_say_nothing_of_other_settings(kind: FailureKind) -> None
         bad = setting.as_dict().get("omp_threads", 1) == 1
         return Failed(kind, "no") if bad else nearly_flat(setting)
 
-    plan = played(small(4, 1), time_s)
-    assert plan.trials == plan.size == 4
-    assert plan.failed == 1
+    history = played(small(4, 1), time_s)
+    assert history.trials == history.size == 4
+    assert history.failed == 1
 
 
 # --- what is known of the space ----------------------------------------------------------
@@ -168,12 +168,12 @@ def test_other_failures_say_nothing_of_other_settings(kind: FailureKind) -> None
 
 @pytest.mark.parametrize("cap", [1, 2, 3])
 def test_under_a_cap_every_trial_differs_on_this_machine(cap: int) -> None:
-    plan = played(replace(SPEC, trials=50), nearly_flat, effects=capped("omp_threads", cap))
-    canonical = plan.pooling.canonical
-    seen = [canonical(made.setting) for made in plan.records if made.purpose is Purpose.SEARCH]
+    history = played(replace(SPEC, trials=50), nearly_flat, effects=capped("omp_threads", cap))
+    canonical = history.pooling.canonical
+    seen = [canonical(made.setting) for made in history.records if made.purpose is Purpose.SEARCH]
     assert len(set(seen)) == len(seen)
-    known = next(n for n, made in enumerate(plan.records) if effects_of(made, Verdict.CAPPED))
-    assert all(canonical(made.setting) == made.setting for made in plan.records[known + 1 :])
+    known = next(n for n, made in enumerate(history.records) if effects_of(made, Verdict.CAPPED))
+    assert all(canonical(made.setting) == made.setting for made in history.records[known + 1 :])
 
 
 def effects_of(made: LaunchRecord, verdict: Verdict) -> list[Effect]:
@@ -208,18 +208,22 @@ def test_every_study_ends_and_hands_over_something_that_worked(
             return CRASH
         return value if isinstance(value, Failed) else value * math.exp(rng.gauss(0, spread))
 
-    plan = played(replace(CONFIRMED, trials=8), time_s, effects=capped(*cap) if cap else no_effects)
-    best = SearchThenConfirm().best(plan)
-    found = build(plan, "tune.db", StudyState.FINISHED, end(plan), best)
+    history = played(
+        replace(CONFIRMED, trials=8), time_s, effects=capped(*cap) if cap else no_effects
+    )
+    best = SearchThenConfirm().best(history)
+    found = build(history, "tune.db", StudyState.FINISHED, end(history), best)
     if found.best is not None:
         assert found.conclusion is not None and found.export is not None
-        worked = {plan.pooling.canonical(r.setting) for r in plan.records if r.outcome.samples}
+        worked = {
+            history.pooling.canonical(r.setting) for r in history.records if r.outcome.samples
+        }
         stopped = found.baseline is not None and found.baseline.stopped is not None
         assert found.export in worked or (stopped and found.export == BASELINE)
-    for length in range(len(plan.records)):
-        step = SearchThenConfirm().next(plan.with_records(plan.records[:length]))
+    for length in range(len(history.records)):
+        step = SearchThenConfirm().next(history.with_records(history.records[:length]))
         assert isinstance(step, Step)
-        assert (step.purpose, step.setting) == steps(plan)[length]
+        assert (step.purpose, step.setting) == steps(history)[length]
 
 
 def no_effects(_: Setting) -> tuple[Effect, ...]:

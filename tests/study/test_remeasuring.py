@@ -41,7 +41,7 @@ class LoadedRunner(FakeRunner):
         return replace(super().__call__(*args, **options), load=self.load(number))
 
 
-def plan_of(folder: Path) -> History:
+def history_of(folder: Path) -> History:
     return History.judged(SPEC, records_in(folder))
 
 
@@ -52,15 +52,15 @@ def test_a_disturbed_launch_is_made_again(folder: Path) -> None:
     found = study_in(folder, runner, on_event=events.append)
     assert found.best is not None
     assert found.best.setting == BEST
-    plan = plan_of(folder)
-    aside = [record for record in plan.records if record.outcome.exclusion]
+    history = history_of(folder)
+    aside = [record for record in history.records if record.outcome.exclusion]
     assert [record.number for record in aside] == [5, 7]
     for record in aside:
-        again = plan.records[record.number]
+        again = history.records[record.number]
         assert (again.setting, again.purpose) == (record.setting, record.purpose)
         assert not again.outcome.exclusion
     assert not {5, 7} & set(optuna_in(folder))
-    assert {6, 8} <= set(optuna_in(folder)) | {r.number for r in plan.records if r.trial is None}
+    assert {6, 8} <= set(optuna_in(folder)) | {r.number for r in history.records if r.trial is None}
     ended = [each for each in events_of(LaunchEnded, events) if each.record.number in {5, 7}]
     assert [each.measurement for each in ended] == [None, None]
     assert any(note.startswith("2 launches were excluded") for note in found.notes)
@@ -73,9 +73,9 @@ def test_the_course_is_the_same_as_on_a_quiet_machine(
     busy = LoadedRunner(load=lambda number: BUSY if number % 5 == 4 else Load(0.0))
     study_in(folder, busy, spec)
     study_in(other, FakeRunner(), spec)
-    plan = plan_of(folder)
-    assert any(record.outcome.exclusion for record in plan.records)
-    assert [r.setting for r in plan.valid] == [r.setting for r in plan_of(other).valid]
+    history = history_of(folder)
+    assert any(record.outcome.exclusion for record in history.records)
+    assert [r.setting for r in history.valid] == [r.setting for r in history_of(other).valid]
 
 
 def test_remeasuring_counts_nothing_of_before_and_keeps_it(folder: Path) -> None:
@@ -95,7 +95,7 @@ def test_remeasuring_counts_nothing_of_before_and_keeps_it(folder: Path) -> None
         event.text for event in events_of(Note, events)
     }
     assert f"{before.launches} earlier launches not counted: --remeasure" in after.notes
-    records = plan_of(folder).records
+    records = history_of(folder).records
     old, new = records[: before.launches], records[before.launches :]
     assert {record.outcome.exclusion for record in old} == {REMEASURED}
     assert {record.outcome.exclusion for record in new} == {None}
@@ -117,5 +117,5 @@ def test_remeasuring_is_done_once_and_continued_without_the_option(folder: Path)
     after = study_in(folder, runner)
     assert after.state is StudyState.FINISHED
     assert after.trials == before.trials
-    measured = [r for r in plan_of(folder).valid if r.purpose is not Purpose.WARM_UP]
+    measured = [r for r in history_of(folder).valid if r.purpose is not Purpose.WARM_UP]
     assert len(measured) == before.launches - 1

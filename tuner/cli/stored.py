@@ -71,6 +71,6 @@ def load(store: Store, study: str | None, *, detail: bool = True) -> StudyView:
     from tuner.study.history import History
 
     row = store.load(chosen(store, study))
-    plan = History.judged(row.spec, store.launches(row.name, detail=detail), row.forgiven_until)
-    found = build(plan, store.url, row.state, row.reason, row.best)
-    return StudyView(row.spec, found, plan.records, plan.pooling)
+    history = History.judged(row.spec, store.launches(row.name, detail=detail), row.forgiven_until)
+    found = build(history, store.url, row.state, row.reason, row.best)
+    return StudyView(row.spec, found, history.records, history.pooling)
