@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tuner.model import Purpose
 from tuner.search import (
     Done,
     Key,
@@ -93,7 +94,12 @@ def test_it_finds_the_best_of_a_bowl() -> None:
 
 def test_guesses_first_then_the_baseline() -> None:
     history, _ = study(Search(SPACE), bowl)
-    assert [seen.purpose for seen in history[:4]] == ["guess", "guess", "baseline", "explore"]
+    assert [seen.purpose for seen in history[:4]] == [
+        Purpose.GUESS,
+        Purpose.GUESS,
+        Purpose.BASELINE,
+        Purpose.SEARCH,
+    ]
     assert [seen.setting for seen in history[:3]] == [
         (4, 4, "none"),
         (1, 1, "none"),
@@ -104,18 +110,18 @@ def test_guesses_first_then_the_baseline() -> None:
 def test_a_baseline_at_no_known_point_is_launched_too() -> None:
     search = Search(replace(SPACE, baseline=None))
     history = [
-        SearchObservation(key, "finished", "guess", 12.0, bowl(key), startup_s=2.0)
+        SearchObservation(key, "finished", Purpose.GUESS, 12.0, bowl(key), startup_s=2.0)
         for key in ((4, 4, "none"), (1, 1, "none"))
     ]
     step = search.next(history)
     assert isinstance(step, Proposal)
-    assert (step.setting, step.purpose) == (None, "baseline")
+    assert (step.setting, step.purpose) == (None, Purpose.BASELINE)
     assert step.limit is not None
     assert step.limit.factor == Options().baseline_factor
-    told = [*history, SearchObservation(None, "finished", "baseline", 30.0, 28.0)]
+    told = [*history, SearchObservation(None, "finished", Purpose.BASELINE, 30.0, 28.0)]
     after = search.next(told)
     assert isinstance(after, Proposal)
-    assert after.purpose == "explore"
+    assert after.purpose is Purpose.SEARCH
 
 
 def test_it_goes_on_longer_where_less_gain_is_wanted() -> None:
@@ -132,18 +138,20 @@ def test_a_shortage_of_the_least_rules_out_all_and_a_crash_only_itself(
     """A failure that may be chance is looked at again where it casts doubt on much."""
     search = Search(few((1, 2, 4, 8)))
     history = [
-        SearchObservation((1,), "failed", "guess", 1.0, by_chance=by_chance, is_bound=not by_chance)
+        SearchObservation(
+            (1,), "failed", Purpose.GUESS, 1.0, by_chance=by_chance, is_bound=not by_chance
+        )
     ]
     step = search.next(history)
     if not by_chance:
         assert step == Done("exhausted")
         return
     assert isinstance(step, Proposal)
-    assert (step.setting, step.purpose) == ((1,), "repeat")
+    assert (step.setting, step.purpose) == ((1,), Purpose.REPEAT)
     history.append(
-        SearchObservation((1,), "failed", "repeat", 1.0, by_chance=True)
+        SearchObservation((1,), "failed", Purpose.REPEAT, 1.0, by_chance=True)
         if fails_again
-        else SearchObservation((1,), "finished", "repeat", 12.0, 10.0, startup_s=2.0)
+        else SearchObservation((1,), "finished", Purpose.REPEAT, 12.0, 10.0, startup_s=2.0)
     )
     step = search.next(history)
     assert isinstance(step, Proposal)
@@ -152,8 +160,8 @@ def test_a_shortage_of_the_least_rules_out_all_and_a_crash_only_itself(
 
 def test_a_failure_that_rules_out_little_is_not_launched_again() -> None:
     history = [
-        SearchObservation((1,), "finished", "guess", 12.0, 10.0, startup_s=2.0),
-        SearchObservation((8,), "failed", "explore", 1.0, by_chance=True),
+        SearchObservation((1,), "finished", Purpose.GUESS, 12.0, 10.0, startup_s=2.0),
+        SearchObservation((8,), "failed", Purpose.SEARCH, 1.0, by_chance=True),
     ]
     step = Search(few((1, 2, 4, 8))).next(history)
     assert isinstance(step, Proposal)
@@ -163,7 +171,7 @@ def test_a_failure_that_rules_out_little_is_not_launched_again() -> None:
 def test_one_outlier_of_three_decides_nothing() -> None:
     def seen(key: Key, elapsed_s: float) -> SearchObservation:
         return SearchObservation(
-            key, "finished", "explore", elapsed_s + 2, elapsed_s, startup_s=2.0
+            key, "finished", Purpose.SEARCH, elapsed_s + 2, elapsed_s, startup_s=2.0
         )
 
     fast, slow = (2, 4, "core"), (2, 2, "core")
@@ -259,7 +267,7 @@ def test_any_small_space_is_searched_to_an_end(
         if isinstance(step, Done):
             break
         if step.setting is None:
-            history.append(SearchObservation(None, "finished", "baseline", 50.0, 48.0))
+            history.append(SearchObservation(None, "finished", Purpose.BASELINE, 50.0, 48.0))
         else:
             assert all(v in k.values for v, k in zip(step.setting, space.knobs, strict=True))
             history.append(run(step, time))

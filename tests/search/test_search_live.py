@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.search.test_search_engine import SPACE, bowl, few, run
-from tuner.model import Value
+from tuner.model import Purpose, Value
 from tuner.search import Done, Live, Options, Proposal, Search, SearchObservation
 from tuner.search.history import grouped
 from tuner.search.regions import risk
@@ -77,11 +77,11 @@ def test_the_defaults_come_last() -> None:
     for _ in range(200):
         step = search.next(history, made((4, 4, "none")))
         assert isinstance(step, Proposal)
-        if step.purpose == "baseline":
+        if step.purpose is Purpose.BASELINE:
             assert step.limit is not None
             break
         history.append(run(step, bowl))
-    told = [*history, SearchObservation(None, "finished", "baseline", 30.0, 28.0)]
+    told = [*history, SearchObservation(None, "finished", Purpose.BASELINE, 30.0, 28.0)]
     assert isinstance(search.next(told, made((4, 4, "none"))), Done)
     assert len(history) > 5
 
@@ -91,7 +91,7 @@ def test_again_is_another_run_of_a_known_setting() -> None:
     search = Search(SPACE)
     step = search.again(history, (2, 4, "core"))
     assert step is not None
-    assert (step.setting, step.purpose) == ((2, 4, "core"), "repeat")
+    assert (step.setting, step.purpose) == ((2, 4, "core"), Purpose.REPEAT)
     assert search.again(history, (1, 1, "core")) is None or (1, 1, "core") in {
         seen.setting for seen in history
     }
@@ -101,8 +101,8 @@ def test_again_is_another_run_of_a_known_setting() -> None:
 def test_what_asks_for_more_than_all_that_ran_may_fail() -> None:
     grid = Grid(SPACE)
     assert grid.all is not None
-    ran = grouped([SearchObservation((2, 2, "none"), "finished", "guess", 12.0, 10.0)])
-    failed = grouped([SearchObservation((2, 2, "none"), "failed", "guess", 12.0)])
+    ran = grouped([SearchObservation((2, 2, "none"), "finished", Purpose.GUESS, 12.0, 10.0)])
+    failed = grouped([SearchObservation((2, 2, "none"), "failed", Purpose.GUESS, 12.0)])
     chances, demand = risk(grid, grid.all, ran), grid.demand(grid.all)
     assert not risk(grid, grid.all, failed).any()
     most = max(0.0, float(grid.demand(grid.rows([(2, 2, "none")]))[0]))
@@ -110,8 +110,8 @@ def test_what_asks_for_more_than_all_that_ran_may_fail() -> None:
     assert (chances[demand > most] > 0).all()
     assert (np.diff(chances[np.argsort(demand)]) >= 0).all()
     short = [
-        SearchObservation((2, 2, "none"), "finished", "guess", 12.0, 10.0),
-        SearchObservation((4, 8, "none"), "failed", "explore", 1.0, is_bound=True),
+        SearchObservation((2, 2, "none"), "finished", Purpose.GUESS, 12.0, 10.0),
+        SearchObservation((4, 8, "none"), "failed", Purpose.SEARCH, 1.0, is_bound=True),
     ]
     surer = risk(grid, grid.all, grouped(short))
     least = float(grid.demand(grid.rows([(4, 8, "none")]))[0])
@@ -127,7 +127,7 @@ def test_of_two_that_no_window_tells_apart_the_one_that_asks_for_less_is_best() 
     def history(*, in_job: bool) -> list[SearchObservation]:
         seen = [((2, 2, "none"), 10.02), ((4, 8, "none"), 10.0)]
         return [
-            SearchObservation(key, "finished", "explore", 1.0, time_s, in_job=in_job)
+            SearchObservation(key, "finished", Purpose.SEARCH, 1.0, time_s, in_job=in_job)
             for key, time_s in seen
             for _ in range(6)
         ]
@@ -161,7 +161,9 @@ def test_what_is_dearer_by_as_much_as_it_is_faster_is_not_measured_again_and_aga
 def test_what_windows_differ_by_is_learnt_from_few_repeats(*, away: float, smaller: bool) -> None:
     def run_sd(*, in_job: bool) -> float:
         history = [
-            SearchObservation(key, "finished", "explore", 1.0, 10.0 * math.exp(off), in_job=in_job)
+            SearchObservation(
+                key, "finished", Purpose.SEARCH, 1.0, 10.0 * math.exp(off), in_job=in_job
+            )
             for key in [(2, 2, "none"), (2, 4, "none"), (4, 4, "none")]
             for off in (0.0, away)
         ]

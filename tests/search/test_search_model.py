@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from tuner.model import Progress
+from tuner.model import Progress, Purpose
 from tuner.search import load_numpy
 from tuner.search.estimate import fit
 from tuner.search.gaussian import Effort, Evidence, Gaussian
@@ -103,8 +103,10 @@ def test_the_gain_is_the_expected_improvement_of_the_mean() -> None:
 
 def test_the_noise_is_learned_from_the_launches() -> None:
     pace = Pace.of([Progress(10 * k, 2.0 + k) for k in range(1, 11)])
-    seen = SearchObservation((1, "x"), "finished", "guess", 15.0, 12.0, startup_s=3.0, pace=pace)
-    at_the_end = SearchObservation((1, "x"), "finished", "guess", 12.0, 10.0, pace=Pace(None))
+    seen = SearchObservation(
+        (1, "x"), "finished", Purpose.GUESS, 15.0, 12.0, startup_s=3.0, pace=pace
+    )
+    at_the_end = SearchObservation((1, "x"), "finished", Purpose.GUESS, 12.0, 10.0, pace=Pace(None))
     learned = noise([seen, seen, at_the_end], 0.04)
     assert (learned.startup_s, learned.run_sd) == (3.0, 0.04)
     assert learned.interval == 10
@@ -115,10 +117,10 @@ def test_the_noise_is_learned_from_the_launches() -> None:
 def test_a_group_counts_every_launch() -> None:
     key: Key = (1, "x")
     history = [
-        SearchObservation(key, "finished", "guess", 12.0, 10.0),
-        SearchObservation(key, "killed", "repeat", 3.0, None, 15.0),
-        SearchObservation(key, "failed", "repeat", 1.0),
-        SearchObservation(None, "finished", "baseline", 9.0, 8.0),
+        SearchObservation(key, "finished", Purpose.GUESS, 12.0, 10.0),
+        SearchObservation(key, "killed", Purpose.REPEAT, 3.0, None, 15.0),
+        SearchObservation(key, "failed", Purpose.REPEAT, 1.0),
+        SearchObservation(None, "finished", Purpose.BASELINE, 9.0, 8.0),
     ]
     groups = grouped(history)
     assert list(groups) == [key]

@@ -13,15 +13,17 @@ from typing import Literal
 
 import numpy as np
 
+from tuner.model import Purpose
 from tuner.search.estimate import Incumbent, fit, incumbent
 from tuner.search.gaussian import Gaussian
-from tuner.search.history import Groups, Purpose, SearchObservation, grouped, noise
+from tuner.search.history import Groups, SearchObservation, grouped, noise
 from tuner.search.kernel import Kernel
 from tuner.search.options import Options
 from tuner.search.regions import beyond, excessive, infeasible
 from tuner.search.scoring import Live, ScoredCandidates, State, candidates, scored_candidates
 from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
+from tuner.stats.estimates import TRIALS
 
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
@@ -73,7 +75,7 @@ class Search:
         """
         state = self._state(history, live)
         budget_s = self.options.budget_s
-        spent_s = sum(seen.wall_s for seen in history if seen.purpose != "confirm")
+        spent_s = sum(seen.wall_s for seen in history if seen.purpose is not Purpose.CONFIRM)
         is_spent = budget_s is not None and spent_s >= budget_s
         launch = Done("budget") if is_spent else self._wanted(history, state)
         if isinstance(launch, Done) and self._wants_baseline(history, state.groups):
@@ -91,10 +93,10 @@ class Search:
         """What promises most, as long as there is time."""
         doubtful = self._doubtful_failure(state)
         if doubtful is not None:
-            return Proposal(doubtful, "repeat", state.limit, state.noise)
+            return Proposal(doubtful, Purpose.REPEAT, state.limit, state.noise)
         guess = self._guess(state)
         if guess is not None:
-            return Proposal(guess, "guess", state.limit, state.noise)
+            return Proposal(guess, Purpose.GUESS, state.limit, state.noise)
         # Of a running job the defaults are no setting: they need one of their own, and are best
         # stopped against what was found. So they are the last.
         later = state.live is not None and state.best is not None
@@ -109,7 +111,7 @@ class Search:
         limit = state.limit
         if limit is not None:
             limit = replace(limit, factor=self.options.baseline_factor)
-        return Proposal(self.space.baseline, "baseline", limit, state.noise)
+        return Proposal(self.space.baseline, Purpose.BASELINE, limit, state.noise)
 
     def _state(self, history: Sequence[SearchObservation], live: Live | None = None) -> State:
         """What the history comes to; the last one is kept, as it is asked for twice."""
@@ -129,7 +131,7 @@ class Search:
         run_sd = _RUN_SD
         if fitted is not None and best is not None:
             run_sd = float(fitted.noise_sd(self._grid.rows([best.key]))[0])
-        asked = (seen.setting for seen in history if seen.purpose in {"guess", "explore"})
+        asked = (seen.setting for seen in history if seen.purpose in TRIALS)
         trials = len({key for key in asked if key is not None})
         return State(groups, fitted, best, noise(history, run_sd), trials)
 
@@ -159,7 +161,7 @@ class Search:
 
     def _wants_baseline(self, history: Sequence[SearchObservation], groups: Groups) -> bool:
         """True until the defaults were launched; again where they failed, perhaps by chance."""
-        seen = [each for each in history if each.purpose == "baseline"]
+        seen = [each for each in history if each.purpose is Purpose.BASELINE]
         if not seen:
             return self.space.baseline is None or self.space.baseline not in groups
         return len(seen) == 1 and seen[0].ending == "failed" and seen[0].by_chance
@@ -208,7 +210,7 @@ class Search:
     def _try(self, row: Rows, state: State) -> Proposal:
         """Race a setting that has not finished yet."""
         key = self._grid.key(row)
-        purpose: Purpose = "repeat" if key in state.groups else "explore"
+        purpose = Purpose.REPEAT if key in state.groups else Purpose.SEARCH
         return Proposal(key, purpose, state.limit, state.noise)
 
     def _repeat(self, key: Key, state: State, fitted: Gaussian) -> Proposal:
@@ -217,4 +219,4 @@ class Search:
         mean, sd = fitted.predict(row)
         limit = Limit(math.exp(float(mean[0])), float(sd[0]), self.options.repeat_factor)
         run_sd = float(fitted.noise_sd(row)[0])
-        return Proposal(key, "repeat", limit, replace(state.noise, run_sd=run_sd))
+        return Proposal(key, Purpose.REPEAT, limit, replace(state.noise, run_sd=run_sd))

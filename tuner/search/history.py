@@ -9,13 +9,13 @@ from typing import Literal
 
 import numpy as np
 
+from tuner.model import Purpose
 from tuner.search.space import Key
 from tuner.search.stopper import Noise
 from tuner.search.throughput import Pace
 from tuner.stats.noise import INTERVALS, spread
 
 Ending = Literal["finished", "killed", "failed"]
-Purpose = Literal["guess", "baseline", "explore", "repeat", "confirm"]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from tuner.model import Progress, Stopped
+from tuner.model import Progress, Purpose, Stopped
 from tuner.search.history import SearchObservation, noise
 from tuner.search.stopper import Limit, ProjectionStopper
 from tuner.search.throughput import Pace
@@ -71,5 +71,5 @@ def _observation(trial: FrozenTrial) -> SearchObservation:
     """What the log of a complete trial teaches of the logs to come."""
     log = tuple(Progress(step, elapsed_s) for step, elapsed_s in _log(trial))
     return SearchObservation(
-        None, "finished", "explore", wall_s=trial.value or 0.0, pace=Pace.of(log)
+        None, "finished", Purpose.SEARCH, wall_s=trial.value or 0.0, pace=Pace.of(log)
     )

@@ -26,8 +26,9 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from tuner.knobs import Role
+from tuner.model import Purpose
 from tuner.search.engine import Done, Search
-from tuner.search.history import Purpose, SearchObservation, grouped
+from tuner.search.history import SearchObservation, grouped
 from tuner.search.options import Options
 from tuner.search.pruner import PROJECTION
 from tuner.search.regions import excessive, infeasible
@@ -238,7 +239,7 @@ def _observations(
         ):
             continue
         key = tuple(axis.nearest(each.params[axis.knob.name]) for axis in axes)
-        purpose: Purpose = "repeat" if key in known else "explore"
+        purpose = Purpose.REPEAT if key in known else Purpose.SEARCH
         known.add(key)
         seen = SearchObservation(key, "failed", purpose, wall_s=1.0)
         if each.number in cost:

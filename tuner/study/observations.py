@@ -15,25 +15,14 @@ from tuner.model import (
     Finished,
     LaunchRecord,
     Progress,
-    Purpose,
     Setting,
     Stopped,
     Value,
 )
-from tuner.search.history import Purpose as SearchPurpose
 from tuner.search.history import SearchObservation
 from tuner.search.space import Key, KnobAxis, Space
 from tuner.search.throughput import Pace, startup_s
 from tuner.study.history import History
-
-_PURPOSES: dict[Purpose, SearchPurpose] = {
-    Purpose.BASELINE: "baseline",
-    Purpose.GUESS: "guess",
-    Purpose.SEARCH: "explore",
-    Purpose.REPEAT: "repeat",
-    Purpose.CONFIRM: "confirm",
-    Purpose.RECORD: "explore",
-}
 
 #: A knob with more values than this is searched on a scale.
 MOST_VALUES = 128
@@ -125,7 +114,7 @@ def _observation(history: History, record: LaunchRecord) -> SearchObservation:
     return SearchObservation(
         setting=as_key(history, history.pooling.canonical(record.setting)),
         ending=("finished" if isinstance(ending, Finished) else "killed" if stopped else "failed"),
-        purpose=_PURPOSES[record.purpose],
+        purpose=record.purpose,
         wall_s=outcome.wall_s,
         elapsed_s=ending.elapsed_s if isinstance(ending, Finished) else None,
         projection_s=stopped.projection_s if stopped else None,

@@ -43,14 +43,6 @@ _NEXT_LOOK = 1.6
 FAILURES = 2
 
 
-_PURPOSES = {
-    "baseline": Purpose.BASELINE,
-    "guess": Purpose.GUESS,
-    "explore": Purpose.SEARCH,
-    "repeat": Purpose.REPEAT,
-}
-
-
 @dataclass(frozen=True)
 class Step:
     """The next launch; ``stopper`` may end it early."""
@@ -149,7 +141,7 @@ class SearchThenConfirm:
 
 
 def _step(launch: Proposal, history: History) -> Step:
-    setting = history.default if launch.purpose == "baseline" else None
+    setting = history.default if launch.purpose is Purpose.BASELINE else None
     if setting is None:
         assert launch.setting is not None
         setting = as_setting(history, launch.setting)
@@ -157,7 +149,7 @@ def _step(launch: Proposal, history: History) -> Step:
     if launch.limit is not None:
         race = ProjectionStopper(launch.limit, launch.noise, iterations)
         stopper = stopper_by(history.spec.objective.clock, race, iterations)
-    return Step(_PURPOSES[launch.purpose], setting, stopper)
+    return Step(launch.purpose, setting, stopper)
 
 
 def _reason(done: Done, history: History) -> str:
