@@ -107,14 +107,14 @@ LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
     "before the job is ended": ("tuner.live.job", "Job.end", "before", 1),
     "while the job is ended": (
         "tuner.hosts.process.running",
-        "RunningTrial._wait_awake",
+        "RunningTrial.stop",
         "before",
         2,
     ),
     "the job has ended": ("tuner.live.job", "Job.end", "after", 1),
     "another job is started": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 4),
     "while the last job is ended": (
-        *("tuner.hosts.process.running", "RunningTrial._wait_awake", "before", 3),
+        *("tuner.hosts.process.running", "RunningTrial.stop", "before", 3),
     ),
 }
 

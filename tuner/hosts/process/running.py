@@ -25,11 +25,6 @@ from tuner.model.errors import TunerError
 #: The supervisor answers sooner, unless it was stopped or killed itself, s.
 ANSWER_S = TERM_WAIT_S + SETTLE_S + GIVE_UP_S + 5.0
 
-#: So often it is looked whether somebody has stopped the supervisor that shall end a trial, s …
-LOOK_S = 0.5
-#: … and woken so many times before it is killed.
-WAKINGS = 4
-
 #: The commands that have not ended.
 _live: set[RunningTrial] = set()
 
@@ -220,8 +215,9 @@ class RunningTrial:
             self.hurry()
         try:
             for _ in range(2):
-                ended = self._wait_awake()
-                if ended is not None:
+                if self._process.returncode is None:  # somebody may have stopped it
+                    os.kill(self._process.pid, signal.SIGCONT)
+                if (ended := self.wait(ANSWER_S)) is not None:
                     return ended
                 self._process.kill()  # the supervisor itself hangs
         except KeyboardInterrupt:
@@ -234,20 +230,6 @@ class RunningTrial:
         self._hurried = True
         if self._control < 0 and self._process.returncode is None:  # so the id is still its own
             os.kill(self._process.pid, signal.SIGTERM)
-
-    def _wait_awake(self) -> Exit | None:
-        """Wait for the end, and wake a supervisor that was stopped: it has its work to do."""
-        deadline = time.monotonic() + ANSWER_S
-        wakings = 0
-        while (left_s := deadline - time.monotonic()) > 0 and wakings < WAKINGS:
-            ended = self.wait(min(LOOK_S, left_s))
-            if ended is not None:
-                return ended
-            found = procfs.stat(self._process.pid)
-            if found is not None and found.state in "Tt":
-                os.kill(self._process.pid, signal.SIGCONT)
-                wakings += 1
-        return None
 
     def pids(self) -> tuple[int, ...]:
         """The live processes of the trial, mpirun's own helpers included (some ms to find)."""

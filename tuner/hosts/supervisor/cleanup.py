@@ -239,24 +239,11 @@ def remove_folder(path: str) -> None:
         return
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or _has_mounts(path):
         return
+    import shutil  # costs start-up time
+
     with contextlib.suppress(OSError, RecursionError):  # what is nested too deep stays
         _open_up(path)
-        for _, folders, files, fd in os.fwalk(path, topdown=False, onerror=None):
-            for name in files:
-                with contextlib.suppress(OSError):
-                    os.unlink(name, dir_fd=fd)
-            for name in folders:
-                _remove_entry(name, fd)
-        os.rmdir(path)  # noqa: PTH106
-
-
-def _remove_entry(name: str, fd: int) -> None:
-    """Remove an emptied folder, or the link to one."""
-    with contextlib.suppress(OSError):
-        if stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
-            os.rmdir(name, dir_fd=fd)
-        else:
-            os.unlink(name, dir_fd=fd)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _open_up(path: str) -> None:
