@@ -55,7 +55,9 @@ def overridden(asked: int, observed: int | None, reason: str = "") -> Effect:
 
 
 def pooled(*effects: Effect, knobs: tuple[Knob, ...] = SPEC.knobs) -> Pooling:
-    return Pooling.from_effects(replace(SPEC, knobs=knobs), effects)
+    outcome = Outcome(Finished(1.0, 10), 2.0, 0, effects=effects)
+    made = record(1, Setting(), Purpose.SEARCH, outcome)
+    return Pooling.from_records(replace(SPEC, knobs=knobs), [made])
 
 
 def test_a_cap_below_an_honoured_value_is_not_believed() -> None:

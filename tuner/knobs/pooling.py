@@ -46,21 +46,14 @@ class Pooling:
 
     @classmethod
     def from_records(cls, spec: StudySpec, records: Iterable[LaunchRecord]) -> Pooling:
-        """Learn from the launches that got as far as an entry in their log."""
-        outcomes = (record.outcome for record in records)
-        return cls.from_effects(
-            spec, (effect for each in outcomes if _got_going(each) for effect in each.effects)
-        )
-
-    @classmethod
-    def from_effects(cls, spec: StudySpec, effects: Iterable[Effect]) -> Pooling:
-        """Learn from effects in any order: the same effects give the same pooling."""
+        """Learn from the launches that got as far as an entry in their log, in any order."""
         fixed = frozenset(name for name, _ in spec.fixed.items)
         least = _least_cap(spec)
         seen: dict[str, list[Effect]] = {}
-        for effect in effects:
-            if effect.verdict is not Verdict.NOT_OBSERVABLE:
-                seen.setdefault(effect.knob, []).append(effect)
+        for outcome in (record.outcome for record in records):
+            for effect in outcome.effects if _got_going(outcome) else ():
+                if effect.verdict is not Verdict.NOT_OBSERVABLE:
+                    seen.setdefault(effect.knob, []).append(effect)
         caps: dict[str, int] = {}
         dropped: dict[str, str] = {}
         notes: list[str] = []

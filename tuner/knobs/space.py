@@ -31,18 +31,16 @@ def resolve(
     word ``cores`` is put into figures.
     """
     gpu_a_rank = len(machine.gpus) >= layout.ranks_per_host
-    return tuple(_cut(knob, machine, gpu_a_rank or knob.name in own) for knob in knobs)
-
-
-def _cut(knob: Knob, machine: Machine, keep_gpu_values: bool) -> Knob:
-    allowed = values(knob.domain, machine)
-    if not keep_gpu_values:
-        allowed = tuple(value for value in allowed if value not in knob.gpu_values)
-    if isinstance(knob.domain, IntRange):
-        domain: Domain = IntRange(knob.domain.low, max(v for v in allowed if isinstance(v, int)))
-    else:
-        domain = Choice(allowed)
-    return replace(knob, domain=domain, gpu_values=())
+    found = []
+    for knob in knobs:
+        allowed = values(knob.domain, machine)
+        if not gpu_a_rank and knob.name not in own:
+            allowed = tuple(value for value in allowed if value not in knob.gpu_values)
+        domain: Domain = Choice(allowed)
+        if isinstance(knob.domain, IntRange):
+            domain = IntRange(knob.domain.low, max(v for v in allowed if isinstance(v, int)))
+        found.append(replace(knob, domain=domain, gpu_values=()))
+    return tuple(found)
 
 
 def values(domain: Domain, machine: Machine | None = None) -> tuple[Value, ...]:

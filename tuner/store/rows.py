@@ -7,14 +7,12 @@ program.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from tuner.launch.secrets import redact_spec
 from tuner.model import (
     BASELINE,
     LOGGED_TIME,
@@ -36,7 +34,6 @@ from tuner.model import (
     Track,
 )
 from tuner.store import codec
-from tuner.store.identity import identity
 
 
 def now() -> str:
@@ -89,22 +86,6 @@ class StudySummary(Summary):
     created_at: str
     updated_at: str
     objective: ObjectiveSpec = LOGGED_TIME
-
-
-def study_columns(spec: StudySpec) -> dict[str, Any]:
-    """Those of a new study without launches; of its commands all but the secrets."""
-    moment = now()
-    return {
-        "name": spec.name,
-        "state": StudyState.RUNNING.value,
-        "reason": "",
-        "spec": codec.dumps(redact_spec(spec, os.environ)),
-        "identity": codec.dumps(identity(spec)),
-        "created_at": moment,
-        "updated_at": moment,
-        "forgiven_until": 0,
-        **summary_columns(Summary()),
-    }
 
 
 def summary_columns(summary: Summary) -> dict[str, Any]:

@@ -126,9 +126,17 @@ class Store:
         Raises:
             UsageError: The name is taken.
         """
+        moment = rows.now()
+        columns = {
+            **{"name": spec.name, "state": StudyState.RUNNING.value, "reason": ""},
+            "spec": codec.dumps(redact_spec(spec, os.environ)),
+            "identity": codec.dumps(identity(spec)),
+            **{"created_at": moment, "updated_at": moment, "forgiven_until": 0},
+            **rows.summary_columns(Summary()),
+        }
         with self._transaction() as connection:
             try:
-                connection.execute(sa.insert(_STUDIES).values(rows.study_columns(spec)))
+                connection.execute(sa.insert(_STUDIES).values(columns))
             except sa.exc.IntegrityError as error:
                 raise UsageError(
                     f"the study {spec.name} exists already", "Choose another with --name NAME."
