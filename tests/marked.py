@@ -1,10 +1,31 @@
-"""The processes that carry a marker: an independent reading of /proc, for tests of the clean-up."""
+"""What tests of the clean-up share: an independent reading of /proc, and patience."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tuner.hosts.process import MARKER
+
+PATIENCE_S = 60.0
+
+
+def eventually(done: Callable[[], bool]) -> None:
+    """Wait until it is so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.005)
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process, and it is no zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] != "Z"
 
 
 def marked(value: str, name: str = MARKER) -> list[int]:

@@ -8,9 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bottlenecks import bench
-from tests.bottlenecks.around import INSIDE, call_in_namespace
-from tests.bottlenecks.rows import PLANTED, Planted
+from tests.bottlenecks.planted import PLANTED, SLOW_LINK, Planted, call_in_namespace, compiled
 
 
 def main() -> int:
@@ -21,14 +19,14 @@ def main() -> int:
     args = parser.parse_args()
     wrong = skipped = 0
     with tempfile.TemporaryDirectory() as folder:
-        program = bench.compiled(Path(folder))
+        program = compiled(Path(folder))
         for planted in PLANTED:
             if not any(word in planted.name for word in args.words):
                 continue
-            if lacks := planted.around.lacks():
+            if lacks := planted.lacks():
                 print(f"skip {planted.name}: {lacks}")
                 skipped += 1
-            elif planted.around.namespace and INSIDE not in os.environ:
+            elif planted.slow_link and SLOW_LINK not in os.environ:
                 again = [sys.executable, "-m", "tests.bottlenecks", planted.name]
                 ran = call_in_namespace([*again, *["--busy"] * args.busy])
                 print(ran.stdout.rpartition("\n0 wrong")[0] or ran.stdout + ran.stderr)
@@ -44,8 +42,8 @@ def main() -> int:
 def show(planted: Planted, folder: Path, program: Path | None, *, busy: bool) -> bool:
     """Run it, with Python or without; whether it was called something else."""
     kind = "c" if program else "python"
-    outcome, found = bench.launch(planted, folder / f"{planted.name}-{kind}", program)
-    right = bench.is_named(planted, found, busy=busy)
+    outcome, found = planted.launch(folder / f"{planted.name}-{kind}", program)
+    right = planted.is_named(found, busy=busy)
     print(
         f"{'ok' if right else 'BAD':4} {planted.name:24} {kind:7} {found.found.share:4.0%}"
         f" {found.cause} {found.found.subject} ({found.certainty}; {outcome.wall_s:.1f} s)",

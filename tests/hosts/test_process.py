@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import signal
 import stat
@@ -11,13 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tuner.hosts import process, procfs
-from tuner.hosts.procfs import Stat
+from tuner.hosts import process
 from tuner.hosts.supervisor import cleanup
-from tuner.hosts.supervisor.table import descendants, now
 from tuner.model import Launch
 from tuner.model.errors import TunerError
 
@@ -122,7 +117,7 @@ def test_a_supervisor_that_does_not_go_is_killed(
         assert running.wait(1) is not None
         assert running._process.returncode == -signal.SIGKILL
     finally:
-        cleanup.sweep(running.marker, running._process.pid, running._since)
+        cleanup.Remains(running.marker, running._process.pid, running._since).sweep()
         running._group.remove()
         cleanup.remove_folder(running._folder)
 
@@ -176,75 +171,3 @@ def test_the_command_inherits_three_descriptors_and_no_ignored_signal(tmp_path: 
 def test_run_tool_ends_what_takes_too_long() -> None:
     with pytest.raises(TimeoutError, match="sleep does not end within"):
         process.run_tool(["sleep", "600"], timeout_s=0.05)
-
-
-# --- the process table -------------------------------------------------------------------
-
-
-def test_a_signal_never_reaches_a_later_process_of_the_same_id() -> None:
-    mine = procfs.stat(os.getpid())
-    assert mine is not None
-    assert not cleanup.send(mine._replace(started=mine.started - 1), 9)
-    assert cleanup.send(mine, 0)
-
-
-def test_a_segment_is_removed_once(tmp_path: Path) -> None:
-    old, new = tmp_path / "old", tmp_path / "new"
-    for file in (old, new):
-        file.touch()
-    segments = {(os.fsencode(old), old.stat().st_ino), (os.fsencode(new), new.stat().st_ino + 1)}
-    cleanup.remove(segments)
-    assert not old.exists()
-    assert new.exists()  # somebody else's of the same name
-    cleanup.remove(segments)
-
-
-def test_a_segment_that_nobody_uses_any_more() -> None:
-    """As ranks leave them that were killed before anybody had looked at them."""
-    since = now() - 1
-    path = Path(f"/dev/shm/mpich_shm_test_{os.getpid()}")
-    path.write_bytes(bytes(mmap.PAGESIZE))
-    try:
-        segment = (os.fsencode(path), path.stat().st_ino)
-        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0):
-            assert segment not in cleanup.abandoned(since)
-        assert segment not in cleanup.abandoned(since + 100_000)  # an earlier job's
-        found = cleanup.abandoned(since)
-        assert segment in found or not path.exists()  # a trial that ends just now removes it
-    finally:
-        path.unlink(missing_ok=True)
-
-
-@st.composite
-def forests(draw: st.DrawFn) -> list[Stat]:
-    """Process tables: each process has a parent with a lower id, or 0."""
-    size = draw(st.integers(1, 20))
-    return [
-        Stat(pid, 100 + pid, draw(st.integers(0, pid - 1)), state=draw(st.sampled_from("SZ")))
-        for pid in range(1, size + 1)
-    ]
-
-
-@given(table=forests(), root=st.integers(1, 20))
-def test_descendants_are_the_live_ones_whose_line_leads_to_the_root(
-    table: list[Stat], root: int
-) -> None:
-    parents = {process.pid: process.parent for process in table}
-
-    def leads_to_root(pid: int) -> bool:
-        while pid := parents.get(pid, 0):
-            if pid == root:
-                return True
-        return False
-
-    found = descendants(reversed(table), [root])
-    assert {each.pid for each in found} == {
-        each.pid for each in table if not each.dead and leads_to_root(each.pid)
-    }
-    assert len(found) == len(set(found))
-
-
-def test_descendants_end_where_the_table_is_torn() -> None:
-    """A table read while ids are reused may hold a circle."""
-    circle = [Stat(2, 1, 3), Stat(3, 1, 2)]
-    assert {each.pid for each in descendants(circle, [2])} == {3}

@@ -11,43 +11,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.bottlenecks import bench
-from tests.bottlenecks.around import call_in_namespace
-from tests.bottlenecks.rows import PLANTED, Planted
+from tests.bottlenecks.planted import PLANTED, call_in_namespace, compiled
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
-_BY_NAME = {planted.name: planted for planted in PLANTED}
+PYTHON = ("sleeping rank", "1 slow loader worker", "CPU hogs beside", "throttled control group")
 
 
-def named(planted: Planted, folder: Path, program: Path | None = None) -> None:
-    lacks = planted.around.lacks()
-    if lacks:
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [*((name, "python") for name in PYTHON), ("sleeping rank", "c"), ("slow link", "python")],
+)
+def test_a_planted_bottleneck_is_named(name: str, language: str, tmp_path: Path) -> None:
+    (planted,) = (each for each in PLANTED if each.name == name)
+    if lacks := planted.lacks():
         pytest.skip(lacks)
-    _, found = bench.launch(planted, folder / "launch", program)
-    assert bench.is_named(planted, found, busy=True), found
-
-
-@pytest.mark.parametrize("name", ["sleeping rank", "1 slow loader worker", "CPU hogs beside"])
-def test_a_trainer_in_python(name: str, tmp_path: Path) -> None:
-    named(_BY_NAME[name], tmp_path)
-
-
-def test_a_throttled_control_group(tmp_path: Path) -> None:
-    named(_BY_NAME["throttled control group"], tmp_path)
-
-
-def test_a_sleeping_rank_without_python(tmp_path: Path) -> None:
-    program = bench.compiled(tmp_path)
-    if program is None:
+    if planted.slow_link:
+        ran = call_in_namespace([sys.executable, "-m", "tests.bottlenecks", "--busy", name])
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return
+    program = compiled(tmp_path) if language == "c" else None
+    if language == "c" and program is None:
         pytest.skip("no mpicc")
-    named(_BY_NAME["sleeping rank"], tmp_path, program)
-
-
-def test_a_slow_link() -> None:
-    planted = _BY_NAME["slow link"]
-    lacks = planted.around.lacks()
-    if lacks:
-        pytest.skip(lacks)
-    ran = call_in_namespace([sys.executable, "-m", "tests.bottlenecks", "--busy", planted.name])
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    _, found = planted.launch(tmp_path / "launch", program)
+    assert planted.is_named(found, busy=True), found

@@ -7,19 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.marked import PATIENCE_S, alive, eventually
 from tuner.hosts import lock, process, procfs
 from tuner.hosts.process import left_over
 from tuner.hosts.supervisor import cgroup, table
+from tuner.model import Launch
 
 pytestmark = pytest.mark.system
-
-PATIENCE_S = 60.0
 
 #: A `tune` that holds the lock and has a launch in flight.
 MEASURING = """
@@ -40,18 +39,6 @@ STUBBORN = (
     "trap '' TERM INT HUP; touch $TMPDIR/mine; setsid env -i /bin/sleep 600 & "
     "echo ready; while :; do sleep 600; done"
 )
-
-
-def eventually(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.01)
-
-
-def alive(pid: int) -> bool:
-    found = procfs.stat(pid)
-    return found is not None and not found.dead
 
 
 @pytest.fixture
@@ -116,8 +103,6 @@ def test_the_next_owner_of_the_lock_ends_it(
 
 
 def test_the_note_goes_with_the_launch(tmp_path: Path, environ: dict[str, str]) -> None:
-    from tuner.model import Launch
-
     with lock.measuring("mine", environ=environ) as note:
         launch = Launch(("sleep", "600"), os.environ, tmp_path, tmp_path, tmp_path)
         running = process.start(launch, note=note)
@@ -138,29 +123,20 @@ def write(note: Path, **fields: object) -> None:
     note.write_text(json.dumps({**flight, **fields}))
 
 
-def test_only_what_carries_the_marker_is_ended(
+def test_only_what_carries_the_marker_and_is_younger_is_ended(
     note: Path, environ: dict[str, str], bystander: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
-    plain = dict(os.environ)
-    ours = bystander("sleep", "600", env={**plain, process.MARKER: "m" * 32})
-    others = [
-        bystander("sleep", "600", env=plain),
-        bystander("sleep", "600", env={**plain, process.MARKER: "m" * 31}),
-        bystander("sleep", "600", env={**plain, process.MARKER: "n" * 32}),
-    ]
+    ours, *others = (
+        bystander("sleep", "600", env={**os.environ, process.MARKER: marker})
+        for marker in ("m" * 32, "m" * 31, "n" * 32)
+    )
+    write(note, since=table.now() + 100)
+    with lock.measuring("mine", environ=environ):
+        assert ours.poll() is None, "older than the launch: a decoy"
     write(note)
     with lock.measuring("mine", environ=environ):
         assert ours.wait(PATIENCE_S) == -signal.SIGKILL
         assert [other.poll() for other in others] == [None] * len(others)
-
-
-def test_a_process_older_than_the_launch_is_a_decoy(
-    note: Path, environ: dict[str, str], bystander: Callable[..., subprocess.Popen[bytes]]
-) -> None:
-    older = bystander("sleep", "600", env={**os.environ, process.MARKER: "m" * 32})
-    write(note, since=table.now() + 100)
-    with lock.measuring("mine", environ=environ):
-        assert older.poll() is None
 
 
 def test_after_a_reboot_only_the_folder_is_removed(

@@ -10,21 +10,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.marked import marked
+from tests.marked import PATIENCE_S, alive, eventually, marked
 from tuner.hosts import process, procfs
 from tuner.hosts.process import RunningTrial
 from tuner.hosts.supervisor.cgroup import Cgroup
 from tuner.model import Launch
 
 pytestmark = pytest.mark.system
-
-PATIENCE_S = 60.0
 
 #: Starts a child in a session of its own, away from its parent: a daemon.
 DAEMON = """
@@ -60,18 +57,6 @@ def python(folder: Path, code: str) -> Launch:
     return launch(folder, sys.executable, "-c", code)
 
 
-def eventually(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.005)
-
-
-def alive(pid: int) -> bool:
-    found = procfs.stat(pid)
-    return found is not None and not found.dead
-
-
 def says_ready(folder: Path) -> Callable[[], bool]:
     return lambda: "ready" in (folder / process.OUTPUT).read_text()
 
@@ -79,31 +64,29 @@ def says_ready(folder: Path) -> Callable[[], bool]:
 # --- stopping ----------------------------------------------------------------------------
 
 
-def test_a_program_that_ignores_every_polite_signal(tmp_path: Path) -> None:
-    running = process.start(launch(tmp_path, "sh", "-c", STUBBORN))
+@pytest.mark.parametrize(
+    ("script", "processes", "code"),
+    [
+        (STUBBORN, 2, -9),
+        ("sleep 600 & echo ready; kill -STOP $$", 2, -15),
+        ("sh -c 'echo ready; sleep 600; true'; true", 3, -15),
+        ("(sleep 600 &); sleep 600 & echo ready; sleep 600", 4, -15),
+        ("trap 'echo tidied; exit 3' TERM; echo ready; while :; do sleep 0.01; done", 1, 3),
+    ],
+    ids=["ignores", "stopped", "a wrapper without exec", "an orphan", "tidies up"],
+)
+def test_whatever_a_program_does_it_is_ended(
+    tmp_path: Path, script: str, processes: int, code: int
+) -> None:
+    running = process.start(launch(tmp_path, "sh", "-c", script))
     eventually(says_ready(tmp_path))
+    eventually(lambda: len(running.pids()) >= processes)
     pids = running.pids()
-    assert len(pids) == 2
     ended = running.stop()
-    assert (ended.code, ended.stopped) == (-9, True)
-    assert ended.killed >= 2  # the shell may have gone on to its next child
-    assert not any(alive(pid) for pid in pids)
+    assert (ended.code, ended.stopped) == (code, True)
+    assert ("tidied" in (tmp_path / process.OUTPUT).read_text()) == (code == 3)
+    assert [procfs.stat(pid) for pid in pids] == [None] * len(pids), "nor a zombie"
     assert marked(running.marker) == []
-
-
-def test_a_stopped_program(tmp_path: Path) -> None:
-    running = process.start(launch(tmp_path, "sh", "-c", "echo ready; sleep 600 & kill -STOP $$"))
-    eventually(says_ready(tmp_path))
-    assert running.stop().code == -15
-    assert marked(running.marker) == []
-
-
-def test_a_wrapper_that_does_not_exec(tmp_path: Path) -> None:
-    running = process.start(launch(tmp_path, "sh", "-c", "sh -c 'sleep 600; true'; true"))
-    eventually(lambda: len(running.pids()) == 3)
-    pids = running.pids()
-    assert running.stop().code == -15
-    assert not any(alive(pid) for pid in pids)
 
 
 @pytest.mark.parametrize(
@@ -130,22 +113,6 @@ def test_a_process_that_runs_away(tmp_path: Path) -> None:
     eventually(says_ready(tmp_path))
     running.stop()
     assert marked(running.marker) == []
-
-
-def test_the_command_is_asked_first(tmp_path: Path) -> None:
-    script = "trap 'echo tidied; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
-    running = process.start(launch(tmp_path, "sh", "-c", script))
-    eventually(says_ready(tmp_path))
-    assert running.stop().code == 3
-    assert (tmp_path / process.OUTPUT).read_text() == "ready\ntidied\n"
-
-
-def test_no_zombie_is_left_either(tmp_path: Path) -> None:
-    running = process.start(launch(tmp_path, "sh", "-c", "(sleep 600 &) ; sleep 600 & sleep 600"))
-    eventually(lambda: len(running.pids()) == 4)
-    pids = running.pids()
-    running.stop()
-    assert [procfs.stat(pid) for pid in pids] == [None] * len(pids)
 
 
 # --- bystanders --------------------------------------------------------------------------
@@ -225,24 +192,16 @@ def test_kill_9_of_tune(tmp_path: Path, command: str, then: str) -> None:
         (tmp_path / "done").touch()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_to_the_supervisor(tmp_path: Path, number: int) -> None:
-    running = process.start(launch(tmp_path, "sh", "-c", "sleep 600 & sleep 600"))
-    os.kill(running._process.pid, number)
-    ended = running.wait(PATIENCE_S)
-    assert ended is not None
-    assert (ended.code, ended.stopped, ended.lost) == (-15, True, True)
-    assert marked(running.marker) == []
-
-
 @pytest.mark.parametrize("command", ["echo ready; sleep 600 & sleep 600", STUBBORN])
-def test_kill_9_of_the_supervisor(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_a_signal_to_the_supervisor(tmp_path: Path, command: str, number: int) -> None:
     running = process.start(launch(tmp_path, "sh", "-c", command))
     eventually(says_ready(tmp_path))
-    os.kill(running._process.pid, signal.SIGKILL)
+    os.kill(running._process.pid, number)
     ended = running.wait(PATIENCE_S)
-    assert ended is not None
-    assert (ended.code, ended.stopped) == (None, True)
+    assert ended is not None and ended.stopped and ended.lost
+    politely = -9 if command == STUBBORN else -15
+    assert ended.code == (None if number == signal.SIGKILL else politely)
     assert marked(running.marker) == []
 
 
@@ -265,15 +224,6 @@ def test_kill_9_of_the_supervisor_and_a_daemon_without_the_marker(
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     assert [pid for pid in pids if alive(pid)] == []
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder for everybody; pytest's own are closed to other users."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o777)
-        yield folder
 
 
 def test_a_supervisor_that_was_stopped_goes_on_to_its_work(tmp_path: Path) -> None:
@@ -378,6 +328,14 @@ def test_without_a_control_group_it_is_the_same(
     assert not any(alive(pid) for pid in pids)
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder for everybody; pytest's own are closed to other users."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
 def test_an_ordinary_user(open_folder: Path) -> None:
     """Other users' processes cannot be read then, and need not be."""
     if os.geteuid() != 0:
@@ -434,24 +392,22 @@ def execute() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         one.communicate()
 
 
-def test_the_foreground_has_our_input_and_output(
-    execute: Callable[..., subprocess.Popen[str]],
+@pytest.mark.parametrize(
+    ("script", "code", "printed"),
+    [
+        ("read a; echo $a$a; exit 5", 5, "abab\n"),
+        ("kill -9 $$", 137, ""),
+        ("sleep 600 >&- & exit 4", 4, ""),
+    ],
+    ids=["our input and output", "128 and the signal", "leaves nothing"],
+)
+def test_the_foreground(
+    execute: Callable[..., subprocess.Popen[str]], script: str, code: int, printed: str
 ) -> None:
-    running = execute(process.new_marker(), "sh", "-c", "read a; echo $a$a; exit 5")
-    assert running.communicate("ab\n")[0] == "abab\n"
-    assert running.returncode == 5
-
-
-def test_the_foreground_ends_with_128_and_the_signal(
-    execute: Callable[..., subprocess.Popen[str]],
-) -> None:
-    assert execute(process.new_marker(), "sh", "-c", "kill -9 $$").wait(PATIENCE_S) == 137
-
-
-def test_the_foreground_leaves_nothing(execute: Callable[..., subprocess.Popen[str]]) -> None:
     marker = process.new_marker()
-    quiet = subprocess.DEVNULL
-    assert execute(marker, "sh", "-c", "sleep 600 & exit 4", stdout=quiet).wait(PATIENCE_S) == 4
+    running = execute(marker, "sh", "-c", script)
+    assert running.communicate("ab\n")[0] == printed
+    assert running.returncode == code
     assert marked(marker) == []
 
 

@@ -47,10 +47,6 @@ def produce(batches: Queue[int], load_ms: float, worker_ms: float) -> None:
         batches.put(0)
 
 
-def load_batch(batches: Queue[int]) -> int:
-    return batches.get()
-
-
 def work(cpu_ms: float) -> None:
     end_s = time.thread_time() + cpu_ms / 1e3
     while time.thread_time() < end_s:
@@ -72,7 +68,7 @@ def train(args: argparse.Namespace, batches: Queue[int]) -> None:
     log = []
     for iteration in range(1, args.iterations + 1):
         if args.workers:
-            load_batch(batches)
+            batches.get()
         work(args.work_ms)
         if args.matrix:
             matrix @ matrix

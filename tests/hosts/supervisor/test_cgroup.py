@@ -91,16 +91,9 @@ def test_what_is_in_the_group_is_ended_without_marker_or_parent(group: Cgroup) -
     ]
     assert group.members() == {each.pid for each in started}
     assert group.populated()
-    assert {each.pid for each in cleanup.survivors("none", None, 0, group=group)} == {
-        each.pid for each in started
-    }
-    killed, left = cleanup.sweep(
-        "none",
-        None,
-        table.now(),
-        group=group,
-        reap=lambda: None in [each.poll() for each in started],
-    )
+    remains = cleanup.Remains("none", None, table.now(), group=group)
+    assert {each.pid for each in remains.survivors()} == {each.pid for each in started}
+    killed, left = remains.sweep(reap=lambda: None in [each.poll() for each in started])
     assert (killed, left) == (2, [])
     assert [each.wait() for each in started] == [-signal.SIGKILL] * 2
     assert not group.populated()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tuner.hosts.supervisor.cgroup import Cgroup
-from tuner.hosts.supervisor.cleanup import end_orphans, remove_folder
+from tuner.hosts.supervisor.cleanup import Remains, remove_folder
 from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
 from tuner.hosts.supervisor.table import now
 from tuner.hosts.untrusted_files import create, open_untrusted
@@ -93,12 +93,8 @@ def _end(flight: InFlightLaunch) -> int:
         if flight.folder:
             remove_folder(flight.folder)
         return 0
-    killed, left = end_orphans(
-        *(flight.marker, None, flight.since),
-        group=Cgroup(flight.cgroup),
-        folder=flight.folder,
-        grace_s=_GRACE_S,
-    )
+    remains = Remains(flight.marker, None, flight.since, group=Cgroup(flight.cgroup))
+    killed, left = remains.end(flight.folder, _GRACE_S)
     if left:
         raise unkillable(left, "an earlier trial")
     return killed

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from tuner.hosts import procfs
 from tuner.hosts.process import left_over
 from tuner.hosts.supervisor.cgroup import Cgroup
-from tuner.hosts.supervisor.cleanup import GIVE_UP_S, end_orphans
+from tuner.hosts.supervisor.cleanup import GIVE_UP_S, Remains
 from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
 from tuner.hosts.supervisor.table import SUPERVISES, descendants
 from tuner.model.errors import TunerError
@@ -268,13 +268,9 @@ class RunningTrial:
 
     def _end_without_supervisor(self) -> dict[str, Any]:
         """Clean up after a supervisor that was killed: its command then gets SIGTERM."""
-        killed, left = end_orphans(
-            *(self.marker, self._process.pid, self._since),  # not reaped: the id is its own
-            seen=self._seen,
-            group=self._group,
-            folder=self._folder,
-            grace_s=TERM_WAIT_S,
-        )
+        # The supervisor is not reaped: its id is its own.
+        left_of = (self.marker, self._process.pid, self._since, self._seen, self._group)
+        killed, left = Remains(*left_of).end(self._folder, TERM_WAIT_S)
         wall_s = time.monotonic() - self._started_s
         return {"code": None, "wall_s": wall_s, "stopped": True, "killed": killed, "left": left}
 

@@ -9,6 +9,7 @@ import signal
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
 
 from tuner.hosts import procfs
 from tuner.hosts.procfs import TICKS, Stat, processes, read
@@ -23,42 +24,91 @@ _SEGMENTS = (b"/dev/shm/sm_segment.", b"/dev/shm/vader_segment.", b"/dev/shm/mpi
 
 Segments = set[tuple[bytes, int]]
 
-_NO_GROUP = Cgroup("")
 
+class Remains(NamedTuple):
+    """What may be left of a trial, and how it is known.
 
-def survivors(
-    marker: str,
-    root: int | None,
-    since: int,
-    seen: Collection[tuple[int, int]] = (),
-    group: Cgroup = _NO_GROUP,
-) -> list[Stat]:
-    """What is alive of a trial: below ``root``, carrying the marker, ``seen``, or in ``group``.
-
-    What is below any of those belongs to it as well.
-
-    Args:
-        marker: The value of ``TUNE_TRIAL``.
-        root: The supervisor; ``None`` if it is gone. It is left out itself.
-        since: The start of the trial in clock ticks: nothing older belongs to it.
-        seen: (id, start) of processes that once were below ``root``: if it was killed, a
-            daemon without the marker is known by nothing else.
-        group: The trial's control group.
+    ``root`` is the supervisor, ``None`` if it is gone. Nothing older than ``since`` (clock ticks)
+    belongs to the trial. ``seen`` are (id, start) of processes that once were below ``root``: if
+    it was killed, a daemon without the marker is known by nothing else.
     """
-    table = processes()
-    members = group.members()
-    roots = set() if root is None else {root}
-    known = {
-        each.pid: each for each in table if each.pid in members or (each.pid, each.started) in seen
-    }
-    known |= {each.pid: each for each in descendants(table, {*roots, *known})}
-    others = [
-        each for each in table if each.started >= since and not each.dead and each.pid not in known
-    ]
-    known |= {each.pid: each for each in carriers(others, marker)}
-    known |= {each.pid: each for each in descendants(table, known)}
-    spared = {*roots, os.getpid()}
-    return [each for each in known.values() if each.pid not in spared and not each.dead]
+
+    marker: str
+    root: int | None
+    since: int
+    seen: Collection[tuple[int, int]] = ()
+    group: Cgroup = Cgroup("")
+
+    def survivors(self) -> list[Stat]:
+        """What is alive below ``root``, carries the marker, was ``seen``, or is in the group.
+
+        What is below any of those belongs to it as well; ``root`` itself is left out.
+        """
+        table = processes()
+        members = self.group.members()
+        roots = set() if self.root is None else {self.root}
+        known = {
+            each.pid: each
+            for each in table
+            if each.pid in members or (each.pid, each.started) in self.seen
+        }
+        known |= {each.pid: each for each in descendants(table, {*roots, *known})}
+        others = [
+            each
+            for each in table
+            if each.started >= self.since and not each.dead and each.pid not in known
+        ]
+        known |= {each.pid: each for each in carriers(others, self.marker)}
+        known |= {each.pid: each for each in descendants(table, known)}
+        spared = {*roots, os.getpid()}
+        return [each for each in known.values() if each.pid not in spared and not each.dead]
+
+    def sweep(
+        self,
+        *,
+        reap: Callable[[], bool] = lambda: False,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> tuple[int, list[int]]:
+        """Kill it until a scan proves that nothing is left.
+
+        ``reap`` collects dead children and says whether some are left: with a subreaper "none" is
+        the proof for the whole tree, whatever the scan may have missed.
+
+        Returns:
+            How many were killed, and the ids of those that SIGKILL could not end.
+        """
+        killed: set[tuple[int, int]] = set()
+        segments: Segments = set()
+        deadline, delay_s = time.monotonic() + GIVE_UP_S, 0.001
+        while True:
+            children = reap()
+            left = self.survivors()
+            if not left and not children and not self.group.populated():
+                remove(segments | abandoned(self.since))
+                return len(killed), []
+            if time.monotonic() > deadline:
+                return len(killed), [process.pid for process in left]
+            segments |= segments_of(left)
+            killed.update((each.pid, each.started) for each in left if send(each, signal.SIGKILL))
+            self.group.kill()  # with what was forked since the scan
+            pause(delay_s)
+            delay_s = min(2 * delay_s, 0.1)
+
+    def end(self, folder: str, grace_s: float) -> tuple[int, list[int]]:
+        """End a trial whose supervisor was killed; remove its control group and its ``folder``.
+
+        It gets ``grace_s`` to end by itself: the kernel has sent SIGTERM to the command. The
+        result is that of :meth:`sweep`; ``folder`` may be empty.
+        """
+        deadline = time.monotonic() + grace_s
+        while time.monotonic() < deadline and self.survivors():
+            time.sleep(0.01)
+        killed, left = self.sweep()
+        if not left:
+            self.group.remove()
+            if folder:
+                remove_folder(folder)
+        return killed, left
 
 
 def send(process: Stat, number: int) -> bool:
@@ -85,70 +135,6 @@ def send(process: Stat, number: int) -> bool:
         if handle is not None:
             os.close(handle)
     return True
-
-
-def sweep(
-    marker: str,
-    root: int | None,
-    since: int,
-    *,
-    seen: Collection[tuple[int, int]] = (),
-    group: Cgroup = _NO_GROUP,
-    reap: Callable[[], bool] = lambda: False,
-    pause: Callable[[float], object] = time.sleep,
-    give_up_s: float = GIVE_UP_S,
-) -> tuple[int, list[int]]:
-    """Kill what is left of a trial until a scan proves that nothing is.
-
-    ``marker`` to ``group`` are those of :func:`survivors`. ``reap`` collects dead children and
-    says whether some are left: with a subreaper "none" is the proof for the whole tree,
-    whatever the scan may have missed.
-
-    Returns:
-        How many were killed, and the ids of those that SIGKILL could not end.
-    """
-    killed: set[tuple[int, int]] = set()
-    segments: Segments = set()
-    deadline, delay_s = time.monotonic() + give_up_s, 0.001
-    while True:
-        children = reap()
-        left = survivors(marker, root, since, seen, group)
-        if not left and not children and not group.populated():
-            remove(segments | abandoned(since))
-            return len(killed), []
-        if time.monotonic() > deadline:
-            return len(killed), [process.pid for process in left]
-        segments |= segments_of(left)
-        killed.update((each.pid, each.started) for each in left if send(each, signal.SIGKILL))
-        group.kill()  # with what was forked since the scan
-        pause(delay_s)
-        delay_s = min(2 * delay_s, 0.1)
-
-
-def end_orphans(
-    marker: str,
-    root: int | None,
-    since: int,
-    *,
-    seen: Collection[tuple[int, int]] = (),
-    group: Cgroup = _NO_GROUP,
-    folder: str,
-    grace_s: float,
-) -> tuple[int, list[int]]:
-    """End a trial whose supervisor was killed, and remove its control group and its folder.
-
-    What is left gets ``grace_s`` to end by itself: the kernel has sent SIGTERM to the command.
-    The other arguments and the result are those of :func:`sweep`; ``folder`` may be empty.
-    """
-    deadline = time.monotonic() + grace_s
-    while time.monotonic() < deadline and survivors(marker, root, since, seen, group):
-        time.sleep(0.01)
-    killed, left = sweep(marker, root, since, seen=seen, group=group)
-    if not left:
-        group.remove()
-        if folder:
-            remove_folder(folder)
-    return killed, left
 
 
 # --- files -------------------------------------------------------------------------------

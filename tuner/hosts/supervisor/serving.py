@@ -17,11 +17,11 @@ from typing import Any, NoReturn
 from tuner.hosts import procfs
 from tuner.hosts.supervisor.cgroup import Cgroup, oom_counter, oom_kills
 from tuner.hosts.supervisor.cleanup import (
+    Remains,
     make_folder,
     remove,
     remove_folder,
     shared_segments,
-    sweep,
 )
 
 #: Time for the command to end after SIGTERM, s. mpirun takes its ranks down in 0.3-1.2 s.
@@ -98,16 +98,11 @@ class Supervisor:
         }
 
     def sweep(self) -> tuple[int, list[int]]:
-        """Kill what is left; see :func:`tuner.hosts.supervisor.cleanup.sweep`."""
+        """Kill what is left; see :meth:`tuner.hosts.supervisor.cleanup.Remains.sweep`."""
         me = procfs.stat(os.getpid())
-        return sweep(
-            self.request["marker"],
-            os.getpid(),
-            me.started if me else 0,
-            group=self.group,
-            reap=self._reap,
-            pause=self._pause,
-        )
+        since = me.started if me else 0
+        left = Remains(self.request["marker"], os.getpid(), since, group=self.group)
+        return left.sweep(reap=self._reap, pause=self._pause)
 
     def tidy(self) -> None:
         """Remove the trial's control group and its folder."""

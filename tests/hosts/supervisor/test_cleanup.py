@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tuner.hosts import procfs
 from tuner.hosts.supervisor import cleanup
 from tuner.hosts.supervisor.table import now
 
 
-def test_all_that_is_ours_goes(tmp_path: Path) -> None:
+def test_all_that_is_ours_goes_and_no_link_is_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
     folder = tmp_path / "tune-1"
     assert cleanup.make_folder(str(folder))
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -24,31 +28,15 @@ def test_all_that_is_ours_goes(tmp_path: Path) -> None:
     (folder / "closed").mkdir()
     (folder / "closed" / "file").touch()
     (folder / "closed").chmod(0)
-    cleanup.remove_folder(str(folder))
-    assert not folder.exists()
-
-
-def test_no_link_is_followed(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "kept").touch()
-    folder = tmp_path / "tune-1"
-    cleanup.make_folder(str(folder))
     (folder / "folder").symlink_to(outside)
     (folder / "file").symlink_to(outside / "kept")
     cleanup.remove_folder(str(folder))
+    cleanup.remove_folder(str(folder))  # gone already
     assert not folder.exists()
-    assert (outside / "kept").exists()
-
-
-def test_a_link_in_its_place_is_left(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (tmp_path / "tune-1").symlink_to(outside)
-    assert not cleanup.make_folder(str(tmp_path / "tune-1"))
-    cleanup.remove_folder(str(tmp_path / "tune-1"))
-    assert outside.is_dir()
-    assert (tmp_path / "tune-1").is_symlink()
+    folder.symlink_to(outside)  # in its place
+    assert not cleanup.make_folder(str(folder))
+    cleanup.remove_folder(str(folder))
+    assert folder.is_symlink() and (outside / "kept").exists()
 
 
 def test_somebody_elses_folder_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,11 +57,6 @@ def test_a_mount_below_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (folder / "data" / "kept").exists()
 
 
-def test_what_is_gone_is_no_error(tmp_path: Path) -> None:
-    cleanup.remove_folder(str(tmp_path / "none"))
-    assert not cleanup.make_folder(str(tmp_path / "none" / "below"))
-
-
 @pytest.fixture
 def segment() -> Iterator[Path]:
     """A new file of ours in the shared memory, called as MPICH's are."""
@@ -86,6 +69,7 @@ def segment() -> Iterator[Path]:
 def _abandoned(segment: Path) -> bool:
     """Whether it would be removed (or was, by a trial on this host that ends just now)."""
     name = os.fsencode(segment)
+    assert name not in {path for path, _ in cleanup.abandoned(now() + 100_000)}, "an earlier job's"
     found = {path for path, _ in cleanup.abandoned(now() - 100)}
     return name in found or not segment.exists()
 
@@ -107,3 +91,21 @@ def test_a_segment_is_left_where_the_kernel_cannot_say(
 
     monkeypatch.setattr(fcntl, "fcntl", refuse)
     assert not _abandoned(segment)
+
+
+def test_a_signal_never_reaches_a_later_process_of_the_same_id() -> None:
+    mine = procfs.stat(os.getpid())
+    assert mine is not None
+    assert not cleanup.send(mine._replace(started=mine.started - 1), 9)
+    assert cleanup.send(mine, 0)
+
+
+def test_a_segment_is_removed_once(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for file in (old, new):
+        file.touch()
+    segments = {(os.fsencode(old), old.stat().st_ino), (os.fsencode(new), new.stat().st_ino + 1)}
+    cleanup.remove(segments)
+    assert not old.exists()
+    assert new.exists()  # somebody else's of the same name
+    cleanup.remove(segments)
