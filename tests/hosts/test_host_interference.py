@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.host_files import plant
 from tests.study_samples import MACHINE
 from tuner.hosts import interference
 from tuner.hosts.interference import (
@@ -66,13 +67,6 @@ def test_throttling_heat_and_swap_are_what_was_added() -> None:
     end = replace(END, busy_s=70.0, throttled_s=4.5, hot=6, swapped_bytes=12288)
     load = between(START, end, me=30)
     assert (load.throttled_s, load.hot, load.swapped_bytes) == (1.5, True, 8192)
-
-
-def plant(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
 
 
 def test_the_counters_are_read(tmp_path: Path) -> None:

@@ -7,17 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.host_files import plant
 from tuner.hosts.machine import HostFeatures, host_features, this_machine
 from tuner.model import Machine
 
 UUID = "GPU-aaaaaaaa-1111-2222-3333-444444444444"
-
-
-def plant(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
 
 
 def look(root: Path, *, affinity_cpus: int = 8, **environ: str) -> Machine:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.host_files import plant, stat_line
 from tuner.hosts.observe import RANK_VARIABLES, Watcher
 from tuner.hosts.probe import probe_folder
 from tuner.model import Observation, RankView
@@ -36,12 +37,9 @@ class Proc:
         parent: int = 1,
         **environ: object,
     ) -> None:
-        folder = self.root / str(pid)
-        folder.mkdir(parents=True, exist_ok=True)
-        fields = ["S", str(parent), *["0"] * 15, str(threads), "0", str(started or pid), "0", "0"]
-        (folder / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}\n")
+        stat = stat_line(pid, started=started or pid, name=name, parent=parent, threads=threads)
         text = "".join(f"{key}={value}\0" for key, value in environ.items())
-        (folder / "environ").write_text(text)
+        plant(self.root, {f"{pid}/stat": stat, f"{pid}/environ": text})
 
     def remove(self, pid: int) -> None:
         for name in ("stat", "environ"):

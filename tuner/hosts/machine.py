@@ -117,20 +117,14 @@ def _total_memory(root: Path) -> int:
 
 def _quotas(root: Path) -> Iterator[float]:
     """CPUs' worth of time that each cgroup above this process allows; v1 and v2."""
-    for folder in _cgroups(root):
-        quota, _, period = _read(folder / "cpu.max").partition(" ")
-        yield from _quotient(quota, period)
-    for folder in _cgroups(root, "cpu"):
-        quota, period = (_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
-        yield from _quotient(quota, period)
-
-
-def _quotient(quota: str, period: str) -> Iterator[float]:
-    """Quota over period; nothing if there is none (``max`` in v2, ``-1`` in v1)."""
-    if not (_NUMBER.fullmatch(quota) and _NUMBER.fullmatch(period)):
-        return
-    if int(quota) > 0 and int(period) > 0:
-        yield int(quota) / int(period)
+    limits = [_read(folder / "cpu.max").split() for folder in _cgroups(root)]
+    limits += [
+        [_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
+        for folder in _cgroups(root, "cpu")
+    ]
+    for limit in limits:  # the quota is "max" in v2 and "-1" in v1 if there is none
+        if len(limit) == 2 and all(_NUMBER.fullmatch(each) and int(each) for each in limit):
+            yield int(limit[0]) / int(limit[1])
 
 
 def _memory_limits(root: Path) -> Iterator[int]:

@@ -6,6 +6,7 @@ are joined into one `Observation`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -37,20 +38,12 @@ class Member(NamedTuple):
     rank: int | None  # None: the launcher's own
 
 
-class _Seen(NamedTuple):
-    """A process of a rank in one sample."""
-
-    started: int
-    pid: int
-    threads: int
-    world_size: int | None
-
-
 @dataclass
 class _Rank:
-    """What was seen of one rank so far."""
+    """What was seen of one rank so far; ``root`` is its own process."""
 
-    root: _Seen
+    root: Stat
+    world_size: int | None
     threads: int = 0
     children: int = 0
     affinity: tuple[int, ...] = ()
@@ -74,50 +67,46 @@ class Watcher:
 
     def sample(self, pids: Iterable[int]) -> None:
         """Look at the live processes `pids` of the trial; those that are gone are passed over."""
-        groups: dict[int, list[_Seen]] = {}
+        groups: dict[int, list[Stat]] = {}
         members = []
         stats = {pid: stat for pid in pids if (stat := procfs.stat(pid, self._proc)) is not None}
-        # By age: a process comes after its parent.
+        # By age: a process comes after its parent, and a rank's own process, the oldest, before
+        # the others, which inherited the variable from it.
         for pid, stat in sorted(stats.items(), key=lambda item: (item[1].started, item[0])):
-            identity = self._identity(pid, stat.started) or self._inherited(stat, stats)
+            identity = self._identity(stat) or self._inherited(stat, stats)
             members.append(Member(pid, stat.started, identity[0] if identity else None))
             if identity is not None:
                 rank, world_size = identity
-                seen = _Seen(stat.started, pid, stat.threads, world_size)
-                groups.setdefault(rank, []).append(seen)
+                groups.setdefault(rank, []).append(stat)
+                self._ranks.setdefault(rank, _Rank(stat, world_size))
         self.members = tuple(members)
         for rank, group in groups.items():
-            self._note(rank, group)
-
-    def _note(self, rank: int, group: list[_Seen]) -> None:
-        # The rank's own process is its oldest: the others inherited the variable from it, also
-        # those that lost their parent and were adopted.
-        root = min(group, key=lambda seen: (seen.started, seen.pid))
-        noted = self._ranks.setdefault(rank, _Rank(root))
-        is_root = (root.started, root.pid) == (noted.root.started, noted.root.pid)
-        noted.threads = max(noted.threads, *(seen.threads for seen in group))
-        noted.children = max(noted.children, len(group) - is_root)
-        if is_root:
-            noted.affinity = _affinity(root.pid) or noted.affinity
+            noted, root = self._ranks[rank], group[0]
+            is_root = (root.started, root.pid) == (noted.root.started, noted.root.pid)
+            noted.threads = max(noted.threads, *(stat.threads for stat in group))
+            noted.children = max(noted.children, len(group) - is_root)
+            if is_root:
+                with contextlib.suppress(OSError):  # it has ended
+                    noted.affinity = tuple(sorted(os.sched_getaffinity(root.pid)))
 
     def ranks(self) -> dict[int, int | None]:
         """The rank of each process of the last sample."""
         return {member.pid: member.rank for member in self.members}
 
-    def _identity(self, pid: int, started: int) -> tuple[int, int | None] | None:
+    def _identity(self, stat: Stat) -> tuple[int, int | None] | None:
         """The rank and world size in a process's environment; None for the launcher's own.
 
         Only ranks are remembered: between fork and exec a rank still has its launcher's.
         """
-        known = self._known.get((pid, started))
+        known = self._known.get((stat.pid, stat.started))
         if known is None:
-            environ = _variables(procfs.read(f"{self._proc}/{pid}/environ"))
+            environ = _variables(procfs.read(f"{self._proc}/{stat.pid}/environ"))
             torchrun = TORCHRUN in environ
             rank = _first_number(environ, (*RANK_VARIABLES, *((TORCHRUN_RANK,) * torchrun)))
             if rank is None:
                 return None
             size = _first_number(environ, (*SIZE_VARIABLES, *((TORCHRUN_SIZE,) * torchrun)))
-            known = self._known[pid, started] = (rank, size)
+            known = self._known[stat.pid, stat.started] = (rank, size)
         return known
 
     def _inherited(self, stat: Stat, stats: Mapping[int, Stat]) -> tuple[int, int | None] | None:
@@ -150,7 +139,7 @@ class Watcher:
 
 def _view(rank: int, seen: _Rank | None, report: Report | None, *, opencv_loaded: bool) -> RankView:
     told = report or Report(rank)
-    seen_size = seen.root.world_size if seen else None
+    launchers_size = seen.world_size if seen else None
     return RankView(
         rank=rank,
         threads=seen.threads if seen else 0,
@@ -159,26 +148,15 @@ def _view(rank: int, seen: _Rank | None, report: Report | None, *, opencv_loaded
         blas_threads=told.blas.threads if told.blas else None,
         opencv_threads=told.opencv_threads,
         opencv_loaded=opencv_loaded,
-        world_size=seen_size if told.world_size is None else told.world_size,
+        world_size=launchers_size if told.world_size is None else told.world_size,
         mpi_library=told.mpi_library,
         pools=tuple((pool.library, pool.threads) for pool in told.pools),
         blas_limit=told.blas.built_for if told.blas else None,
         allocator=told.allocator,
-        reported=report is not None and _is_of_the_program(report, seen),
+        # Not that of a Python which only helps a program in another language.
+        reported=report is not None
+        and (report.in_mpi or bool(report.pools) or seen is None or report.pid == seen.root.pid),
     )
-
-
-def _is_of_the_program(report: Report, seen: _Rank | None) -> bool:
-    """False for that of a Python which only helps a program in another language."""
-    is_its_own = seen is None or report.pid == seen.root.pid
-    return report.in_mpi or bool(report.pools) or is_its_own
-
-
-def _affinity(pid: int) -> tuple[int, ...]:
-    try:
-        return tuple(sorted(os.sched_getaffinity(pid)))
-    except OSError:
-        return ()
 
 
 def _variables(environ: bytes) -> dict[str, str]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.host_files import plant
 from tuner.hosts.procfs import TICKS, CpuTimes
 from tuner.hosts.telemetry import host
 from tuner.hosts.telemetry.host import (
@@ -53,13 +54,6 @@ def test_interfaces() -> None:
         b"  eth1: 100 1 0\n"
     )
     assert host.parse_interfaces(text) == {"lo": 700, "eth0": 120, "a:b": 3}
-
-
-def plant(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
 
 
 def test_a_host_is_read(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.host_files import plant, stat_line
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import TICKS, Stat
 from tuner.hosts.telemetry.processes import (
@@ -183,19 +184,15 @@ class Proc:
     def add(
         self, pid: int, *, parent: int = 1, state: str = "S", ticks: int = 0, **threads: str
     ) -> None:
-        folder = self.root / str(pid)
-        folder.mkdir(parents=True, exist_ok=True)
-        fields = [state, parent, *[0] * 9, ticks, 0, 0, 0, 0, 0, len(threads), 0, 100 + pid, 0, 5]
-        (folder / "stat").write_text(f"{pid} (a (b) c) {' '.join(map(str, fields))}\n")
+        line = stat_line(pid, started=100 + pid, name="a (b) c", state=state, parent=parent,
+                         ticks=ticks, threads=len(threads), pages=5)  # fmt: skip
+        plant(self.root, {f"{pid}/stat": line})
         for thread, text in threads.items():
-            task = folder / "task" / thread.removeprefix("t")
-            task.mkdir(parents=True, exist_ok=True)
             schedstat, voluntary, involuntary = text.split("/")
-            (task / "schedstat").write_text(schedstat)
-            (task / "status").write_text(
-                f"voluntary_ctxt_switches:\t{voluntary}\n"
-                f"nonvoluntary_ctxt_switches:\t{involuntary}\n"
-            )
+            task = f"{pid}/task/{thread.removeprefix('t')}"
+            switches = f"voluntary_ctxt_switches:\t{voluntary}\nnonvoluntary_ctxt_switches:"
+            switches += f"\t{involuntary}\n"
+            plant(self.root, {f"{task}/schedstat": schedstat, f"{task}/status": switches})
 
 
 @pytest.fixture
