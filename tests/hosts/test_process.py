@@ -33,24 +33,18 @@ def output(folder: Path) -> str:
     return (folder / process.OUTPUT).read_text()
 
 
-def test_the_exit_status_and_the_output_of_both_streams(tmp_path: Path) -> None:
+def test_the_exit_status_and_a_log_of_both_streams_for_the_user_alone(tmp_path: Path) -> None:
+    log = tmp_path / process.OUTPUT
+    log.write_text("of an earlier trial")
+    log.chmod(0o644)
     running = process.start(launch(tmp_path, "sh", "-c", "echo out; echo err >&2; exit 7"))
     ended = finish(running)
     assert (ended.code, ended.stopped, ended.killed) == (7, False, 0)
     assert ended.wall_s > 0
     assert output(tmp_path) == "out\nerr\n"
-    assert running.poll() is ended
-    assert running.stop() is ended
-    assert running.pids() == ()
-
-
-def test_the_log_is_for_the_user_alone_and_begins_anew(tmp_path: Path) -> None:
-    log = tmp_path / process.OUTPUT
-    log.write_text("of an earlier trial")
-    log.chmod(0o644)
-    finish(process.start(launch(tmp_path, "echo", "new")))
-    assert output(tmp_path) == "new\n"
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert running.poll() is running.stop() is ended
+    assert running.pids() == ()
 
 
 def test_the_environment_is_the_one_given_and_the_marker(tmp_path: Path) -> None:
@@ -62,18 +56,13 @@ def test_the_environment_is_the_one_given_and_the_marker(tmp_path: Path) -> None
     assert lines == {**env, process.MARKER: running.marker, "TMPDIR": folder}
 
 
-def test_the_marker_of_the_launch_is_kept(tmp_path: Path) -> None:
-    running = process.start(launch(tmp_path, "true", env={**os.environ, process.MARKER: "mine"}))
-    assert running.marker == "mine"
-    finish(running)
-
-
-def test_a_trial_within_a_trial_gets_its_own_marker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("outer", "kept"), [("of another", True), ("mine", False)])
+def test_a_marker_is_kept_unless_it_is_that_of_a_trial_around(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outer: str, kept: bool
 ) -> None:
-    monkeypatch.setenv(process.MARKER, "outer")
-    running = process.start(launch(tmp_path, "true"))
-    assert running.marker != "outer"
+    monkeypatch.setenv(process.MARKER, outer)
+    running = process.start(launch(tmp_path, "true", env={**os.environ, process.MARKER: "mine"}))
+    assert (running.marker == "mine") == kept
     finish(running)
 
 
@@ -93,14 +82,12 @@ def test_what_cannot_be_started_is_named(tmp_path: Path) -> None:
         process.start(launch(nowhere, "true"))
 
 
-@pytest.mark.parametrize(
-    ("argv", "env"), [(("true", "a\0b"), {}), (("true",), {"A": "a\0b"}), (("true",), {"A=B": "x"})]
-)
+@pytest.mark.parametrize(("word", "env"), [("a\0b", {}), ("", {"A": "a\0b"}), ("", {"A=B": "x"})])
 def test_what_no_command_can_be_given_is_no_exit_status(
-    tmp_path: Path, argv: tuple[str, ...], env: dict[str, str]
+    tmp_path: Path, word: str, env: dict[str, str]
 ) -> None:
     with pytest.raises(OSError, match="Invalid argument") as caught:
-        process.start(launch(tmp_path, *argv, env={**os.environ, **env}))
+        process.start(launch(tmp_path, "true", word, env={**os.environ, **env}))
     assert caught.value.errno == errno.EINVAL
 
 
@@ -138,7 +125,7 @@ def test_what_sigkill_cannot_end_is_an_error_each_time(
 ) -> None:
     running = process.start(launch(tmp_path, "true"))
     answer = {"code": 0, "wall_s": 1.0, "stopped": False, "killed": 3, "left": [4, 5]}
-    monkeypatch.setattr(running, "_receive", lambda _: answer)
+    monkeypatch.setattr(running, "_receive", lambda _: dict(answer))
     for end in (running.poll, running.stop, lambda: running.wait(1)):
         with pytest.raises(TunerError, match=r"do not end on SIGKILL: \[4, 5\]"):
             end()

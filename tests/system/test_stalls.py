@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tuner.hosts import machine
-from tuner.launch import launchers, render, trial
-from tuner.model import Failed, FailureKind, Finished, Layout, Outcome, Setting, StudySpec
+from tests.system.jobs import run_trainer
+from tuner.model import Failed, FailureKind, Finished
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -31,30 +26,6 @@ def report(*elapsed):
 if rank == 0:
     report(0.1)
 """
-
-Run = Callable[[str], tuple[Outcome, Path]]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Run a trainer of two ranks with a low limit; its outcome and its folder."""
-
-    def run_trainer(body: str) -> tuple[Outcome, Path]:
-        script = tmp_path / "train.py"
-        script.write_text(TRAINER + body)
-        mpirun = launchers.find(None, environ=os.environ)
-        command = (sys.executable, str(script), "{out}")
-        host = machine.this_machine()
-        spec = StudySpec("hang", command, mpirun, Layout(2), host, (), stall_limit_s=LIMIT_S)
-        folder, setting = tmp_path / "trial", Setting.of({})
-        launch = render.launch(
-            spec, setting, folder, environ=os.environ, cwd=tmp_path, marker=uuid.uuid4().hex
-        )
-        found = trial.run(launch, spec=spec, setting=setting, expected_iterations=None)
-        return found, folder
-
-    return run_trainer
-
 
 STALLS = {
     "one sleeps": (
@@ -86,19 +57,19 @@ world.Barrier()
 
 
 @pytest.mark.parametrize("name", STALLS)
-def test_a_hang_is_noticed_and_its_stacks_are_kept(run: Run, name: str) -> None:
+def test_a_hang_is_noticed_and_its_stacks_are_kept(tmp_path: Path, name: str) -> None:
     body, said = STALLS[name]
-    outcome, folder = run(body)
+    outcome = run_trainer(tmp_path, TRAINER + body, ranks=2, stall_limit_s=LIMIT_S)
     assert isinstance(outcome.ending, Failed), outcome.ending
     assert outcome.ending.kind is FailureKind.STALLED, outcome.ending
     assert outcome.ending.reason.startswith("nothing happened for 3 s: ")
     assert said in outcome.ending.reason
     for rank in (0, 1):
-        text = (folder / f"stacks/rank-{rank}.txt").read_text()
+        text = (tmp_path / f"trial/stacks/rank-{rank}.txt").read_text()
         assert "train.py" in text or "No stack" in text
 
 
-def test_a_long_evaluation_of_one_rank_is_none(run: Run) -> None:
+def test_a_long_evaluation_of_one_rank_is_none(tmp_path: Path) -> None:
     body = f"""
 if rank == 0:
     end = time.monotonic() + 2.5 * {LIMIT_S}
@@ -107,5 +78,5 @@ if rank == 0:
     report(0.1, 0.2)
 world.Barrier()
 """
-    outcome, _ = run(body)
+    outcome = run_trainer(tmp_path, TRAINER + body, ranks=2, stall_limit_s=LIMIT_S)
     assert outcome.ending == Finished(0.2, 2)

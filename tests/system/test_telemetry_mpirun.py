@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tuner.hosts import machine
-from tuner.launch import launchers, render, trial
-from tuner.model import Finished, Layout, Outcome, Progress, Setting, StudySpec, Track
+from tests.system.jobs import run_trainer
+from tuner.model import Finished, Progress, Track
 
 pytestmark = pytest.mark.system
 
@@ -55,38 +53,6 @@ while True:
         pass
 """
 
-Follow = Callable[..., Outcome]
-
-
-@pytest.fixture
-def follow(tmp_path: Path) -> Follow:
-    """Run the trainer on three ranks."""
-
-    def run(seconds: float, on_progress: Callable[[Progress], None] | None = None) -> Outcome:
-        script = tmp_path / "train.py"
-        script.write_text(TRAINER)
-        spec = StudySpec(
-            name="test",
-            command=(sys.executable, str(script), "{out}", str(seconds)),
-            launcher=launchers.find(None, environ=os.environ),
-            layout=Layout(3),
-            machine=machine.this_machine(),
-            knobs=(),
-            trial_limit_s=60.0,
-        )
-        launch = render.launch(
-            spec, Setting(), tmp_path / "trial", environ=os.environ, cwd=tmp_path
-        )
-        return trial.run(
-            launch,
-            spec=spec,
-            setting=Setting(),
-            expected_iterations=None,
-            on_progress=on_progress,
-        )
-
-    return run
-
 
 @pytest.fixture
 def neighbour() -> Iterator[None]:
@@ -119,8 +85,8 @@ def most(track: Track, name: str) -> float:
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_each_rank_is_seen_for_what_it_does(follow: Follow) -> None:
-    outcome = follow(2.0)
+def test_each_rank_is_seen_for_what_it_does(tmp_path: Path) -> None:
+    outcome = run_trainer(tmp_path, TRAINER, "2.0", ranks=3, trial_limit_s=60.0)
     assert isinstance(outcome.ending, Finished), outcome.ending
     telemetry = outcome.telemetry
     assert telemetry is not None
@@ -146,18 +112,18 @@ def test_each_rank_is_seen_for_what_it_does(follow: Follow) -> None:
     assert not recording()
 
 
-def test_nothing_is_left_of_it_whatever_happens(follow: Follow) -> None:
+def test_nothing_is_left_of_it_whatever_happens(tmp_path: Path) -> None:
     def interrupt(_: Progress) -> None:
         assert recording()
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        follow(30.0, interrupt)
+        run_trainer(tmp_path, TRAINER, "30", ranks=3, trial_limit_s=60.0, on_progress=interrupt)
     assert not recording()
 
 
-def test_a_short_launch_has_an_interval_or_says_why(follow: Follow) -> None:
-    telemetry = follow(0.2).telemetry
+def test_a_short_launch_has_an_interval_or_says_why(tmp_path: Path) -> None:
+    telemetry = run_trainer(tmp_path, TRAINER, "0.2", ranks=3, trial_limit_s=60.0).telemetry
     assert telemetry is not None
     seen = {track.rank for track in telemetry.tracks}
     assert seen >= {0, 1, 2} or any("ranks" in gap for gap in telemetry.gaps)

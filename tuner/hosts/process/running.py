@@ -246,19 +246,10 @@ class RunningTrial:
 
     def _conclude(self, answer: dict[str, Any]) -> None:
         """Take the last answer for the end."""
-        if answer["left"]:
-            self._problem = left_over.unkillable(answer["left"])
-        else:
-            self._exit = Exit(
-                answer["code"],
-                answer["wall_s"],
-                answer["stopped"],
-                answer["killed"],
-                answer.get("oom_kills"),
-                answer.get("oom_kills_own", False),
-                # ended, and nobody here wanted its end
-                lost=answer["stopped"] and self._control >= 0,
-            )
+        if left := answer.pop("left"):
+            self._problem = left_over.unkillable(left)
+        else:  # lost: it was ended, and nobody here wanted that
+            self._exit = Exit(**answer, lost=answer["stopped"] and self._control >= 0)
         _live.discard(self)
         self._close()
         if self._problem is not None:
