@@ -81,25 +81,12 @@ def test_a_bare_program_is_described(run: Run, reports: Path) -> None:
     assert (content["pools"], content["opencv_threads"], content["mpi"]) == ([], None, None)
 
 
-def test_the_size_that_the_launcher_says_is_told(run: Run, reports: Path) -> None:
-    """So that a launch too short to be watched cannot pass with too few ranks."""
-    run("pass", OMPI_COMM_WORLD_SIZE="4")
-    assert report(reports)["launcher_size"] == 4
-
-
 def test_opencv_in_a_loader_worker_is_noted(run: Run, reports: Path) -> None:
     worker = "import os; os.fork() == 0 and (__import__('contextlib'), os._exit(0)); os.wait()"
     run(worker)
     assert not (reports / "rank-3.cv2").exists()
     run("import os, sys\nif os.fork() == 0:\n try: import cv2\n finally: os._exit(0)\nos.wait()")
     assert (reports / "rank-3.cv2").exists()
-
-
-def test_the_blas_of_numpy_is_read(run: Run, reports: Path) -> None:
-    run("import numpy", OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="")
-    content = report(reports)
-    assert blas_counts(content) == [1]
-    assert content["pools"][0]["built_for"] >= 1
 
 
 def test_a_program_that_sets_its_own_threads_is_seen(run: Run, reports: Path) -> None:

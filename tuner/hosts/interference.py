@@ -75,6 +75,10 @@ def look(
         members: Processes that are ours too, though they have not ended. What they waited for
             counts with them; once they are waited for, the kernel counts them with us.
     """
+    if ours_s is None:
+        whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        usages = [resource.getrusage(who) for who in whose]
+        ours_s = sum(usage.ru_utime + usage.ru_stime for usage in usages)
     stats = procfs.processes(str(root / "proc"))
     mine = [stat for stat in stats if stat.pid in members]
     counted = os.sched_getaffinity(0) if cpus is None else cpus
@@ -85,8 +89,7 @@ def look(
         stolen_s=sum(cpu.steal for cpu in told),
         all_s=sum(cpu.all for cpu in told),
         cpus=len(told),
-        ours_s=(_own_s() if ours_s is None else ours_s)
-        + sum(stat.cpu_s + stat.reaped_s for stat in mine),
+        ours_s=ours_s + sum(stat.cpu_s + stat.reaped_s for stat in mine),
         throttled_s=max(_throttled_s(root), default=0.0),
         hot=sum(_throttle_counts(root)),
         swapped_bytes=_swapped_bytes(root),
@@ -240,11 +243,6 @@ def _read(path: Path) -> str:
         return path.read_text(errors="replace")
     except OSError:
         return ""
-
-
-def _own_s() -> float:
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _throttled_s(root: Path) -> Iterator[float]:

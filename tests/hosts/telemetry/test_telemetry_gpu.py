@@ -80,11 +80,16 @@ def test_those_that_a_job_may_use(
 
 
 def test_what_nvml_does_not_tell_is_a_gap_once() -> None:
-    gpus = Gpus({}, Nvml("nvmlDeviceGetPowerUsage"))
+    nvml = Nvml("nvmlDeviceGetPowerUsage")
+    gpus = Gpus({}, nvml)
     for _ in range(3):
         columns = gpus.columns()
     assert (columns["gpu_share"], columns["gpu_power_w"]) == (0.5, None)
     assert gpus.gaps == ["GPUs' power is not recorded: NVML says Not Supported."]
+    assert nvml.open == 1
+    gpus.close()
+    gpus.close()
+    assert nvml.open == 0
 
 
 def test_without_nvml_there_are_none() -> None:
@@ -92,14 +97,5 @@ def test_without_nvml_there_are_none() -> None:
     gpus = Gpus({}, nvml)
     assert set(gpus.columns().values()) == {None}
     assert gpus.gaps == ["GPUs are not recorded: NVML says Not Supported."]
-    gpus.close()
-    assert nvml.open == 0
-
-
-def test_it_is_let_go_of_once() -> None:
-    nvml = Nvml()
-    gpus = Gpus({}, nvml)
-    assert nvml.open == 1
-    gpus.close()
     gpus.close()
     assert nvml.open == 0

@@ -344,7 +344,9 @@ class Series:
             self._last += 1
             return
         if len(self._points) == self._most:
-            self._points = halved(self._points)
+            # Each two neighbours as one; there is an even number of them.
+            pairs = zip(self._points[::2], self._points[1::2], strict=True)
+            self._points = [joined(*pair) for pair in pairs]
             self._stride *= 2
         self._points.append(point)
         self._last = 1
@@ -356,16 +358,8 @@ class Series:
 
     def track(self, host: str, rank: int | None) -> Track:
         """As a track, the values rounded to four digits."""
-        names = self._points[0].row if self._points else ()
-        columns = {name: tuple(_short(p.row[name]) for p in self._points) for name in names}
+        columns: dict[str, tuple[float | None, ...]] = {}
+        for name in self._points[0].row if self._points else ():
+            values = [point.row[name] for point in self._points]
+            columns[name] = tuple(None if v is None else float(f"{v:.4g}") for v in values)
         return Track(host, rank, tuple(round(p.end_s, 3) for p in self._points), columns)
-
-
-def halved(points: Sequence[Point]) -> list[Point]:
-    """Each two neighbours as one; a last one that has none stays as it is."""
-    pairs = [joined(*pair) for pair in zip(points[::2], points[1::2], strict=False)]
-    return pairs + list(points[len(pairs) * 2 :])
-
-
-def _short(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
