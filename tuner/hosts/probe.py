@@ -105,7 +105,9 @@ class Report:
     @property
     def blas(self) -> Pool | None:
         """NumPy's own BLAS before those that came with other packages (OpenCV brings one too)."""
-        found = [pool for pool in self.pools if _is_blas(pool.library)]
+        found = [
+            pool for pool in self.pools if pool.library.rpartition("/")[2].startswith(BLAS_PREFIXES)
+        ]
         found.sort(key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")))
         return found[0] if found else None
 
@@ -130,44 +132,31 @@ def parse_report(data: bytes) -> Report | None:
     except (ValueError, RecursionError):
         return None
     rank = _count(found.get("rank")) if isinstance(found, dict) else None
-    return None if rank is None else _report(rank, found)
-
-
-def _report(rank: int, found: Mapping[str, Any]) -> Report:
-    mpi, affinity = found.get("mpi"), found.get("affinity")
+    if rank is None:
+        return None
+    mpi, affinity, pools = (found.get(name) for name in ("mpi", "affinity", "pools"))
     mpi = mpi if isinstance(mpi, dict) else {}
-    cpus = affinity if isinstance(affinity, list) else []
     sizes = (_count(mpi.get("world_size")), _count(found.get("launcher_size")))
-    return Report(
-        rank=rank,
-        pid=found.get("pid"),
-        affinity=tuple(cpu for cpu in cpus if isinstance(cpu, int)),
-        pools=_pools(found.get("pools")),
-        opencv_threads=_count(found.get("opencv_threads")),
-        in_mpi=bool(mpi),
-        world_size=next((size for size in sizes if size is not None), None),
-        mpi_library=_text(mpi.get("library")),
-        allocator=_text(found.get("allocator")),
-    )
-
-
-def _pools(found: Any) -> tuple[Pool, ...]:
-    """The pools, their names kept short."""
-    pools = []
-    for pool in found if isinstance(found, list) else []:
+    kept = []
+    for pool in pools if isinstance(pools, list) else []:
         threads = _count(pool.get("threads")) if isinstance(pool, dict) else None
         if threads is not None:
             name = one_line("/".join(str(pool.get("library", "")).split("/")[-2:]))
-            pools.append(Pool(name, threads, _count(pool.get("built_for"))))
-    return tuple(pools)
-
-
-def _is_blas(name: str) -> bool:
-    return name.rpartition("/")[2].startswith(BLAS_PREFIXES)
-
-
-def _text(value: Any) -> str | None:
-    return one_line(value) if isinstance(value, str) else None
+            kept.append(Pool(name, threads, _count(pool.get("built_for"))))
+    library, allocator = mpi.get("library"), found.get("allocator")
+    return Report(
+        rank=rank,
+        pid=found.get("pid"),
+        affinity=tuple(
+            cpu for cpu in (affinity if isinstance(affinity, list) else []) if isinstance(cpu, int)
+        ),
+        pools=tuple(kept),
+        opencv_threads=_count(found.get("opencv_threads")),
+        in_mpi=bool(mpi),
+        world_size=next((size for size in sizes if size is not None), None),
+        mpi_library=one_line(library) if isinstance(library, str) else None,
+        allocator=one_line(allocator) if isinstance(allocator, str) else None,
+    )
 
 
 def _count(value: Any) -> int | None:
