@@ -78,7 +78,6 @@ class StudyRun:
     recorder: Recorder
     live: LiveMeasurement
     interference: InterferenceFilter
-    clock: Callable[[], float] = time.monotonic
     _broken_off: bool = False  # a second signal ended a launch
     _said: set[str] = field(default_factory=set)
 
@@ -249,13 +248,13 @@ class StudyRun:
             on_progress=lambda progress: self.context.emit(LaunchProgress(number, progress)),
             cancelled=self.context.stop,
         )
-        started_s = self.clock()
+        started_s = time.monotonic()
         try:
             return self.live.measure(request)
         except KeyboardInterrupt:  # the second signal; the launch has been ended
             self._broken_off = True
             failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
-            return Outcome(failed, wall_s=self.clock() - started_s, exit_code=None)
+            return Outcome(failed, wall_s=time.monotonic() - started_s, exit_code=None)
         except OSError as error:
             raise from_os_error(
                 error,
