@@ -57,7 +57,7 @@ def test_busy_names_the_owner(environ: dict[str, str]) -> None:
         assert caught.value.exit_code == 5
 
 
-def test_waiting_for_the_owner(environ: dict[str, str]) -> None:
+def test_waiting_for_the_owner_until_it_is_killed(environ: dict[str, str]) -> None:
     told: list[lock.Owner] = []
     with holder(environ) as process:
 
@@ -93,16 +93,11 @@ def test_who_measures_is_seen_without_taking_the_lock(environ: dict[str, str]) -
     with lock.measuring("mine", environ=environ):
         assert lock.may_measure("mine", database="", environ=environ)
         assert not theirs()
-
-
-def test_a_process_with_a_dead_owners_id_does_not_measure(environ: dict[str, str]) -> None:
-    path = lock.lock_path(environ)
-    with lock.measuring("mine", environ=environ):
-        note = json.loads(path.read_text())
-    path.write_text(json.dumps(note))
-    assert lock.may_measure("mine", database="", environ=environ)
-    path.write_text(json.dumps({**note, "started": note["started"] - 1}))
-    assert not lock.may_measure("mine", database="", environ=environ)
+        note = json.loads(lock.lock_path(environ).read_text())
+    reused = {**note, "started": note["started"] - 1}
+    for written, measures in ((note, True), (reused, False)):
+        lock.lock_path(environ).write_text(json.dumps(written))
+        assert lock.may_measure("mine", database="", environ=environ) == measures
 
 
 def test_the_lock_does_not_leak_into_children(environ: dict[str, str]) -> None:

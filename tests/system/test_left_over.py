@@ -155,11 +155,7 @@ def test_after_a_reboot_only_the_folder_is_removed(
         assert not note.exists()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [b"", b"{", b"[]", b"\xff", b"null", b'{"marker": ""}', b"[" * 9000],
-    ids=["empty", "torn", "list", "bytes", "null", "other keys", "deep"],
-)
+@pytest.mark.parametrize("text", [b"", b'{"marker": ""}', b"[" * 9000])
 def test_a_note_without_sense_ends_nothing(
     note: Path, environ: dict[str, str], text: bytes
 ) -> None:
