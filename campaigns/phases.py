@@ -72,12 +72,7 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "in the middle": ("tuner.launch.monitor", "LaunchMonitor.report_progress", "after", 4),
     "mpirun has ended": ("tuner.hosts.process.running", "RunningTrial._conclude", "before", 2),
     "nothing is left": ("tuner.hosts.process.running", "RunningTrial._conclude", "after", 2),
-    "before the result": (
-        "tuner.launch.trial",
-        "OutcomeClassifier.classify",
-        "before",
-        1,
-    ),
+    "before the result": ("tuner.launch.trial", "OutcomeClassifier.classify", "before", 1),
     "before the journal": ("tuner.study.recorder", "Recorder.record", "before", 1),
     "after the journal": ("tuner.study.recorder", "Recorder.record", "after", 1),
     "before the commit": ("tuner.store.store", "Store.add", "before", 1),
@@ -105,12 +100,7 @@ LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
     "after a switch": ("tuner.live.window", "WindowRun.switch", "after", 3),
     "in the next window": ("tuner.live.window", "WindowRun.run", "before", 3),
     "before the job is ended": ("tuner.live.job", "Job.end", "before", 1),
-    "while the job is ended": (
-        "tuner.hosts.process.running",
-        "RunningTrial.stop",
-        "before",
-        2,
-    ),
+    "while the job is ended": ("tuner.hosts.process.running", "RunningTrial.stop", "before", 2),
     "the job has ended": ("tuner.live.job", "Job.end", "after", 1),
     "another job is started": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 4),
     "while the last job is ended": (

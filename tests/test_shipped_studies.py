@@ -28,10 +28,7 @@ PRINTED = {
     ),
     "gromacs": ("Performance:       21.174        1.133", "21.174"),
     "lammps": ("Performance: 2163.892 tau/day, 5.009 timesteps/s", "5.009"),
-    "dlrm_example": (
-        "Finished training it 20/20 of epoch 0, 17.44 ms/it, loss 0.109944",
-        "17.44",
-    ),
+    "dlrm_example": ("Finished training it 20/20 of epoch 0, 17.44 ms/it, loss 0.109944", "17.44"),
 }
 
 

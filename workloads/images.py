@@ -69,14 +69,7 @@ class Images:
         augment: Random affine, crop and flip; otherwise the middle of the image.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        crop: int,
-        *,
-        seed: int = 0,
-        augment: bool = True,
-    ) -> None:
+    def __init__(self, source: Source, crop: int, *, seed: int = 0, augment: bool = True) -> None:
         self._source = source
         self._crop = crop
         self._seed = seed

@@ -19,8 +19,7 @@ CROWDED = Telemetry(
     ("No GPU was looked at.",),
 )
 BOUND = Telemetry(
-    (host(4.0), rank(0, 2.0), rank(1, 2.0)),
-    (*phases(0, compute=WORK), *phases(1, compute=WORK)),
+    (host(4.0), rank(0, 2.0), rank(1, 2.0)), (*phases(0, compute=WORK), *phases(1, compute=WORK))
 )
 
 

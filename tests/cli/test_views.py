@@ -26,14 +26,7 @@ from tuner.model import (
     Purpose,
 )
 from tuner.results.study_view import StudyView
-from tuner.study.events import (
-    Event,
-    LaunchEnded,
-    LaunchProgress,
-    LaunchStarted,
-    Note,
-    StudyStarted,
-)
+from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note, StudyStarted
 
 FAST = setting(omp_threads=1, iterator_workers=2, communicator="naive")
 

@@ -115,10 +115,7 @@ def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
 
 @pytest.mark.parametrize(
     ("options", "word"),
-    [
-        ({"objective": "wall"}, "a whole launch"),
-        ({"objective": "pattern:([0-9]+)"}, "pattern"),
-    ],
+    [({"objective": "wall"}, "a whole launch"), ({"objective": "pattern:([0-9]+)"}, "pattern")],
 )
 def test_what_no_running_job_can_measure_is_refused_only_where_it_is_to(
     options: dict[str, Any], word: str

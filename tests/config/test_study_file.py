@@ -170,11 +170,7 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
             "knobs.omp_threads:",
             "range and values",
         ),
-        (
-            '[knobs.omp_threads]\nenv = "A"\nflag = "-x"',
-            "knobs.omp_threads:",
-            "env and flag",
-        ),
+        ('[knobs.omp_threads]\nenv = "A"\nflag = "-x"', "knobs.omp_threads:", "env and flag"),
         ('[knobs.communicator]\nrange = "nave"', "knobs.communicator:", "'naive'"),
         ('[knobs.mine]\nenv = "M"', "knobs.mine:", "range, values or fix"),
         ('[knobs.out]\nrange = "1..2"', "knobs.out:", "name of a knob"),
@@ -185,11 +181,7 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
         ),
         ('[left_out]\nopencv = "x"', "left_out.opencv:", "'opencv_threads'"),
         ("[left_out]\nopencv_threads = 1", "left_out.opencv_threads:", "a string"),
-        (
-            '[knobs.omp_threads]\n[left_out]\nomp_threads = "x"',
-            "left_out.omp_threads:",
-            "keep one",
-        ),
+        ('[knobs.omp_threads]\n[left_out]\nomp_threads = "x"', "left_out.omp_threads:", "keep one"),
     ],
 )
 def test_each_mistake_has_its_place_and_its_fix(

@@ -128,10 +128,7 @@ def test_a_lock_file_that_was_removed_meanwhile_is_none(
         with lock.measuring("mine", environ=environ, wait=True, on_wait=removed):
             assert path.exists()
             assert lock.may_measure("mine", database="", environ=environ)
-            with (
-                pytest.raises(BusyError),
-                lock.measuring("second", environ=environ),
-            ):
+            with pytest.raises(BusyError), lock.measuring("second", environ=environ):
                 pass
 
 

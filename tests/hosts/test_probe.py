@@ -13,13 +13,7 @@ from typing import Any
 import pytest
 
 from tuner.hosts import observe
-from tuner.hosts.probe import (
-    THREAD_NAME,
-    Report,
-    probe_environment,
-    probe_transfers,
-    read_reports,
-)
+from tuner.hosts.probe import THREAD_NAME, Report, probe_environment, probe_transfers, read_reports
 
 PROBE = Path(__file__).resolve().parents[2] / "wrappers" / "probe"
 

@@ -78,10 +78,7 @@ def test_an_overridden_knob_is_dropped_with_the_reason_and_what_depends_on_it() 
     places = Knob("places", Choice(("cores",)), Env(("P",)), when=(("omp", (1,)),))
     why = "the program calls set_num_threads(2)"
     pooling = pooled(overridden(1, 2, why), knobs=(OMP, WORKERS, places))
-    assert pooling.dropped == (
-        ("omp", why),
-        ("places", "it depends on omp, which has no effect"),
-    )
+    assert pooling.dropped == (("omp", why), ("places", "it depends on omp, which has no effect"))
     chosen = Setting.of([("omp", 1), ("workers", 3), ("places", "cores")])
     assert pooling.canonical(chosen) == Setting.of({"workers": 3})
 

@@ -14,14 +14,7 @@ from tests.study_windows import Records, setting
 from tuner.live import consistency
 from tuner.live.consistency import EVERY, Inconsistency
 from tuner.live.running import running_job
-from tuner.model import (
-    BASELINE,
-    Finished,
-    LaunchRecord,
-    Progress,
-    Setting,
-    Stopped,
-)
+from tuner.model import BASELINE, Finished, LaunchRecord, Progress, Setting, Stopped
 from tuner.study.policy import SearchThenConfirm, Step
 
 OTHERS = [setting(t, w) for t in (1, 2, 3, 4) for w in (1, 2, 3)]

@@ -6,13 +6,7 @@ import pytest
 
 from tests.study_surface import CRASH
 from tests.study_windows import Records, setting
-from tuner.live.eligibility import (
-    COLD,
-    is_reachable,
-    is_switched_off,
-    why_cold,
-    window_iterations,
-)
+from tuner.live.eligibility import COLD, is_reachable, is_switched_off, why_cold, window_iterations
 from tuner.model import (
     BASELINE,
     UNSET,

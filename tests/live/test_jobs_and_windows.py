@@ -426,8 +426,7 @@ def test_one_whose_agent_is_another_is_an_ordinary_one(
 
 
 @pytest.mark.parametrize(
-    ("iterations", "said"),
-    [(20, None), (8, "a run of 8 iterations is too short for a window")],
+    ("iterations", "said"), [(20, None), (8, "a run of 8 iterations is too short for a window")]
 )
 def test_one_that_ends_before_its_first_window_may_do_better_next_time(
     bench: Callable[..., Bench], iterations: int, said: str | None
@@ -488,9 +487,7 @@ def test_a_warm_up_that_goes_on_is_the_running_job(bench: Callable[..., Bench]) 
     assert len(made.start.jobs) == 1
 
 
-def test_one_whose_log_counts_other_iterations_takes_no_orders(
-    bench: Callable[..., Bench],
-) -> None:
+def test_one_whose_log_counts_other_iterations_takes_no_orders(bench: Callable[..., Bench]) -> None:
     """The optimizer steps every fourth time: windows would be scaled by four times too many."""
 
     def accumulates(rank: Rank0) -> int:

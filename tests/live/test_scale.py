@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import MACHINE
-from tuner.live.scale import (
-    SILENT,
-    FixedOverhead,
-    FullRunModel,
-    full_run_model,
-    learned,
-    rescaled,
-)
+from tuner.live.scale import SILENT, FixedOverhead, FullRunModel, full_run_model, learned, rescaled
 from tuner.model import (
     LOGGED_TIME,
     Failed,

@@ -8,12 +8,7 @@ import pytest
 
 from tests import study_samples as samples
 from tests.study_samples import FAST, SPEC, launched, searched, setting, stopped, study
-from tuner.model import (
-    BASELINE,
-    Conclusion,
-    Finding,
-    Purpose,
-)
+from tuner.model import BASELINE, Conclusion, Finding, Purpose
 from tuner.results import claims
 from tuner.results.break_even import BreakEven
 from tuner.results.study_view import StudyView

@@ -15,12 +15,7 @@ import pytest
 from tests import study_samples as samples
 from tests.report_samples import large, watched
 from tests.serving import Answer, ask, serving
-from tests.study_samples import (
-    HOSTILE,
-    launched,
-    searched,
-    study,
-)
+from tests.study_samples import HOSTILE, launched, searched, study
 from tests.study_surface import CONFIRMED, FakeRunner
 from tuner.cli import stored
 from tuner.model import Failed, FailureKind

@@ -14,16 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuner.model import Purpose
-from tuner.search import (
-    Done,
-    Key,
-    KnobAxis,
-    Options,
-    Proposal,
-    Search,
-    SearchObservation,
-    Space,
-)
+from tuner.search import Done, Key, KnobAxis, Options, Proposal, Search, SearchObservation, Space
 
 SPACE = Space(
     (

@@ -13,17 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.model import Finding
-from tuner.stats.confirm import (
-    AT_LEAST,
-    TWO_SIDED,
-    Looks,
-    Next,
-    Run,
-    SearchTimes,
-    Side,
-    cut,
-    judge,
-)
+from tuner.stats.confirm import AT_LEAST, TWO_SIDED, Looks, Next, Run, SearchTimes, Side, cut, judge
 from tuner.stats.wilcoxon import interval, rank_sum_counts, rank_sum_trimmed
 
 BEST_S = 10.0

@@ -64,10 +64,7 @@ def read(path: Path) -> None:
         ("UPDATE tune_launches SET env = '[]' WHERE number = 3", "launch 3"),
         ("UPDATE tune_launches SET exit_code = 'x' WHERE number = 3", "launch 3"),
         ("DELETE FROM tune_samples WHERE launch_id = 3", "launch 3"),
-        (
-            "INSERT INTO tune_telemetry VALUES (3, 0, NULL, NULL, '[1]')",
-            "telemetry of launch 3",
-        ),
+        ("INSERT INTO tune_telemetry VALUES (3, 0, NULL, NULL, '[1]')", "telemetry of launch 3"),
         (f"UPDATE tune_launches SET argv = '{'[' * 5000}' WHERE number = 3", "launch 3"),
         ("UPDATE tune_launches SET log_tail = zeroblob(40000000)", "too long"),
         ("UPDATE tune_studies SET spec = printf('%.*c', 40000000, '[')", "too long"),

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.study_surface import (
-    BEST,
-    CONFIRMED,
-    CRASH,
-    ran,
-    record,
-)
+from tests.study_surface import BEST, CONFIRMED, CRASH, ran, record
 from tuner.model import (
     BASELINE,
     Conclusion,

@@ -25,12 +25,7 @@ from tuner.model import (
     StudySpec,
 )
 from tuner.study.history import History
-from tuner.study.interference import (
-    REMEASURED,
-    InterferenceFilter,
-    interference_with,
-    notes,
-)
+from tuner.study.interference import REMEASURED, InterferenceFilter, interference_with, notes
 
 #: Two ranks with a worker each ask for all of the four cores.
 FULL = setting(omp_threads=1, iterator_workers=1)
@@ -186,10 +181,7 @@ def test_a_neighbour_that_comes_to_stay_costs_two_launches() -> None:
 
 
 def timed(
-    number: int,
-    elapsed_s: float,
-    load: Load | None = None,
-    aside: Exclusion | None = None,
+    number: int, elapsed_s: float, load: Load | None = None, aside: Exclusion | None = None
 ) -> LaunchRecord:
     made = record(number, FULL, elapsed_s)
     return replace(made, outcome=replace(made.outcome, load=load, exclusion=aside))
@@ -206,9 +198,7 @@ def test_of_a_quiet_machine_nothing_is_said() -> None:
 
 def test_excluded_launches_are_counted_with_the_last_reason() -> None:
     one = timed(
-        1,
-        9.0,
-        aside=Exclusion(ExclusionKind.INTERFERENCE, "other processes used 1.5 of 4 cores"),
+        1, 9.0, aside=Exclusion(ExclusionKind.INTERFERENCE, "other processes used 1.5 of 4 cores")
     )
     two = timed(2, 4.0)
     assert told(one, two) == [

@@ -156,9 +156,7 @@ def test_fresh_starts_anew(folder: Path) -> None:
     assert len(optuna_in(folder)) == 6
 
 
-def test_fresh_leaves_the_folders_of_a_copied_database(
-    folders: Callable[[str], Path],
-) -> None:
+def test_fresh_leaves_the_folders_of_a_copied_database(folders: Callable[[str], Path]) -> None:
     first, copy = folders("first"), folders("copy")
     study_in(first, FakeRunner())
     shutil.copyfile(first / "tune.db", copy / "tune.db")

@@ -6,16 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.study_surface import (
-    BEST,
-    SPEC,
-    STARTUP_S,
-    capped,
-    overridden,
-    ran,
-    record,
-    surface,
-)
+from tests.study_surface import BEST, SPEC, STARTUP_S, capped, overridden, ran, record, surface
 from tuner.knobs.space import guesses, points
 from tuner.model import (
     SHORTAGES,
@@ -103,12 +94,7 @@ def test_what_was_stopped_has_its_projection() -> None:
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_a_crash_may_be_chance_and_a_shortage_is_a_bound(kind: FailureKind) -> None:
     history = History.judged(SPEC, (record(1, BEST, Purpose.GUESS, ran(Failed(kind, ""))),))
-    chance = {
-        FailureKind.CRASHED,
-        FailureKind.LAUNCHER,
-        FailureKind.NO_LOG,
-        FailureKind.BAD_LOG,
-    }
+    chance = {FailureKind.CRASHED, FailureKind.LAUNCHER, FailureKind.NO_LOG, FailureKind.BAD_LOG}
     (seen,) = observations(history, history.records)
     assert (seen.by_chance, seen.is_bound) == (kind in chance, kind in SHORTAGES)
 

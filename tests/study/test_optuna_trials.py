@@ -45,13 +45,7 @@ from tuner.model import (
 from tuner.model.errors import UsageError
 from tuner.store import Store
 from tuner.study.history import History
-from tuner.study.optuna_trials import (
-    OURS,
-    Projection,
-    as_trial,
-    is_told,
-    open_storage,
-)
+from tuner.study.optuna_trials import OURS, Projection, as_trial, is_told, open_storage
 
 STOPPED = Stopped(1.5, 3.0, 2.5, 3.5, 0.12, "drift")
 INTERRUPTED = Failed(FailureKind.INTERRUPTED, "ended by the user")

@@ -23,15 +23,7 @@ from tests.study_surface import (
     study_in,
     surface,
 )
-from tuner.model import (
-    Failed,
-    FailureKind,
-    LaunchRecord,
-    Outcome,
-    Setting,
-    StudyState,
-    Telemetry,
-)
+from tuner.model import Failed, FailureKind, LaunchRecord, Outcome, Setting, StudyState, Telemetry
 from tuner.model.errors import TunerError
 from tuner.store.failures import disk_full
 from tuner.store.store import Store

@@ -39,10 +39,7 @@ def run_trainer(
     )
     setting = Setting.of({})
     launch = render.launch(
-        *(spec, setting, folder / "trial"),
-        environ=os.environ,
-        cwd=folder,
-        marker=uuid.uuid4().hex,
+        *(spec, setting, folder / "trial"), environ=os.environ, cwd=folder, marker=uuid.uuid4().hex
     )
     return trial.run(
         launch, spec=spec, setting=setting, expected_iterations=None, on_progress=on_progress

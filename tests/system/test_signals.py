@@ -19,10 +19,7 @@ LIVE = "during a switch"
 
 @pytest.mark.parametrize(
     "which",
-    [
-        *(["--part", f"{part}/{PARTS}"] for part in range(1, PARTS + 1)),
-        [f"--phase={LIVE}"],
-    ],
+    [*(["--part", f"{part}/{PARTS}"] for part in range(1, PARTS + 1)), [f"--phase={LIVE}"]],
     ids=" ".join,
 )
 def test_signals_at_every_phase_of_a_trial(which: list[str]) -> None:

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.cli.base import (
-    EXAMPLES,
-    TAIL,
-    split_tail,
-    write_options,
-    write_pairs,
-)
+from tuner.cli.base import EXAMPLES, TAIL, split_tail, write_options, write_pairs
 from tuner.model import errors
 from tuner.model.errors import UsageError
 

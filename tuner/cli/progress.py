@@ -27,14 +27,7 @@ from tuner.model import (
     wording,
 )
 from tuner.stats import estimates
-from tuner.study.events import (
-    Event,
-    LaunchEnded,
-    LaunchProgress,
-    LaunchStarted,
-    Note,
-    StudyStarted,
-)
+from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note, StudyStarted
 from tuner.study.policy import COST_SHARE
 
 #: What a setting is launched for that was launched before.

@@ -108,8 +108,7 @@ def select(
     knobs = tuple(row for row in used if row.name not in lost)
     if not knobs:
         raise UsageError(
-            "there is nothing to tune: no knob is left",
-            "add one, such as --knob omp_threads=1..4",
+            "there is nothing to tune: no knob is left", "add one, such as --knob omp_threads=1..4"
         )
     names = {knob.name for knob in knobs}
     own = {name for name, entry in file.knobs.items() if entry.has_own_values}

@@ -192,8 +192,7 @@ def check_command(words: Sequence[str], place: str) -> None:
         )
     if any("\0" in word for word in words):
         raise UsageError(
-            f"the command {place} has a NUL character, which no program can be given",
-            "remove it",
+            f"the command {place} has a NUL character, which no program can be given", "remove it"
         )
     starter = PurePath(words[0]).name
     if list(words[1:3]) in (["-m", "torch.distributed.run"], ["-m", "torch.distributed.launch"]):

@@ -187,11 +187,7 @@ class Before:
     full_khz: int = 0  # what that CPU could do
 
 
-def before(
-    *,
-    root: Path = _ROOT,
-    pause: Callable[[float], None] = time.sleep,
-) -> Before:
+def before(*, root: Path = _ROOT, pause: Callable[[float], None] = time.sleep) -> Before:
     """Look at the machine for half a second."""
     first = look()
     pause(LOOK_S)

@@ -95,8 +95,7 @@ def check_against(known: Knob, domain: Domain, *, where: str) -> Domain:
             if value not in known.domain.values:
                 near = suggestion(str(value), map(str, known.domain.values))
                 raise UsageError(
-                    f"{where}: {known.name} cannot be {value!r}",
-                    f"{near} {_elsewhere(known.name)}",
+                    f"{where}: {known.name} cannot be {value!r}", f"{near} {_elsewhere(known.name)}"
                 )
             continue
         # Some programs, such as PyTorch's, load in the rank itself if there are no workers.

@@ -80,10 +80,7 @@ def running_job(
 
 
 def live_costs(
-    spec: StudySpec,
-    records: Sequence[LaunchRecord],
-    canonical: Canonical,
-    knobs: Sequence[str],
+    spec: StudySpec, records: Sequence[LaunchRecord], canonical: Canonical, knobs: Sequence[str]
 ) -> Live | None:
     """What live measurement changes of the search's costs; ``None``: there is none by now.
 
@@ -105,10 +102,7 @@ def live_costs(
         if r.job is None and (time_s := startup_s(r.outcome.progress)) is not None
     ]
     shares = [
-        max(
-            LEAST_SHARE,
-            (r.outcome.wall_s - w.started_s - w.switch_s) / r.outcome.ending.elapsed_s,
-        )
+        max(LEAST_SHARE, (r.outcome.wall_s - w.started_s - w.switch_s) / r.outcome.ending.elapsed_s)
         for r, w in found
         if isinstance(r.outcome.ending, Finished)
     ]

@@ -20,16 +20,7 @@ from enum import Enum
 from functools import cache, partial
 from typing import Any, Literal, TypeVar
 
-from tuner.model import (
-    Choice,
-    Env,
-    Failed,
-    Finished,
-    Flag,
-    IntRange,
-    LauncherOption,
-    Stopped,
-)
+from tuner.model import Choice, Env, Failed, Finished, Flag, IntRange, LauncherOption, Stopped
 from tuner.model.errors import shown
 
 T = TypeVar("T")

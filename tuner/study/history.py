@@ -124,10 +124,7 @@ class History:
         """Per knob the values that differ on this machine, as far as it was seen."""
         capped = self.pooling.capped
         return tuple(
-            (
-                knob.name,
-                tuple(v for v in space.values(knob.domain) if capped(knob.name, v) == v),
-            )
+            (knob.name, tuple(v for v in space.values(knob.domain) if capped(knob.name, v) == v))
             for knob in self.knobs
         )
 

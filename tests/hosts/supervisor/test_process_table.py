@@ -59,9 +59,7 @@ def test_only_the_whole_marker_counts(
     assert carriers([row], "mine", environ=lambda _: answers.pop(0), wait_s=60) == [row] * found
 
 
-def test_what_has_no_environment_is_waited_for_while_it_lives(
-    child: subprocess.Popen[str],
-) -> None:
+def test_what_has_no_environment_is_waited_for_while_it_lives(child: subprocess.Popen[str]) -> None:
     row = looked_up(child.pid)
     assert carriers([row], "mine", environ=lambda _: b"", wait_s=0.0) == []
     assert carriers([Stat(2, 0, 0, kernel=True)], "mine", environ=lambda _: b"", wait_s=1e9) == []

@@ -153,11 +153,7 @@ def test_exchange_and_a_link_at_its_limit() -> None:
 
 @pytest.mark.parametrize(
     ("share", "cause", "also"),
-    [
-        (0.16, Cause.EXCHANGE, []),
-        (0.14, Cause.CPU, [Cause.EXCHANGE]),
-        (0.09, Cause.CPU, []),
-    ],
+    [(0.16, Cause.EXCHANGE, []), (0.14, Cause.CPU, [Cause.EXCHANGE]), (0.09, Cause.CPU, [])],
 )
 def test_a_little_of_something_does_not_hold_a_run_back(
     share: float, cause: Cause, also: list[Cause]

@@ -48,8 +48,7 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
     case = case_of(outcome, machine)
     suspects = [*cpu.suspects(case), *waits.suspects(case)]
     ranked = sorted(
-        (each for each in suspects if each.share >= LEAST_SHARE),
-        key=lambda each: -each.share,
+        (each for each in suspects if each.share >= LEAST_SHARE), key=lambda each: -each.share
     )
     rest = bound(case)
     held = bool(ranked) and ranked[0].share >= min(HELD_SHARE, rest.share)

@@ -253,11 +253,7 @@ def figures(telemetry: Telemetry, since_s: float = 0.0) -> Figures:
 
 
 def _of_one(
-    rank: int,
-    columns: Mapping[str, float],
-    phases: Mapping[str, PhaseShare],
-    *,
-    python: bool,
+    rank: int, columns: Mapping[str, float], phases: Mapping[str, PhaseShare], *, python: bool
 ) -> RankFigures:
     """One rank; where its work is done below a script of a shell, the children are the rank."""
     seen = RankFigures(rank, columns, phases)

@@ -151,8 +151,7 @@ def standing(data: StudyView, setting: Setting) -> list[LaunchRecord]:
     ]
     median = median_run(data.records, setting, data.pooling.canonical)
     return sorted(
-        made,
-        key=lambda r: (r is not median, r.outcome.window is not None, not r.outcome.samples),
+        made, key=lambda r: (r is not median, r.outcome.window is not None, not r.outcome.samples)
     )
 
 
