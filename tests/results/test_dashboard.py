@@ -38,7 +38,7 @@ def test_the_note_has_result_and_commands() -> None:
         "2.31 times faster than your defaults",
         "best: `omp_threads=1 iterator_workers=1 communicator=naive`, 3.60 s",
         "your defaults: 8.32 s",
-        "tune export mnist --format sh",
+        "tune export mnist --storage studies/tune.db --format sh",
         "1 failure",
     ):
         assert words in text

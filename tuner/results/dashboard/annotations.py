@@ -67,6 +67,10 @@ def annotate(url: str, data: StudyView) -> None:
 
 def note(data: StudyView) -> str:
     """The result as Markdown."""
+    from tuner.results.report import words
+
+    rows = words.use(data, data.result.storage)
+    commands = [_one_line(f"{line} # {what}") for line, what in rows]
     spec, result = data.spec, data.result
     lines = [f"## {spec.name}", "", f"**{plain(claims.comparison(result))}**", ""]
     if result.best is not None and result.best.elapsed_s is not None:
@@ -89,12 +93,7 @@ def note(data: StudyView) -> str:
         f" {wording.count(result.failures, 'failure')}; {result.state.value}",
         *(f"- {plain(wording.capped(cap))}" for cap in result.caps),
         "",
-        "```sh",
-        f"tune export {spec.name} --format sh -o job.sh   # the whole job with this setting",
-        f"tune exec {spec.name} -- COMMAND                # any command with it",
-        f"tune show {spec.name}                           # every setting, importance, failures",
-        "```",
-        "",
+        *(["```sh", *commands, "```", ""] if commands else []),
         "The figures stand on the study's first page; `tune report` has all of them in one file.",
     ]
     return "\n".join(lines)
