@@ -17,7 +17,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpirun")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--live", action="store_true", help="those of jobs that are retuned")
+    parser.add_argument("--live", action="store_true", help="the faults of live jobs")
     parser.add_argument("words", nargs="*", default=[""])
     args = parser.parse_args()
     launcher = launchers.find(args.mpirun, environ=os.environ)

@@ -1,7 +1,7 @@
 """Signals to ``tune`` at every phase of a trial, with a real mpirun.
 
 ``python -m campaigns.phases [--live] [--all] [--seed N] [--part I/N]`` prints one JSON line a
-case; ``--live`` those of a running job that is retuned. Each case is a fork of this process, in
+case; ``--live`` those of a live job. Each case is a fork of this process, in
 which one function of the tool sends the signal to its own process before or after it does its work;
 then the same command is run once more, to the end.
 """
@@ -85,7 +85,7 @@ PHASES: dict[str, tuple[str, str, str, int]] = {
     "after the end": ("tuner.study.loop", "_close", "after", 1),
 }
 
-#: The same of a job that is retuned; windows are counted in all jobs, and each is an order.
+#: The same of a live job; windows are counted in all jobs, and each is an order.
 LIVE_PHASES: dict[str, tuple[str, str, str, int]] = {
     "the job is started": ("tuner.hosts.process.running", "RunningTrial._ask", "after", 3),
     "the job says hello": ("tuner.live.server", "JobServer._check", "after", 1),
@@ -133,7 +133,7 @@ class Case:
 
     @property
     def live(self) -> bool:
-        """Whether it happens to a job that is retuned."""
+        """Whether it happens to a live job."""
         return self.phase in LIVE_PHASES
 
     def __str__(self) -> str:
@@ -334,7 +334,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="each signal in each phase")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--part", default="1/1", metavar="I/N")
-    parser.add_argument("--live", action="store_true", help="of a running job that is retuned")
+    parser.add_argument("--live", action="store_true", help="of a live job")
     parser.add_argument("--phase", choices=(*PHASES, *LIVE_PHASES), action="append")
     asked = parser.parse_args()
     part, parts = map(int, asked.part.split("/"))

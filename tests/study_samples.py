@@ -247,7 +247,7 @@ def in_window(launch: LaunchRecord, job: int = 3, **changes: Any) -> LaunchRecor
     return dataclasses.replace(launch, outcome=outcome)
 
 
-def retuned() -> StudyView:
+def measured_live() -> StudyView:
     """Searched in the windows of two running jobs, one for the defaults; proven by launches."""
     made: list[Made] = [
         (Purpose.WARM_UP, FAST, 4.2),

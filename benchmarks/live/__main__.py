@@ -8,8 +8,8 @@
 correlation of the medians and the bias of the windows. ``search`` runs the search of
 ``vs_article.py`` in running jobs; with ``--article-s`` the article's 50 launches, some 20
 minutes, are not made again. ``cost`` tells what a job pays for the extension and the probe
-while nobody retunes it. All want an idle machine. ``TUNE_STORAGE`` says where studies are kept;
-what is there is not measured again.
+while no one switches its setting. All want an idle machine. ``TUNE_STORAGE`` says where studies
+are kept; what is there is not measured again.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks.replay.machine import VirtualMachine
 from benchmarks.replay.surface import Surface
-from benchmarks.replay.windows import RetunedMachine
+from benchmarks.replay.windows import LiveMachine
 from tuner.model import (
     Choice,
     Conclusion,
@@ -90,8 +90,8 @@ def spec(
     Args:
         surface: The recorded job.
         seed: Of the search.
-        options: Other fields of the spec, such as ``trials``; with ``live="on"`` jobs are
-            retuned while they run.
+        options: Other fields of the spec, such as ``trials``; with ``live="on"`` running
+            jobs switch to other settings.
     """
     n = surface.cores
     made = StudySpec(
@@ -148,7 +148,7 @@ def play(surface: Surface, spec: StudySpec, seed: int, course: Policy | None = N
 def _machine(surface: Surface, spec: StudySpec, seed: int) -> VirtualMachine:
     if spec.live == "off":
         return VirtualMachine(surface, seed)
-    return RetunedMachine(surface, seed, spec)
+    return LiveMachine(surface, seed, spec)
 
 
 def _record(

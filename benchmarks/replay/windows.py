@@ -1,4 +1,4 @@
-"""A surface in place of jobs that are retuned while they run.
+"""A surface in place of live jobs.
 
 A window draws one of the point's runs. Its iterations take that run's pace, times a log-normal
 factor of mean 1 and `ITERATION_SD`, each its own; how many there are, and which count, say the
@@ -47,7 +47,7 @@ class _Entry:
     first_s: float | None  # what the first iteration takes, where that is the run's own
 
 
-class RetunedMachine(VirtualMachine):
+class LiveMachine(VirtualMachine):
     """Measures in windows; what is confirmed, or failed in one, is launched."""
 
     def __init__(self, surface: Surface, seed: int, spec: StudySpec) -> None:

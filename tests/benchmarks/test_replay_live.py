@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import replay
-from benchmarks.replay.windows import ITERATION_SD, SWITCH_S, RetunedMachine
+from benchmarks.replay.windows import ITERATION_SD, SWITCH_S, LiveMachine
 from tests.study_surface import record
 from tests.surfaces import document, setting, write
 from tuner.model import Finished, Purpose, Setting
@@ -31,7 +31,7 @@ def play(loaded: replay.Surface, seed: int = 0, **options: Any) -> replay.Study:
 def measured(loaded: replay.Surface, *settings: Setting) -> list[Any]:
     """Windows of these settings, one after the other."""
     spec = replay.spec(loaded, options={"live": "on"})
-    machine = RetunedMachine(loaded, 1, spec)
+    machine = LiveMachine(loaded, 1, spec)
     history = History.judged(spec, (), baseline=loaded.setting(loaded.default))
     outcomes = []
     for number, each in enumerate(settings, start=1):

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from tests.study_samples import FAST, NEXT, SLOW, SPEC, in_window, record, retuned
+from tests.study_samples import FAST, NEXT, SLOW, SPEC, in_window, measured_live, record
 from tuner.cli import printed
 from tuner.cli.live import LiveView
 from tuner.cli.progress import PlainView
@@ -23,7 +23,7 @@ from tuner.study.events import LaunchEnded, LaunchStarted, StudyStarted
 from tuner.study.history import History
 from tuner.study.interference import notes
 
-DATA = retuned()
+DATA = measured_live()
 
 
 def test_a_line_says_which_job_it_is_a_window_of() -> None:

@@ -50,7 +50,7 @@ from tuner.study.policy import Step, Stop
 TRAINER = Path(__file__).with_name("trainer.py")
 #: The fewest that wait for each other; a campaign may take more.
 RANKS = int(os.environ.get("TUNE_TEST_RANKS", "2"))
-#: Of a launch of its own; a job that is retuned goes on beyond them.
+#: Of a launch of its own; a live job goes on beyond them.
 ITERATIONS, LIVE_ITERATIONS = 4, 12
 STALL_S = 3.0
 LIMIT_S = 30.0
@@ -115,7 +115,7 @@ class FaultBench:
         (self.folder / "wrapper.sh").write_text(WRAPPER)
         #: The first, or only one.
         self.fault = next(fault for fault in self.faults if fault is not None)
-        #: Whether it happens to a running job that is retuned.
+        #: Whether it happens to a live job.
         self.live = bool(self.fault.phase)
         self.iterations = LIVE_ITERATIONS if self.live else ITERATIONS
         #: What all processes of this bench carry.

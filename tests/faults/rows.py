@@ -1,6 +1,6 @@
 """The catalogue: what can go wrong with a trial, and what must come of it.
 
-``FAULTS`` happen to a launch, ``LIVE`` are the same for a running job which is retuned.
+``FAULTS`` happen to a launch, ``LIVE`` are the same for a live job.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class JobFault:
     keeps: bool = False  # the iterator worker keeps what its rank has open
     swept: bool = False  # what is left is ended by the next start
     wrapped: bool = False  # the user has a wrapper of his own, which does not exec
-    phase: Literal["", "window", "switch"] = ""  # of a job that is retuned
+    phase: Literal["", "window", "switch"] = ""  # of a live job
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

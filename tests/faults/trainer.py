@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tuner import live
 
-#: An iteration of a job that is retuned takes at least so long, s.
+#: An iteration of a live job takes at least so long, s.
 PACE_S = 0.01
 PATIENCE_S = 60.0
 NOTED = Path("noted").absolute()

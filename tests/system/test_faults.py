@@ -1,9 +1,8 @@
 """Whatever goes wrong with a real job: nothing is left, nothing lost, and the study goes on.
 
 The catalogue is `tests/faults/rows.py`. Each fault happens to a launch of a small study, with
-ranks that have an iterator worker each; a clean launch comes in the end. Some happen to a running
-job that is retuned. Runs with the mpirun of this environment, or with that which
-``TUNE_TEST_MPIRUN`` names.
+ranks that have an iterator worker each; a clean launch comes in the end. Some happen to a
+live job. Runs with the mpirun of this environment, or with that which ``TUNE_TEST_MPIRUN`` names.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 PARTS = 2
 
-#: Of a running job that is retuned; ``--live --all`` has every signal in every phase.
+#: Of a live job; ``--live --all`` has every signal in every phase.
 LIVE = "during a switch"
 
 

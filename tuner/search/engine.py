@@ -71,7 +71,7 @@ class Search:
 
         Args:
             history: The launches so far.
-            live: What running jobs change of the costs, in a study that retunes them.
+            live: What running jobs change of the costs, in a study that measures live.
         """
         state = self._state(history, live)
         budget_s = self.options.budget_s

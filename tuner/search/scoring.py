@@ -123,7 +123,7 @@ _CUT_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Live:
-    """A study in which jobs are retuned while they run.
+    """A study in which running jobs switch to other settings.
 
     Attributes:
         knobs: Those that change in a running job.
