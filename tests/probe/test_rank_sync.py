@@ -7,6 +7,7 @@ import os
 import queue
 import random
 import resource
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +22,7 @@ from tests.live_bench import Supervisor, Threads, probe_module
 
 rank_live_sync, rank_live_knobs = probe_module("rank_live_sync"), probe_module("rank_live_knobs")
 rank_live, rank_live_report = probe_module("rank_live"), probe_module("rank_live_report")
+rank_live_links = probe_module("rank_live_links")
 
 RANKS = 3
 MOST = 20_000  # iterations of a test that does not end
@@ -310,6 +312,19 @@ def test_ranks_that_do_not_agree_go_on_as_they_were(job: Job, amiss: Callable[[J
     for loop in [job._pool.submit(rank.loop) for rank in job.ranks]:
         loop.result(60)
     assert all(rank.agent.passive for rank in job.ranks)
+
+
+def test_a_rank_does_not_wait_beyond_its_limit_if_the_folder_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+    (folder / "socket").touch()
+    meeting = rank_live_links.Rendezvous(str(folder / "socket"), rank=0, size=2)
+    with ThreadPoolExecutor() as pool:
+        agreed = pool.submit(meeting.agreed, "mpi", lambda: True, 0.5)
+        while len(list(folder.iterdir())) < 2:
+            time.sleep(0.01)
+        shutil.rmtree(folder)
+        assert agreed.result(timeout=30) is False
 
 
 def test_without_a_transport_rank_0_says_why(supervisor: Supervisor) -> None:

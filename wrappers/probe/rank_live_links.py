@@ -68,8 +68,9 @@ class Rendezvous(_Links):
                 _make("go" if set(words) == {word} and ready() else "no", verdict_at)
             elif time.monotonic() >= end_s:
                 _make("no", verdict_at)
-            else:
-                time.sleep(_PAUSE_S)
+                if not os.path.isdir(self._folder):  # noqa: PTH112
+                    return False  # nobody can make a verdict any more
+            time.sleep(_PAUSE_S)
 
     def clear(self):
         """Remove the links, when every rank has read the verdict."""
