@@ -28,7 +28,7 @@ LEAST_POINTS = 0.002
     help=(
         "Launch the baseline and the best setting once more, each Python rank under cProfile,"
         " and list the functions whose share of the time changed most. The study does not count"
-        " these launches. Secrets are never stored: type a command that has some again."
+        " these launches. Secrets are never stored: type a command with one again after `--`."
     ),
     examples=(
         ("tune profile", "the latest study"),

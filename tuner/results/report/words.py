@@ -21,8 +21,8 @@ Row = tuple[str, str]
 
 #: How far a study is that has not ended as it should.
 _STATES = {
-    StudyState.RUNNING: "This study is still running: what stands here may change.",
-    StudyState.INTERRUPTED: "This study was interrupted: the same command goes on with it.",
+    StudyState.RUNNING: "This study is still running: this page may change.",
+    StudyState.INTERRUPTED: "This study was interrupted: the same command continues it.",
     StudyState.FAILED: "This study failed.",
 }
 
