@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def test_the_study_shows_its_note(page: Any, server: DashboardServer) -> None:
     page.get_by_text(CONFIRMED.name).first.click()
     page.goto(page.url.rstrip("/") + "/note")
     page.get_by_text("times faster than your defaults").first.wait_for()
-    page.get_by_text("tune export surface --format sh").first.wait_for()
+    page.get_by_text(re.compile("tune export surface --storage .* --format sh")).first.wait_for()
     shot(page, "note.png")
 
 
