@@ -42,8 +42,8 @@ from tuner.model import (
 )
 from tuner.model.errors import UsageError
 from tuner.results import report
-from tuner.results.exporters import args, dotenv, shell, table
 from tuner.results.exporters import json as json_export
+from tuner.results.exporters import shell, table
 from tuner.results.study_view import StudyView
 
 #: Those that there are, ``sh`` only where it is none of the others.
@@ -280,13 +280,13 @@ class Elements(HTMLParser):
 
 def scripts(number: int, it: Case, place: Place) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Per script of one case its text, and what it must write."""
-    found = {"sh": (shell.export(it.data).text, it.expected)}
+    found = {"sh": (shell.script(it.data).text, it.expected)}
     arguments = render.arguments(it.data.spec, it.data.best_setting)
-    line = f'set -- {args.export(it.data).text}printf \'%s\\0\' "$@" >>"$RESULT"\n'
+    line = f'set -- {shell.arguments(it.data).text}printf \'%s\\0\' "$@" >>"$RESULT"\n'
     if arguments:
         found["args"] = (line, arguments)
     try:
-        sourced = dotenv.export(it.data).text
+        sourced = shell.environment(it.data).text
     except UsageError:
         return found
     _, assigned = render.assignments(it.data.spec, it.data.best_setting)

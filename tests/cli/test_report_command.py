@@ -71,6 +71,6 @@ def test_what_was_recorded_of_best_and_defaults_is_drawn(tune: Tune, tmp_path: P
 def test_the_commands_of_the_page_hold_in_every_folder(tune: Tune, tmp_path: Path) -> None:
     store_study(tmp_path / "x.db", samples.study())
     page = tune("report", "--storage", "x.db", "-o", "-").out
-    assert page.count(f"--storage {tmp_path / 'x.db'} ") == 3
+    assert page.count(f"--storage {tmp_path / 'x.db'} ") == 2
     assert f"tune show mnist --storage {tmp_path / 'x.db'}</code>" in page
     assert "--storage x.db" not in page

@@ -11,7 +11,7 @@ from tests.study_samples import SPEC, launched
 from tuner.cli import printed
 from tuner.model import Finished, ObjectiveSpec, Stopped, price
 from tuner.model.errors import UsageError
-from tuner.results.break_even import break_even
+from tuner.results.claims import break_even
 from tuner.results.exporters import table
 from tuner.results.study_view import StudyView
 

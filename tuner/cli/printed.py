@@ -8,7 +8,6 @@ from tuner.cli import console
 from tuner.knobs import setting_text
 from tuner.model import JsonDict, figures, price, wording
 from tuner.results import claims
-from tuner.results.break_even import break_even
 from tuner.results.report import facts, words
 from tuner.results.study_view import StudyView, settings_table
 from tuner.store.urls import display_url
@@ -65,9 +64,9 @@ def _print_found(data: StudyView) -> None:
         _below_best(losses)
     for line in price.lines(spec, result):
         _below_best(line)
-    paid = break_even(result)
+    paid = claims.break_even(result)
     if paid is not None:
-        _below_best(claims.break_even(paid))
+        _below_best(str(paid))
 
 
 def _below_best(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from tuner.cli import exits, options
-from tuner.cli.base import EXAMPLES, TuneCommand, tail
+from tuner.cli.base import EXAMPLES, TYPED, TuneCommand, tail
 from tuner.cli.options import (
     OUTPUT,
     PLACE,
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     takes_tail=True,
     examples=EXAMPLES[:2],
     help=(
-        "Find the fastest setting of a program that runs under mpirun. The program stands after"
-        " `--`; without one the study file says it. `tune [OPTIONS]` is the same as"
+        "Find the fastest setting of a program that runs under mpirun. The program goes after"
+        " `--`; if there is none, the study file names it. `tune [OPTIONS]` is the same as"
         " `tune run [OPTIONS]`. The same command continues an interrupted study."
     ),
 )
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Run one study."""
-    spec = options.spec_of(given, tail(ctx))
+    spec = replace(options.spec_of(given, tail(ctx)), typed=ctx.meta[TYPED])
     if given["dry_run"]:
         from tuner.cli import dry_run
 

@@ -25,7 +25,7 @@ from tuner.cli.options import json_option, storage_option, study_argument
 def command(study: str | None, storage: str | None, as_json: bool) -> None:
     """Show one study."""
     from tuner.cli import printed, stored
-    from tuner.results.exporters.json import dumps, effect_json, measurement_json, result_json
+    from tuner.results.exporters.json import dumps, measurement_json, result_json
     from tuner.results.report import facts
     from tuner.study.history import History
     from tuner.study.importance import importance
@@ -41,7 +41,7 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
                 for found in data.measurements
             ],
             "importance": weights,
-            "effects": [effect_json(effect) for effect in facts.best_effects(data)],
+            "effects": facts.best_effects(data),
             "left_out": dict(facts.left_out(data)),
             "core_budget": facts.budget_lines(data),
             "inherited": facts.inherited(data),

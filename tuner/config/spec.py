@@ -135,7 +135,6 @@ def build_spec(
         fixed=chosen.fixed,
         objective=objective,
         left_out=left_out,
-        source=source,
         environment=tuple(recorded_environment(environ).items()),
         **program.fields(template, study.job, path, cwd),
         **figures,

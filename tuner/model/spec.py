@@ -164,7 +164,7 @@ class StudySpec:
     stall_limit_s: float | None = 120.0  # nothing happens for so long: it hangs
     seed: int = 0
     left_out: tuple[tuple[str, str], ...] = ()
-    source: str = ""  # the study file, or how the spec came to be
+    typed: tuple[str, ...] = ()  # the words after `tune` that asked for it; none from Python
     folder: str = ""  # where the program runs; empty: it does not matter (a shipped trainer)
     interpreter: str = ""  # what {python} stands for, if the command has it
     environment: tuple[tuple[str, str], ...] = ()  # the user's, allowlisted names only

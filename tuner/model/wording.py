@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "torchrun": "torchrun"}
 
 
-def one_line(text: str, most: int = 200) -> str:
-    """Foreign text in a line: no end of it, no escape; a long one is cut."""
-    cut = text if len(text) <= most else text[: most - 1] + "…"
+def one_line(text: str, most: int | None = 200) -> str:
+    """Foreign text in a line: no end of it, no escape; one longer than ``most`` is cut."""
+    cut = text if most is None or len(text) <= most else text[: most - 1] + "…"
     return "".join(letter if letter.isprintable() else "?" for letter in cut)
 
 

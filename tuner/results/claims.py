@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 from tuner.model import Conclusion, Finding, Measurement, Result
 from tuner.model.figures import Words, shown, stopped, words
 from tuner.model.wording import count, duration, failure, seconds, times
-from tuner.results.break_even import BreakEven
 
 
 def runs(best: Measurement, other: Measurement) -> str:
@@ -140,16 +142,6 @@ def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | 
     return f"{times(finding.ratio)} ({_span(finding)})"
 
 
-def break_even(paid: BreakEven) -> str:
-    """``the tuning took 6 min; an epoch saves 12.3 s: break-even after 30 epochs``."""
-    what = "an epoch" if paid.unit == "epoch" else "a run as measured"
-    least, most = ("at least ", "at most ") if paid.at_least else ("", "")
-    return (
-        f"the tuning took {duration(paid.cost_s)}; {what} saves {least}{seconds(paid.saved_s)}:"
-        f" break-even after {most}{count(paid.units, paid.unit)}"
-    )
-
-
 def _floor(ratio: float) -> str:
     """A bound with two decimals, never rounded up."""
     return f"{int(ratio * 100 + 1e-9) / 100:.2f}"
@@ -195,7 +187,7 @@ def _others_not_better(others: int, failed: int, said: Words) -> str:
     if measured < 1:
         return f"no other setting could be measured ({failed} failed)"
     if failed:
-        number = count(measured, "measured other setting")
+        number = count(measured, "other measured setting")
         return f"none of {number} was {said.better} ({count(failed, 'other')} failed)"
     if others == 1:
         return f"the one other setting was not {said.better}"
@@ -225,3 +217,50 @@ def _reference_name(result: Result) -> str:
     failed = baseline.failure if baseline is not None else None
     why = f", as your defaults failed ({failure(failed)})" if failed is not None else ""
     return f"{reference.setting}, the first guess that worked{why}"
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """What the study cost, what is saved, and after how many of these it has paid.
+
+    ``unit`` is an ``epoch`` where the program's log tells of epochs, else a ``run`` like those
+    measured; ``at_least`` if only a lower end of the saving is proven.
+    """
+
+    cost_s: float
+    saved_s: float
+    unit: str
+    units: int
+    at_least: bool
+
+    def __str__(self) -> str:
+        """``the tuning took 6 min; an epoch saves 12.3 s: break-even after 30 epochs``."""
+        what = "an epoch" if self.unit == "epoch" else "a run as measured"
+        least, most = ("at least ", "at most ") if self.at_least else ("", "")
+        return (
+            f"the tuning took {duration(self.cost_s)}; {what} saves {least}{seconds(self.saved_s)}:"
+            f" break-even after {most}{count(self.units, self.unit)}"
+        )
+
+
+def break_even(result: Result) -> BreakEven | None:
+    """The break-even of a study that found something faster; ``None`` for any other.
+
+    The saving is the best's median time of a run (of a steady state: of all its iterations)
+    times the proven ratio minus 1 (the estimate, or the lower end if only that is claimed).
+    A figure that is no time of the run tells of no saving, a time that is read by a pattern
+    neither: nobody knows what it is the time of.
+    """
+    finding, best, clock = result.finding, result.best, result.objective.clock
+    if result.conclusion is not Conclusion.FASTER or finding is None or best is None:
+        return None
+    if best.elapsed_s is None or clock == "none":
+        return None
+    ratio = finding.low if finding.at_least else finding.ratio
+    run_s = best.elapsed_s * (best.samples[-1].iterations if clock == "steady" else 1)
+    saved_s, unit = run_s * (ratio - 1), "run"
+    epochs = best.samples[-1].epochs
+    if epochs:
+        saved_s, unit = saved_s / epochs, "epoch"
+    cost_s = result.search_s + result.confirm_s
+    return BreakEven(cost_s, saved_s, unit, math.ceil(cost_s / saved_s), finding.at_least)

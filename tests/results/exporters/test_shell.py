@@ -17,7 +17,7 @@ from tests import study_samples as samples
 from tests.scripts import python_script
 from tests.study_samples import SPEC, setting, study
 from tuner.model import BASELINE, Choice, Env, Flag, Knob, LauncherInfo, StudySpec, Value
-from tuner.results.exporters.shell import export
+from tuner.results.exporters.shell import script
 from tuner.results.study_view import StudyView
 
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
@@ -57,10 +57,10 @@ def run(
     data: StudyView, folder: Path, *args: str, shell: str = "sh", **env: str
 ) -> tuple[list[str], list[str], dict[str, str]]:
     """Run a script; gives mpirun's argv, the program's arguments and its T_ variables."""
-    script = folder / "job.sh"
-    script.write_bytes(export(data).text.encode("utf-8", "surrogateescape"))
+    path = folder / "job.sh"
+    path.write_bytes(script(data).text.encode("utf-8", "surrogateescape"))
     done = subprocess.run(
-        [shell, str(script), *args],
+        [shell, str(path), *args],
         cwd=folder,
         env={"PATH": os.environ["PATH"], **env},
         stdin=subprocess.DEVNULL,
@@ -123,13 +123,13 @@ def test_unset_variables_are_unset(machine: Path, tmp_path: Path) -> None:
 
 
 def test_the_header_says_what_is_proven() -> None:
-    text = export(samples.faster()).text
+    text = script(samples.faster()).text
     assert "# The whole job with the fastest setting that `tune` found." in text
     assert "# measured: 2.33 times faster than your defaults (95 % interval 2.31 to 2.35" in text
 
 
 def test_where_no_gain_is_proven_the_script_runs_the_defaults_and_says_why() -> None:
-    text = export(samples.no_gain()).text
+    text = script(samples.no_gain()).text
     assert "# The whole job with your defaults: `tune` found nothing faster." in text
     assert "# setting:  defaults\n" in text
     assert "# measured: no significant gain: keep your defaults (1.01 times as fast" in text
@@ -211,7 +211,7 @@ def test_a_secret_comes_from_the_environment(machine: Path, tmp_path: Path) -> N
 def test_without_the_secret_the_script_says_so_and_does_nothing(
     machine: Path, tmp_path: Path, shell: str
 ) -> None:
-    (tmp_path / "job.sh").write_text(export(secretive(machine)).text)
+    (tmp_path / "job.sh").write_text(script(secretive(machine)).text)
     env = {"PATH": os.environ["PATH"], "TUNE_SECRET_1": "x"}
     done = subprocess.run(
         [shell, "job.sh"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
@@ -227,7 +227,7 @@ def test_what_names_a_missing_secret_is_never_interpreted(
 ) -> None:
     words = ('$(touch pwned)`touch pwned`"}; touch pwned; #\n', "***", "{out}")
     data = study(spec=spec_for(machine, *(w.replace("}", "}}") for w in words[:1]), *words[1:]))
-    (tmp_path / "job.sh").write_text(export(data).text)
+    (tmp_path / "job.sh").write_text(script(data).text)
     env = {"PATH": os.environ["PATH"]}
     done = subprocess.run(
         [shell, "job.sh"], cwd=tmp_path, env=env, capture_output=True, check=False

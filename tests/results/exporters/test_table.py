@@ -83,5 +83,6 @@ def test_markdown_holds_no_link_picture_or_markup() -> None:
     value = "![x](http://h/p) <img> `a` *b* _c_ omp_threads &lt; ~~d~~"
     spec = dataclasses.replace(SPEC, knobs=(Knob("v", Choice((value,)), Flag("-v")),))
     text = table.markdown(study({BASELINE: 3.0, setting(v=value): 1.0}, spec)).text
-    shown = r"!\[x\](http:\//h/p) &lt;img> \`a\` \*b\* \_c\_ omp_threads &amp;lt; \~\~d\~\~"
+    shown = r"\!\[x\](http:#//h/p) \<img> \`a\` \*b\* \_c\_ omp_threads \&lt; \~\~d\~\~"
+    shown = shown.replace("#", "\u2060")  # a word joiner: no bare address becomes a link
     assert f"| {shown} |" in text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests import study_samples as samples
 from tests.report_samples import GPU_GAP, everything, large, watched
-from tests.study_samples import FAST, NEXT, launched, searched, setting, stopped, study
+from tests.study_samples import FAST, NEXT, launched, setting, stopped, study
 from tuner.model import (
     BASELINE,
     Failed,
@@ -223,19 +223,6 @@ def test_kinds_of_failures_have_shapes_of_their_own() -> None:
     assert trace(found, "stalled")["x"] == [2, 4]
     symbols = [trace(found, name)["marker"]["symbol"] for name in ("stalled", "out of memory")]
     assert len(set(symbols)) == 2
-
-
-def test_progress_goes_on_to_where_a_stopped_launch_was_going() -> None:
-    found = figures(watched(launched(searched(stopped(4.0, 30.0)))))["progress"]
-    dotted = [t for t in drawing(found)["data"] if t["line"].get("dash") == "dot"]
-    assert [each["x"][1] for each in dotted] == [30.0]
-    assert [each["y"][1] for each in dotted] == [20]
-    assert "Your defaults: 3 iterations in 4.00 s (0.75 a second; stopped after" in found.summary
-
-
-def test_a_launch_that_was_cut_is_not_drawn_on() -> None:
-    found = figures(watched(launched(searched(stopped(4.0)))))["progress"]
-    assert not [t for t in drawing(found)["data"] if t["line"].get("dash") == "dot"]
 
 
 def test_timelines_of_defaults_and_best_share_their_axes() -> None:

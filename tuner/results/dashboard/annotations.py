@@ -6,27 +6,16 @@ failure, values, the host name): none of that may become a link, a picture or a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tuner.knobs import setting_text
 from tuner.model import figures, wording
-from tuner.results import claims
+from tuner.model.wording import one_line
+from tuner.results.exporters.table import markdown_text
 
 if TYPE_CHECKING:
     from tuner.results.report.plots import Figure
     from tuner.results.study_view import StudyView
-
-#: What means something within a line of Markdown; signs of a line's start stand at none.
-_SIGNS = re.compile(r"[\\`*_\[\]<>|~&#$!]")
-
-#: Where a bare address becomes a link, even behind backslashes.
-_LINKS = re.compile(r":(?=//)|www(?=\.)|@", re.IGNORECASE)
-
-#: Shows nothing, and joins what stands around it.
-_WORD_JOINER = "\u2060"
-
 
 #: In front of the figure's key: its id in the study.
 PREFIX = "tune-"
@@ -66,56 +55,24 @@ def annotate(url: str, data: StudyView) -> None:
 
 
 def note(data: StudyView) -> str:
-    """The result as Markdown."""
+    """The result as Markdown: the verdict and the summary of the report, and commands to use it."""
     from tuner.results.report import words
 
-    rows = words.use(data, data.result.storage)
-    commands = [_one_line(f"{line} # {what}") for line, what in rows]
-    spec, result = data.spec, data.result
-    lines = [f"## {spec.name}", "", f"**{plain(claims.comparison(result))}**", ""]
-    if result.best is not None and result.best.elapsed_s is not None:
-        setting = setting_text.assigned(data.best_setting, spec.knobs)
-        same = data.best_setting == result.best.setting
-        time = f", {figures.shown(spec.objective, result.best.elapsed_s)}" if same else ""
-        lines.append(f"- best: {code(setting)}{time}")
-    baseline = result.baseline
-    if baseline is not None and baseline.elapsed_s is not None:
-        lines.append(f"- your defaults: {figures.shown(spec.objective, baseline.elapsed_s)}")
-    elif baseline is not None and baseline.failure is not None:
-        lines.append(f"- your defaults failed: {plain(wording.failure(baseline.failure))}")
-    elif baseline is not None and baseline.stopped is not None:
-        lines.append(f"- your defaults: {figures.stopped(spec.objective, baseline.stopped)}")
-    lines += [
-        f"- {wording.count(spec.layout.ranks, 'rank')}, {plain(wording.launcher(spec.launcher))},"
-        f" {wording.count(spec.machine.cores, 'core')} of {plain(spec.machine.cpu_model)}",
-        f"- {wording.count(result.trials, 'setting')},"
-        f" {claims.made(result)},"
-        f" {wording.count(result.failures, 'failure')}; {result.state.value}",
-        *(f"- {plain(wording.capped(cap))}" for cap in result.caps),
+    use = words.use(data, data.result.storage)
+    commands = [one_line(f"{line} # {what}", None) for line, what in use]
+    rows = [*words.summary(data), *words.machine(data)]
+    lines = [
+        f"## {data.spec.name}",
+        "",
+        f"**{markdown_text(words.verdict(data))}**",
+        "",
+        *(f"- {heading}: {markdown_text(text)}" for heading, text in rows),
+        *(f"- {markdown_text(wording.capped(cap))}" for cap in data.result.caps),
         "",
         *(["```sh", *commands, "```", ""] if commands else []),
-        "The figures stand on the study's first page; `tune report` has all of them in one file.",
+        "The figures are on the study's first page; `tune report` has all of them in one file.",
     ]
     return "\n".join(lines)
-
-
-def plain(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    escaped = _SIGNS.sub(r"\\\g<0>", _one_line(text))
-    return _LINKS.sub(rf"\g<0>{_WORD_JOINER}", escaped)
-
-
-def code(text: str) -> str:
-    """Text as code on one line, between more backticks than it has in a row itself."""
-    words = _one_line(text)
-    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", words)), default=0))
-    pad = " " if words.startswith("`") or words.endswith("`") else ""
-    return f"{ticks}{pad}{words}{pad}{ticks}"
-
-
-def _one_line(text: str) -> str:
-    """Without line ends, and without what turns the direction of writing or colours a terminal."""
-    return "".join(each if each.isprintable() else "\ufffd" for each in " ".join(text.split()))
 
 
 def plots(data: StudyView, weights: Mapping[str, float]) -> dict[str, Any]:

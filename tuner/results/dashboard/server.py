@@ -1,12 +1,14 @@
 """Serves optuna-dashboard, which knows no users of its own, to those who know the token.
 
-It listens on loopback by default, and :mod:`tuner.results.dashboard.guard` checks each request.
+It listens on loopback by default, and :func:`tuner.results.dashboard.access.guarded` checks each
+request.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import ipaddress
 import json
 import logging
 import re
@@ -16,9 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuner.model.errors import BusyError, UsageError
 from tuner.results.dashboard import access
-from tuner.results.dashboard.access import AccessPolicy
 from tuner.results.dashboard.annotations import IMPORTANCE
-from tuner.results.dashboard.guard import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -99,15 +99,12 @@ def bind(
         from tuner.study.optuna_trials import open_storage
 
         address, number = taken.getsockname()
-        any_address = address == "0.0.0.0"
-        wide = not access.is_loopback(address)
-        shown = socket.gethostname() if any_address else host
-        names = {host, address, shown, *([socket.getfqdn(address)] if wide else [])}
-        policy = AccessPolicy(token, frozenset(name.lower() for name in names), any_address)
+        shown = socket.gethostname() if address == "0.0.0.0" else host
+        wide = not ipaddress.ip_address(address).is_loopback
         storage = open_storage(url)
         logging.getLogger("waitress").setLevel(logging.ERROR)  # a queue is no news
         listener = waitress.create_server(
-            guarded(_with_our_figures(wsgi(storage), storage), policy),
+            access.guarded(_with_our_figures(wsgi(storage), storage), token),
             sockets=[taken],
             threads=8,
             connection_limit=MOST_CONNECTIONS,

@@ -19,10 +19,10 @@ GROUP = "tuner.exporters"
 
 #: The formats of this package: where each one is.
 SHIPPED = {
-    "sh": "tuner.results.exporters.shell:export",
-    "env": "tuner.results.exporters.dotenv:export",
+    "sh": "tuner.results.exporters.shell:script",
+    "env": "tuner.results.exporters.shell:environment",
     "json": "tuner.results.exporters.json:export",
-    "args": "tuner.results.exporters.args:export",
+    "args": "tuner.results.exporters.shell:arguments",
     "csv": "tuner.results.exporters.table:csv",
     "md": "tuner.results.exporters.table:markdown",
 }

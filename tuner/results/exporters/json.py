@@ -12,10 +12,6 @@ from typing import Any
 
 from tuner.launch import render
 from tuner.model import (
-    Choice,
-    Domain,
-    Effect,
-    Ending,
     Env,
     Finished,
     Flag,
@@ -24,7 +20,6 @@ from tuner.model import (
     LaunchRecord,
     Measurement,
     Result,
-    Route,
     Setting,
     StudySpec,
     figures,
@@ -73,15 +68,9 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
-    return _plain_scalar(value)
-
-
-def _plain_scalar(value: Any) -> Any:
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
+    if isinstance(value, Enum | Path):
+        return value.value if isinstance(value, Enum) else str(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def result_json(result: Result, spec: StudySpec) -> JsonDict:
@@ -145,35 +134,19 @@ def _with_figure(document: JsonDict, spec: StudySpec) -> JsonDict:
 
 def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
     """A launch with its setting, samples, exit code, and what took effect."""
-    outcome = record.outcome
-    document: JsonDict = plain(record)
+    outcome, document = record.outcome, plain(record)
     del document["outcome"]
-    return document | {
-        "ending": _ending_json(outcome.ending, spec),
-        "exit_code": outcome.exit_code,
-        "wall_s": plain(outcome.wall_s),
+    ending: JsonDict = plain(outcome.ending)
+    if isinstance(outcome.ending, Finished):
+        ending = _with_figure(ending, spec)
+    parts = ("exit_code", "wall_s", "progress", "effects", "observation", "load", "exclusion")
+    return {
+        **document,
+        **{part: plain(getattr(outcome, part)) for part in (*parts, "window")},
+        "ending": {"state": type(outcome.ending).__name__.lower(), **ending},
         "samples": [_with_figure(plain(sample), spec) for sample in outcome.samples],
-        "progress": plain(outcome.progress),
-        "effects": [effect_json(effect) for effect in outcome.effects],
-        "observation": plain(outcome.observation),
-        "load": plain(outcome.load),
         "disturbed": outcome.exclusion.text if outcome.exclusion else "",
-        "exclusion": plain(outcome.exclusion),
-        "window": plain(outcome.window),
     }
-
-
-def _ending_json(ending: Ending, spec: StudySpec) -> JsonDict:
-    document: JsonDict = plain(ending)
-    if isinstance(ending, Finished):
-        document = _with_figure(document, spec)
-    return {"state": type(ending).__name__.lower(), **document}
-
-
-def effect_json(effect: Effect) -> JsonDict:
-    """What was seen of one knob."""
-    document: JsonDict = plain(effect)
-    return document
 
 
 def spec_json(spec: StudySpec) -> JsonDict:
@@ -186,22 +159,12 @@ def spec_json(spec: StudySpec) -> JsonDict:
 
 
 def knob_json(knob: Knob) -> JsonDict:
-    """A knob with its values and its way."""
+    """A knob with its values and how they reach the program."""
     document: JsonDict = plain(knob)
-    return document | {
-        "domain": _domain_json(knob.domain),
-        "route": _route_json(knob.route),
-        "when": {parent: list(values) for parent, values in knob.when},
-    }
-
-
-def _domain_json(domain: Domain) -> JsonDict:
-    if isinstance(domain, Choice):
-        return {"values": list(domain.values)}
-    return {"low": domain.low, "high": domain.high}
-
-
-def _route_json(route: Route) -> JsonDict:
-    if isinstance(route, Env):
-        return {"environment": list(route.names)}
-    return {"argument" if isinstance(route, Flag) else "launcher": route.option}
+    if isinstance(knob.route, Env):
+        route: JsonDict = {"environment": list(knob.route.names)}
+    else:
+        kind = "argument" if isinstance(knob.route, Flag) else "launcher"
+        route = {kind: knob.route.option}
+    when = {parent: list(values) for parent, values in knob.when}
+    return document | {"route": route, "when": when}

@@ -1,7 +1,7 @@
-"""``sh``: a POSIX script that runs the whole job with the best setting, without this tool.
+"""``sh``, ``env`` and ``args``: the best setting for a shell, as a whole job or as its parts.
 
-Every word is quoted, so that nothing in a value is ever interpreted. ``env`` stands where the
-trials had the wrapper script; both only change the environment of the ranks. A secret of the
+Every word is quoted, so that nothing in a value is ever interpreted. In the script ``env`` has the
+place of the trials' wrapper script; both only change the environment of the ranks. A secret of the
 command was never stored: the script takes it from the environment, and says so.
 """
 
@@ -9,71 +9,137 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 
+from tuner.knobs import setting_text
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
 from tuner.launch.secrets import HIDDEN
-from tuner.results.exporters import Export, header
+from tuner.model import Env, Flag, Route, wording
+from tuner.model.errors import UsageError
+from tuner.model.wording import one_line
+from tuner.results import claims
+from tuner.results.exporters import Export
 from tuner.results.study_view import StudyView
 
 #: Stands for the output folder until the words are quoted: no argv can hold a NUL.
 _OUT = "\0out\0"
 
+#: Letters that mean themselves to a POSIX shell in an assignment and to docker. ``~`` is not
+#: among them (expanded at the start and after ``:``), nor is anything outside ASCII.
+_PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+=-]*")
 
-def export(data: StudyView) -> Export:
-    """The script; its first argument, or ``OUT``, is the folder for the job's output."""
-    spec = data.spec
-    launcher = launcher_for(spec.launcher.kind)
+
+def header(data: StudyView) -> list[str]:
+    """Which study, machine and measurement an export stands for, one fact a line."""
+    spec, machine = data.spec, data.spec.machine
+    cores, ranks = wording.count(machine.cores, "core"), wording.count(spec.layout.ranks, "rank")
+    lines = [
+        f"study:    {spec.name} ({ranks}, {wording.launcher(spec.launcher)})",
+        f"machine:  {machine.hostname}, {cores}, {machine.cpu_model}",
+        f"setting:  {setting_text.assigned(data.best_setting, spec.knobs)}",
+        f"measured: {claims.comparison(data.result)}",
+    ]
+    return [one_line(line, most=None) for line in lines]
+
+
+def _comment(data: StudyView) -> str:
+    return "".join(f"# {line}\n" for line in header(data))
+
+
+def environment(data: StudyView) -> Export:
+    """The assignments, one a line, for ``set -a; . FILE`` and ``docker --env-file``.
+
+    The two read a line differently: a shell strips quotes and expands ``$``, docker takes all of
+    it as it stands. So only values that need no quoting are written. What an environment cannot
+    carry is said in comments.
+
+    Raises:
+        UsageError: A value that is not the same to a shell and to docker.
+    """
+    unset, assignments = render.assignments(data.spec, data.best_setting)
+    for name, value in assignments.items():
+        if not _PLAIN.fullmatch(value):
+            raise UsageError(
+                f"{name}={value!r} cannot be written so that a shell and docker read the same",
+                "use --format sh, or json",
+            )
+    missing = _not_carried(data, "an environment", lambda route: isinstance(route, Env))
+    unsettable = (f"an environment file cannot unset {name}" for name in unset)
+    warnings = (*unsettable, *(line for line, _ in missing))
+    text = _comment(data)
+    text += "# use: set -a; . ./FILE; set +a    or: docker run --env-file FILE IMAGE\n"
+    text += "".join(f"# not in this file: {warning}\n" for warning in warnings)
+    text += "".join(f"{name}={value}\n" for name, value in assignments.items())
+    return Export(text=text, warnings=warnings)
+
+
+def arguments(data: StudyView) -> Export:
+    """The part of the setting that reaches the program by argument, on one line."""
+    words = render.arguments(data.spec, data.best_setting)
+    hidden = any(HIDDEN in word for word in words)
+    secret = (f"{HIDDEN} stands for a secret, which is not stored",) if hidden else ()
+    missing = _not_carried(data, "arguments", lambda route: isinstance(route, Flag))
+    said = (
+        f"{line}: it goes by {'environment' if isinstance(route, Env) else 'launcher option'}"
+        for line, route in missing
+    )
+    return Export(text=shlex.join(words) + "\n", warnings=(*said, *secret))
+
+
+def _not_carried(
+    data: StudyView, form: str, carries: Callable[[Route], bool]
+) -> list[tuple[str, Route]]:
+    """A line for each part of the setting that a form cannot carry, with its route."""
+    values = data.best_setting.as_dict()
+    return [
+        (f"{form} cannot carry {one_line(f'{knob.name}={values[knob.name]}', None)}", knob.route)
+        for knob in data.spec.knobs
+        if knob.name in values and not carries(knob.route)
+    ]
+
+
+def script(data: StudyView) -> Export:
+    """A POSIX script that runs the whole job without this tool.
+
+    Its first argument, or ``OUT``, is the folder for the job's output.
+    """
+    spec, found = data.spec, "with the fastest setting that `tune` found"
+    if data.keeps_defaults:
+        proven = data.result.conclusion is not None
+        yet = "found nothing faster" if proven else "has found nothing faster yet, unconfirmed"
+        found = f"with your defaults: `tune` {yet}"
+    launcher, job = launcher_for(spec.launcher.kind), _job(data)
+    unset, assignments = render.assignments(spec, data.best_setting, spec.job or spec.command)
+    changes = [word for name in unset for word in ("-u", name)]
+    changes += [f"{name}={value}" for name, value in assignments.items()]
+    prefix = ("env", *changes) if changes else ()
     options = render.launcher_options(spec, data.best_setting)
-    changes, job = _changes(data), _job(data)
-    argv = launcher.argv(spec.launcher, spec.layout.ranks, options, (*changes, *job))
-    parts = (argv[: len(argv) - len(changes) - len(job)], changes, job)
+    argv = launcher.argv(spec.launcher, spec.layout.ranks, options, (*prefix, *job))
+    parts = (argv[: len(argv) - len(prefix) - len(job)], prefix, job)
+    secrets = _Secrets()
+    command = " \\\n  ".join(" ".join(map(secrets.quote, part)) for part in parts if part)
     variables = "".join(
         f"export {name}={shlex.quote(value)}\n"
         for name, value in sorted(launcher.environment(spec.launcher).items())
     )
-    secrets = _Secrets()
-    command = " \\\n  ".join(" ".join(map(secrets.quote, part)) for part in parts if part)
-    writes = any(_OUT in word for word in job)
-    use, prepare = "sh FILE", f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder else ""
-    if writes:
+    use, prepare = "sh FILE", ""
+    enter = f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder else ""
+    if any(_OUT in word for word in job):
         use = "sh FILE [OUTPUT_FOLDER]"
-        prepare = (
-            f"OUT=${{1:-${{OUT:-{shlex.quote(_default_out(spec.name))}}}}}\n"
-            f'mkdir -p -- "$OUT"\n{_enter(spec.folder)}'
-        )
+        # Named for the study; never a name that looks like an option.
+        folder = "./" + re.sub(r"[^\w.-]", "_", spec.name) + "-out"
+        prepare = f'OUT=${{1:-${{OUT:-{shlex.quote(folder)}}}}}\nmkdir -p -- "$OUT"\n'
+        if spec.folder:  # paths of the command are relative to it, the output folder is not
+            prepare += "case $OUT in /*) ;; *) OUT=$PWD/$OUT ;; esac\n"
     text = f"""#!/bin/sh
-# The whole job {_with(data)}. Needs no tune to run.
-{header.comment(data)}# use:      {use}
+# The whole job {found}. Needs no tune to run.
+{_comment(data)}# use:      {use}
 set -eu
 {secrets.asked()}
-{prepare}{variables}exec {command}
+{prepare}{enter}{variables}exec {command}
 """
     return Export(text=text, executable=True)
-
-
-def _with(data: StudyView) -> str:
-    if data.keeps_defaults:
-        proven = data.result.conclusion is not None
-        found = "found nothing faster" if proven else "has found nothing faster yet, unconfirmed"
-        return f"with your defaults: `tune` {found}"
-    return "with the fastest setting that `tune` found"
-
-
-def _enter(folder: str) -> str:
-    """Go where the relative paths of the command lead somewhere, the output folder kept."""
-    if not folder:
-        return ""
-    return f"case $OUT in /*) ;; *) OUT=$PWD/$OUT ;; esac\ncd -- {shlex.quote(folder)}\n"
-
-
-def _changes(data: StudyView) -> tuple[str, ...]:
-    """``env`` with what the setting changes; nothing if it changes no variable."""
-    template = data.spec.job or data.spec.command
-    unset, assignments = render.assignments(data.spec, data.best_setting, template)
-    words = [word for name in unset for word in ("-u", name)]
-    words += [f"{name}={value}" for name, value in assignments.items()]
-    return ("env", *words) if words else ()
 
 
 def _job(data: StudyView) -> tuple[str, ...]:
@@ -111,22 +177,12 @@ class _Secrets:
         first, *others = part.split(HIDDEN)
         text = shlex.quote(first) if first else ""
         for before, after in zip([first, *others], others, strict=False):
-            self._wanted.append(_purpose(before or self._before))
+            # What it follows, in letters that mean themselves between double quotes.
+            follows = re.sub(r"[^A-Za-z0-9_=:/.@-]", "_", (before or self._before)[-40:])
+            self._wanted.append(f"after {follows}" if follows else "in the command")
             text += f'"${_variable(len(self._wanted))}"' + (shlex.quote(after) if after else "")
         return text
 
 
 def _variable(number: int) -> str:
     return f"TUNE_SECRET_{number}"
-
-
-def _purpose(before: str) -> str:
-    """``after --password``: letters that mean themselves between double quotes."""
-    safe = re.sub(r"[^A-Za-z0-9_=:/.@-]", "_", before[-40:])
-    return f"after {safe}" if safe else "in the command"
-
-
-def _default_out(study: str) -> str:
-    """A folder below the current one, named for the study; never one that looks like an option."""
-    safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in study)
-    return f"./{safe}-out"

@@ -8,7 +8,9 @@ import re
 from collections.abc import Sequence
 
 from tuner.model import Value, figures, wording
-from tuner.results.exporters import Export, header
+from tuner.model.wording import one_line
+from tuner.results.exporters import Export
+from tuner.results.exporters.shell import header
 from tuner.results.study_view import StudyView, extras, settings_table
 
 _FIGURES = (
@@ -26,8 +28,14 @@ _FIGURES = (
 #: What begins a formula; a line break in front is passed over by some programs.
 _FORMULA = ("=", "+", "-", "@", "\n")
 
-#: What means something in Markdown; an underscore inside a name does not.
-_MARKS = re.compile(r"[\\|`*\[\]~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=:)(?=//)")
+#: What means something within a line of Markdown.
+_MARKS = re.compile(r"[\\|`*\[\]~<&#$!]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+
+#: Where a bare address becomes a link, even behind backslashes.
+_LINKS = re.compile(r":(?=//)|www(?=\.)|@", re.IGNORECASE)
+
+#: Shows nothing, and joins what stands around it.
+_WORD_JOINER = "\u2060"
 
 
 def csv(data: StudyView) -> Export:
@@ -75,10 +83,10 @@ def markdown(data: StudyView) -> Export:
     if reference is None or reference.setting.is_baseline:
         against = "against the defaults"
     head = [against if title == "faster" else title for title in table.head]
-    text = "".join(f"- {_cell(line)}\n" for line in header.lines(data))
-    text += "\n| " + " | ".join(map(_cell, head)) + " |\n"
+    text = "".join(f"- {markdown_text(line)}\n" for line in header(data))
+    text += "\n| " + " | ".join(map(markdown_text, head)) + " |\n"
     text += "|" + " --- |" * len(head) + "\n"
-    text += "".join("| " + " | ".join(map(_cell, row)) + " |\n" for row in table.rows)
+    text += "".join("| " + " | ".join(map(markdown_text, row)) + " |\n" for row in table.rows)
     return Export(text=text)
 
 
@@ -96,11 +104,11 @@ def _inert(value: Value) -> Value:
     """
     if not isinstance(value, str):
         return value
-    text = "\n".join(map(header.one_line, value.split("\n")))
+    text = "\n".join(one_line(line, None) for line in value.split("\n"))
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _cell(text: str) -> str:
-    """Text inside a Markdown table: nothing of it breaks the row, or is a link or a picture."""
-    plain = header.one_line(text).replace("&", "&amp;").replace("<", "&lt;")
-    return _MARKS.sub(r"\\\g<0>", plain)
+def markdown_text(text: str) -> str:
+    """Text that Markdown shows as it is, on one line: no markup, link, picture or tag."""
+    escaped = _MARKS.sub(r"\\\g<0>", one_line(text, None))
+    return _LINKS.sub(rf"\g<0>{_WORD_JOINER}", escaped)

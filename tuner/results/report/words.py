@@ -10,10 +10,9 @@ from tuner.launch.secrets import HIDDEN
 from tuner.model import StudyState, figures, price, wording
 from tuner.model.errors import UsageError
 from tuner.results import claims
-from tuner.results.break_even import break_even
 from tuner.results.explain.evidence import ExplainedRun, explained_run, table
 from tuner.results.exporters import shell
-from tuner.results.report import facts, reproduce
+from tuner.results.report import facts
 from tuner.results.report.plots import Table, runs
 from tuner.results.study_view import StudyView, settings_table
 
@@ -48,9 +47,9 @@ def summary(data: StudyView) -> list[Row]:
     losses = facts.final_losses(data)
     rows += [("Final loss", wording.capital(losses.removeprefix("final loss ")))] if losses else []
     rows += [("Rate and price", wording.capital(line)) for line in price.lines(spec, result)]
-    paid = break_even(result)
+    paid = claims.break_even(result)
     if paid is not None:
-        rows.append(("Break-even", wording.capital(claims.break_even(paid))))
+        rows.append(("Break-even", wording.capital(str(paid))))
     rows.append(("Tried", f"{claims.measured(result)} in {claims.made(result)}"))
     if result.failures:
         rows.append(("Failed", wording.count(result.failures, "launch", "launches")))
@@ -113,14 +112,14 @@ def use(data: StudyView, storage: str) -> list[Row]:
     return [
         (f"tune export {name}{place} --format sh -o job.sh", "the whole job with this setting"),
         (f"tune exec {name}{place} -- COMMAND", "any command with this setting"),
-        (f"tune show {name}{place}", "every setting, importance, failures"),
+        (f"tune show {name}{place}", "every setting, importance of each knob, failures"),
     ]
 
 
 def script(data: StudyView) -> str:
     """The script that an export writes; empty if there is none, such as without its launcher."""
     try:
-        return "" if runs.best(data) is None else shell.export(data).text
+        return "" if runs.best(data) is None else shell.script(data).text
     except UsageError:
         return ""
 
@@ -201,7 +200,11 @@ def _cores(data: StudyView) -> str:
 
 def commands(data: StudyView) -> list[Row]:
     """The commands that measured this: of the study, and of the last launch of the best."""
-    rows = [(reproduce.command(data), "the study once more (add --fresh to measure anew)")]
+    spec, rows = data.spec, []
+    if spec.typed:
+        folder = f"cd {shlex.quote(spec.folder)} && " if spec.folder else ""
+        again = folder + shlex.join(("tune", *spec.typed))
+        rows.append((again, "the study once more (add --fresh to measure anew)"))
     chosen = runs.best(data)
     launch = [
         record
@@ -229,4 +232,4 @@ def failures(data: StudyView) -> Table | None:
         for each in facts.set_aside(data)
     ]
     rows.sort(key=lambda row: int(row[0]))
-    return Table.of(("launch", "setting", "why", "its log lies in"), rows) if rows else None
+    return Table.of(("launch", "setting", "why", "log folder"), rows) if rows else None

@@ -32,7 +32,6 @@ class Family:
 #: One row a family, in the order of the page.
 FAMILIES = (
     Family("versus", "Result", lambda data, _: launches.versus(data)),
-    Family("progress", "Progress", lambda data, _: launches.progress(data)),
     Family("history", "History", lambda data, _: launches.history(data)),
     Family("importance", "Importance", lambda _, found: space.importance(found)),
     Family("knobs", "Each knob", space.knobs, "more knobs", is_small=True),

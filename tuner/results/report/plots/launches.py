@@ -1,21 +1,16 @@
-"""Figures of the launches: best against baseline, iterations against time, the search."""
+"""Figures of the launches: best against baseline, and the search."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from tuner.model import JsonDict, LaunchRecord, ObjectiveSpec, Progress, Purpose, figures, wording
+from tuner.model import JsonDict, ObjectiveSpec, Purpose, figures, wording
 from tuner.results import claims
 from tuner.results.report.plots import runs, style
 from tuner.results.report.plots.runs import DrawnRun, Side
 from tuner.results.report.plots.style import Figure, Table
 from tuner.results.study_view import StudyView
-from tuner.stats import estimates
-
-#: Runs of a side whose course is drawn.
-_MOST_COURSES = 6
 
 #: A shape for each kind of failure, the most frequent first; the rest share the last one.
 _SHAPES = ("x", "cross", "star", "hash-open", "asterisk-open")
@@ -90,117 +85,6 @@ def _by_knowledge(
         ([run for run in cut if run.is_projected], "circle-open"),
         ([run for run in cut if not run.is_projected], bound),
     ]
-
-
-# --- iterations against time -----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Course:
-    """The log of a launch, what came of it, and the time at which it was going to end."""
-
-    side: Side
-    number: int
-    log: tuple[Progress, ...]
-    result: str
-    is_whole: bool
-    going_s: float | None
-
-    @property
-    def sentence(self) -> str:
-        last = self.log[-1]
-        pace = last.iteration / last.elapsed_s if last.elapsed_s > 0 else 0.0
-        cut = "" if self.is_whole else f"; {self.result}"
-        return (
-            f"{wording.capital(self.side.name)}: {wording.count(last.iteration, 'iteration')} in"
-            f" {wording.seconds(last.elapsed_s)} ({pace:.3g} a second{cut})."
-        )
-
-
-def progress(data: StudyView) -> list[Figure]:
-    """How best and baseline got on, and where the stopped ones were going."""
-    title = "Iterations against time"
-    courses = [
-        _course(data, side, record)
-        for side in runs.sides(data)
-        for record in _followed(data, side)[-_MOST_COURSES:]
-    ]
-    if not courses:
-        said = "No launch of best or defaults wrote an entry that could be followed."
-        return [Figure("progress", title, said)]
-    latest = {course.side.name: course for course in courses}
-    first = {course.side.name: course.number for course in reversed(courses)}
-    length, traces = estimates.full_length(data.records), list[JsonDict]()
-    for course in courses:
-        group, last = style.inert(course.side.name), course.log[-1]
-        log = [(0.0, 0), *((e.elapsed_s, e.iteration) for e in style.thinned(course.log, 200))]
-        heading = f"launch {course.number} ({style.inert(course.result)})"
-        traces.append(
-            style.scatter(
-                "lines+markers",
-                (elapsed_s for elapsed_s, _ in log),
-                (iteration for _, iteration in log),
-                (f"{heading}<br>{iteration} iterations" for _, iteration in log),
-                name=group,
-                legendgroup=group,
-                showlegend=first[course.side.name] == course.number,
-                line={"color": course.side.colour, "width": 2},
-                marker={"size": 4},
-            )
-        )
-        if course.going_s is not None and length is not None:
-            line = {"color": course.side.colour, "width": 1.5, "dash": "dot"}
-            traces.append(
-                style.scatter(
-                    "lines",
-                    (last.elapsed_s, course.going_s),
-                    (last.iteration, length),
-                    None,
-                    legendgroup=group,
-                    showlegend=False,
-                    line=line,
-                )
-            )
-    drawing = style.drawing(
-        traces,
-        360,
-        xaxis={"title": {"text": "seconds of the program's own clock"}, "rangemode": "tozero"},
-        yaxis={"title": {"text": "iterations"}, "rangemode": "tozero"},
-    )
-    rows = []
-    for course in courses:
-        last = course.log[-1]
-        until = wording.seconds(last.elapsed_s)
-        row = (course.side.name, str(course.number), str(last.iteration), until, course.result)
-        rows.append(row)
-    table = Table.of(("", "launch", "iterations", "until", "result"), rows)
-    summary = " ".join(course.sentence for course in latest.values())
-    return [Figure("progress", title, summary, drawing, table)]
-
-
-def _followed(data: StudyView, side: Side) -> list[LaunchRecord]:
-    """The launches of a side with a log; a window of a running job has none of its own."""
-    return [
-        record
-        for record in estimates.counted(data.records)
-        if record.outcome.progress
-        and record.outcome.window is None
-        and data.pooling.canonical(record.setting) == side.setting
-    ]
-
-
-def _course(data: StudyView, side: Side, record: LaunchRecord) -> _Course:
-    objective, run = data.spec.objective, runs.run(data, record)
-    # Of a launch that was cut nobody asked where it was going; another figure is no such time.
-    is_projected = run.stopped is not None and not run.is_bound and objective.clock == "elapsed"
-    return _Course(
-        side,
-        record.number,
-        record.outcome.progress,
-        runs.said(objective, run),
-        run.cost is not None,
-        run.going if is_projected else None,
-    )
 
 
 # --- the search, launch by launch ------------------------------------------------------------
