@@ -1,22 +1,29 @@
-"""What several system tests need: a browser, and processes that must live on."""
+"""What several system tests need: a finished study, a browser, and processes that must live on."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from tests.light_trainer import QUICK, command, make_folder, tune
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+         "--disable-background-networking", "--disable-component-update"]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def quick_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a space in its name, in which the study ``quick`` is finished."""
+    folder = make_folder(tmp_path_factory.mktemp("quick") / "my work")
+    done = tune(folder, *QUICK, "--trials", "4", *command())
+    assert done.returncode == 0, done.stderr
+    (folder / "first.out").write_text(done.stdout)
+    (folder / "first.err").write_text(done.stderr)
+    return folder
 
 
 @pytest.fixture(scope="module")

@@ -1,46 +1,113 @@
-"""One launch of a trainer under the real mpirun."""
+"""One launch of a trainer under a real launcher, and what it came to."""
 
 from __future__ import annotations
 
 import os
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tuner.hosts import machine
+from tuner.hosts import machine, process
+from tuner.hosts.procfs import Stat, processes
+from tuner.hosts.supervisor.table import carriers
 from tuner.launch import launchers, render, trial
-from tuner.model import Layout, Outcome, Progress, Setting, StudySpec
+from tuner.model import (
+    BASELINE,
+    Failed,
+    Finished,
+    Launch,
+    LauncherInfo,
+    Layout,
+    Outcome,
+    Setting,
+    StudySpec,
+)
+
+#: How each trainer begins: its rank, and a function that writes Chainer's log.
+HEAD = """
+import json, os, signal, subprocess, sys, time
+names = "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"
+out, rank = sys.argv[1], int(next(os.environ[name] for name in names if name in os.environ))
+
+def report(*elapsed):
+    log = [{"iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed, 1)]
+    draft = f"{out}/draft-{rank}"
+    with open(draft, "w") as file:
+        json.dump(log, file)
+    os.replace(draft, out + "/log")
+
+"""
+
+ENVIRON = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+
+
+def spec_of(
+    folder: Path,
+    code: str,
+    *words: str,
+    ranks: int = 2,
+    launcher: LauncherInfo | None = None,
+    **fields: Any,
+) -> StudySpec:
+    """A study of a trainer, which finds its output folder and the words in ``sys.argv``."""
+    script = folder / "train.py"
+    script.write_text(HEAD + code)
+    return StudySpec(
+        **{
+            "name": "test",
+            "command": (sys.executable, str(script), "{out}", *words),
+            "launcher": launcher or launchers.find(None, environ=ENVIRON),
+            "layout": Layout(ranks),
+            "machine": machine.this_machine(),
+            "knobs": (),
+            **fields,
+        }
+    )
+
+
+def rendered(spec: StudySpec, setting: Setting, folder: Path) -> Launch:
+    """The launch of a setting in a folder, with a marker of its own."""
+    marker = uuid.uuid4().hex
+    return render.launch(spec, setting, folder, environ=ENVIRON, cwd=folder.parent, marker=marker)
+
+
+def run(spec: StudySpec, setting: Setting, folder: Path, **options: Any) -> Outcome:
+    """Launch a setting; afterwards nothing of it may be alive."""
+    launch = rendered(spec, setting, folder)
+    options.setdefault("expected_iterations", None)
+    try:
+        return trial.run(launch, spec=spec, setting=setting, **options)
+    finally:
+        assert alive(launch) == []
 
 
 def run_trainer(
     folder: Path,
     code: str,
     *words: str,
-    ranks: int,
-    on_progress: Callable[[Progress], None] | None = None,
-    **limits: Any,
+    setting: Setting = BASELINE,
+    options: Mapping[str, Any] | None = None,
+    **fields: Any,
 ) -> Outcome:
-    """Run Python code, which finds its output folder and the words in ``sys.argv``.
+    """Launch a trainer in ``a trial`` below the folder; ``fields`` are those of the spec."""
+    spec = spec_of(folder, code, *words, **fields)
+    return run(spec, setting, folder / "a trial", **(options or {}))
 
-    What is kept of the launch is in ``trial`` below the folder.
-    """
-    script = folder / "train.py"
-    script.write_text(code)
-    spec = StudySpec(
-        name="test",
-        command=(sys.executable, str(script), "{out}", *words),
-        launcher=launchers.find(None, environ=os.environ),
-        layout=Layout(ranks),
-        machine=machine.this_machine(),
-        knobs=(),
-        **limits,
-    )
-    setting = Setting.of({})
-    launch = render.launch(
-        *(spec, setting, folder / "trial"), environ=os.environ, cwd=folder, marker=uuid.uuid4().hex
-    )
-    return trial.run(
-        launch, spec=spec, setting=setting, expected_iterations=None, on_progress=on_progress
-    )
+
+def alive(launch: Launch) -> list[Stat]:
+    """The live processes that carry the launch's marker."""
+    return carriers(processes(), launch.env[process.MARKER])
+
+
+def finished(outcome: Outcome) -> Finished:
+    """Its ending, which must be a success."""
+    assert isinstance(outcome.ending, Finished), outcome.ending
+    return outcome.ending
+
+
+def failed(outcome: Outcome) -> Failed:
+    """Its ending, which must be a failure."""
+    assert isinstance(outcome.ending, Failed), outcome.ending
+    return outcome.ending

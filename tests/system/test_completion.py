@@ -1,4 +1,4 @@
-"""Completion in real shells: the printed script, fed with a line, gives the right words."""
+"""Completion in real shells: the printed script, given a line, answers the right words."""
 
 from __future__ import annotations
 
@@ -15,109 +15,87 @@ from tests.study_samples import study
 
 pytestmark = pytest.mark.system
 
-Require = Callable[[str], str]
+#: What is typed, and the answers; the cursor is at the end of the last word.
+CASES = {
+    ("tune", "expo"): ["export"],
+    ("tune", "--trial"): ["--trials", "--trial-limit"],
+    ("tune", "run", "--see"): ["--seed"],
+    ("tune", "show", ""): ["mnist"],
+    ("tune", "export", "--format", "j"): ["json"],
+    ("tune", "--knob", "openc"): ["opencv_threads="],
+}
+
+#: How to start a shell, and a function of it that prints the answers for its arguments.
+SHELLS = {
+    "bash": (
+        ["--norc"],
+        """
+eval "$(tune completion bash)"
+[ "$(complete -p tune)" = "complete -o nosort -F _tune_completion tune" ] || exit 1
+compopt() { :; }   # works only during a completion
+answers() {
+  COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+  _tune_completion tune
+  printf '%s\\n' "${COMPREPLY[@]}"
+}
+""",
+    ),
+    "zsh": (
+        ["-f"],
+        """
+autoload -Uz compinit; compinit -u -d "$HOME/.zcompdump"
+eval "$(tune completion zsh)"
+# The line editor is not there: what the script hands to it is caught instead.
+compadd() { print -l -- ${(P)argv[-1]}; }
+_describe() { print -l -- ${${(P)argv[3]}%%:*}; }
+answers() { words=("$@"); CURRENT=$#; _tune_completion; }
+""",
+    ),
+    "fish": (
+        ["--no-config"],
+        """
+tune completion fish | source
+function answers; complete --do-complete (string join ' ' -- $argv); end
+""",
+    ),
+}
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """``tune`` on PATH under its own name, and a database with the study ``mnist``."""
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_is_answered(
+    require_program: Callable[[str], str], tmp_path: Path, shell: str
+) -> None:
     tune = tmp_path / "bin" / "tune"
     tune.parent.mkdir()
     tune.write_text(
         python_script("import sys\nfrom tuner.cli.main import main\nsys.exit(main())\n")
     )
     tune.chmod(0o755)
-    database = store_study(tmp_path / "tune.db", study())
-    return {
+    environment = {
         "PATH": f"{tune.parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
-        "TUNE_STORAGE": str(database),
+        "TUNE_STORAGE": str(store_study(tmp_path / "tune.db", study())),
         "LANG": "C.UTF-8",
     }
-
-
-def run(shell: str, script: str, environment: dict[str, str], *flags: str) -> list[str]:
+    flags, script = SHELLS[shell]
+    for words in CASES:
+        script += "answers " + " ".join(f"'{word}'" for word in words) + "\necho '=='\n"
     done = subprocess.run(
-        [shell, *flags, "-c", script],
+        [require_program(shell), *flags, "-c", script],
         env=environment,
-        cwd=environment["HOME"],
+        cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=60,
-        check=False,
+        check=True,
     )
     assert done.stderr == ""
-    assert done.returncode == 0
-    return done.stdout.splitlines()
-
-
-CASES = [
-    (("tune", "expo"), ["export"]),
-    (("tune", "--trial"), ["--trials", "--trial-limit"]),
-    (("tune", "run", "--see"), ["--seed"]),
-    (("tune", "show", ""), ["mnist"]),
-    (("tune", "export", "--format", "j"), ["json"]),
-    (("tune", "--knob", "openc"), ["opencv_threads="]),
-]
-
-
-@pytest.mark.parametrize(("words", "expected"), CASES)
-def test_bash(
-    require_program: Require,
-    environment: dict[str, str],
-    words: tuple[str, ...],
-    expected: list[str],
-) -> None:
-    quoted = " ".join(f"'{word}'" for word in words)
-    script = f"""
-eval "$(tune completion bash)"
-compopt() {{ :; }}   # works only while a completion is being asked for
-COMP_WORDS=({quoted}) COMP_CWORD={len(words) - 1}
-_tune_completion tune
-printf '%s\\n' "${{COMPREPLY[@]}}"
-"""
-    assert run(require_program("bash"), script, environment, "--norc") == expected
-
-
-def test_bash_knows_how_tune_is_completed(
-    require_program: Require, environment: dict[str, str]
-) -> None:
-    script = 'eval "$(tune completion bash)"; complete -p tune'
-    assert run(require_program("bash"), script, environment) == [
-        "complete -o nosort -F _tune_completion tune"
+    found = [
+        [answer.partition("\t")[0] for answer in block.splitlines()]
+        for block in done.stdout.split("==\n")[:-1]
     ]
-
-
-@pytest.mark.parametrize(("words", "expected"), CASES)
-def test_fish(
-    require_program: Require,
-    environment: dict[str, str],
-    words: tuple[str, ...],
-    expected: list[str],
-) -> None:
-    fish = require_program("fish")
-    line = " ".join(words)
-    script = f"tune completion fish | source; complete --do-complete '{line}'"
-    found = [answer.partition("\t")[0] for answer in run(fish, script, environment, "--no-config")]
-    assert sorted(found) == sorted(expected)
-
-
-@pytest.mark.parametrize(("words", "expected"), CASES)
-def test_zsh(
-    require_program: Require,
-    environment: dict[str, str],
-    words: tuple[str, ...],
-    expected: list[str],
-) -> None:
-    """The line editor is not there: what the script hands to it is caught instead."""
-    quoted = " ".join(f"'{word}'" for word in words)
-    script = f"""
-autoload -Uz compinit; compinit -u -d "$HOME/.zcompdump"
-eval "$(tune completion zsh)"
-compadd() {{ print -l -- ${{(P)argv[-1]}}; }}
-_describe() {{ print -l -- ${{${{(P)argv[3]}}%%:*}}; }}
-words=({quoted}); CURRENT={len(words)}
-_tune_completion
-"""
-    assert run(require_program("zsh"), script, environment, "-f") == expected
+    if shell == "fish":  # which sorts
+        assert [sorted(each) for each in found] == [sorted(each) for each in CASES.values()]
+    else:
+        assert found == list(CASES.values())

@@ -1,40 +1,127 @@
-"""Strangers at the dashboard: every route of it, for every kind of them, over real connections."""
+"""Strangers at the dashboard, every route of it, over real connections; other users; its token."""
 
 from __future__ import annotations
 
+import base64
+import json
+import os
 import re
+import signal
 import socket
 import sqlite3
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.dashboard_site import Site, assert_told_nothing, made_database, sent, standing
+from tests.light_trainer import MAIN
+from tests.marked import eventually
+from tests.scripts import python_script
 from tests.serving import Answer, ask, serving
+from tests.study_surface import CONFIRMED, FakeRunner, study_in
+from tuner.results.dashboard import access
 from tuner.results.dashboard import server as servers
+from tuner.results.dashboard.server import DashboardServer
 
 pytestmark = pytest.mark.system
+
+#: A value for each part of a path; the study exists, so that an open route would tell or change it.
+PARTS = {"study_id": "1", "trial_id": "1", "artifact_id": "abc", "plot_type": "contour",
+         "history_id": "1", "filename": "bundle.js", "": "/"}  # fmt: skip
+
+#: Does something on any route that takes a body.
+BODY = json.dumps({"study_name": "taken", "directions": ["minimize"], "body": "taken",
+                   "version": 9, "state": "Fail", "user_attrs": {"taken": 1}})  # fmt: skip
+
+
+@dataclass
+class Site:
+    """A dashboard that answers, and what came as far as the application behind its guard."""
+
+    server: DashboardServer
+    routes: list[tuple[str, str]]
+    app: Any
+    reached: list[str] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return urlsplit(self.server.page).netloc
+
+    def words(self) -> dict[str, str]:
+        """What the headers of a stranger are made of."""
+        token = self.server.token
+        return {
+            "token": token,
+            "half": token[:21],
+            "swapped": token.swapcase(),
+            "basic": base64.b64encode(f":{token}".encode()).decode(),
+            "address": self.address,
+            "port": self.address.partition(":")[2],
+        }
+
+    def sent(self, method: str, path: str, headers: dict[str, str]) -> Answer:
+        body = BODY if method in ("POST", "PUT", "DELETE") else None
+        kind = {"Content-Type": "application/json"} if body else {}
+        return ask(self.address, path, method, body, {**kind, **headers})
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_database(tmp_path_factory.mktemp("access"))
+    """A database with a study of a synthetic machine."""
+    folder = tmp_path_factory.mktemp("access")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUNE_LOCK_DIR", str(folder))
+        study_in(folder, FakeRunner(), CONFIRMED, outputs=folder / "outputs")
+    return folder / "tune.db"
 
 
 @pytest.fixture(scope="module")
 def site(database: Path) -> Iterator[Site]:
-    with standing(database) as found:
-        yield found
+    """A dashboard; the routes are those that the application itself lists."""
+    import optuna_dashboard
+
+    real, apps, reached = optuna_dashboard.wsgi, [], []
+
+    def noted(storage: Any) -> Any:
+        apps.append(real(storage))
+
+        def app(environ: Any, start: Any) -> Any:
+            reached.append(environ["REQUEST_METHOD"])
+            return apps[0](environ, start)
+
+        return app
+
+    def filled(rule: str) -> str:
+        """A path that a route answers: ``/csv/<study_id:int>`` becomes ``/csv/1``."""
+        return re.sub(r"<(\w*)(?::[^<>]*)?>", lambda found: PARTS[found[1]], rule)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optuna_dashboard, "wsgi", noted)
+        with serving(f"sqlite:///{database}") as server:
+            routes = [(route.method, filled(route.rule)) for route in apps[0].routes]
+            yield Site(server, routes, apps[0], reached)
 
 
 def contents(path: Path) -> list[str]:
-    with sqlite3.connect(path) as connection:
-        found = list(connection.iterdump())
-    connection.close()
-    return found
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def assert_told_nothing(answer: Answer) -> None:
+    assert answer.status in (403, 405)
+    said = ("the dashboard is read-only", "This dashboard needs its token: open the URL")
+    assert answer.body.startswith(said)
+    assert CONFIRMED.name not in answer.body
+    assert not answer.headers.keys() & {"set-cookie", "location"}
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
 def test_the_routes_are_all_of_them(site: Site) -> None:
@@ -70,63 +157,57 @@ UNKNOWN: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("who", UNKNOWN)
-def test_no_route_tells_or_does_anything(site: Site, who: str) -> None:
-    words, before = site.words(), contents(site.database)
+def test_no_route_tells_or_does_anything(site: Site, database: Path, who: str) -> None:
+    words, before = site.words(), contents(database)
     headers = {name: value.format(**words) for name, value in UNKNOWN[who].items()}
     site.reached.clear()
     for method, path in site.routes:
-        assert_told_nothing(sent(site, method, path, headers))
+        assert_told_nothing(site.sent(method, path, headers))
     assert site.reached == []
-    assert contents(site.database) == before
+    assert contents(database) == before
 
 
-@pytest.mark.parametrize("query", ["token=", "token=x", "key={token}", "token={half}", "{token}"])
-def test_no_route_takes_another_query(site: Site, query: str) -> None:
-    shown = query.format(**site.words())
-    site.reached.clear()
-    for method, path in site.routes:
-        assert_told_nothing(sent(site, method, f"{path}?{shown}", {}))
-    assert site.reached == []
-
-
-def test_a_token_in_the_url_changes_nothing(site: Site) -> None:
+@pytest.mark.parametrize(
+    "query", ["token=", "token=x", "key={token}", "token={half}", "{token}", "token={token}"]
+)
+def test_no_route_takes_another_query_and_none_that_changes_takes_the_token(
+    site: Site, query: str
+) -> None:
     """A form of another program on this machine could carry it; it is for the first look only."""
     site.reached.clear()
     for method, path in site.routes:
-        if method != "GET":
-            assert_told_nothing(sent(site, method, f"{path}?token={site.server.token}", {}))
+        if query != "token={token}" or method != "GET":
+            assert_told_nothing(site.sent(method, f"{path}?{query.format(**site.words())}", {}))
     assert site.reached == []
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "token", "cookie"])
-def test_who_knows_the_token_reads_all_and_changes_nothing(site: Site, scheme: str) -> None:
+def test_who_knows_the_token_reads_all_and_changes_nothing(
+    site: Site, database: Path, scheme: str
+) -> None:
     words = site.words()
     shown = {"Authorization": f"{scheme} {words['token']}"}
     if scheme == "cookie":  # beside those of other programs at the same address
         cookie = '_xsrf=2|a|b; x={{"; tune_dashboard_{port}=old; tune_dashboard_{port}={token}'
         shown = {"Cookie": cookie.format(**words), "Origin": f"http://{site.address}"}
     site.reached.clear()
-    before = contents(site.database)
+    before = contents(database)
     for method, path in site.routes:
-        answer = sent(site, method, path, shown)
+        answer = site.sent(method, path, shown)
         if method == "GET":
             assert answer.status not in (401, 403, 405)
         else:
             assert answer.status == 405
             assert answer.body.startswith("the dashboard is read-only")
-        assert_kept_in(answer)
-    assert {line.partition(" ")[0] for line in site.reached} == {"GET"}
-    assert contents(site.database) == before
-
-
-def assert_kept_in(answer: Answer) -> None:
-    """Other pages, frames and caches get nothing of it."""
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert answer.headers["x-frame-options"] == "DENY"
-    assert answer.headers["referrer-policy"] == "no-referrer"
-    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
-    assert answer.headers["cache-control"] == "private, no-cache"
-    assert not [name for name in answer.headers if name.startswith("access-control-")]
+        # Other pages, frames and caches get nothing of it.
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+        assert answer.headers["cache-control"] == "private, no-cache"
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+    assert set(site.reached) == {"GET"}
+    assert contents(database) == before
 
 
 def test_the_first_visit_leaves_a_cookie_and_an_address_without_the_token(site: Site) -> None:
@@ -186,3 +267,140 @@ def test_on_every_address_the_page_has_this_machines_name(database: Path) -> Non
         known = {"Authorization": f"Bearer {server.token}"}
         assert ask(f"127.0.0.1:{port}", "/api/studies", headers=known).status == 200
         assert ask(f"127.0.0.1:{port}", "/").status == 403
+
+
+# --- a real `tune dashboard`, another user of the machine, and where its token could be seen ------
+
+OWN_TOKEN = "a-token-of-my-own_0123456789"
+
+#: Run as another user: tries every route, and looks for the token where processes show things.
+OTHER_USER = """
+import http.client, json, os, sys
+told = json.load(sys.stdin)
+def ask(method, path):
+    link = http.client.HTTPConnection(told["address"], timeout=30)
+    link.request(method, path, told["body"], {"Content-Type": "application/json"})
+    answer = link.getresponse()
+    return [answer.status, answer.read().decode("utf-8", "replace")]
+def read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("latin-1")
+    except OSError as error:
+        return type(error).__name__
+ask("GET", "/nowhere")  # imports what this interpreter, maybe in root's home, has then
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+print(json.dumps({
+    "uid": os.getuid(),
+    "answers": [ask(*route) for route in told["routes"]],
+    "files": {path: read(path) for path in told["files"]},
+}))
+"""
+
+
+@dataclass
+class Started:
+    """A real ``tune dashboard``, what it said, and the file that its browser was called with."""
+
+    process: subprocess.Popen[str]
+    line: str
+    browser_argv: str
+
+    @property
+    def address(self) -> str:
+        found = re.search(r"http://(127\.0\.0\.1:\d+)/dashboard/", self.line)
+        assert found is not None, self.line
+        return found[1]
+
+    @property
+    def page(self) -> Path:
+        found = re.search(r"/[^']*/open\.html", self.browser_argv)
+        assert found is not None, self.browser_argv
+        return Path(found[0])
+
+
+@pytest.fixture
+def started(database: Path, tmp_path: Path) -> Iterator[Started]:
+    """It runs with a token of the user's own and opens a browser, which only notes its argv."""
+    programs, noted = tmp_path / "bin", tmp_path / "argv"
+    programs.mkdir()
+    code = f"import os, sys\nopen({str(noted)!r} + '.new', 'w').write(repr(sys.argv))\n"
+    code += f"os.rename({str(noted)!r} + '.new', {str(noted)!r})\n"
+    (programs / "xdg-open").write_text(python_script(code))
+    (programs / "xdg-open").chmod(0o755)
+    search = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    argv = [sys.executable, "-c", MAIN, "dashboard", "--port", "0", "--storage", str(database)]
+    with subprocess.Popen(
+        [*argv, "--open"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": search, access.TOKEN_VARIABLE: OWN_TOKEN},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        timer = threading.Timer(120, process.kill)
+        timer.start()
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            eventually(noted.exists)
+            found = Started(process, line, noted.read_text())
+            yield found
+        finally:
+            process.terminate()
+            process.wait()
+            timer.cancel()
+    assert not found.page.parent.exists(), "the file with the token stays behind"
+
+
+def test_another_user_of_the_machine_gets_nothing(started: Started, site: Site) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    shown = f"/proc/{started.process.pid}"
+    hidden = [f"{shown}/environ", f"{shown}/mem", f"{shown}/fd/0", str(started.page)]
+    told = {
+        "address": started.address,
+        "routes": site.routes,
+        "body": BODY,
+        "files": [f"{shown}/cmdline", *hidden],
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER_USER],
+        input=json.dumps(told),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    found = json.loads(done.stdout)
+    assert found["uid"] == 65534
+    assert len(found["answers"]) == len(site.routes)
+    for status, body in found["answers"]:
+        assert_told_nothing(Answer(status, body, {}))
+    assert "dashboard" in found["files"][f"{shown}/cmdline"]
+    assert [found["files"][path] for path in hidden] == ["PermissionError"] * len(hidden)
+    assert OWN_TOKEN not in done.stdout
+    # All of that is there for the user itself.
+    assert OWN_TOKEN in Path(f"{shown}/environ").read_text()
+    url = f"url=http://{started.address}/dashboard/?token={OWN_TOKEN}"
+    assert url in started.page.read_text()
+
+
+def test_ctrl_c_ends_it_and_a_token_of_the_users_own_is_repeated_nowhere(
+    started: Started, database: Path
+) -> None:
+    assert "/dashboard/?token=$TUNE_DASHBOARD_TOKEN" in started.line
+    known = {"Authorization": f"Bearer {OWN_TOKEN}"}
+    assert ask(started.address, "/api/studies", headers=known).status == 200
+    assert ask(started.address, f"/dashboard/?token={OWN_TOKEN}").status == 303
+    assert ask(started.address, f"/nowhere?token={OWN_TOKEN}").status == 303
+    started.process.send_signal(signal.SIGINT)
+    out, err = started.process.communicate(timeout=60)
+    assert started.process.returncode == 0
+    assert "Traceback" not in err
+    for text in (started.line, out, err, started.browser_argv):
+        assert OWN_TOKEN not in text
+    assert not started.page.exists()
+    for path in database.parent.iterdir():
+        if path.is_file():
+            assert OWN_TOKEN.encode() not in path.read_bytes()

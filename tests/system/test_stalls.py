@@ -6,42 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.jobs import run_trainer
-from tuner.model import Failed, FailureKind, Finished
+from tests.system.jobs import failed, run_trainer
+from tuner.model import FailureKind, Finished
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 LIMIT_S = 3.0
 
-TRAINER = """
-import json, os, signal, sys, time
+BEGIN = """
 from mpi4py import MPI
 world = MPI.COMM_WORLD
-rank = world.rank
-def report(*elapsed):
-    log = [{"iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed, 1)]
-    with open(sys.argv[1] + "/draft", "w") as file:
-        json.dump(log, file)
-    os.replace(sys.argv[1] + "/draft", sys.argv[1] + "/log")
 if rank == 0:
     report(0.1)
 """
 
-STALLS = {
-    "one sleeps": (
-        "if rank == 1: time.sleep(600)\nworld.Barrier()",
-        "rank 1 is idle, the others wait; stacks",
-    ),
-    "all wait for each other": (
-        "world.recv(source=1 - rank)",
-        "all ranks wait for each other; stacks",
-    ),
-    "one is stopped": (
-        "if rank == 1: os.kill(os.getpid(), signal.SIGSTOP)\nworld.Barrier()",
-        "a process of rank 1 is stopped by a signal; stacks",
-    ),
-    "a worker is killed": (
-        """
+KILLED_WORKER = """
 read, write = os.pipe()
 worker = os.fork()
 if worker == 0:
@@ -50,22 +29,29 @@ if rank == 1:
     os.kill(worker, signal.SIGKILL)
     os.read(read, 1)
 world.Barrier()
-""",
-        "rank 1 is idle, the others wait; stacks",
-    ),
-}
+"""
 
 
-@pytest.mark.parametrize("name", STALLS)
-def test_a_hang_is_noticed_and_its_stacks_are_kept(tmp_path: Path, name: str) -> None:
-    body, said = STALLS[name]
-    outcome = run_trainer(tmp_path, TRAINER + body, ranks=2, stall_limit_s=LIMIT_S)
-    assert isinstance(outcome.ending, Failed), outcome.ending
-    assert outcome.ending.kind is FailureKind.STALLED, outcome.ending
-    assert outcome.ending.reason.startswith("nothing happened for 3 s: ")
-    assert said in outcome.ending.reason
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("if rank == 1: time.sleep(600)\nworld.Barrier()", "rank 1 is idle, the others wait"),
+        ("world.recv(source=1 - rank)", "all ranks wait for each other"),
+        (
+            "if rank == 1: os.kill(os.getpid(), signal.SIGSTOP)\nworld.Barrier()",
+            "a process of rank 1 is stopped by a signal",
+        ),
+        (KILLED_WORKER, "rank 1 is idle, the others wait"),
+    ],
+    ids=["one sleeps", "all wait for each other", "one is stopped", "a worker is killed"],
+)
+def test_a_hang_is_noticed_and_its_stacks_are_kept(tmp_path: Path, body: str, reason: str) -> None:
+    ending = failed(run_trainer(tmp_path, BEGIN + body, stall_limit_s=LIMIT_S))
+    assert ending.kind is FailureKind.STALLED, ending
+    assert ending.reason.startswith("nothing happened for 3 s: ")
+    assert f"{reason}; stacks" in ending.reason
     for rank in (0, 1):
-        text = (tmp_path / f"trial/stacks/rank-{rank}.txt").read_text()
+        text = (tmp_path / f"a trial/stacks/rank-{rank}.txt").read_text()
         assert "train.py" in text or "No stack" in text
 
 
@@ -78,5 +64,4 @@ if rank == 0:
     report(0.1, 0.2)
 world.Barrier()
 """
-    outcome = run_trainer(tmp_path, TRAINER + body, ranks=2, stall_limit_s=LIMIT_S)
-    assert outcome.ending == Finished(0.2, 2)
+    assert run_trainer(tmp_path, BEGIN + body, stall_limit_s=LIMIT_S).ending == Finished(0.2, 2)

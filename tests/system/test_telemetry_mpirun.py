@@ -10,24 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.jobs import run_trainer
-from tuner.model import Finished, Progress, Track
+from tests.system.jobs import finished, run_trainer
+from tuner.model import Telemetry, Track
 
 pytestmark = pytest.mark.system
 
 #: Rank 0 burns so many seconds of CPU time, rank 1 sleeps, rank 2 waits for a child that burns.
 TRAINER = """
-import json, os, subprocess, sys, time
-out, seconds = sys.argv[1], float(sys.argv[2])
-rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", 0)))
+seconds = float(sys.argv[2])
 BURN = f"import time\\nwhile time.process_time() < {seconds}: sum(range(99999))"
-
-def report(*elapsed):
-    log = [{"iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed, 1)]
-    with open(out + "/partial", "w") as file:
-        json.dump(log, file)
-    os.replace(out + "/partial", out + "/log")
-
 if rank == 0:
     report(0.1)
     exec(BURN)
@@ -60,14 +51,16 @@ def neighbour() -> Iterator[None]:
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        try:
-            yield
-        finally:
-            process.kill()
+        yield
+        process.kill()
 
 
-def recording() -> bool:
-    return any(thread.name == "telemetry" for thread in threading.enumerate())
+def recorded(folder: Path, seconds: float) -> Telemetry:
+    outcome = run_trainer(folder, TRAINER, str(seconds), ranks=3, trial_limit_s=60.0)
+    finished(outcome)
+    assert not any(thread.name == "telemetry" for thread in threading.enumerate())
+    assert outcome.telemetry is not None
+    return outcome.telemetry
 
 
 def total(track: Track, name: str) -> float:
@@ -85,13 +78,10 @@ def most(track: Track, name: str) -> float:
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_each_rank_is_seen_for_what_it_does(tmp_path: Path) -> None:
-    outcome = run_trainer(tmp_path, TRAINER, "2.0", ranks=3, trial_limit_s=60.0)
-    assert isinstance(outcome.ending, Finished), outcome.ending
-    telemetry = outcome.telemetry
-    assert telemetry is not None
-    host, burner, sleeper, parent = telemetry.tracks
+def test_each_rank_is_recorded_by_what_it_does(tmp_path: Path) -> None:
+    telemetry = recorded(tmp_path, 2.0)
     assert [track.rank for track in telemetry.tracks] == [None, 0, 1, 2]
+    host, burner, sleeper, parent = telemetry.tracks
 
     assert total(burner, "own_user_cores") > 1.0
     assert total(burner, "children_cores") == 0.0
@@ -109,21 +99,9 @@ def test_each_rank_is_seen_for_what_it_does(tmp_path: Path) -> None:
     burst = most(host, "network_burst_bytes_per_s")
     assert burst > 2 * total(host, "network_bytes_per_s") / host.times_s[-1] > 0
     assert 0 < telemetry.cost_cores < 1
-    assert not recording()
-
-
-def test_nothing_is_left_of_it_whatever_happens(tmp_path: Path) -> None:
-    def interrupt(_: Progress) -> None:
-        assert recording()
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_trainer(tmp_path, TRAINER, "30", ranks=3, trial_limit_s=60.0, on_progress=interrupt)
-    assert not recording()
 
 
 def test_a_short_launch_has_an_interval_or_says_why(tmp_path: Path) -> None:
-    telemetry = run_trainer(tmp_path, TRAINER, "0.2", ranks=3, trial_limit_s=60.0).telemetry
-    assert telemetry is not None
-    seen = {track.rank for track in telemetry.tracks}
-    assert seen >= {0, 1, 2} or any("ranks" in gap for gap in telemetry.gaps)
+    telemetry = recorded(tmp_path, 0.2)
+    ranks = {track.rank for track in telemetry.tracks}
+    assert ranks >= {0, 1, 2} or any("ranks" in gap for gap in telemetry.gaps)
