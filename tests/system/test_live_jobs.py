@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ KNOBS = (
 
 
 def test_settings_are_measured_in_one_job(tmp_path: Path) -> None:
-    limits = {"precision": 0.2, "stall_limit_s": 3.0, "trial_limit_s": 60.0}
+    limits: dict[str, Any] = {"precision": 0.2, "stall_limit_s": 3.0, "trial_limit_s": 60.0}
     spec = spec_of(tmp_path, TRAINER, "{pause}", knobs=KNOBS, **limits)
     jobs, launches, progress = LiveJobs(), list[Launch](), list[Progress]()
 
