@@ -15,7 +15,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -54,9 +53,6 @@ SHELLS = tuple(
         if (path := shutil.which(name))
     }.values()
 )
-
-#: So many go through one process of each shell.
-BATCH = 250
 
 #: Of so many studies one has its report looked at, which takes longer than all the rest.
 PAGES = 5
@@ -98,6 +94,7 @@ class Place:
         self.cwd = self._folder("cwd")
         self.home = self._folder("home")
         self.scripts = self._folder("scripts")
+        self.result = self.scripts / "result"
         names = (
             "plain",
             "a b",
@@ -278,7 +275,7 @@ class Elements(HTMLParser):
 # --- what is run -------------------------------------------------------------------------
 
 
-def scripts(number: int, it: Case, place: Place) -> dict[str, tuple[str, tuple[str, ...]]]:
+def scripts(it: Case, place: Place) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Per script of one case its text, and what it must write."""
     found = {"sh": (shell.script(it.data).text, it.expected)}
     arguments = render.arguments(it.data.spec, it.data.best_setting)
@@ -291,7 +288,7 @@ def scripts(number: int, it: Case, place: Place) -> dict[str, tuple[str, tuple[s
         return found
     _, assigned = render.assignments(it.data.spec, it.data.best_setting)
     assert _as_docker_reads(sourced) == assigned
-    path = place.scripts / f"{number}.file"
+    path = place.scripts / "sourced"
     path.write_bytes(os.fsencode(sourced))
     shown = "".join(f' "{name}=${name}"' for name in assigned)
     said = f"set -a\n. {path}\nset +a\n"
@@ -306,71 +303,50 @@ def _as_docker_reads(content: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
-def run_batch(cases: dict[int, Case], place: Place) -> int:
-    """Run the scripts of these cases in every shell; returns how many were run."""
+def check_scripts(it: Case, place: Place) -> int:
+    """Run the scripts of a case in every shell; returns how many were run."""
     ran = 0
-    for name in SHELLS:
-        driver: list[bytes] = []
-        expected: dict[Path, tuple[int, tuple[str, ...]]] = {}
-        for number, it in cases.items():
-            for kind, (content, wanted) in scripts(number, it, place).items():
-                path = place.scripts / f"{number}.{kind}"
-                path.write_bytes(os.fsencode(content))
-                result = place.scripts / f"{number}.{kind}.{name}"
-                expected[result] = (number, wanted)
-                driver.append(_call(name, path, result, it))
-        driver_path = place.scripts / f"driver.{name}"
-        driver_path.write_bytes(b"".join(driver))
-        env = {"PATH": os.environ["PATH"], "HOME": str(place.home), "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(
-            ["sh", str(driver_path)], cwd=place.cwd, env=env, capture_output=True, check=False
-        )
-        assert (done.returncode, done.stderr) == (0, b""), done.stderr[-2000:]
-        for result, (number, wanted) in expected.items():
-            got = result.read_bytes() if result.exists() else b""
-            want = b"".join(os.fsencode(word) + b"\0" for word in wanted)
-            assert got == want, f"case {number}, {result.name}: {got!r} is not {want!r}"
+    env = {"PATH": os.environ["PATH"], "HOME": str(place.home), "LC_ALL": "C.UTF-8"}
+    env |= {f"TUNE_SECRET_{n}": value for n, value in enumerate(it.secrets, start=1)}
+    for kind, (content, words) in scripts(it, place).items():
+        path = place.scripts / f"script.{kind}"
+        path.write_bytes(os.fsencode(content))
+        want = b"".join(os.fsencode(word) + b"\0" for word in words)
+        for name in SHELLS:
+            place.result.write_bytes(b"")
+            done = subprocess.run(
+                [name, path, it.out],
+                cwd=place.cwd,
+                env={**env, "RESULT": str(place.result)},
+                capture_output=True,
+                check=False,
+            )
+            assert (done.returncode, done.stderr) == (0, b""), (name, kind, done)
+            got = place.result.read_bytes()
+            assert got == want, f"{name}, {kind}: {got!r} is not {want!r}"
             ran += 1
-    _check_effects(cases, place)
+    new = place.seen() - place.before
+    assert new == {str(place.cwd / it.out)}, f"its output folder is not all that is new: {new}"
+    (place.cwd / it.out).rmdir()
     return ran
 
 
-def _call(name: str, path: Path, result: Path, it: Case) -> bytes:
-    """A line of the driver: one script in a shell of its own, its output folder by argument."""
-    secrets = [f"TUNE_SECRET_{n}={value}" for n, value in enumerate(it.secrets, start=1)]
-    words = ["env", f"RESULT={result}", *secrets, name, str(path), it.out]
-    # quoted here by hand, not by what is under test
-    quoted = [b"'" + os.fsencode(word).replace(b"'", b"'\"'\"'") + b"'" for word in words]
-    return b" ".join(quoted) + b"\n"
-
-
-def _check_effects(cases: dict[int, Case], place: Place) -> None:
-    """The output folders are there, and nothing else is."""
-    wanted = {str(place.cwd / it.out) for it in cases.values()}
-    new = place.seen() - place.before
-    assert new == wanted, f"cases {min(cases)}..{max(cases)}: {sorted(new ^ wanted)[:5]}"
-    for folder in wanted:
-        Path(folder).rmdir()
-    for path in place.scripts.iterdir():
-        path.unlink()
-
-
-def main(count: int, seed: int, first: int = 0) -> tuple[int, int]:
-    """Make and run so many exports; returns (studies, scripts that were run)."""
-    made, ran, number = 0, 0, first
+def main(count: int, seed: int, first: int = 0) -> int:
+    """Make and run so many exports; returns the number of scripts that were run."""
+    ran = 0
     with tempfile.TemporaryDirectory() as root:
         place = Place(Path(root))
-        while made < count:
-            cases = {}
-            for _ in range(min(BATCH, count - made)):
-                it = case(random.Random(f"{seed}/{number}"), place)
+        for number in range(first, first + count):
+            it = case(random.Random(f"{seed}/{number}"), place)
+            try:
                 check_texts(it.data)
                 if number % PAGES == 0:
                     check_page(it.data)
-                cases[number] = it
-                number, made = number + 1, made + 1
-            ran += run_batch(cases, place)
-    return made, ran
+                ran += check_scripts(it, place)
+            except AssertionError as error:
+                error.add_note(f"--seed {seed} --first {number} --count 1")
+                raise
+    return ran
 
 
 if __name__ == "__main__":
@@ -379,8 +355,5 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
     given = parser.parse_args()
-    studies, run_scripts = main(given.count, given.seed, given.first)
-    sys.stdout.write(
-        f"{studies} studies: {studies * 6} exports, {run_scripts} executed in"
-        f" {', '.join(SHELLS)}: no effect beyond their own\n"
-    )
+    scripts_run = main(given.count, given.seed, given.first)
+    print(f"{given.count} studies, {scripts_run} scripts in {SHELLS}: no effect beyond their own")

@@ -1,11 +1,10 @@
-"""Some faults, in turn: ``python -m campaigns.faults [--live] [--json FILE] WORDS``."""
+"""Some faults, in turn: ``python -m campaigns.faults [--live] [--mpirun PATH] WORDS``."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from pathlib import Path
 
 from tests.faults import case
 from tests.faults.rows import FAULTS, LIVE
@@ -16,7 +15,6 @@ def main() -> int:
     """Run them; 1 if one came out wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpirun")
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--live", action="store_true", help="the faults of live jobs")
     parser.add_argument("words", nargs="*", default=[""])
     args = parser.parse_args()
@@ -28,11 +26,7 @@ def main() -> int:
         (report,) = case.run([fault], launcher)
         bad += bool(report.problems)
         verdict = "BAD" if report.problems else "ok"
-        line = f"{verdict:3} {report.text}"
-        print(f"{line}; {report.launches} launches, {report.wall_s:.1f} s", flush=True)
-        if args.json:
-            with args.json.open("a") as file:
-                file.write(report.line + "\n")
+        print(f"{verdict:3} {report.text}; {report.launches} launches", flush=True)
     print(f"{len(chosen)} faults, {bad} bad")
     return bool(bad)
 

@@ -8,13 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from campaigns.every_k import forks, model
-from campaigns.every_k.cases import Case, every, family, sample
+from campaigns.every_k.cases import Case, drawn, family
 
 HERE = Path(__file__).parent
 SHIM = "every-k-shim.so"
@@ -61,12 +60,11 @@ def play(folder: Path, case: Case, whole: Sequence[model.Kept]) -> tuple[bool, l
 
 
 def main() -> int:
-    """Print a table: what failed, how many cases, good and bad; then the bad ones."""
+    """Print the bad cases, then a table: what failed, how many cases, good and bad."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--share", type=float, default=1.0, help="of all cases")
     parser.add_argument("--least", type=int, default=1, help="cases of each family")
-    parser.add_argument("--only", default="", help="families with this in their name")
     chosen = parser.parse_args()
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     folder = Path(tempfile.mkdtemp(prefix="every-k-", dir=memory))
@@ -74,42 +72,37 @@ def main() -> int:
         code = preloaded(folder)
         shutil.rmtree(folder)
         return code
-    count, bad, idle = Counter[str](), Counter[str](), Counter[str]()
-    begun = time.monotonic()
     forks.prepare(folder)
-    whole = forks.run(folder / "clean")
+    clean = folder / "clean"
+    whole = forks.run(clean)
     assert whole.code == 0, whole.said
     assert all(whole.counts.values()), f"each kind is seen: {whole.counts}"
-    kept = model.launches(folder / "clean" / "work" / "tune.db")
-    clean = [
-        *model.stated(folder / "clean", whole, killed=False),
-        *model.lasting(folder / "clean", set(model.diary(folder / "clean").ended), kept),
+    kept = model.launches(clean / "work" / "tune.db")
+    mistakes = [
+        *model.stated(clean, whole, killed=False),
+        *model.lasting(clean, set(model.diary(clean).ended), kept),
     ]
-    assert not clean, clean
+    assert not mistakes, mistakes
     print(f"a study without a fault does {whole.counts}")
-    cases = sample(every(whole.counts, chosen.seed), chosen.share, chosen.seed, chosen.least)
-    cases = [case for case in cases if chosen.only in family(case)]
-    for number, case in enumerate(cases):
+    cases, bad, idle = Counter[str](), Counter[str](), Counter[str]()
+    for number, case in enumerate(drawn(whole.counts, chosen.seed, chosen.share, chosen.least)):
         own = folder / f"case-{number}"
         struck, wrong = play(own, case, kept)
-        count[family(case)] += 1
-        idle[family(case)] += not struck
+        for name in (family(case), "all"):
+            cases[name] += 1
+            idle[name] += not struck
+            bad[name] += bool(wrong)
         if wrong:
-            bad[family(case)] += 1
             said = " then ".join(f"{fault}, {fault.at}" for fault in case)
-            print(f"BAD {said}: {'; '.join(wrong)}", flush=True)
+            print(f"BAD {said}: {'; '.join(wrong)}; see {own}", flush=True)
         else:
             shutil.rmtree(own)
     print(f"{'fault':32} {'cases':>6} {'good':>6} {'bad':>6}  did not strike")
-    for name, number in [*count.items(), ("all", count.total())]:
-        wrongs, idles = (c.total() if name == "all" else c[name] for c in (bad, idle))
-        print(f"{name:32} {number:6} {number - wrongs:6} {wrongs:6}  {idles}")
-    print(f"{(time.monotonic() - begun) / max(1, count.total()):.2f} s a case; seed {chosen.seed}")
-    if bad:
-        print(f"the folders of the bad ones are below {folder}")
-        return 1
-    shutil.rmtree(folder)
-    return int(idle.total() == count.total())
+    for name, number in sorted(cases.items(), key=lambda each: each[1]):
+        print(f"{name:32} {number:6} {number - bad[name]:6} {bad[name]:6}  {idle[name]}")
+    if not bad["all"]:
+        shutil.rmtree(folder)
+    return int(bad["all"] > 0 or idle["all"] == cases["all"])
 
 
 if __name__ == "__main__":

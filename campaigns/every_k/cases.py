@@ -41,9 +41,8 @@ def family(case: Case) -> str:
     return str(case[0]) if len(case) == 1 else "a second fault in recovery"
 
 
-def every(counts: Mapping[str, int], seed: int) -> list[Case]:
-    """All cases of a study that does each kind so often, and some pairs of faults."""
-    single = [(Fault(*each, at),) for each in FAMILIES for at in range(1, counts[each[0]] + 1)]
+def drawn(counts: Mapping[str, int], seed: int, share: float, least: int) -> list[Case]:
+    """Cases of a study that does each kind so often: of each family a share, at least so many."""
     rng = random.Random(seed)
 
     def any_fault() -> Fault:
@@ -51,18 +50,11 @@ def every(counts: Mapping[str, int], seed: int) -> list[Case]:
         chosen = rng.choice(FAMILIES)
         return Fault(*chosen, 1 + int(counts[chosen[0]] * rng.random() ** 2))
 
-    pairs = [(any_fault(), any_fault()) for _ in range(round(len(single) / len(FAMILIES)))]
-    return [*single, *pairs]
-
-
-def sample(cases: list[Case], share: float, seed: int, least: int = 1) -> list[Case]:
-    """A share of the cases, of each family at least so many."""
-    rng = random.Random(seed)
-    families: dict[str, list[Case]] = {}
-    for case in cases:
-        families.setdefault(family(case), []).append(case)
-    chosen: list[Case] = []
-    for members in families.values():
-        number = max(least, round(share * len(members)))
-        chosen += rng.sample(members, min(number, len(members)))
-    return chosen
+    families: list[list[Case]] = [
+        [(Fault(*each, at),) for at in range(1, counts[each[0]] + 1)] for each in FAMILIES
+    ]
+    pairs = round(sum(map(len, families)) / len(FAMILIES))
+    families.append([(any_fault(), any_fault()) for _ in range(pairs)])
+    numbers = (min(max(least, round(share * len(each))), len(each)) for each in families)
+    return [case for each, number in zip(families, numbers, strict=True)
+            for case in rng.sample(each, number)]  # fmt: skip

@@ -57,8 +57,6 @@ LIMIT_S = 30.0
 BUSY_S = 3.0  # so long a locked database is waited for
 NAME = "faults"
 KNOBS = (Knob("step", IntRange(1, 16), Flag(), live=True),)
-#: Does not exec, so that the rank's program is its child.
-WRAPPER = '"$@"\nexit $?\n'
 
 
 def setting(step: int) -> Setting:
@@ -112,7 +110,6 @@ class FaultBench:
     def __post_init__(self) -> None:
         for name in ("noted", "tmp", "lock", "db", "outputs"):
             (self.folder / name).mkdir(exist_ok=True)
-        (self.folder / "wrapper.sh").write_text(WRAPPER)
         #: The first, or only one.
         self.fault = next(fault for fault in self.faults if fault is not None)
         #: Whether it happens to a live job.
@@ -121,7 +118,6 @@ class FaultBench:
         #: What all processes of this bench carry.
         self.name = self.folder.name
         self.database = self.folder / "db" / "tune.db"
-        self.aside = self.folder / "aside.db"  # there the database is while it is away
 
     def note(self, word: str, *values: Any) -> None:
         """One more line, there at once."""
@@ -144,12 +140,11 @@ class FaultBench:
     @property
     def spec(self) -> StudySpec:
         """The study."""
-        wrapper = ("sh", str(self.folder / "wrapper.sh")) if self.fault.wrapped else ()
         program = (sys.executable, "-m", "mpi4py", str(TRAINER))
         flags = ("--step", "{step}", "--iterations", str(self.iterations))
         return StudySpec(
             name=NAME,
-            command=(*wrapper, *program, "{out}", *flags),
+            command=(*program, "{out}", *flags),
             launcher=self.launcher,
             layout=Layout(RANKS),
             machine=this_machine(),
@@ -273,7 +268,7 @@ class FaultBench:
         for path in (self.folder / "noted").glob("holding-*"):
             path.unlink()
         if fault.act:
-            fields = ("act", "rank", "at", "phase", "keeps")
+            fields = ("act", "rank", "at", "phase")
             history = {name: getattr(fault, name) for name in fields}
             (self.folder / "fault.json").write_text(json.dumps(history))
         if fault.strike:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import re
 import select
@@ -16,7 +15,7 @@ import traceback
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -43,28 +42,17 @@ class FaultReport:
     """What came of a fault; ``seen`` is a kind, ``ended`` how the run with it ended."""
 
     fault: str
-    launcher: str
-    expected: tuple[str, ...]
-    seen: str = ""
-    reason: str = ""
-    ended: str = ""
-    problems: list[str] = field(default_factory=list)
-    launches: int = 0
-    wall_s: float = 0.0
-    index: int = 0  # in a soak
-    memory_kib: int = 0
-    open_files: int = 0
+    seen: str
+    reason: str
+    ended: str
+    launches: int
+    problems: list[str]
 
     @property
     def text(self) -> str:
         """What was seen, and what is wrong."""
         seen = f"{self.fault}: {self.seen} ({self.reason}), {self.ended}"
         return "\n    ".join([seen, *self.problems])
-
-    @property
-    def line(self) -> str:
-        """As JSON."""
-        return json.dumps(asdict(self))
 
 
 def run(faults: Sequence[JobFault], launcher: LauncherInfo) -> list[FaultReport]:
@@ -73,19 +61,14 @@ def run(faults: Sequence[JobFault], launcher: LauncherInfo) -> list[FaultReport]
     A clean launch comes after them, and if one needs that, before them. Those of a running job
     have a clean one between them: that starts the job to which the next one happens.
     """
-    started_s = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="tf-", dir="/tmp"))
     disk = faults[0].disk
-    if disk:
-        (folder / disk).mkdir()
-        own = get_context("fork")
-        with ProcessPoolExecutor(1, own, _own_small_disk, (folder / disk,)) as pool:
-            reports = pool.submit(_run, tuple(faults), launcher, folder).result()
-    else:
-        reports = _run(tuple(faults), launcher, folder)
-    for report in reports:
-        report.wall_s = (time.monotonic() - started_s) / len(reports)
-    return reports
+    if not disk:
+        return _run(tuple(faults), launcher, folder)
+    (folder / disk).mkdir()
+    own = get_context("fork")
+    with ProcessPoolExecutor(1, own, _own_small_disk, (folder / disk,)) as pool:
+        return pool.submit(_run, tuple(faults), launcher, folder).result()
 
 
 def _run(faults: tuple[JobFault, ...], launcher: LauncherInfo, folder: Path) -> list[FaultReport]:
@@ -118,7 +101,7 @@ def _reports(bench: FaultBench) -> list[FaultReport]:
     records: Records = ()
     try:
         with Store.open(f"sqlite:///{bench.database}", create=False) as store:
-            records = tuple(store.launches(NAME, detail=False))
+            records = tuple(store.launches(NAME))
     except TunerError as error:
         problems.append(f"the database cannot be read: {error.message}")
     problems += _wrong_of_the_database(bench, records)
@@ -129,8 +112,7 @@ def _reports(bench: FaultBench) -> list[FaultReport]:
         if each is None:
             problems += wrong
         else:
-            reports.append(_report(bench, step, each, records, wrong))
-            reports[-1].ended = ended
+            reports.append(_report(bench, step, each, records, wrong, ended))
     reports[0].problems += problems  # those of the study as a whole
     for step, text in bench.noted("problem"):
         reports[max(0, sum(map(bool, bench.faults[:step])) - 1)].problems.append(text)
@@ -201,11 +183,16 @@ def kind(record: LaunchRecord) -> str:
 
 
 def _report(
-    bench: FaultBench, step: int, fault: JobFault, records: Records, problems: list[str]
+    bench: FaultBench,
+    step: int,
+    fault: JobFault,
+    records: Records,
+    problems: list[str],
+    ended: str,
 ) -> FaultReport:
     """The launch is what it should be, and made again if the fault was from outside."""
-    launcher, mine = bench.launcher, [r for r in records if r.setting == setting(step)]
-    expected = (*fault.expected, *fault.also.get(launcher.kind, ()))
+    mine = [r for r in records if r.setting == setting(step)]
+    expected = (*fault.expected, *fault.also.get(bench.launcher.kind, ()))
     kinds = [kind(each) for each in mine]
     unkept = bench.noted("made").count(step) - len(mine)
     seen = kinds[0] if mine else NOTHING
@@ -227,12 +214,8 @@ def _report(
     if step not in bench.noted("strike"):
         problems.append("the fault did not happen")
     ending = mine[0].outcome.ending if mine else None
-    return FaultReport(
-        *(fault.name, f"{launcher.kind} {launcher.version}", expected, seen),
-        reason=ending.reason if isinstance(ending, Failed) else "",
-        problems=problems,
-        launches=len(mine),
-    )
+    reason = ending.reason if isinstance(ending, Failed) else ""
+    return FaultReport(fault.name, seen, reason, ended, len(mine), problems)
 
 
 def _wrong_of_a_window(mine: list[LaunchRecord]) -> list[str]:

@@ -50,17 +50,14 @@ class JobFault:
     disk: Literal["", "db", "outputs"] = ""  # that folder is a small disk
     second: bool = False  # a clean launch comes first
     limit_s: float | None = None
-    keeps: bool = False  # the iterator worker keeps what its rank has open
     swept: bool = False  # what is left is ended by the next start
-    wrapped: bool = False  # the user has a wrapper of his own, which does not exec
     phase: Literal["", "window", "switch"] = ""  # of a live job
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def plain(self) -> bool:
         """True if other faults may happen to other launches of the same study."""
-        alone = (self.strike, self.ends, self.child, self.disk, self.limit_s, self.wrapped)
-        return not any(alone)
+        return not any((self.strike, self.ends, self.child, self.disk, self.limit_s))
 
 
 def _inside(name: str, act: str, *expected: str, **more: Any) -> JobFault:
@@ -93,11 +90,6 @@ _KILLED = "get(SIGKILL)"
 
 RANKS = (
     _inside("a rank is killed", _KILLED, CRASHED),
-    _inside(
-        "a rank is killed, its iterator worker keeps its output open",
-        *(_KILLED, STALLED, CRASHED),
-        keeps=True,
-    ),
     _inside("rank 0 is killed", _KILLED, CRASHED, rank=0),
     _inside("all ranks are killed", _KILLED, CRASHED, rank="all"),
     _inside("a rank is killed before its first iteration", _KILLED, CRASHED, at=1),
@@ -105,9 +97,7 @@ RANKS = (
     _inside("a rank is stopped", "get(SIGSTOP)", STALLED),
     _inside("a rank gets SIGTERM", "get(SIGTERM)", CRASHED),
     _inside("a rank aborts", "get(SIGABRT)", CRASHED),
-    _inside("a rank divides by zero", "get(SIGFPE)", CRASHED),
     _inside("a rank segfaults", "ctypes.string_at(0)", CRASHED),
-    _inside("a rank reads beyond a file (SIGBUS)", "read_beyond_a_file()", CRASHED),
     _inside("a rank raises", "fail(ValueError('no such data'))", CRASHED),
     _inside("a rank raises, MPI waits", "fail_unseen()", STALLED, CRASHED),
     _inside("a rank exits 0 early", "os._exit(0)", *_EARLY, also=_HYDRA_ENDS),
@@ -149,9 +139,7 @@ LEFT_BEHIND = (
 SHORTAGES = (
     _inside("a rank is out of memory", "limit_memory(), bytes(1 << 30)", MEMORY),
     _inside("a rank is killed for its memory", "print_and_die(OOM_KILLED, SIGKILL)", MEMORY),
-    _inside("a rank cannot start threads", "limit_memory(), start_a_large_thread()", THREADS),
     _inside("a BLAS cannot start its threads", "print_and_die(NO_THREADS, SIGINT)", THREADS),
-    _inside("a rank writes too large a file", "write_snapshot(log, limit=1 << 16)", CRASHED),
     _inside("a rank finds the shared memory full", "fail(RuntimeError(NO_SHARED_MEMORY))", MEMORY),
     _inside("a rank finds a disk full that is not", "Path('/dev/full').write_bytes(b'x')", CRASHED),
     _inside(
@@ -176,11 +164,6 @@ LOGS = (
     _log("no log", "log.path.unlink()", NO_LOG),
     _log("an empty log", "log.write('')", BAD_LOG, NO_LOG),
     _log("another program's log", "log.write('epoch 1 loss 0.25\\nepoch 2 loss 0.125\\n')"),
-    _log("a log of other keys", """log.write('[{"step": 1, "time": 0.5}]')"""),
-    _log("a log of a thousand brackets", "log.write('[' * 100_000)"),
-    _log("a log without a number", "log.change(elapsed_time='soon')"),
-    _log("a log that ends at infinity", "log.change(elapsed_time=math.inf)"),
-    _log("a log whose clock goes backwards", "log.change(elapsed_time=0.001)"),
     _log("the clock is set back while a rank runs", "set_the_clock_back(log)", at=3),
     _log("a log that is a folder", "log.path.unlink(), log.path.mkdir()"),
     _log("a log that is a pipe", "log.path.unlink(), os.mkfifo(log.path)"),
@@ -196,7 +179,6 @@ LAUNCHER = (
     _outside("mpirun is killed", do.mpirun(SIGKILL), INTERRUPTED, CRASHED),
     _outside("mpirun is stopped", do.mpirun(SIGSTOP), STALLED),
     _outside("mpirun gets SIGTERM", do.mpirun(SIGTERM), INTERRUPTED, CRASHED),
-    _outside("the user's wrapper is killed", do.kill_the_wrapper, CRASHED, STALLED, wrapped=True),
     _outside("the supervisor is killed", do.supervisor(SIGKILL), INTERRUPTED),
     _outside("the supervisor gets SIGTERM", do.supervisor(SIGTERM), INTERRUPTED),
     _outside(
@@ -223,8 +205,6 @@ BESIDE = (
         *(do.start_the_same_command, CRASHED),
         act="hold(world), world.rank == world.size - 1 and get(SIGKILL)",
     ),
-    _outside("decoys with other markers", do.start_decoys, FINISHED),
-    _outside("a recycled pid", both(do.recycle_a_pid, do.supervisor(SIGKILL)), INTERRUPTED),
     _outside("the clock of tune is set back", do.set_the_clock_back, FINISHED),
 )
 
@@ -264,16 +244,6 @@ DATABASE = (
         disk="db",
     ),
     _database(
-        "the database is replaced",
-        *(do.replace_the_database, "database"),
-        mend=do.bring_the_database_back,
-    ),
-    _database(
-        "the database is removed",
-        *(do.remove_the_database, "database"),
-        mend=do.bring_the_database_back,
-    ),
-    _database(
         "the disk of the database is full",
         *(do.fill_the_disk, "full"),
         mend=do.free_the_disk,
@@ -289,7 +259,6 @@ FAULTS = (*RANKS, *LEFT_BEHIND, *SHORTAGES, *LOGS, *LAUNCHER, *BESIDE, *TUNE, *D
 _NEVER = {
     "a rank is killed before its first iteration",
     "a rank is killed after its last iteration",
-    "a rank is killed, its iterator worker keeps its output open",
     "the supervisor is killed before it was asked",
 }
 

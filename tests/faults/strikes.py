@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -58,13 +57,6 @@ def kill_the_new_supervisor(bench: FaultBench) -> None:
     os.kill(bench.trial._process.pid, signal.SIGKILL)
 
 
-def kill_the_wrapper(bench: FaultBench) -> None:
-    """Of the last rank 1 that was started."""
-    noted = [note for note in left.notes(bench.folder / "noted") if note["role"] == "rank 1"]
-    rank = max(noted, key=lambda note: int(note["start"]))
-    os.kill(left.parent(rank["pid"]), signal.SIGKILL)
-
-
 def tune(*numbers: int) -> Strike:
     """Signals to this very process."""
 
@@ -89,8 +81,8 @@ def stop_tune_for_a_while(bench: FaultBench) -> None:
 # --- beside it -----------------------------------------------------------------------------
 
 
-def _beside(bench: FaultBench, argv: list[str], **env: str) -> int:
-    """A process of somebody else, which must live on until the test ends it; gives its id.
+def start_the_same_command(bench: FaultBench) -> None:
+    """The same mpirun with the same trainer, of somebody else: it must live on beside ours.
 
     It has the environment of the launch, without what makes it ours.
     """
@@ -98,10 +90,11 @@ def _beside(bench: FaultBench, argv: list[str], **env: str) -> int:
     gone = {process.MARKER, left.VARIABLE}
     plain = {name: value for name, value in bench.launch.env.items() if name not in gone}
     folder = bench.folder / "beside"
-    (folder / "noted").mkdir(parents=True, exist_ok=True)
+    (folder / "noted").mkdir(parents=True)
+    (folder / "fault.json").write_text('{"act": "hold(world)", "rank": "all", "at": 1}')
     one = subprocess.Popen(
-        argv,
-        env={**plain, **env},
+        bench.launch.argv,
+        env={**plain, "TMPDIR": str(folder)},
         cwd=folder,
         start_new_session=True,
         stdin=subprocess.DEVNULL,
@@ -111,7 +104,7 @@ def _beside(bench: FaultBench, argv: list[str], **env: str) -> int:
 
     def check() -> str:
         if one.poll() is not None:
-            return f"a process beside it was hurt: {argv[:2]} ended with {one.returncode}"
+            return f"the same command beside it was hurt: it ended with {one.returncode}"
         one.terminate()
         one.wait(20)
         for note in left.notes(folder / "noted"):  # an MPI that is ended leaves its memory
@@ -120,31 +113,7 @@ def _beside(bench: FaultBench, argv: list[str], **env: str) -> int:
         return ""
 
     bench.checks.append(check)
-    return one.pid
-
-
-def start_the_same_command(bench: FaultBench) -> None:
-    """The same mpirun with the same trainer, which is at work as long as ours."""
-    assert bench.launch is not None
-    folder = bench.folder / "beside"
-    folder.mkdir()
-    (folder / "fault.json").write_text('{"act": "hold(world)", "rank": "all", "at": 1}')
-    _beside(bench, list(bench.launch.argv), TMPDIR=str(folder))
     go(bench)
-
-
-def start_decoys(bench: FaultBench) -> None:
-    """Markers of other trials, and ours in another variable."""
-    marker, name = bench.trial.marker, process.MARKER
-    _beside(bench, ["sleep", "600"], **{f"NOT_{name}": marker})
-    for value in (marker + "0", marker[:-1], ""):
-        _beside(bench, ["sleep", "600"], **{name: value})
-    go(bench)
-
-
-def recycle_a_pid(bench: FaultBench) -> None:
-    """A process has the id of one of the trial that has ended, but another start."""
-    bench.trial._seen.add((_beside(bench, ["sleep", "600"]), 1))
 
 
 def set_the_clock_back(bench: FaultBench) -> None:
@@ -174,24 +143,6 @@ def lock_the_database_for_a_moment(bench: FaultBench) -> None:
     timer = threading.Timer(1.0, unlock_the_database, [bench])
     timer.start()
     bench.after_launch.append(timer.join)
-
-
-def remove_the_database(bench: FaultBench) -> None:
-    bench.database.rename(bench.aside)
-
-
-def replace_the_database(bench: FaultBench) -> None:
-    """By one of another program."""
-    other = bench.folder / "other.db"
-    with sqlite3.connect(other) as connection:
-        connection.execute("CREATE TABLE notes (text TEXT)")
-    connection.close()
-    shutil.copy(bench.database, bench.aside)
-    other.replace(bench.database)
-
-
-def bring_the_database_back(bench: FaultBench) -> None:
-    bench.aside.replace(bench.database)
 
 
 def make_the_database_read_only(bench: FaultBench) -> None:

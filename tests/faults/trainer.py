@@ -1,13 +1,12 @@
 """A trainer of half a second: some ranks, each with a process that loads its data.
 
 ``python -m mpi4py trainer.py OUT --step STEP --iterations N``, in a folder that may hold
-``fault.json``: ``{"act": EXPRESSION, "rank": R, "at": ITERATION, "phase": PHASE, "keeps": BOOL}``.
-The expression is evaluated in that iteration with the names of this file, of `signal` and `errno`,
-and with the rank's ``world``, ``loader`` and ``log``; or, with a phase, once a study has switched
-the running job to another step: ``switch``, in that very moment, or ``window``, so many iterations
-later. Each process notes
-itself in ``noted/``, so that a test can tell whether it is still there. The times that rank 0
-reports are computed from STEP, so that a test knows them.
+``fault.json``: ``{"act": EXPRESSION, "rank": R, "at": ITERATION, "phase": PHASE}``. The expression
+is evaluated in that iteration with the names of this file, of `signal` and `errno`, and with the
+rank's ``world``, ``loader`` and ``log``; or, with a phase, once a study has switched the running
+job to another step: ``switch``, in that very moment, or ``window``, so many iterations later. Each
+process notes itself in ``noted/``, so that a test can tell whether it is still there. The times
+that rank 0 reports are computed from STEP, so that a test knows them.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ import os
 import resource
 import signal
 import sys
-import tempfile
-import threading
+import tempfile  # noqa: F401 -- an act uses it
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,19 +59,17 @@ class IteratorWorker:
     """A forked process that answers each request, over pipes.
 
     As with multiprocessing's queues its own ends stay open on this side: if it dies, the rank waits
-    for ever, and if the rank dies, it does. One that ``keeps`` what its rank has open (the output;
-    MPICH's line to the launcher) hides the rank's end from the launcher.
+    for ever, and if the rank dies, it does.
     """
 
-    def __init__(self, *, keeps: bool) -> None:
+    def __init__(self) -> None:
         self.asked, self.ask = os.pipe()
         self.answers, self.answer = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             note("loader")
-            if not keeps:
-                close_all_but(self.asked, self.answer)
+            close_all_but(self.asked, self.answer)
             while os.read(self.asked, 1) != b"q":
                 os.write(self.answer, b"x")
             os._exit(0)
@@ -116,7 +112,7 @@ class FaultyTraining:
     def __init__(self, out: Path, step: int, iterations: int) -> None:
         fault = planned()
         self.fault = {} if fault.get("phase") else fault
-        self.loader = IteratorWorker(keeps=fault.get("keeps", False))
+        self.loader = IteratorWorker()
         from mpi4py import MPI
 
         self.world, self.log = MPI.COMM_WORLD, LogFile(out)
@@ -209,14 +205,6 @@ def print_and_die(text: str, number: int = 0) -> NoReturn:
     os._exit(1)
 
 
-def read_beyond_a_file() -> None:
-    with tempfile.TemporaryFile() as file:
-        file.truncate(mmap.PAGESIZE)
-        with mmap.mmap(file.fileno(), mmap.PAGESIZE) as memory:
-            file.truncate(0)
-            print(memory[0])
-
-
 def idle(*, busy: bool = False, stubborn: bool = False) -> None:
     """For long; ``stubborn``: nothing polite ends it."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) if stubborn else ():
@@ -255,16 +243,8 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (size + (64 << 20),) * 2)
 
 
-def start_a_large_thread() -> None:
-    threading.stack_size(1 << 30)
-    threading.Thread(target=time.sleep, args=(1,)).start()
-
-
-def write_snapshot(log: LogFile, *, limit: int | None = None) -> None:
-    """Fill the disk of the log; with a limit (``ulimit -f``, bytes): SIGXFSZ."""
-    if limit is not None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+def write_snapshot(log: LogFile) -> None:
+    """Fill the disk of the log."""
     with (log.path.parent / "snapshot").open("wb", buffering=0) as file:
         while True:
             if file.write(bytes(1 << 16)) < 1 << 16:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from operator import attrgetter
-from pathlib import Path
 
 import pytest
 
@@ -55,13 +54,11 @@ def test_each_fault_has_a_name_of_its_own() -> None:
     assert len(BY_NAME) == len(FAULTS) + len(LIVE)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 @slow
-def test_a_short_soak(seed: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_a_short_soak(seed: str, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("mpi4py")
-    arguments = ["--trials", "4", "--seed", str(seed), "--jobs", "1"]
-    code = soak.main([*arguments, "--json", str(tmp_path / "soak.json")])
-    assert code == 0, capfd.readouterr().out
+    assert soak.main(["--trials", "4", "--seed", seed]) == 0, capfd.readouterr().out
 
 
 @slow
@@ -92,16 +89,13 @@ def test_a_signal_at_every_phase_of_a_trial_ends_it_cleanly(which: list[str]) ->
     assert not any(result["wrong"] for result in results)
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), sorted({r[:2] for r in (PHASES | LIVE_PHASES).values()})
-)
-def test_what_a_phase_patches_exists(module: str, name: str) -> None:
-    assert callable(attrgetter(name)(import_module(module)))
+@pytest.mark.parametrize("name", sorted({name for name, *_ in (PHASES | LIVE_PHASES).values()}))
+def test_what_a_phase_patches_exists(name: str) -> None:
+    module, _, path = name.partition(":")
+    assert callable(attrgetter(path)(import_module(f"tuner.{module}")))
 
 
 @pytest.mark.parametrize("seed", [11, 12])
 @slow
 def test_hostile_exports_have_no_effect_beyond_their_own(seed: int) -> None:
-    made, ran = exports_inert.main(50, seed)
-    assert made == 50
-    assert ran > 50 * len(exports_inert.SHELLS)
+    assert exports_inert.main(50, seed) > 50 * len(exports_inert.SHELLS)
