@@ -24,21 +24,6 @@ TRAINER = WORKLOADS / "chainer_mnist.py"
 SMALL = ("--unit", "20", "--batchsize", "10", "--loaderjob", "1")
 SMALL_IMAGES = ("--benchmark", "--batchsize", "4", "--crop", "16", "--loaderjob", "1")
 
-# A rank whose model fails in its third update; all else is the trainer itself.
-FAILING = """
-import sys
-from mpi4py import MPI
-sys.path.insert(0, {folder!r})
-import chainer_mnist, chainer.training
-class Updater(chainer.training.StandardUpdater):
-    def update_core(self):
-        if self.iteration == 2 and MPI.COMM_WORLD.rank == 1:
-            raise RuntimeError("rank 1 gives up")
-        super().update_core()
-chainer.training.StandardUpdater = Updater
-sys.exit(chainer_mnist.main(sys.argv[1:]))
-"""
-
 
 Run = Callable[..., Done]
 
@@ -117,14 +102,6 @@ def test_a_seed_gives_one_run_and_without_a_cache_nothing_is_fetched(
     assert losses("1") == first
     assert losses("2") != first
     assert not empty.exists()
-
-
-def test_a_rank_that_fails_ends_the_job(run: Run, tmp_path: Path) -> None:
-    program = tmp_path / "failing.py"
-    program.write_text(FAILING.format(folder=str(WORKLOADS)))
-    done = run("--benchmark", *SMALL, program=program)
-    assert done.code not in (0, None)
-    assert "RuntimeError: rank 1 gives up" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -48,30 +48,10 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def note(environ: dict[str, str]) -> Path:
+    """Where the note of a launch in flight is kept."""
     path = left_over.note_path(lock.lock_path(environ).parent)
     path.parent.mkdir()
     return path
-
-
-def killed_together(
-    tmp_path: Path, environ: dict[str, str], *, stopped: bool = False
-) -> tuple[str, int, list[int]]:
-    """Start a launch; kill `tune` and its supervisor with SIGKILL: marker, supervisor, the rest."""
-    argv = [sys.executable, "-c", MEASURING, str(tmp_path), STUBBORN]
-    env = {**os.environ, **environ}
-    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as tune:
-        assert tune.stdout is not None
-        marker, keeper, command = tune.stdout.readline().split()
-        eventually(lambda: "ready" in (tmp_path / process.OUTPUT).read_text())
-        eventually(lambda: len(below(int(keeper))) == 3)
-        pids = below(int(keeper))
-        assert int(command) in pids
-        os.kill(int(keeper), signal.SIGSTOP)  # so that it does nothing in between
-        tune.kill()
-        tune.wait()
-        if not stopped:
-            os.kill(int(keeper), signal.SIGKILL)
-    return marker, int(keeper), pids
 
 
 def below(pid: int) -> list[int]:
@@ -80,20 +60,30 @@ def below(pid: int) -> list[int]:
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["killed", "stopped"])
 def test_the_next_owner_of_the_lock_ends_it(
-    tmp_path: Path, environ: dict[str, str], stopped: bool
+    tmp_path: Path, environ: dict[str, str], note: Path, stopped: bool
 ) -> None:
-    marker, keeper, pids = killed_together(tmp_path, environ, stopped=stopped)
+    argv = [sys.executable, "-c", MEASURING, str(tmp_path), STUBBORN]
+    env = {**os.environ, **environ}
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as tune:
+        assert tune.stdout is not None
+        marker, *words = tune.stdout.readline().split()
+        supervisor, command = map(int, words)
+        eventually(lambda: "ready" in (tmp_path / process.OUTPUT).read_text())
+        eventually(lambda: len(below(supervisor)) == 3)
+        pids = below(supervisor)
+        assert command in pids
+        os.kill(supervisor, signal.SIGSTOP)  # so that it does nothing in between
+        tune.kill()
+    if not stopped:
+        os.kill(supervisor, signal.SIGKILL)
     group = Path(cgroup.place_for(f"tune-{marker[:16]}") or "/nowhere")
     folder = Path(f"/tmp/tune-{marker[:16]}")
     assert (folder / "mine").exists()
     has_group = group.exists()
-    note = left_over.note_path(lock.lock_path(environ).parent)
     assert note.stat().st_mode & 0o777 == 0o600
     with lock.measuring("another study", environ=environ):
-        assert not note.exists()
-        assert not folder.exists()
-        assert not group.exists()
-        assert not alive(keeper)
+        assert not any(path.exists() for path in (note, folder, group))
+        assert not alive(supervisor)
         # Without a group nothing tells whose the daemon without the marker was.
         left = [pid for pid in pids if alive(pid)]
         assert left == [] or not has_group
@@ -123,36 +113,30 @@ def write(note: Path, **fields: object) -> None:
     note.write_text(json.dumps({**flight, **fields}))
 
 
-def test_only_what_carries_the_marker_and_is_younger_is_ended(
-    note: Path, environ: dict[str, str], bystander: Callable[..., subprocess.Popen[bytes]]
-) -> None:
-    ours, *others = (
-        bystander("sleep", "600", env={**os.environ, process.MARKER: marker})
-        for marker in ("m" * 32, "m" * 31, "n" * 32)
-    )
-    write(note, since=table.now() + 100)
-    with lock.measuring("mine", environ=environ):
-        assert ours.poll() is None, "older than the launch: a decoy"
-    write(note)
-    with lock.measuring("mine", environ=environ):
-        assert ours.wait(PATIENCE_S) == -signal.SIGKILL
-        assert [other.poll() for other in others] == [None] * len(others)
-
-
-def test_after_a_reboot_only_the_folder_is_removed(
+def test_only_what_carries_the_marker_and_is_younger_and_of_this_boot_is_ended(
     note: Path,
     environ: dict[str, str],
     tmp_path: Path,
     bystander: Callable[..., subprocess.Popen[bytes]],
 ) -> None:
+    ours, *others = (
+        bystander("sleep", "600", env={**os.environ, process.MARKER: marker})
+        for marker in ("m" * 32, "m" * 31, "n" * 32)
+    )
     folder = tmp_path / f"tune-{'m' * 16}"
     folder.mkdir()
-    same = bystander("sleep", "600", env={**os.environ, process.MARKER: "m" * 32})
+    write(note, since=table.now() + 100)
+    with lock.measuring("mine", environ=environ):
+        assert ours.poll() is None, "older than the launch: a decoy"
     write(note, boot_id="of an earlier boot", folder=str(folder))
     with lock.measuring("mine", environ=environ):
-        assert same.poll() is None
+        assert ours.poll() is None
         assert not folder.exists()
         assert not note.exists()
+    write(note)
+    with lock.measuring("mine", environ=environ):
+        assert ours.wait(PATIENCE_S) == -signal.SIGKILL
+        assert [other.poll() for other in others] == [None] * len(others)
 
 
 @pytest.mark.parametrize("text", [b"", b'{"marker": ""}', b"[" * 9000])

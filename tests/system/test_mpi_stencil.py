@@ -36,10 +36,8 @@ def test_three_ranks_find_what_one_finds_and_say_how_long_it_took(tmp_path: Path
 def test_a_grid_smaller_than_the_job_is_refused_in_one_line(tmp_path: Path) -> None:
     done = run(tmp_path, 3, "--rows", "2")
     assert done.code == 2
-    assert done.errors == [
-        "mpi_stencil.py: error: --rows 2: each of the 3 ranks needs at least one row; "
-        "use --rows 3 or more, or fewer ranks"
-    ]
+    (error,) = done.errors
+    assert error.startswith("mpi_stencil.py: error: --rows 2: each of the 3 ranks needs")
     assert "Traceback" not in done.stderr
 
 

@@ -9,21 +9,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.marked import marked
+from tests.marked import PATIENCE_S, eventually, marked
 from tuner.hosts import process
 from tuner.launch import launchers
 from tuner.model import Launch, LauncherInfo
 
 pytestmark = pytest.mark.system
 
-PATIENCE_S = 60.0
 RANKS = 3
 
 MPIRUNS = [None, *filter(None, os.environ.get("TUNE_TEST_MPIRUNS", "").split(os.pathsep))]
@@ -58,81 +55,61 @@ def info(request: pytest.FixtureRequest) -> LauncherInfo:
     return launchers.find(request.param, environ=os.environ)
 
 
-def launch(
-    info: LauncherInfo,
-    folder: Path,
-    code: str = RANK,
-    *,
-    stay: bool = False,
-    bind_to: str = "none",
-    assignments: tuple[str, ...] = (),
-) -> Launch:
+def start(
+    info: LauncherInfo, folder: Path, *words: str, bind_to: str = "none", **assigned: str
+) -> process.RunningTrial:
+    """Start the ranks; with a word they stay."""
+    assignments = (f"{name}={value}" for name, value in assigned.items())
     program = [*launchers.wrapper_argv(), *assignments, "--", sys.executable, "-m", "mpi4py"]
-    program += ["-c", code, str(folder), *(["stay"] if stay else [])]
     launcher = launchers.launcher_for(info.kind)
+    program += ["-c", RANK, str(folder), *words]
     argv = launcher.argv(info, RANKS, {"bind_to": bind_to}, program)
     env = {**os.environ, **launcher.environment(info), "FROM_OUTSIDE": "a b\nc"}
-    return Launch(argv, env, folder, folder, folder)
+    return process.start(Launch(argv, env, folder, folder, folder))
 
 
 def views(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(folder.glob("rank-*.json"))]
 
 
-def eventually(done: Callable[[], bool], running: process.Running | None = None) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not done():
-        assert running is None or running.poll() is None, "the trial has ended"
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.01)
-
-
-def started(info: LauncherInfo, folder: Path, code: str = RANK) -> process.RunningTrial:
-    """A trial whose ranks have all come up, and stay."""
-    running = process.start(launch(info, folder, code, stay=True))
-    try:
-        eventually(lambda: len(views(folder)) == RANKS, running)
-    except BaseException:
-        running.stop()
-        raise
-    return running
+def ended_well(running: process.RunningTrial, folder: Path) -> list[dict[str, Any]]:
+    """What the ranks saw."""
+    ended = running.wait(PATIENCE_S)
+    assert ended is not None
+    assert (ended.code, ended.stopped) == (0, False), (folder / process.OUTPUT).read_text()
+    assert [view["size"] for view in views(folder)] == [RANKS] * RANKS
+    return views(folder)
 
 
 def test_the_ranks_get_what_they_should(info: LauncherInfo, tmp_path: Path) -> None:
-    running = process.start(launch(info, tmp_path, assignments=("KNOB=x $(id) 'y'\n", "EMPTY=")))
-    ended = running.wait(PATIENCE_S)
-    assert ended is not None
-    assert ended.code == 0, (tmp_path / process.OUTPUT).read_text()
-    assert not ended.stopped
-    assert len(views(tmp_path)) == RANKS
-    for view in views(tmp_path):
-        assert (view["size"], view["sum"]) == (RANKS, RANKS * (RANKS - 1) // 2)
+    running = start(info, tmp_path, KNOB="x $(id) 'y'\n", EMPTY="")
+    seen = ended_well(running, tmp_path)
+    for view in seen:
+        assert view["sum"] == RANKS * (RANKS - 1) // 2
         assert view["affinity"] == len(os.sched_getaffinity(0))
-        seen = view["environment"]
-        assert seen["KNOB"] == "x $(id) 'y'\n"
-        assert seen["EMPTY"] == ""
-        assert seen["FROM_OUTSIDE"] == "a b\nc"
-        assert seen[process.MARKER] == running.marker
-
+        expected = {
+            "KNOB": "x $(id) 'y'\n",
+            "EMPTY": "",
+            "FROM_OUTSIDE": "a b\nc",
+            process.MARKER: running.marker,
+        }
+        assert view["environment"].items() >= expected.items()
     assert info.libmpi is not None
-    loaded = {library for view in views(tmp_path) for library in view["libraries"]}
+    loaded = {library for view in seen for library in view["libraries"]}
     assert {Path(library).resolve() for library in loaded} == {Path(info.libmpi).resolve()}
 
 
 @pytest.mark.parametrize("bind_to", ["core", "socket", "numa"])
 def test_every_binding_is_understood(info: LauncherInfo, tmp_path: Path, bind_to: str) -> None:
-    running = process.start(launch(info, tmp_path, bind_to=bind_to))
-    ended = running.wait(PATIENCE_S)
-    assert ended is not None
-    assert ended.code == 0, (tmp_path / process.OUTPUT).read_text()
-    assert {view["size"] for view in views(tmp_path)} == {RANKS}
+    ended_well(start(info, tmp_path, bind_to=bind_to), tmp_path)
 
 
 def test_every_process_of_the_trial_is_seen_and_carries_the_marker(
     info: LauncherInfo, tmp_path: Path
 ) -> None:
-    running = started(info, tmp_path)
+    running = start(info, tmp_path, "stay")
     try:
+        eventually(lambda: len(views(tmp_path)) == RANKS)
         pids = set(running.pids())
         assert pids == set(marked(running.marker))
         assert {running.pid, *(view["pid"] for view in views(tmp_path))} <= pids

@@ -28,21 +28,13 @@ pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 
 class Server(NamedTuple):
-    """A server of its own, which can be stopped."""
-
     url: str
     stop: Callable[[], None]
 
 
-@pytest.fixture(scope="module")
-def server(require_program: Callable[[str], str]) -> Iterator[str]:
-    """The URL of a server that ends with the tests."""
-    with running(require_program) as one:
-        yield one.url
-
-
 @contextmanager
 def running(require_program: Callable[[str], str]) -> Iterator[Server]:
+    """A server of its own."""
     programs = Path(require_program("initdb")).resolve().parent
     # PostgreSQL refuses to run as root.
     user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
@@ -73,6 +65,13 @@ def running(require_program: Callable[[str], str]) -> Iterator[Server]:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def server(require_program: Callable[[str], str]) -> Iterator[str]:
+    """The URL of a server that ends with the tests."""
+    with running(require_program) as one:
+        yield one.url
 
 
 @pytest.fixture(autouse=True)

@@ -172,46 +172,59 @@ def test_a_loop_is_changed_on_all_ranks_at_once(
     supervisor.close()
     printed = finished(running, tmp_path)
     assert printed.count("ValueError: not here") == 1, "the program's mistake is shown where it is"
-    after, said = changed["iteration"] - 1, [p for p in printed if p.startswith("rank ")]
-    ended = said[1].removeprefix("rank 0 ")
-    assert ended.endswith("passive True")
-    assert said == [
-        f"rank {rank} {line}"
-        for rank in range(RANKS)
-        for line in (f"after {after} has 4", ended)  # both at the same iteration
-    ]
+    said = [line.split(" ", 2)[2] for line in printed if line.startswith("rank ")]
+    assert said[:2] == said[2:], "both ranks at the same iteration"
+    assert said[0] == f"after {changed['iteration'] - 1} has 4"
+    assert said[1].endswith("passive True")
 
 
-def test_chainers_own_loop_is_changed(start: Start, supervisor: Supervisor, tmp_path: Path) -> None:
-    pytest.importorskip("mpi4py")
-    running = start(CHAINER.format(out=str(tmp_path)))
+def chainer_marks(last: int) -> set[int]:
+    """Epochs of 6 iterations; an evaluation comes before the 17th, 33rd, …"""
+    return {n for n in range(2, last + 1) if n % 6 == 0 or n % 16 == 1}
+
+
+def torch_marks(last: int) -> set[int]:
+    """The first batch of each epoch."""
+    return set(range(7, last + 1, 6))
+
+
+@pytest.mark.parametrize(
+    ("hook", "transport", "first", "code", "marks"),
+    [
+        ("chainer", "mpi4py", 2, CHAINER, chainer_marks),
+        ("torch", "torch", 3, TORCH, torch_marks),
+    ],
+    ids=["chainer", "torch"],
+)
+def test_a_frameworks_own_loop_is_changed(
+    start: Start,
+    supervisor: Supervisor,
+    tmp_path: Path,
+    hook: str,
+    transport: str,
+    first: int,
+    code: str,
+    marks: Callable[[int], set[int]],
+) -> None:
+    pytest.importorskip(transport)
+    port = str(20_000 + os.getpid() % 10_000)
+    running = start(code.format(out=str(tmp_path), port=port))
     hello = supervisor.hello()
-    assert (hello["hook"], hello["transport"], hello["iteration"]) == ("chainer", "mpi4py", 2)
+    assert (hello["hook"], hello["transport"], hello["iteration"]) == (hook, transport, first)
     answer = supervisor.switch(1, omp_threads=2)
     assert answer["iteration"] > 2
-    assert [values for values, _ in threads(answer)] == [min(2, len(os.sched_getaffinity(0)))] * 2
+    two = min(2, len(os.sched_getaffinity(0)))
+    for rank in answer["ranks"]:
+        assert rank["values"]["omp_threads"] == two
+        assert hook != "torch" or dict(rank["pools"])["torch"] == two
     supervisor.switch(2, omp_threads=None)
-    last = follow_to_the_end(supervisor)
+    supervisor.switch(3, end=1)
+    assert supervisor.until("none") is None
+    counted = supervisor.counted()
+    assert counted == list(range(counted[0], counted[0] + len(counted))), "none was left out"
+    last = counted[-1]
     assert finished(running, tmp_path) == [f"rank {n} ended after {last}" for n in range(RANKS)]
-    marks = {mark for message in supervisor.steps for mark in message["marks"]}
-    # Epochs of 6 iterations; an evaluation comes before the 17th, 33rd, …
-    assert marks == {n for n in range(2, last + 1) if n % 6 == 0 or n % 16 == 1}
-
-
-def test_pytorchs_own_loop_is_changed(start: Start, supervisor: Supervisor, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    running = start(TORCH.format(port=str(20_000 + os.getpid() % 10_000)))
-    hello = supervisor.hello()
-    assert (hello["hook"], hello["transport"], hello["iteration"]) == ("torch", "torch", 3)
-    answer = supervisor.switch(1, omp_threads=2)
-    assert [dict(rank["pools"])["torch"] for rank in answer["ranks"]] == [
-        min(2, len(os.sched_getaffinity(0)))
-    ] * RANKS
-    supervisor.switch(2, omp_threads=None)
-    last = follow_to_the_end(supervisor)
-    assert finished(running, tmp_path) == [f"rank {n} ended after {last}" for n in range(RANKS)]
-    marks = {mark for message in supervisor.steps for mark in message["marks"]}
-    assert marks == set(range(7, last + 1, 6))  # the first batch of each epoch
+    assert {mark for message in supervisor.steps for mark in message["marks"]} == marks(last)
 
 
 def test_a_rank_that_has_ended_is_not_waited_for(
@@ -222,12 +235,3 @@ def test_a_rank_that_has_ended_is_not_waited_for(
     supervisor.hello()
     assert finished(running, tmp_path) == ["rank 0 passive False", "rank 1 passive True"]
     assert [*tmp_path.glob("left-*"), *tmp_path.glob("parted-*")] == []
-
-
-def follow_to_the_end(supervisor: Supervisor) -> int:
-    """Let the job end; the last iteration that was told of: none was left out."""
-    supervisor.switch(3, end=1)
-    assert supervisor.until("none") is None
-    counted = supervisor.counted()
-    assert counted == list(range(counted[0], counted[0] + len(counted)))
-    return counted[-1]
