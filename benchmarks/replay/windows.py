@@ -15,8 +15,7 @@ from benchmarks.replay.machine import STOP_S, VirtualMachine
 from benchmarks.replay.surface import Run, Surface
 from tuner.live.running import running_job
 from tuner.live.scale import FullRunModel, full_run_model
-from tuner.live.window_stopper import WindowStopper
-from tuner.live.windows import Estimate, estimate, is_long_enough
+from tuner.live.windows import Estimate, estimate, is_long_enough, stopped
 from tuner.model import (
     Finished,
     LaunchRecord,
@@ -101,19 +100,18 @@ class LiveMachine(VirtualMachine):
         return _Entry(number, ends_s + run.startup_s, 0.0, run.first_iteration_s)
 
     def _window(self, run: Run, entry: _Entry, known: FullRunModel, step: Step) -> Outcome:
-        stopper = WindowStopper(step.stopper, known, None)
         times_s: list[float] = []
-        found, stopped = Estimate(0, ()), None
+        found, verdict = Estimate(0, ()), None
         for time_s in self._iterations(run, entry.first_s):
             times_s.append(time_s)
             found = estimate(times_s)
             if not found.iterations:
                 continue
-            stopped = stopper.by_times(found.times_s, math.fsum(times_s))
-            if stopped is not None or self._is_long_enough(found, known):
+            verdict = stopped(found, known, step.stopper)
+            if verdict is not None or is_long_enough(found, known, self._spec.precision):
                 break
         wall_s = entry.started_s + entry.switch_s + math.fsum(times_s)
-        ending = stopped or Finished(known.figure_s(found.pace_s), known.iterations)
+        ending = verdict or Finished(known.figure_s(found.pace_s), known.iterations)
         window = Window(
             job=entry.job,
             live=self._live,
@@ -134,13 +132,6 @@ class LiveMachine(VirtualMachine):
         while True:
             factor = math.exp(self._rng.gauss(-(ITERATION_SD**2) / 2, ITERATION_SD))
             yield pace_s * factor
-
-    def _is_long_enough(self, found: Estimate, known: FullRunModel) -> bool:
-        ratio = None
-        if known.incumbent_s is not None:
-            ratio = known.figure_s(found.pace_s) / known.incumbent_s
-        precision = self._spec.precision
-        return is_long_enough(found, precision=precision, ratio=ratio, most=known.iterations)
 
 
 def _typical_s(history: History, setting: Setting | None) -> float | None:

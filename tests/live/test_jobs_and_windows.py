@@ -15,10 +15,9 @@ from tests.live.scripted import CAN, Job, Rank0, Script, Starter, launch, plays
 from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
 from tuner.launch import trial
 from tuner.live import window as windowing
-from tuner.live import window_stopper
 from tuner.live.jobs import LiveJobs
 from tuner.live.measurement import MeasurementRequest
-from tuner.live.scale import FixedOverhead, FullRunModel
+from tuner.live.scale import FullRunModel
 from tuner.live.server import PAUSE
 from tuner.model import (
     Exclusion,
@@ -37,7 +36,7 @@ from tuner.model import (
 )
 from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper
 
-MODEL = FullRunModel(20, FixedOverhead(2.0))
+MODEL = FullRunModel(20, 2.0)
 STUDY = replace(SPEC, command=("train", "{out}"), knobs=(OMP, WORKERS, COMMUNICATOR))
 STEADY = [0.3, 0.1, 0.1, 0.1, 0.1, 0.1]
 
@@ -171,19 +170,6 @@ def test_what_a_job_printed_is_found_in_the_folder_of_each_window(
     assert (tmp_path / "trial-2" / "output.log").read_text() == "it begins\n"
 
 
-def test_a_window_without_messages_ends_with_what_it_has(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The ranks compute, and nothing ends an iteration any more; the next order is not answered."""
-    monkeypatch.setattr(windowing, "DRY_S", 0.2)
-    live = bench(plays(switch, [0.3, 0.1, 0.1, 0.1], silent_order, stay))
-    outcome = live(ONE, stall_limit_s=1.0)
-    assert finished(outcome).elapsed_s == pytest.approx(0.1 * 22)
-    assert window(outcome).iterations == 3
-    assert failed(live(TWO)).kind is FailureKind.STALLED
-    assert failed(bench(slow)(ONE, limit_s=0.5)).kind is FailureKind.LIMIT, "two are too few"
-
-
 def test_the_jobs_own_processes_are_no_neighbours(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,18 +202,6 @@ def test_what_cannot_win_is_left_and_the_job_runs_on(bench: Callable[..., Bench]
     assert isinstance(outcome.ending, Stopped)
     assert outcome.ending.projection_s == pytest.approx(2.2, rel=0.01)
     assert window(live(TWO, stopper=race(3.0))).job == 1
-
-
-def test_an_iteration_that_does_not_end_ends_the_job(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(window_stopper, "PATIENCE_S", 0.1)
-    live = bench(plays(switch, [0.001] * 400, switch, stay))
-    live(ONE)
-    outcome = live(TWO, stopper=race(0.02))
-    assert isinstance(outcome.ending, Stopped), outcome.ending
-    assert window(outcome).iterations == 0
-    assert live.jobs._job is None
 
 
 # --- faults ------------------------------------------------------------------------------
@@ -435,7 +409,7 @@ def test_one_that_ends_before_its_first_window_may_do_better_next_time(
         rank.log(*(0.1 * n for n in range(1, iterations + 1)))
 
     live = bench(plays(switch, log))
-    outcome = live(ONE, model=FullRunModel(iterations, FixedOverhead(2.0)))
+    outcome = live(ONE, model=FullRunModel(iterations, 2.0))
     assert isinstance(outcome.ending, Finished)
     assert (outcome.ending.iterations, outcome.window) == (iterations, None)
     assert live.jobs.refusal == said

@@ -1,31 +1,37 @@
-"""When a window is steady, how good its pace is, and when it may end."""
+"""When a window is steady, how good its pace is, and when it may end or is stopped."""
 
 from __future__ import annotations
 
 import math
 import random
 import statistics
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuner.launch.clocks import stopper_by
+from tuner.live.scale import FullRunModel
 from tuner.live.windows import (
     DISTANCE_SHARE,
     LEAST,
     MOST,
-    BatchMeans,
     Estimate,
-    Iterations,
     estimate,
     is_long_enough,
     relative_error,
+    stopped,
 )
+from tuner.search.stopper import Limit, Noise, ProjectionStopper, TimeLimitStopper
 
 
-def enough(window: Estimate, precision: float = 0.01, most: int = 100, **how: Any) -> bool:
-    return is_long_enough(window, **{"precision": precision, "ratio": None, "most": most, **how})
+def enough(
+    window: Estimate, precision: float, most: int, period: int = 1, ratio: float | None = None
+) -> bool:
+    model = FullRunModel(most)
+    if ratio is not None:
+        model = FullRunModel(most, incumbent_s=model.figure_s(window.pace_s) / ratio)
+    return is_long_enough(window, model, precision, period=period)
 
 
 TIMES = st.lists(st.floats(1e-4, 1e3), min_size=1, max_size=60)
@@ -99,56 +105,89 @@ def test_a_window_holds_two_periods_of_a_loader() -> None:
 def test_what_is_far_behind_is_measured_roughly() -> None:
     noisy = estimate([1.0, 1.3, 0.8, 1.2, 0.9, 1.1, 1.0, 1.2])
     assert 0.04 < noisy.pace_se < DISTANCE_SHARE * math.log(2)
-    assert [enough(noisy, ratio=ratio) for ratio in (None, 0.9, 1.05, 2.0)] == [False] * 3 + [True]
+    ratios = (None, 0.9, 1.05, 2.0)
+    assert [enough(noisy, 0.01, 100, ratio=each) for each in ratios] == [False] * 3 + [True]
+
+
+@given(st.lists(st.floats(1e-6, 1e3), min_size=2, max_size=5 * MOST))
+def test_very_many_iterations_are_analysed_as_means_of_batches(times_s: list[float]) -> None:
+    found = estimate(times_s)
+    each = found.each
+    assert len(found.times_s) <= MOST and (each == 1 or len(times_s) > (each - 1) * MOST)
+    assert found.discarded + found.iterations == len(times_s) - len(times_s) % each
+    own = times_s[found.discarded : found.discarded + found.iterations]
+    assert found.took_s == pytest.approx(math.fsum(own))
+    assert found.pace_s == pytest.approx(math.fsum(own) / len(own))
 
 
 def test_batches_stand_for_all_their_iterations() -> None:
-    found = estimate([2e-5] * 800, each=16)
-    assert (found.discarded, found.iterations) == (16, 799 * 16)
-    assert found.took_s == pytest.approx(799 * 16 * 2e-5)
-    assert found.pace_s == pytest.approx(2e-5)
-    assert not enough(estimate([2e-5] * 700, each=16), 0.01, 10**6)  # 0.22 s
+    found = estimate([2e-5] * 16 * MOST)
+    assert found.each == 16
     assert enough(found, 0.01, 10**6)
-    assert enough(found, 0, 799 * 16)
-    assert not enough(found, 0.01, 10**6, period=500 * 16)
+    assert not enough(estimate([2e-5] * 11 * MOST), 0.01, 10**6)  # 0.22 s
+    assert enough(found, 0, found.iterations)
+    assert not enough(found, 0.01, 10**6, period=10 * MOST)
 
 
-# --- very many iterations as few values -------------------------------------------------
+# --- the stopper of a launch --------------------------------------------------------------
+
+MODEL = FullRunModel(100, 3.0, incumbent_s=10.3)
+RACE = ProjectionStopper(Limit(15.0), Noise(interval=10), 100)
 
 
-@given(st.lists(st.floats(1e-6, 1e3), max_size=5 * MOST))
-def test_each_value_is_the_mean_of_its_own_iterations(times_s: list[float]) -> None:
-    batches = BatchMeans()
-    for time_s in times_s:
-        batches.add(time_s)
-    each = batches.each
-    assert batches.seen == len(times_s)
-    assert len(batches.means) == len(times_s) // each < MOST
-    assert each == 1 or len(times_s) >= MOST * each // 2
-    own = [times_s[n : n + each] for n in range(0, len(times_s) - each + 1, each)]
-    assert batches.means == pytest.approx([math.fsum(some) / each for some in own])
+def window(*times_s: float) -> Estimate:
+    return Estimate(1, times_s)
 
 
-def test_the_error_of_the_mean_stays() -> None:
-    """That of times that go together, which single ones show less of."""
-    generator, level, batches = random.Random(1), 0.0, BatchMeans()
-    for _ in range(100_000):
-        level = 0.9 * level + generator.gauss(0, 0.1)
-        batches.add(5 + level)
-    true = 0.1 / (1 - 0.9) / math.sqrt(100_000) / 5
-    assert relative_error(batches.means) == pytest.approx(true, rel=0.15)
+def test_what_cannot_win_is_stopped_and_projected_by_its_pace() -> None:
+    found = stopped(window(*[0.6] * LEAST), MODEL, RACE)
+    assert found is not None
+    assert found.projection_s == pytest.approx(0.6 * 103)
+    assert stopped(window(0.6), MODEL, RACE) is None, "one is too few"
+    assert stopped(window(0.6, 0.6), MODEL, RACE) is not None
+    assert stopped(window(*[0.04] * LEAST), FullRunModel(10**5), RACE) is None, "too short"
+    assert stopped(window(0.1, 0.11, 0.12, 0.1, 0.1), MODEL, RACE) is None, "it may win"
+    assert stopped(window(*[9.0] * 9), MODEL, None) is None
 
 
-def given_to(times_s: list[float], marks: list[bool]) -> BatchMeans:
-    iterations = Iterations()
-    for time_s, mark in zip(times_s, marks, strict=True):
-        iterations.add(time_s, mark)
-    assert iterations.seen == len(times_s)
-    return iterations.counted
+@pytest.mark.parametrize("once", range(4))
+def test_one_slow_iteration_of_a_few_is_an_accident(once: int) -> None:
+    """Something that happens once, as a compiler: the others show the pace."""
+    times_s = [0.1] * 4
+    times_s[once] = 9.0
+    for told in range(max(2, once + 1), 5):
+        assert stopped(window(*times_s[:told]), MODEL, RACE) is None
 
 
-def test_nor_are_they_in_a_batch() -> None:
-    marks = [n % 10 == 9 for n in range(20 * MOST)]
-    found = given_to([9.0 if mark else 1.0 for mark in marks], marks)
-    assert found.each > 10
-    assert statistics.fmean(found.means) == 1.0
+def test_where_it_was_going_is_known_as_well_as_its_iterations_agree() -> None:
+    alike, apart = (stopped(window(*[0.6, each] * 3), MODEL, RACE) for each in (0.6, 1.2))
+    assert alike is not None and apart is not None
+    assert alike.log_sd < apart.log_sd
+
+
+def test_means_of_very_many_are_judged_by_all_their_iterations() -> None:
+    known = FullRunModel(10**5, 3.0)
+    race = ProjectionStopper(Limit(0.15), Noise(interval=10), 10**5)
+    assert stopped(Estimate(0, (4e-6,) * 500, each=16), known, race) is None, "they took 0.03 s"
+    assert stopped(Estimate(0, (4e-6,) * 500, each=256), known, race) is None, "a whole run"
+    found = stopped(Estimate(0, (4e-6,) * 500, each=128), known, race)
+    assert found is not None
+    assert found.projection_s == pytest.approx(4e-6 * (10**5 + 3), rel=0.01)
+
+
+@given(st.floats(0.05, 0.4), st.integers(5, 20))
+def test_a_steady_pace_is_stopped_as_a_whole_run_is(pace_s: float, iterations: int) -> None:
+    """The same setting under both objectives: the verdict is the same."""
+    race = ProjectionStopper(Limit(0.15), RACE.noise, 100)
+    seen = window(*[pace_s] * iterations)
+    found = stopped(seen, FullRunModel(100, 3.0, steady=True), stopper_by("steady", race, 100))
+    whole = ProjectionStopper(Limit(0.15 * 100), RACE.noise, 100)
+    same = stopped(seen, FullRunModel(100, 3.0), whole)
+    assert (found is None) == (same is None)
+    if found is not None and same is not None:
+        assert found.projection_s == pytest.approx(same.projection_s / 100)
+
+
+def test_a_time_limit_holds_too() -> None:
+    assert stopped(window(*[0.1] * 5), MODEL, TimeLimitStopper(1.0)) is None
+    assert stopped(window(*[0.5] * 5), MODEL, TimeLimitStopper(1.0)) is not None

@@ -86,18 +86,6 @@ def test_the_defaults_come_last() -> None:
     assert len(history) > 5
 
 
-def test_again_is_another_run_of_a_known_setting() -> None:
-    history, _ = searched()
-    search = Search(SPACE)
-    step = search.again(history, (2, 4, "core"))
-    assert step is not None
-    assert (step.setting, step.purpose) == ((2, 4, "core"), Purpose.REPEAT)
-    assert search.again(history, (1, 1, "core")) is None or (1, 1, "core") in {
-        seen.setting for seen in history
-    }
-    assert search.again([], (2, 4, "core")) is None
-
-
 def test_what_asks_for_more_than_all_that_ran_may_fail() -> None:
     grid = Grid(SPACE)
     assert grid.all is not None
@@ -167,9 +155,10 @@ def test_what_windows_differ_by_is_learnt_from_few_repeats(*, away: float, small
             for key in [(2, 2, "none"), (2, 4, "none"), (4, 4, "none")]
             for off in (0.0, away)
         ]
-        step = Search(SPACE).again(history, (4, 4, "none"))
-        assert step is not None
-        return step.noise.run_sd
+        search = Search(SPACE)
+        fitted = search._state(history).fit
+        assert fitted is not None
+        return float(fitted.noise_sd(search._grid.rows([(4, 4, "none")]))[0])
 
     assert (run_sd(in_job=True) < 0.8 * run_sd(in_job=False)) == smaller
     assert (run_sd(in_job=True) > run_sd(in_job=False)) != smaller

@@ -11,7 +11,7 @@ import pytest
 from tests.system.jobs import alive, finished, rendered, spec_of
 from tuner.live.jobs import LiveJobs
 from tuner.live.measurement import MeasurementRequest
-from tuner.live.scale import FixedOverhead, FullRunModel
+from tuner.live.scale import FullRunModel
 from tuner.model import Env, Flag, IntRange, Knob, Launch, Outcome, Progress, Setting, Verdict
 
 pytestmark = pytest.mark.system
@@ -53,7 +53,7 @@ def test_settings_are_measured_in_one_job(tmp_path: Path) -> None:
         request = MeasurementRequest(
             number, launches[-1], spec, setting, on_progress=progress.append
         )
-        return jobs.window(request, FullRunModel(N, FixedOverhead(2.0)))
+        return jobs.window(request, FullRunModel(N, 2.0))
 
     try:
         slow = measured(pause=40, omp_threads=1)

@@ -17,6 +17,7 @@ from tuner.model import (
     Purpose,
     Setting,
     Value,
+    wording,
 )
 from tuner.stats import estimates
 
@@ -29,6 +30,8 @@ NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
 #: If running jobs could not be switched to so many values of a knob, though a launch with each
 #: worked, the way in which the program changes the knob is at fault: the next would fail alike.
 MOST_REFUSED = 2
+
+_OVER = "live measurement was switched off for this study"
 
 
 def why_cold(objective: ObjectiveSpec, environ: Mapping[str, str]) -> str:
@@ -73,20 +76,14 @@ def full_iterations(records: Sequence[LaunchRecord], setting: Setting) -> int | 
 
 def is_switched_off(records: Sequence[LaunchRecord]) -> bool:
     """Whether live measurement is over for the rest of this study."""
-    disagreed = any(is_excluded_as(each, ExclusionKind.LIVE_DISAGREES) for each in records)
-    return disagreed or bool(refused_switches(records))
+    return bool(why_switched_off(records))
 
 
-def is_excluded_as(record: LaunchRecord, kind: ExclusionKind) -> bool:
-    """Whether the launch does not count for a reason of this kind."""
-    exclusion = record.outcome.exclusion
-    return exclusion is not None and exclusion.kind is kind
+def why_switched_off(records: Sequence[LaunchRecord]) -> str:
+    """Why live measurement is over for this study; empty as long as it is not.
 
-
-def refused_switches(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
-    """Windows of `MOST_REFUSED` values of one knob that their jobs could not be switched to.
-
-    Empty if there are not as many of any knob. A value that no launch can have does not count.
+    Windows disagreed with launches; or running jobs could not be switched to `MOST_REFUSED` values
+    of one knob, though a launch with each worked.
     """
     works = {
         each.setting
@@ -96,13 +93,23 @@ def refused_switches(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
     refused: dict[str, dict[Value | None, LaunchRecord]] = {}
     for each in records:
         exclusion = each.outcome.exclusion
-        if exclusion is None or exclusion.kind is not ExclusionKind.AFTER_SWITCH:
+        if exclusion is None:
             continue
-        for knob in exclusion.knobs if each.setting in works else ():
-            refused.setdefault(knob, {}).setdefault(each.setting.as_dict().get(knob), each)
-            if len(refused[knob]) >= MOST_REFUSED:
-                return list(refused[knob].values())
-    return []
+        if exclusion.kind is ExclusionKind.LIVE_DISAGREES:
+            return f"{_OVER}: live and cold disagreed"
+        if exclusion.kind is ExclusionKind.AFTER_SWITCH and each.setting in works:
+            for knob in exclusion.knobs:
+                refused.setdefault(knob, {}).setdefault(each.setting.as_dict().get(knob), each)
+    for windows in refused.values():
+        if len(windows) >= MOST_REFUSED:
+            first, *_ = windows.values()
+            settings = " and ".join(str(each.setting) for each in windows.values())
+            reason = first.outcome.ending.reason if isinstance(first.outcome.ending, Failed) else ""
+            return (
+                f"{_OVER}: running jobs could not be switched to {wording.one_line(settings)}"
+                f" (the first: {wording.one_line(reason)})"
+            )
+    return ""
 
 
 def _failed_in_a_window(record: LaunchRecord) -> bool:

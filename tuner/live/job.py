@@ -34,35 +34,25 @@ class Job:
     Attributes:
         request: What it was started for; its setting is what the job was started with.
         launch: The launch.
-        server: The socket that its ranks know of; ``None`` if none could be made.
-        problem: Why none could be made.
+        server: The socket that its ranks know of.
         clock: Seconds that only go forward.
         started_s: When it was started, by the clock.
         switches: How many switches it was told to make.
-        pace_s: That of its quickest window so far.
     """
 
     request: MeasurementRequest
     launch: RunningLaunch
-    server: JobServer | None
-    problem: str
+    server: JobServer
     clock: Callable[[], float]
     started_s: float
     switches: int = 0
-    pace_s: float | None = None
     _values: dict[str, Value | None] = field(default_factory=dict)
-
-    @property
-    def line(self) -> JobServer:
-        """The connection to a job that accepts switches."""
-        assert self.server is not None
-        return self.server
 
     @property
     def hello(self) -> Hello:
         """The first message of a job that accepts switches."""
-        assert self.line.hello is not None
-        return self.line.hello
+        assert self.server.hello is not None
+        return self.server.hello
 
     @property
     def can(self) -> frozenset[str]:
@@ -100,15 +90,6 @@ class Job:
         try:
             return self.running.stop()
         finally:
-            self.close()
-
-    def accepts_switches(self) -> bool:
-        """Whether it has said so by now."""
-        return self.server is not None and self.server.listens()
-
-    def close(self) -> None:
-        """Remove the socket."""
-        if self.server is not None:
             self.server.close()
 
     def refusal(self, outcome: Outcome | None = None, iterations: int = 0) -> str | None:
@@ -119,14 +100,12 @@ class Job:
             iterations: Those of a full run; 0: not known.
         """
         server, ranks = self.server, self.request.spec.layout.ranks
-        if server is not None:
-            server.receive_all()
+        server.receive_all()
         waited = self.waited_in_vain()
-        if server is None or server.hello is None:
-            problem = self.problem if server is None else server.problem
-            return problem or waited or "no rank said that it accepts switches"
+        if server.hello is None:
+            return server.problem or waited or "no rank said that it accepts switches"
         if server.hello.ranks != ranks:
-            waited = f"{server.hello.ranks} of {ranks} ranks met"
+            return f"{server.hello.ranks} of {ranks} ranks met"
         if waited:
             return waited
         if server.problem and self.running.poll() is None:
@@ -184,16 +163,12 @@ def start_job(
         TunerError, UsageError: What :func:`tuner.launch.trial.begin` does.
     """
     server: JobServer | None = None
-    problem, started_s = "", clock()
+    started_s = clock()
 
     def with_server(launch: Launch) -> process.Running:
-        nonlocal server, problem
-        try:  # its folder is there by now
-            server = JobServer(launch.folder, clock)
-        except OSError as error:
-            problem = f"no socket can be made in {launch.folder}: {error.strerror}"
-            return start(launch)
-        own = {VARIABLE: str(server.path), PAUSE: str(int(pauses))}
+        nonlocal server
+        server = JobServer(launch.folder, clock)  # the folder is there by now
+        own = {} if server.problem else {VARIABLE: str(server.path), PAUSE: str(int(pauses))}
         return start(replace(launch, env={**launch.env, **own}))
 
     running: RunningLaunch | Outcome | None = None
@@ -214,7 +189,8 @@ def start_job(
             server.close()
     if isinstance(running, Outcome):
         return running
-    return Job(request, running, server, problem, clock, started_s)
+    assert server is not None
+    return Job(request, running, server, clock, started_s)
 
 
 def miscounted(outcome: Outcome, seen: int, hook: str) -> str:

@@ -14,7 +14,6 @@ from pathlib import Path
 from tuner.hosts import process
 from tuner.hosts.process import OUTPUT
 from tuner.launch import stacks
-from tuner.launch.monitor import MOST_OUTPUT
 from tuner.live.eligibility import is_reachable
 from tuner.live.job import Job, start_job
 from tuner.live.measurement import MeasurementRequest
@@ -22,9 +21,6 @@ from tuner.live.messages import Over
 from tuner.live.scale import FullRunModel
 from tuner.live.window import WindowRun
 from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome
-
-#: A job that has printed this share of what any may print is started afresh: it ran long.
-PRINTED_SHARE = 0.5
 
 
 class LiveJobs:
@@ -112,7 +108,7 @@ class LiveJobs:
         server = job.server
         try:
             outcome, goes_on = job.launch.outcome_at_its_end(
-                lambda: server is not None and any(isinstance(m, Over) for m in server.receive(0.0))
+                lambda: any(isinstance(message, Over) for message in server.receive(0.0))
             )
             if isinstance(outcome.ending, Finished):  # else it may not have come so far
                 self.refusal = job.refusal(outcome)
@@ -133,9 +129,8 @@ class LiveJobs:
             return False
         exit_ = job.running.poll()
         self.ends_alone |= _went_well(exit_)
-        alive = exit_ is None and job.line.is_open
-        quiet = job.monitor.output_bytes() < PRINTED_SHARE * MOST_OUTPUT
-        return alive and quiet and is_reachable(job.request.setting, request.setting, job.can)
+        alive = exit_ is None and job.server.is_open
+        return alive and is_reachable(job.request.setting, request.setting, job.can)
 
     def _in_new_job(
         self, request: MeasurementRequest, model: FullRunModel, since_s: float
@@ -147,7 +142,7 @@ class LiveJobs:
         if isinstance(job, Outcome):
             return job
         try:
-            cold = job.launch.outcome(job.accepts_switches)
+            cold = job.launch.outcome(job.server.listens)
             if cold is None:
                 if job.hello.ranks == request.spec.layout.ranks:
                     self._job = job
@@ -156,7 +151,7 @@ class LiveJobs:
                         return outcome
                     self._job = None
                 self.refusal = job.refusal(iterations=iterations)
-                job.line.hang_up()
+                job.server.hang_up()
                 cold = job.cold_outcome(iterations)
             waited = job.waited_in_vain()
             if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
@@ -170,7 +165,7 @@ class LiveJobs:
             raise
         finally:
             if self._job is None:
-                job.close()
+                job.server.close()
 
     def _measured(
         self, request: MeasurementRequest, model: FullRunModel, since_s: float, *, is_first: bool

@@ -10,10 +10,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tuner.live.eligibility import is_excluded_as, is_reachable, is_switched_off
+from tuner.live.eligibility import is_reachable, is_switched_off
 from tuner.model import (
     BASELINE,
-    ExclusionKind,
     Failed,
     Finished,
     LaunchRecord,
@@ -44,13 +43,11 @@ class RunningJob:
         number: That of the launch that started it.
         start: The (canonical) setting that it was started with.
         live: The knobs that it can change.
-        windows: Its windows, the oldest first.
     """
 
     number: int
     start: Setting
     live: frozenset[str]
-    windows: tuple[LaunchRecord, ...]
 
     def serves(self, setting: Setting) -> bool:
         """Whether a (canonical) setting can be measured in it."""
@@ -62,21 +59,18 @@ def running_job(
 ) -> RunningJob | None:
     """The job that runs now; ``None``: none does.
 
-    A cold launch ends it, and so do a failure and a drift. If live measurement is switched off,
+    A cold launch ends it, and so does a failure. If live measurement is switched off,
     no job is started in place of the last one.
     """
     if not records or spec.live == "off" or is_switched_off(records):
         return None
     last = records[-1].outcome
-    drifted = is_excluded_as(records[-1], ExclusionKind.JOB_DRIFTED)
-    if last.window is None or isinstance(last.ending, Failed) or drifted:
+    if last.window is None or isinstance(last.ending, Failed):
         return None
     number = last.window.job
-    windows = tuple(record for record in records if record.job == number)
-    # (a warm-up starts a job too, and is no window)
-    started = next((r for r in records if r.number == number), windows[0])
+    started = next((r for r in records if r.number == number), records[-1])
     start = BASELINE if started.purpose is Purpose.BASELINE else started.setting
-    return RunningJob(number, canonical(start), frozenset(last.window.live), windows)
+    return RunningJob(number, canonical(start), frozenset(last.window.live))
 
 
 def live_costs(

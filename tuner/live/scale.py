@@ -1,12 +1,10 @@
 """From the pace of a window to the figure of a full cold run. Pure.
 
-A full run takes its N iterations, and more: the first ones are slower, there are evaluations, and
-something comes after the last. A window counts none of this, so it is learnt from the logs of the
-cold launches. Part of it is as long whatever the setting (libraries that start, files that are
-written), part grows with the pace (an evaluation): ``pace * (N + w) + c``. One setting alone does
-not tell the parts apart: it is split in half, until settings with other paces show it. For the
-objective ``steady``, seconds an iteration from the end of the warm-up on, the figure is that over
-N: that stretch of a run has evaluations and an end too.
+A full run of N iterations takes longer than these: the first ones are slower, there are
+evaluations, and something comes after the last. A window counts none of this, so it is learnt from
+the logs of the cold launches, as the time of w more iterations: a run takes ``pace * (N + w)``. For
+the objective ``steady``, seconds an iteration from the end of the warm-up on, the figure is that
+over N: that stretch of a run has evaluations and an end too.
 """
 
 from __future__ import annotations
@@ -22,26 +20,8 @@ from tuner.search.stopper import Noise
 from tuner.search.throughput import steady_s
 from tuner.stats import estimates
 
-#: The rule that stopped a window in an iteration that did not end: its pace is not known.
-SILENT = "silence"
-
 #: An interval of the log that took this many times the usual had something else in it.
 UNUSUAL = 1.5
-
-#: Prior: this share of the overhead does not grow with the pace; it counts as so many settings.
-FIXED_SHARE, PRIOR_WEIGHT = 0.5, 0.1
-
-
-@dataclass(frozen=True)
-class FixedOverhead:
-    """What a run takes beside its iterations: the time of so many more, and so many seconds."""
-
-    iterations: float
-    seconds: float = 0.0
-
-    def at_s(self, pace_s: float) -> float:
-        """The overhead at a pace (s an iteration), s."""
-        return self.iterations * pace_s + self.seconds
 
 
 @dataclass(frozen=True)
@@ -50,30 +30,19 @@ class FullRunModel:
 
     Attributes:
         iterations: How many it makes; 0: not known.
-        overhead: What it takes beside them (w and c above).
+        overhead: What it takes beside them, in iterations (w above).
         steady: The figure is of one iteration.
         incumbent_s: The figure of the best setting so far, ``None`` before there is one.
     """
 
     iterations: int = 0
-    overhead: FixedOverhead = FixedOverhead(0.0)
+    overhead: float = 0.0
     steady: bool = False
     incumbent_s: float | None = None
 
     def figure_s(self, pace_s: float) -> float:
         """The figure of a full run at this pace, s."""
-        return self.clock_s(pace_s * self.iterations + self.overhead.at_s(pace_s))
-
-    @property
-    def usual_s(self) -> float | None:
-        """The pace of the best setting so far, s an iteration; ``None`` before there is one."""
-        if self.incumbent_s is None:
-            return None
-        fixed_s = self.figure_s(0.0)
-        slope = self.figure_s(1.0) - fixed_s
-        # a figure below the fixed part shows that this part is known badly
-        beyond_s = self.incumbent_s - fixed_s if self.incumbent_s > fixed_s else self.incumbent_s
-        return beyond_s / slope
+        return self._clock_s(pace_s * (self.iterations + self.overhead))
 
     def log(self, times_s: Sequence[float], each: int = 1) -> list[tuple[int, float]]:
         """(iteration, elapsed_s) of a run that warmed up as expected and then took these times.
@@ -83,14 +52,14 @@ class FullRunModel:
         """
         if not times_s:
             return []
-        total_s = self.overhead.at_s(math.fsum(times_s) / len(times_s))
+        total_s = self.overhead * math.fsum(times_s) / len(times_s)
         log = []
         for entry, time_s in enumerate(times_s, 1):
             total_s += each * time_s
-            log.append((each * entry, self.clock_s(total_s)))
+            log.append((each * entry, self._clock_s(total_s)))
         return log
 
-    def clock_s(self, seconds: float) -> float:
+    def _clock_s(self, seconds: float) -> float:
         """So many seconds of a running job on the clock of the figure."""
         return seconds / self.iterations if self.steady else seconds
 
@@ -111,21 +80,23 @@ def full_run_model(
     """
     cold = [each for each in records if each.job is None and each.outcome.samples]
     steady = objective.clock == "steady"
-    # a warm-up rather than nothing
-    found = learned(estimates.counted(cold), steady) or learned(cold, steady)
-    unknown = FixedOverhead(0.0 if steady else Noise().warm_up_typical)
-    return FullRunModel(iterations, found or unknown, steady, incumbent_s)
+    found = learned(estimates.counted(cold), steady)
+    if found is None:
+        found = learned(cold, steady)  # a warm-up rather than nothing
+    if found is None:
+        found = 0.0 if steady else Noise().warm_up_typical
+    return FullRunModel(iterations, found, steady, incumbent_s)
 
 
-def learned(records: Iterable[LaunchRecord], steady: bool) -> FixedOverhead | None:
-    """The overhead by the logs of these launches; ``None``: they do not show it.
+def learned(records: Iterable[LaunchRecord], steady: bool) -> float | None:
+    """The overhead by the logs of these launches, in iterations; ``None``: they do not show it.
 
     Args:
         records: Cold ones that came to their end.
         steady: The figure is of one iteration from the end of the warm-up on: what comes before
             is in none.
     """
-    groups: dict[Setting, list[tuple[float, float]]] = {}
+    groups: dict[Setting, list[float]] = {}
     for record in records:
         log = record.outcome.progress
         pace_s = usual_s(log)
@@ -137,32 +108,8 @@ def learned(records: Iterable[LaunchRecord], steady: bool) -> FixedOverhead | No
             if figure_s is None:
                 continue
             beyond = log[-1].iteration * (figure_s / pace_s - 1)
-        groups.setdefault(record.setting, []).append((pace_s, max(0.0, beyond) * pace_s))
-    medians = [tuple(map(statistics.median, zip(*runs, strict=True))) for runs in groups.values()]
-    return _least_squares(medians) if medians else None
-
-
-def _least_squares(points: Sequence[tuple[float, ...]]) -> FixedOverhead:
-    """The overhead by (pace, seconds beyond the iterations) of each setting, and the prior.
-
-    Least squares of what each is off by as a share of its pace, in units of the median pace and
-    the median overhead: ``fixed + growing * x = y`` with the weights ``1 / x``; neither part is
-    below 0.
-    """
-    pace_s, beyond_s = (statistics.median(values) for values in zip(*points, strict=True))
-    if beyond_s <= 0:
-        return FixedOverhead(0.0)
-    points = [(pace / pace_s, beyond / beyond_s) for pace, beyond in points]
-    ones, b = sum(x**-2 for x, _ in points), sum(1 / x for x, _ in points)
-    offs, rises = sum(y / x**2 for x, y in points), sum(y / x for x, y in points)
-    a, d = ones + PRIOR_WEIGHT, len(points) + PRIOR_WEIGHT
-    e, f = offs + PRIOR_WEIGHT * FIXED_SHARE, rises + PRIOR_WEIGHT * (1 - FIXED_SHARE)
-    fixed, growing = (e * d - f * b) / (a * d - b * b), (f * a - e * b) / (a * d - b * b)
-    if fixed < 0:
-        fixed, growing = 0.0, rises / len(points)
-    elif growing < 0:
-        fixed, growing = offs / ones, 0.0
-    return FixedOverhead(growing * beyond_s / pace_s, fixed * beyond_s)
+        groups.setdefault(record.setting, []).append(max(0.0, beyond))
+    return statistics.median(map(statistics.median, groups.values())) if groups else None
 
 
 def usual_s(log: Sequence[Progress]) -> float | None:
@@ -209,7 +156,7 @@ def _rescaled(record: LaunchRecord, model: FullRunModel) -> LaunchRecord:
     if isinstance(ending, Finished):  # a full run makes the iterations that it was scaled by
         model = replace(model, iterations=ending.iterations)
         ending = replace(ending, elapsed_s=model.figure_s(pace_s))
-    elif isinstance(ending, Stopped) and ending.rule != SILENT and pace_s and model.iterations:
+    elif isinstance(ending, Stopped) and pace_s and model.iterations:
         ending = with_projection(ending, model.figure_s(pace_s))
     return replace(record, outcome=replace(outcome, ending=ending))
 

@@ -25,20 +25,20 @@ VARIABLE = "TUNE_LIVE_SOCKET"
 #: With this variable rank 0 reports the program's own end, and waits there for an order.
 PAUSE = "TUNE_LIVE_PAUSE"
 
-#: A line may be under way for so long, or an order, s.
-LINE_S = 10.0
+#: An order may take so long to be sent, s.
+SEND_S = 10.0
 
 
 class JobServer:
     """Listens from its making until it is closed.
 
     Args:
-        folder: The launch's; raises OSError if no socket can be made there.
+        folder: The launch's.
         clock: Seconds that only go forward.
 
     Attributes:
         hello: What the job can do, once it has said so.
-        problem: Why the connection was given up; empty as long as it was not.
+        problem: Why no socket could be made, or the connection was given up; else empty.
         lost_s: When that was, by the clock.
         iterations: How many the program made by its own end; ``None``: it has not said.
     """
@@ -50,7 +50,6 @@ class JobServer:
         self.iterations: int | None = None
         self._clock = clock
         self._received = b""
-        self._since_s = 0.0  # when the line that is under way began
         self._peer: socket.socket | None = None
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -58,10 +57,9 @@ class JobServer:
             _bind(self._listener, self.path)
             self._listener.listen(1)
             self._listener.setblocking(False)
-        except BaseException:
-            self.close()
-            raise
-        self._selector.register(self._listener, selectors.EVENT_READ)
+            self._selector.register(self._listener, selectors.EVENT_READ)
+        except OSError as error:
+            self.problem = f"no socket can be made in {folder}: {error.strerror}"
 
     @property
     def is_open(self) -> bool:
@@ -81,8 +79,6 @@ class JobServer:
                 self._accept()
             else:
                 found += self._read()
-        if self._received and self._clock() - self._since_s > LINE_S:
-            self._give_up("it did not finish a line")
         return found
 
     def receive_all(self) -> None:
@@ -95,7 +91,7 @@ class JobServer:
         if self._peer is None:
             return
         try:
-            self._peer.settimeout(LINE_S)
+            self._peer.settimeout(SEND_S)
             self._peer.sendall(line)
             self._peer.setblocking(False)
         except OSError as error:  # a timeout too
@@ -141,8 +137,6 @@ class JobServer:
             self._give_up("it closed the connection")
             return []
         *lines, rest = (self._received + chunk).split(b"\n")
-        if lines or not self._received:
-            self._since_s = self._clock()
         self._received = rest
         found: list[Message] = []
         try:

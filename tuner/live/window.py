@@ -16,8 +16,7 @@ from tuner.live.measurement import MeasurementRequest
 from tuner.live.messages import Message, Steps, Switched
 from tuner.live.readback import effects_of, observed, refused
 from tuner.live.scale import FullRunModel
-from tuner.live.window_stopper import WindowStopper
-from tuner.live.windows import LEAST_ENDED, Estimate, Iterations, estimate, is_long_enough
+from tuner.live.windows import LEAST_ENDED, Estimate, estimate, is_long_enough, stopped
 from tuner.model import (
     Ending,
     Exclusion,
@@ -41,16 +40,8 @@ TICK_S = 0.05
 #: A job that ends closes its connection first, and has ended before this is over, s.
 LAST_S = 10.0
 
-#: The iterations are analysed again once they are more by this share …
-GROWN = 1.02
-#: … and no sooner than after this, s: an analysis takes milliseconds of the ranks' cores.
+#: The iterations are analysed so often at most, s: that takes milliseconds of the ranks' cores.
 ANALYSIS_S = 0.1
-
-#: A program may end no more iterations (it has made another optimizer), and still compute. Without
-#: a message for so long, s, …
-DRY_S = 30.0
-#: … and for so many times what the messages told of, it is no evaluation: these are part of a run.
-DRY_TIMES = 10.0
 
 
 class WindowRun:
@@ -76,16 +67,14 @@ class WindowRun:
         self.job, self.request, self.model = job, request, model
         self._since_s, self._is_first = since_s, is_first
         self._now = job.clock
-        self._stopper = WindowStopper(request.stopper, model, job.pace_s or model.usual_s)
-        self._iterations = Iterations()
+        self._times_s: list[float] = []  # since the switch
+        self._unmarked_s: list[float] = []  # those without an evaluation or an epoch's start
         self._estimate = Estimate(0, ())
         self._switched: Switched | None = None
         self._stopped: Stopped | None = None  # by the stopper; the job runs on
         self._changed: frozenset[str] = frozenset()
-        self._ordered_s = self._heard_s = self._now()
-        self._switched_s = 0.0
+        self._ordered_s, self._switched_s = self._now(), 0.0
         self._analysed, self._analysed_s, self._is_enough = 0, -math.inf, False
-        self._coming = 1  # the next message will hold so many iterations, at most
 
     def measure(self) -> Outcome | None:
         """The outcome of the window; ``None``: the job was cut short before it told enough.
@@ -104,7 +93,7 @@ class WindowRun:
                 load = neighbourhood.load(self.job.running.pids())
                 telemetry = recorder.telemetry
         if self._stopped is None and refusal is None and self._estimate.iterations < LEAST_ENDED:
-            lost = not self.job.line.is_open if ended is None else went_well(ended)
+            lost = not self.job.server.is_open if ended is None else went_well(ended)
             if lost:
                 return None
         return self._outcome(ended, refusal, load, telemetry)
@@ -112,90 +101,73 @@ class WindowRun:
     def switch(self) -> Ended | None:
         """Have the ranks change; how the job ended, if it did."""
         self.job.switches += 1
-        self._ordered_s = self._heard_s = self._now()
+        self._ordered_s = self._now()
         values = self.job.order(self.request.setting)
         self._changed = frozenset(values)
-        self.job.line.send(messages.switch(self.job.switches, values))
-        ended = self._follow(lambda: self._switched is not None, self._unanswered)
+        self.job.server.send(messages.switch(self.job.switches, values))
+        ended = self._follow(lambda: self._switched is not None)
         self._switched_s = self._now()
         return ended
 
     def run(self) -> Ended | None:
         """Measure until the window is long enough or hopeless; how the job ended, if it did."""
-        return self._follow(self._is_done, self._silent)
+        return self._follow(self._is_done)
 
-    def _follow(
-        self, done: Callable[[], bool], wrong: Callable[[], Failed | Stopped | None]
-    ) -> Ended | None:
+    def _follow(self, done: Callable[[], bool]) -> Ended | None:
         job = self.job
         while not done() and not (self._is_first and self._is_lost()):
-            self._hear(job.line.receive(TICK_S))
+            self._hear(job.server.receive(TICK_S))
             exit_ = job.running.poll()
             if exit_ is not None:
-                while job.line.is_open and (rest := job.line.receive(0.0)):
+                while job.server.is_open and (rest := job.server.receive(0.0)):
                     self._hear(rest)
                 self._analyse()
                 return exit_, None
-            reason = None if done() else self._reason_to_stop() or wrong()
+            reason = None if done() else self._reason_to_stop()
             if reason is not None:
                 return job.monitor.stop(reason)
         return None
 
     def _is_lost(self) -> bool:
         """Whether the job lives, but accepts no switches any more."""
-        server = self.job.line
+        server = self.job.server
         return not server.is_open and self._now() - server.lost_s > LAST_S
 
     def _hear(self, found: list[Message]) -> None:
-        if found:
-            self._heard_s = self._now()
-            self.job.monitor.heard += len(found)
+        self.job.monitor.heard += len(found)
         for message in found:
             if isinstance(message, Switched) and message.number == self.job.switches:
                 self._switched = message
-            elif isinstance(message, Steps):
-                self._coming = max(1, 2 * len(message.times_s))
+            elif isinstance(message, Steps) and self._switched is not None:
                 for iteration, time_s in enumerate(message.times_s, message.first):
-                    if self._switched is not None and iteration >= self._switched.iteration:
-                        self._iterations.add(time_s, iteration in message.marks)
+                    if iteration >= self._switched.iteration:
+                        self._times_s.append(time_s)
+                        if iteration not in message.marks:
+                            self._unmarked_s.append(time_s)
 
     # --- when it ends ----------------------------------------------------------------
 
     def _is_done(self) -> bool:
-        seen, now_s = self._iterations.seen, self._now()
-        soon = now_s - self._analysed_s < ANALYSIS_S
-        if not self._is_enough and not soon and 0 < seen >= GROWN * self._analysed:
+        is_time = self._now() - self._analysed_s >= ANALYSIS_S
+        if not self._is_enough and is_time and len(self._times_s) > self._analysed:
             self._analyse()
-        # Without messages for very long it ends with what it has, if that is enough for a figure.
-        heard_s = self._heard_s - self._switched_s
-        is_dry = now_s - self._heard_s > max(DRY_S, DRY_TIMES * heard_s)
-        return self._is_enough or (is_dry and self._estimate.iterations >= LEAST_ENDED)
+        return self._is_enough
 
     def _analyse(self) -> None:
         """Make the estimate, and see if it is enough."""
-        self._analysed, self._analysed_s = self._iterations.seen + 1, self._now()
-        batches, model = self._iterations.counted, self.model
-        window = self._estimate = estimate(batches.means, batches.each)
+        self._analysed, self._analysed_s = len(self._times_s), self._now()
+        most_are_marked = 2 * len(self._unmarked_s) < len(self._times_s)
+        window = self._estimate = estimate(self._times_s if most_are_marked else self._unmarked_s)
         if not window.iterations:
             return
-        self._report()
-        passed_s = self._now() - self._switched_s
-        self._stopped = self._stopper.by_times(window.times_s, passed_s, window.each)
-        ratio = None
-        if model.incumbent_s is not None:
-            ratio = model.figure_s(window.pace_s) / model.incumbent_s
-        self._is_enough = self._stopped is not None or is_long_enough(
-            window,
-            precision=self.request.spec.precision,
-            ratio=ratio,
-            most=model.iterations,
-            period=self.job.period(self.request.setting),
-        )
-
-    def _report(self) -> None:
-        window = self._estimate
         elapsed_s = self.model.log(window.times_s, window.each)[-1][1]
         self.request.on_progress(Progress(window.iterations, elapsed_s))
+        self._stopped = stopped(window, self.model, self.request.stopper)
+        period = self.job.period(self.request.setting)
+        precision = self.request.spec.precision
+        self._is_enough = self._stopped is not None or is_long_enough(
+            window, self.model, precision, period=period
+        )
 
     def _reason_to_stop(self) -> Failed | Stopped | None:
         if self.request.cancelled():
@@ -205,13 +177,12 @@ class WindowRun:
         if limit_s is not None and self._now() - since_s >= limit_s:
             return Failed(FailureKind.LIMIT, f"not done within the trial limit of {limit_s:g} s")
         if self._is_lost() and not self._is_first:
-            return self._stalled(f"the job accepts no more switches: {self.job.line.problem}")
-        return self.job.monitor.look()
-
-    def _unanswered(self) -> Failed | None:
-        """The failure of a job that lives and does not switch."""
+            return self._stalled(f"the job accepts no more switches: {self.job.server.problem}")
+        found = self.job.monitor.look()
         limit_s = self.request.spec.stall_limit_s
-        if limit_s is None or self._now() - self._ordered_s < limit_s:
+        if found is not None or self._switched is not None or limit_s is None:
+            return found
+        if self._now() - self._ordered_s < limit_s:
             return None
         who = self.job.monitor.silence()
         return self._stalled(f"no answer to the request to switch within {limit_s:g} s: {who}")
@@ -221,10 +192,6 @@ class WindowRun:
         monitor = self.job.monitor
         where = stacks.keep(monitor.launch.folder / stacks.FOLDER, monitor.watcher.ranks())
         return Failed(FailureKind.STALLED, f"{reason}; {where}")
-
-    def _silent(self) -> Stopped | None:
-        silent_s = self._now() - self._heard_s
-        return self._stopper.by_silence(self._estimate.times_s, silent_s, self._coming)
 
     # --- its outcome -----------------------------------------------------------------
 
@@ -242,8 +209,6 @@ class WindowRun:
         log = self.model.log(window.times_s, window.each)
         some = log[:: -(len(log) // STOPPER_ENTRIES + 1)][::-1]  # the last is among them
         switched_s = self._switched_s or now_s
-        if window.iterations and ended is None and refusal is None:
-            job.pace_s = min(window.pace_s, job.pace_s or window.pace_s)
         exclusion = None
         if refusal is not None and refusal[0].kind is FailureKind.SWITCH:
             text = f"{wording.failure(refusal[0])}; it is launched by itself"

@@ -4,20 +4,18 @@
 cold, a loader hands out what it had prepared before. Of the n iterations seen the first d are
 discarded, at least 1 and at most half of them, with the d that minimises the marginal standard
 error ``sum (x_i - mean)^2 / (n - d)^2`` of the others (MSER: White, "An effective truncation
-heuristic for bias reduction in simulation output", Simulation 69 (1997) 323-334). Iterations in
-which an epoch began or the model was evaluated are not counted at all.
+heuristic for bias reduction in simulation output", Simulation 69 (1997) 323-334).
 
 **Length.** Iterations are correlated, so the standard error of their mean is that of Newey and
 West (Econometrica 55 (1987) 703-708) with ``n^(1/3)`` lags, and never less than that of
 independent ones. It is an estimate itself: for few values it is widened by the standard deviation
 of Student's t, or chance would end windows. A window ends once this error is small enough.
 
-**Batches.** A window of 20 microseconds an iteration has tens of thousands of them: to analyse
-each, again and again, takes longer than the window, on the cores of the ranks. So they are kept
-as means of batches of one size, which doubles whenever there are too many (Schmeiser, "Batch size
-effects in the analysis of simulation output", Operations Research 30 (1982) 556-568). The mean
-stays that of the iterations, and so does its standard error, as long as what correlates lies
-within a few batches.
+Very many iterations are analysed as means of batches (Schmeiser, "Batch size effects in the
+analysis of simulation output", Operations Research 30 (1982) 556-568).
+
+**Early stop.** The stopper of a launch (:mod:`tuner.search.stopper`) is shown the window as the log
+of a full run, with an entry for each iteration (:meth:`FullRunModel.log`).
 
 Pure: no clock, no files.
 """
@@ -27,17 +25,24 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
-#: At this many values neighbours are joined in pairs; even. Batch means need no more than some ten
-#: values, but the slow first iterations are told apart by far more.
+from tuner.launch.clocks import Through
+from tuner.live.scale import FullRunModel, with_projection
+from tuner.model import Stopped
+from tuner.search.stopper import EarlyStopper, ProjectionStopper
+
+#: No more values than this are analysed.
 MOST = 1000
 
 #: No figure is made of fewer iterations …
 LEAST = 5
 #: … or of fewer than this, if the job ended before.
 LEAST_ENDED = 3
+
+#: The setting may be stopped for so few, if even the quickest of them is too slow.
+LEAST_STOPPED = 2
 
 #: A loader that gives each worker a batch in turn repeats itself after as many iterations as it has
 #: workers: a window holds this many of these periods.
@@ -54,57 +59,6 @@ PRECISIONS = 2.0
 #: For a setting slower than the best, an error of this share of the distance (of logarithms) is
 #: enough: it is slower beyond doubt, and a model learns enough from it.
 DISTANCE_SHARE = 0.25
-
-
-class BatchMeans:
-    """Values in the order they came, as means of batches.
-
-    Attributes:
-        each: How many values each mean stands for, a power of 2; 1 up to `MOST` values.
-        means: Those of the full batches, the oldest first; fewer than `MOST`.
-        seen: How many values came.
-    """
-
-    def __init__(self) -> None:
-        self.each, self.means, self.seen = 1, list[float](), 0
-        self._sum, self._missing = 0.0, 1
-
-    def add(self, value: float) -> None:
-        """Take one more."""
-        self.seen += 1
-        self._sum += value
-        self._missing -= 1
-        if self._missing:
-            return
-        self.means.append(self._sum / self.each)
-        if len(self.means) >= MOST:
-            pairs = zip(self.means[::2], self.means[1::2], strict=True)
-            self.means = [(first + second) / 2 for first, second in pairs]
-            self.each *= 2
-        self._sum, self._missing = 0.0, self.each
-
-
-class Iterations:
-    """The iterations since a switch."""
-
-    def __init__(self) -> None:
-        self._all, self._unmarked = BatchMeans(), BatchMeans()
-
-    @property
-    def seen(self) -> int:
-        """How many there were."""
-        return self._all.seen
-
-    def add(self, time_s: float, marked: bool) -> None:
-        """Take one more; ``marked``: it had something else in it, such as an evaluation."""
-        self._all.add(time_s)
-        if not marked:
-            self._unmarked.add(time_s)
-
-    @property
-    def counted(self) -> BatchMeans:
-        """All but the marked ones; if more than half are marked, all."""
-        return self._unmarked if 2 * self._unmarked.seen >= self._all.seen else self._all
 
 
 @dataclass(frozen=True)
@@ -142,17 +96,20 @@ class Estimate:
         return relative_error(self.times_s)
 
 
-def estimate(times_s: Sequence[float], each: int = 1) -> Estimate:
-    """The estimate from these times, the oldest first, each a mean of `each` iterations.
+def estimate(times_s: Sequence[float]) -> Estimate:
+    """The estimate from the times of iterations, the oldest first.
 
     Discards by MSER at least 1 and at most half of them (of one, that one).
     """
-    n = len(times_s)
+    each = max(1, math.ceil(len(times_s) / MOST))
+    whole = range(0, len(times_s) - each + 1, each)
+    means = [statistics.fmean(times_s[first : first + each]) for first in whole]
+    n = len(means)
     if n < 2:
         return Estimate(each * n, (), each)
     # Centred at the median: the squares of large times would swallow their differences.
-    middle = statistics.median(times_s)
-    centred = [time_s - middle for time_s in reversed(times_s)]
+    middle = statistics.median(means)
+    centred = [time_s - middle for time_s in reversed(means)]
     sums = list(accumulate(centred))
     squares = list(accumulate(value * value for value in centred))
 
@@ -162,7 +119,7 @@ def estimate(times_s: Sequence[float], each: int = 1) -> Estimate:
         return max(0.0, spread) / left**2
 
     discarded = min(range(1, n // 2 + 1), key=marginal_error)
-    return Estimate(each * discarded, tuple(times_s[discarded:]), each)
+    return Estimate(each * discarded, tuple(means[discarded:]), each)
 
 
 def relative_error(times_s: Sequence[float]) -> float:
@@ -187,22 +144,49 @@ def relative_error(times_s: Sequence[float]) -> float:
 
 
 def is_long_enough(
-    window: Estimate, *, precision: float, ratio: float | None, most: int, period: int = 1
+    window: Estimate, model: FullRunModel, precision: float, *, period: int = 1
 ) -> bool:
     """Whether the window may end.
 
     Args:
         window: Its estimate so far.
+        model: What is known of a full run; no more iterations than it has are measured.
         precision: What contenders are compared with, a share.
-        ratio: The setting's figure over that of the incumbent; ``None``: there is none.
-        most: No more iterations than this are measured: those of a full run.
         period: After how many iterations the job may repeat itself.
     """
-    if window.iterations >= most:
+    if window.iterations >= model.iterations:
         return True
     if window.iterations < max(LEAST, PERIODS * period) or window.took_s < LEAST_S:
         return False
     needed = PRECISIONS * precision
-    if ratio is not None:
+    if model.incumbent_s is not None:
+        ratio = model.figure_s(window.pace_s) / model.incumbent_s
         needed = max(needed, DISTANCE_SHARE * math.log(ratio))
     return window.pace_se <= needed
+
+
+def stopped(window: Estimate, model: FullRunModel, stopper: EarlyStopper | None) -> Stopped | None:
+    """Why the setting cannot win; ``None``: the window goes on.
+
+    Args:
+        window: Its estimate so far.
+        model: What is known of a full run.
+        stopper: That of the launch; ``None``: the window runs to its end.
+    """
+    if isinstance(stopper, Through):
+        stopper = stopper.stopper
+    if stopper is None or window.iterations < LEAST_STOPPED or window.took_s < LEAST_S:
+        return None
+    if isinstance(stopper, ProjectionStopper):
+        noise = stopper.noise  # from log interval to interval
+        pace_cv = noise.pace_cv * math.sqrt(noise.interval or 1)
+        stopper = replace(stopper, noise=replace(noise, pace_cv=pace_cv, interval=1))
+    times_s = window.times_s
+    if len(times_s) < LEAST:  # one of so few may hold what happens once, as a compiler
+        times_s = (min(times_s),) * len(times_s)
+    log = model.log(times_s, window.each)
+    verdict = stopper(log, log[-1][1], 0.0)
+    if not isinstance(verdict, Stopped):
+        return None
+    verdict = replace(verdict, log_sd=max(verdict.log_sd, window.pace_se))
+    return with_projection(verdict, model.figure_s(window.pace_s))

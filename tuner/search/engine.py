@@ -7,6 +7,7 @@ resumed goes on as if it had never stopped.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -27,6 +28,10 @@ from tuner.stats.estimates import TRIALS
 
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
+
+#: In a running job the quickest is measured again after so many new settings: the quickest of many
+#: short windows may be so by chance, and what windows differ by is learnt from repeats.
+_REPEAT_EVERY = 6
 
 Reason = Literal["trials", "budget", "converged", "exhausted"]
 
@@ -82,13 +87,6 @@ class Search:
             return self._baseline(state)  # there is no verdict without
         return launch
 
-    def again(self, history: Sequence[SearchObservation], key: Key) -> Proposal | None:
-        """Another run of a setting; ``None`` where nothing is known of it."""
-        state = self._state(history)
-        if state.fit is None or key not in state.groups:
-            return None
-        return self._repeat(key, state, state.fit)
-
     def _wanted(self, history: Sequence[SearchObservation], state: State) -> Proposal | Done:
         """What promises most, as long as there is time."""
         doubtful = self._doubtful_failure(state)
@@ -104,7 +102,14 @@ class Search:
             return self._baseline(state)
         if state.fit is None or state.best is None:
             return self._first(state)
-        return self._weigh(state, state.fit, state.best)
+        found = self._weigh(state, state.fit, state.best)
+        recent = history[-_REPEAT_EVERY:]
+        is_due = all(seen.in_job and seen.purpose is not Purpose.REPEAT for seen in recent)
+        if is_due and len(recent) == _REPEAT_EVERY and isinstance(found, Proposal):
+            times = {key: group.finished for key, group in state.groups.items() if group.finished}
+            quickest = min(times, key=lambda key: statistics.median(times[key]))
+            return self._repeat(quickest, state, state.fit)
+        return found
 
     def _baseline(self, state: State) -> Proposal:
         """The defaults, stopped at a multiple of the incumbent: they may be ruinous."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tuner.launch import render
-from tuner.live import consistency
+from tuner.live.eligibility import why_switched_off
 from tuner.model import (
     Cap,
     Failed,
@@ -181,8 +181,8 @@ def _notes(history: History) -> Sequence[str]:
     notes += dropped_notes(history)
     notes += history.pooling.notes
     notes += interference.notes(history)
-    notes += consistency.notes(history.records, history.pooling.canonical)
-    return notes
+    switched_off = why_switched_off(history.records)
+    return [*notes, switched_off] if switched_off else notes
 
 
 def dropped_notes(history: History) -> list[str]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tuner.launch.clocks import stopper_by
-from tuner.live.consistency import due_repeat
 from tuner.live.running import live_costs
 from tuner.model import (
     Conclusion,
@@ -31,7 +30,7 @@ from tuner.search.throughput import startup_s
 from tuner.stats import confirm
 from tuner.stats.confirm import Next, Run, SearchTimes, Side
 from tuner.study.history import History
-from tuner.study.observations import as_key, as_setting, observations, search_space
+from tuner.study.observations import as_setting, observations, search_space
 
 #: The confirmation may cost this share of the search; then the next look is the last.
 COST_SHARE = 0.5
@@ -114,15 +113,9 @@ class SearchThenConfirm:
         names = [knob.name for knob in history.knobs]
         costs = live_costs(history.spec, history.records, history.pooling.canonical, names)
         launch = self._searching(history).next(observed, costs)
-        step = (
-            Stop(_reason(launch, history)) if isinstance(launch, Done) else _step(launch, history)
-        )
-        # Before it, the running job may have to show that it has not drifted.
-        following = step.setting if isinstance(step, Step) else None
-        repeat = due_repeat(history.spec, history.records, history.pooling.canonical, following)
-        key = None if repeat is None else as_key(history, repeat)
-        again = None if key is None else self._searching(history).again(observed, key)
-        return step if again is None else _step(again, history)
+        if isinstance(launch, Done):
+            return Stop(_reason(launch, history))
+        return _step(launch, history)
 
     def _searching(self, history: History) -> Search:
         """The search over the history's space; kept as long as that stays the same."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -12,11 +12,11 @@ from typing import NoReturn
 from tuner.hosts import process
 from tuner.launch import render, stacks
 from tuner.launch.secrets import kept_record, recorded_environment
-from tuner.live.consistency import drift, live_vs_cold, switched_off_notes
+from tuner.live.consistency import live_vs_cold
+from tuner.live.eligibility import why_switched_off
 from tuner.live.measurement import LiveMeasurement, MeasurementRequest
 from tuner.model import (
     FROM_OUTSIDE,
-    Exclusion,
     Failed,
     FailureKind,
     Launch,
@@ -125,18 +125,15 @@ class StudyRun:
         """What comes next; before the end windows and launches must agree."""
         step = self.context.policy.next(self.history)
         if isinstance(step, Stop):
-            found = live_vs_cold(self.history.records, self.history.pooling.canonical)
-            if found is not None:
-                self._exclude(found.numbers, found.exclusion)
+            why = live_vs_cold(self.history.records, self.history.pooling.canonical)
+            if why is not None:
+                windows = [r.number for r in estimates.counted(self.history.records) if r.job]
+                with self.context.stop.held():
+                    self.live.end()
+                    self.history = self.recorder.exclude(self.history, windows, why)
+                self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
                 step = self.context.policy.next(self.history)
         return step
-
-    def _exclude(self, numbers: Collection[int], why: Exclusion) -> None:
-        """Exclude windows that cannot be trusted, and end the running job."""
-        with self.context.stop.held():
-            self.live.end()
-            self.history = self.recorder.exclude(self.history, numbers, why)
-        self._say(f"{why.text}; {wording.count(len(numbers), 'window')} excluded")
 
     def _warm_up(self, step: Step) -> None:
         """Fill the caches: a cold one is not the fault of the setting that comes first.
@@ -151,8 +148,8 @@ class StudyRun:
 
     def _tell_what_is_new(self, step: Step) -> None:
         history = self.history
-        switched_off = switched_off_notes(history.records)
-        for text in (*dropped_notes(history), *history.pooling.notes, *switched_off):
+        switched_off = why_switched_off(history.records)
+        for text in (*dropped_notes(history), *history.pooling.notes, switched_off):
             self._say(text)
         if step.purpose is Purpose.BASELINE:
             self._say(inherited_note(self.spec, dict(os.environ)) or "")
@@ -198,9 +195,6 @@ class StudyRun:
                     f"Read {_where_to_read(record)}, mend the cause, then run the same command"
                     " again: what was measured is kept.",
                 )
-        changed = drift(self.spec, self.history.records, self.history.pooling.canonical)
-        if changed is not None and changed.proven:
-            self._exclude(changed.numbers, changed.exclusion)
 
     def _run(self, step: Step) -> LaunchRecord:
         """Launch the setting, or measure it live; the record is not kept yet."""
