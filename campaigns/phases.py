@@ -95,7 +95,7 @@ LIVE_PHASES: dict[str, tuple[str, str, int]] = {
     "the job is started": ("hosts.process.running:RunningTrial._ask", "after", 3),
     "the job says hello": ("live.server:JobServer._check", "after", 1),
     "the job stands ready": ("live.window:WindowRun.switch", "before", 1),
-    "in the first window": ("live.window:WindowRun._report", "after", 1),
+    "in the first window": ("live.window:WindowRun._analyse", "after", 1),
     "a window is done": ("live.jobs:LiveJobs.window", "after", 1),
     "before a window's journal": ("study.recorder:Recorder.record", "before", 2),
     "after a window's commit": ("store.store:Store.add", "after", 2),

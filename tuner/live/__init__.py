@@ -21,19 +21,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuner.live.client.chainer_extension import ChainerExtension
+    from tuner.live.client.for_chainer import ChainerExtension
+    from tuner.live.client.for_pytorch import PpeExtension, torch_loader
     from tuner.live.client.loop import Session, session
-    from tuner.live.client.ppe_extension import PpeExtension
-    from tuner.live.client.torch_loading import torch_loader
 
 __all__ = ["ChainerExtension", "PpeExtension", "Session", "session", "torch_loader"]
 
 _HOMES = {
-    "ChainerExtension": "chainer_extension",
-    "PpeExtension": "ppe_extension",
+    "ChainerExtension": "for_chainer",
+    "PpeExtension": "for_pytorch",
     "Session": "loop",
     "session": "loop",
-    "torch_loader": "torch_loading",
+    "torch_loader": "for_pytorch",
 }
 
 

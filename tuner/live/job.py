@@ -104,10 +104,8 @@ class Job:
         waited = self.waited_in_vain()
         if server.hello is None:
             return server.problem or waited or "no rank said that it accepts switches"
-        if server.hello.ranks != ranks:
-            return f"{server.hello.ranks} of {ranks} ranks met"
-        if waited:
-            return waited
+        if server.hello.ranks != ranks or waited:
+            return waited or f"{server.hello.ranks} of {ranks} ranks met"
         if server.problem and self.running.poll() is None:
             return server.problem
         if 0 < iterations < LEAST_RUN:

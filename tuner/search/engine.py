@@ -7,7 +7,6 @@ resumed goes on as if it had never stopped.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -28,10 +27,6 @@ from tuner.stats.estimates import TRIALS
 
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
-
-#: In a running job the quickest is measured again after so many new settings: the quickest of many
-#: short windows may be so by chance, and what windows differ by is learnt from repeats.
-_REPEAT_EVERY = 6
 
 Reason = Literal["trials", "budget", "converged", "exhausted"]
 
@@ -102,14 +97,7 @@ class Search:
             return self._baseline(state)
         if state.fit is None or state.best is None:
             return self._first(state)
-        found = self._weigh(state, state.fit, state.best)
-        recent = history[-_REPEAT_EVERY:]
-        is_due = all(seen.in_job and seen.purpose is not Purpose.REPEAT for seen in recent)
-        if is_due and len(recent) == _REPEAT_EVERY and isinstance(found, Proposal):
-            times = {key: group.finished for key, group in state.groups.items() if group.finished}
-            quickest = min(times, key=lambda key: statistics.median(times[key]))
-            return self._repeat(quickest, state, state.fit)
-        return found
+        return self._weigh(state, state.fit, state.best)
 
     def _baseline(self, state: State) -> Proposal:
         """The defaults, stopped at a multiple of the incumbent: they may be ruinous."""

@@ -12,7 +12,7 @@ import pytest
 import compat
 from tests.live_agent import FakeAgent, install
 from tuner import live
-from tuner.live.client.chainer_extension import Communicators
+from tuner.live.client.for_chainer import Communicators
 
 compat.install()
 

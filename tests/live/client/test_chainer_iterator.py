@@ -16,7 +16,7 @@ import pytest
 
 import compat
 from tests.live_agent import FakeAgent
-from tuner.live.client.chainer_iterator import LiveIterator
+from tuner.live.client.for_chainer import LiveIterator
 
 compat.install()
 
@@ -151,7 +151,6 @@ def goes_on_where(
     found.finalize()
 
 
-@pytest.mark.usefixtures("handled")
 @pytest.mark.parametrize("number", [1, 3])
 def test_where_workers_cannot_start_the_old_ones_go_on(
     monkeypatch: pytest.MonkeyPatch, number: int
@@ -160,12 +159,9 @@ def test_where_workers_cannot_start_the_old_ones_go_on(
     goes_on_where(monkeypatch, multiprocessing.context.ForkProcess, "_Popen", error, number)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_where_threads_cannot_start_the_old_workers_go_on(
-    monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_where_a_thread_cannot_start_the_old_workers_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     error = RuntimeError("can't start new thread")
-    goes_on_where(monkeypatch, threading.Thread, "start", error, number)
+    goes_on_where(monkeypatch, threading.Thread, "start", error, 1)
 
 
 class Hanging(Numbered):
@@ -183,7 +179,7 @@ def test_a_worker_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     changed, agent = LiveIterator(found), FakeAgent()
     changed.knobs.offer(agent)
     assert numbers(found.next()) == [0, 1, 2, 3]
-    monkeypatch.setattr("tuner.live.client.chainer_iterator._PATIENCE_S", 0.3)
+    monkeypatch.setattr("tuner.live.client.for_chainer._PATIENCE_S", 0.3)
     for workers in (1, 2):
         assert agent.switch(iterator_workers=workers) == []
         assert len(multiprocessing.active_children()) == workers
@@ -205,7 +201,7 @@ def test_a_lock_that_a_killed_worker_held_is_not_waited_for(
         lock.release()
         time.sleep(0.01)
     worker.kill()
-    monkeypatch.setattr("tuner.live.client.chainer_iterator._PATIENCE_S", 0.3)
+    monkeypatch.setattr("tuner.live.client.for_chainer._PATIENCE_S", 0.3)
     assert agent.switch(iterator_workers=2) == []
     assert len(multiprocessing.active_children()) == 2
     seen += [numbers(found.next()) for _ in range(4)]

@@ -13,7 +13,7 @@ import pytest
 import compat
 from tests.live_agent import FakeAgent, install
 from tuner import live
-from tuner.live.client.chainer_iterator import LiveIterator
+from tuner.live.client.for_chainer import LiveIterator
 from tuner.live.client.loaders import OpenCvThreads, Workers
 
 compat.install()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.live_agent import FakeAgent, install
 from tuner import live
-from tuner.live.client.torch_loading import LiveLoader, ResumableSampler
+from tuner.live.client.for_pytorch import LiveLoader, ResumableSampler
 
 torch = pytest.importorskip("torch")
 

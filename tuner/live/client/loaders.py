@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tuner.live.client.loop import Agent
+from tuner.live.client.loop import RankAgent
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -38,7 +38,7 @@ class LoaderKnobs:
         self._wanted = dict(started)
         self._renew = renew
 
-    def offer(self, agent: Agent) -> None:
+    def offer(self, agent: RankAgent) -> None:
         """Offer all of them."""
         for knob in self._started:
             agent.offer(knob, partial(self._want, knob), partial(self._read, knob), self._settle)

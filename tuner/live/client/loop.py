@@ -13,7 +13,7 @@ Apply = Callable[[Any], object]
 Read = Callable[[], Any]
 
 
-class Agent(Protocol):
+class RankAgent(Protocol):
     """What applies the settings in a rank; every rank makes the same calls."""
 
     def offer(
@@ -39,17 +39,17 @@ class Agent(Protocol):
         """The program is at its own end, and has written what it logs of its run."""
 
 
-def find_agent() -> Agent | None:
+def find_agent() -> RankAgent | None:
     """The agent in this process; ``None`` outside a live study and in a loader worker."""
     module: Any = sys.modules.get(AGENT)
-    agent: Agent | None = None if module is None else module.agent()
+    agent: RankAgent | None = None if module is None else module.agent()
     return agent
 
 
 class Session:
     """A program's own loop, as a study measures it; outside of one nothing happens."""
 
-    def __init__(self, agent: Agent | None) -> None:
+    def __init__(self, agent: RankAgent | None) -> None:
         self._agent = agent
 
     @property
@@ -102,7 +102,7 @@ class Until:
     def __init__(
         self,
         trigger: Callable[[Any], Any],
-        agent: Agent,
+        agent: RankAgent,
         between: Callable[[Any], bool] = lambda _: True,
     ) -> None:
         self._trigger = trigger

@@ -1,0 +1,274 @@
+"""A Chainer trainer in live measurement: its loader's workers and its communicator are changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from tuner.live.client.loaders import (
+    OPENCV,
+    PREFETCH,
+    WORKERS,
+    InWorkers,
+    LoaderKnobs,
+    OpenCvThreads,
+    Workers,
+    end,
+    opencv_threads,
+)
+from tuner.live.client.loop import Until, find_agent
+
+#: The knob, as the studies call it.
+COMMUNICATOR = "communicator"
+
+
+class ChainerExtension:
+    """Lets a study change the loader's workers and the communicator of a Chainer trainer.
+
+    ::
+
+        from tuner import live
+
+        trainer.extend(live.ChainerExtension())
+        trainer.run()
+
+    It offers what the trainer has:
+
+    - ``iterator_workers``, ``prefetch`` and ``opencv_threads`` (those of the workers) if the
+      updater's main iterator is a MultiprocessIterator. The iterator goes on at the same sample of
+      the same epoch in the same order; its old workers are gone before new ones start, and if these
+      cannot, the old number starts again.
+    - ``communicator`` if the updater's optimizers are multi-node optimizers of ChainerMN without
+      double buffering.
+
+    And the trainer goes on beyond its stop trigger while the study wants it to. Outside live
+    measurement it does nothing.
+
+    Args:
+        communicator: Makes ChainerMN's communicator of a name, if the program needs more than
+            ``chainermn.create_communicator(name, mpi_comm=…)``.
+    """
+
+    default_name = "TuneLive"
+
+    def __init__(self, communicator: Callable[[str], Any] | None = None) -> None:
+        self._communicator = communicator
+
+    @staticmethod
+    def trigger(_: Any) -> bool:
+        """Never: all is done between two updates, by the agent in the rank."""
+        return False
+
+    def __call__(self, trainer: Any) -> None:
+        """Nothing."""
+
+    def initialize(self, trainer: Any) -> None:
+        """Offer the knobs, before the first update."""
+        agent = find_agent()
+        if agent is None:
+            return
+        iterator = None
+        with suppress(AttributeError, KeyError):  # an updater of the program's own may not tell
+            iterator = trainer.updater.get_iterator("main")
+        if LiveIterator.fits(iterator):
+            LiveIterator(iterator).knobs.offer(agent)
+        optimizers = list(trainer.updater.get_all_optimizers().values())
+        if Communicators.fits(optimizers):
+            communicators = Communicators(optimizers, self._communicator)
+            agent.offer(COMMUNICATOR, communicators.apply, communicators.read)
+        trainer.stop_trigger = Until(trainer.stop_trigger, agent)
+
+
+class Communicators:
+    """Puts other communicators over the same ranks into multi-node optimizers.
+
+    Each is made once: a study comes back to it, and MPI's and NCCL's own are few.
+
+    Args:
+        optimizers: ChainerMN's multi-node optimizers, which share one.
+        make: Makes a communicator of a name.
+    """
+
+    def __init__(self, optimizers: Sequence[Any], make: Callable[[str], Any] | None = None) -> None:
+        self._optimizers = optimizers
+        self._make = make or self._create
+        self._now = self._started = optimizers[0].communicator
+        self._made = {_name_of(self._started): self._started}
+
+    @staticmethod
+    def fits(optimizers: Sequence[Any]) -> bool:
+        """Whether their communicator can be changed: not if one exchanges in the background."""
+        return all(type(each).__name__ == "_MultiNodeOptimizer" for each in optimizers) and (
+            len({id(each.communicator) for each in optimizers}) == 1
+        )
+
+    def apply(self, name: str | None) -> None:
+        """Exchange by the communicator of this name from the next update on; ``None``: the first.
+
+        Every rank has to call it in the same iteration: to make one is a collective call.
+        """
+        if name is None:
+            self._now = self._started
+        else:
+            if name not in self._made:
+                self._made[name] = self._make(name)
+            self._now = self._made[name]
+        for optimizer in self._optimizers:
+            # Its own __setattr__ hands everything on to the optimizer inside.
+            object.__setattr__(optimizer, "communicator", self._now)
+
+    def read(self) -> str:
+        """The name of the one in force."""
+        return _name_of(self._now)
+
+    def _create(self, name: str) -> Any:
+        from chainermn import create_communicator
+
+        return create_communicator(name, mpi_comm=self._started.mpi_comm)
+
+
+def _name_of(communicator: Any) -> str:
+    """What ``create_communicator`` calls it: ``naive`` of ``….naive_communicator``."""
+    return type(communicator).__module__.rpartition(".")[2].removesuffix("_communicator")
+
+
+# --- the loader ----------------------------------------------------------------------
+
+#: Parts of Chainer 7's iterator that are used here, beside what is public.
+_PARTS = ("_comm", "_prefetch_loop", "_state", "order_sampler", "n_processes", "n_prefetch")
+
+#: So long an old loader may take for the batch that it has begun, s.
+_PATIENCE_S = 20.0
+
+
+class Orders:
+    """An order sampler that gives the order of an epoch again to a loader that starts anew.
+
+    A loader draws the next epoch's order when it loads the first batch of it, ahead of the
+    training. Drawn a second time it would be another one, and all orders behind it as well.
+
+    Args:
+        sampler: The iterator's own.
+        epoch: Says which epoch the training is in.
+    """
+
+    def __init__(self, sampler: Callable[[Any, int], Any], epoch: Callable[[], int]) -> None:
+        self._sampler = sampler
+        self._epoch = epoch
+        self._drawn: dict[int, Any] = {}
+        self._next = epoch() + 1
+
+    def __call__(self, order: Any, position: int) -> Any:
+        """The order of the epoch that follows the loader's."""
+        number, now = self._next, self._epoch()
+        self._next += 1
+        self._drawn = {epoch: kept for epoch, kept in self._drawn.items() if epoch > now}
+        if number not in self._drawn:
+            self._drawn[number] = self._sampler(order, position)
+        return self._drawn[number]
+
+    def rewind(self) -> None:
+        """The loader's next order follows the training's epoch, once more."""
+        self._next = self._epoch() + 1
+
+
+class LiveIterator:
+    """Changes a MultiprocessIterator in place: whoever holds it sees the new workers.
+
+    What the old workers have loaded ahead is dropped and loaded again: the iterator's state is that
+    of the last batch that was handed out.
+
+    Args:
+        iterator: The iterator. It has not been asked for a batch.
+    """
+
+    def __init__(self, iterator: Any) -> None:
+        self._iterator = iterator
+        self._dataset = iterator.dataset
+        self._workers = Workers()
+        self._orders: Orders | None = None
+        if iterator.order_sampler is not None:
+            self._orders = Orders(iterator.order_sampler, lambda: int(iterator.epoch))
+            iterator.order_sampler = iterator._prefetch_loop.order_sampler = self._orders
+        self.knobs = LoaderKnobs(
+            {WORKERS: iterator.n_processes, PREFETCH: iterator.n_prefetch, OPENCV: None},
+            self._renew,
+        )
+
+    @staticmethod
+    def fits(iterator: Any) -> bool:
+        """Whether it is one that can be changed: a MultiprocessIterator that has not started."""
+        return (
+            type(iterator).__name__ == "MultiprocessIterator"
+            and all(hasattr(iterator, part) for part in _PARTS)
+            and iterator._prefetch_loop is not None
+            and iterator._prefetch_loop.thread is None
+        )
+
+    def _renew(self, wanted: Mapping[str, Any]) -> None:
+        started = self._iterator._prefetch_loop.thread is not None
+        self._stop()
+        try:
+            self._start(wanted, workers_too=started)
+        except Exception:
+            self._stop()
+            self._start(self.knobs.now, workers_too=started)
+            raise
+
+    def _stop(self) -> None:
+        """End the workers; the batch in hand is loaded to its end, which leaves no lock held."""
+        iterator = self._iterator
+        loop = iterator._prefetch_loop
+        iterator._comm.terminate()
+        if loop.thread is not None:
+            loop.thread.join(_PATIENCE_S)
+        if loop._pool is not None:
+            _end_pool(loop._pool)
+        self._workers.end()
+
+    def _start(self, wanted: Mapping[str, Any], *, workers_too: bool) -> None:
+        iterator = self._iterator
+        old = iterator._prefetch_loop
+        threads = opencv_threads() if wanted[OPENCV] is None else int(wanted[OPENCV])
+        if self._orders is not None:
+            self._orders.rewind()
+        workers, prefetch = int(wanted[WORKERS]), int(wanted[PREFETCH])
+        comm = type(iterator._comm)(prefetch, iterator.dataset_timeout)
+        comm.reset(iterator._state)
+        loop = type(old)(
+            InWorkers(self._dataset, OpenCvThreads(threads)),
+            iterator.batch_size,
+            iterator.repeat,
+            workers,
+            prefetch,
+            old.mem_size,  # as measured: no batch is loaded in this process
+            comm,
+            iterator.order_sampler,
+            iterator._interruption_testing,
+            iterator._maxtasksperchild,
+        )
+        iterator.n_processes, iterator.n_prefetch = workers, prefetch
+        iterator._comm, iterator._prefetch_loop = comm, loop
+        if workers_too:
+            with self._workers.starting():
+                loop.launch_thread()
+
+
+def _end_pool(pool: Any) -> None:
+    """Kill the workers of a pool of CPython's.
+
+    Unlike its own ``terminate`` this waits for no lock, which a worker that was killed from outside
+    may have held, nor for a worker that has the program's handler of SIGTERM. Threads of the pool
+    that wait for such a lock are left behind.
+    """
+    from multiprocessing.pool import TERMINATE  # here: for programs that change nothing
+
+    pool._state = TERMINATE
+    for handler in (pool._worker_handler, pool._task_handler, pool._result_handler):
+        handler._state = TERMINATE
+    pool._cache.clear()  # no result is waited for: no worker is replaced
+    pool._change_notifier.put(None)
+    pool._worker_handler.join(_PATIENCE_S)
+    pool._terminate.cancel()  # or the program's end would wait for those locks
+    end(pool._pool)
