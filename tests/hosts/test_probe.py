@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from tuner.hosts import observe
-from tuner.hosts.probe import THREAD_NAME, Report, probe_environment, probe_transfers, read_reports
+from tuner.hosts.probe import Report, probe_environment, read_reports
+from tuner.launch.activity import THREAD_NAME, probe_transfers
+from tuner.model import RankView
 
 PROBE = Path(__file__).resolve().parents[2] / "wrappers" / "probe"
 
@@ -219,16 +221,16 @@ def test_a_folder_that_is_gone_is_no_obstacle(run: Run, reports: Path) -> None:
 def test_its_report_comes_back_whole(run: Run, reports: Path) -> None:
     run("import numpy", OPENBLAS_NUM_THREADS="1", OMPI_COMM_WORLD_SIZE="4")
     (found,) = read_reports(reports).values()
-    assert (found.rank, found.world_size, found.in_mpi) == (3, 4, False)
-    assert found.affinity == tuple(sorted(os.sched_getaffinity(0)))
-    assert found.blas is not None
-    assert (found.blas.threads, found.blas.library.split("/")[0][:5]) == (1, "numpy")
+    view = found.view
+    assert (view.rank, view.world_size, view.blas_threads, found.is_program) == (3, 4, 1, True)
+    assert view.affinity == tuple(sorted(os.sched_getaffinity(0)))
+    assert [library[:5] for library, _ in view.pools] == ["numpy"]
 
 
 def test_half_written_reports_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "rank-3.json").write_text('{"rank": 3}')
     (tmp_path / "rank-1.json.77").write_text('{"rank": 1}')
-    assert read_reports(tmp_path) == {3: Report(3)}
+    assert read_reports(tmp_path) == {3: Report(RankView(3, 0, 0, ()))}
     assert read_reports(tmp_path / "nowhere") == {}
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import re
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 from urllib.parse import unquote
 
 from tests.launch.test_secrets import FORMS, IT
@@ -20,7 +18,6 @@ from tests.store.test_store import FULL
 from tuner.hosts import lock, machine, observe, procfs
 from tuner.hosts.process import left_over
 from tuner.hosts.process.left_over import name_of
-from tuner.hosts.supervisor import cleanup
 from tuner.launch.secrets import Redactor, hide_shapes
 from tuner.model import (
     Effect,
@@ -47,20 +44,6 @@ def test_the_stat_of_a_process_of_any_name(data: bytes) -> None:
     seen = procfs.parse_stat(line)
     assert seen is not None and (seen.pid, seen.started, seen.threads) == (4711, 123456, 7)
     assert (seen.parent, seen.dead) == (1, False)
-
-
-@holds(
-    texts(b"/dev/shm/sm_segment.node1.0.a.0", b"/dev/shm/mpich_shm_x (deleted)", b"/bin/x"),
-    b"/dev/shm/sm_segment.x/file",
-    b"/tmp/a\r7f0-7f1 rw-s 00000000 00:1a 99 /dev/shm/sm_segment.other",
-    b"/tmp/a\r7f0-7f1 rw-s 0 00:1a x /dev/shm/sm_segment.other",
-)
-def test_only_files_of_the_mpi_are_ever_named_for_removal(data: bytes) -> None:
-    escaped = data.replace(b"\0", b"").replace(b"\n", b"\\012")  # as the kernel does
-    line = b"7f0-7f1 rw-s 00000000 00:1a 1234 " + escaped + b"\n"
-    with patch.object(cleanup, "read", lambda _: line):
-        for path, inode in cleanup.segments_of([procfs.Stat(2, 5, 1)]):
-            assert Path(os.fsdecode(path)).parent == Path("/dev/shm") and inode == 1234
 
 
 _FILES = (

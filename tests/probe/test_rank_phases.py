@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.hosts.probe import THREAD_NAME
+from tuner.launch.activity import THREAD_NAME
 from tuner.launch.phases import read_phases
 from tuner.model import PhaseShare
 

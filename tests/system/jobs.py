@@ -11,7 +11,7 @@ from typing import Any
 
 from tuner.hosts import machine, process
 from tuner.hosts.procfs import Stat, processes
-from tuner.hosts.supervisor.table import carriers
+from tuner.hosts.supervisor.cleanup import carriers
 from tuner.launch import launchers, render, trial
 from tuner.model import (
     BASELINE,

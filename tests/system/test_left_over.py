@@ -15,7 +15,7 @@ import pytest
 from tests.marked import PATIENCE_S, alive, eventually
 from tuner.hosts import lock, process, procfs
 from tuner.hosts.process import left_over
-from tuner.hosts.supervisor import cgroup, table
+from tuner.hosts.supervisor import cgroup, cleanup
 from tuner.model import Launch
 
 pytestmark = pytest.mark.system
@@ -55,7 +55,7 @@ def note(environ: dict[str, str]) -> Path:
 
 
 def below(pid: int) -> list[int]:
-    return [each.pid for each in table.descendants(procfs.processes(), [pid])]
+    return [each.pid for each in cleanup.descendants(procfs.processes(), [pid])]
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["killed", "stopped"])
@@ -125,7 +125,7 @@ def test_only_what_carries_the_marker_and_is_younger_and_of_this_boot_is_ended(
     )
     folder = tmp_path / f"tune-{'m' * 16}"
     folder.mkdir()
-    write(note, since=table.now() + 100)
+    write(note, since=cleanup.now() + 100)
     with lock.measuring("mine", environ=environ):
         assert ours.poll() is None, "older than the launch: a decoy"
     write(note, boot_id="of an earlier boot", folder=str(folder))

@@ -10,12 +10,12 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from tuner.hosts import procfs
-from tuner.hosts.probe import Report, probe_folder, read_reports
+from tuner.hosts.probe import probe_folder, read_reports
 from tuner.hosts.procfs import Stat
 from tuner.model import Observation, RankView
 
@@ -124,39 +124,24 @@ class Watcher:
         """Everything seen so far, joined with the reports of the probe."""
         folder = probe_folder(self._folder)
         reports = read_reports(folder)
-        return Observation(
-            tuple(
-                _view(
-                    rank,
-                    self._ranks.get(rank),
-                    reports.get(rank),
-                    opencv_loaded=(folder / f"rank-{rank}.cv2").exists(),
+        views = []
+        for rank in sorted({*self._ranks, *reports}):
+            report, seen = reports.get(rank), self._ranks.get(rank)
+            view = report.view if report else RankView(rank, 0, 0, ())
+            if seen is not None:
+                view = replace(
+                    view,
+                    threads=seen.threads,
+                    children=seen.children,
+                    affinity=seen.affinity or view.affinity,
+                    world_size=seen.world_size if view.world_size is None else view.world_size,
                 )
-                for rank in sorted({*self._ranks, *reports})
+            is_of_rank = report is not None and (
+                report.is_program or seen is None or report.pid == seen.root.pid
             )
-        )
-
-
-def _view(rank: int, seen: _Rank | None, report: Report | None, *, opencv_loaded: bool) -> RankView:
-    told = report or Report(rank)
-    launchers_size = seen.world_size if seen else None
-    return RankView(
-        rank=rank,
-        threads=seen.threads if seen else 0,
-        children=seen.children if seen else 0,
-        affinity=(seen.affinity if seen else ()) or told.affinity,
-        blas_threads=told.blas.threads if told.blas else None,
-        opencv_threads=told.opencv_threads,
-        opencv_loaded=opencv_loaded,
-        world_size=launchers_size if told.world_size is None else told.world_size,
-        mpi_library=told.mpi_library,
-        pools=tuple((pool.library, pool.threads) for pool in told.pools),
-        blas_limit=told.blas.built_for if told.blas else None,
-        allocator=told.allocator,
-        # Not that of a Python which only helps a program in another language.
-        reported=report is not None
-        and (report.in_mpi or bool(report.pools) or seen is None or report.pid == seen.root.pid),
-    )
+            loaded = (folder / f"rank-{rank}.cv2").exists()
+            views.append(replace(view, opencv_loaded=loaded, reported=is_of_rank))
+        return Observation(tuple(views))
 
 
 def _variables(environ: bytes) -> dict[str, str]:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuner.hosts import procfs
 from tuner.hosts.untrusted_files import read_untrusted
+from tuner.model import RankView
 from tuner.model.wording import one_line
 
 #: A longer report is not the probe's, bytes.
@@ -49,67 +47,13 @@ def probe_folder(folder: Path) -> Path:
     return folder.absolute() / "probe"
 
 
-# --- its thread -----------------------------------------------------------------------------------
+class Report(NamedTuple):
+    """What the probe says of one rank; of the view, what only others can tell is missing."""
 
-#: What the thread of ours in a rank calls itself (``wrappers/probe/rank_phases.py``). It reads
-#: and writes a little each second, whatever the program does: that is no sign of life.
-THREAD_NAME = b"tune-probe"
-
-
-def is_probe_thread(folder: str) -> bool:
-    """Whether the thread of this folder in ``/proc`` is ours."""
-    return procfs.read(f"{folder}/comm").strip() == THREAD_NAME
-
-
-def probe_transfers(pid: int, proc: str = "/proc") -> int:
-    """Bytes that the live thread of ours in this process has read and written; 0 without one."""
-    task = f"{proc}/{pid}/task"
-    try:
-        threads = os.listdir(task)  # noqa: PTH208
-    except OSError:
-        return 0
-    ours = [f"{task}/{thread}/io" for thread in threads if is_probe_thread(f"{task}/{thread}")]
-    return sum(transferred(procfs.read(path)) for path in ours)
-
-
-def transferred(io: bytes) -> int:
-    """Bytes read and written, of the text of an ``io`` file in ``/proc``."""
-    return sum(map(int, re.findall(rb"(?:rchar|wchar|read_bytes|write_bytes): (\d+)", io)))
-
-
-# --- its report -----------------------------------------------------------------------------------
-
-
-class Pool(NamedTuple):
-    """A library's pool of threads."""
-
-    library: str  # as ``folder/file``
-    threads: int
-    built_for: int | None  # the most it can have
-
-
-@dataclass(frozen=True)
-class Report:
-    """What the probe says of one rank; ``None`` or empty if it does not."""
-
-    rank: int
+    view: RankView
     pid: Any = None
-    affinity: tuple[int, ...] = ()
-    pools: tuple[Pool, ...] = ()
-    opencv_threads: int | None = None
-    in_mpi: bool = False
-    world_size: int | None = None  # MPI's own word in the rank, else the launcher's
-    mpi_library: str | None = None
-    allocator: str | None = None
-
-    @property
-    def blas(self) -> Pool | None:
-        """NumPy's own BLAS before those that came with other packages (OpenCV brings one too)."""
-        found = [
-            pool for pool in self.pools if pool.library.rpartition("/")[2].startswith(BLAS_PREFIXES)
-        ]
-        found.sort(key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")))
-        return found[0] if found else None
+    #: It ran in the program, not in a Python which only helps one in another language.
+    is_program: bool = False
 
 
 def read_reports(folder: Path) -> dict[int, Report]:
@@ -121,7 +65,7 @@ def read_reports(folder: Path) -> dict[int, Report]:
         except OSError:
             continue
         if report is not None:
-            reports[report.rank] = report
+            reports[report.view.rank] = report
     return reports
 
 
@@ -137,26 +81,36 @@ def parse_report(data: bytes) -> Report | None:
     mpi, affinity, pools = (found.get(name) for name in ("mpi", "affinity", "pools"))
     mpi = mpi if isinstance(mpi, dict) else {}
     sizes = (_count(mpi.get("world_size")), _count(found.get("launcher_size")))
-    kept = []
+    kept: list[tuple[str, int, int | None]] = []  # (folder/file, threads, the most it can have)
     for pool in pools if isinstance(pools, list) else []:
         threads = _count(pool.get("threads")) if isinstance(pool, dict) else None
         if threads is not None:
             name = one_line("/".join(str(pool.get("library", "")).split("/")[-2:]))
-            kept.append(Pool(name, threads, _count(pool.get("built_for"))))
+            kept.append((name, threads, _count(pool.get("built_for"))))
+    # NumPy's own BLAS before those that came with other packages (OpenCV brings one too).
+    blas = min(
+        (pool for pool in kept if pool[0].rpartition("/")[2].startswith(BLAS_PREFIXES)),
+        key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")),
+        default=("", None, None),
+    )
     library, allocator = mpi.get("library"), found.get("allocator")
-    return Report(
+    view = RankView(
         rank=rank,
-        pid=found.get("pid"),
+        threads=0,
+        children=0,
         affinity=tuple(
             cpu for cpu in (affinity if isinstance(affinity, list) else []) if isinstance(cpu, int)
         ),
-        pools=tuple(kept),
+        blas_threads=blas[1],
         opencv_threads=_count(found.get("opencv_threads")),
-        in_mpi=bool(mpi),
+        # MPI's own word in the rank, else the launcher's.
         world_size=next((size for size in sizes if size is not None), None),
         mpi_library=one_line(library) if isinstance(library, str) else None,
+        pools=tuple((name, threads) for name, threads, _ in kept),
+        blas_limit=blas[2],
         allocator=one_line(allocator) if isinstance(allocator, str) else None,
     )
+    return Report(view, found.get("pid"), is_program=bool(mpi or kept))
 
 
 def _count(value: Any) -> int | None:

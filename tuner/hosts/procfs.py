@@ -83,6 +83,14 @@ def read(path: str) -> bytes:
     return try_read(path) or b""
 
 
+def names(folder: str) -> list[str]:
+    """What is in a folder; nothing if it is gone or not ours to read."""
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are enough, and cheaper
+    except OSError:
+        return []
+
+
 def parse_stat(text: bytes) -> Stat | None:
     """A line of ``stat``; ``None`` if it is no such line (the process is gone)."""
     # The name stands in parentheses and may itself hold blanks and parentheses.
@@ -120,11 +128,7 @@ def stat(pid: int, proc: str = "/proc") -> Stat | None:
 
 def processes(proc: str = "/proc") -> list[Stat]:
     """Every process that this one can see."""
-    try:
-        names = os.listdir(proc)  # noqa: PTH208 - names are enough, and cheaper
-    except OSError:
-        return []
-    pids = [int(name) for name in names if name.isdecimal()]
+    pids = [int(name) for name in names(proc) if name.isdecimal()]
     return [found for pid in pids if (found := stat(pid, proc)) is not None]
 
 
@@ -157,13 +161,13 @@ def cgroup_folders(controller: str = "", process: str = "self", root: str = "/")
     """
     root = root.rstrip("/")
     for line in read(f"{root}/proc/{process}/cgroup").decode(errors="replace").splitlines():
-        names, _, path = line.partition(":")[2].partition(":")
-        if controller not in names.split(",") or "\0" in path:
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if controller not in controllers.split(",") or "\0" in path:
             continue
         # v1 mounts each set of controllers in a folder of that name, with links for each;
         # v2 is the mount itself, or `unified` beside v1's.
         parts = [part for part in path.split("/") if part]
-        for top in dict.fromkeys((names, controller) if controller else ("", "unified")):
+        for top in dict.fromkeys((controllers, controller) if controller else ("", "unified")):
             for depth in range(len(parts), -1, -1):
                 if ".." not in parts[:depth]:
                     below = [part for part in (top, *parts[:depth]) if part]

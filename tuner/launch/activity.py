@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Collection, Mapping
 
 from tuner.hosts import procfs
-from tuner.hosts.probe import is_probe_thread, probe_transfers, transferred
 from tuner.launch.hang_detector import Activity
 
 #: Code in which a thread waits: MPIs and what they are made of, OpenMP's barriers.
@@ -28,6 +27,9 @@ _WAITS = re.compile(
 )
 #: Code that belongs to whatever called it: says nothing by itself.
 _NEUTRAL = re.compile(r"(libc|libpthread|librt)[.-][\w.-]*|ld-(linux|musl)[\w.-]*|\[v\w+\]")
+#: What the probe's thread in a rank calls itself (``wrappers/probe/rank_phases.py``). It reads
+#: and writes a little each second, whatever the program does: that is no sign of life.
+THREAD_NAME = b"tune-probe"
 #: A thread is asked so often, a moment apart, before it counts as not computing, times …
 LOOKS = 3
 #: … and all of them for so long: nothing else is noticed meanwhile, s.
@@ -55,11 +57,28 @@ def _moved(pid: int, *, is_rank: bool) -> int:
     """Bytes that a process has read and written without our own thread in a rank."""
     ours = probe_transfers(pid) if is_rank else 0
     for _ in range(LOOKS):
-        moved, before = transferred(procfs.read(f"/proc/{pid}/io")), ours
+        moved, before = _transferred(procfs.read(f"/proc/{pid}/io")), ours
         ours = probe_transfers(pid) if is_rank else 0
         if ours == before:  # it has done nothing in between
             break
     return moved - ours
+
+
+def is_probe_thread(folder: str) -> bool:
+    """Whether the thread of this folder in ``/proc`` is ours."""
+    return procfs.read(f"{folder}/comm").strip() == THREAD_NAME
+
+
+def probe_transfers(pid: int, proc: str = "/proc") -> int:
+    """Bytes that the live thread of ours in this process has read and written; 0 without one."""
+    task = f"{proc}/{pid}/task"
+    folders = (f"{task}/{thread}" for thread in procfs.names(task))
+    return sum(_transferred(procfs.read(f"{ours}/io")) for ours in filter(is_probe_thread, folders))
+
+
+def _transferred(io: bytes) -> int:
+    """Bytes read and written, of the text of an ``io`` file in ``/proc``."""
+    return sum(map(int, re.findall(rb"(?:rchar|wchar|read_bytes|write_bytes): (\d+)", io)))
 
 
 class Computing:
@@ -122,11 +141,7 @@ def is_own(path: str) -> bool:
 def _running(pid: int) -> list[int]:
     """The threads that are on a CPU or wait for one, without our own."""
     task = f"/proc/{pid}/task"
-    try:
-        threads = [int(name) for name in os.listdir(task)]  # noqa: PTH208
-    except OSError:
-        return []
-    stats = ((thread, procfs.stat(thread, task)) for thread in threads)
+    stats = ((int(name), procfs.stat(int(name), task)) for name in procfs.names(task))
     running = [thread for thread, stat in stats if stat is not None and stat.state == "R"]
     return [thread for thread in running if not is_probe_thread(f"{task}/{thread}")]
 

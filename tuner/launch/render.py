@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tuner.hosts.supervisor.table import MARKER
+from tuner.hosts.supervisor.cleanup import MARKER
 from tuner.launch import command
 from tuner.model import ON, Env, Flag, Knob, Launch, LauncherOption, Setting, StudySpec, Value
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tuner.hosts import procfs
-from tuner.hosts.supervisor import cgroup, cleanup, table
+from tuner.hosts.supervisor import cgroup, cleanup
 from tuner.hosts.supervisor.cgroup import Cgroup
 
 
@@ -91,7 +91,7 @@ def test_what_is_in_the_group_is_ended_without_marker_or_parent(group: Cgroup) -
     ]
     assert group.members() == {each.pid for each in started}
     assert group.populated()
-    remains = cleanup.Remains("none", None, table.now(), group=group)
+    remains = cleanup.Remains("none", None, cleanup.now(), group=group)
     assert {each.pid for each in remains.survivors()} == {each.pid for each in started}
     killed, left = remains.sweep(reap=lambda: None in [each.poll() for each in started])
     assert (killed, left) == (2, [])

@@ -12,7 +12,6 @@ import pytest
 
 from tuner.hosts import procfs
 from tuner.hosts.supervisor import cleanup
-from tuner.hosts.supervisor.table import now
 
 
 def test_all_that_is_ours_goes_and_no_link_is_followed(tmp_path: Path) -> None:
@@ -20,8 +19,6 @@ def test_all_that_is_ours_goes_and_no_link_is_followed(tmp_path: Path) -> None:
     outside.mkdir()
     (outside / "kept").touch()
     folder = tmp_path / "tune-1"
-    assert cleanup.make_folder(str(folder))
-    assert folder.stat().st_mode & 0o777 == 0o700
     (folder / "ompi.host.0" / "jf.1").mkdir(parents=True)
     (folder / "ompi.host.0" / "jf.1" / "file").write_text("x")
     os.mkfifo(folder / "pipe")
@@ -34,7 +31,6 @@ def test_all_that_is_ours_goes_and_no_link_is_followed(tmp_path: Path) -> None:
     cleanup.remove_folder(str(folder))  # gone already
     assert not folder.exists()
     folder.symlink_to(outside)  # in its place
-    assert not cleanup.make_folder(str(folder))
     cleanup.remove_folder(str(folder))
     assert folder.is_symlink() and (outside / "kept").exists()
 
@@ -66,12 +62,12 @@ def segment() -> Iterator[Path]:
     path.unlink(missing_ok=True)
 
 
-def _abandoned(segment: Path) -> bool:
-    """Whether it would be removed (or was, by a trial on this host that ends just now)."""
-    name = os.fsencode(segment)
-    assert name not in {path for path, _ in cleanup.abandoned(now() + 100_000)}, "an earlier job's"
-    found = {path for path, _ in cleanup.abandoned(now() - 100)}
-    return name in found or not segment.exists()
+def _removed(segment: Path) -> bool:
+    """Whether it is removed once it is known to be of the trial."""
+    cleanup.remove_segments(cleanup.now() + 100_000)
+    assert segment.exists(), "an earlier job's"
+    cleanup.remove_segments(cleanup.now() - 100)
+    return not segment.exists()
 
 
 @pytest.mark.parametrize(("mode", "access"), [("r+b", mmap.ACCESS_WRITE), ("rb", mmap.ACCESS_READ)])
@@ -79,18 +75,27 @@ def test_a_segment_that_somebody_has_mapped_is_left(segment: Path, mode: str, ac
     with segment.open(mode) as file:
         mapped = mmap.mmap(file.fileno(), 0, access=access)
     with mapped:
-        assert not _abandoned(segment)
-    assert _abandoned(segment)
+        assert not _removed(segment)
+    assert _removed(segment)
 
 
-def test_a_segment_is_left_where_the_kernel_cannot_say(
+def test_a_segment_is_left_if_the_kernel_cannot_say(
     segment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError
 
     monkeypatch.setattr(fcntl, "fcntl", refuse)
-    assert not _abandoned(segment)
+    assert not _removed(segment)
+
+
+def test_a_file_that_is_no_segment_of_an_mpi_is_left(segment: Path) -> None:
+    others = segment.rename(segment.with_name(f"of_mine_{segment.name}"))
+    try:
+        cleanup.remove_segments(cleanup.now() - 100)
+        assert others.exists()
+    finally:
+        others.unlink()
 
 
 def test_a_signal_never_reaches_a_later_process_of_the_same_id() -> None:
@@ -98,14 +103,3 @@ def test_a_signal_never_reaches_a_later_process_of_the_same_id() -> None:
     assert mine is not None
     assert not cleanup.send(mine._replace(started=mine.started - 1), 9)
     assert cleanup.send(mine, 0)
-
-
-def test_a_segment_is_removed_once(tmp_path: Path) -> None:
-    old, new = tmp_path / "old", tmp_path / "new"
-    for file in (old, new):
-        file.touch()
-    segments = {(os.fsencode(old), old.stat().st_ino), (os.fsencode(new), new.stat().st_ino + 1)}
-    cleanup.remove(segments)
-    assert not old.exists()
-    assert new.exists()  # somebody else's of the same name
-    cleanup.remove(segments)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tuner.hosts import procfs
 from tuner.hosts.procfs import Stat
-from tuner.hosts.supervisor.table import MARKER, carriers, descendants, environment
+from tuner.hosts.supervisor.cleanup import MARKER, carriers, descendants, environment
 
 #: Its main thread ends and another one lives on: /proc calls the process a zombie.
 HEADLESS = """

@@ -19,7 +19,7 @@ from typing import Any
 from tuner.hosts.process import left_over
 from tuner.hosts.process.running import Exit, Running, RunningTrial, hurry
 from tuner.hosts.supervisor.cgroup import place_for
-from tuner.hosts.supervisor.table import MARKER
+from tuner.hosts.supervisor.cleanup import MARKER
 from tuner.hosts.untrusted_files import create
 from tuner.model import Launch
 

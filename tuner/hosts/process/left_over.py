@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tuner.hosts.supervisor.cgroup import Cgroup
-from tuner.hosts.supervisor.cleanup import Remains, remove_folder
+from tuner.hosts.supervisor.cleanup import Remains, now, remove_folder
 from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
-from tuner.hosts.supervisor.table import now
 from tuner.hosts.untrusted_files import create, open_untrusted
 from tuner.model.errors import TunerError
 

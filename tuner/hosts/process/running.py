@@ -17,9 +17,8 @@ from typing import Any, Protocol
 from tuner.hosts import procfs
 from tuner.hosts.process import left_over
 from tuner.hosts.supervisor.cgroup import Cgroup
-from tuner.hosts.supervisor.cleanup import GIVE_UP_S, Remains
+from tuner.hosts.supervisor.cleanup import GIVE_UP_S, SUPERVISES, Remains, descendants
 from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
-from tuner.hosts.supervisor.table import SUPERVISES, descendants
 from tuner.model.errors import TunerError
 
 #: The supervisor answers sooner, unless it was stopped or killed itself, s.

@@ -1,4 +1,4 @@
-"""Ending what is left of a trial until a scan proves that nothing is, and removing its files."""
+"""Finds what is left of a trial, ends it until a scan proves that nothing is, removes its files."""
 
 from __future__ import annotations
 
@@ -12,17 +12,85 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from tuner.hosts import procfs
-from tuner.hosts.procfs import TICKS, Stat, processes, read
+from tuner.hosts.procfs import TICKS, Stat, processes, read, try_read
 from tuner.hosts.supervisor.cgroup import Cgroup
-from tuner.hosts.supervisor.table import carriers, descendants
+
+#: The environment variable that marks every process of a trial.
+MARKER = "TUNE_TRIAL"
+#: The one that marks the supervisor itself: the next `tune` must know of it too.
+SUPERVISES = "TUNE_SUPERVISES"
+
+#: A process in the middle of an exec shows an empty environment for some microseconds; so long
+#: is waited for it, s. A program may also have none, and is then never told from that.
+EXEC_WAIT_S = 0.05
 
 #: After this long, what SIGKILL has not ended (it sits in the kernel) is reported instead, s.
 GIVE_UP_S = 60.0
 
 #: What Open MPI 5 and 4 and MPICH call their files; those of other programs may be for others.
-_SEGMENTS = (b"/dev/shm/sm_segment.", b"/dev/shm/vader_segment.", b"/dev/shm/mpich_shm_")
+_SEGMENTS = ("/dev/shm/sm_segment.", "/dev/shm/vader_segment.", "/dev/shm/mpich_shm_")
 
-Segments = set[tuple[bytes, int]]
+
+def now() -> int:
+    """The present moment as start times are given, clock ticks since boot."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS)
+
+
+def descendants(table: Iterable[Stat], roots: Iterable[int]) -> list[Stat]:
+    """The live processes below ``roots``, which are left out themselves."""
+    children: dict[int, list[Stat]] = {}
+    for process in table:
+        children.setdefault(process.parent, []).append(process)
+    found: list[Stat] = []
+    queue = list(roots)
+    seen = set(queue)
+    while queue:
+        below = [child for child in children.get(queue.pop(), ()) if child.pid not in seen]
+        seen.update(child.pid for child in below)
+        queue.extend(child.pid for child in below)
+        found.extend(child for child in below if not child.dead)
+    return found
+
+
+def environment(process: Stat) -> bytes | None:
+    """The environment that a process was started with; ``None`` if it is not ours to read."""
+    if process.state not in "ZXx":
+        return try_read(f"/proc/{process.pid}/environ")
+    tasks = f"/proc/{process.pid}/task"  # its main thread has ended before the others
+    found = (try_read(f"{tasks}/{task}/environ") for task in procfs.names(tasks))
+    return next(filter(None, found), None)
+
+
+def carriers(
+    candidates: Iterable[Stat],
+    marker: str,
+    *,
+    environ: Callable[[Stat], bytes | None] = environment,
+    wait_s: float = EXEC_WAIT_S,
+) -> list[Stat]:
+    """Those that carry the marker of a trial, or supervise it.
+
+    One that shows no environment is looked at again for ``wait_s``: during an exec there is
+    none, and what comes of it would be missed.
+    """
+    wanted = {os.fsencode(f"{name}={marker}") for name in (MARKER, SUPERVISES)}
+    found = []
+    deadline, delay_s = time.monotonic() + wait_s, 0.001
+    while True:
+        unclear = []
+        for process in candidates:
+            text = environ(process)
+            if text:
+                if not wanted.isdisjoint(text.split(b"\0")):
+                    found.append(process)
+            elif text is not None and not process.kernel:
+                unclear.append(process)
+        if not unclear or time.monotonic() > deadline:
+            return found
+        time.sleep(delay_s)
+        delay_s = min(2 * delay_s, 0.01)
+        again = ((each, procfs.stat(each.pid)) for each in unclear)
+        candidates = [old for old, new in again if new and new.started == old.started]
 
 
 class Remains(NamedTuple):
@@ -78,17 +146,15 @@ class Remains(NamedTuple):
             How many were killed, and the ids of those that SIGKILL could not end.
         """
         killed: set[tuple[int, int]] = set()
-        segments: Segments = set()
         deadline, delay_s = time.monotonic() + GIVE_UP_S, 0.001
         while True:
             children = reap()
             left = self.survivors()
             if not left and not children and not self.group.populated():
-                remove(segments | abandoned(self.since))
+                remove_segments(self.since)
                 return len(killed), []
             if time.monotonic() > deadline:
                 return len(killed), [process.pid for process in left]
-            segments |= segments_of(left)
             killed.update((each.pid, each.started) for each in left if send(each, signal.SIGKILL))
             self.group.kill()  # with what was forked since the scan
             pause(delay_s)
@@ -113,15 +179,13 @@ class Remains(NamedTuple):
 
 def send(process: Stat, number: int) -> bool:
     """Signal exactly this process, never a later one of the same id; False if it is gone."""
-    handle = None
     try:
-        if hasattr(os, "pidfd_open"):
-            try:
-                handle = os.pidfd_open(process.pid)
-            except ProcessLookupError:
-                return False
-            except OSError:  # Linux before 5.3
-                handle = None
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return False
+    except (AttributeError, OSError):  # Linux before 5.3
+        handle = None
+    try:
         current = procfs.stat(process.pid)
         if current is None or current.started != process.started:
             return False
@@ -140,44 +204,23 @@ def send(process: Stat, number: int) -> bool:
 # --- files -------------------------------------------------------------------------------
 
 
-def shared_segments(root: int) -> Segments:
-    """The MPI's files in /dev/shm that processes below ``root`` use: (path, inode).
+def remove_segments(since: int) -> None:
+    """Remove the MPI's files in /dev/shm that are ours, made since then, and used by nobody.
 
-    A killed MPI leaves them behind, and MPICH does so on SIGTERM too: some MB a rank.
+    A killed MPI leaves them behind, and MPICH does so on SIGTERM too: some MB a rank. ``since`` is
+    in clock ticks since boot.
     """
-    return segments_of(descendants(processes(), [root]))
-
-
-def segments_of(users: Iterable[Stat]) -> Segments:
-    """Those that these processes use."""
-    found = set()
-    for process in users:
-        # Not splitlines(): a file's name may hold a CR, and what follows would be a line.
-        for line in read(f"/proc/{process.pid}/maps").split(b"\n"):
-            fields = line.split(None, 5)  # address, permissions, offset, device, inode, path
-            if len(fields) == 6 and fields[5].startswith(_SEGMENTS) and fields[5].count(b"/") == 3:
-                found.add((fields[5], int(fields[4])))
-    return found
-
-
-def abandoned(since: int) -> Segments:
-    """Those of ours that were made since then (clock ticks since boot) and that nobody uses.
-
-    If the ranks died before anybody could look, nothing else tells whose they were.
-    """
-    booted_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    found = set()
-    with contextlib.suppress(OSError), os.scandir(b"/dev/shm") as entries:
+    made_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since / TICKS
+    with contextlib.suppress(OSError), os.scandir("/dev/shm") as entries:
         for entry in entries:
             if entry.path.startswith(_SEGMENTS) and entry.is_file(follow_symlinks=False):
-                made = entry.stat(follow_symlinks=False)
-                is_new = made.st_ctime >= booted_s + since / TICKS
-                if is_new and made.st_uid == os.geteuid() and _is_free(entry.path):
-                    found.add((entry.path, made.st_ino))
-    return found
+                found = entry.stat(follow_symlinks=False)
+                is_ours = found.st_uid == os.geteuid() and found.st_ctime >= made_s
+                if is_ours and _is_free(entry.path):
+                    os.unlink(entry.path)  # noqa: PTH108 (pathlib costs start-up time)
 
 
-def _is_free(path: bytes) -> bool:
+def _is_free(path: str) -> bool:
     """True if no process has this file open or mapped, in whatever container.
 
     A write lease is given for no other: fcntl(2), F_SETLEASE. It is given back at once.
@@ -197,23 +240,6 @@ def _is_free(path: bytes) -> bool:
     return True
 
 
-def remove(segments: Iterable[tuple[bytes, int]]) -> None:
-    """Remove those files, unless somebody has made them anew."""
-    for path, inode in segments:
-        with contextlib.suppress(OSError):  # gone already, or marked "(deleted)"
-            if os.stat(path).st_ino == inode:  # noqa: PTH116 (pathlib costs start-up time)
-                os.unlink(path)  # noqa: PTH108
-
-
-def make_folder(path: str) -> bool:
-    """Make a folder for the temporary files of a trial, for its owner only; False without one."""
-    try:
-        os.mkdir(path, 0o700)  # noqa: PTH102
-    except OSError:
-        return False
-    return True
-
-
 def remove_folder(path: str) -> None:
     """Remove a trial's folder with all that is in it, as far as it is ours.
 
@@ -223,26 +249,17 @@ def remove_folder(path: str) -> None:
         found = os.lstat(path)
     except OSError:
         return
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or _has_mounts(path):
+    mounts = (line.split()[4] + b"/" for line in read("/proc/self/mountinfo").splitlines())
+    is_mounted = any(mount.startswith(os.fsencode(path) + b"/") for mount in mounts)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or is_mounted:
         return
     import shutil  # costs start-up time
 
     with contextlib.suppress(OSError, RecursionError):  # what is nested too deep stays
-        _open_up(path)
+        os.chmod(path, 0o700)  # noqa: PTH101
+        for _, folders, _, fd in os.fwalk(path):  # a program may have taken away our rights
+            for name in folders:
+                with contextlib.suppress(OSError):
+                    if stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                        os.chmod(name, 0o700, dir_fd=fd)
         shutil.rmtree(path, ignore_errors=True)
-
-
-def _open_up(path: str) -> None:
-    """Give ourselves the rights to every folder below: a program may have taken them away."""
-    os.chmod(path, 0o700)  # noqa: PTH101
-    for _, folders, _, fd in os.fwalk(path):
-        for name in folders:
-            with contextlib.suppress(OSError):
-                if stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
-                    os.chmod(name, 0o700, dir_fd=fd)
-
-
-def _has_mounts(path: str) -> bool:
-    lines = read("/proc/self/mountinfo").splitlines()
-    places = (line.split()[4] for line in lines)
-    return any((place + b"/").startswith(os.fsencode(path) + b"/") for place in places)

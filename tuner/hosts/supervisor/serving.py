@@ -16,13 +16,7 @@ from typing import Any, NoReturn
 
 from tuner.hosts import procfs
 from tuner.hosts.supervisor.cgroup import Cgroup, oom_counter, oom_kills
-from tuner.hosts.supervisor.cleanup import (
-    Remains,
-    make_folder,
-    remove,
-    remove_folder,
-    shared_segments,
-)
+from tuner.hosts.supervisor.cleanup import Remains, remove_folder
 
 #: Time for the command to end after SIGTERM, s. mpirun takes its ranks down in 0.3-1.2 s.
 TERM_WAIT_S = 2.0
@@ -66,8 +60,10 @@ class Supervisor:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphans below become our children
         self.group.make()
         folder = self.request["folder"]
-        if folder and make_folder(folder):
-            self.request["env"]["TMPDIR"] = folder
+        if folder:
+            with contextlib.suppress(OSError):
+                os.mkdir(folder, 0o700)  # noqa: PTH102 (pathlib costs start-up time)
+                self.request["env"]["TMPDIR"] = folder
         self.oom_counter = oom_counter(self.group)
         self.oom_kills = oom_kills(self.oom_counter)
         self.started_s = time.monotonic()
@@ -77,7 +73,7 @@ class Supervisor:
     def run(self) -> dict[str, Any]:
         """Wait for the command's end or the order to end it, clean up, report."""
         stopped = self._follow()
-        segments = shared_segments(os.getpid()) if self._reap() else set()
+        self._reap()
         if self.status is None:
             os.kill(self.main, signal.SIGTERM)  # our own child, not reaped: surely this one
             os.kill(self.main, signal.SIGCONT)  # a stopped one would not get to see it
@@ -85,7 +81,6 @@ class Supervisor:
         if self.status is not None:
             self._pause_until(SETTLE_S, lambda: not self._reap())
         killed, left = self.sweep()
-        remove(segments)
         before, now = self.oom_kills, oom_kills(self.oom_counter)
         return {
             "code": self.status,
