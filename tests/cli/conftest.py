@@ -1,8 +1,9 @@
-"""A database with one finished study, and a way to call the command line."""
+"""A database with one finished study, and ways to call the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,17 +30,24 @@ Tune = Callable[..., Done]
 @pytest.fixture
 def tune(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[Tune]:
+) -> Tune:
     """Runs ``tune`` in this process, in an empty folder and without the user's own variables."""
     monkeypatch.chdir(tmp_path)
     for name in ("TUNE_STORAGE", "TUNE_MPIRUN", "TUNE_DEBUG", "_TUNE_COMPLETE"):
         monkeypatch.delenv(name, raising=False)
+    return lambda *args: Done(main(args), *capfd.readouterr())
 
-    def call(*args: str) -> Done:
-        code = main(args)
-        return Done(code, *capfd.readouterr())
 
-    yield call
+@pytest.fixture
+def tune_on(tune: Tune, tmp_path: Path) -> Tune:
+    """Runs a command of ``tune`` on a study, which is put into a database first."""
+    numbers = count()
+
+    def call(data: StudyView, command: str, *args: str) -> Done:
+        path = store_study(tmp_path / f"{next(numbers)}.db", data)
+        return tune(command, "--storage", str(path), *args)
+
+    return call
 
 
 def store_study(path: Path, data: StudyView) -> Path:

@@ -49,15 +49,6 @@ def test_a_dashboard_for_others_says_what_that_means(tune: Tune, database: Path)
         assert words in err
 
 
-def test_a_token_of_the_users_own_is_not_repeated(
-    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TUNE_DASHBOARD_TOKEN", "my-own-token-0123")
-    out, err = dashboard(tune, database)
-    assert "/dashboard/?token=$TUNE_DASHBOARD_TOKEN (" in out
-    assert "my-own-token-0123" not in out + err
-
-
 @pytest.mark.parametrize("token", ["", "short"])
 def test_a_token_that_could_be_guessed_is_one_error(
     tune: Tune, monkeypatch: pytest.MonkeyPatch, token: str

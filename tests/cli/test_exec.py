@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.conftest import Tune, store_study
+from tests.cli.conftest import Tune
 from tests.study_samples import study
 from tuner.cli.exec import filled, not_carried, split
 from tuner.model import BASELINE, Setting
@@ -70,27 +70,23 @@ def test_what_the_command_does_not_get_is_said() -> None:
 
 
 @pytest.mark.system
-def test_a_warning_goes_before_the_command(tune: Tune, database: Path) -> None:
-    done = tune("exec", "--storage", str(database), "--", "sh", "-c", "echo started >&2")
-    lines = done.err.splitlines()
-    assert lines[-1] == "started"
-    assert [line.split()[:2] for line in lines[:-1]] == [["tune:", "warning:"]] * 2
-
-
-@pytest.mark.system
-def test_the_command_runs_with_the_setting(tune: Tune, database: Path) -> None:
-    program = "import os, sys; print(os.environ['OMP_NUM_THREADS'], sys.argv[1:]); sys.exit(7)"
-    done = tune("exec", "--storage", str(database), "--", sys.executable, "-c", program,
-                "-j{iterator_workers}")  # fmt: skip
+def test_the_command_runs_with_the_setting_after_the_warnings(tune: Tune, database: Path) -> None:
+    program = (
+        "import os, sys; print('started', file=sys.stderr);"
+        "print(os.environ['OMP_NUM_THREADS'], sys.argv[1:]); sys.exit(7)"
+    )
+    argv = (sys.executable, "-c", program, "-j{iterator_workers}")
+    done = tune("exec", "--storage", str(database), "--", *argv)
     assert (done.code, done.out) == (7, "1 ['-j1']\n")
+    *warnings, last = done.err.splitlines()
+    assert last == "started"
+    assert [line.split()[:2] for line in warnings] == [["tune:", "warning:"]]
 
 
 @pytest.mark.system
-def test_placeholders_of_a_study_that_keeps_the_defaults(tune: Tune, tmp_path: Path) -> None:
-    database = store_study(tmp_path / "x.db", study({BASELINE: 8.0}))
-    program = "import sys; print(sys.argv[1:])"
-    done = tune("exec", "--storage", str(database), "--", sys.executable, "-c", program, "a",
-                "-j", "{iterator_workers}", "b")  # fmt: skip
+def test_placeholders_of_a_study_that_keeps_the_defaults(tune_on: Tune) -> None:
+    argv = (sys.executable, "-c", "import sys; print(sys.argv[1:])")
+    done = tune_on(best_is({}), "exec", "--", *argv, "a", "-j", "{iterator_workers}", "b")
     assert (done.code, done.out) == (0, "['a', 'b']\n")
 
 

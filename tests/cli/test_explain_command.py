@@ -68,10 +68,10 @@ def test_one_launch_as_json(tune: Tune, recorded: str) -> None:
     assert figures["ranks"][1]["phases"]["compute"]["queued"] == 0.6
 
 
-def test_one_trial(tune: Tune, recorded: str) -> None:
-    for words in (("1",), ("mnist", "1")):
-        done = tune("explain", *words, "--storage", recorded)
-        assert "trial 1: nothing: bound by compute" in done.out
+@pytest.mark.parametrize("words", [("1",), ("mnist", "1")])
+def test_one_trial(tune: Tune, recorded: str, words: tuple[str, ...]) -> None:
+    done = tune("explain", *words, "--storage", recorded)
+    assert "trial 1: nothing: bound by compute" in done.out
 
 
 @pytest.mark.parametrize(

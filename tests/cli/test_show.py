@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests import study_samples as samples
-from tests.cli.conftest import Tune, store_study
-from tests.study_samples import OMP, SPEC, capped_study, launched, searched, setting, stopped, study
-from tuner.cli import printed
+from tests.cli.conftest import Tune
+from tests.study_samples import (
+    FAST,
+    OMP,
+    SLOW,
+    SPEC,
+    capped_study,
+    launched,
+    measured_live,
+    searched,
+    setting,
+    stopped,
+    study,
+)
+from tuner.cli import options, printed
 from tuner.model import (
     BASELINE,
     Choice,
@@ -23,19 +38,46 @@ from tuner.model import (
     FailureKind,
     Flag,
     Knob,
+    LaunchRecord,
+    Measurement,
+    Purpose,
     Setting,
     Verdict,
     Window,
 )
-from tuner.results.report import facts
+from tuner.results import claims
+from tuner.results.explain import explain
+from tuner.results.explain.evidence import median_run
+from tuner.results.exporters import json as as_json
+from tuner.results.exporters import table
+from tuner.results.report import facts, words
 from tuner.results.study_view import StudyView
 from tuner.store import Store
+from tuner.study.history import History
+from tuner.study.interference import notes
 
 
-def test_the_latest_study_is_shown(tune: Tune, database: Path) -> None:
+def shown(data: StudyView, capsys: pytest.CaptureFixture[str], *, summary: bool = False) -> str:
+    printed.print_result(data, summary=summary)
+    printed.print_settings(data)
+    return capsys.readouterr().out
+
+
+def changed(record: LaunchRecord, number: int | None = None, **outcome: object) -> LaunchRecord:
+    """The launch with another outcome, and maybe another number."""
+    other = dataclasses.replace(record.outcome, **outcome)  # type: ignore[arg-type]
+    return dataclasses.replace(record, outcome=other, number=number or record.number)
+
+
+# --- a study -------------------------------------------------------------------------------
+
+
+def test_the_latest_study_is_shown(
+    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = tune("show", "--storage", str(database))
     assert (done.code, done.err) == (0, "")
-    for words in (
+    for line in (
         "Study mnist: finished",
         "2 ranks on node1, Open MPI 5.0.11",
         "best:      omp_threads=1 iterator_workers=1 communicator=naive",
@@ -46,16 +88,14 @@ def test_the_latest_study_is_shown(tune: Tune, database: Path) -> None:
         "0005/output.log",
         "your defaults",
     ):
-        assert words in done.out, words
-
-
-def test_the_settings_are_aligned_without_a_terminal(tune: Tune, database: Path) -> None:
-    lines = tune("show", "--storage", str(database)).out.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("  time"))
+        assert line in done.out, line
+    head, first, *rest = done.out[done.out.index("  time") :].splitlines()
     titles = "time faster runs omp_threads iterator_workers communicator"
-    assert lines[start].split() == titles.split()
-    assert lines[start + 1].split() == ["3.60", "s", "2.31x", "1", "1", "1", "naive"]
-    assert lines[start + 5].startswith("failed")
+    assert " ".join(head.split()) == titles
+    assert first.split() == ["3.60", "s", "2.31x", "1", "1", "1", "naive"]
+    assert rest[3].startswith("failed")
+    monkeypatch.setenv("TUNE_STORAGE", str(database))
+    assert tune("show").out == done.out
 
 
 def test_a_study_is_shown_as_json(tune: Tune, database: Path) -> None:
@@ -67,11 +107,88 @@ def test_a_study_is_shown_as_json(tune: Tune, database: Path) -> None:
     assert document["left_out"] == {"opencv_threads": "the program does not load OpenCV"}
 
 
+@pytest.mark.parametrize("data", [samples.faster(), samples.at_least(), samples.no_gain()])
+def test_a_stored_study_is_shown_as_it_ended(tune_on: Tune, data: StudyView) -> None:
+    document = json.loads(tune_on(data, "show", "--json").out)["result"]
+    assert data.result.conclusion is not None and data.result.finding is not None
+    assert document["verdict"] == data.result.conclusion.value
+    assert document["finding"]["low"] == pytest.approx(data.result.finding.low)
+    assert document["export"] == data.best_setting.as_dict()
+
+
+def test_without_a_gain_the_defaults_are_the_best(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        "  best:      defaults\n"
+        "             no significant gain: keep your defaults (1.01 times as fast, 95 % interval"
+        " 1.00 to 1.02, 6 pairs)\n"
+    ) in shown(samples.no_gain(), capsys)
+
+
+def test_stopped_settings_are_told_from_measured_and_failed_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = shown(samples.at_least(), capsys).partition("\nSettings\n")[2].splitlines()
+    first = [line.split()[0] for line in rows]
+    assert first == ["time", "3.60", "3.90", ">9.00", "~9.80", "failed", "~"]
+    assert rows[3].endswith("baseline")
+    assert rows[-1] == "  ~ projected, > at least: stopped early, as it could not win"
+
+
+def test_a_core_budget_says_what_it_leaves_out(tune_on: Tune) -> None:
+    data = launched(searched(), spec=dataclasses.replace(SPEC, oversubscription=2.0))
+    block = tune_on(data, "show").out.partition("\nCore budget\n")[2].splitlines()
+    assert "ask for 4 to 16 cores" in block[0]
+    assert block[1].startswith("  not tried: 20 of the settings")
+    assert block[1].endswith("(--oversubscribe 2)")
+    lines = json.loads(tune_on(data, "show", "--json").out)["core_budget"]
+    assert lines == [line.strip() for line in block[:2]]
+
+
+def test_no_number_is_parted_from_its_unit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tuner.cli.console.is_live", lambda _: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    for width in range(40, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        for data in (samples.faster(), samples.at_least(), samples.no_gain()):
+            printed.print_result(data, summary=False)
+            best = capsys.readouterr().out.partition("  best: ")[2].partition("\n\n")[0]
+            assert not re.search(r"\d\n *(%|s|min|pairs?|runs?)(?!\w)", best)
+            assert max(map(len, best.splitlines())) <= max(width, 60)
+
+
+@pytest.mark.parametrize(
+    ("best", "defaults", "line"),
+    [
+        (0.12345, 0.13, "  final loss 0.1235, with your defaults 0.13\n"),
+        (0.5, None, "final loss 0.5; your defaults never ran to their end (`tune profile`)"),
+        (None, 0.13, ""),
+    ],
+)
+def test_the_final_loss_of_both_is_shown(
+    capsys: pytest.CaptureFixture[str], best: float | None, defaults: float | None, line: str
+) -> None:
+    data = samples.faster()
+
+    def with_loss(found: Measurement | None, loss: float | None) -> Measurement:
+        assert found is not None
+        runs = tuple(dataclasses.replace(sample, loss=loss) for sample in found.samples)
+        return dataclasses.replace(found, samples=runs)
+
+    candidate = with_loss(data.result.candidate, best)
+    baseline = with_loss(data.result.baseline, defaults)
+    result = dataclasses.replace(data.result, candidate=candidate, baseline=baseline)
+    text = shown(dataclasses.replace(data, result=result), capsys)
+    assert line in text
+    assert ("final loss" in text) == bool(line)
+
+
 ONE = Knob("communicator", Choice(("naive",)), Flag("--communicator"))
 
 
 @pytest.mark.parametrize(
-    ("fixed", "verdict", "told"),
+    ("fixed", "verdict", "matters"),
     [
         (BASELINE, Verdict.NOT_OBSERVABLE, False),
         (BASELINE, Verdict.HONOURED, False),
@@ -79,61 +196,119 @@ ONE = Knob("communicator", Choice(("naive",)), Flag("--communicator"))
         (setting(communicator="naive"), Verdict.NOT_OBSERVABLE, True),
     ],
 )
-def test_a_knob_without_a_choice_is_told_of_only_where_it_matters(
-    fixed: Setting, verdict: Verdict, told: bool
+def test_a_knob_without_a_choice_is_shown_only_if_it_matters(
+    fixed: Setting, verdict: Verdict, matters: bool
 ) -> None:
     spec = dataclasses.replace(SPEC, knobs=(OMP, ONE), fixed=fixed)
     data = study({BASELINE: 3.0, setting(omp_threads=1, communicator="naive"): 1.0}, spec)
-    best = data.records[-1]
-    seen = (*best.outcome.effects[1:], Effect("communicator", "naive", None, verdict, "why"))
-    outcome = dataclasses.replace(best.outcome, effects=seen)
-    records = (*data.records[:-1], dataclasses.replace(best, outcome=outcome))
-    lines = facts.effect_lines(dataclasses.replace(data, records=records))
-    assert any("communicator" in line for line in lines) is told
+    *others, best = data.records
+    effect = Effect("communicator", "naive", None, verdict, "why")
+    best = changed(best, effects=(*best.outcome.effects[1:], effect))
+    lines = facts.effect_lines(dataclasses.replace(data, records=(*others, best)))
+    assert any("communicator" in line for line in lines) is matters
     assert any("omp_threads=1" in line for line in lines)
 
 
+def test_a_knob_that_is_not_tuned_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    data = capped_study()
+    line = "communicator is not tuned: why"
+    pooling = dataclasses.replace(
+        data.pooling, dropped=(("communicator", "why"),), notes=("omp_threads was odd",)
+    )
+    result = dataclasses.replace(data.result, notes=(line, "omp_threads was odd", "another"))
+    out = shown(dataclasses.replace(data, pooling=pooling, result=result), capsys, summary=True)
+    assert out.count(line) == out.count("omp_threads was odd") == 1
+    assert out.index(line) < out.index("\nNotes\n  another\n")
+
+
+@pytest.mark.parametrize("reason", ["", "nothing: 1 launch failed, rank 1 ended with status 1"])
+def test_why_the_defaults_failed_is_said_once(
+    capsys: pytest.CaptureFixture[str], reason: str
+) -> None:
+    data = study({BASELINE: None})
+    result = dataclasses.replace(data.result, reason=reason)
+    printed.print_result(dataclasses.replace(data, result=result), summary=False)
+    assert capsys.readouterr().out.count("rank 1 ended with status 1") == 1
+
+
+def test_a_study_that_failed_altogether_can_be_shown(tune_on: Tune) -> None:
+    done = tune_on(study({BASELINE: None}), "show")
+    assert done.code == 0
+    assert "crashed" in done.out and SPEC.name in done.out
+    document = json.loads(tune_on(study({BASELINE: None}), "show", "--json").out)
+    assert (document["result"]["best"], document["effects"]) == (None, [])
+
+
+def test_launches_that_were_excluded_are_listed(tune_on: Tune) -> None:
+    data = study()
+    why = "other processes used 3.1 of 4 cores, above all pid 6263 (python)"
+    aside = changed(data.records[1], 9, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why))
+    data = dataclasses.replace(data, records=(*data.records, aside))
+    text = tune_on(data, "show").out
+    assert "Launches excluded\n  launch 9 (" in text
+    assert f"): {why}" in " ".join(text.split())
+    assert "1 launch was excluded (number 9: other" in text
+    (row,) = json.loads(tune_on(data, "show", "--json").out)["set_aside"]
+    assert (row["number"], row["disturbed"]) == (9, why)
+
+
+#: What would set a terminal's title, make lines of its own, and turn text around.
+STEERING = "a\x1b]0;owned\x07b\nerror: c\u202ed\x9b2Je"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_foreign_text_cannot_steer_the_terminal(
+    tune_on: Tune, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    knob = Knob("own", Choice((STEERING, "x")), Env(("OWN",)), help=STEERING)
+    spec = dataclasses.replace(SPEC, knobs=(*SPEC.knobs, knob), left_out=(("y", STEERING),))
+    chosen = setting(omp_threads=1, own=STEERING)
+    data = study({BASELINE: 8.0, chosen: 3.0, setting(own="x"): None}, spec)
+    hostile = Failed(FailureKind.CRASHED, STEERING, STEERING)
+    records = (*data.records[:2], changed(data.records[2], ending=hostile))
+    if terminal:
+        monkeypatch.setattr("tuner.cli.console.is_live", lambda _: True)
+        monkeypatch.setenv("NO_COLOR", "1")
+    for line in (("show",), ("studies",), ("explain",), ("exec", "--", "gone")):
+        done = tune_on(dataclasses.replace(data, records=records), *line)
+        text = done.out + done.err
+        assert "owned" in text or line[0] in ("explain", "exec")
+        bad = {each for each in text if not each.isprintable() and each != "\n"}
+        assert not bad, (line, bad)
+        assert "\nerror: c" not in text
+
+
+# --- all studies ---------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("command", ["show", "studies", "export", "dashboard"])
-def test_no_study_yet_says_how_to_make_one(tune: Tune, tmp_path: Path, command: str) -> None:
-    Store.open(f"sqlite:///{tmp_path}/empty.db", create=True).close()
+def test_no_study_and_no_database_yet_are_one_error(tune: Tune, command: str) -> None:
+    done = tune(command)
+    assert done.code == 2
+    assert "studies/tune.db" in done.err and "Traceback" not in done.err
+    Store.open("sqlite:///empty.db", create=True).close()
     done = tune(command, "--storage", "empty.db")
     assert done.code == 2
     assert "there is no study in empty.db yet" in done.err
     assert "tune --mpi-procs" in done.err
 
 
-@pytest.mark.parametrize("command", ["show", "studies", "export", "dashboard"])
-def test_no_database_yet_is_one_error(tune: Tune, command: str) -> None:
-    done = tune(command)
-    assert done.code == 2
-    assert "studies/tune.db" in done.err
-    assert "Traceback" not in done.err
-
-
-def test_the_variable_names_the_database(
-    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TUNE_STORAGE", str(database))
-    assert "Study mnist" in tune("show").out
-
-
 def test_a_study_is_deleted_with_its_trials_and_folders(tune: Tune, database: Path) -> None:
-    where = ("--storage", str(database))
-    with Store.open(f"sqlite:///{database}", create=False) as store:
-        (database.parent / "mnist" / "0001").mkdir(parents=True)
-    done = tune("studies", "--delete", "mnist", *where)
+    delete = ("studies", "--delete", "mnist", "--storage", str(database))
+    (database.parent / "mnist" / "0001").mkdir(parents=True)
+    done = tune(*delete)
     assert (done.code, done.out) == (0, "")
     assert "deleted the study mnist" in done.err
     with Store.open(f"sqlite:///{database}", create=False) as store:
         assert not store.has("mnist")
-    assert "no study mnist" in tune("studies", "--delete", "mnist", *where).err
+    assert "no study mnist" in tune(*delete).err
 
 
 def test_studies_are_listed(tune: Tune, database: Path) -> None:
     done = tune("studies", "--storage", str(database))
     head, row = done.out.splitlines()
     titles = "study state best baseline faster settings best setting"
-    assert head.split() == titles.split()
+    assert " ".join(head.split()) == titles
     assert row.split()[:7] == ["mnist", "finished", "3.60", "s", "8.32", "s", "2.31x?"]
     assert done.err == f"in {database}\n"
 
@@ -149,34 +324,47 @@ def test_studies_are_listed(tune: Tune, database: Path) -> None:
         (launched(searched(stopped(10.8, 30.0))), ""),
     ],
 )
-def test_the_list_says_what_is_proven(
-    tune: Tune, tmp_path: Path, data: StudyView, faster: str
-) -> None:
-    path = store_study(tmp_path / "x.db", data)
-    head, row = tune("studies", "--storage", str(path)).out.splitlines()
+def test_the_list_says_what_is_proven(tune_on: Tune, data: StudyView, faster: str) -> None:
+    head, row = tune_on(data, "studies").out.splitlines()
     start, end = head.index("baseline  ") + len("baseline  "), head.index("  settings")
     assert row[start:end].strip() == faster
+    (found,) = json.loads(tune_on(data, "studies", "--json").out)["studies"]
+    finding = data.result.finding
+    assert (found["finding"] is None) == (finding is None)
+    if finding is not None:
+        assert found["finding"]["low"] == pytest.approx(finding.low)
 
 
-def test_the_list_as_json_has_what_is_proven(tune: Tune, tmp_path: Path) -> None:
-    path = store_study(tmp_path / "x.db", samples.at_least())
-    (found,) = json.loads(tune("studies", "--json", "--storage", str(path)).out)["studies"]
-    assert found["conclusion"] == "faster"
-    assert (found["finding"]["low"], found["finding"]["high"]) == (pytest.approx(2.5), None)
+# --- the end of a run ----------------------------------------------------------------------
 
 
-def test_the_end_of_a_run_names_the_next_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    printed.print_result(study(), summary=True)
-    printed.print_next(study(), "my db")
-    out = capsys.readouterr().out
-    assert "1 launch: crashed: rank 1 ended with status 1" in out
-    for line in (
-        "tune export mnist --storage 'my db' --format sh -o job.sh",
-        "tune show mnist --storage 'my db'",
-        "tune dashboard --storage 'my db'",
-        "tune exec mnist --storage 'my db' -- COMMAND",
-    ):
-        assert f"  {line}" in out
+def ending(monkeypatch: pytest.MonkeyPatch, data: StudyView) -> None:
+    """Let ``tune run`` come to this result at once."""
+    monkeypatch.setattr(options, "spec_of", lambda *_: SPEC)
+    monkeypatch.setattr("tuner.study.loop.tune", lambda *_, **__: data.result)
+
+
+def test_nothing_measured_is_an_error_with_its_line(
+    tune_on: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = study({BASELINE: None})
+    ending(monkeypatch, data)
+    done = tune_on(data, "-q")
+    assert done.code == 3
+    assert "Study mnist" in done.out
+    assert done.err.count("tune: error: ") == 1
+    assert "  next: " in done.err
+
+
+def test_the_next_commands_name_a_database_that_was_typed_only(
+    tune: Tune, monkeypatch: pytest.MonkeyPatch, database: Path
+) -> None:
+    ending(monkeypatch, study())
+    typed = tune("-q", "--storage", str(database))
+    assert (typed.code, typed.err) == (0, "")
+    assert f"tune show mnist --storage '{database}'" in typed.out
+    monkeypatch.setenv("TUNE_STORAGE", str(database))
+    assert "--storage" not in tune("-q").out
 
 
 def test_no_password_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,55 +374,17 @@ def test_no_password_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--storage 'postgresql://me:***@host/tune'" in out
 
 
-def test_a_study_that_failed_altogether_can_be_shown(tune: Tune, tmp_path: Path) -> None:
-    path = store_study(tmp_path / "x.db", study({BASELINE: None}))
-    done = tune("show", "--storage", str(path))
-    assert done.code == 0
-    assert "crashed" in done.out
-    assert SPEC.name in done.out
-    document = json.loads(tune("show", "--json", "--storage", str(path)).out)
-    assert (document["result"]["best"], document["effects"]) == (None, [])
-
-
-CAPPED = "omp_threads: 3 and more come to 2 here (capped: the library runs no more than 2 here)"
-
-
-def test_a_knob_that_is_not_tuned_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    data = capped_study()
-    line = "communicator is not tuned: why"
-    pooling = dataclasses.replace(
-        data.pooling, dropped=(("communicator", "why"),), notes=("omp_threads was odd",)
-    )
-    result = dataclasses.replace(data.result, notes=(line, "omp_threads was odd", "another"))
-    shown = dataclasses.replace(data, pooling=pooling, result=result)
-    printed.print_result(shown, summary=True)
-    out = capsys.readouterr().out
-    assert out.count(line) == out.count("omp_threads was odd") == 1
-    assert out.index(line) < out.index("\nNotes\n  another\n")
-
-
-@pytest.mark.parametrize("reason", ["", "nothing: 1 launch failed, rank 1 ended with status 1"])
-def test_why_the_defaults_failed_is_told_once(
-    capsys: pytest.CaptureFixture[str], reason: str
-) -> None:
-    data = study({BASELINE: None})
-    result = dataclasses.replace(data.result, reason=reason)
-    printed.print_result(dataclasses.replace(data, result=result), summary=False)
-    assert capsys.readouterr().out.count("rank 1 ended with status 1") == 1
+# --- settings that were measured in windows of running jobs ----------------------------------
 
 
 def test_a_window_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
     data = study()
-    (number,) = [n for n, r in enumerate(data.records) if isinstance(r.outcome.ending, Failed)]
-    failed = data.records[number]
+    failed = next(r for r in data.records if isinstance(r.outcome.ending, Failed))
     window = Window(2, ("omp_threads",), 0.0, 0.1, 1, 10, 0.1, 0.01, 5.0)
-    outcome = dataclasses.replace(
-        failed.outcome, window=window, exclusion=Exclusion(ExclusionKind.JOB_DRIFTED, "it drifted")
-    )
-    again = dataclasses.replace(failed, number=12, outcome=outcome)
-    only = dataclasses.replace(data, records=(again,))
-    both = dataclasses.replace(data, records=(*data.records, again))
-    for each in (only, both):
+    drifted = Exclusion(ExclusionKind.JOB_DRIFTED, "it drifted")
+    again = changed(failed, 12, window=window, exclusion=drifted)
+    for records in ((again,), (*data.records, again)):
+        each = dataclasses.replace(data, records=records)
         printed.print_failures(each)
         printed.print_excluded(each)
         printed.print_result(each, summary=True)
@@ -246,45 +396,36 @@ def test_a_window_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  1 launch: crashed: rank 1 ended with status 1\n  1 window: crashed" in out
 
 
-def test_launches_that_were_set_aside_are_listed(tune: Tune, tmp_path: Path) -> None:
-    data = study()
-    why = "other processes used 3.1 of 4 cores, above all pid 6263 (python)"
-    first = data.records[1]
-    aside = dataclasses.replace(first.outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why))
-    records = (*data.records, dataclasses.replace(first, number=9, outcome=aside))
-    path = store_study(tmp_path / "tune.db", dataclasses.replace(data, records=records))
-    shown = tune("show", "--storage", str(path)).out
-    assert "Launches excluded\n  launch 9 (" in shown
-    assert f"): {why}" in " ".join(shown.split())
-    assert "1 launch was excluded (number 9: other" in shown
-    document = json.loads(tune("show", "--json", "--storage", str(path)).out)
-    (row,) = document["set_aside"]
-    assert (row["number"], row["disturbed"]) == (9, why)
+def test_windows_jobs_and_launches_are_counted_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    data = measured_live()
+    assert (data.result.launches, data.result.windows, data.result.jobs) == (20, 6, 3)
+    assert claims.made(data.result) == "6 windows of 3 jobs and 14 launches"
+    assert dict(words.summary(data))["Tried"].endswith(claims.made(data.result))
+    out = shown(data, capsys, summary=True)
+    text = " ".join(out.split())
+    assert "4 settings tried (1 stopped early) in 6 windows of 3 jobs" in text
+    assert "2.33 times faster than your defaults" in text
+    head, *_ = (line for line in out.splitlines() if "faster" in line and "runs" in line)
+    assert head.split()[:4] == ["time", "faster", "runs", "windows"]
+    rows = list(csv.DictReader(io.StringIO(table.csv(data).text)))
+    assert [(row["runs"], row["windows"]) for row in rows][:2] == [("8", "2"), ("1", "1")]
+    assert "| runs | windows |" in table.markdown(data).text
+    document = json.loads(as_json.export(data).text)
+    assert (document["result"]["windows"], document["result"]["jobs"]) == (6, 3)
+    first, second = document["launches"][0]["window"], document["launches"][1]["window"]
+    assert first is None
+    assert (second["job"], second["live"], second["started_s"]) == (2, ["omp_threads"], 2.0)
+    (note,) = notes(History.judged(SPEC, data.records))
+    assert note.startswith("1 window of a running job was excluded (number 5: crashed")
 
 
-#: What would set a terminal's title, make lines of its own, and turn text around.
-STEERING = "a\x1b]0;owned\x07b\nerror: c\u202ed\x9b2Je"
-
-
-@pytest.mark.parametrize("terminal", [False, True])
-def test_foreign_text_cannot_steer_the_terminal(
-    tune: Tune, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, terminal: bool
-) -> None:
-    hostile = Failed(FailureKind.CRASHED, STEERING, STEERING)
-    knob = Knob("own", Choice((STEERING, "x")), Env(("OWN",)), help=STEERING)
-    spec = dataclasses.replace(SPEC, knobs=(*SPEC.knobs, knob), left_out=(("y", STEERING),))
-    chosen = setting(omp_threads=1, own=STEERING)
-    data = study({BASELINE: 8.0, chosen: 3.0, setting(own="x"): None}, spec)
-    failed = dataclasses.replace(data.records[2].outcome, ending=hostile)
-    records = (*data.records[:2], dataclasses.replace(data.records[2], outcome=failed))
-    path = str(store_study(tmp_path / "x.db", dataclasses.replace(data, records=records)))
-    if terminal:
-        monkeypatch.setattr("tuner.cli.console.is_live", lambda _: True)
-        monkeypatch.setenv("NO_COLOR", "1")
-    for words in (("show",), ("studies",), ("explain",), ("exec", "--", "gone")):
-        done = tune(words[0], "--storage", path, *words[1:])
-        assert "owned" in done.out + done.err or words[0] in ("explain", "exec")
-        text = done.out + done.err
-        bad = {each for each in text if not each.isprintable() and each != "\n"}
-        assert not bad, (words, bad)
-        assert "\nerror: c" not in text
+def test_a_launch_is_explained_and_a_window_only_if_there_is_none() -> None:
+    data = measured_live()
+    canonical = data.pooling.canonical
+    own = median_run(data.records, FAST, canonical)
+    assert own is not None and own.purpose is Purpose.CONFIRM
+    window = median_run(data.records, SLOW, canonical)
+    assert window is not None and window.number == 4
+    gap, inside = explain(window.outcome, SLOW, SPEC, window.machine).gaps
+    assert "a window of job 2" in gap and "--live off" in gap
+    assert "not seen from inside (a window of a running job)" in inside

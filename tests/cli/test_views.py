@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 
 import pytest
 from rich.console import Console
 
 from tests import study_samples as samples
-from tests.study_samples import SPEC, capped_study, record, setting, stopped, study
+from tests.study_samples import (
+    NEXT,
+    SPEC,
+    capped_study,
+    in_window,
+    measured_live,
+    record,
+    setting,
+    stopped,
+    study,
+)
 from tuner.cli import console
 from tuner.cli.live import LiveView
 from tuner.cli.progress import PlainView, Tally
@@ -25,10 +35,10 @@ from tuner.model import (
     Progress,
     Purpose,
 )
-from tuner.results.study_view import StudyView
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note, StudyStarted
 
 FAST = setting(omp_threads=1, iterator_workers=2, communicator="naive")
+NAME = "omp_threads=1 iterator_workers=2 communicator=naive"
 
 
 def ended(launch: LaunchRecord, elapsed_s: float | None, is_best: bool = False) -> LaunchEnded:
@@ -54,51 +64,43 @@ def events() -> Iterator[Event]:
     yield LaunchProgress(5, Progress(12, 3.2))
 
 
-def clock() -> Iterator[float]:
-    return (float(second) for second in count(0, 2))
+# --- timed lines ---------------------------------------------------------------------------
 
 
-def test_timed_lines() -> None:
+def plain(shown: Iterable[Event]) -> tuple[list[str], Tally]:
+    """The lines without their times, and what was counted."""
     lines: list[str] = []
-    ticks = clock()
-    view = PlainView(lambda: next(ticks), lines.append)
-    for event in events():
-        view(event)
-    texts = [line.partition("] ")[2] for line in lines]
-    assert texts[0] == "warm-up: this launch does not count"
-    assert texts[2].startswith("- baseline: 8.31 s")
-    assert texts[3] == "omp_threads is not tuned: the program uses 1 whatever is asked"
-    assert texts[4].startswith(
-        "1/8 omp_threads=1 iterator_workers=2 communicator=naive: 3.60 s  (best so far)"
-    )
-    assert texts[5].startswith("2/8 omp_threads=2: crashed: rank 1 ended with status 1")
-    assert all(line.startswith("[0:") for line in lines)
-
-
-def test_a_launch_that_is_made_again_is_shown_and_not_counted() -> None:
-    lines: list[str] = []
-    view = PlainView(lambda: 0.0, lines.append)
+    ticks = count(0, 2)
+    view = PlainView(lambda: float(next(ticks)), lines.append)
     view(StudyStarted(SPEC, False, 0))
-    view(LaunchStarted(1, Purpose.GUESS, FAST, 1, 8))
-    made = record(1, FAST, 3.6, purpose=Purpose.GUESS)
-    why = "other processes used 0.8 of 4 cores, above all pid 6263 (python)"
-    outcome = dataclasses.replace(
-        made.outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why)
-    )
-    view(ended(dataclasses.replace(made, outcome=outcome), None))
-    name = "omp_threads=1 iterator_workers=2 communicator=naive"
-    assert lines == [f"[0:00] - {name}: excluded: {why}"]
-    assert (view.tally.done, view.tally.best_s, view.tally.failures) == (0, None, 0)
-    assert [line for _, line in view.tally.last] == [f"{name}: excluded: {why}"]
+    for event in shown:
+        view(event)
+    assert all(line.startswith("[") for line in lines)
+    return [line.partition("] ")[2] for line in lines], view.tally
 
 
-def test_the_tally_counts_settings_not_launches() -> None:
-    tally = Tally(lambda: 0.0)
-    for event in events():
-        tally.add(event)
+def test_timed_lines_and_a_tally_of_settings_not_launches() -> None:
+    lines, tally = plain(events())
+    assert lines[0] == "warm-up: this launch does not count"
+    assert lines[2].startswith("- baseline: 8.31 s")
+    assert lines[3] == "omp_threads is not tuned: the program uses 1 whatever is asked"
+    assert lines[4].startswith(f"1/8 {NAME}: 3.60 s  (best so far)")
+    assert lines[5].startswith("2/8 omp_threads=2: crashed: rank 1 ended with status 1")
     assert (tally.done, tally.asked, tally.failures) == (2, 8, 1)
     assert tally.ratio == pytest.approx(8.31 / 3.6)
     assert tally.iterations == 20
+
+
+def test_a_launch_that_is_made_again_is_shown_and_not_counted() -> None:
+    made = record(1, FAST, 3.6, purpose=Purpose.GUESS)
+    why = "other processes used 0.8 of 4 cores, above all pid 6263 (python)"
+    exclusion = Exclusion(ExclusionKind.INTERFERENCE, why)
+    outcome = dataclasses.replace(made.outcome, exclusion=exclusion)
+    started = LaunchStarted(1, Purpose.GUESS, FAST, 1, 8)
+    lines, tally = plain([started, ended(dataclasses.replace(made, outcome=outcome), None)])
+    assert lines == [f"- {NAME}: excluded: {why}"]
+    assert (tally.done, tally.best_s, tally.failures) == (0, None, 0)
+    assert [line for _, line in tally.last] == [f"{NAME}: excluded: {why}"]
 
 
 def test_the_time_left_is_that_of_the_budget_and_of_the_confirmation() -> None:
@@ -115,36 +117,43 @@ def test_the_time_left_is_that_of_the_budget_and_of_the_confirmation() -> None:
     assert view.tally.left_s == 20.0
 
 
-def shown(data: StudyView) -> list[str]:
-    """The timed lines of a study, without the times."""
-    lines: list[str] = []
-    view = PlainView(lambda: 0.0, lines.append)
-    view(StudyStarted(data.spec, False, 0))
-    best = None
-    for launch in data.records:
-        trial = launch.trial if launch.purpose in (Purpose.GUESS, Purpose.SEARCH) else None
-        view(LaunchStarted(launch.number, launch.purpose, launch.setting, trial, 8))
-        ending = launch.outcome.ending
-        time = ending.elapsed_s if isinstance(ending, Finished) else None
-        is_best = time is not None and (best is None or time <= best)
-        best = time if is_best else best
-        counts = launch.purpose is not Purpose.WARM_UP
-        view(ended(launch, time if counts else None, is_best and counts))
-    return [line.partition("] ")[2] for line in lines]
-
-
 def test_every_purpose_has_its_line() -> None:
-    lines = shown(samples.at_least())
+    shown: list[Event] = []
+    for launch in samples.at_least().records:
+        trial = launch.trial if launch.purpose in (Purpose.GUESS, Purpose.SEARCH) else None
+        shown.append(LaunchStarted(launch.number, launch.purpose, launch.setting, trial, 8))
+        ending = launch.outcome.ending
+        counts = isinstance(ending, Finished) and launch.purpose is not Purpose.WARM_UP
+        shown.append(ended(launch, ending.elapsed_s if counts else None))  # type: ignore[union-attr]
+    lines, _ = plain(shown)
     fast = "omp_threads=1 iterator_workers=1 communicator=naive"
+    slow = "3/8 omp_threads=4 iterator_workers=4 communicator=naive: stopped after 4.10 s"
     assert "- baseline: stopped after 10.8 s (projected 30.0 s)" in lines
-    assert "3/8 omp_threads=4 iterator_workers=4 communicator=naive: stopped after 4.10 s" in {
-        line.partition(" (projected")[0] for line in lines
-    }
-    assert f"- {fast} (repeat): 3.60 s" in lines
-    assert lines[-2:] == [
-        "- baseline (confirmation): stopped after 9.00 s",
-        f"- {fast} (confirmation): 3.60 s",
+    assert slow in [line.partition(" (projected")[0] for line in lines]
+    assert any(line.startswith(f"- {fast} (repeat): 3.60 s") for line in lines)
+    assert lines[-2] == "- baseline (confirmation): stopped after 9.00 s"
+    assert lines[-1].startswith(f"- {fast} (confirmation): 3.60 s")
+
+
+def test_a_line_says_which_job_it_is_a_window_of() -> None:
+    purposes = (Purpose.GUESS, Purpose.SEARCH, Purpose.REPEAT)
+    made = [record(n, NEXT, 3.9, purpose=purpose) for n, purpose in enumerate(purposes, start=2)]
+    windows = [*(in_window(launch, 2) for launch in made), measured_live().records[3]]
+    lines, _ = plain(LaunchEnded(window, None, False) for window in windows)
+    assert lines == [
+        f"1/8 {NAME} (starts job 2): 3.90 s",
+        f"2/8 {NAME} (job 2): 3.90 s",
+        f"- {NAME} (repeat, job 2): 3.90 s",
+        "3/8 omp_threads=4 iterator_workers=4 communicator=naive (job 2): stopped early"
+        " (projected 9.80 s)",
     ]
+
+
+def test_a_capped_launch_shows_what_it_came_to() -> None:
+    launch = capped_study().records[-1]
+    started = LaunchStarted(2, Purpose.SEARCH, launch.setting, 1, 8)
+    lines, _ = plain([started, ended(launch, 2.0)])
+    assert "omp_threads=4 (came to 2) iterator_workers=1 communicator=naive: 2.00 s" in lines[-1]
 
 
 def test_a_study_that_goes_on_counts_what_it_has() -> None:
@@ -153,84 +162,63 @@ def test_a_study_that_goes_on_counts_what_it_has() -> None:
     assert (tally.done, tally.asked, tally.best_s, tally.baseline_s) == (4, 8, 3.6, 8.316)
 
 
-def drawn(width: int = 110) -> str:
+# --- redrawn -------------------------------------------------------------------------------
+
+
+def drawn(shown: Iterable[Event], width: int = 110) -> str:
     screen = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
     view = LiveView(lambda: 60.0, screen)
-    for event in events():
+    view.tally.add(StudyStarted(SPEC, False, 0))
+    for event in shown:
         view.tally.add(event)
     screen.print(view.draw())
     assert isinstance(screen.file, io.StringIO)
-    return screen.file.getvalue()
-
-
-def test_the_live_view_shows_what_matters() -> None:
-    text = drawn()
-    for words in (
-        "2 of at most 8 settings, 1 failed",
-        "omp_threads=1 iterator_workers=2 communicator=naive",
-        "2.31 times",
-        "8.31 s",
-        "omp_threads=3",
-        "iteration 12 of 20",
-        "crashed",
-    ):
-        assert words in text, words
+    return " ".join(screen.file.getvalue().split())
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
-def test_the_live_view_cuts_nothing(width: int) -> None:
-    text = " ".join(drawn(width).split())
+def test_the_live_view_shows_what_matters_and_cuts_nothing(width: int) -> None:
+    text = drawn(events(), width)
     assert "…" not in text
     for words in (
         "2 of at most 8 settings, 1 failed",
-        "best 3.60 s omp_threads=1 iterator_workers=2 communicator=naive 2.31 times as fast",
+        f"best 3.60 s {NAME} 2.31 times as fast",
         "baseline 8.31 s your environment as it is",
         "failed omp_threads=2: crashed: rank 1 ended with status 1",
-        "3.60 s omp_threads=1 iterator_workers=2 communicator=naive (best so far)",
+        f"3.60 s {NAME} (best so far)",
+        "omp_threads=3",
+        "iteration 12 of 20",
     ):
         assert words in text, words
 
 
-def test_a_capped_launch_shows_what_it_came_to() -> None:
-    lines: list[str] = []
-    view = PlainView(lambda: 0.0, lines.append)
-    view(StudyStarted(SPEC, False, 0))
-    launch = capped_study().records[-1]
-    view(LaunchStarted(2, Purpose.SEARCH, launch.setting, 1, 8))
-    view(ended(launch, 2.0))
-    assert "omp_threads=4 (came to 2) iterator_workers=1 communicator=naive: 2.00 s" in lines[-1]
+def test_the_live_view_says_that_it_is_a_window() -> None:
+    shown = drawn([LaunchStarted(3, Purpose.SEARCH, NEXT, 1, 8, live=True)])
+    assert "in a running job" in shown
 
 
 def test_a_failing_baseline_is_shown() -> None:
-    view = LiveView(lambda: 0.0, Console(file=io.StringIO(), width=110))
-    view(StudyStarted(SPEC, False, 0))
-    view(LaunchStarted(1, Purpose.BASELINE, BASELINE, None, 8))
-    view(ended(record(1, BASELINE, None), None))
-    view.screen.print(view.draw())
-    assert isinstance(view.screen.file, io.StringIO)
-    assert "compared with the first guess that works" in view.screen.file.getvalue()
+    started = LaunchStarted(1, Purpose.BASELINE, BASELINE, None, 8)
+    shown = drawn([started, ended(record(1, BASELINE, None), None)])
+    assert "compared with the first guess that works" in shown
 
 
 def test_stopped_defaults_are_shown_until_they_have_a_time() -> None:
-    view = LiveView(lambda: 0.0, Console(file=io.StringIO(), width=110))
-    view(StudyStarted(SPEC, False, 0))
     defaults = record(1, BASELINE, 9.0)
     cut = dataclasses.replace(defaults.outcome, ending=stopped(9.0, 30.0))
-    view(LaunchStarted(1, Purpose.BASELINE, BASELINE, None, 8))
-    view(ended(dataclasses.replace(defaults, outcome=cut), None))
-    text = drawn_now(view)
-    assert "baseline  ~30.0 s  your environment as it is; stopped early" in text
+    shown: list[Event] = [
+        LaunchStarted(1, Purpose.BASELINE, BASELINE, None, 8),
+        ended(dataclasses.replace(defaults, outcome=cut), None),
+    ]
+    text = drawn(shown)
+    assert "baseline ~30.0 s your environment as it is; stopped early" in text
     assert "failed" not in text
-    view(LaunchStarted(2, Purpose.CONFIRM, BASELINE, None, 8))
-    view(ended(record(2, BASELINE, 31.0, purpose=Purpose.CONFIRM), 31.0))
-    assert "baseline   31.0 s  your environment as it is" in drawn_now(view)
+    shown.append(LaunchStarted(2, Purpose.CONFIRM, BASELINE, None, 8))
+    shown.append(ended(record(2, BASELINE, 31.0, purpose=Purpose.CONFIRM), 31.0))
+    assert "baseline 31.0 s your environment as it is" in drawn(shown)
 
 
-def drawn_now(view: LiveView) -> str:
-    assert isinstance(view.screen.file, io.StringIO)
-    before = len(view.screen.file.getvalue())
-    view.screen.print(view.draw())
-    return view.screen.file.getvalue()[before:]
+# --- the terminal --------------------------------------------------------------------------
 
 
 class Terminal(io.StringIO):
