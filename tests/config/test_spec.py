@@ -7,7 +7,6 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuner.config.program import as_name, check_name
 from tuner.config.spec import WantedLauncher, build_spec
-from tuner.config.study_file import Document, find_study_file, load, parse
+from tuner.config.study_file import Document, load, parse
 from tuner.hosts.machine import HostFeatures
 from tuner.knobs import core_budget, space
 from tuner.model import (
@@ -39,11 +39,6 @@ from tuner.model.errors import UsageError
 MACHINE = Machine("host", "cpu", 4, 4, 4, None, 1, 2**30)
 OPENMPI = LauncherInfo("openmpi", "/opt/bin/mpirun", "5.0.11")
 OWN = ("{python}", "-c", "pass", "--out", "{out}")
-
-
-needs_chainer = pytest.mark.skipif(
-    find_spec("chainer") is None, reason="the shipped trainer needs the extra `chainer`"
-)
 
 
 def find(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) -> LauncherInfo:
@@ -114,23 +109,16 @@ def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "word"),
-    [({"objective": "wall"}, "a whole launch"), ({"objective": "pattern:([0-9]+)"}, "pattern")],
+    ("objective", "word"), [("wall", "a whole launch"), ("pattern:([0-9]+)", "pattern")]
 )
-def test_what_no_running_job_can_measure_is_refused_only_where_it_is_to(
-    options: dict[str, Any], word: str
+def test_an_objective_that_no_running_job_can_measure_is_refused_only_if_it_must_be_live(
+    objective: str, word: str
 ) -> None:
-    error = refused(*OWN, live="on", **options)
+    error = refused(*OWN, live="on", objective=objective)
     assert "--live on" in error.message and word in error.message
     assert "docs/live.md" in error.hint
-    assert build(*OWN, **options).live == "auto"
+    assert build(*OWN, objective=objective).live == "auto"
     assert build(*OWN, live="on").live == "on"
-
-
-def test_a_placeholder_brings_its_knob() -> None:
-    spec = build(*OWN, "-j", "{iterator_workers}", mpi_procs=8)
-    assert list(domains(spec)) == ["omp_threads", "opencv_threads", "iterator_workers"]
-    assert [name for name, _ in spec.left_out] == ["communicator", "bind_to"]
 
 
 def test_a_knob_without_values_has_those_of_the_table_that_apply_here() -> None:
@@ -186,40 +174,31 @@ when = {bind_to = ["core"]}
     assert amp.route == Flag("--amp", switch=True)
 
 
-@pytest.mark.parametrize(
-    ("entry", "word"),
-    [
-        ('when = {bind = ["core"]}', "there is no knob 'bind'"),
-        ('when = {a = ["x"]}', "it depends on itself"),
-        ('when = {bind_to = ["board"]}', "it exists only if bind_to is board"),
-    ],
-)
-def test_a_condition_that_cannot_hold(tmp_path: Path, entry: str, word: str) -> None:
-    text = f'[knobs.bind_to]\nvalues = ["none", "core"]\n[knobs.a]\nswitch = "--a"\n{entry}'
-    assert word in refused(*OWN, file=toml(tmp_path, text)).message
+BIND_TO = '[knobs.bind_to]\nvalues = ["none", "core"]\n'
+SWITCH = '[knobs.a]\nswitch = "--a"\nwhen = '
+B_AND_T = '[knobs.b]\nenv = "B"\nvalues = [1, 2]\n[knobs.t]\nenv = "T"\nvalues = ["1", "2"]\n'
 
 
 @pytest.mark.parametrize(
-    ("entry", "hint"),
+    ("text", "word", "hint"),
     [
-        ("b = '1'", "1 is a number there: write when = {b = 1}."),
-        ("t = 1", "'1' is a text there: write when = {t = '1'}."),
-        ("b = [3, 4]", "leave it out, or add 3 or 4 to b's values"),
+        (BIND_TO + SWITCH + '{bind = ["core"]}', "there is no knob 'bind'", "bind_to"),
+        (BIND_TO + SWITCH + '{a = ["x"]}', "it depends on itself", ""),
+        (BIND_TO + SWITCH + '{bind_to = ["board"]}', "it exists only if bind_to is board", ""),
+        (B_AND_T + SWITCH + "{b = '1'}", "", "1 is a number there: write when = {b = 1}."),
+        (B_AND_T + SWITCH + "{t = 1}", "", "'1' is a text there: write when = {t = '1'}."),
+        (B_AND_T + SWITCH + "{b = [3, 4]}", "", "leave it out, or add 3 or 4 to b's values"),
+        (
+            '[knobs.malloc_arenas]\n[knobs.allocator]\nvalues = ["jemalloc"]',
+            "malloc_arenas: it exists only if allocator is glibc",
+            "leave it out, or add glibc to allocator's values",
+        ),
     ],
 )
-def test_what_to_do_about_a_condition(tmp_path: Path, entry: str, hint: str) -> None:
-    text = (
-        '[knobs.b]\nenv = "B"\nvalues = [1, 2]\n[knobs.t]\nenv = "T"\nvalues = ["1", "2"]\n'
-        f'[knobs.a]\nswitch = "--a"\nwhen = {{{entry}}}'
-    )
-    assert refused(*OWN, file=toml(tmp_path, text)).hint == hint
-
-
-def test_what_only_glibc_has_with_another_allocator(tmp_path: Path) -> None:
-    text = '[knobs.malloc_arenas]\n[knobs.allocator]\nvalues = ["jemalloc"]'
+def test_a_condition_that_cannot_hold(tmp_path: Path, text: str, word: str, hint: str) -> None:
     error = refused(*OWN, file=toml(tmp_path, text))
-    assert error.message == "malloc_arenas: it exists only if allocator is glibc"
-    assert error.hint == "leave it out, or add glibc to allocator's values"
+    assert word in error.message
+    assert hint in error.hint
 
 
 def test_the_hint_for_another_allocator_can_be_followed(tmp_path: Path) -> None:
@@ -252,7 +231,7 @@ def test_more_conditions_than_can_be_walked(tmp_path: Path) -> None:
     assert build(*OWN, file=toml(tmp_path, text(18)), fixes=fixes).knobs
 
 
-def test_one_rank_a_gpu_unless_told() -> None:
+def test_one_rank_a_gpu_unless_the_number_is_given() -> None:
     gpus = replace(MACHINE, gpus=("H200",) * 4)
     assert build(*OWN, machine=gpus).layout.ranks == 4
     assert build(*OWN, machine=gpus, mpi_procs=8).layout.ranks == 8
@@ -339,6 +318,10 @@ def test_a_placeholder_and_a_domain_make_a_knob_of_ones_own() -> None:
         ({"fixes": ("omp=1",)}, "--fix omp:", "omp_threads"),
         ({"baselines": ("omp_threads=1",)}, "no {omp_threads}", ""),
         ({"baselines": ("omp=1",)}, "--baseline omp:", ""),
+        ({"objective": "wall", "log": "x"}, "--log x: the objective wall reads no log", ""),
+        ({"samples_per_run": 0.0}, "--samples-per-run 0.0: must be a number above 0", ""),
+        ({"price_per_hour": math.inf}, "--price-per-hour inf: must be a number above 0", ""),
+        ({"objective": "pattern:(.)", "samples_per_run": 3.0}, "is no time, so --samples-per", ""),
     ],
 )
 def test_a_bad_option_names_value_place_and_next_step(
@@ -448,13 +431,9 @@ def test_another_path_is_another_program(tmp_path: Path) -> None:
     assert spec.name == "train-n2"
 
 
-SHIPPED = ("{python}", "-m", "mpi4py", "{workloads}/chainer_mnist.py", "--out", "{out}")
-
-
-def test_a_command_of_ones_own_always_belongs_to_its_folder(tmp_path: Path) -> None:
+def test_a_command_of_ones_own_belongs_to_its_folder(tmp_path: Path) -> None:
     """Whether or not its words name something there: `python -m mytrain` may import from it."""
-    for words in ((), ("--data", "data.npz"), ("--data=/abs/data.npz",)):
-        assert build(*OWN, *words, cwd=tmp_path).folder == str(tmp_path)
+    assert build(*OWN, cwd=tmp_path).folder == str(tmp_path)
 
 
 def test_the_interpreter_is_kept_where_the_command_has_it() -> None:
@@ -479,10 +458,7 @@ def test_the_path_of_the_program_finds_mpirun(tmp_path: Path) -> None:
     link = tmp_path / "python"
     link.symlink_to(sys.executable)
     build_spec(
-        file=None,
-        source="",
         command=("python", "{out}"),
-        options={},
         environ={"PATH": str(tmp_path)},
         cwd=tmp_path,
         machine=MACHINE,
@@ -515,7 +491,7 @@ def test_the_shipped_trainer_says_how_to_install_what_it_needs(
 
 FILE = """
 name = "mine"
-command = ["{python}", "-c", "pass", "{out}", "-j", "{iterator_workers}"]
+command = "{python} -c pass {out} -j {iterator_workers} 'a b'"
 job = ["{python}", "-c", "long", "{out}", "-j", "{iterator_workers}"]
 mpi_procs = 3
 trials = 7
@@ -536,9 +512,11 @@ filename = "log.yaml"
 [knobs.omp_threads]
 range = "1..32"
 [knobs.iterator_workers]
+baseline = 4
 [knobs.arenas]
 values = [1, 2]
-env = "MALLOC_ARENA_MAX"
+env = ["MALLOC_ARENA_MAX"]
+help = "heaps"
 [knobs.bind]
 values = ["none", "core"]
 launcher_option = "bind_to"
@@ -556,16 +534,17 @@ def test_the_file_says_it_all(tmp_path: Path) -> None:
     assert (spec.oversubscription, spec.confirm, spec.live) == (2.0, False, "off")
     assert spec.launcher == replace(OPENMPI, mpirun="/a/mpirun", extra_args=("-x",))
     assert spec.objective == ObjectiveSpec("logreport", "t", "log.yaml")
-    assert spec.job[2] == "long"
+    assert (spec.command[-1], spec.job[2]) == ("a b", "long")
     assert domains(spec) == {
         "omp_threads": IntRange(1, 32),  # the user's own range is never cut
         "iterator_workers": IntRange(1, 4),
         "arenas": Choice((1, 2)),
         "bind": Choice(("none", "core")),
     }
-    routes = {knob.name: knob.route for knob in spec.knobs}
-    assert routes["arenas"] == Env(("MALLOC_ARENA_MAX",))
-    assert routes["bind"] == LauncherOption("bind_to")
+    knobs = {knob.name: knob for knob in spec.knobs}
+    assert knobs["arenas"].route == Env(("MALLOC_ARENA_MAX",))
+    assert knobs["bind"].route == LauncherOption("bind_to")
+    assert knobs["iterator_workers"].default == 4
     assert dict(spec.left_out) == {
         "opencv_threads": "no OpenCV",
         "communicator": "the command has no {communicator}",
@@ -598,26 +577,14 @@ def test_a_binding_of_the_users_own_is_not_tuned_as_well(tmp_path: Path) -> None
 
 
 def test_the_command_line_wins(tmp_path: Path) -> None:
-    spec = build(
-        file=toml(tmp_path, FILE),
-        mpi_procs=8,
-        trials=9,
-        warm_ups=0,
-        seed=0,
-        trial_limit_s=5.0,
-        budget_s=7.0,
-        min_gain="2%",
-        precision="4%",
-        oversubscription=3.0,
-        confirm=True,
-        live="auto",
-        mpirun="/b/mpirun",
-        mpirun_args=("-y",),
-        name="other",
-        log="log",
-        knobs=("omp_threads=1,2", "opencv_threads=1..2"),
-        fixes=("arenas=4",),
-    )
+    options: dict[str, Any] = {
+        **{"mpi_procs": 8, "trials": 9, "warm_ups": 0, "seed": 0, "trial_limit_s": 5.0},
+        **{"budget_s": 7.0, "min_gain": "2%", "precision": "4%", "oversubscription": 3.0},
+        **{"confirm": True, "live": "auto", "mpirun": "/b/mpirun", "mpirun_args": ("-y",)},
+        **{"name": "other", "log": "log", "fixes": ("arenas=4",)},
+        "knobs": ("omp_threads=1,2", "opencv_threads=1..2"),
+    }
+    spec = build(file=toml(tmp_path, FILE), **options)
     assert (spec.name, spec.layout.ranks, spec.trials, spec.warm_ups) == ("other", 8, 9, 0)
     assert (spec.seed, spec.trial_limit_s, spec.objective.filename) == (0, 5.0, "log")
     assert (spec.budget_s, spec.until, spec.precision) == (7.0, 0.02, 0.04)
@@ -672,41 +639,6 @@ def test_the_files_own_communicators_widen_the_known_ones(tmp_path: Path) -> Non
     assert domains(spec) == {"communicator": Choice(("hierarchical", "naive"))}
 
 
-# --- the shipped studies -------------------------------------------------------------------
-
-
-@needs_chainer
-def test_the_default_study(tmp_path: Path) -> None:
-    file, source = find_study_file(None, cwd=tmp_path)
-    spec = build(file=file, cwd=tmp_path)
-    assert source == "chainer_mnist.toml (shipped)"
-    assert (spec.name, spec.layout.ranks, spec.trials) == ("chainer_mnist-n8", 8, 50)
-    assert domains(spec) == {
-        "omp_threads": IntRange(1, 4),
-        "iterator_workers": IntRange(1, 4),
-        "communicator": Choice(("naive",)),
-    }
-    assert dict(spec.left_out) == {"opencv_threads": "the trainer does not use OpenCV"}
-
-
-@needs_chainer
-def test_the_gpu_study_has_a_rank_and_every_communicator_for_each_gpu(tmp_path: Path) -> None:
-    file, _ = find_study_file("chainer_mnist_gpu", cwd=tmp_path)
-    spec = build(file=file, machine=replace(MACHINE, gpus=("H200", "H200")))
-    assert (spec.name, spec.layout.ranks) == ("chainer_mnist_gpu-n2", 2)
-    assert domains(spec)["communicator"] == Choice(("naive", "flat", "non_cuda_aware", "pure_nccl"))
-    assert "fp16_gradients" not in domains(spec)
-
-
-@needs_chainer
-@pytest.mark.parametrize("study", ["chainer_mnist_gpu", "chainer_imagenet_gpu", "torch_ddp_gpu"])
-def test_a_gpu_study_is_refused_where_there_is_none(study: str, tmp_path: Path) -> None:
-    file, _ = find_study_file(study, cwd=tmp_path)
-    with pytest.raises(UsageError, match="asks for a GPU") as told:
-        build(file=file)
-    assert told.value.hint == f"On CPUs: tune --study {study.removesuffix('_gpu')}"
-
-
 # --- how the figure is read -----------------------------------------------------------------
 
 
@@ -731,19 +663,24 @@ def test_a_typed_objective_takes_the_place_of_the_files(tmp_path: Path) -> None:
     assert build(*OWN, file=file, objective="wall").objective == ObjectiveSpec("wall", loss_key="l")
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"objective": "wall", "log": "x"}, "--log x: the objective wall reads no log"),
-        ({"samples_per_run": 0.0}, "--samples-per-run 0.0: must be a number above 0"),
-        ({"price_per_hour": math.inf}, "--price-per-hour inf: must be a number above 0"),
-        (
-            {"objective": "pattern:(.)", "samples_per_run": 3.0},
-            "is no time, so --samples-per-run 3",
-        ),
-    ],
-)
-def test_wishes_for_a_figure_that_make_no_sense(options: dict[str, Any], said: str) -> None:
+# --- the name of a study -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a", "mnist-n8", "3.x_y", "a" * 100])
+def test_a_name(name: str) -> None:
+    assert check_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", ".x", "-x", "_x", "a b", "a/b", "a\n", "é", "a" * 101])
+def test_what_is_no_name_is_refused_with_its_place(name: str) -> None:
     with pytest.raises(UsageError) as caught:
-        build(*OWN, **options)
-    assert said in caught.value.message and caught.value.hint
+        check_name(name, "--name")
+    assert f"--name {name!r}" in caught.value.message
+    assert caught.value.hint
+
+
+@given(st.text(max_size=80))
+def test_any_text_becomes_a_name_or_nothing(text: str) -> None:
+    name = as_name(text)
+    assert name == "" or check_name(name) == name
+    assert as_name(name) == name

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tuner.config.study_file import find_study_file, load, study_of, template
-from tuner.model import Choice, Env, Flag, IntRange, LauncherOption
 from tuner.model.errors import UsageError
 
 
@@ -33,73 +32,6 @@ def mistakes(folder: Path, text: str) -> list[str]:
     return caught.value.message.splitlines()[1:]
 
 
-FULL = """
-name = "mnist"
-command = "{python} train.py --out {out} 'a b'"
-job = ["{python}", "train.py", "--out", "{out}"]
-mpirun = "/opt/mpi/bin/mpirun"
-launcher = "openmpi"
-mpirun_args = ["--mca", "pml", "ob1"]
-mpi_procs = 8
-trials = 20
-warm_ups = 0
-trial_limit_s = "1.5m"
-budget_s = 600
-min_gain = "2%"
-precision = "0.5 %"
-oversubscription = 1.5
-confirm = false
-seed = 3
-
-[objective]
-kind = "logreport"
-key = "elapsed_time"
-filename = "log.jsonl"
-
-[knobs.omp_threads]
-range = "1..8"
-[knobs.iterator_workers]
-values = [1, 2]
-flag = "-j"
-baseline = 4
-[knobs.arenas]
-values = ["unset", 1]
-env = ["MALLOC_ARENA_MAX"]
-help = "heaps"
-[knobs.bind]
-values = ["none", "core"]
-launcher_option = "bind_to"
-[knobs.batch]
-fix = 100
-flag = "--batchsize"
-
-[left_out]
-opencv_threads = "no OpenCV"
-"""
-
-
-def test_everything_a_file_can_say(tmp_path: Path) -> None:
-    file = study(write(tmp_path, FULL))
-    assert file.command == ("{python}", "train.py", "--out", "{out}", "a b")
-    assert file.job == ("{python}", "train.py", "--out", "{out}")
-    assert file.mpirun_args == ("--mca", "pml", "ob1")
-    assert (file.mpi_procs, file.trials, file.warm_ups, file.seed) == (8, 20, 0, 3)
-    assert (file.trial_limit_s, file.budget_s) == (90.0, 600.0)
-    assert (file.min_gain, file.precision) == (0.02, 0.005)
-    assert (file.oversubscription, file.confirm) == (1.5, False)
-    assert file.objective.filename == "log.jsonl"
-    assert file.left_out == {"opencv_threads": "no OpenCV"}
-    knobs = {name: entry.knob(name, "") for name, entry in file.knobs.items()}
-    assert knobs["omp_threads"].domain == IntRange(1, 8)
-    assert isinstance(knobs["omp_threads"].route, Env)
-    assert knobs["iterator_workers"].route == Flag("-j")
-    assert knobs["iterator_workers"].default == 4
-    assert knobs["arenas"].domain == Choice(("unset", 1))
-    assert knobs["arenas"].route == Env(("MALLOC_ARENA_MAX",))
-    assert knobs["bind"].route == LauncherOption("bind_to")
-    assert knobs["batch"].domain == Choice((100,))
-
-
 def test_former_keys_still_work(tmp_path: Path) -> None:
     text = 'until = "3%"\nitems = 7\n[knobs.x]\nfix = 1\nflag = "-x"\ndefault = 2\n'
     file = study(write(tmp_path, text))
@@ -109,23 +41,27 @@ def test_former_keys_still_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("content", "said"),
     [
         (".".join(["a"] * 800) + " = 1", "too long or too deep"),
         ("# " + "x" * 1_000_000, "larger than 1 MB"),
+        ("a = 1\ntrials = \n", r"line 2, column 10"),
+        (b"\xff\xfe\x00", "UTF-8"),
     ],
 )
 def test_a_file_that_is_no_study_is_refused_whatever_its_size(
-    tmp_path: Path, text: str, said: str
+    tmp_path: Path, content: str | bytes, said: str
 ) -> None:
+    path = tmp_path / "study.toml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UsageError, match=said):
-        load(write(tmp_path, text))
+        load(path)
 
 
 def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path in (Path("/dev/zero"), tmp_path / "pipe", tmp_path):
-        with pytest.raises(UsageError, match=r"no regular file|Is a directory"):
+    for path in (Path("/dev/zero"), tmp_path / "pipe", tmp_path, tmp_path / "gone.toml"):
+        with pytest.raises(UsageError, match=r"no regular file|Is a directory|No such file"):
             load(path)
 
 
@@ -182,6 +118,10 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
         ('[left_out]\nopencv = "x"', "left_out.opencv:", "'opencv_threads'"),
         ("[left_out]\nopencv_threads = 1", "left_out.opencv_threads:", "a string"),
         ('[knobs.omp_threads]\n[left_out]\nomp_threads = "x"', "left_out.omp_threads:", "keep one"),
+        ('mpirun = "a\\u0000b"', "mpirun:", "a NUL character"),
+        ('command = ["p", "a\\u0000b", "{out}"]', "command:", "a NUL character"),
+        ('[knobs.a]\nenv = "A"\nvalues = ["", "\\u0000"]', "knobs.a.values:", "a NUL character"),
+        ('[knobs.x]\nrange = "1..2"\nflag = "a\\u0000b"', "knobs.x.flag:", "a NUL character"),
     ],
 )
 def test_each_mistake_has_its_place_and_its_fix(
@@ -193,73 +133,38 @@ def test_each_mistake_has_its_place_and_its_fix(
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "places"),
     [
-        ('command = ["p", "a\\u0000b", "{out}"]', "command"),
-        ('mpirun = "a\\u0000b"', "mpirun"),
-        ('[knobs.omp_threads]\nvalues = ["unset", "\\u0000"]', "knobs.omp_threads.values"),
-        ('[knobs.x]\nrange = "1..2"\nflag = "a\\u0000b"', "knobs.x.flag"),
+        (
+            "comand = 1\ntrials = 0\n[knobs.x]\nrange = 4\nfoo = 1\n",  # of form
+            ["comand", "knobs.x.foo", "knobs.x.range", "trials"],
+        ),
+        (
+            '[objective]\nkind = "logrep"\n[knobs.omp_threads]\nfix = 0\n[knobs.mine]\n',
+            ["knobs.mine", "knobs.omp_threads", "objective"],
+        ),
     ],
 )
-def test_a_character_that_no_command_can_be_given(tmp_path: Path, text: str, place: str) -> None:
-    lines = mistakes(tmp_path, text)
-    assert f"{place}: holds a NUL character, which no command can be given." in lines
-
-
-def test_every_mistake_of_form_is_reported_at_once(tmp_path: Path) -> None:
-    lines = mistakes(tmp_path, "comand = 1\ntrials = 0\n[knobs.x]\nrange = 4\nfoo = 1\n")
-    places = [line.partition(":")[0] for line in lines]
-    assert sorted(places) == ["comand", "knobs.x.foo", "knobs.x.range", "trials"]
-
-
-def test_every_mistake_of_meaning_is_reported_at_once(tmp_path: Path) -> None:
-    lines = mistakes(
-        tmp_path, '[objective]\nkind = "logrep"\n[knobs.omp_threads]\nfix = 0\n[knobs.mine]\n'
-    )
-    assert [line.partition(":")[0] for line in lines] == [
-        "knobs.omp_threads", "knobs.mine", "objective",
-    ]  # fmt: skip
-
-
-def test_a_syntax_error_names_line_and_column(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"line 2, column 10"):
-        load(write(tmp_path, "a = 1\ntrials = \n"))
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="No such file"):
-        load(tmp_path / "gone.toml")
-    binary = tmp_path / "b.toml"
-    binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="UTF-8"):
-        load(binary)
+def test_every_mistake_is_reported_at_once(tmp_path: Path, text: str, places: list[str]) -> None:
+    assert sorted(line.partition(":")[0] for line in mistakes(tmp_path, text)) == places
 
 
 # --- which file ----------------------------------------------------------------------------
 
 
-def test_a_command_of_the_users_own_needs_no_file(tmp_path: Path) -> None:
+def test_which_file_is_taken(tmp_path: Path) -> None:
     assert find_study_file(None, cwd=tmp_path, has_command=True) == (None, "command line")
-
-
-@pytest.mark.parametrize("has_command", [True, False])
-def test_tune_toml_is_taken_up(tmp_path: Path, has_command: bool) -> None:
-    write(tmp_path, 'name = "here"', "tune.toml")
-    file, source = find_study_file(None, cwd=tmp_path, has_command=has_command)
-    assert file is not None
-    assert (file["name"], source) == ("here", "tune.toml")
-
-
-@pytest.mark.parametrize("given", ["chainer_mnist", "chainer_mnist.toml"])
-def test_a_shipped_study_by_name(tmp_path: Path, given: str) -> None:
-    assert find_study_file(given, cwd=tmp_path)[1] == "chainer_mnist.toml (shipped)"
-
-
-def test_an_unknown_study_names_the_nearest(tmp_path: Path) -> None:
+    for given in ("chainer_mnist", "chainer_mnist.toml"):
+        assert find_study_file(given, cwd=tmp_path)[1] == "chainer_mnist.toml (shipped)"
     with pytest.raises(UsageError) as caught:
         find_study_file("chainer_mnst", cwd=tmp_path)
     assert "'chainer_mnst'" in caught.value.message
     assert "'chainer_mnist'" in caught.value.hint
+    write(tmp_path, 'name = "here"', "tune.toml")
+    for has_command in (True, False):
+        file, source = find_study_file(None, cwd=tmp_path, has_command=has_command)
+        assert file is not None
+        assert (file["name"], source) == ("here", "tune.toml")
 
 
 # --- the template --------------------------------------------------------------------------

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tuner.config.spec import WantedLauncher, build_spec
+from tests.config.test_spec import MACHINE, build
 from tuner.config.study_file import find_study_file
 from tuner.launch import command
 from tuner.launch.render import rank_argv
-from tuner.model import BASELINE, LauncherInfo, Machine, StudySpec
+from tuner.model import BASELINE, Choice, IntRange, StudySpec
 from tuner.model.errors import UsageError
 
 STUDIES = sorted(path.stem for path in command.shipped_dir("studies").glob("*.toml"))
-MACHINE = Machine("host", "cpu", 4, 4, 4, None, 1, 2**30)
-
 #: What the programs print, as they really did.
 PRINTED = {
     "mpi_stencil": ("time per step: 38.517 ms", "38.517"),
@@ -30,11 +28,6 @@ PRINTED = {
     "lammps": ("Performance: 2163.892 tau/day, 5.009 timesteps/s", "5.009"),
     "dlrm_example": ("Finished training it 20/20 of epoch 0, 17.44 ms/it, loss 0.109944", "17.44"),
 }
-
-
-def find(wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]) -> LauncherInfo:
-    kind = wanted.kind or "openmpi"
-    return LauncherInfo(kind, wanted.mpirun or "/bin/mpirun", "5.0.11", None, wanted.args)
 
 
 @pytest.fixture
@@ -51,21 +44,15 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def spec_of(name: str, place: Path) -> StudySpec:
-    file, source = find_study_file(name, cwd=place)
-    return build_spec(
-        file=file,
-        source=source,
-        command=None,
-        environ={"PATH": str(place / "bin")},
-        cwd=place,
-        machine=replace(MACHINE, gpus=("A", "B")) if name.endswith("_gpu") else MACHINE,
-        find=find,
-    )
+def spec_of(name: str, place: Path, **options: Any) -> StudySpec:
+    file, _ = find_study_file(name, cwd=place)
+    machine = replace(MACHINE, gpus=("A", "B")) if name.endswith("_gpu") else MACHINE
+    environ = {"PATH": str(place / "bin")}
+    return build(file=file, cwd=place, **{"machine": machine, "environ": environ, **options})
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_it_can_be_asked_for(name: str, place: Path) -> None:
+def test_it_can_be_run(name: str, place: Path) -> None:
     spec = spec_of(name, place)
     assert spec.name.startswith(name)
     assert spec.trial_limit_s is not None
@@ -85,6 +72,34 @@ def test_what_a_program_prints_is_read(name: str, place: Path) -> None:
     found = re.findall(objective.pattern, line)
     assert found == [figure]
     assert objective.unit
+
+
+def test_the_default_study(place: Path) -> None:
+    _, source = find_study_file(None, cwd=place)
+    assert source == "chainer_mnist.toml (shipped)"
+    spec = spec_of("chainer_mnist", place)
+    assert (spec.name, spec.layout.ranks, spec.trials) == ("chainer_mnist-n8", 8, 50)
+    assert {knob.name: knob.domain for knob in spec.knobs} == {
+        "omp_threads": IntRange(1, 4),
+        "iterator_workers": IntRange(1, 4),
+        "communicator": Choice(("naive",)),
+    }
+    assert dict(spec.left_out) == {"opencv_threads": "the trainer does not use OpenCV"}
+
+
+def test_the_gpu_study_has_a_rank_and_every_communicator_for_each_gpu(place: Path) -> None:
+    spec = spec_of("chainer_mnist_gpu", place)
+    assert (spec.name, spec.layout.ranks) == ("chainer_mnist_gpu-n2", 2)
+    domains = {knob.name: knob.domain for knob in spec.knobs}
+    assert domains["communicator"] == Choice(("naive", "flat", "non_cuda_aware", "pure_nccl"))
+    assert "fp16_gradients" not in domains
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if name.endswith("_gpu")])
+def test_a_gpu_study_is_refused_without_a_gpu(name: str, place: Path) -> None:
+    with pytest.raises(UsageError, match="asks for a GPU") as caught:
+        spec_of(name, place, machine=MACHINE)
+    assert caught.value.hint == f"On CPUs: tune --study {name.removesuffix('_gpu')}"
 
 
 def test_the_launches_of_an_earlier_run_are_no_study_file(tmp_path: Path) -> None:
