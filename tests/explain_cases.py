@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.study_samples import SPEC
@@ -23,8 +23,6 @@ from tuner.model import (
 from tuner.results.explain import Explanation, explain
 
 MACHINE = replace(SPEC.machine, logical_cpus=4, physical_cores=4, affinity_cpus=4)
-
-Parts = Mapping[str, tuple[float, float, float]]  # phase: running, queued, blocked
 
 
 def track(rank: int | None, **columns: float | None) -> Track:

@@ -27,7 +27,6 @@ from tuner.model import (
     Machine,
     Outcome,
     Purpose,
-    Result,
     Setting,
     Stopped,
     StudySpec,
@@ -38,7 +37,6 @@ from tuner.model import (
 )
 from tuner.results.study_view import StudyView
 from tuner.search.stopper import Noise
-from tuner.stats import estimates
 from tuner.study.findings import build, caps
 from tuner.study.history import History
 
@@ -74,6 +72,15 @@ def setting(**values: Value) -> Setting:
     return Setting.of(values)
 
 
+FAST = setting(omp_threads=1, iterator_workers=1, communicator="naive")
+NEXT = setting(omp_threads=1, iterator_workers=2, communicator="naive")
+SLOW = setting(omp_threads=4, iterator_workers=4, communicator="naive")
+BROKEN = setting(omp_threads=1, iterator_workers=1, communicator="flat")
+
+#: A launch: its purpose, its setting, and its time, ``None`` where it crashed.
+Made = tuple[Purpose, Setting, float | Ending | None]
+
+
 def record(number: int, chosen: Setting, elapsed_s: float | None, **changes: Any) -> LaunchRecord:
     """A launch that took ``elapsed_s``, or crashed where that is ``None``."""
     ending = (
@@ -100,46 +107,24 @@ def record(number: int, chosen: Setting, elapsed_s: float | None, **changes: Any
     return dataclasses.replace(base, **changes)
 
 
-def study(
-    times: Mapping[Setting, float | None] | None = None,
-    spec: StudySpec = SPEC,
-    env: Mapping[str, str] | None = None,
-) -> StudyView:
-    """A finished study of these times; by default the best is 2.31 times faster."""
+def study(times: Mapping[Setting, float | None] | None = None, spec: StudySpec = SPEC) -> StudyView:
+    """A launch for each of these times, not confirmed; by default the best is 2.31 times faster."""
     if times is None:
         times = {
             BASELINE: 8.316,
-            setting(omp_threads=1, iterator_workers=1, communicator="naive"): 3.6,
-            setting(omp_threads=1, iterator_workers=2, communicator="naive"): 3.9,
+            FAST: 3.6,
+            NEXT: 3.9,
             setting(omp_threads=2, iterator_workers=1, communicator="naive"): 7.1,
-            setting(omp_threads=1, iterator_workers=1, communicator="flat"): None,
+            BROKEN: None,
         }
-    records = tuple(
-        record(number, chosen, elapsed_s, env=dict(env or {}))
-        for number, (chosen, elapsed_s) in enumerate(times.items(), start=1)
-    )
-    pooling = Pooling.from_records(spec, records)
-    found = estimates.measurements(records, pooling.canonical)
-    baseline = next((m for m in found if m.setting.is_baseline), None)
-    reference = baseline if baseline and baseline.elapsed_s is not None else None
-    if reference is None:
-        reference = next((m for m in found if m.elapsed_s is not None), None)
-    result = Result(
-        study=spec.name,
-        storage="studies/tune.db",
-        state=StudyState.FINISHED,
-        reason="8 settings were tried",
-        candidate=estimates.best(found),
-        baseline=baseline,
-        reference=reference,
-        trials=estimates.trials(records),
-        launches=len(records),
-        failures=estimates.failures(records),
-        settings_failed=sum(m.elapsed_s is None and not m.setting.is_baseline for m in found),
-        launches_measured=sum(bool(record.outcome.samples) for record in records),
-        caps=caps(pooling, records),
-    )
-    return StudyView(spec, result, records, pooling)
+    made: list[Made] = [
+        (Purpose.BASELINE if chosen.is_baseline else Purpose.SEARCH, chosen, elapsed_s)
+        for chosen, elapsed_s in times.items()
+    ]
+    worked = {chosen: elapsed_s for chosen, elapsed_s in times.items() if elapsed_s is not None}
+    best = min(worked, key=lambda each: worked[each], default=None)
+    data = launched(made, best, dataclasses.replace(spec, confirm=False))
+    return dataclasses.replace(data, spec=spec)
 
 
 def capped_study() -> StudyView:
@@ -156,15 +141,6 @@ def capped_study() -> StudyView:
     return dataclasses.replace(data, records=records, pooling=pooling, result=result)
 
 
-FAST = setting(omp_threads=1, iterator_workers=1, communicator="naive")
-NEXT = setting(omp_threads=1, iterator_workers=2, communicator="naive")
-SLOW = setting(omp_threads=4, iterator_workers=4, communicator="naive")
-BROKEN = setting(omp_threads=1, iterator_workers=1, communicator="flat")
-
-#: A launch: its purpose, its setting, and its time, ``None`` where it crashed.
-Made = tuple[Purpose, Setting, float | Ending | None]
-
-
 def stopped(bound_s: float, projection_s: float | None = None) -> Stopped:
     """A launch that was stopped while racing; without a projection one that was cut."""
     if projection_s is None:
@@ -172,7 +148,9 @@ def stopped(bound_s: float, projection_s: float | None = None) -> Stopped:
     return Stopped(bound_s, projection_s, projection_s * 0.8, projection_s * 1.2, 0.1, "drift")
 
 
-def _launch(number: int, purpose: Purpose, chosen: Setting, came: float | Ending | None) -> Any:
+def _launch(
+    number: int, purpose: Purpose, chosen: Setting, came: float | Ending | None
+) -> LaunchRecord:
     launch = record(number, chosen, came if isinstance(came, float) else None, purpose=purpose)
     if came is None or isinstance(came, float):
         return launch

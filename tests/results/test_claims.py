@@ -43,7 +43,7 @@ def test_equal_times_are_called_equal(elapsed_s: float) -> None:
 
 
 def test_a_setting_that_failed_is_not_called_slow() -> None:
-    slow, failed = {setting(omp_threads=2): 4.0}, {setting(omp_threads=3): None}
+    slow, failed = {samples.SLOW: 4.0}, {samples.BROKEN: None}
     assert claims.comparison(study({BASELINE: 3.0, **slow, **failed}).result) == (
         "3.00 s; none of 1 other measured setting was faster (1 other failed)"
     )
