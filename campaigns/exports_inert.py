@@ -16,13 +16,12 @@ import random
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from html.parser import HTMLParser
 from pathlib import Path
 
 from plotly.offline import get_plotlyjs
 
+from tests.results.report.test_report_page import Document
 from tests.study_samples import SPEC, study
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
@@ -246,30 +245,12 @@ def check_page(data: StudyView) -> None:
     """The report: whatever is in it, it has the elements of its template and no others."""
     text = report.report(data).replace(get_plotlyjs(), "")  # which is no part of the study
     assert not set(text) & set("\x00\x01\x1b\x7f\u2028\u202e\udcff"), "a control character"
-    elements = Elements(text)
-    assert elements.tags["script"] == 3
-    assert not elements.tags.keys() & {"img", "iframe", "object", "embed", "link", "base", "form"}
-    assert elements.tags["a"] == 1
-    assert not elements.handlers, elements.handlers
-    assert elements.headings[0] == "h1"
-    assert elements.headings.count("h1") == 1
-
-
-class Elements(HTMLParser):
-    """The elements of a page as a browser would find them."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: Counter[str] = Counter()
-        self.headings: list[str] = []
-        self.handlers: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] += 1
-        self.headings += [tag] if tag in ("h1", "h2", "h3") else []
-        self.handlers += [name for name, _ in attrs if name.startswith("on") or name == "src"]
+    page = Document(text)
+    tags = page.tags()
+    assert (tags["script"], tags["a"], tags["h1"]) == (3, 1, 1)
+    assert not tags.keys() & {"img", "iframe", "object", "embed", "link", "base", "form"}
+    names = {name for _, attributes in page.elements for name in attributes}
+    assert not [name for name in names if name.startswith("on") or name == "src"]
 
 
 # --- what is run -------------------------------------------------------------------------

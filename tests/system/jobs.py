@@ -1,14 +1,20 @@
-"""One launch of a trainer under a real launcher, and what it came to."""
+"""Launches under a real launcher, of a study and without one, and what they came to."""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.marked import eventually, marked
 from tuner.hosts import machine, process
 from tuner.hosts.procfs import Stat, processes
 from tuner.hosts.supervisor.cleanup import carriers
@@ -111,3 +117,69 @@ def failed(outcome: Outcome) -> Failed:
     """Its ending, which must be a failure."""
     assert isinstance(outcome.ending, Failed), outcome.ending
     return outcome.ending
+
+
+# --- without a study -----------------------------------------------------------------------
+
+
+def launch_of(
+    folder: Path,
+    program: Sequence[str],
+    *,
+    ranks: int,
+    info: LauncherInfo | None = None,
+    bind_to: str = "none",
+    assigned: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Launch:
+    """Python with these arguments on several ranks, each with what is assigned by the wrapper."""
+    pytest.importorskip("mpi4py")
+    info = info or launchers.find(None, environ=os.environ)
+    launcher = launchers.launcher_for(info.kind)
+    words = [f"{name}={value}" for name, value in (assigned or {}).items()]
+    wrapper = [*launchers.wrapper_argv(), *words, "--"] if words else []
+    python = [*wrapper, sys.executable, "-m", "mpi4py", *program]
+    argv = launcher.argv(info, ranks, {"bind_to": bind_to}, python)
+    variables = {**os.environ, **launcher.environment(info), **(env or {})}
+    return Launch(argv, variables, folder, folder, folder)
+
+
+@dataclass(frozen=True)
+class Done:
+    """A trainer that came to its end."""
+
+    code: int
+    stdout: str
+    stderr: str
+    out: Path
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        return list(json.loads((self.out / "log").read_text()))
+
+    @property
+    def clean(self) -> bool:
+        """Success, with no complaint of Python's (the MPI may have its own)."""
+        return self.code == 0 and not ("Traceback" in self.stderr or "Warning" in self.stderr)
+
+    @property
+    def errors(self) -> list[str]:
+        return [line for line in self.stderr.splitlines() if "error:" in line]
+
+
+def run_program(folder: Path, program: Path, *flags: str, ranks: int, **env: str) -> Done:
+    """Run a shipped trainer to its end in a folder; afterwards nothing of it may be alive."""
+    marker = uuid.uuid4().hex
+    env = {"TRAINER_TEST": marker, "OMP_NUM_THREADS": "1", **env}
+    launch = launch_of(folder, [str(program), *flags], ranks=ranks, env=env)
+    done = subprocess.run(
+        launch.argv,
+        cwd=folder,
+        env=launch.env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    eventually(lambda: marked(marker, "TRAINER_TEST") == [])
+    return Done(done.returncode, done.stdout, done.stderr, folder / "result")

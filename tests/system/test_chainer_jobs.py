@@ -15,7 +15,7 @@ import pytest
 import image_files
 from chainer_mnist import ITERATIONS
 from mnist_data import CACHE
-from tests.trainer_runs import Done, launch
+from tests.system.jobs import Done, run_program
 
 pytestmark = pytest.mark.system
 
@@ -46,8 +46,8 @@ def run(tmp_path: Path, mnist: Path) -> Run:
     """Starts the trainer in a folder of its own; afterwards nothing of it may be alive."""
 
     def start(*flags: str, ranks: int = 2, program: Path = TRAINER, data: Path = mnist) -> Done:
-        variables = {"CHAINER_DATASET_ROOT": str(data)}
-        return launch(program, flags, ranks=ranks, cwd=tmp_path, variables=variables)
+        root = str(data)
+        return run_program(tmp_path, program, *flags, ranks=ranks, CHAINER_DATASET_ROOT=root)
 
     return start
 

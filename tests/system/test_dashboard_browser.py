@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,34 +58,19 @@ def elsewhere(page: Any) -> list[str]:
     return [address for address in page.requests if not address.startswith(here)]
 
 
-def shot(page: Any, name: str) -> None:
-    """Keep a picture to look at where ``TUNE_SHOTS`` names a folder."""
-    folder = os.environ.get("TUNE_SHOTS")
-    if folder:
-        page.screenshot(path=str(Path(folder) / name))
-
-
-def test_the_study_shows_its_note(page: Any, server: DashboardServer) -> None:
-    page.goto(server.url)
+def test_the_study_shows_its_note_and_its_heat_map_and_fetches_nothing_from_elsewhere(
+    page: Any, server: DashboardServer
+) -> None:
     assert "token" not in page.url
     page.get_by_text(CONFIRMED.name).first.click()
     page.goto(page.url.rstrip("/") + "/note")
     page.get_by_text("times faster than your defaults").first.wait_for()
     page.get_by_text(re.compile("tune export surface --storage .* --format sh")).first.wait_for()
-    shot(page, "note.png")
-
-
-def test_the_study_shows_its_heat_map(page: Any, server: DashboardServer) -> None:
     page.goto(f"{server.page}studies/1")
     heat_map = page.locator("[id='user-defined-plot:tune-pair-0']")
     heat_map.locator(".hm image").first.wait_for(state="attached")
     heat_map.scroll_into_view_if_needed()
     assert "omp_threads and iterator_workers" in heat_map.inner_text()
-    shot(page, "heat_map.png")
-
-
-def test_nothing_is_fetched_from_elsewhere(page: Any, server: DashboardServer) -> None:
-    page.goto(server.url)
     page.wait_for_load_state("networkidle")
     assert elsewhere(page) == []
 
@@ -149,7 +133,6 @@ def test_what_a_program_wrote_stays_text(page: Any, server: DashboardServer) -> 
     """A failure's text in the note: no tag, no picture, no link."""
     page.goto(f"{server.page}studies/2/note")
     page.get_by_text("<script>alert(1)</script>").first.wait_for()
-    shot(page, "hostile.png")
     made_of_it = "a[href*='evil.example'], a[href^='javascript:'], img[src*='evil.example']"
     assert page.locator(made_of_it).evaluate_all("all => all.map(e => e.outerHTML)") == []
     assert page.get_by_text("`c` **b**").count() > 0

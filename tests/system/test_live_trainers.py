@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.live_bench import PROBE, Supervisor
-from tests.trainer_runs import Done, launch
+from tests.system.jobs import Done, run_program
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -45,8 +45,7 @@ def started(program: str, flags: tuple[str, ...], folder: Path, socket: Path | N
     variables = {"CHAINER_DATASET_ROOT": str(folder / "none")}
     if socket is not None:
         variables |= {"TUNE_LIVE_SOCKET": str(socket), "PYTHONPATH": str(PROBE)}
-    ranks = RANKS[program]
-    return launch(WORKLOADS / program, flags, ranks=ranks, cwd=folder, variables=variables)
+    return run_program(folder, WORKLOADS / program, *flags, ranks=RANKS[program], **variables)
 
 
 def switched(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.light_trainer import tune
-from tests.trainer_runs import Done, launch
+from tests.system.jobs import Done, run_program
 
 pytestmark = pytest.mark.system
 
@@ -19,7 +19,7 @@ SMALL = ("--rows", "7", "--columns", "5", "--steps", "3")
 
 
 def run(folder: Path, ranks: int, *flags: str) -> Done:
-    return launch(PROGRAM, flags, ranks=ranks, cwd=folder, variables={"OPENBLAS_NUM_THREADS": "1"})
+    return run_program(folder, PROGRAM, *flags, ranks=ranks, OPENBLAS_NUM_THREADS="1")
 
 
 def test_three_ranks_find_what_one_finds_and_say_how_long_it_took(tmp_path: Path) -> None:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.marked import PATIENCE_S, eventually, marked
+from tests.system.jobs import launch_of
 from tuner.hosts import process
 from tuner.launch import launchers
-from tuner.model import Launch, LauncherInfo
+from tuner.model import LauncherInfo
 
 pytestmark = pytest.mark.system
 
@@ -59,13 +59,12 @@ def start(
     info: LauncherInfo, folder: Path, *words: str, bind_to: str = "none", **assigned: str
 ) -> process.RunningTrial:
     """Start the ranks; with a word they stay."""
-    assignments = (f"{name}={value}" for name, value in assigned.items())
-    program = [*launchers.wrapper_argv(), *assignments, "--", sys.executable, "-m", "mpi4py"]
-    launcher = launchers.launcher_for(info.kind)
-    program += ["-c", RANK, str(folder), *words]
-    argv = launcher.argv(info, RANKS, {"bind_to": bind_to}, program)
-    env = {**os.environ, **launcher.environment(info), "FROM_OUTSIDE": "a b\nc"}
-    return process.start(Launch(argv, env, folder, folder, folder))
+    program = ["-c", RANK, str(folder), *words]
+    env = {"FROM_OUTSIDE": "a b\nc"}
+    launch = launch_of(
+        folder, program, ranks=RANKS, info=info, bind_to=bind_to, assigned=assigned, env=env
+    )
+    return process.start(launch)
 
 
 def views(folder: Path) -> list[dict[str, Any]]:

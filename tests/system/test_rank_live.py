@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,9 @@ from typing import Any
 import pytest
 
 from tests.live_bench import PATIENCE_S, Supervisor
+from tests.system.jobs import launch_of
 from tuner.hosts import process
 from tuner.hosts.probe import probe_environment
-from tuner.launch import launchers
-from tuner.model import Launch
 
 pytestmark = pytest.mark.system
 
@@ -115,21 +113,17 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
 @pytest.fixture
 def start(tmp_path: Path, supervisor: Supervisor) -> Iterator[Start]:
     """Start a program on two ranks; nothing of it is left."""
-    info = launchers.find(None, environ=os.environ)
-    launcher = launchers.launcher_for(info.kind)
     begun: list[process.RunningTrial] = []
 
     def run(code: str) -> process.RunningTrial:
         (tmp_path / "probe").mkdir()
-        program = [*launchers.wrapper_argv(), "OMP_NUM_THREADS=1", "--", sys.executable]
-        argv = launcher.argv(
-            info, RANKS, {"bind_to": "none"}, [*program, "-m", "mpi4py", "-c", code]
-        )
-        env = {**os.environ, **launcher.environment(info), "TUNE_LIVE_SOCKET": str(supervisor.path)}
         root = Path(__file__).resolve().parents[2]
-        env["PYTHONPATH"] = f"{root}:{root / 'workloads'}"
-        env |= probe_environment(tmp_path, env)
-        begun.append(process.start(Launch(argv, env, tmp_path, tmp_path, tmp_path)))
+        env = {"PYTHONPATH": f"{root}:{root / 'workloads'}"}
+        env |= probe_environment(tmp_path, {**os.environ, **env})
+        env |= {"TUNE_LIVE_SOCKET": str(supervisor.path)}
+        one = {"OMP_NUM_THREADS": "1"}
+        launch = launch_of(tmp_path, ["-c", code], ranks=RANKS, assigned=one, env=env)
+        begun.append(process.start(launch))
         return begun[0]
 
     yield run
@@ -154,7 +148,6 @@ def threads(answer: dict[str, Any]) -> list[tuple[int, int]]:
 def test_a_loop_is_changed_on_all_ranks_at_once(
     start: Start, supervisor: Supervisor, tmp_path: Path
 ) -> None:
-    pytest.importorskip("mpi4py")
     running = start(SESSION)
     hello = supervisor.hello()
     assert (hello["hook"], hello["transport"], hello["ranks"]) == ("session", "mpi4py", RANKS)
@@ -230,7 +223,6 @@ def test_a_frameworks_own_loop_is_changed(
 def test_a_rank_that_has_ended_is_not_waited_for(
     start: Start, supervisor: Supervisor, tmp_path: Path
 ) -> None:
-    pytest.importorskip("mpi4py")
     running = start(UNEVEN)
     supervisor.hello()
     assert finished(running, tmp_path) == ["rank 0 passive False", "rank 1 passive True"]
