@@ -35,7 +35,7 @@ def test_a_launch_beside_a_busy_neighbour_is_made_again(
     monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
     monkeypatch.delenv("TUNE_DISTURBED")
     # Whatever else the machine does while this is tested, it counts as quiet before.
-    monkeypatch.setattr(interference, "before", lambda: interference.Before(Load(0.0)))
+    monkeypatch.setattr(interference, "before", lambda: Load(0.0))
     busy: list[subprocess.Popen[bytes]] = []
 
     def beside_the_first(event: Event) -> None:

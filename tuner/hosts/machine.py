@@ -12,7 +12,7 @@ import re
 import socket
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,46 +146,45 @@ def _cgroups(root: Path, controller: str = "") -> Iterator[Path]:
 def _gpus(root: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The names of the NVIDIA GPUs that a process started here can open, in bus order.
 
-    A GPU counts where its device file is to be seen (a container is often given only some)
+    A GPU counts if its device file is to be seen (a container is often given only some)
     and ``CUDA_VISIBLE_DEVICES`` does not hide it.
     """
-    devices = sorted(
-        int(match.group(1))
-        for name in _entries(root / "dev")
-        if (match := _GPU_DEVICE.fullmatch(name))
-    )
-    known = dict(_driver_gpus(root))
-    order = [minor for minor in known if minor in devices]
-    order += [minor for minor in devices if minor not in known]
-    found = [known.get(minor, ("NVIDIA GPU", "")) for minor in order]
-    visible = environ.get("CUDA_VISIBLE_DEVICES")
-    return tuple(name for name, _ in found) if visible is None else _visible(found, visible)
-
-
-def _driver_gpus(root: Path) -> Iterator[tuple[int, tuple[str, str]]]:
-    """(device minor, (name, UUID)) of each GPU that the driver lists, by bus address."""
+    matches = filter(None, map(_GPU_DEVICE.fullmatch, _entries(root / "dev")))
+    devices = sorted(int(match.group(1)) for match in matches)
+    known: dict[int, tuple[str, str]] = {}  # (name, UUID) by device minor, by bus address
     folder = root / "proc/driver/nvidia/gpus"
     for bus in _entries(folder):
         text = _read(folder / bus / "information")
         fields = dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE))
         minor = fields.get("Device Minor", "")
         if _NUMBER.fullmatch(minor):
-            yield int(minor), (fields.get("Model", "NVIDIA GPU"), fields.get("GPU UUID", ""))
+            known[int(minor)] = fields.get("Model", "NVIDIA GPU"), fields.get("GPU UUID", "")
+    order = [minor for minor in known if minor in devices]
+    order += [minor for minor in devices if minor not in known]
+    found = [known.get(minor, ("NVIDIA GPU", "")) for minor in order]
+    chosen = visible_gpus([uuid for _, uuid in found], environ.get("CUDA_VISIBLE_DEVICES"))
+    return tuple("MIG device" if each is None else found[each][0] for each in chosen)
 
 
-def _visible(found: list[tuple[str, str]], visible: str) -> tuple[str, ...]:
-    """Apply ``CUDA_VISIBLE_DEVICES``: as CUDA does, nothing after the first bad entry counts."""
-    chosen: list[str] = []
+def visible_gpus(uuids: Sequence[str], visible: str | None) -> list[int | None]:
+    """The GPUs that ``CUDA_VISIBLE_DEVICES`` lists, by index; ``None`` for a part of one.
+
+    As for CUDA, nothing after the first bad entry counts; without the variable all do.
+    """
+    if visible is None:
+        return [*range(len(uuids))]
+    chosen: list[int | None] = []
     for entry in (part.strip() for part in visible.split(",")):
-        if _NUMBER.fullmatch(entry) and int(entry) < len(found):
-            chosen.append(found[int(entry)][0])
-        elif entry.startswith("MIG-") and found:
-            chosen.append("MIG device")
-        elif entry.startswith("GPU-") and any(uuid.startswith(entry) for _, uuid in found):
-            chosen.append(next(name for name, uuid in found if uuid.startswith(entry)))
+        named = [index for index, uuid in enumerate(uuids) if uuid.startswith(entry)]
+        if _NUMBER.fullmatch(entry) and int(entry) < len(uuids):
+            chosen.append(int(entry))
+        elif entry.startswith("MIG-") and uuids:
+            chosen.append(None)
+        elif entry.startswith("GPU-") and named:
+            chosen.append(named[0])
         else:
             break
-    return tuple(chosen)
+    return chosen
 
 
 # --- what knobs depend on besides cores ----------------------------------------------------
@@ -193,46 +192,44 @@ def _visible(found: list[tuple[str, str]], visible: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class HostFeatures:
-    """What was found; empty if it could not be read.
+    """What knobs depend on besides cores; empty if it could not be read."""
 
-    ``allocators`` are paths by name, ``preload`` and ``tunables`` the user's own LD_PRELOAD and
-    GLIBC_TUNABLES, ``huge_pages`` is the kernel's word for transparent ones, ``sockets`` the
-    number of processors.
-    """
-
-    allocators: Mapping[str, str]
-    preload: str = ""
-    tunables: str = ""
-    huge_pages: str = ""
+    allocators: Mapping[str, str]  # paths by name
+    preload: str = ""  # the user's own LD_PRELOAD
+    tunables: str = ""  # the user's own GLIBC_TUNABLES
+    huge_pages: str = ""  # the kernel's word for transparent ones
     glibc: tuple[int, ...] = ()
-    interfaces: tuple[str, ...] = ()
-    sockets: int = 1
+    interfaces: tuple[str, ...] = ()  # those that are not down, without the loopback
+    sockets: int = 1  # processors
 
 
 def host_features(
     environ: Mapping[str, str], *, root: Path = Path("/"), glibc: str | None = None
 ) -> HostFeatures:
-    """Find them.
+    """Find what knobs depend on.
 
     Args:
         environ: The user's environment.
         root: The tree that holds ``sys`` and ``usr``.
         glibc: Its version as the C library says it; ``None`` asks.
     """
-    if glibc is None:
-        glibc = (
-            os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else ""
-        )
+    if glibc is None and "CS_GNU_LIBC_VERSION" in os.confstr_names:
+        glibc = os.confstr("CS_GNU_LIBC_VERSION")
     number = re.search(r"(\d{1,3})\.(\d{1,3})", glibc or "")
     chosen = re.search(r"\[(\w+)\]", _read(root / "sys/kernel/mm/transparent_hugepage/enabled"))
+    packages = (root / "sys/devices/system/cpu").glob("cpu*/topology/physical_package_id")
     return HostFeatures(
         allocators=dict(_allocators(root, environ)),
         preload=environ.get("LD_PRELOAD", ""),
         tunables=environ.get("GLIBC_TUNABLES", ""),
         huge_pages=chosen.group(1) if chosen else "",
         glibc=tuple(map(int, number.groups())) if number else (),
-        interfaces=tuple(_interfaces(root / "sys/class/net")),
-        sockets=_sockets(root),
+        interfaces=tuple(
+            name
+            for name in _entries(root / "sys/class/net")
+            if name != "lo" and _read(root / "sys/class/net" / name / "operstate") != "down"
+        ),
+        sockets=max(1, len({_read(path) for path in packages} - {""})),
     )
 
 
@@ -256,18 +253,3 @@ def _allocators(root: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, s
         found = next((p for p in paths if not re.search(r"[\s:]", p) and Path(p).is_file()), None)
         if found is not None:
             yield name, found
-
-
-def _interfaces(folder: Path) -> Iterator[str]:
-    """Network interfaces that are not down, without the loopback."""
-    for name in _entries(folder):
-        if name != "lo" and _read(folder / name / "operstate") != "down":
-            yield name
-
-
-def _sockets(root: Path) -> int:
-    ids = {
-        _read(path)
-        for path in (root / "sys/devices/system/cpu").glob("cpu*/topology/physical_package_id")
-    }
-    return max(1, len(ids - {""}))

@@ -42,23 +42,18 @@ class Stat(NamedTuple):
 
 
 class CpuTimes(NamedTuple):
-    """What a CPU did since boot, s; guests are in user."""
+    """What CPUs did since boot, s; guests are in user."""
 
-    user: float
-    system: float  # with interrupts
-    steal: float
-    iowait: float
-    idle: float
+    user: float = 0.0
+    system: float = 0.0  # with interrupts
+    steal: float = 0.0
+    iowait: float = 0.0
+    idle: float = 0.0
 
     @property
     def busy(self) -> float:
         """By programs and the kernel of this host."""
         return self.user + self.system
-
-    @property
-    def all(self) -> float:
-        """Every state: as long as the CPU has been there."""
-        return sum(self)
 
 
 def try_read(path: str) -> bytes | None:
@@ -132,8 +127,8 @@ def processes(proc: str = "/proc") -> list[Stat]:
     return [found for pid in pids if (found := stat(pid, proc)) is not None]
 
 
-def parse_cpus(text: bytes, cpus: Collection[int]) -> list[CpuTimes]:
-    """Those of these CPUs that ``/proc/stat`` tells of."""
+def parse_cpus(text: bytes, cpus: Collection[int]) -> tuple[int, CpuTimes]:
+    """How many of these CPUs ``/proc/stat`` tells of, and what they did together."""
     found = []
     for line in text.splitlines():
         name, *fields = line.split() or [b""]
@@ -143,9 +138,8 @@ def parse_cpus(text: bytes, cpus: Collection[int]) -> list[CpuTimes]:
         # user nice system idle iowait irq softirq steal; guests are in user and nice already
         ticks = [int(field) for field in fields[:8] if _is_count(field)]
         user, nice, system, idle, iowait, irq, softirq, steal = ticks + [0] * (8 - len(ticks))
-        times = (user + nice, system + irq + softirq, steal, iowait, idle)
-        found.append(CpuTimes(*(time / TICKS for time in times)))
-    return found
+        found.append((user + nice, system + irq + softirq, steal, iowait, idle))
+    return len(found), CpuTimes(*(sum(times) / TICKS for times in zip(*found, strict=True)))
 
 
 def _is_count(field: bytes) -> bool:

@@ -154,11 +154,11 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
             recorder = Recorder(store, projection, journal, context.emit, spec.objective)
             interference_filter = InterferenceFilter()
             if is_real:  # the machine is looked at before anything is launched
-                seen = interference.before()
-                if note := interference.complaint(seen, spec.machine):
+                load = interference.before()
+                if note := interference.complaint(load, spec.machine):
                     context.emit(Note(note))
                 counts_all = os.environ.get(VARIABLE) == COUNT
-                interference_filter = InterferenceFilter(seen.load, counts_all=counts_all)
+                interference_filter = InterferenceFilter(load, counts_all=counts_all)
             run = StudyRun(context, history, recorder, live, interference_filter)
             try:
                 reason = run.measure()

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from tests import host_files
 from tests.host_files import stat_line
+from tuner.hosts import counters
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import TICKS
-from tuner.hosts.telemetry import Sampler, host
+from tuner.hosts.telemetry import Sampler
 from tuner.hosts.telemetry.sampler import (
     LEAST_POINTS,
     MOST_POINTS,
@@ -92,7 +93,7 @@ def test_what_the_host_is_read_too_early_for_is_no_others_time(
 ) -> None:
     """The trial's time is known before the host's: it is not another's in the next interval."""
     found, told_s = begun(made), iter([-1e-6, 1e-6, 1e-6])
-    monkeypatch.setattr(host, "others_s", lambda *_: next(told_s))
+    monkeypatch.setattr(counters, "others_s", lambda *_: next(told_s))
     for _ in range(3):
         found.look(MEMBERS)
     first, second, third = found.telemetry(0.0).tracks[0].columns["others_cores"]
@@ -102,7 +103,7 @@ def test_what_the_host_is_read_too_early_for_is_no_others_time(
 def test_a_made_up_host_has_no_cpus(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = begun(made)
     found.look(MEMBERS)
-    monkeypatch.setattr(host, "made_up", lambda first, last: True)
+    monkeypatch.setattr(counters, "is_of_host", lambda first, last: False)
     telemetry = found.telemetry(0.0)
     assert telemetry.tracks[0].columns["user_cores"] == (None,)
     assert telemetry.tracks[0].columns["memory_bytes"] != (None,)
@@ -208,7 +209,7 @@ def test_totals_and_peaks_are_kept(rows: list[tuple[float, float, float]], most:
     points = filled([*rows], most).points
     assert 0 < len(points) <= most
     total = sum(length_s * cores for length_s, cores, _ in rows)
-    kept = sum(point.length_s * (point.row["user_cores"] or 0.0) for point in points)
+    kept = sum((point.end_s - point.begin_s) * (point.row["user_cores"] or 0.0) for point in points)
     assert kept == pytest.approx(total, rel=1e-6, abs=1e-9)
     most_bytes = max(memory for _, _, memory in rows)
     assert max(point.row["memory_bytes"] or 0.0 for point in points) == most_bytes
@@ -241,7 +242,7 @@ def test_what_was_not_seen_takes_no_part() -> None:
 
 def test_many_points_are_joined_evenly() -> None:
     series = filled([(1.0, 1.0, 1.0)] * 1000, 8)
-    lengths = [point.length_s for point in series.points]
+    lengths = [(point.end_s - point.begin_s) for point in series.points]
     assert max(lengths) <= 256
     assert set(lengths[:-1]) == {max(lengths)}
 

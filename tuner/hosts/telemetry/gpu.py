@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from tuner.hosts.machine import visible_gpus
+
 
 class Gpus:
     """The GPUs that a job started here can use.
@@ -26,39 +28,24 @@ class Gpus:
             self._nvml = import_module("pynvml") if nvml is None else nvml
             self._nvml.nvmlInit()
             self._open = True
-            handles = [
-                self._nvml.nvmlDeviceGetHandleByIndex(number)
-                for number in range(self._nvml.nvmlDeviceGetCount())
-            ]
-            self._handles = self._visible(handles, environ.get("CUDA_VISIBLE_DEVICES"))
+            count = self._nvml.nvmlDeviceGetCount()
+            handles = list(map(self._nvml.nvmlDeviceGetHandleByIndex, range(count)))
+            uuids = [self._nvml.nvmlDeviceGetUUID(handle) for handle in handles]
+            names = [uuid.decode() if isinstance(uuid, bytes) else str(uuid) for uuid in uuids]
+            chosen = visible_gpus(names, environ.get("CUDA_VISIBLE_DEVICES"))
+            # A part of a GPU has no figures of its own: those of all count.
+            whole = [handles[index] for index in chosen if index is not None]
+            self._handles = handles if None in chosen else whole
         except ImportError as error:
             self.gaps.append(f"GPUs are not recorded: {error}.")
-        except self._error as error:
+        except self._nvml.NVMLError as error:
             self.gaps.append(f"GPUs are not recorded: NVML says {error}.")
-
-    @property
-    def _error(self) -> Any:
-        return self._nvml.NVMLError
-
-    def _visible(self, handles: list[Any], visible: str | None) -> list[Any]:
-        """Those that the variable lists, by number or UUID; all where it names no whole GPU."""
-        if visible is None:
-            return handles
-        uuids = [_text(self._nvml.nvmlDeviceGetUUID(handle)) for handle in handles]
-        entries = [entry.strip() for entry in visible.split(",")]
-        if any(entry.startswith("MIG-") for entry in entries):
-            return handles
-        numbers = {int(entry) for entry in entries if entry.isdecimal() and len(entry) < 9}
-        names = tuple(entry for entry in entries if entry.startswith("GPU-"))
-        return [
-            handle
-            for number, (handle, uuid) in enumerate(zip(handles, uuids, strict=True))
-            if number in numbers or (names and uuid.startswith(names))
-        ]
 
     def columns(self) -> dict[str, float | None]:
         """As columns of `HOST_COLUMNS`; ``None`` for what NVML does not tell."""
-        shares = self._each("utilisation", self._share)
+        shares = self._each(
+            "utilisation", lambda gpu: self._nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100
+        )
         power = self._each("power", lambda gpu: self._nvml.nvmlDeviceGetPowerUsage(gpu) / 1e3)
         memory = self._each("memory", lambda gpu: self._nvml.nvmlDeviceGetMemoryInfo(gpu).used)
         return {
@@ -67,14 +54,11 @@ class Gpus:
             "gpu_memory_bytes": float(sum(memory)) if memory else None,
         }
 
-    def _share(self, gpu: Any) -> float:
-        return float(self._nvml.nvmlDeviceGetUtilizationRates(gpu).gpu) / 100
-
     def _each(self, what: str, figure: Callable[[Any], float]) -> list[float]:
         """The figure of each GPU; none if one does not tell, and that is a gap."""
         try:
             return [figure(handle) for handle in self._handles]
-        except self._error as error:
+        except self._nvml.NVMLError as error:
             gap = f"GPUs' {what} is not recorded: NVML says {error}."
             if gap not in self.gaps:
                 self.gaps.append(gap)
@@ -85,7 +69,3 @@ class Gpus:
         if self._open:
             self._open = False
             self._nvml.nvmlShutdown()
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

@@ -8,22 +8,40 @@ was waited for is in the accounts of its parent: nothing of it is lost or counte
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tuner.hosts import procfs
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import Stat
-from tuner.hosts.telemetry.host import parse_switches, parse_wait
+
+_SWITCHES = re.compile(rb"^(?:non)?voluntary_ctxt_switches:\s*(\d{1,19})$", re.MULTILINE)
+
+
+class Wait(NamedTuple):
+    """A line of ``schedstat``: what a thread had of the CPUs so far."""
+
+    run_s: float
+    queue_s: float  # ready to run, but another had the CPU
+    slices: int  # how often it got one
+
+
+def parse_wait(line: bytes) -> Wait | None:
+    """``/proc/PID/task/TID/schedstat``; ``None`` if it is no such line."""
+    fields = line.split()
+    if len(fields) != 3 or not all(field.isdigit() and len(field) <= 20 for field in fields):
+        return None
+    return Wait(int(fields[0]) / 1e9, int(fields[1]) / 1e9, int(fields[2]))
 
 
 class Task(NamedTuple):
     """A thread's account."""
 
-    queue_s: float
-    slices: int
-    voluntary: int
-    involuntary: int
+    queue_s: float = 0.0
+    slices: int = 0
+    voluntary: int = 0  # switches away
+    involuntary: int = 0
 
 
 class Seen(NamedTuple):
@@ -84,20 +102,16 @@ def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, Task]:
     if stat.state != "R" and stat.cpu_s == (before.stat.cpu_s if before else 0.0):
         return before.tasks if before else {}
     folder = f"{proc}/{stat.pid}/task"
-    try:
-        names = os.listdir(folder)  # noqa: PTH208 - names are enough, and cheaper
-    except OSError:
-        return {}
     found = {}
-    for name in names:
+    for name in procfs.names(folder):
         thread = int(name)
         wait = parse_wait(procfs.read(f"{folder}/{name}/schedstat"))
         if wait is None:
             continue
         old = before.tasks.get(thread) if before is not None else None
         if old is None or old.slices != wait.slices:
-            switches = parse_switches(procfs.read(f"{folder}/{name}/status")) or (0, 0)
-            old = Task(wait.queue_s, wait.slices, *switches)
+            switches = [int(n) for n in _SWITCHES.findall(procfs.read(f"{folder}/{name}/status"))]
+            old = Task(wait.queue_s, wait.slices, *(switches if len(switches) == 2 else ()))
         found[thread] = old._replace(queue_s=wait.queue_s)
     return found
 
@@ -110,7 +124,7 @@ def used(before: ProcessSnapshot, after: ProcessSnapshot) -> Use:
         user_s += max(0.0, seen.stat.user_s - (then.stat.user_s if then else 0.0))
         system_s += max(0.0, seen.stat.system_s - (then.stat.system_s if then else 0.0))
         for thread, now in seen.tasks.items():
-            old = (then.tasks.get(thread) if then else None) or Task(0.0, 0, 0, 0)
+            old = (then.tasks.get(thread) if then else None) or Task()
             queue_s += max(0.0, now.queue_s - old.queue_s)
             voluntary += max(0, now.voluntary - old.voluntary)
             involuntary += max(0, now.involuntary - old.involuntary)

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
+from typing import NamedTuple
 
+from tuner.hosts import counters
+from tuner.hosts.counters import Burst, Host
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import read
-from tuner.hosts.telemetry import host, processes
+from tuner.hosts.telemetry import processes
 from tuner.hosts.telemetry.gpu import Gpus
-from tuner.hosts.telemetry.host import Burst, Host, parse_wait
 from tuner.hosts.telemetry.processes import ProcessSnapshot
 from tuner.model import RANK_COLUMNS, Telemetry, Track
 
@@ -34,7 +35,9 @@ FIRST_S = 0.05
 LOOK_SHARE, WINDOW_SHARE, GPU_SHARE = 0.004, 0.0015, 0.001
 
 _NO_GPU: Row = dict.fromkeys(("gpu_share", "gpu_power_w", "gpu_memory_bytes"))
-_NO_BURST: Row = dict.fromkeys(("network_burst_bytes_per_s", "network_busy_share"))
+
+#: What is made of ``/proc/stat``.
+_CPU_COLUMNS = ("user_cores", "system_cores", "steal_cores", "iowait_cores", "others_cores")
 
 
 @dataclass
@@ -68,12 +71,7 @@ class Sampler:
             self._problem = str(error)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join(JOIN_S)
@@ -122,7 +120,7 @@ class Recording:
         self._of_ranks: dict[int, tuple[float, ProcessSnapshot]] = {}
         self._most = points_for(ranks, len(RANK_COLUMNS))
         self._series: dict[int | None, Series] = {None: Series()}
-        wait = parse_wait(read(f"{root}/proc/self/schedstat"))
+        wait = processes.parse_wait(read(f"{root}/proc/self/schedstat"))
         self._waits = wait is not None and any(wait)
         self._moved: Counter[str] = Counter()
         self._interface = ""  # that moved the most so far
@@ -172,11 +170,11 @@ class Recording:
         after = processes.look(members, self._look, f"{self._root}/proc")
         end_s = self._age_s()
         trial_s = processes.used(self._look, after).cpu_s + processes.reaped_s(self._look, after)
-        self._choose_interface(host.moved(before, now))
+        self._choose_interface(counters.moved(before, now))
         interval_s = now.at_s - before.at_s
         # The host and the processes are not read at the same moment: one interval has too much
         # of others, the next too little. What one lacks to nothing is taken from the next.
-        others_s = host.others_s(before, now, trial_s)
+        others_s = counters.others_s(before, now, trial_s)
         if others_s is not None:
             others_s += self._debt_s
             self._debt_s = max(-interval_s, min(0.0, others_s))
@@ -184,7 +182,7 @@ class Recording:
         # The launch's own processes: all but the supervisor.
         own = {(member.pid, member.started) for member in members}
         resident = sum(seen.stat.resident_bytes for key, seen in after.items() if key in own)
-        row = host.host_row(
+        row = counters.host_row(
             before,
             now,
             trial_s=trial_s,
@@ -192,16 +190,17 @@ class Recording:
             memory_bytes=float(resident),
             interface=self._interface,
         )
-        bursts = _NO_BURST if self._burst is None else self._burst.columns()
-        self._burst = None
+        burst, self._burst = self._burst, None
+        row["network_burst_bytes_per_s"] = burst.most_bytes_per_s if burst else None
+        row["network_busy_share"] = burst.busy_s / burst.looked_s if burst else None
         span = (before.at_s - self._began_s, now.at_s - self._began_s)
-        self._series[None].add(*span, {**row, **bursts, **self._gpu_columns()})
+        self._series[None].add(*span, {**row, **self._gpu_columns()})
         self._last, self._look = now, after
         for rank, group in processes.by_rank(after).items():
             begin_s, then = self._of_ranks.get(rank, (0.0, {}))
             if rank not in self._series:
                 self._series[rank] = Series(self._most)
-                self._host.watch_groups(processes.root(group)[0])
+                self._host.watch_groups(str(processes.root(group)[0]))
             columns = processes.rank_row(then, group, end_s - begin_s, waits=self._waits)
             self._series[rank].add(begin_s, end_s, columns)
             self._of_ranks[rank] = (end_s, group)
@@ -220,9 +219,9 @@ class Recording:
         """Look at the interface that moved the most so far, every millisecond."""
         if not self._interface:
             return
-        found = host.window(self._interface, ended, self._root)
+        found = counters.window(self._interface, ended, self._root)
         if found is not None:
-            self._burst = found.joined(self._burst)
+            self._burst = found.joined(self._burst) if self._burst else found
         elif not ended():
             self._gaps[f"Bursts of {self._interface} are not recorded: no counters."] = None
 
@@ -243,18 +242,14 @@ class Recording:
     def telemetry(self, cost_cores: float) -> Telemetry:
         """What it came to."""
         name = socket.gethostname()
-        made_up = host.made_up(self._first, self._last)
+        host, *ranks = self._series.items()  # it comes first
         tracks = [
-            series.track(name, rank)
-            for rank, series in sorted(
-                self._series.items(), key=lambda item: -1 if item[0] is None else item[0]
-            )
-            if series.points
+            series.track(name, rank) for rank, series in [host, *sorted(ranks)] if series.points
         ]
-        if tracks and made_up:
-            nothing = dict.fromkeys(host.CPU_COLUMNS, (None,) * len(tracks[0].times_s))
+        if tracks and not counters.is_of_host(self._first, self._last):
+            nothing = dict.fromkeys(_CPU_COLUMNS, (None,) * len(tracks[0].times_s))
             tracks[0] = replace(tracks[0], columns={**tracks[0].columns, **nothing})
-        found = [*host.gaps(self._first, self._last), *self._gaps]
+        found = [*counters.gaps(self._first, self._last), *self._gaps]
         if not self._waits:
             found.append("Waiting for a CPU is not recorded: there is no /proc/PID/schedstat.")
         if self._gpus is not None:
@@ -284,37 +279,27 @@ PEAKS = frozenset({"network_burst_bytes_per_s", "memory_bytes", "gpu_memory_byte
 Row = Mapping[str, float | None]
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """One interval."""
 
     begin_s: float
     end_s: float
     row: Row
 
-    @property
-    def length_s(self) -> float:
-        """How long it is."""
-        return self.end_s - self.begin_s
-
 
 def joined(first: Point, second: Point) -> Point:
     """Two intervals, one after the other, as one; both have the same columns."""
-    row = {name: _join(name, first, second) for name in first.row}
+    second_s, both_s = second.end_s - second.begin_s, second.end_s - first.begin_s
+    row: dict[str, float | None] = {}
+    for name, one in first.row.items():
+        other = second.row[name]
+        if one is None or other is None:
+            row[name] = other if one is None else one
+        elif name in PEAKS:
+            row[name] = max(one, other)
+        else:  # written so that it lies between the two, whatever is rounded
+            row[name] = one + (other - one) * (second_s / both_s if both_s else 0.5)
     return Point(first.begin_s, second.end_s, row)
-
-
-def _join(name: str, first: Point, second: Point) -> float | None:
-    one, other = first.row[name], second.row[name]
-    if one is None or other is None:
-        return other if one is None else one
-    if name in PEAKS:
-        return max(one, other)
-    length_s = first.length_s + second.length_s
-    if not length_s:
-        return (one + other) / 2
-    # Written so that it lies between the two, whatever is rounded.
-    return one + (other - one) * (second.length_s / length_s)
 
 
 def points_for(ranks: int, columns: int) -> int:
@@ -331,35 +316,29 @@ class Series:
     """
 
     def __init__(self, most: int = MOST_POINTS) -> None:
+        self.points: list[Point] = []
         self._most = most
         self._stride = 1  # intervals as they come to one that is kept
         self._last = 0  # of these are in the last one
-        self._points: list[Point] = []
 
     def add(self, begin_s: float, end_s: float, row: Row) -> None:
         """Add an interval, the same columns each time."""
         point = Point(begin_s, end_s, row)
-        if self._points and self._last < self._stride:
-            self._points[-1] = joined(self._points[-1], point)
+        if self.points and self._last < self._stride:
+            self.points[-1] = joined(self.points[-1], point)
             self._last += 1
             return
-        if len(self._points) == self._most:
+        if len(self.points) == self._most:
             # Each two neighbours as one; there is an even number of them.
-            pairs = zip(self._points[::2], self._points[1::2], strict=True)
-            self._points = [joined(*pair) for pair in pairs]
+            self.points = list(map(joined, self.points[::2], self.points[1::2]))
             self._stride *= 2
-        self._points.append(point)
+        self.points.append(point)
         self._last = 1
-
-    @property
-    def points(self) -> Sequence[Point]:
-        """What is kept so far."""
-        return self._points
 
     def track(self, host: str, rank: int | None) -> Track:
         """As a track, the values rounded to four digits."""
         columns: dict[str, tuple[float | None, ...]] = {}
-        for name in self._points[0].row if self._points else ():
-            values = [point.row[name] for point in self._points]
+        for name in self.points[0].row:
+            values = [point.row[name] for point in self.points]
             columns[name] = tuple(None if v is None else float(f"{v:.4g}") for v in values)
-        return Track(host, rank, tuple(round(p.end_s, 3) for p in self._points), columns)
+        return Track(host, rank, tuple(round(p.end_s, 3) for p in self.points), columns)

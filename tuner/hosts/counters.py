@@ -1,34 +1,28 @@
-"""What the kernel says of a host, and what it did between two looks at it: CPUs, waits, network."""
+"""The counters of the host, and what it did between two looks at them: CPUs, waits, network."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from tuner.hosts import procfs
-from tuner.hosts.interference import is_the_hosts
-from tuner.hosts.procfs import CpuTimes
+from tuner.hosts.procfs import TICKS, CpuTimes
 
 #: What may be waited for, as ``/proc/pressure`` names it.
 PRESSURES = ("cpu", "io", "memory")
 
+#: A sum of all CPU states that is off the clock by more than this share is not the host's own
+#: (a container's made-up ``/proc/stat``): nothing is read from it.
+OFF = 0.2
+
 _SOME = re.compile(rb"^some .*\btotal=(\d{1,19})\b", re.MULTILINE)
 _RUNNABLE = re.compile(rb"^procs_running (\d{1,9})$", re.MULTILINE)
-_SWITCHES = re.compile(rb"^(?:non)?voluntary_ctxt_switches:\s*(\d{1,19})$", re.MULTILINE)
 _ACCOUNT = re.compile(rb"^(usage_usec|throttled_usec|throttled_time) (\d{1,19})$", re.MULTILINE)
-
-
-class Wait(NamedTuple):
-    """A line of ``schedstat``: what a thread had of the CPUs so far."""
-
-    run_s: float
-    queue_s: float  # ready to run, but another had the CPU
-    slices: int  # how often it got one
 
 
 class Quota(NamedTuple):
@@ -36,32 +30,6 @@ class Quota(NamedTuple):
 
     used_s: float | None  # None: another controller counts it (cgroup v1)
     held_s: float
-
-
-def parse_wait(line: bytes) -> Wait | None:
-    """``/proc/PID/task/TID/schedstat``; ``None`` if it is no such line."""
-    fields = line.split()
-    if len(fields) != 3 or not all(field.isdigit() and len(field) <= 20 for field in fields):
-        return None
-    return Wait(int(fields[0]) / 1e9, int(fields[1]) / 1e9, int(fields[2]))
-
-
-def parse_switches(status: bytes) -> tuple[int, int] | None:
-    """Voluntary and involuntary switches of a thread, of its ``status``."""
-    found = [int(number) for number in _SWITCHES.findall(status)]
-    return (found[0], found[1]) if len(found) == 2 else None
-
-
-def parse_pressure(text: bytes) -> float | None:
-    """How long some task has waited so far, s, of a file of PSI."""
-    found = _SOME.search(text)
-    return int(found[1]) / 1e6 if found else None
-
-
-def parse_runnable(text: bytes) -> int | None:
-    """The threads that run or wait for a CPU, of ``/proc/stat``."""
-    found = _RUNNABLE.search(text)
-    return int(found[1]) if found else None
 
 
 def parse_quota(text: bytes) -> Quota | None:
@@ -88,24 +56,21 @@ def parse_interfaces(text: bytes) -> dict[str, int]:
     return found
 
 
-#: What is made of ``/proc/stat``.
-CPU_COLUMNS = ("user_cores", "system_cores", "steal_cores", "iowait_cores", "others_cores")
-
-
 class HostCounters(NamedTuple):
     """What the counters stood at; what could not be read is missing or ``None``."""
 
     at_s: float  # monotonic
-    cpus: tuple[CpuTimes, ...] = ()
-    runnable: int | None = None
-    quotas: Mapping[str, Quota] = {}
-    waited_s: Mapping[str, float] = {}  # of PRESSURES
+    cpus: int = 0  # as many are counted in `cpu`
+    cpu: CpuTimes = CpuTimes()
+    runnable: int | None = None  # threads that run or wait for a CPU
+    quotas: Mapping[str, Quota] = {}  # by the file of a control group
+    waited_s: Mapping[str, float] = {}  # of PRESSURES: how long some task has waited
     interfaces: Mapping[str, int] = {}  # bytes
     own_s: float = 0.0  # CPU time of this process
 
 
 class Host:
-    """Reads the counters of this host, and remembers which of them there are not.
+    """Reads the counters of this host.
 
     Args:
         root: The tree that holds ``proc`` and ``sys``.
@@ -117,10 +82,10 @@ class Host:
         self._cpus = os.sched_getaffinity(0) if cpus is None else cpus
         self._quotas: dict[str, None] = {}
 
-    def watch_groups(self, pid: int) -> None:
+    def watch_groups(self, process: str) -> None:
         """From now on look at the control groups of this process too, and at those above."""
         for controller in ("", "cpu"):
-            for folder in procfs.cgroup_folders(controller, str(pid), str(self._root)):
+            for folder in procfs.cgroup_folders(controller, process, str(self._root)):
                 path = f"{folder}/cpu.stat"
                 if parse_quota(procfs.read(path)) is not None:
                     self._quotas[path] = None
@@ -128,14 +93,17 @@ class Host:
     def look(self) -> HostCounters:
         """Read all counters: some 0.2 ms."""
         stat = self._read("proc/stat")
-        waited = {name: parse_pressure(self._read(f"proc/pressure/{name}")) for name in PRESSURES}
+        cpus, cpu = procfs.parse_cpus(stat, self._cpus)
+        runnable = _RUNNABLE.search(stat)
+        waited = {name: _SOME.search(self._read(f"proc/pressure/{name}")) for name in PRESSURES}
         quotas = {path: parse_quota(procfs.read(path)) for path in self._quotas}
         return HostCounters(
             at_s=time.monotonic(),
-            cpus=tuple(procfs.parse_cpus(stat, self._cpus)),
-            runnable=parse_runnable(stat),
+            cpus=cpus,
+            cpu=cpu,
+            runnable=int(runnable[1]) if runnable else None,
             quotas={path: quota for path, quota in quotas.items() if quota is not None},
-            waited_s={name: total for name, total in waited.items() if total is not None},
+            waited_s={name: int(found[1]) / 1e6 for name, found in waited.items() if found},
             interfaces=parse_interfaces(self._read("proc/net/dev")),
             own_s=time.process_time(),
         )
@@ -144,12 +112,20 @@ class Host:
         return procfs.read(f"{self._root}/{name}")
 
 
+def is_of_host(before: HostCounters, after: HostCounters) -> bool:
+    """Whether CPU times are the host's: all states together have grown as the clock has."""
+    clock_s = after.cpus * (after.at_s - before.at_s)
+    off_s = abs(sum(after.cpu) - sum(before.cpu) - clock_s)
+    # What is less than a tick of a CPU may be counted before or after.
+    return before.cpus == after.cpus > 0 and off_s <= OFF * clock_s + 2 * after.cpus / TICKS
+
+
 def gaps(first: HostCounters, last: HostCounters) -> list[str]:
     """What the counters do not tell, a sentence each."""
     found = []
     if not first.cpus:
         found.append("The host's CPUs are not recorded: /proc/stat cannot be read.")
-    elif made_up(first, last):
+    elif not is_of_host(first, last):
         found.append("The host's CPUs are not recorded: /proc/stat does not keep up with the time.")
     missing = [name for name in PRESSURES if name not in first.waited_s]
     if missing:
@@ -164,23 +140,14 @@ def gaps(first: HostCounters, last: HostCounters) -> list[str]:
     return found
 
 
-def made_up(first: HostCounters, last: HostCounters) -> bool:
-    """True for a container's ``/proc/stat`` that is not the host's own."""
-    total_s = sum(cpu.all for cpu in last.cpus) - sum(cpu.all for cpu in first.cpus)
-    clock_s = last.at_s - first.at_s
-    # A tick is 10 ms: of less time than this nothing can be said.
-    return clock_s >= 1.0 and not is_the_hosts(total_s, clock_s, len(first.cpus))
-
-
 def others_s(before: HostCounters, after: HostCounters, trial_s: float) -> float | None:
     """CPU time of processes that are neither of the trial nor this one.
 
-    Below 0 where the processes were read later than the host. ``None``: not known.
+    Below 0 if the processes were read later than the host. ``None``: not known.
     """
-    if not _comparable(before, after):
+    if not 0 < before.cpus == after.cpus:
         return None
-    busy_s = sum(cpu.busy for cpu in after.cpus) - sum(cpu.busy for cpu in before.cpus)
-    return busy_s - trial_s - (after.own_s - before.own_s)
+    return after.cpu.busy - before.cpu.busy - trial_s - (after.own_s - before.own_s)
 
 
 def host_row(
@@ -213,9 +180,8 @@ def host_row(
         "memory_bytes": memory_bytes,
     }
     for name in ("user", "system", "steal", "iowait"):
-        grown_s = sum(getattr(cpu, name) for cpu in after.cpus)
-        grown_s -= sum(getattr(cpu, name) for cpu in before.cpus)
-        known = _comparable(before, after)
+        grown_s = getattr(after.cpu, name) - getattr(before.cpu, name)
+        known = 0 < before.cpus == after.cpus
         row[f"{name}_cores"] = max(0.0, grown_s) / interval_s if known else None
     for name in PRESSURES:
         told = name in before.waited_s and name in after.waited_s
@@ -232,10 +198,6 @@ def moved(before: HostCounters, after: HostCounters) -> dict[str, int]:
         for name, count in after.interfaces.items()
         if name in before.interfaces
     }
-
-
-def _comparable(before: HostCounters, after: HostCounters) -> bool:
-    return bool(before.cpus) and len(before.cpus) == len(after.cpus)
 
 
 def _throttled(before: HostCounters, after: HostCounters, trial_s: float) -> float | None:
@@ -262,48 +224,31 @@ STEP_S = 0.001
 MOST_READ_S = STEP_S / 5
 
 
-@dataclass(frozen=True)
-class Burst:
+class Burst(NamedTuple):
     """What was seen of an interface in one window or more."""
 
     most_bytes_per_s: float  # in one step
     busy_s: float  # in steps with traffic
     looked_s: float
 
-    def joined(self, other: Burst | None) -> Burst:
+    def joined(self, other: Burst) -> Burst:
         """Both together."""
-        if other is None:
-            return self
-        return Burst(
-            max(self.most_bytes_per_s, other.most_bytes_per_s),
-            self.busy_s + other.busy_s,
-            self.looked_s + other.looked_s,
-        )
-
-    def columns(self) -> dict[str, float | None]:
-        """As columns of `HOST_COLUMNS`."""
-        return {
-            "network_burst_bytes_per_s": self.most_bytes_per_s,
-            "network_busy_share": self.busy_s / self.looked_s,
-        }
+        most = max(self.most_bytes_per_s, other.most_bytes_per_s)
+        return Burst(most, self.busy_s + other.busy_s, self.looked_s + other.looked_s)
 
 
-def of_steps(readings: Iterable[tuple[float, int]]) -> Burst | None:
+def of_steps(readings: list[tuple[float, int]]) -> Burst | None:
     """The burst in readings of (moment in s, bytes so far); ``None`` of fewer than two.
 
     A step that came late counts with its real length: its rate is a mean, never too high.
     """
     most, busy_s, looked_s = 0.0, 0.0, 0.0
-    before: tuple[float, int] | None = None
-    for at_s, count in readings:
-        if before is not None and at_s <= before[0]:
-            continue
-        if before is not None:
-            step_s, moved = at_s - before[0], max(0, count - before[1])
-            most = max(most, moved / step_s)
-            busy_s += step_s if moved else 0.0
+    for (then_s, then), (at_s, count) in itertools.pairwise(readings):
+        step_s, grown = at_s - then_s, max(0, count - then)
+        if step_s > 0:
+            most = max(most, grown / step_s)
+            busy_s += step_s if grown else 0.0
             looked_s += step_s
-        before = (at_s, count)
     return Burst(most, busy_s, looked_s) if looked_s else None
 
 

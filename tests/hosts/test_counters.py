@@ -9,20 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.host_files import plant
-from tuner.hosts.procfs import TICKS, CpuTimes
-from tuner.hosts.telemetry import host
-from tuner.hosts.telemetry.host import (
-    CPU_COLUMNS,
+from tuner.hosts import counters
+from tuner.hosts.counters import (
     Burst,
     Host,
     HostCounters,
     Quota,
     gaps,
     host_row,
-    made_up,
+    is_of_host,
     of_steps,
     others_s,
 )
+from tuner.hosts.procfs import TICKS, CpuTimes
 from tuner.model import HOST_COLUMNS
 
 # --- files -------------------------------------------------------------------------------
@@ -35,25 +34,12 @@ from tuner.model import HOST_COLUMNS
         (b"throttled_usec 250000\n", Quota(None, 0.25)),
         (b"nr_periods 5\nnr_throttled 2\nthrottled_time 250000000\n", Quota(None, 0.25)),
         (b"usage_usec 5000000\nuser_usec 1\n", None),  # no controller
-        (b"", None),
         (b"throttled_usec x\n", None),
     ],
-    ids=["v2", "v2-short", "v1", "v2-none", "gone", "odd"],
+    ids=["v2", "v2-short", "v1", "v2-none", "odd"],
 )
 def test_a_control_groups_account(text: bytes, found: Quota | None) -> None:
-    assert host.parse_quota(text) == found
-
-
-def test_interfaces() -> None:
-    text = (
-        b"Inter-|   Receive                 |  Transmit\n"
-        b" face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets\n"
-        b"    lo: 700 1 0 0 0 0 0 0 700 1 0 0 0 0 0 0\n"
-        b"  eth0:100 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n"
-        b"a:b: 1 1 0 0 0 0 0 0 2 1 0 0 0 0 0 0\n"
-        b"  eth1: 100 1 0\n"
-    )
-    assert host.parse_interfaces(text) == {"lo": 700, "eth0": 120, "a:b": 3}
+    assert counters.parse_quota(text) == found
 
 
 def test_a_host_is_read(tmp_path: Path) -> None:
@@ -62,7 +48,14 @@ def test_a_host_is_read(tmp_path: Path) -> None:
         {
             "proc/stat": "cpu0 100 0 50 500 40 0 0 7\ncpu1 9 9 9 9\nprocs_running 3\n",
             "proc/pressure/cpu": "some avg10=0 total=2000000\n",
-            "proc/net/dev": " lo: 7 1 0 0 0 0 0 0 7 1\n",
+            "proc/net/dev": (
+                "Inter-|   Receive                 |  Transmit\n"
+                " face |bytes    packets errs drop fifo frame compressed multicast|bytes packets\n"
+                "    lo: 700 1 0 0 0 0 0 0 700 1\n"
+                "  eth0:100 1 0 0 0 0 0 0 20 1 0 0\n"
+                "a:b: 1 1 0 0 0 0 0 0 2 1 0 0\n"
+                "  eth1: 100 1 0\n"
+            ),
             "proc/77/cgroup": "0::/a/b\n",
             "proc/78/cgroup": "0::/a/b\n",
             "sys/fs/cgroup/a/b/cpu.stat": "usage_usec 9000000\nthrottled_usec 0\n",
@@ -71,11 +64,12 @@ def test_a_host_is_read(tmp_path: Path) -> None:
         },
     )
     host = Host(tmp_path, cpus={0})
-    for pid in (77, 78, 79):
+    for pid in ("77", "78", "79"):
         host.watch_groups(pid)
     found = host.look()
-    assert found.cpus == (CpuTimes(100 / TICKS, 50 / TICKS, 7 / TICKS, 40 / TICKS, 500 / TICKS),)
-    assert (found.runnable, found.waited_s, found.interfaces) == (3, {"cpu": 2.0}, {"lo": 7})
+    assert found.cpu == (100 / TICKS, 50 / TICKS, 7 / TICKS, 40 / TICKS, 500 / TICKS)
+    assert (found.cpus, found.runnable, found.waited_s) == (1, 3, {"cpu": 2.0})
+    assert found.interfaces == {"lo": 700, "eth0": 120, "a:b": 3}
     assert list(found.quotas.values()) == [Quota(9.0, 0.0), Quota(9.5, 3.0)]
     assert found.own_s > 0
 
@@ -92,7 +86,8 @@ def test_a_host_that_tells_nothing_has_gaps(tmp_path: Path) -> None:
 
 START = HostCounters(
     at_s=100.0,
-    cpus=(CpuTimes(10.0, 5.0, 1.0, 2.0, 82.0), CpuTimes(0.0, 0.0, 0.0, 0.0, 100.0)),
+    cpus=2,
+    cpu=CpuTimes(10.0, 5.0, 1.0, 2.0, 182.0),
     runnable=2,
     quotas={"a": Quota(10.0, 1.0), "b": Quota(None, 0.0)},
     waited_s={"cpu": 5.0, "io": 1.0},
@@ -101,7 +96,7 @@ START = HostCounters(
 )
 END = START._replace(
     at_s=104.0,
-    cpus=(CpuTimes(13.0, 5.5, 1.2, 2.1, 82.2), CpuTimes(1.0, 0.5, 0.0, 0.0, 102.5)),
+    cpu=CpuTimes(14.0, 6.0, 1.2, 2.1, 184.7),
     runnable=6,
     quotas={"a": Quota(12.0, 7.0), "b": Quota(None, 1.0)},
     waited_s={"cpu": 8.0, "io": 1.0},
@@ -127,38 +122,33 @@ def test_an_interval() -> None:
         "network_bytes_per_s": 1000.0,
         "memory_bytes": 1e6,
     }
+    older = END._replace(quotas={"b": Quota(None, 1.0)})  # set against the trial
+    row = host_row(START, older, trial_s=3.0, others_s=None, memory_bytes=0.0)
+    assert row["throttled_share"] == 0.25
 
 
 def test_others_are_what_is_neither_of_the_trial_nor_ours() -> None:
     assert others_s(START, END, trial_s=4.0) == pytest.approx(5.0 - 4.0 - 0.2)
-    assert others_s(START, END._replace(cpus=()), trial_s=4.0) is None
-
-
-def test_a_group_of_the_first_version_is_set_against_the_trial() -> None:
-    one = END._replace(quotas={"b": Quota(None, 1.0)})
-    row = host_row(START, one, trial_s=3.0, others_s=None, memory_bytes=0.0)
-    assert row["throttled_share"] == 0.25
+    assert others_s(START, END._replace(cpus=0), trial_s=4.0) is None
 
 
 def test_a_made_up_proc_stat_is_found_out() -> None:
-    clock = START._replace(at_s=104.0)
-    real = START.cpus[1]._replace(idle=104.0), START.cpus[0]._replace(idle=86.0)
-    assert not made_up(START, clock._replace(cpus=real))
-    assert made_up(START, clock), "it stands still"
-    assert not made_up(START, START._replace(at_s=100.5)), "too short to tell"
+    assert is_of_host(START, END)
+    assert not is_of_host(START, END._replace(cpu=START.cpu)), "it stands still"
+    assert is_of_host(START, START._replace(at_s=100.02)), "less than it counts in"
 
 
-cpu = st.builds(CpuTimes, *[st.floats(0, 1e9)] * 5)
 numbers = st.floats(0, 1e9)
 host_looks = st.builds(
     HostCounters,
     at_s=st.floats(0, 100),
-    cpus=st.lists(cpu, max_size=2).map(tuple),
+    cpus=st.integers(0, 2),
+    cpu=st.builds(CpuTimes, *[numbers] * 5),
     runnable=st.none() | st.integers(0, 10**6),
     quotas=st.dictionaries(
         st.sampled_from("ab"), st.builds(Quota, st.none() | numbers, numbers), max_size=2
     ),
-    waited_s=st.dictionaries(st.sampled_from(host.PRESSURES), numbers),
+    waited_s=st.dictionaries(st.sampled_from(counters.PRESSURES), numbers),
     interfaces=st.dictionaries(st.sampled_from(["lo", "eth0"]), st.integers(0, 2**63)),
     own_s=numbers,
 )
@@ -174,7 +164,6 @@ def test_no_rate_is_negative_and_no_share_above_one(
     for name, value in row.items():
         assert value is None or value >= 0, name
         assert value is None or not name.endswith("_share") or value <= 1, name
-    assert CPU_COLUMNS[-1] in row
 
 
 # --- the network --------------------------------------------------------------------------
@@ -183,9 +172,9 @@ def test_no_rate_is_negative_and_no_share_above_one(
 def test_a_burst_is_not_its_mean() -> None:
     readings = [(n / 1000, 0) for n in range(40)] + [(0.04 + n / 1000, 10**6) for n in range(11)]
     burst = of_steps(readings)
+    assert burst == pytest.approx((1e9, 0.001, 0.05))
     assert burst is not None
-    assert burst.most_bytes_per_s == pytest.approx(1e9)
-    assert burst.columns()["network_busy_share"] == pytest.approx(0.001 / 0.05)
+    assert burst.joined(Burst(9.0, 0.0, 0.05)) == pytest.approx((1e9, 0.001, 0.1))
 
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.integers(0, 2**64)), max_size=30))
@@ -197,19 +186,13 @@ def test_whatever_is_read_a_share_is_a_share(readings: list[tuple[float, int]]) 
         assert (burst.most_bytes_per_s > 0) == (burst.busy_s > 0)
 
 
-def test_windows_are_put_together() -> None:
-    one, other = Burst(5.0, 0.01, 0.05), Burst(9.0, 0.0, 0.05)
-    assert one.joined(other) == Burst(9.0, 0.01, 0.1)
-    assert one.joined(None) is one
-
-
 @pytest.mark.parametrize(("interface", "sent"), [("eth0", "7\n"), ("lo", None)])
 def test_a_window_on_an_interface(interface: str, sent: str | None, tmp_path: Path) -> None:
     """What goes over lo comes in as well: only what comes in is read."""
     folder = f"sys/class/net/{interface}/statistics"
     plant(tmp_path, {f"{folder}/rx_bytes": "5\n"})
     if sent is not None:
-        assert host.window(interface, lambda: False, tmp_path) is None, "half of the counters"
+        assert counters.window(interface, lambda: False, tmp_path) is None, "half of the counters"
         plant(tmp_path, {f"{folder}/tx_bytes": sent})
-    burst = host.window(interface, lambda: False, tmp_path)
-    assert burst is not None and burst.columns()["network_busy_share"] == 0.0
+    burst = counters.window(interface, lambda: False, tmp_path)
+    assert burst is not None and burst.busy_s == 0.0
