@@ -105,7 +105,7 @@ def plays(*acts: list[float] | bytes | int | Callable[[Rank0], object]) -> Scrip
 
 
 class Job:
-    """Stands for a started launch (`hosts.process.Running`); the script gives its exit code."""
+    """Stands for a started launch (`hosts.process.RunningTrial`); the script gives its exit code."""
 
     marker, pid = "none", 0
 
@@ -154,7 +154,7 @@ class Starter:
         self._scripts = list(scripts)
         self.jobs: list[Job] = []
 
-    def __call__(self, launch: Launch) -> Job:
+    def __call__(self, launch: Launch) -> Any:
         self.jobs.append(Job(launch, self._scripts.pop(0)))
         return self.jobs[-1]
 

@@ -1,7 +1,7 @@
 """One measuring process a host: two at once would measure each other.
 
 The lock is ``flock`` on a file in a folder of the host's own, so it ends with its owner,
-``kill -9`` included; a note in the file says who that is. Containers with their own ``/tmp`` do
+``kill -9`` included; a note in the file names the owner. Containers with their own ``/tmp`` do
 not see each other's lock.
 """
 
@@ -37,20 +37,16 @@ POLL_S = 0.2
 
 #: More than any owner's note takes.
 _NOTE_BYTES = 1 << 14
-_MOST_PID = 2**31
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Who holds the lock; ``pid`` is 0 if that could not be read.
+    """Who holds the lock."""
 
-    ``started`` (clock ticks since boot) tells the process from a later one with its id.
-    """
-
-    pid: int
+    pid: int  # 0: that could not be read
     study: str
     database: str = ""
-    started: int = 0
+    started: int = 0  # clock ticks since boot: tells the process from a later one with its id
 
     def __str__(self) -> str:
         if not self.pid:
@@ -105,7 +101,11 @@ def measuring(
         waiting = True
         time.sleep(POLL_S)
     try:
-        write_owner(held, study, database)
+        me = procfs.stat(os.getpid())
+        owner = Owner(os.getpid(), study, database, me.started if me else 0)
+        with contextlib.suppress(OSError):  # the disk is full: an owner without a name
+            os.ftruncate(held, 0)
+            os.pwrite(held, json.dumps(asdict(owner)).encode(), 0)
         note = left_over.note_path(path.parent)
         left_over.end(note)
         yield note
@@ -131,15 +131,6 @@ def acquire(path: Path) -> int | Owner:
         os.close(descriptor)  # the file was removed meanwhile: a lock that others do not see
 
 
-def write_owner(descriptor: int, study: str, database: str) -> None:
-    """Write down who holds the lock now."""
-    me = procfs.stat(os.getpid())
-    owner = Owner(os.getpid(), study, database, me.started if me else 0)
-    with contextlib.suppress(OSError):  # the disk is full: an owner without a name
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(asdict(owner)).encode(), 0)
-
-
 def parse_owner(note: bytes) -> Owner:
     """The owner that a note names; a half-written or foreign text gives an unnamed one."""
     try:
@@ -150,7 +141,7 @@ def parse_owner(note: bytes) -> Owner:
     well_formed = all(type(each) is int and each >= 0 for each in numbers) and all(
         isinstance(each, str) for each in texts
     )
-    return owner if well_formed and owner.pid < _MOST_PID else Owner(0, "")
+    return owner if well_formed and owner.pid < 2**31 else Owner(0, "")
 
 
 def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> bool:
@@ -188,17 +179,22 @@ def _open(path: Path) -> int:
         UsageError: It cannot be used.
     """
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    folder = path.parent
     try:
-        _make_folder(path.parent)
-        try:
-            # Open first: fs.protected_regular forbids O_CREAT on another user's file in /tmp.
-            descriptor = os.open(path, flags)
-        except FileNotFoundError:
-            with contextlib.suppress(FileExistsError):  # another process was first
-                descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL)
-                os.fchmod(descriptor, 0o666)  # whatever the umask: it is for all users
-                return descriptor
-            descriptor = os.open(path, flags)
+        if folder.parent != SHARED_FOLDER:
+            folder.mkdir(parents=True, exist_ok=True)
+        else:
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir()
+                folder.chmod(0o1777)  # for all users
+            if not stat.S_ISDIR(folder.lstat().st_mode):  # somebody has put a link in its place
+                raise OSError(errno.ENOTDIR, f"{folder} is not a folder")
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL)
+            os.fchmod(descriptor, 0o666)  # whatever the umask: it is for all users
+            return descriptor
+        # Without O_CREAT: fs.protected_regular forbids it on another user's file in /tmp.
+        descriptor = os.open(path, flags)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise OSError(errno.EINVAL, "not a plain file")
@@ -208,16 +204,3 @@ def _open(path: Path) -> int:
             f"Remove it, or set {LOCK_DIR_VARIABLE} to a folder of your own.",
         ) from error
     return descriptor
-
-
-def _make_folder(folder: Path) -> None:
-    """Make the folder for all users; refuse one that somebody has put a link in place of."""
-    if folder.parent != SHARED_FOLDER:
-        folder.mkdir(parents=True, exist_ok=True)
-        return
-    try:
-        folder.mkdir()
-        folder.chmod(0o1777)
-    except FileExistsError:
-        if not stat.S_ISDIR(folder.lstat().st_mode):
-            raise OSError(errno.ENOTDIR, f"{folder} is not a folder") from None

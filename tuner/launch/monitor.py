@@ -45,7 +45,7 @@ class LaunchMonitor:
 
     launch: Launch
     spec: StudySpec
-    running: process.Running
+    running: process.RunningTrial
     objective: Objective
     clock: Callable[[], float]
     on_progress: Callable[[Progress], None]

@@ -59,7 +59,7 @@ def begin(
     spec: StudySpec,
     setting: Setting,
     expected_iterations: int | None,
-    start: Callable[[Launch], process.Running] = process.start,
+    start: Callable[[Launch], process.RunningTrial] = process.start,
     clock: Callable[[], float] = time.monotonic,
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,

@@ -65,7 +65,7 @@ class Job:
         return self.launch.monitor
 
     @property
-    def running(self) -> process.Running:
+    def running(self) -> process.RunningTrial:
         """Its processes."""
         return self.monitor.running
 
@@ -142,7 +142,7 @@ class Job:
 
 def start_job(
     request: MeasurementRequest,
-    start: Callable[[Launch], process.Running],
+    start: Callable[[Launch], process.RunningTrial],
     clock: Callable[[], float],
     *,
     iterations: int | None = None,
@@ -163,7 +163,7 @@ def start_job(
     server: JobServer | None = None
     started_s = clock()
 
-    def with_server(launch: Launch) -> process.Running:
+    def with_server(launch: Launch) -> process.RunningTrial:
         nonlocal server
         server = JobServer(launch.folder, clock)  # the folder is there by now
         own = {} if server.problem else {VARIABLE: str(server.path), PAUSE: str(int(pauses))}

@@ -37,7 +37,7 @@ class LiveJobs:
 
     def __init__(
         self,
-        start: Callable[[Launch], process.Running] = process.start,
+        start: Callable[[Launch], process.RunningTrial] = process.start,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._start = start

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tuner.hosts.process import left_over
-from tuner.hosts.process.running import Exit, Running, RunningTrial, hurry
+from tuner.hosts.process.running import Exit, RunningTrial, hurry
 from tuner.hosts.supervisor.cgroup import place_for
 from tuner.hosts.supervisor.cleanup import MARKER
 from tuner.hosts.untrusted_files import create
@@ -27,7 +27,6 @@ __all__ = [
     "MARKER",
     "OUTPUT",
     "Exit",
-    "Running",
     "RunningTrial",
     "execute",
     "hurry",

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tuner.hosts.procfs import read
 from tuner.hosts.supervisor.cgroup import Cgroup
 from tuner.hosts.supervisor.cleanup import Remains, now, remove_folder
 from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
@@ -32,8 +33,8 @@ class InFlightLaunch:
     marker: str
     since: int  # clock ticks since boot
     boot_id: str
-    cgroup: str
-    folder: str
+    cgroup: str  # a path, or empty
+    folder: str  # the same
 
 
 def note_path(folder: Path) -> Path:
@@ -75,7 +76,14 @@ def end(path: Path) -> int:
             flight = parse(file.read(_NOTE_BYTES)) if is_ours else None
     except OSError:
         flight = None
-    killed = _end(flight) if flight is not None else 0
+    killed = 0
+    if flight is not None and flight.boot_id == _boot_id():
+        remains = Remains(flight.marker, None, flight.since, group=Cgroup(flight.cgroup))
+        killed, left = remains.end(flight.folder, _GRACE_S)
+        if left:
+            raise unkillable(left, "an earlier trial")
+    elif flight is not None and flight.folder:
+        remove_folder(flight.folder)
     remove(path)
     return killed
 
@@ -85,18 +93,6 @@ def remove(path: Path) -> None:
     with contextlib.suppress(OSError):
         if path.lstat().st_uid == os.geteuid():
             path.unlink()
-
-
-def _end(flight: InFlightLaunch) -> int:
-    if flight.boot_id != _boot_id():
-        if flight.folder:
-            remove_folder(flight.folder)
-        return 0
-    remains = Remains(flight.marker, None, flight.since, group=Cgroup(flight.cgroup))
-    killed, left = remains.end(flight.folder, _GRACE_S)
-    if left:
-        raise unkillable(left, "an earlier trial")
-    return killed
 
 
 def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
@@ -113,19 +109,16 @@ def parse(text: bytes) -> InFlightLaunch | None:
         flight = InFlightLaunch(**json.loads(text))
     except (ValueError, TypeError, RecursionError):
         return None
-    texts = (flight.marker, flight.boot_id, flight.cgroup, flight.folder)
+    places = (flight.cgroup, flight.folder)
+    texts = (flight.marker, flight.boot_id, *places)
     if not all(isinstance(each, str) and "\0" not in each for each in texts):
         return None
     if type(flight.since) is not int or not flight.marker:
         return None
-    for place in (flight.cgroup, flight.folder):
-        if place and (Path(place).name != name_of(flight.marker) or not Path(place).is_absolute()):
-            return None
-    return flight
+    name = name_of(flight.marker)
+    paths = [Path(place) for place in places if place]
+    return flight if all(path.is_absolute() and path.name == name for path in paths) else None
 
 
 def _boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
+    return read("/proc/sys/kernel/random/boot_id").decode().strip()

@@ -12,7 +12,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tuner.hosts import procfs
 from tuner.hosts.process import left_over
@@ -36,46 +36,15 @@ def hurry() -> None:
 
 @dataclass(frozen=True)
 class Exit:
-    """How a command ended.
+    """How a command ended."""
 
-    ``code`` is its exit status, negative for a signal, ``None`` if it could not be had.
-    ``stopped`` says that it was ended by us; ``killed`` counts what SIGKILL had to end.
-    ``oom_kills`` counts the processes that the kernel ended for want of memory (``None``: nobody
-    counted them), with ``oom_kills_own`` only those of the command. ``lost`` says that somebody
-    else's signal to its supervisor has ended it.
-    """
-
-    code: int | None
+    code: int | None  # exit status, negative for a signal; None: it could not be had
     wall_s: float
-    stopped: bool
-    killed: int
-    oom_kills: int | None = None
-    oom_kills_own: bool = False
-    lost: bool = False
-
-
-class Running(Protocol):
-    """A started trial."""
-
-    @property
-    def marker(self) -> str:
-        """The value of ``TUNE_TRIAL`` in the environment of each of its processes."""
-
-    @property
-    def pid(self) -> int:
-        """The process id of the command (mpirun); 0 where its supervisor was killed at once."""
-
-    def poll(self) -> Exit | None:
-        """The end, or ``None`` while something of the trial is alive."""
-
-    def wait(self, timeout_s: float) -> Exit | None:
-        """Like :meth:`poll`, after at most ``timeout_s``."""
-
-    def stop(self) -> Exit:
-        """End the trial and return once nothing of it is left."""
-
-    def pids(self) -> tuple[int, ...]:
-        """The live processes of the trial."""
+    stopped: bool  # it was ended by us
+    killed: int  # processes that SIGKILL had to end
+    oom_kills: int | None = None  # that the kernel ended for want of memory; None: not counted
+    oom_kills_own: bool = False  # of these only the command's are counted
+    lost: bool = False  # somebody else's signal to its supervisor has ended it
 
 
 class RunningTrial:

@@ -45,9 +45,7 @@ class Supervisor:
         self.group = Cgroup(request["cgroup"])
         self.oom_counter = ""
         self.oom_kills: int | None = None
-        self.wake, wake_end = os.pipe()
-        for fd in (self.wake, wake_end):
-            os.set_blocking(fd, False)
+        self.wake, wake_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
 
     def start(self) -> OSError | None:
@@ -99,19 +97,14 @@ class Supervisor:
         left = Remains(self.request["marker"], os.getpid(), since, group=self.group)
         return left.sweep(reap=self._reap, pause=self._pause)
 
-    def tidy(self) -> None:
-        """Remove the trial's control group and its folder."""
-        self.group.remove()
-        if self.request["folder"]:
-            remove_folder(self.request["folder"])
-
     def _follow(self) -> bool:
         """Wait for the command's end (False) or the order to end it (True)."""
         poller = select.poll()
         poller.register(self.control, select.POLLIN)
         poller.register(self.wake, select.POLLIN)
-        parent = _watch(self.request["parent"])
-        if parent is not None:
+        parent = None
+        with contextlib.suppress(AttributeError, OSError):  # Linux before 5.3
+            parent = os.pidfd_open(self.request["parent"])
             poller.register(parent, select.POLLIN)
         if os.getppid() != self.request["parent"]:
             return True
@@ -222,25 +215,6 @@ def _note(*_: object) -> None:
     """A handler that does nothing: the wake-up pipe tells of the signal."""
 
 
-def _watch(pid: int) -> int | None:
-    """A descriptor that is readable once the process has ended; ``None`` before Linux 5.3."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
-
-
-def _request(control: int) -> dict[str, Any]:
-    line = b""
-    while not line.endswith(b"\n"):
-        chunk = os.read(control, 1 << 16)
-        if not chunk:  # tune ended before it had said what to run
-            sys.exit(0)
-        line += chunk
-    request: dict[str, Any] = json.loads(line)
-    return request
-
-
 def _report(status: int, line: dict[str, Any]) -> None:
     with contextlib.suppress(BrokenPipeError):  # tune is gone: nobody to tell
         os.write(status, json.dumps(line).encode() + b"\n")
@@ -251,7 +225,13 @@ def main(argv: Sequence[str]) -> None:
     status, control = int(argv[1]), int(argv[2])
     for fd in (status, control):
         os.set_inheritable(fd, False)
-    supervisor = Supervisor(_request(control), control)
+    line = b""
+    while not line.endswith(b"\n"):
+        chunk = os.read(control, 1 << 16)
+        if not chunk:  # tune ended before it had said what to run
+            sys.exit(0)
+        line += chunk
+    supervisor = Supervisor(json.loads(line), control)
     try:
         error = supervisor.start()
         if error is not None:
@@ -264,5 +244,7 @@ def main(argv: Sequence[str]) -> None:
         supervisor.sweep()
         raise
     finally:
-        supervisor.tidy()
+        supervisor.group.remove()
+        if folder := supervisor.request["folder"]:
+            remove_folder(folder)
     _report(status, answer)
