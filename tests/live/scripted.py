@@ -105,7 +105,7 @@ def plays(*acts: list[float] | bytes | int | Callable[[Rank0], object]) -> Scrip
 
 
 class Job:
-    """Stands for a started launch (`hosts.process.RunningTrial`); the script gives its exit code."""
+    """Stands for a started launch (`RunningTrial`); the script gives its exit code."""
 
     marker, pid = "none", 0
 
