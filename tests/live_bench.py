@@ -1,9 +1,8 @@
-"""A supervisor that a test plays, and ranks that are threads; for the agent in the ranks."""
+"""A supervisor that a test plays, for the agent in the ranks."""
 
 from __future__ import annotations
 
 import json
-import queue
 import socket
 import sys
 from importlib import import_module
@@ -94,29 +93,3 @@ class Supervisor:
         if self._line is not None:
             self._line.close()
         self._server.close()
-
-
-class Threads:
-    """The exchange of one rank, where ranks are threads: each has a queue from and to rank 0."""
-
-    name = "threads"
-
-    def __init__(self, rank: int, down: list[queue.Queue[str]], up: list[queue.Queue[str]]) -> None:
-        self.rank, self.size = rank, len(down)
-        self._down, self._up = down, up
-
-    def open(self, _has_left: object) -> None:
-        """All is there."""
-
-    def tell(self, text: str) -> None:
-        for each in self._down[1:]:
-            each.put(text)
-
-    def hear(self, limit_s: float) -> str:
-        return self._down[self.rank].get(timeout=limit_s)
-
-    def answer(self, text: str) -> None:
-        self._up[self.rank].put(text)
-
-    def collect(self, limit_s: float) -> list[str]:
-        return [each.get(timeout=limit_s) for each in self._up[1:]]

@@ -64,7 +64,6 @@ def everything(name: str, folder: Path, markers: Iterable[str]) -> list[str]:
         found += [f"control group {top}/{each}" for each in folders if each in groups]
         if top.count("/") - str(CGROUPS).count("/") >= DEPTH:
             folders.clear()
-    for pattern in ("live.sock", "meeting-*"):
-        found += [f"{path.name} of a running job" for path in (folder / "outputs").rglob(pattern)]
+    found += [f"{path} of a running job" for path in (folder / "outputs").rglob("live.sock")]
     found += [f"note {path.name}" for path in (folder / "lock").glob("in-flight*")]
     return found

@@ -40,7 +40,7 @@ class Rank0:
     def hello(self, can: Mapping[str, Value | None], ranks: int = 2, **more: Any) -> None:
         self.connect()
         message = {"type": "hello", "protocol": 2, "ranks": ranks, "pid": 1, "hook": "session"}
-        self.send({**message, "transport": "mpi4py", "can": can, "iteration": 1, **more})
+        self.send({**message, "can": can, "iteration": 1, **more})
 
     def switch(self, answers: bool = True, **errors: str) -> dict[str, Value | None]:
         """Wait for an order and obey it."""

@@ -73,7 +73,6 @@ def test_a_job_says_hello_and_what_it_does(server: JobServer, peer: Peer) -> Non
         (STEPS, "its first line is no hello"),
         (b'{"type":"weather"}\n', "its first line is no hello"),
         (LINE + LINE, "a second hello"),
-        (b'{"type":"refused","why":"no\\n MPI"}\n', "no? MPI"),
         (b"what?\n", "no JSON"),
         (b"\xff\xfe\n", "no JSON"),
         (b"[" * 50_000 + b"\n", "no JSON"),

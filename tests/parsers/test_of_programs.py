@@ -176,7 +176,7 @@ def test_the_output_of_a_crash_gives_a_kind_and_one_line(data: bytes) -> None:
 
 _HELLO = {
     **{"type": "hello", "protocol": 2, "ranks": 2, "pid": 4711, "hook": "chainer", "iteration": 1},
-    **{"transport": "mpi4py", "can": {"omp_threads": 2, "communicator": "naive", "prefetch": None}},
+    **{"can": {"omp_threads": 2, "communicator": "naive", "prefetch": None}},
 }
 _STEPS = {"type": "steps", "first": 7, "s": [0.5, 0.25, 0.125], "marks": [8]}
 _RANK = {

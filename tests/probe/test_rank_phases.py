@@ -19,7 +19,7 @@ from tuner.model import PhaseShare
 
 PROBE = Path(__file__).resolve().parents[2] / "wrappers" / "probe"
 sys.path.insert(0, str(PROBE))
-rank_looks, rank_phases = import_module("rank_looks"), import_module("rank_phases")
+rank_phases = import_module("rank_phases")
 sys.path.remove(str(PROBE))
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -133,71 +133,25 @@ def library(name):
 # --- that nobody notices it --------------------------------------------------------------
 
 
-def test_it_is_no_thread_of_pythons_and_gone_at_a_fork(run: Run) -> None:
-    code = """
-import threading
-tasks = lambda: len(os.listdir("/proc/self/task"))
-before = tasks()
-if os.fork() == 0:
-    print(threading.active_count(), tasks(), flush=True)
-    os._exit(0)
-os.wait()
-spin(0.2)
-print(threading.active_count(), tasks() == before)
-"""
-    ran = run(code, "-W", "error")
-    assert (ran.stdout, ran.stderr) == ("1 1\n1 True\n", "")
-
-
-def test_a_child_that_forks_is_not_looked_at(run: Run, tmp_path: Path) -> None:
-    code = """
-spin(0.2)
-if os.fork() == 0:
-    if os.fork() == 0:
-        os._exit(0)
-    os.wait()
-    print(len(os.listdir("/proc/self/task")), flush=True)
-    os._exit(0)
-os.wait()
-"""
-    assert run(code).stdout == "1\n"
-
-
-FORKS = """
-def fork():
-    if os.fork() == 0:
-        os._exit(0)
-    os.wait()
-spin(0.2)
-for _ in range(50): fork()
-time.sleep(0.1)
-print(len(os.listdir("/proc/self/task")))
-"""
 #: As of 3.12 Python warns of a fork with threads: those that are installed besides this one.
-LATE_PYTHONS = [
+PYTHONS = [sys.executable] + [
     str(path) for version in ("12", "13", "14")
     for path in sorted((Path.home() / ".pyenv" / "versions").glob(f"3.{version}.*/bin/python"))
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("python", [sys.executable, *LATE_PYTHONS])
-def test_python_warns_of_no_thread_of_ours(python: str, run: Run) -> None:
-    ran = run(FORKS, "-W", "always", python=python)
-    assert (ran.stdout, ran.stderr) == ("2\n", "")  # and ours is back
-
-
-@pytest.mark.parametrize("python", [sys.executable, *LATE_PYTHONS])
-def test_python_warns_of_the_programs_threads(python: str, run: Run) -> None:
+@pytest.mark.parametrize("python", PYTHONS)
+def test_it_is_no_thread_of_pythons_nor_of_a_forked_child(python: str, run: Run) -> None:
     code = """
 import threading
-def wait(): ended.wait()
-ended = threading.Event()
-threading.Thread(target=wait, daemon=True).start()
-fork()
+spin(0.2)
+for _ in range(50):
+    if os.fork() == 0:
+        os._exit(threading.active_count() + len(os.listdir("/proc/self/task")))
+    print(os.wait()[1] >> 8, threading.active_count())
 """
-    ran = run(FORKS + code, "-W", "always", python=python)
-    warns = python != sys.executable or sys.version_info >= (3, 12)
-    assert ran.stderr.count("is multi-threaded, use of fork() may lead") == warns
+    ran = run(code, "-W", "error", python=python)
+    assert (ran.stdout, ran.stderr) == ("2 1\n" * 50, "")
 
 
 def test_signals_are_the_programs(run: Run) -> None:
@@ -288,12 +242,12 @@ if __name__ == "__main__":
     ],
 )
 def test_lines_that_call_mpi(line: str, method: str | None) -> None:
-    assert rank_looks.mpi_call(line) == method
+    assert rank_phases.mpi_call(line) == method
 
 
 @given(st.text())
 def test_any_line_has_an_answer(line: str) -> None:
-    rank_looks.mpi_call(line)
+    rank_phases.mpi_call(line)
 
 
 def test_both_sides_know_the_threads_name() -> None:

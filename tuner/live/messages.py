@@ -26,7 +26,7 @@ _MOST_COUNT, _MOST_ITEMS, _LONGEST_NAME = 2**53, 4096, 100
 
 
 class WireError(Exception):
-    """A line that breaks the protocol, or says that there will be none, and why."""
+    """A line that breaks the protocol."""
 
 
 def _value(value: object) -> Value | None:
@@ -125,15 +125,7 @@ class End:
     type: Literal["end"] = "end"
 
 
-@dataclass(frozen=True)
-class Refused:
-    """In place of a hello: the ranks accept no switches, and why."""
-
-    why: Text
-    type: Literal["refused"] = "refused"
-
-
-Message = Hello | Steps | Switched | Over | End | Refused
+Message = Hello | Steps | Switched | Over | End
 
 _ADAPTER: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
 
@@ -167,6 +159,4 @@ def parse(line: bytes) -> Message | None:
         name = next(str(part) for part in reversed(first["loc"]) if isinstance(part, str))
         what = "nothing" if first["type"] == "missing" else shown(first["input"])
         raise WireError(f"it sent {one_line(name, 60)} {what}") from error
-    if isinstance(message, Refused):
-        raise WireError(message.why)
     return message

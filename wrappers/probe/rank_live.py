@@ -5,9 +5,6 @@ nothing but an import finder, which puts hooks on Chainer and PyTorch (``rank_li
 With ``TUNE_LIVE_PAUSE=1`` rank 0 reports the program's own end, and waits there for an order.
 ``sys.modules["tune_rank_live"].agent()`` is for the programs that take part themselves. What is
 done between two iterations is in ``rank_live_sync.py``.
-
-It must run in the oldest Python a user may have: no annotations, nothing newer than 3.6, and
-nothing beside the standard library.
 """
 
 import _thread
@@ -16,7 +13,7 @@ import sys
 import time
 
 import rank_live_hooks
-import rank_live_transport
+import rank_report
 from rank_live_knobs import Knobs
 from rank_live_sync import SyncPoints
 
@@ -113,7 +110,7 @@ class Agent:
     def begins(self, hook):
         """An iteration begins. The first one shows whether the program calls :meth:`step`."""
         if self._counts(hook) and self._iteration >= 2:
-            self._boundary()
+            self._sync.boundary(self._iteration, self._hook)
 
     def ran(self, hook, elapsed_s, mark):
         """The iteration that began has ended."""
@@ -145,16 +142,13 @@ class Agent:
         now_s = time.monotonic()
         self._ended(0.0 if self._since_s is None else now_s - self._since_s)
         if self._iteration >= first:
-            self._boundary()
+            self._sync.boundary(self._iteration, self._hook)
         self._since_s = time.monotonic()
 
     def _ended(self, elapsed_s):
         self._sync.ended(elapsed_s, self._marked)
         self._marked = False
         self._iteration += 1
-
-    def _boundary(self):
-        self._sync.boundary(self._iteration, self._hook)
 
 
 _agent = None
@@ -168,19 +162,14 @@ def agent():
     return _agent
 
 
-def _is_worker():
-    """True in the processes that ``multiprocessing`` starts anew."""
-    with open("/proc/self/cmdline", "rb") as file:  # noqa: PTH123
-        return b"from multiprocessing." in file.read()
-
-
 def start(path, rank):
     """Make this process ready to be changed by the tool that listens at `path`."""
     global _agent  # noqa: PLW0603 - one a process
-    if _is_worker():
+    size = rank_report.launcher_size()
+    if size is None:
         return
-    path, knobs = os.path.abspath(path), Knobs()  # noqa: PTH100 - the program may change folders
+    path, knobs = os.path.abspath(path), Knobs()  # the program may change folders
     pauses = os.environ.get("TUNE_LIVE_PAUSE") == "1"
-    _agent = Agent(SyncPoints(path, rank, knobs, rank_live_transport.choose, pauses), knobs)
+    _agent = Agent(SyncPoints(path, rank, size, knobs, pauses), knobs)
     sys.modules[NAME] = sys.modules[__name__]
     rank_live_hooks.install(_agent)

@@ -37,7 +37,7 @@ class _Finder:
             spec = find(name, path, target) if find is not None and finder is not self else None
             if spec is not None:
                 break
-        try:  # noqa: SIM105 - contextlib would cost the start its import
+        try:
             self._act_after(spec.loader, hook)
         except Exception:  # no loader, or one that cannot be told: the program runs without us
             pass
@@ -49,7 +49,7 @@ class _Finder:
         def exec_module(module):
             del loader.exec_module
             run(module)
-            try:  # noqa: SIM105
+            try:
                 hook(self._agent, module)
             except Exception:  # another version: the program runs without the hook
                 pass

@@ -36,23 +36,28 @@ class Knobs:
         if pools.begin():
             self._all["omp_threads"] = pools.apply, pools.read, None
         if "cv2" in sys.modules:
-            self._take_opencv(OpenCV())
+            self._take_opencv()
         self._all.update(self._offered)
         self._first = {name: self._read(name, {}) for name in self._all}
         return dict(self._first)
 
-    def _take_opencv(self, opencv):
+    def _take_opencv(self):
         """Those of this process: alone, or before the program's own, which are its workers'."""
+        first = rank_report.opencv_threads()
+
+        def apply_here(threads):
+            sys.modules["cv2"].setNumThreads(first if threads is None else int(threads))
+
         if _OPENCV in self._offered:
             apply, read, settle = self._offered[_OPENCV]
 
-            def both(value):
-                opencv.apply(value)
-                apply(value)
+            def apply_both(threads):
+                apply_here(threads)
+                apply(threads)
 
-            self._offered[_OPENCV] = both, read, settle
+            self._offered[_OPENCV] = apply_both, read, settle
         elif not has_children():
-            self._all[_OPENCV] = opencv.apply, opencv.read, None
+            self._all[_OPENCV] = apply_here, rank_report.opencv_threads, None
 
     def change(self, values):
         """Apply values in the order of the knobs, then settle them.
@@ -107,14 +112,6 @@ def _text(error):
     return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")[:300]
 
 
-def capped(threads):
-    """As the environment would cap a count: inside a process no library does.
-
-    Above the CPUs that it may use an OpenBLAS becomes hundreds of times slower.
-    """
-    return min(int(threads), len(os.sched_getaffinity(0)))
-
-
 class Pools:
     """Every pool of BLAS and OpenMP in this process, PyTorch's own included."""
 
@@ -131,12 +128,17 @@ class Pools:
         return bool(self._first)
 
     def apply(self, threads):
-        """Set the count; None: to what each pool had when it was first seen."""
+        """Set the count; None: to what each pool had when it was first seen.
+
+        It is capped as the environment would cap it, which no library does inside a process:
+        above the CPUs that it may use an OpenBLAS becomes hundreds of times slower.
+        """
+        most = len(os.sched_getaffinity(0))
         pools = _pools()
         for name, (read, _) in pools.items():  # before any is set: one may tell another
             self._first.setdefault(name, read())
         for name, (_, write) in pools.items():
-            write(self._first[name] if threads is None else capped(threads))
+            write(self._first[name] if threads is None else min(int(threads), most))
 
     def read(self):
         """The count that is in force: the largest."""
@@ -166,21 +168,6 @@ def _setter(library, symbol):
     return function
 
 
-class OpenCV:
-    """OpenCV's threads in this process: not those of its loader workers."""
-
-    def __init__(self):
-        self._first = rank_report.opencv_threads()
-
-    def apply(self, threads):
-        """Set the count; None: to what it was."""
-        sys.modules["cv2"].setNumThreads(self._first if threads is None else int(threads))
-
-    def read(self):
-        """The count that is in force."""
-        return rank_report.opencv_threads()
-
-
 def has_children():
     """True if processes of this one run, such as loader workers: they keep their own counts.
 
@@ -188,8 +175,8 @@ def has_children():
     """
     tasks = "/proc/self/task"
     try:
-        for task in os.listdir(tasks):  # noqa: PTH208
-            with open(f"{tasks}/{task}/children") as file:  # noqa: PTH123
+        for task in os.listdir(tasks):
+            with open(f"{tasks}/{task}/children") as file:
                 if file.read().strip():
                     return True
     except OSError:

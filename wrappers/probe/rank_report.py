@@ -1,14 +1,15 @@
 """What the probe writes when a rank ends; loaded by ``sitecustomize.py`` only then.
 
 ``TUNE_PROBE_DIR/rank-N.json`` holds the thread pools as they are at the exit, so a limit that
-a program sets for a while and takes back is not seen. It needs the standard library only and
-must run in the oldest Python a user may have: no annotations, nothing newer than 3.6.
+a program sets for a while and takes back is not seen.
 """
 
 import ctypes
 import json
 import os
 import sys
+
+from rank_phases import write_file
 
 # Library name (as a prefix of the file's name) -> the functions that tell its thread count. The
 # affixes are those of the OpenBLAS builds in NumPy's and SciPy's wheels and of 64-bit integers.
@@ -37,12 +38,29 @@ TORCHRUN_SIZE, TORCHRUN = "WORLD_SIZE", "TORCHELASTIC_RUN_ID"
 def _mapped_libraries(prefixes):
     """Paths of the shared libraries in this process whose names begin so."""
     paths = set()
-    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
             fields = line.rstrip("\n").split(None, 5)
-            if len(fields) == 6 and os.path.basename(fields[5]).startswith(prefixes):  # noqa: PTH119
+            if len(fields) == 6 and os.path.basename(fields[5]).startswith(prefixes):
                 paths.add(fields[5])
     return sorted(paths)
+
+
+def counter(path):
+    """The handle of a mapped library and the name of the function that tells its threads.
+
+    None if it is of no known kind.
+    """
+    # RTLD_NOLOAD: a handle on what is there already; nothing is loaded anew.
+    library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    name = os.path.basename(path)
+    for prefix, symbols in _POOLS:
+        for symbol in symbols if name.startswith(prefix) else ():
+            function = getattr(library, symbol, None)
+            if function is not None:
+                function.argtypes, function.restype = (), ctypes.c_int
+                return library, symbol
+    return None
 
 
 def _built_for(library, symbol):
@@ -56,33 +74,6 @@ def _built_for(library, symbol):
     return int(number) if number.isdigit() else None
 
 
-def counter(path):
-    """The handle of a mapped library and the name of the function that tells its threads.
-
-    None if it is of no known kind.
-    """
-    # RTLD_NOLOAD: a handle on what is there already; nothing is loaded anew.
-    library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    name = os.path.basename(path)  # noqa: PTH119
-    for prefix, symbols in _POOLS:
-        for symbol in symbols if name.startswith(prefix) else ():
-            function = getattr(library, symbol, None)
-            if function is not None:
-                function.argtypes, function.restype = (), ctypes.c_int
-                return library, symbol
-    return None
-
-
-def _pool(path):
-    """What one mapped library says of its threads, or None if it is of no known kind."""
-    found = counter(path)
-    if found is None:
-        return None
-    library, symbol = found
-    threads, limit = getattr(library, symbol)(), _built_for(library, symbol)
-    return {"library": path, "threads": threads, "built_for": limit}
-
-
 def pool_libraries():
     """Paths of the shared libraries in this process that have a pool of threads."""
     return _mapped_libraries(tuple(prefix for prefix, _ in _POOLS))
@@ -90,11 +81,17 @@ def pool_libraries():
 
 def pools():
     """Each pool of threads in this process: its library, its threads, the most it can have."""
-    found = [_pool(path) for path in pool_libraries()]
+    found = []
+    for path in pool_libraries():
+        known = counter(path)
+        if known is not None:
+            library, symbol = known
+            threads, most = getattr(library, symbol)(), _built_for(library, symbol)
+            found.append({"library": path, "threads": threads, "built_for": most})
     torch = sys.modules.get("torch")
     if torch is not None:
         found.append({"library": "torch", "threads": torch.get_num_threads(), "built_for": None})
-    return [pool for pool in found if pool is not None]
+    return found
 
 
 def allocator():
@@ -133,21 +130,18 @@ def launcher_size():
 def _report(rank):
     # Not its command line: that may hold secrets.
     report = {"rank": rank, "pid": os.getpid(), "errors": []}
-    report["python"] = sys.version.split()[0]
-    parts = (
-        ("affinity", lambda: sorted(os.sched_getaffinity(0))),
-        ("pools", pools),
-        ("opencv_threads", opencv_threads),
-        ("allocator", allocator),
-        ("mpi", _mpi),
-        ("launcher_size", launcher_size),
-    )
-    for name, part in parts:
+    parts = {
+        "affinity": lambda: sorted(os.sched_getaffinity(0)),
+        "pools": pools,
+        "opencv_threads": opencv_threads,
+        "allocator": allocator,
+        "mpi": _mpi,
+        "launcher_size": launcher_size,
+    }
+    for name, part in parts.items():
         try:
             report[name] = part()
-        except (
-            Exception
-        ) as error:  # a foreign library may raise anything; the program must not see it
+        except Exception as error:  # a foreign library may raise anything
             report[name] = None
             report["errors"].append(f"{name}: {type(error).__name__}: {error}")
     return report
@@ -159,29 +153,16 @@ def _weight(report):
 
 
 def write(folder, rank):
-    path = os.path.join(folder, f"rank-{rank}.json")  # noqa: PTH118
+    """Write the report, unless another process of this rank has written one that tells more."""
+    path = os.path.join(folder, f"rank-{rank}.json")
     report = _report(rank)
     try:
-        with open(path, encoding="utf-8") as old:  # noqa: PTH123
+        with open(path, encoding="utf-8") as old:
             if _weight(json.load(old)) > _weight(report):
                 return
     except FileNotFoundError:
         pass
-    partial = f"{path}.{os.getpid()}"
-    # Only for the owner, whatever the umask.
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as new:
-        json.dump(report, new, default=str)
-    os.replace(partial, path)  # noqa: PTH105
-
-
-def is_worker():
-    """True in the processes of ``multiprocessing``, whose exit is not the rank's."""
-    process = sys.modules.get("multiprocessing.process")
-    if process is not None and getattr(process, "parent_process", lambda: None)() is not None:
-        return True
-    command = getattr(sys, "orig_argv", [])
-    return any(word.startswith("from multiprocessing.") for word in command)
+    write_file(path, json.dumps(report, default=str).encode())
 
 
 def start_profile(folder, rank):
@@ -191,19 +172,18 @@ def start_profile(folder, rank):
     """
     import atexit
     import cProfile
+    import marshal
 
     pid = os.getpid()
     profile = cProfile.Profile()
-    path = os.path.join(folder, f"rank-{rank}.{pid}.prof")  # noqa: PTH118
 
     def end():
         if os.getpid() != pid:
             return
-        profile.disable()
+        profile.create_stats()
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
-            profile.dump_stats(f"{path}.partial")
-            os.replace(f"{path}.partial", path)  # noqa: PTH105
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            write_file(f"{folder}/rank-{rank}.{pid}.prof", marshal.dumps(profile.stats))
         except Exception:  # the profile is lost; the program's own exit must not show it
             pass
 

@@ -1,22 +1,27 @@
-"""Reports which thread counts a rank's Python really ran with; found through PYTHONPATH.
+"""Starts what looks at a rank of a trial from inside; found through PYTHONPATH.
 
 Python imports a module of this name when it starts. Ours does nothing unless it runs in a rank
-of a trial (``TUNE_PROBE_DIR`` and a rank variable are set); there it registers one exit handler,
-notes whether OpenCV is imported (by the rank or by a loader worker: those do not report),
-starts the thread of ``rank_phases.py``, which looks at what the main thread does,
-and gives way to the ``sitecustomize`` that Python would have found without it. All that costs
-time is in ``rank_report.py``, which the handler loads after the program's own last line. A
-program that is killed or leaves through ``os._exit`` does not get that far: of it only the
-phases are seen. If ``TUNE_LIVE_SOCKET`` is set too, ``rank_live.py`` is loaded.
+(one of the variables below is set) of a trial, which sets
 
-It must run in the oldest Python a user may have: no annotations, nothing newer than 3.6.
+- ``TUNE_PROBE_DIR``: one exit handler reports which thread counts the rank really ran with
+  (``rank_report.py``, loaded after the program's own last line), an import finder notes whether
+  OpenCV is imported, also in a loader worker, and a thread looks at what the main thread does
+  (``rank_phases.py``). Of a program that is killed or leaves through ``os._exit`` only the phases
+  are seen.
+- ``TUNE_PROFILE_DIR``: the main thread is profiled.
+- ``TUNE_LIVE_SOCKET``: the rank's setting can be changed while it runs (``rank_live.py``).
+
+Then it gives way to the ``sitecustomize`` that Python would have found without it.
+
+All files here must run in the oldest Python a user may have: no annotations, nothing newer than
+3.6, and nothing beside the standard library.
 """
 
 import atexit
 import os
 import sys
 
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+_HERE = os.path.dirname(os.path.abspath(__file__))
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 # Others set RANK too: it counts in what torchrun has started.
 TORCHRUN_RANK, TORCHRUN = "RANK", "TORCHELASTIC_RUN_ID"
@@ -31,26 +36,19 @@ def _rank():
     return None
 
 
-def _load(name):
-    """A module beside this file, under a name that no program has."""
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    spec = spec_from_file_location("tune_" + name, f"{_HERE}/{name}.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _at_exit(folder, rank, pid):
-    # A forked child inherits this handler: only the process that registered it reports.
-    if os.getpid() != pid:
-        return
+def _call(module, function, *args):
+    """Call a function of a module beside this file; the program finds neither it nor an error."""
+    known = set(sys.modules)
+    sys.path.insert(0, _HERE)
     try:
-        report = _load("rank_report")
-        if not report.is_worker():
-            report.write(folder, rank)
-    except Exception:  # the report is lost; the program's own exit must not show it
-        pass
+        return getattr(__import__(module), function)(*args)
+    except Exception:
+        return None
+    finally:
+        sys.path.remove(_HERE)
+        for name in set(sys.modules) - known:
+            if name.startswith("rank_"):
+                del sys.modules[name]
 
 
 class _Witness:
@@ -61,22 +59,38 @@ class _Witness:
 
     def find_spec(self, name, *_):
         if name == "cv2":
-            try:  # noqa: SIM105 - contextlib would cost every start its import
+            try:
                 os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600))
             except OSError:  # the program must not notice
                 pass
 
 
-def _look(folder, rank):
-    """Have the main thread looked at, if that can be."""
-    try:
-        import rank_phases
+def _is_worker():
+    """True in the processes that ``multiprocessing`` starts anew."""
+    with open("/proc/self/cmdline", "rb") as file:
+        return b"from multiprocessing." in file.read()
 
-        atexit.register(rank_phases.start(folder, rank))
-    except Exception:
-        pass
-    for name in ("rank_phases", "rank_looks"):  # no program finds them
-        sys.modules.pop(name, None)
+
+def _start():
+    rank = _rank()
+    if rank is None:
+        return
+    folder = os.environ.get("TUNE_PROBE_DIR")
+    profiles = os.environ.get("TUNE_PROFILE_DIR")
+    live = os.environ.get("TUNE_LIVE_SOCKET")
+    if folder:
+        sys.meta_path.insert(0, _Witness(os.path.join(folder, f"rank-{rank}.cv2")))
+    if _is_worker():
+        return
+    if live:
+        _call("rank_live", "start", live, rank)
+    if profiles:
+        _call("rank_report", "start_profile", profiles, rank)
+    if folder:
+        pid = os.getpid()
+        # A forked child inherits this handler: only the process that registered it reports.
+        atexit.register(lambda: os.getpid() == pid and _call("rank_report", "write", folder, rank))
+        _call("rank_phases", "start", folder, rank)
 
 
 def _give_way():
@@ -84,7 +98,7 @@ def _give_way():
 
     What it raises goes on to Python, which treats it as it always does.
     """
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]  # noqa: PTH100
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]
     ours = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize  # noqa: F401
@@ -93,44 +107,6 @@ def _give_way():
             raise
         if ours is not None:
             sys.modules["sitecustomize"] = ours
-
-
-def _start_profile(folder, rank):
-    try:
-        report = _load("rank_report")
-        if not report.is_worker():
-            report.start_profile(folder, rank)
-    except Exception:  # the program must not notice
-        pass
-
-
-def _live(path, rank):
-    """Let the rank's setting be changed while it runs, if the program takes part."""
-    known = set(sys.modules)
-    try:
-        import rank_live
-
-        rank_live.start(path, rank)
-    except Exception:  # the program must not notice
-        pass
-    for name in set(sys.modules) - known:  # no program finds them
-        if name.startswith(("rank_live", "rank_report")):
-            del sys.modules[name]
-
-
-def _start():
-    folder = os.environ.get("TUNE_PROBE_DIR")
-    profiles = os.environ.get("TUNE_PROFILE_DIR")
-    rank = _rank()
-    live = os.environ.get("TUNE_LIVE_SOCKET")
-    if live and rank is not None:
-        _live(live, rank)
-    if profiles and rank is not None:
-        _start_profile(profiles, rank)
-    if folder and rank is not None:
-        atexit.register(_at_exit, folder, rank, os.getpid())
-        sys.meta_path.insert(0, _Witness(os.path.join(folder, f"rank-{rank}.cv2")))  # noqa: PTH118
-        _look(folder, rank)
 
 
 _start()
