@@ -65,11 +65,11 @@ def us(call, number):
     return (time.thread_time() - begun_s) / number * 1e6
 for _ in range(3):
     agent.step()
-sync, report = agent._sync, agent._sync._report
+sync, tool = agent._sync, agent._sync._tool
 sync._poll_at = 10**9
 print(us(agent.step, number))
 def poll():
-    report._steps_s[:] = [1e-3] * 50
+    tool._steps_s[:] = [1e-3] * 50
     sync._poll(10)
 print(us(poll, 2000))
 sync.passive = True
@@ -108,7 +108,9 @@ def _step_s(listens: bool) -> float:
 
 def _print_parts() -> None:
     """Processor time of an iteration, of a poll and of a passive rank's iteration."""
-    with _probed({"OMPI_COMM_WORLD_RANK": "0"}, listens=True) as environ:
+    with _probed(
+        {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}, listens=True
+    ) as environ:
         printed = _printed([sys.executable, "-c", RANK], environ)
     step_us, poll_us, passive_us = map(float, printed)
     print(f"an iteration between two polls {step_us:7.2f} us")
@@ -120,7 +122,7 @@ def _print_parts() -> None:
 def _print_starts(times: int) -> None:
     """The time to an interpreter's end, each kind in turn, medians."""
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    bare["OMPI_COMM_WORLD_RANK"] = "0"
+    bare |= {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}
     with _probed(bare, listens=False) as probed:
         kinds = {"bare": bare, "probe": probed, "agent": probed | {VARIABLE: "/nowhere/live.sock"}}
         spent_s: dict[str, list[float]] = {kind: [] for kind in kinds}
