@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.study_surface import CRASH, STARTUP_S, ran, surface
 from tuner.live.eligibility import is_reachable
+from tuner.live.jobs import LiveJobs
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.model import (
@@ -27,7 +28,7 @@ SWITCH_S, SHARE = 0.1, 0.2
 
 
 @dataclass
-class FakeJobs:
+class FakeJobs(LiveJobs):
     """Measures settings in windows: a fifth of a run each; keeps what was requested."""
 
     time_s: Callable[[Setting], float | Ending] = surface

@@ -23,8 +23,7 @@ from tuner.hosts import interference, process
 from tuner.hosts.machine import this_machine
 from tuner.launch import stacks, trial
 from tuner.live.jobs import LiveJobs
-from tuner.live.messages import Message
-from tuner.live.server import JobServer
+from tuner.live.server import JobServer, Message
 from tuner.model import (
     Failed,
     Flag,

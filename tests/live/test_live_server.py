@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tuner.live import messages
 from tuner.live import server as servers
-from tuner.live.messages import Hello, Message, Steps, Switched
-from tuner.live.server import JobServer
+from tuner.live.server import Hello, JobServer, Message, Steps, Switched
 
 HELLO = {"type": "hello", "protocol": 2, "ranks": 2, "pid": 7, "hook": "torch", "iteration": 3}
 LINE = json.dumps({**HELLO, "can": {"omp_threads": 2, "prefetch": None}}).encode() + b"\n"
@@ -58,11 +56,11 @@ def test_a_job_says_hello_and_what_it_does(server: JobServer, peer: Peer) -> Non
     assert not server.listens()
     job.sendall(LINE + STEPS[:20])
     (hello,) = heard(server)
-    assert hello == Hello(2, 7, "torch", {"omp_threads": 2, "prefetch": None}, 3)
+    assert hello == Hello(2, 2, "torch", {"omp_threads": 2, "prefetch": None})
     assert server.hello == hello and server.listens()
     job.sendall(STEPS[20:] + b'{"type":"weather"}\n')
     assert heard(server) == [Steps(4, (0.5, 0.25), frozenset({5}))]
-    server.send(messages.switch(1, {"omp_threads": 4, "prefetch": None}))
+    server.send(servers.order(1, {"omp_threads": 4, "prefetch": None}))
     order = {"type": "switch", "number": 1, "values": {"omp_threads": 4, "prefetch": None}}
     assert json.loads(job.recv(999)) == order
 
@@ -73,18 +71,18 @@ def test_a_job_says_hello_and_what_it_does(server: JobServer, peer: Peer) -> Non
         (STEPS, "its first line is no hello"),
         (b'{"type":"weather"}\n', "its first line is no hello"),
         (LINE + LINE, "a second hello"),
-        (b"what?\n", "no JSON"),
-        (b"\xff\xfe\n", "no JSON"),
-        (b"[" * 50_000 + b"\n", "no JSON"),
+        (b"what?\n", "no JSON object"),
+        (b"\xff\xfe\n", "no JSON object"),
+        (b"[" * 50_000 + b"\n", "no JSON object"),
         (b"[1]\n", "no JSON object"),
-        (LINE.replace(b'"protocol": 2', b'"protocol": 1'), "speaks version 1 of the protocol"),
-        (LINE.replace(b'"protocol": 2', b'"protocol": true'), "speaks version True"),
+        (LINE.replace(b'"protocol": 2', b'"protocol": 1'), "it sent protocol 1"),
+        (LINE.replace(b'"protocol": 2', b'"protocol": true'), "it sent protocol True"),
         (LINE.replace(b'"ranks": 2', b'"ranks": -2'), "it sent ranks -2"),
         (LINE + STEPS.replace(b"0.25", b"-1"), "it sent s -1"),
         (LINE + STEPS.replace(b"0.25", b"NaN"), "it sent s nan"),
         (LINE + STEPS.replace(b"0.25", b"9" * 500), "it sent s "),
         (LINE + STEPS.replace(b"[5]", b'["5"]'), "it sent marks '5'"),
-        (LINE + b"[" * messages.MOST_BYTES, "a line of more than 64 KiB"),
+        (LINE + b"[" * servers.MOST_BYTES, "a line of more than 64 KiB"),
     ],
 )
 def test_what_breaks_the_protocol_is_hung_up_on(
@@ -95,7 +93,7 @@ def test_what_breaks_the_protocol_is_hung_up_on(
     heard(server, 99)
     assert said in server.problem
     assert not server.listens() and not server.is_open
-    server.send(messages.switch(1, {}))  # nobody is there
+    server.send(servers.order(1, {}))  # nobody is there
     with pytest.raises(OSError):
         while job.recv(999):
             pass
@@ -158,12 +156,12 @@ def test_what_the_ranks_read_back() -> None:
         "allocator": "glibc",
     }
     line = {"type": "switched", "number": 4, "iteration": 9, "took_s": 0.1, "ranks": [rank]}
-    found = messages.parse(json.dumps(line).encode())
+    found = servers.parse(json.dumps(line).encode())
     assert isinstance(found, Switched) and (found.number, found.iteration) == (4, 9)
     (seen,) = found.ranks
     assert seen.pools == (("numpy.libs/libopenblas.so", 2),)
     assert seen.values == {"odd": None, "omp_threads": 2}
     assert (seen.errors, seen.allocator) == ({"prefetch": "no?such"}, "glibc")
     for name, value in {"rank": None, "pools": [["x"]], "affinity": "0", "values": 3}.items():
-        with pytest.raises(messages.WireError, match="it sent"):
-            messages.parse(json.dumps({**line, "ranks": [{**rank, name: value}]}).encode())
+        with pytest.raises(servers.WireError, match="it sent"):
+            servers.parse(json.dumps({**line, "ranks": [{**rank, name: value}]}).encode())

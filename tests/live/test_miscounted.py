@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.live.job import miscounted
+from tuner.live.jobs import miscounted
 from tuner.model import Finished, Outcome, Progress
 
 

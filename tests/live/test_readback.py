@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from tests.study_samples import SPEC
-from tuner.live.messages import RankState, Switched, parse
 from tuner.live.readback import effects_of, observed, refused
+from tuner.live.server import RankState, Switched, parse
 from tuner.model import Failed, FailureKind, Observation, RankView, Setting, Value, Verdict
 
 OUTSIDE = Observation((RankView(0, 5, 1, (0, 1, 2, 3)), RankView(1, 5, 2, ())))
 
 
 def seen(rank: int, threads: int = 2, **values: Value | None) -> RankState:
-    return RankState(rank, 9, threads, None, (("numpy.libs/openblas", threads),), (0,), values)
+    return RankState(rank, threads, None, (("numpy.libs/openblas", threads),), (0,), values)
 
 
 def verdict(knob: str, asked: Value, *ranks: RankState) -> tuple[Verdict, Value | None]:

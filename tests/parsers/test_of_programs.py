@@ -15,9 +15,8 @@ from tuner.launch import failure
 from tuner.launch.launchers import launchers
 from tuner.launch.objectives import EndedLaunch, objective_for
 from tuner.launch.objectives.logreport import LogReport
-from tuner.live import messages
-from tuner.live.messages import Steps, Switched, WireError
 from tuner.live.readback import effects_of, observed
+from tuner.live.server import Steps, Switched, WireError, parse
 from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting, Stopped, figures
 from tuner.search import stopper, throughput
 from tuner.store import codec
@@ -190,7 +189,7 @@ _SWITCHED = {"type": "switched", "number": 3, "iteration": 9, "took_s": 0.25, "r
 @holds(trees(_HELLO, _STEPS, _SWITCHED))
 def test_a_line_of_a_running_job(data: bytes) -> None:
     with suppress(WireError):
-        found = messages.parse(data)
+        found = parse(data)
         if isinstance(found, Steps):
             assert all(0 <= time_s < math.inf for time_s in found.times_s)
         if isinstance(found, Switched):

@@ -8,19 +8,159 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from tuner.hosts import process
 from tuner.hosts.process import OUTPUT
 from tuner.launch import stacks
+from tuner.launch.monitor import LaunchMonitor
+from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.eligibility import is_reachable
-from tuner.live.job import Job, start_job
 from tuner.live.measurement import MeasurementRequest
-from tuner.live.messages import Over
 from tuner.live.scale import FullRunModel
+from tuner.live.server import PAUSE, VARIABLE, End, Hello, JobServer
 from tuner.live.window import WindowRun
-from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome
+from tuner.model import (
+    Exclusion,
+    ExclusionKind,
+    Failed,
+    Finished,
+    Launch,
+    Outcome,
+    Setting,
+    Value,
+)
+
+#: A log and the ranks may differ by so many iterations: the first ones may be told apart
+#: otherwise, and a step be left out now and then …
+LEAST_MISCOUNTED = 2
+#: … and by no larger share of them.
+MISCOUNTED_SHARE = 0.1
+
+_HOOKS = {"torch": "at the optimizer's step", "chainer": "at the updater's update"}
+
+
+@dataclass
+class Job:
+    """A launch that runs, and whose ranks may accept switches.
+
+    Attributes:
+        request: What it was started for; its setting is what the job was started with.
+        launch: The launch.
+        server: The socket that its ranks know of.
+        clock: Seconds that only go forward.
+        started_s: When it was started, by the clock.
+        switches: How many switches it was told to make.
+    """
+
+    request: MeasurementRequest
+    launch: RunningLaunch
+    server: JobServer
+    clock: Callable[[], float]
+    started_s: float
+    switches: int = 0
+    _values: dict[str, Value | None] = field(default_factory=dict)
+
+    @property
+    def hello(self) -> Hello:
+        """The first message of a job that accepts switches."""
+        assert self.server.hello is not None
+        return self.server.hello
+
+    @property
+    def can(self) -> frozenset[str]:
+        """The knobs that it can change while it runs."""
+        return frozenset(self.hello.can)
+
+    @property
+    def monitor(self) -> LaunchMonitor:
+        """What follows its processes."""
+        return self.launch.monitor
+
+    @property
+    def running(self) -> process.RunningTrial:
+        """Its processes."""
+        return self.monitor.running
+
+    def period(self, setting: Setting) -> int:
+        """After how many iterations it may repeat itself: as many as a loader has workers.
+
+        Chainer's shares each batch out among all of them.
+        """
+        workers = setting.as_dict().get("iterator_workers", 1)
+        return 1 if self.hello.hook == "chainer" or not isinstance(workers, int) else workers
+
+    def order(self, setting: Setting) -> dict[str, Value | None]:
+        """What must be changed now for the setting; ``None``: as the job was started."""
+        new, started = setting.as_dict(), self.request.setting.as_dict()
+        wanted = {k: None if new.get(k) == started.get(k) else new.get(k) for k in self.hello.can}
+        changed = {k: value for k, value in wanted.items() if self._values.get(k) != value}
+        self._values = wanted
+        return changed
+
+    def end(self) -> process.Exit:
+        """End it; on return nothing of it is left. Harmless when repeated."""
+        try:
+            return self.running.stop()
+        finally:
+            self.server.close()
+
+    def refusal(self, outcome: Outcome | None = None) -> str | None:
+        """Why the launch, ended or left to itself, had no window; ``None``: by chance.
+
+        ``outcome`` is what it came to at its own end, if it came so far.
+        """
+        server, ranks = self.server, self.request.spec.layout.ranks
+        server.receive_all()
+        waited = self.waited_in_vain()
+        if server.hello is None:
+            return server.problem or waited or "no rank said that it accepts switches"
+        if server.hello.ranks != ranks or waited:
+            return waited or f"{server.hello.ranks} of {ranks} ranks met"
+        if server.problem and self.running.poll() is None:
+            return server.problem
+        if outcome is None or server.iterations is None:
+            return None
+        return miscounted(outcome, server.iterations, server.hello.hook) or None
+
+    def waited_in_vain(self) -> str:
+        """Why the clock of the job is no measure, if ranks waited for others in vain; else empty.
+
+        ``wrappers/probe/rank_live_sync.py`` leaves a file in the folder then.
+        """
+        if not (self.request.launch.folder / "ranks-waited").exists():
+            return ""
+        ranks = self.request.spec.layout.ranks
+        return f"its {ranks} ranks do not come to the ends of their iterations together"
+
+
+def miscounted(outcome: Outcome, seen: int, hook: str) -> str:
+    """How the log of a whole run counts other iterations than its ranks; empty if it does not.
+
+    A window gives the pace of what the ranks count, a launch the number that its log counts. If an
+    optimizer steps once in four batches, every window would be scaled by a wrong number.
+
+    Args:
+        outcome: That of the run.
+        seen: How many iterations the ranks came to by its end.
+        hook: What has counted them, as the job said.
+    """
+    if not isinstance(outcome.ending, Finished):
+        return ""
+    logged = [entry.iteration for entry in outcome.progress] or [outcome.ending.iterations]
+    last = logged[-1]
+    # Those behind the last entry are in no log: fewer than between two entries.
+    most = last + max(after - before for before, after in pairwise((0, *logged)))
+    allowed = max(LEAST_MISCOUNTED, MISCOUNTED_SHARE * last)
+    if last < seen < most or abs(seen - last) <= allowed:
+        return ""
+    if hook in _HOOKS:
+        counted = f"{seen} were seen {_HOOKS[hook]} (session.step() says what an iteration is)"
+    else:
+        counted = f"{seen} ended at session.step()"
+    return f"its log counts {last} iterations, {counted}"
 
 
 class LiveJobs:
@@ -55,6 +195,8 @@ class LiveJobs:
         """
         job, self._job = self._job, None
         if job is not None:
+            exit_ = job.running.poll()
+            self.ends_alone |= exit_ is not None and exit_.code == 0 and not exit_.stopped
             job.end()
 
     def window(self, request: MeasurementRequest, model: FullRunModel) -> Outcome:
@@ -76,11 +218,16 @@ class LiveJobs:
 
         Whatever is raised, a KeyboardInterrupt too, goes on only after the job has been ended.
         """
-        since_s = self._clock() if self._job is None else self._marked_s
+        job, outcome = self._job, None
+        since_s = self._clock() if job is None else self._marked_s
         try:
-            outcome = None
-            if self._can_go_on(request):
-                outcome = self._measured(request, model, since_s, is_first=False)
+            if (
+                job is not None
+                and job.running.poll() is None
+                and job.server.is_open
+                and is_reachable(job.request.setting, request.setting, job.can)
+            ):
+                outcome = self._measured(job, request, model, since_s)
             if outcome is None:
                 self.end()
                 outcome = self._in_new_job(request, model, since_s)
@@ -102,13 +249,13 @@ class LiveJobs:
         """
         self.end()
         self.refusal = None
-        job = start_job(request, self._start, self._clock, pauses=True)
+        job = self._started(request, pauses=True)
         if isinstance(job, Outcome):
             return job
         server = job.server
         try:
             outcome, goes_on = job.launch.outcome_at_its_end(
-                lambda: any(isinstance(message, Over) for message in server.receive(0.0))
+                lambda: any(isinstance(message, End) for message in server.receive(0.0))
             )
             if isinstance(outcome.ending, Finished):  # else it may not have come so far
                 self.refusal = job.refusal(outcome)
@@ -122,23 +269,52 @@ class LiveJobs:
         self._marked_s = self._clock()
         return outcome
 
-    def _can_go_on(self, request: MeasurementRequest) -> bool:
-        """Whether the running job can be switched to the setting."""
-        job = self._job
-        if job is None:
-            return False
-        exit_ = job.running.poll()
-        self.ends_alone |= _went_well(exit_)
-        alive = exit_ is None and job.server.is_open
-        return alive and is_reachable(job.request.setting, request.setting, job.can)
+    def _started(
+        self, request: MeasurementRequest, *, iterations: int | None = None, pauses: bool = False
+    ) -> Job | Outcome:
+        """Start the launch of a request; its outcome if it cannot be started.
+
+        Args:
+            request: What to start.
+            iterations: Those of a full run; ``None``: not known.
+            pauses: Whether rank 0 reports the program's own end, and waits there for an order.
+        """
+        server: JobServer | None = None
+        started_s = self._clock()
+
+        def with_server(launch: Launch) -> process.RunningTrial:
+            nonlocal server
+            server = JobServer(launch.folder, self._clock)  # the folder is there by now
+            own = {} if server.problem else {VARIABLE: str(server.path), PAUSE: str(int(pauses))}
+            return self._start(replace(launch, env={**launch.env, **own}))
+
+        running: RunningLaunch | Outcome | None = None
+        try:
+            running = begin(
+                request.launch,
+                spec=request.spec,
+                setting=request.setting,
+                expected_iterations=iterations,
+                start=with_server,
+                clock=self._clock,
+                on_progress=request.on_progress,
+                cancelled=request.cancelled,
+                stopper=request.stopper,
+            )
+        finally:
+            if not isinstance(running, RunningLaunch) and server is not None:
+                server.close()
+        if isinstance(running, Outcome):
+            return running
+        assert server is not None
+        return Job(request, running, server, self._clock, started_s)
 
     def _in_new_job(
         self, request: MeasurementRequest, model: FullRunModel, since_s: float
     ) -> Outcome:
         """Start the launch and measure in its first window; or follow it to its end."""
         self.refusal = None
-        iterations = model.iterations
-        job = start_job(request, self._start, self._clock, iterations=iterations or None)
+        job = self._started(request, iterations=model.iterations or None)
         if isinstance(job, Outcome):
             return job
         try:
@@ -146,16 +322,17 @@ class LiveJobs:
             if cold is None:
                 if job.hello.ranks == request.spec.layout.ranks:
                     self._job = job
-                    outcome = self._measured(request, model, since_s, is_first=True)
+                    outcome = self._measured(job, request, model, since_s)
                     if outcome is not None:
                         return outcome
                     self._job = None
-                self.refusal = job.refusal(iterations=iterations)
+                self.refusal = job.refusal()
                 job.server.hang_up()
-                cold = job.cold_outcome(iterations)
+                cold = job.launch.outcome()
+                assert cold is not None  # it is followed to its end
             waited = job.waited_in_vain()
             if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
-                self.refusal = waited or self.refusal or job.refusal(cold, iterations)
+                self.refusal = waited or self.refusal or job.refusal(cold)
             if waited:
                 exclusion = Exclusion(ExclusionKind.RANKS_WAITED, waited)
                 cold = replace(cold, exclusion=exclusion)
@@ -168,18 +345,15 @@ class LiveJobs:
                 job.server.close()
 
     def _measured(
-        self, request: MeasurementRequest, model: FullRunModel, since_s: float, *, is_first: bool
+        self, job: Job, request: MeasurementRequest, model: FullRunModel, since_s: float
     ) -> Outcome | None:
         """Measure in the running job; ``None``: it was cut short."""
-        job = self._job
-        assert job is not None
-        outcome = WindowRun(job, request, model, since_s, is_first=is_first).measure()
+        outcome = WindowRun(job, request, model, since_s).measure()
         if outcome is None:
             return None
-        if not is_first:
-            _link(job.monitor.launch.folder, request.launch.folder)
+        if request is not job.request:  # not its first window
+            _link(job.request.launch.folder, request.launch.folder)
         if outcome.exit_code is not None or isinstance(outcome.ending, Failed):
-            self.ends_alone |= _went_well(job.running.poll())
             self.end()
             outcome = replace(outcome, wall_s=self._clock() - since_s)
         return outcome
@@ -191,7 +365,3 @@ def _link(job: Path, window: Path) -> None:
         if (job / name).exists():
             with suppress(OSError):  # a file system without links: the job's folder has it
                 (window / name).symlink_to(Path("..", job.name, name))
-
-
-def _went_well(exit_: process.Exit | None) -> bool:
-    return exit_ is not None and exit_.code == 0 and not exit_.stopped

@@ -6,14 +6,15 @@ records and what the jobs of this run have shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from tuner.launch.trial import ignore
 from tuner.live import eligibility
 from tuner.live.eligibility import COLD, NOT_BY_THE_SWITCH
-from tuner.live.scale import FullRunModel, full_run_model
+from tuner.live.scale import full_run_model
 from tuner.model import (
     Exclusion,
     ExclusionKind,
@@ -29,6 +30,9 @@ from tuner.model import (
 )
 from tuner.model.errors import UsageError
 from tuner.search.stopper import EarlyStopper
+
+if TYPE_CHECKING:
+    from tuner.live.jobs import LiveJobs
 
 #: A program that never accepted switches will not begin to. One whose jobs had windows can: ranks
 #: that did not connect were kept from it by chance (a crowded host, a slow file system with the
@@ -76,57 +80,22 @@ class MeasurementRequest:
     cancelled: Callable[[], bool] = lambda: False
 
 
-class TrialRunner(Protocol):
-    """Runs one launch to its outcome: :func:`tuner.launch.trial.run`, or a substitute."""
-
-    def __call__(
-        self,
-        launch: Launch,
-        *,
-        spec: StudySpec,
-        setting: Setting,
-        expected_iterations: int | None,
-        on_progress: Callable[[Progress], None] | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-        stopper: EarlyStopper | None = None,
-    ) -> Outcome: ...
-
-
-class Jobs(Protocol):
-    """Measures settings in running jobs: :class:`tuner.live.jobs.LiveJobs`, or a substitute."""
-
-    @property
-    def refusal(self) -> str | None:
-        """Why the last launch accepted no switches; ``None``: it did, or ended by chance."""
-
-    @property
-    def ends_alone(self) -> bool:
-        """Whether a job has ended by itself, with windows in it."""
-
-    def window(self, request: MeasurementRequest, model: FullRunModel, /) -> Outcome:
-        """A window of the running job, or the first one of a job that is started for it."""
-
-    def warm_up(self, request: MeasurementRequest, /) -> Outcome | None:
-        """A launch of its own; if it goes on beyond its end it is the running job then.
-
-        ``None``: it did not write its result in time, and has to be launched otherwise.
-        """
-
-    def end(self) -> None:
-        """End the running job, if there is one; nothing of it is left."""
+#: Runs one launch to its outcome: :func:`tuner.launch.trial.run`, or a substitute.
+TrialRunner = Callable[..., Outcome]
 
 
 class LiveMeasurement:
     """Measures the settings of one run over a study.
 
     Args:
+        spec: The study.
         run: Makes a launch.
         jobs: Measures in running jobs; ``None``: each setting is launched.
     """
 
-    def __init__(self, run: TrialRunner, jobs: Jobs | None = None) -> None:
-        self._run = run
-        self._jobs = jobs
+    def __init__(self, spec: StudySpec, run: TrialRunner, jobs: LiveJobs | None = None) -> None:
+        self._spec, self._run = spec, run
+        self._jobs = None if spec.live == "off" else jobs
         self._refused = 0  # so many launches in a row accepted no switches
 
     def measure(self, request: MeasurementRequest) -> Outcome:
@@ -137,21 +106,21 @@ class LiveMeasurement:
 
         Whatever is raised, a KeyboardInterrupt too, goes on only after all has been ended.
         """
-        spec, records, environ = request.spec, request.records, request.launch.env
+        spec, records, jobs = request.spec, request.records, self._jobs
         iterations = eligibility.full_iterations(records, request.setting)
-        if self._jobs is not None:
-            if self.is_window(spec, records, request.purpose, request.setting, environ):
-                model = full_run_model(
+        if jobs is not None:
+            if self.is_window(records, request.purpose, request.setting):
+                known = full_run_model(
                     records, iterations or 0, spec.objective, request.incumbent_s
                 )
-                outcome = self._jobs.window(request, model)
-                self._count(outcome.window is None)
+                outcome = jobs.window(request, known)
+                self._refused = 0 if jobs.refusal is None else self._refused + 1
                 return _judged(outcome, request.number)
-            self._jobs.end()  # nothing of a study runs beside a launch
-            is_cold = eligibility.is_switched_off(records) or self.why_cold(spec, records, environ)
-            if request.purpose is Purpose.WARM_UP and not is_cold:
-                warm_up = self._jobs.warm_up(request)
-                self._count(self._jobs.refusal is not None)
+            jobs.end()  # nothing of a study runs beside a launch
+            may_go_on = not (eligibility.is_switched_off(records) or self._why_cold(records))
+            if request.purpose is Purpose.WARM_UP and may_go_on:
+                warm_up = jobs.warm_up(request)
+                self._refused = 0 if jobs.refusal is None else self._refused + 1
                 if warm_up is not None:
                     return warm_up
         return self._run(
@@ -170,31 +139,14 @@ class LiveMeasurement:
             self._jobs.end()
 
     def is_window(
-        self,
-        spec: StudySpec,
-        records: Sequence[LaunchRecord],
-        purpose: Purpose,
-        setting: Setting,
-        environ: Mapping[str, str],
+        self, records: Sequence[LaunchRecord], purpose: Purpose, setting: Setting
     ) -> bool:
         """Whether the setting is to be measured in a window of a running job."""
-        iterations = eligibility.window_iterations(records, purpose, setting)
-        return iterations is not None and not self.why_cold(spec, records, environ)
+        if self._jobs is None or self._why_cold(records):
+            return False
+        return eligibility.window_iterations(records, purpose, setting) is not None
 
-    def why_cold(
-        self, spec: StudySpec, records: Sequence[LaunchRecord], environ: Mapping[str, str]
-    ) -> str:
-        """Why no launch of this study can be a window; empty if it can."""
-        if self._jobs is None or spec.live == "off":
-            return "--live off"
-        had_windows = any(record.job is not None for record in records)
-        refused = self._refused >= (IN_A_ROW if had_windows else 1)
-        why = eligibility.why_cold(spec.objective, environ)
-        return why or (self._jobs.refusal or "" if refused else "")
-
-    def note(
-        self, spec: StudySpec, records: Sequence[LaunchRecord], environ: Mapping[str, str]
-    ) -> str:
+    def note(self, records: Sequence[LaunchRecord]) -> str:
         """What the user should know of how the last launch was made; mostly empty.
 
         Of a program without Python nobody expects live measurement.
@@ -204,21 +156,24 @@ class LiveMeasurement:
         """
         record = records[-1]
         confirms = record.purpose in COLD and record.purpose is not Purpose.WARM_UP
-        if self._jobs is None or spec.live == "off" or confirms:
+        if self._jobs is None or confirms:
             return ""
-        why = self.why_cold(spec, records, environ)
-        if why and spec.live == "on":
+        why = self._why_cold(records)
+        if why and self._spec.live == "on":
             raise UsageError(f"--live on: {why}", _HINT)
-        if not why and self._jobs.ends_alone:
-            return _ENDS_ALONE
+        if not why:
+            return _ENDS_ALONE if self._jobs.ends_alone else ""
         python = any(rank.reported for rank in record.outcome.observation.ranks)
-        return f"each setting is launched anew: {why} (docs/live.md)" if why and python else ""
+        return f"each setting is launched anew: {why} (docs/live.md)" if python else ""
 
-    def _count(self, refused: bool) -> None:
-        if self._jobs is not None and refused and self._jobs.refusal is not None:
-            self._refused += 1
-        elif not refused:
-            self._refused = 0
+    def _why_cold(self, records: Sequence[LaunchRecord]) -> str:
+        """Why no launch of this study can be a window; empty if it can."""
+        why = eligibility.why_cold(self._spec.objective, os.environ)
+        had_windows = any(record.job is not None for record in records)
+        refused = self._refused >= (IN_A_ROW if had_windows else 1)
+        if why or not refused or self._jobs is None:
+            return why
+        return self._jobs.refusal or ""
 
 
 def _judged(outcome: Outcome, number: int) -> Outcome:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tuner.knobs.effects import effects
 from tuner.launch import failure
-from tuner.live.messages import RankState
+from tuner.live.server import RankState
 from tuner.model import (
     SHORTAGES,
     Effect,

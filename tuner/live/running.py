@@ -11,15 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tuner.live.eligibility import is_reachable, is_switched_off
-from tuner.model import (
-    BASELINE,
-    Failed,
-    Finished,
-    LaunchRecord,
-    Purpose,
-    Setting,
-    StudySpec,
-)
+from tuner.model import BASELINE, Failed, Finished, LaunchRecord, Purpose, Setting, StudySpec
 from tuner.search import Live
 from tuner.search.throughput import Pace, startup_s
 
@@ -28,11 +20,8 @@ Canonical = Callable[[Setting], Setting]
 #: What a switch takes before one was seen, s; 0.2 to 1.1 were, with 8 ranks on 2 cores.
 SWITCH_S = 0.5
 
-#: The share of a full run that a window takes, before one came to its end.
-SHARE = 0.3
-
-#: No window costs nothing.
-LEAST_SHARE = 1e-3
+#: The share of a full run that a window takes, before one came to its end; and at least.
+SHARE, LEAST_SHARE = 0.3, 1e-3
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,154 @@
-"""The tool's end of the socket to rank 0 of a running job.
+"""The socket to rank 0 of a running job: the messages (JSON lines, version 2) and the tool's end.
+
+Rank 0 is a process that runs the user's program: everything it sends is checked. Whatever breaks
+the protocol ends the connection, and the job goes on without the tool.
 
 The socket lies in the launch's folder, whose path may be too long for one (108 bytes, unix(7)):
-it is bound through ``/proc/self/fd``. One connection is taken, the first. Whatever breaks the
-protocol ends it, and the job goes on without the tool.
+it is bound through ``/proc/self/fd``. One connection is taken, the first.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import selectors
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Annotated, Literal
 
-from tuner.live import messages
-from tuner.live.messages import End, Hello, Message, Over, WireError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+
+from tuner.model import Value
+from tuner.model.errors import shown
+from tuner.model.wording import one_line
+
+#: No line is longer, bytes, its end included.
+MOST_BYTES = 1 << 16
+
+_MOST_COUNT, _MOST_ITEMS, _LONGEST_NAME = 2**53, 4096, 100
+
+
+class WireError(Exception):
+    """A line that breaks the protocol."""
+
+
+def _value(value: object) -> Value | None:
+    """A knob's value as it was read in the rank; ``None`` if it is no value of a knob."""
+    if isinstance(value, str):
+        return one_line(value, _LONGEST_NAME)
+    if isinstance(value, float):  # that of a library, or what stands for a text like 0.5
+        return int(value) if value.is_integer() and abs(value) <= _MOST_COUNT else repr(value)
+    return value if type(value) is int and abs(value) <= _MOST_COUNT else None
+
+
+def _path_end(library: object) -> object:
+    return "/".join(library.split("/")[-2:]) if isinstance(library, str) else library
+
+
+_clean = partial(one_line, most=_LONGEST_NAME)
+_Items = Field(max_length=_MOST_ITEMS)
+Count = Annotated[int, Field(strict=True, ge=0, le=_MOST_COUNT)]
+Seconds = Annotated[float, Field(strict=True, ge=0, le=_MOST_COUNT)]
+Text = Annotated[str, BeforeValidator(lambda text: one_line(str(text)))]
+Name = Annotated[str, BeforeValidator(lambda text: _clean(str(text)))]
+Values = Annotated[dict[Name, Annotated[Value | None, BeforeValidator(_value)]], _Items]
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first line: the job can be switched.
+
+    ``can`` has the knobs that can be changed, each with its present value (``None``: not known).
+    """
+
+    protocol: Literal[2]
+    ranks: Count
+    hook: Name
+    can: Values
+    type: Literal["hello"] = "hello"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How long iterations took, from ``first`` on, s; those in ``marks`` had something else in
+    them (an evaluation, the start of an epoch)."""
+
+    first: Count
+    times_s: Annotated[tuple[Seconds, ...], Field(alias="s", max_length=_MOST_ITEMS)]
+    marks: Annotated[frozenset[Count], _Items] = frozenset()
+    type: Literal["steps"] = "steps"
+
+
+@dataclass(frozen=True)
+class RankState:
+    """What a rank read back after a switch; ``errors`` has a reason by the knob that failed."""
+
+    rank: Count
+    blas_threads: Count | None = None
+    opencv_threads: Count | None = None
+    pools: Annotated[
+        tuple[tuple[Annotated[Name, BeforeValidator(_path_end)], Count], ...], _Items
+    ] = ()
+    affinity: Annotated[tuple[Count, ...], _Items] = ()
+    values: Values = field(default_factory=dict)
+    errors: Annotated[dict[Name, Text], _Items] = field(default_factory=dict)
+    allocator: Name | None = None
+
+
+@dataclass(frozen=True)
+class Switched:
+    """Every rank has the values of order ``number`` from ``iteration`` on."""
+
+    number: Count
+    iteration: Count
+    ranks: Annotated[tuple[RankState, ...], _Items]
+    type: Literal["switched"] = "switched"
+
+
+@dataclass(frozen=True)
+class End:
+    """The program ends, with so many ``iterations``; "over": it waits for an order before that."""
+
+    iterations: Count
+    type: Literal["over", "end"] = "end"
+
+
+Message = Hello | Steps | Switched | End
+
+_ADAPTER: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
+
+
+def order(number: int, values: Mapping[str, Value | None]) -> bytes:
+    """The order to change to these values; ``None``: as the job was started."""
+    return json.dumps({"type": "switch", "number": number, "values": dict(values)}).encode() + b"\n"
+
+
+def parse(line: bytes) -> Message | None:
+    """A line from rank 0; ``None`` for a type that this version does not know.
+
+    Raises:
+        WireError: It is no line of the protocol.
+    """
+    try:
+        message = _ADAPTER.validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        if first["type"] in {"union_tag_invalid", "union_tag_not_found"}:
+            return None
+        if not first["loc"]:
+            raise WireError("it sent a line that is no JSON object") from error
+        name = next(str(part) for part in reversed(first["loc"]) if isinstance(part, str))
+        what = "nothing" if first["type"] == "missing" else shown(first["input"])
+        raise WireError(f"it sent {one_line(name, 60)} {what}") from error
+    return message
+
+
+# --- the tool's end -------------------------------------------------------------------------
 
 #: The socket's name in the launch's folder, and the variable that tells the ranks of it.
 NAME = "live.sock"
@@ -127,7 +259,7 @@ class JobServer:
     def _read(self) -> list[Message]:
         assert self._peer is not None
         try:
-            chunk = self._peer.recv(messages.MOST_BYTES)
+            chunk = self._peer.recv(MOST_BYTES)
         except BlockingIOError:
             return []
         except OSError as error:
@@ -140,10 +272,10 @@ class JobServer:
         self._received = rest
         found: list[Message] = []
         try:
-            if any(len(line) >= messages.MOST_BYTES for line in (*lines, rest)):
-                raise WireError(f"it sent a line of more than {messages.MOST_BYTES >> 10} KiB")
+            if any(len(line) >= MOST_BYTES for line in (*lines, rest)):
+                raise WireError(f"it sent a line of more than {MOST_BYTES >> 10} KiB")
             for line in lines:
-                message = messages.parse(line)
+                message = parse(line)
                 self._check(message)
                 found += [] if message is None else [message]
         except WireError as error:
@@ -160,7 +292,7 @@ class JobServer:
             self.hello = message
             with contextlib.suppress(OSError):  # all ranks have met: nobody else needs it
                 self.path.unlink()
-        if isinstance(message, Over | End) and self.iterations is None:
+        if isinstance(message, End) and self.iterations is None:
             self.iterations = message.iterations
 
     def _give_up(self, problem: str) -> None:

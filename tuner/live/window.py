@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tuner.hosts.interference import Neighbourhood
 from tuner.launch import stacks
 from tuner.launch.monitor import STOPPER_ENTRIES, Ended
 from tuner.launch.trial import sampler
-from tuner.live import messages
-from tuner.live.job import Job
 from tuner.live.measurement import MeasurementRequest
-from tuner.live.messages import Message, Steps, Switched
 from tuner.live.readback import effects_of, observed, refused
 from tuner.live.scale import FullRunModel
+from tuner.live.server import Message, Steps, Switched, order
 from tuner.live.windows import LEAST_ENDED, Estimate, estimate, is_long_enough, stopped
 from tuner.model import (
     Ending,
@@ -33,6 +32,9 @@ from tuner.model import (
     Window,
     wording,
 )
+
+if TYPE_CHECKING:
+    from tuner.live.jobs import Job
 
 #: How often a window is looked at, s; a message of the job wakes us at once.
 TICK_S = 0.05
@@ -52,20 +54,14 @@ class WindowRun:
         request: What to measure.
         model: What is known of a full run.
         since_s: When the time for the window began, by the job's clock.
-        is_first: The job was started for this window.
     """
 
     def __init__(
-        self,
-        job: Job,
-        request: MeasurementRequest,
-        model: FullRunModel,
-        since_s: float,
-        *,
-        is_first: bool,
+        self, job: Job, request: MeasurementRequest, model: FullRunModel, since_s: float
     ) -> None:
         self.job, self.request, self.model = job, request, model
-        self._since_s, self._is_first = since_s, is_first
+        self._since_s = since_s
+        self._is_first = request is job.request  # the job was started for this window
         self._now = job.clock
         self._times_s: list[float] = []  # since the switch
         self._unmarked_s: list[float] = []  # those without an evaluation or an epoch's start
@@ -104,7 +100,7 @@ class WindowRun:
         self._ordered_s = self._now()
         values = self.job.order(self.request.setting)
         self._changed = frozenset(values)
-        self.job.server.send(messages.switch(self.job.switches, values))
+        self.job.server.send(order(self.job.switches, values))
         ended = self._follow(lambda: self._switched is not None)
         self._switched_s = self._now()
         return ended

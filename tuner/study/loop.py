@@ -9,11 +9,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from signal import SIGINT, Signals
+from typing import TYPE_CHECKING
 
 from tuner.config.program import check_name
 from tuner.hosts import interference, lock
 from tuner.launch.secrets import redact_spec
-from tuner.live.measurement import Jobs, LiveMeasurement, TrialRunner
+from tuner.live.measurement import LiveMeasurement, TrialRunner
 from tuner.model import Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.stats import estimates
@@ -32,6 +33,9 @@ from tuner.study.policy import Policy, SearchThenConfirm, Stop
 from tuner.study.recorder import Journal, Recorder, adopt
 from tuner.study.session import Cancelled, StudyContext, StudyRun
 
+if TYPE_CHECKING:
+    from tuner.live.jobs import LiveJobs
+
 
 def tune(
     spec: StudySpec,
@@ -43,7 +47,7 @@ def tune(
     wait: bool = False,
     on_event: Callable[[Event], None] | None = None,
     run: TrialRunner | None = None,
-    jobs: Jobs | None = None,
+    jobs: LiveJobs | None = None,
     policy: Policy | None = None,
 ) -> Result:
     """Find the fastest setting of a command; nothing is printed.
@@ -106,7 +110,7 @@ def tune(
                     start = partial(process.start, note=note)
                     run = partial(trial.run, start=start)
                     jobs = jobs or LiveJobs(start=start)
-                live = LiveMeasurement(run, jobs)
+                live = LiveMeasurement(spec, run, jobs)
                 return _measure(context, live, fresh=fresh, is_real=is_real)
         except StudyInterrupted:
             raise

@@ -184,7 +184,7 @@ class StudyRun:
                     f" {ending.reason}",
                     "Free some space, then run the same command again: what was measured is kept.",
                 )
-            self._say(self.live.note(self.spec, self.history.records, os.environ))
+            self._say(self.live.note(self.history.records))
             if not isinstance(ending, Failed) or ending.kind not in FROM_OUTSIDE:
                 break
             lost += 1
@@ -202,7 +202,7 @@ class StudyRun:
         number = max((record.number for record in history.records), default=0) + 1
         folder = outputs.launch_folder(self.context.folder, number)
         trial = history.trials + 1 if purpose in estimates.TRIALS else None
-        live = self.live.is_window(spec, history.records, purpose, step.setting, os.environ)
+        live = self.live.is_window(history.records, purpose, step.setting)
         self.context.emit(
             LaunchStarted(number, purpose, step.setting, trial, history.most_trials, live)
         )

@@ -183,7 +183,7 @@ def test_a_worker_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     for workers in (1, 2):
         assert agent.switch(iterator_workers=workers) == []
         assert len(multiprocessing.active_children()) == workers
-    changed._stop()
+    changed.stop()
     assert multiprocessing.active_children() == []
     found.finalize()
 

@@ -67,7 +67,7 @@ def live_epochs(
             assert agent.read().items() >= switches[step].items()
 
     seen = epochs(loading, count, switch)
-    loading._stop()
+    loading.stop()
     assert multiprocessing.active_children() == []
     return seen
 
@@ -149,7 +149,7 @@ def test_where_workers_cannot_start_the_old_ones_go_on(monkeypatch: pytest.Monke
             assert len(multiprocessing.active_children()) == 1
             assert agent.read()["iterator_workers"] == 1
     assert sorted(seen) == list(range(17))
-    loading._stop()
+    loading.stop()
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")

@@ -15,12 +15,14 @@ from tuner.live.client.loaders import (
     OpenCvThreads,
     Workers,
     end,
-    opencv_threads,
 )
 from tuner.live.client.loop import Until, find_agent
 
-#: The knob, as the studies call it.
-COMMUNICATOR = "communicator"
+#: Parts of Chainer 7's iterator that are used here, beside what is public.
+_PARTS = ("_comm", "_prefetch_loop", "_state", "order_sampler", "n_processes", "n_prefetch")
+
+#: So long an old loader may take for the batch that it has begun, s.
+_PATIENCE_S = 20.0
 
 
 class ChainerExtension:
@@ -37,8 +39,7 @@ class ChainerExtension:
 
     - ``iterator_workers``, ``prefetch`` and ``opencv_threads`` (those of the workers) if the
       updater's main iterator is a MultiprocessIterator. The iterator goes on at the same sample of
-      the same epoch in the same order; its old workers are gone before new ones start, and if these
-      cannot, the old number starts again.
+      the same epoch in the same order.
     - ``communicator`` if the updater's optimizers are multi-node optimizers of ChainerMN without
       double buffering.
 
@@ -76,7 +77,7 @@ class ChainerExtension:
         optimizers = list(trainer.updater.get_all_optimizers().values())
         if Communicators.fits(optimizers):
             communicators = Communicators(optimizers, self._communicator)
-            agent.offer(COMMUNICATOR, communicators.apply, communicators.read)
+            agent.offer("communicator", communicators.apply, communicators.read)
         trainer.stop_trigger = Until(trainer.stop_trigger, agent)
 
 
@@ -108,12 +109,9 @@ class Communicators:
 
         Every rank has to call it in the same iteration: to make one is a collective call.
         """
-        if name is None:
-            self._now = self._started
-        else:
-            if name not in self._made:
-                self._made[name] = self._make(name)
-            self._now = self._made[name]
+        if name is not None and name not in self._made:
+            self._made[name] = self._make(name)
+        self._now = self._started if name is None else self._made[name]
         for optimizer in self._optimizers:
             # Its own __setattr__ hands everything on to the optimizer inside.
             object.__setattr__(optimizer, "communicator", self._now)
@@ -133,13 +131,7 @@ def _name_of(communicator: Any) -> str:
     return type(communicator).__module__.rpartition(".")[2].removesuffix("_communicator")
 
 
-# --- the loader ----------------------------------------------------------------------
-
-#: Parts of Chainer 7's iterator that are used here, beside what is public.
-_PARTS = ("_comm", "_prefetch_loop", "_state", "order_sampler", "n_processes", "n_prefetch")
-
-#: So long an old loader may take for the batch that it has begun, s.
-_PATIENCE_S = 20.0
+# --- the loader ---------------------------------------------------------------------------
 
 
 class Orders:
@@ -154,8 +146,7 @@ class Orders:
     """
 
     def __init__(self, sampler: Callable[[Any, int], Any], epoch: Callable[[], int]) -> None:
-        self._sampler = sampler
-        self._epoch = epoch
+        self._sampler, self._epoch = sampler, epoch
         self._drawn: dict[int, Any] = {}
         self._next = epoch() + 1
 
@@ -184,17 +175,14 @@ class LiveIterator:
     """
 
     def __init__(self, iterator: Any) -> None:
-        self._iterator = iterator
-        self._dataset = iterator.dataset
-        self._workers = Workers()
+        self._iterator, self._dataset = iterator, iterator.dataset
+        self._workers, self._is_started = Workers(), False
         self._orders: Orders | None = None
         if iterator.order_sampler is not None:
             self._orders = Orders(iterator.order_sampler, lambda: int(iterator.epoch))
             iterator.order_sampler = iterator._prefetch_loop.order_sampler = self._orders
-        self.knobs = LoaderKnobs(
-            {WORKERS: iterator.n_processes, PREFETCH: iterator.n_prefetch, OPENCV: None},
-            self._renew,
-        )
+        started = {WORKERS: iterator.n_processes, PREFETCH: iterator.n_prefetch, OPENCV: None}
+        self.knobs = LoaderKnobs(started, self._restart)
 
     @staticmethod
     def fits(iterator: Any) -> bool:
@@ -206,38 +194,17 @@ class LiveIterator:
             and iterator._prefetch_loop.thread is None
         )
 
-    def _renew(self, wanted: Mapping[str, Any]) -> None:
-        started = self._iterator._prefetch_loop.thread is not None
-        self._stop()
-        try:
-            self._start(wanted, workers_too=started)
-        except Exception:
-            self._stop()
-            self._start(self.knobs.now, workers_too=started)
-            raise
-
-    def _stop(self) -> None:
-        """End the workers; the batch in hand is loaded to its end, which leaves no lock held."""
-        iterator = self._iterator
-        loop = iterator._prefetch_loop
-        iterator._comm.terminate()
-        if loop.thread is not None:
-            loop.thread.join(_PATIENCE_S)
-        if loop._pool is not None:
-            _end_pool(loop._pool)
-        self._workers.end()
-
-    def _start(self, wanted: Mapping[str, Any], *, workers_too: bool) -> None:
-        iterator = self._iterator
-        old = iterator._prefetch_loop
-        threads = opencv_threads() if wanted[OPENCV] is None else int(wanted[OPENCV])
+    def _restart(self, values: Mapping[str, Any]) -> None:
+        iterator, old = self._iterator, self._iterator._prefetch_loop
+        self._is_started |= old.thread is not None
+        self.stop()
         if self._orders is not None:
             self._orders.rewind()
-        workers, prefetch = int(wanted[WORKERS]), int(wanted[PREFETCH])
+        workers, prefetch = int(values[WORKERS]), int(values[PREFETCH])
         comm = type(iterator._comm)(prefetch, iterator.dataset_timeout)
         comm.reset(iterator._state)
         loop = type(old)(
-            InWorkers(self._dataset, OpenCvThreads(threads)),
+            InWorkers(self._dataset, OpenCvThreads(values[OPENCV])),
             iterator.batch_size,
             iterator.repeat,
             workers,
@@ -250,9 +217,19 @@ class LiveIterator:
         )
         iterator.n_processes, iterator.n_prefetch = workers, prefetch
         iterator._comm, iterator._prefetch_loop = comm, loop
-        if workers_too:
+        if self._is_started:
             with self._workers.starting():
                 loop.launch_thread()
+
+    def stop(self) -> None:
+        """End the workers; the batch in hand is loaded to its end, which leaves no lock held."""
+        loop = self._iterator._prefetch_loop
+        self._iterator._comm.terminate()
+        if loop.thread is not None:
+            loop.thread.join(_PATIENCE_S)
+        if loop._pool is not None:
+            _end_pool(loop._pool)
+        self._workers.end()
 
 
 def _end_pool(pool: Any) -> None:

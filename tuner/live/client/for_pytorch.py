@@ -15,7 +15,6 @@ from tuner.live.client.loaders import (
     LoaderKnobs,
     OpenCvThreads,
     Workers,
-    opencv_threads,
 )
 from tuner.live.client.loop import RankAgent, Until, find_agent
 
@@ -42,9 +41,8 @@ def torch_loader(loader: L, **of_workers: Any) -> L:
 
     It offers ``iterator_workers``, ``prefetch`` (the prefetch factor), ``opencv_threads`` (those of
     the workers) and, with a GPU, ``pin_memory``. What comes back is used like the loader; its epoch
-    goes on at the same batch in the same order, also in the middle of an epoch. The old workers are
-    gone before new ones start, and if these cannot, the old number starts again. Wrap the one
-    loader that feeds the training.
+    goes on at the same batch in the same order, also in the middle of an epoch. Wrap the one loader
+    that feeds the training.
 
     Outside live measurement the loader itself comes back, and so it does if it cannot be changed:
     an iterable dataset, ``in_order=False``, a subclass that loads by itself.
@@ -125,18 +123,17 @@ class LiveLoader:
     """
 
     def __init__(self, loader: Any, of_workers: Mapping[str, Any]) -> None:
-        self._given = loader
-        self._of_workers = dict(of_workers)
+        self._given, self._of_workers = loader, dict(of_workers)
         self._seeds: Any = type(_torch().default_generator)()
         self._to_seed = True
         self._batches = ResumableSampler(loader._index_sampler)
         self._workers = Workers()
-        self._epoch = 0
+        self._epoch, self._is_under_way = 0, False
         self._running: Any = None  # the iterator of the epoch that is under way
         started = {WORKERS: loader.num_workers, PREFETCH: loader.prefetch_factor, OPENCV: None}
         if _torch().cuda.is_available():
             started[PINNED] = "on" if loader.pin_memory else "off"
-        self.knobs = LoaderKnobs(started, self._renew)
+        self.knobs = LoaderKnobs(started, self._restart)
         self._loader = self._made(started)
 
     @staticmethod
@@ -185,11 +182,12 @@ class LiveLoader:
             self._seeds.manual_seed(int(empty.random_(generator=self._given.generator)))
         self._to_seed = not (self._given.persistent_workers and self._given.num_workers > 0)
         self._batches.begin()
+        self._is_under_way = True
         self._start()
 
     def _leave(self) -> None:
         """An epoch is over: workers stay only if they are persistent."""
-        self._running = None
+        self._running, self._is_under_way = None, False
         if not self._loader.persistent_workers:
             self._workers.end()
 
@@ -197,23 +195,14 @@ class LiveLoader:
         with self._workers.starting():
             self._running = iter(self._loader)
 
-    def _renew(self, wanted: Mapping[str, Any]) -> None:
-        is_under_way = self._running is not None
-        try:
-            self._restart(wanted, is_under_way)
-        except Exception:
-            self._restart(self.knobs.now, is_under_way)
-            raise
-
-    def _restart(self, values: Mapping[str, Any], is_under_way: bool) -> None:
-        """Go on with other values, after the last batch that the training was given."""
-        self._stop()
+    def _restart(self, values: Mapping[str, Any]) -> None:
+        self.stop()
         self._batches.rewind()
         self._loader = self._made(values)
-        if is_under_way:
+        if self._is_under_way:
             self._start()
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
         """End the workers, each after the batch in its hands."""
         for iterator in (self._running, self._loader._iterator):
             if hasattr(iterator, "_shutdown_workers"):
@@ -230,10 +219,9 @@ class LiveLoader:
         else:
             how["batch_sampler"] = self._batches
         if workers > 0:
-            threads = opencv_threads() if values[OPENCV] is None else int(values[OPENCV])
             prefetch = _PREFETCH_FACTOR if values[PREFETCH] is None else int(values[PREFETCH])
             how["prefetch_factor"] = prefetch
-            how["worker_init_fn"] = OpenCvThreads(threads, given.worker_init_fn)
+            how["worker_init_fn"] = OpenCvThreads(values[OPENCV], given.worker_init_fn)
             if given.num_workers > 0:
                 how |= {name: getattr(given, name) for name in _OF_WORKERS}
             else:

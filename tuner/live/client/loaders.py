@@ -27,33 +27,39 @@ class LoaderKnobs:
 
     Args:
         started: The values at the job's start, by knob.
-        renew: Starts the loader anew with other values, or raises and leaves it as it was.
+        restart: Starts the loader anew with these values, after the last batch that the training
+            was given. If it raises it is called once more, with the old values.
     """
 
     def __init__(
-        self, started: Mapping[str, Any], renew: Callable[[Mapping[str, Any]], object]
+        self, started: Mapping[str, Any], restart: Callable[[Mapping[str, Any]], object]
     ) -> None:
-        self._started = dict(started)
-        self.now = dict(started)
-        self._wanted = dict(started)
-        self._renew = renew
+        self._started, self._restart = dict(started), restart
+        self._now, self._wanted = dict(started), dict(started)
 
     def offer(self, agent: RankAgent) -> None:
         """Offer all of them."""
         for knob in self._started:
-            agent.offer(knob, partial(self._want, knob), partial(self._read, knob), self._settle)
+            agent.offer(
+                knob, partial(self._want, knob), partial(self._read, knob), settle=self._settle
+            )
 
     def _want(self, knob: str, value: Any) -> None:
         self._wanted[knob] = self._started[knob] if value is None else value
 
     def _read(self, knob: str) -> Any:
-        return self.now[knob]
+        return self._now[knob]
 
     def _settle(self) -> None:
-        wanted, self._wanted = self._wanted, dict(self.now)
-        if wanted != self.now:
-            self._renew(wanted)
-            self.now, self._wanted = wanted, dict(wanted)
+        wanted, self._wanted = self._wanted, dict(self._now)
+        if wanted == self._now:
+            return
+        try:
+            self._restart(wanted)
+        except Exception:
+            self._restart(self._now)
+            raise
+        self._now, self._wanted = wanted, dict(wanted)
 
 
 class Workers:
@@ -69,7 +75,7 @@ class Workers:
         A forked child has none of OpenCV's threads, but OpenCV 5.0 believes it has, and waits for
         them for ever once their number is set. With one thread it has none.
         """
-        before = children()
+        before = _children()
         number = opencv_threads()
         if number is not None:
             sys.modules["cv2"].setNumThreads(1)
@@ -79,12 +85,12 @@ class Workers:
             from traceback import clear_frames  # here: for programs that change nothing
 
             clear_frames(error.__traceback__)  # a loader that has started by half ends itself
-            end(children() - before)
+            end(_children() - before)
             raise
         finally:
             if number is not None:
                 sys.modules["cv2"].setNumThreads(number)
-            self._alive |= children() - before
+            self._alive |= _children() - before
 
     def end(self) -> None:
         """End those that the loader's own shutdown has left."""
@@ -92,8 +98,7 @@ class Workers:
         self._alive = set()
 
 
-def children() -> set[BaseProcess]:
-    """This process's living children of ``multiprocessing``."""
+def _children() -> set[BaseProcess]:
     from multiprocessing import active_children  # not at the top: for programs without loaders
 
     return set(active_children())
@@ -124,12 +129,12 @@ class OpenCvThreads:
     It is the worker's first call in PyTorch's loader. Picklable: workers may be spawned.
 
     Args:
-        number: How many; ``None`` leaves OpenCV alone.
+        number: How many; ``None``: as many as in this process.
         then: The program's own ``worker_init_fn``.
     """
 
     def __init__(self, number: int | None, then: Callable[[int], Any] | None = None) -> None:
-        self._number = number
+        self._number = opencv_threads() if number is None else int(number)
         self._then = then
         self._owner = os.getpid()
 
@@ -147,8 +152,7 @@ class InWorkers:
     """A dataset in which a worker's first example sets OpenCV's threads (Chainer's loader)."""
 
     def __init__(self, dataset: Any, threads: OpenCvThreads) -> None:
-        self._dataset = dataset
-        self._threads = threads
+        self._dataset, self._threads = dataset, threads
         self._set_in = os.getpid()
 
     def __len__(self) -> int:

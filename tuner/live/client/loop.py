@@ -14,7 +14,7 @@ Read = Callable[[], Any]
 
 
 class RankAgent(Protocol):
-    """What applies the settings in a rank; every rank makes the same calls."""
+    """What applies the settings in a rank (`rank_live.Agent`); every rank makes the same calls."""
 
     def offer(
         self,
@@ -105,9 +105,7 @@ class Until:
         agent: RankAgent,
         between: Callable[[Any], bool] = lambda _: True,
     ) -> None:
-        self._trigger = trigger
-        self._agent = agent
-        self._between = between
+        self._trigger, self._agent, self._between = trigger, agent, between
         self._reached = False
 
     def __call__(self, trainer: Any) -> bool:
