@@ -112,12 +112,6 @@ def test_the_work_of_a_child_that_was_waited_for_is_ours() -> None:
     assert look().ours_s - first.ours_s >= 0.3
 
 
-def test_the_load_of_a_stretch_is_read_at_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = iter([START, END])
-    monkeypatch.setattr(interference, "look", lambda members: next(looks))
-    assert interference.Neighbourhood().load().others_cores == 0.5
-
-
 def test_what_runs_on_and_is_named_is_ours(tmp_path: Path) -> None:
     trees = {"before": {77: 120, 78: 900}, "after": {77: 520, 78: 950, 79: 30}}
     for name, ticks in trees.items():

@@ -175,15 +175,8 @@ def test_the_jobs_own_processes_are_no_neighbours(
 ) -> None:
     named: list[tuple[int, ...]] = []
 
-    class Recorder:
-        def __init__(self, members: tuple[int, ...]) -> None:
-            named.append(members)
-
-        def load(self, members: tuple[int, ...]) -> Load:
-            named.append(members)
-            return Load(0.5)
-
-    monkeypatch.setattr("tuner.live.window.Neighbourhood", Recorder)
+    monkeypatch.setattr("tuner.live.window.look", named.append)
+    monkeypatch.setattr("tuner.live.window.between", lambda *_: Load(0.5))
     monkeypatch.setattr(Job, "pids", lambda _: (2**22 + 1,))  # no process has this id
     assert bench(obedient)(ONE).load == Load(0.5)
     assert named == [(2**22 + 1,)] * 2

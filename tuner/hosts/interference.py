@@ -106,21 +106,6 @@ def between(before: HostSnapshot, after: HostSnapshot, *, me: int | None = None)
     )
 
 
-class Neighbourhood:
-    """What else runs beside a launch, or beside a part of one.
-
-    Args:
-        members: The processes that it has now; none before its start and after its end.
-    """
-
-    def __init__(self, members: Collection[int] = ()) -> None:
-        self._before = look(members)
-
-    def load(self, members: Collection[int] = ()) -> Load:
-        """What others did since then; ``members`` are the launch's processes that are alive."""
-        return between(self._before, look(members))
-
-
 def _busiest(
     before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen: float, me: int
 ) -> str:

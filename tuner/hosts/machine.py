@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuner.hosts.procfs import cgroup_folders
+from tuner.hosts.procfs import cgroup_folders, names
 from tuner.model import Machine
 
 #: cgroup v1 says "no limit" with the largest multiple of the page size; anything of this
@@ -25,7 +25,6 @@ _NO_MEMORY_LIMIT = 2**62
 
 #: A number as the kernel writes it, of at most 64 bits.
 _NUMBER = re.compile(r"[0-9]{1,20}")
-_CPU_FOLDER = re.compile(r"cpu\d+")
 _GPU_DEVICE = re.compile(r"nvidia(\d{1,9})", re.ASCII)
 
 #: File names of the allocators' libraries, the better first.
@@ -51,13 +50,18 @@ def this_machine(
     """
     if affinity_cpus is None:
         affinity_cpus = len(os.sched_getaffinity(0))
-    logical = _count_list(_read(root / "sys/devices/system/cpu/online")) or os.cpu_count() or 1
-    memory = [_total_memory(root), *_memory_limits(root)]
+    cpus = root / "sys/devices/system/cpu"
+    logical = _count_list(_read(cpus / "online")) or os.cpu_count() or 1
+    # Distinct sets of hardware threads that share a core.
+    siblings = {_read(path) for path in cpus.glob("cpu[0-9]*/topology/thread_siblings_list")}
+    model = re.search(r"^model name\s*:\s*(.+)$", _read(root / "proc/cpuinfo"), re.MULTILINE)
+    total = re.search(r"^MemTotal:\s*(\d{1,15}) kB", _read(root / "proc/meminfo"), re.MULTILINE)
+    memory = [int(total.group(1)) * 1024 if total else 0, *_memory_limits(root)]
     return Machine(
         hostname=socket.gethostname(),
-        cpu_model=_cpu_model(root),
+        cpu_model=model.group(1).strip() if model else platform.machine(),
         logical_cpus=logical,
-        physical_cores=_physical_cores(root) or logical,
+        physical_cores=len(siblings - {""}) or logical,
         affinity_cpus=max(1, affinity_cpus),
         quota_cpus=min(_quotas(root), default=None),
         numa_nodes=_count_list(_read(root / "sys/devices/system/node/online")) or 1,
@@ -78,66 +82,33 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _entries(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - names are enough, and cheaper
-    except OSError:
-        return []
-
-
 def _count_list(text: str) -> int:
     """How many numbers the kernel's list notation holds: ``0-3,8`` holds five."""
     ranges = re.findall(r"\b(\d{1,6})(?:-(\d{1,6}))?\b", text, re.ASCII)
     return sum(max(0, int(last or first) - int(first) + 1) for first, last in ranges)
 
 
-# --- CPUs and memory ---------------------------------------------------------------------
-
-
-def _cpu_model(root: Path) -> str:
-    match = re.search(r"^model name\s*:\s*(.+)$", _read(root / "proc/cpuinfo"), re.MULTILINE)
-    return match.group(1).strip() if match else platform.machine()
-
-
-def _physical_cores(root: Path) -> int:
-    """Distinct sets of hardware threads that share a core."""
-    folder = root / "sys/devices/system/cpu"
-    names = [name for name in _entries(folder) if _CPU_FOLDER.fullmatch(name)]
-    siblings = {_read(folder / name / "topology/thread_siblings_list") for name in names}
-    return len(siblings - {""})
-
-
-def _total_memory(root: Path) -> int:
-    match = re.search(r"^MemTotal:\s*(\d{1,15}) kB", _read(root / "proc/meminfo"), re.MULTILINE)
-    return int(match.group(1)) * 1024 if match else 0
-
-
-# --- cgroups -----------------------------------------------------------------------------
+def _of_cgroups(root: Path, controller: str, *names: str) -> Iterator[list[str]]:
+    """The words of these files in each cgroup above this process; v2 has no controller."""
+    for folder in cgroup_folders(controller, root=str(root)):
+        yield [word for name in names for word in _read(Path(folder, name)).split()]
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """CPUs' worth of time that each cgroup above this process allows; v1 and v2."""
-    limits = [_read(folder / "cpu.max").split() for folder in _cgroups(root)]
-    limits += [
-        [_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
-        for folder in _cgroups(root, "cpu")
-    ]
-    for limit in limits:  # the quota is "max" in v2 and "-1" in v1 if there is none
+    """CPUs' worth of time that each cgroup above this process allows."""
+    v1 = _of_cgroups(root, "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+    for limit in (*_of_cgroups(root, "", "cpu.max"), *v1):
+        # The quota is "max" in v2 and "-1" in v1 if there is none.
         if len(limit) == 2 and all(_NUMBER.fullmatch(each) and int(each) for each in limit):
             yield int(limit[0]) / int(limit[1])
 
 
 def _memory_limits(root: Path) -> Iterator[int]:
-    """Bytes that each cgroup above this process allows; v1 and v2."""
-    for controller, name in (("", "memory.max"), ("memory", "memory.limit_in_bytes")):
-        for folder in _cgroups(root, controller):
-            text = _read(folder / name)
-            if _NUMBER.fullmatch(text) and int(text) < _NO_MEMORY_LIMIT:
-                yield int(text)
-
-
-def _cgroups(root: Path, controller: str = "") -> Iterator[Path]:
-    return map(Path, cgroup_folders(controller, root=str(root)))
+    """Bytes that each cgroup above this process allows."""
+    v1 = _of_cgroups(root, "memory", "memory.limit_in_bytes")
+    for limit in (*_of_cgroups(root, "", "memory.max"), *v1):
+        if len(limit) == 1 and _NUMBER.fullmatch(limit[0]) and int(limit[0]) < _NO_MEMORY_LIMIT:
+            yield int(limit[0])
 
 
 # --- GPUs --------------------------------------------------------------------------------
@@ -149,11 +120,11 @@ def _gpus(root: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     A GPU counts if its device file is to be seen (a container is often given only some)
     and ``CUDA_VISIBLE_DEVICES`` does not hide it.
     """
-    matches = filter(None, map(_GPU_DEVICE.fullmatch, _entries(root / "dev")))
+    matches = filter(None, map(_GPU_DEVICE.fullmatch, names(f"{root}/dev")))
     devices = sorted(int(match.group(1)) for match in matches)
     known: dict[int, tuple[str, str]] = {}  # (name, UUID) by device minor, by bus address
     folder = root / "proc/driver/nvidia/gpus"
-    for bus in _entries(folder):
+    for bus in sorted(names(str(folder))):
         text = _read(folder / bus / "information")
         fields = dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE))
         minor = fields.get("Device Minor", "")
@@ -226,7 +197,7 @@ def host_features(
         glibc=tuple(map(int, number.groups())) if number else (),
         interfaces=tuple(
             name
-            for name in _entries(root / "sys/class/net")
+            for name in sorted(names(f"{root}/sys/class/net"))
             if name != "lo" and _read(root / "sys/class/net" / name / "operstate") != "down"
         ),
         sockets=max(1, len({_read(path) for path in packages} - {""})),

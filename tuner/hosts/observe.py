@@ -73,7 +73,7 @@ class Watcher:
         # By age: a process comes after its parent, and a rank's own process, the oldest, before
         # the others, which inherited the variable from it.
         for pid, stat in sorted(stats.items(), key=lambda item: (item[1].started, item[0])):
-            identity = self._identity(stat) or self._inherited(stat, stats)
+            identity = self._identity(stat, stats)
             members.append(Member(pid, stat.started, identity[0] if identity else None))
             if identity is not None:
                 rank, world_size = identity
@@ -93,32 +93,27 @@ class Watcher:
         """The rank of each process of the last sample."""
         return {member.pid: member.rank for member in self.members}
 
-    def _identity(self, stat: Stat) -> tuple[int, int | None] | None:
+    def _identity(self, stat: Stat, stats: Mapping[int, Stat]) -> tuple[int, int | None] | None:
         """The rank and world size in a process's environment; None for the launcher's own.
 
-        Only ranks are remembered: between fork and exec a rank still has its launcher's.
+        If it does not tell, its parent's counts: a program may write over its environment (to
+        show a title in ``ps``), as do its children. Only ranks are remembered: between fork and
+        exec a rank still has its launcher's.
         """
         known = self._known.get((stat.pid, stat.started))
         if known is None:
             environ = _variables(procfs.read(f"{self._proc}/{stat.pid}/environ"))
             torchrun = TORCHRUN in environ
             rank = _first_number(environ, (*RANK_VARIABLES, *((TORCHRUN_RANK,) * torchrun)))
-            if rank is None:
-                return None
             size = _first_number(environ, (*SIZE_VARIABLES, *((TORCHRUN_SIZE,) * torchrun)))
-            known = self._known[stat.pid, stat.started] = (rank, size)
+            parent = stats.get(stat.parent)
+            if rank is not None:
+                known = rank, size
+            elif parent is not None:
+                known = self._known.get((parent.pid, parent.started))
+            if known is not None:
+                self._known[stat.pid, stat.started] = known
         return known
-
-    def _inherited(self, stat: Stat, stats: Mapping[int, Stat]) -> tuple[int, int | None] | None:
-        """The rank of a process whose environment does not tell it: that of its parent.
-
-        A program may write over its environment (to show a title in ``ps``), as do its children.
-        """
-        parent = stats.get(stat.parent)
-        found = None if parent is None else self._known.get((parent.pid, parent.started))
-        if found is not None:
-            self._known[stat.pid, stat.started] = found
-        return found
 
     def result(self) -> Observation:
         """Everything seen so far, joined with the reports of the probe."""

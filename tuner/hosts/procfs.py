@@ -98,8 +98,6 @@ def parse_stat(text: bytes) -> Stat | None:
     except (IndexError, ValueError):
         return None
     parent, flags, faults, user, system, reaped, theirs, threads, started, pages = counts
-    if pid < 0 or min(counts) < 0 or max(counts) >= 1 << 64:
-        return None
     return Stat(
         pid=pid,
         started=started,
@@ -133,18 +131,13 @@ def parse_cpus(text: bytes, cpus: Collection[int]) -> tuple[int, CpuTimes]:
     for line in text.splitlines():
         name, *fields = line.split() or [b""]
         number = name[3:]
-        if name[:3] != b"cpu" or not _is_count(number) or int(number) not in cpus:
+        if name[:3] != b"cpu" or not number.isdigit() or int(number) not in cpus:
             continue
         # user nice system idle iowait irq softirq steal; guests are in user and nice already
-        ticks = [int(field) for field in fields[:8] if _is_count(field)]
+        ticks = [int(field) for field in fields[:8] if field.isdigit()]
         user, nice, system, idle, iowait, irq, softirq, steal = ticks + [0] * (8 - len(ticks))
         found.append((user + nice, system + irq + softirq, steal, iowait, idle))
     return len(found), CpuTimes(*(sum(times) / TICKS for times in zip(*found, strict=True)))
-
-
-def _is_count(field: bytes) -> bool:
-    """Whether it is a whole number of 64 bits or so."""
-    return field.isdigit() and len(field) <= 20
 
 
 def cgroup_folders(controller: str = "", process: str = "self", root: str = "/") -> Iterator[str]:

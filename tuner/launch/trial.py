@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tuner.hosts import process, procfs
-from tuner.hosts.interference import Neighbourhood
+from tuner.hosts.interference import HostSnapshot, between, look
 from tuner.hosts.probe import probe_folder
 from tuner.hosts.telemetry import Sampler
 from tuner.hosts.untrusted_files import read_end
@@ -94,7 +94,7 @@ def begin(
             ) from error
     objective = objective_for(spec.objective)
     classifier = OutcomeClassifier(launch, spec, objective, expected_iterations)
-    neighbourhood = Neighbourhood()
+    before = look()
     try:
         running = start(launch)
     except OSError as error:
@@ -109,7 +109,7 @@ def begin(
     monitor = LaunchMonitor(
         launch, spec, running, objective, clock, on_progress or ignore, cancelled, stopper
     )
-    return RunningLaunch(setting, monitor, classifier, neighbourhood)
+    return RunningLaunch(setting, monitor, classifier, before)
 
 
 def run(launch: Launch, **options: Any) -> Outcome:
@@ -130,7 +130,7 @@ class RunningLaunch:
     setting: Setting
     monitor: LaunchMonitor
     classifier: OutcomeClassifier
-    neighbourhood: Neighbourhood
+    before: HostSnapshot
 
     def outcome(self, done: Callable[[], bool] = lambda: False) -> Outcome | None:
         """Follow it to its end; ``None`` once ``done``, with the launch as it runs.
@@ -168,7 +168,7 @@ class RunningLaunch:
     ) -> Outcome:
         """The outcome; ``alive`` are the processes of the launch that go on."""
         monitor, (exit_, stopped) = self.monitor, ended
-        load = self.neighbourhood.load(alive)
+        load = between(self.before, look(alive))
         monitor.report_progress()
         observation = monitor.watcher.result()
         return Outcome(

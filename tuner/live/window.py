@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tuner.hosts.interference import Neighbourhood
+from tuner.hosts.interference import between, look
 from tuner.launch import stacks
 from tuner.launch.monitor import STOPPER_ENTRIES, Ended
 from tuner.launch.trial import sampler
@@ -83,10 +83,10 @@ class WindowRun:
             refusal = refused(self.request.setting, self._switched.ranks, self._changed)
             if ended is None and refusal is None:
                 self.job.monitor.look_afresh()
-                neighbourhood = Neighbourhood(self.job.running.pids())
+                before = look(self.job.running.pids())
                 with sampler(self.job.monitor) as recorder:
                     ended = self.run()
-                load = neighbourhood.load(self.job.running.pids())
+                load = between(before, look(self.job.running.pids()))
                 telemetry = recorder.telemetry
         if self._stopped is None and refusal is None and self._estimate.iterations < LEAST_ENDED:
             lost = not self.job.server.is_open if ended is None else went_well(ended)

@@ -67,7 +67,6 @@ def test_host_and_ranks_have_their_tracks(made: Path) -> None:
     found.look(MEMBERS)
     found.window(lambda: False)
     found.look(MEMBERS)
-    found.close()
     telemetry = found.telemetry(0.001)
     machine, rank = telemetry.tracks
     assert (machine.rank, rank.rank, telemetry.interface) == (None, 0, "eth0")
@@ -121,7 +120,6 @@ def test_mean_and_bursts_of_the_network_are_of_one_interface(made: Path) -> None
     plant(made, proc__net__dev=" eth0: 900 0 0 0 0 0 0 0 0 0\n lo: 9999 0 0 0 0 0 0 0 0 0\n")
     found.window(lambda: False)
     found.look(MEMBERS)
-    found.close()
     telemetry = found.telemetry(0.0)
     rates = telemetry.tracks[0].columns["network_bytes_per_s"]
     bursts = telemetry.tracks[0].columns["network_burst_bytes_per_s"]
@@ -138,7 +136,6 @@ def test_an_interface_that_goes_is_said_once(made: Path) -> None:
     for _ in range(3):
         found.window(lambda: False)
         found.look(MEMBERS)
-    found.close()
     said = [gap for gap in found.telemetry(0.0).gaps if "Bursts" in gap]
     assert len(said) == 1
 

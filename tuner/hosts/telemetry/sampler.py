@@ -42,7 +42,7 @@ _CPU_COLUMNS = ("user_cores", "system_cores", "steal_cores", "iowait_cores", "ot
 
 @dataclass
 class Sampler:
-    """Records from its entering to its leaving; `telemetry` is then what it came to.
+    """Records a launch from its entering to its leaving; `telemetry` is then what it came to.
 
     Args:
         members: Gives the processes of the launch that were found last.
@@ -87,10 +87,7 @@ class Sampler:
     def _record(self) -> None:
         try:
             self._recording = Recording(self.ranks, gpus=self.gpus, environ=self.environ)
-            try:
-                self._recording.run(self.members, self._ended)
-            finally:
-                self._recording.close()
+            self._recording.run(self.members, self._ended)
         except Exception as error:  # no launch is lost for what would explain it
             self._problem = f"{type(error).__name__}: {error}"
         finally:
@@ -98,12 +95,9 @@ class Sampler:
 
 
 class Recording:
-    """The recording of one launch, from its making on.
+    """The recording of one launch, from its making on; arguments as for `Sampler`.
 
     Args:
-        ranks: How many the launch has.
-        gpus: Whether there is a GPU to look at.
-        environ: The launch's environment.
         root: The tree that holds ``proc`` and ``sys``; another one in tests.
     """
 
@@ -130,23 +124,27 @@ class Recording:
         self._gaps: dict[str, None] = {}
 
     def run(self, members: Callable[[], Sequence[Member]], ended: threading.Event) -> None:
-        """Look, again and again, until it is ended.
+        """Look, again and again, until it is ended; then let go of the GPUs' driver.
 
         Args:
             members: Gives the processes of the launch that were found last.
             ended: Set from another thread.
         """
-        self.begin(members())
-        next_look_s = next_window_s = FIRST_S
-        while not ended.wait(max(0.0, min(next_look_s, next_window_s) - self._age_s())):
-            before_s = time.thread_time()
-            if self._age_s() >= next_look_s:
-                self.look(members())
-                period_s = min(LOOK_S, max(FIRST_S, self._age_s() / PART))
-                next_look_s = self._next_s(before_s, period_s, LOOK_SHARE)
-            else:
-                self.window(ended.is_set)
-                next_window_s = self._next_s(before_s, LOOK_S, WINDOW_SHARE)
+        try:
+            self.begin(members())
+            next_look_s = next_window_s = FIRST_S
+            while not ended.wait(max(0.0, min(next_look_s, next_window_s) - self._age_s())):
+                before_s = time.thread_time()
+                if self._age_s() >= next_look_s:
+                    self.look(members())
+                    period_s = min(LOOK_S, max(FIRST_S, self._age_s() / PART))
+                    next_look_s = self._next_s(before_s, period_s, LOOK_SHARE)
+                else:
+                    self.window(ended.is_set)
+                    next_window_s = self._next_s(before_s, LOOK_S, WINDOW_SHARE)
+        finally:
+            if self._gpus is not None:
+                self._gpus.close()
 
     def _next_s(self, before_s: float, period_s: float, share: float) -> float:
         """When something is due again that began at ``before_s`` of the thread's CPU time."""
@@ -154,8 +152,6 @@ class Recording:
 
     def _age_s(self) -> float:
         return time.monotonic() - self._began_s
-
-    # --- one look --------------------------------------------------------------------
 
     def begin(self, members: Sequence[Member]) -> None:
         """Leave out what these processes have used so far: they ran before the recording began."""
@@ -170,7 +166,10 @@ class Recording:
         after = processes.look(members, self._look, f"{self._root}/proc")
         end_s = self._age_s()
         trial_s = processes.used(self._look, after).cpu_s + processes.reaped_s(self._look, after)
-        self._choose_interface(counters.moved(before, now))
+        self._moved.update(counters.moved(before, now))
+        busiest = self._moved.most_common(1)
+        if busiest and busiest[0][0] != self._interface:
+            self._interface, self._burst = busiest[0][0], None  # mean and peak are of the same one
         interval_s = now.at_s - before.at_s
         # The host and the processes are not read at the same moment: one interval has too much
         # of others, the next too little. What one lacks to nothing is taken from the next.
@@ -213,8 +212,6 @@ class Recording:
         self._next_gpu_s = self._next_s(before_s, LOOK_S, GPU_SHARE)
         return columns
 
-    # --- the network -----------------------------------------------------------------
-
     def window(self, ended: Callable[[], bool]) -> None:
         """Look at the interface that moved the most so far, every millisecond."""
         if not self._interface:
@@ -224,20 +221,6 @@ class Recording:
             self._burst = found.joined(self._burst) if self._burst else found
         elif not ended():
             self._gaps[f"Bursts of {self._interface} are not recorded: no counters."] = None
-
-    def _choose_interface(self, moved: Mapping[str, int]) -> None:
-        self._moved.update(moved)
-        if self._moved:
-            ((name, _),) = self._moved.most_common(1)
-            if name != self._interface:
-                self._interface, self._burst = name, None  # mean and peak are of the same one
-
-    # --- the end ---------------------------------------------------------------------
-
-    def close(self) -> None:
-        """Let go of the GPUs' driver."""
-        if self._gpus is not None:
-            self._gpus.close()
 
     def telemetry(self, cost_cores: float) -> Telemetry:
         """What it came to."""
@@ -263,7 +246,7 @@ class Recording:
             tracks=tuple(tracks),
             gaps=tuple(found),
             cost_cores=round(cost_cores, 5),
-            interface=self._moved.most_common(1)[0][0] if self._moved.total() else "",
+            interface=self._interface if self._moved.total() else "",
         )
 
 
