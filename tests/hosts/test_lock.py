@@ -60,6 +60,9 @@ def test_busy_names_the_owner(environ: dict[str, str]) -> None:
 def test_waiting_for_the_owner_until_it_is_killed(environ: dict[str, str]) -> None:
     told: list[lock.Owner] = []
     with holder(environ) as process:
+        cancelled = lock.measuring("mine", environ=environ, wait=True, cancelled=lambda: True)
+        with pytest.raises(KeyboardInterrupt), cancelled:
+            pass
 
         def end(owner: lock.Owner) -> None:
             told.append(owner)
@@ -68,15 +71,6 @@ def test_waiting_for_the_owner_until_it_is_killed(environ: dict[str, str]) -> No
         with lock.measuring("mine", environ=environ, wait=True, on_wait=end):
             pass
     assert [owner.study for owner in told] == ["theirs"]
-
-
-def test_waiting_can_be_ended(environ: dict[str, str]) -> None:
-    with (
-        holder(environ),
-        pytest.raises(KeyboardInterrupt),
-        lock.measuring("mine", environ=environ, wait=True, cancelled=lambda: True),
-    ):
-        pass
 
 
 def test_who_measures_is_seen_without_taking_the_lock(environ: dict[str, str]) -> None:
@@ -91,24 +85,18 @@ def test_who_measures_is_seen_without_taking_the_lock(environ: dict[str, str]) -
         process.wait()
         assert not theirs(), "the text of a dead owner is still there"
     with lock.measuring("mine", environ=environ):
+        child = subprocess.Popen(["sleep", "60"], close_fds=False)
         assert lock.may_measure("mine", database="", environ=environ)
         assert not theirs()
         note = json.loads(lock.lock_path(environ).read_text())
+    with lock.measuring("mine", environ=environ):
+        pass  # the lock does not leak into children
+    child.kill()
+    child.wait()
     reused = {**note, "started": note["started"] - 1}
     for written, measures in ((note, True), (reused, False)):
         lock.lock_path(environ).write_text(json.dumps(written))
         assert lock.may_measure("mine", database="", environ=environ) == measures
-
-
-def test_the_lock_does_not_leak_into_children(environ: dict[str, str]) -> None:
-    with lock.measuring("mine", environ=environ):
-        child = subprocess.Popen(["sleep", "60"], close_fds=False)
-    try:
-        with lock.measuring("mine", environ=environ):
-            pass
-    finally:
-        child.kill()
-        child.wait()
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
@@ -147,7 +135,9 @@ def test_a_full_disk_leaves_an_owner_without_a_name(
         pass
 
 
-def test_a_link_is_refused(environ: dict[str, str], tmp_path: Path) -> None:
+def test_a_link_is_refused(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = lock.lock_path(environ)
     path.parent.mkdir()
     target = tmp_path / "target"
@@ -156,6 +146,10 @@ def test_a_link_is_refused(environ: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be used"), lock.measuring("x", environ=environ):
         pass
     assert target.read_text() == "kept"
+    monkeypatch.setattr("tuner.hosts.lock.SHARED_FOLDER", tmp_path)
+    lock.lock_path({}).parent.symlink_to(tmp_path)
+    with pytest.raises(UsageError), lock.measuring("mine", environ={}):
+        pass
 
 
 def test_the_shared_folder_is_for_all_users(
@@ -166,13 +160,3 @@ def test_the_shared_folder_is_for_all_users(
         path = lock.lock_path({})
     assert stat.S_IMODE(path.stat().st_mode) == 0o666
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o1777
-
-
-def test_a_link_in_place_of_the_shared_folder_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tuner.hosts.lock.SHARED_FOLDER", tmp_path)
-    folder = lock.lock_path({}).parent
-    folder.symlink_to(tmp_path)
-    with pytest.raises(UsageError), lock.measuring("mine", environ={}):
-        pass

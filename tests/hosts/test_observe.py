@@ -68,15 +68,13 @@ def ranks(observation: Observation) -> list[tuple[int, int, int]]:
 # --- /proc -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variable", RANK_VARIABLES)
-def test_ranks_are_known_by_their_variable(variable: str, proc: Proc, watcher: Watcher) -> None:
-    zero: dict[str, Any] = {variable: 0}
-    one: dict[str, Any] = {variable: 1}
+def test_ranks_are_known_by_their_variable(proc: Proc, watcher: Watcher) -> None:
     proc.add(FAR + 10, name="mpirun) (x")
-    proc.add(FAR + 11, threads=3, **zero)
-    proc.add(FAR + 12, threads=2, **one)
-    watcher.sample([FAR + 10, FAR + 11, FAR + 12])
-    assert ranks(watcher.result()) == [(0, 3, 0), (1, 2, 0)]
+    for rank, variable in enumerate(RANK_VARIABLES):
+        ours: dict[str, Any] = {variable: rank}
+        proc.add(FAR + 11 + rank, threads=3 + rank, **ours)
+    watcher.sample(range(FAR + 10, FAR + 14))
+    assert ranks(watcher.result()) == [(0, 3, 0), (1, 4, 0), (2, 5, 0)]
 
 
 def test_torchruns_variables_count_in_what_it_has_started(proc: Proc, watcher: Watcher) -> None:
@@ -92,9 +90,7 @@ def test_torchruns_variables_count_in_what_it_has_started(proc: Proc, watcher: W
 
 
 def test_processes_with_the_same_rank_are_its_children(proc: Proc, watcher: Watcher) -> None:
-    proc.add(
-        FAR + 20, started=5, OMPI_COMM_WORLD_RANK=0
-    )  # a worker with a lower start than its pid
+    proc.add(FAR + 20, started=5, OMPI_COMM_WORLD_RANK=0)  # a worker with a lower id than its rank
     proc.add(FAR + 30, started=3, OMPI_COMM_WORLD_RANK=0, OMPI_COMM_WORLD_SIZE=1)
     proc.add(FAR + 31, started=6, threads=9, OMPI_COMM_WORLD_RANK=0)
     watcher.sample([FAR + 20, FAR + 30, FAR + 31])
@@ -116,20 +112,16 @@ def test_children_that_wrote_over_their_environment_are_their_ranks(
     assert watcher.ranks() == {FAR + 9: None, FAR + 10: 0, FAR + 11: 0, FAR + 12: 0}
 
 
-def test_the_most_seen_at_once_is_kept(proc: Proc, watcher: Watcher) -> None:
+def test_the_most_seen_is_kept_also_of_children_that_outlive_their_rank(
+    proc: Proc, watcher: Watcher
+) -> None:
     for threads in (1, 8, 2):
         proc.add(FAR + 10, threads=threads, PMI_RANK=0)
         watcher.sample([FAR + 10])
-    assert ranks(watcher.result()) == [(0, 8, 0)]
-
-
-def test_children_that_outlive_their_rank_are_still_children(proc: Proc, watcher: Watcher) -> None:
-    proc.add(FAR + 10, PMI_RANK=0)
-    watcher.sample([FAR + 10])
     proc.remove(FAR + 10)
     proc.add(FAR + 11, PMI_RANK=0)
     watcher.sample([FAR + 10, FAR + 11])
-    assert ranks(watcher.result()) == [(0, 1, 1)]
+    assert ranks(watcher.result()) == [(0, 8, 1)]
 
 
 def test_a_process_may_become_a_rank_by_exec(proc: Proc, watcher: Watcher) -> None:

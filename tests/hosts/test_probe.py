@@ -61,10 +61,6 @@ def report(folder: Path) -> dict[str, Any]:
     return content
 
 
-def blas_counts(content: dict[str, Any]) -> list[int]:
-    return [pool["threads"] for pool in content["pools"]]
-
-
 # --- what it reports ---------------------------------------------------------------------
 
 
@@ -75,6 +71,9 @@ def test_a_bare_program_is_described(run: Run, reports: Path) -> None:
     assert content["rank"] == 3
     assert content["affinity"] == sorted(os.sched_getaffinity(0))
     assert (content["pools"], content["opencv_threads"], content["mpi"]) == ([], None, None)
+    ran = run("raise ValueError('x')")
+    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (1, "ValueError: x")
+    assert report(reports)["rank"] == 3
 
 
 def test_opencv_in_a_loader_worker_is_noted(run: Run, reports: Path) -> None:
@@ -89,7 +88,7 @@ def test_a_program_that_sets_its_own_threads_is_seen(run: Run, reports: Path) ->
     pytest.importorskip("threadpoolctl")
     code = "import numpy, threadpoolctl; threadpoolctl.threadpool_limits(3)"
     run(code, OPENBLAS_NUM_THREADS="1")
-    assert blas_counts(report(reports)) == [3]
+    assert [pool["threads"] for pool in report(reports)["pools"]] == [3]
 
 
 def test_opencv_is_read_where_it_is_loaded(run: Run, reports: Path) -> None:
@@ -98,13 +97,6 @@ def test_opencv_is_read_where_it_is_loaded(run: Run, reports: Path) -> None:
     assert report(reports)["opencv_threads"] == 7  # not capped at the number of CPUs
     run("import cv2; cv2.setNumThreads(3)", OPENCV_FOR_THREADS_NUM="7")
     assert report(reports)["opencv_threads"] == 3
-
-
-def test_an_exception_is_no_obstacle(run: Run, reports: Path) -> None:
-    ran = run("raise ValueError('x')")
-    assert ran.returncode == 1
-    assert ran.stderr.endswith("ValueError: x\n")
-    assert report(reports)["rank"] == 3
 
 
 def test_a_library_that_fails_costs_only_its_own_part(run: Run, reports: Path) -> None:

@@ -35,19 +35,8 @@ def seen(
     tasks: dict[int, Task] | None = None,
     started: int = 100,
 ) -> tuple[tuple[int, int], Seen]:
-    stat = Stat(
-        pid=pid,
-        name="python",
-        state="S",
-        parent=1,
-        major_faults=0,
-        user_s=user_s,
-        system_s=system_s,
-        reaped_s=reaped,
-        threads=2,
-        started=started,
-        resident_bytes=1000,
-    )
+    stat = Stat(pid, started, 1, threads=2, user_s=user_s, system_s=system_s, reaped_s=reaped,
+                resident_bytes=1000)  # fmt: skip
     return (pid, started), Seen(0, stat, tasks or {})
 
 
@@ -76,24 +65,20 @@ def test_a_rank_and_its_child() -> None:
         "involuntary_per_s": 15.0,
         "memory_bytes": 2000.0,
     }
-
-
-def test_a_new_process_of_an_old_id_counts_whole() -> None:
-    before = dict([seen(10, 50.0)])
-    after = dict([seen(10, 1.0, started=300)])
-    assert used(before, after).cpu_s == 1.0
-
-
-def test_without_schedstat_waiting_is_not_known() -> None:
-    row = rank_row({}, dict([seen(10, 1.0)]), 1.0, waits=False)
-    unknown = {name for name, value in row.items() if value is None}
-    assert unknown == {
+    row = rank_row(before, after, 2.0, waits=False)
+    assert {name for name, value in row.items() if value is None} == {
         "own_queue_threads",
         "children_queue_threads",
         "runnable_threads",
         "voluntary_per_s",
         "involuntary_per_s",
     }
+
+
+def test_a_new_process_of_an_old_id_counts_whole() -> None:
+    before = dict([seen(10, 50.0)])
+    after = dict([seen(10, 1.0, started=300)])
+    assert used(before, after).cpu_s == 1.0
 
 
 counters = st.floats(0, 1e6)
@@ -174,6 +159,10 @@ def test_every_second_is_counted_once(steps: list[tuple[str, int, float]]) -> No
 
 # --- reading -----------------------------------------------------------------------------
 
+FAR = 1 << 23
+KEY = (FAR, 100 + FAR)
+RANK = Member(*KEY, 0)
+
 
 @dataclass
 class Proc:
@@ -194,53 +183,41 @@ class Proc:
             switches += f"\t{involuntary}\n"
             plant(self.root, {f"{task}/schedstat": schedstat, f"{task}/status": switches})
 
+    def look(self, before: ProcessSnapshot | None = None) -> ProcessSnapshot:
+        return look([RANK], before or {}, str(self.root))
+
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Proc:
     return Proc(tmp_path)
 
 
-FAR = 1 << 23
-RANK = Member(FAR, 100 + FAR, 0)
-
-
 def test_the_accounts_are_read(proc: Proc) -> None:
-    proc.add(FAR, parent=FAR + 9, ticks=50, t1="5000 2000000000 3/4/5", t2="1 500000000 1/0/1")
+    assert proc.look() == {}, "a process that is gone is passed over"
+    odd = {"t3": "odd/x/y", "t4": "1 2/1/1", "t5": "1 1000000000 1/x/y"}
+    proc.add(FAR, parent=FAR + 9, ticks=50, t1="5000 2000000000 3/4/5", t2="1 500000000 1/0/1",
+             **odd)  # fmt: skip
     proc.add(FAR + 9, parent=1, ticks=7)
-    found = look([RANK], {}, str(proc.root))
-    assert found.keys() == {(FAR, 100 + FAR), (FAR + 9, 109 + FAR)}, "with its supervisor"
-    rank = found[FAR, 100 + FAR]
-    assert rank.tasks == {1: Task(2.0, 3, 4, 5), 2: Task(0.5, 1, 0, 1)}
-    assert rank.stat.resident_bytes == 5 * PAGE
+    found = proc.look()
+    assert found.keys() == {KEY, (FAR + 9, 109 + FAR)}, "with its supervisor"
+    assert found[KEY].tasks == {1: Task(2.0, 3, 4, 5), 2: Task(0.5, 1, 0, 1), 5: Task(1.0, 1)}
+    assert found[KEY].stat.resident_bytes == 5 * PAGE
     assert used({}, found).cpu_s == pytest.approx(57 / TICKS)
-    assert used({}, found).queue_s == 2.5
-
-
-def test_a_process_that_is_gone_is_passed_over(proc: Proc) -> None:
-    assert look([RANK], {}, str(proc.root)) == {}
+    assert used({}, found).queue_s == 3.5
 
 
 def test_threads_of_one_that_sleeps_are_not_read_again(proc: Proc) -> None:
     proc.add(FAR, ticks=50, t1="5000 2000000000 3/4/5")
-    before = look([RANK], {}, str(proc.root))
+    before = proc.look()
     proc.add(FAR, ticks=50, t1="5000 9000000000 9/9/9")
-    after = look([RANK], before, str(proc.root))
-    assert after[FAR, 100 + FAR].tasks is before[FAR, 100 + FAR].tasks
+    assert proc.look(before)[KEY].tasks is before[KEY].tasks
     proc.add(FAR, ticks=51, t1="5000 9000000000 9/9/9")
-    after = look([RANK], before, str(proc.root))
-    assert after[FAR, 100 + FAR].tasks == {1: Task(9.0, 9, 9, 9)}
+    assert proc.look(before)[KEY].tasks == {1: Task(9.0, 9, 9, 9)}
 
 
 def test_one_that_has_not_run_has_no_threads_to_read(proc: Proc) -> None:
     proc.add(FAR, t1="5000 2000000000 3/4/5")
-    before = look([RANK], {}, str(proc.root))
-    assert before[FAR, 100 + FAR].tasks == {}
+    before = proc.look()
+    assert before[KEY].tasks == {}
     proc.add(FAR, state="R", t1="5000 2000000000 3/4/5")
-    after = look([RANK], before, str(proc.root))
-    assert used(before, after).queue_s == 2.0
-
-
-def test_files_that_tell_nothing_are_no_threads(proc: Proc) -> None:
-    proc.add(FAR, ticks=50, t1="odd/x/y", t2="1 2/1/1", t3="1 1000000000 1/x/y")
-    found = look([RANK], {}, str(proc.root))
-    assert found[FAR, 100 + FAR].tasks == {3: Task(1.0, 1, 0, 0)}
+    assert used(before, proc.look(before)).queue_s == 2.0
