@@ -142,7 +142,7 @@ def _json(run: ExplainedRun) -> JsonDict:
             }
             for each in found.others
         ],
-        "figures": plain(run.case.figures),
+        "figures": {"host": found.case.host, "ranks": found.case.ranks},
         "gaps": list(found.gaps),
     }
 
@@ -156,7 +156,7 @@ def _print(data: StudyView, runs: list[ExplainedRun]) -> None:
     for run in runs:
         what = setting_text.assigned(run.record.setting, data.spec.knobs)
         console.out(f"  {run.name}: {what}, launch {run.record.number}, {_came_to(data, run)}")
-    rows = table([run.case for run in runs])
+    rows = table(runs)
     if rows:
         console.out()
         console.print_table(["", *(run.name for run in runs)], rows, right=set())

@@ -1,14 +1,9 @@
 from __future__ import annotations
 
 from tests.study_samples import FAST, record
-from tuner.model import BASELINE, Choice, Flag, IntRange, Knob, Purpose, Telemetry
+from tuner.model import BASELINE, Choice, Flag, IntRange, Knob, Purpose
 from tuner.results.explain import Remedy
-from tuner.results.explain.case import Case, figures
 from tuner.results.explain.evidence import median_run, remedy_sentence
-
-
-def case(*tracks: object, shares: object = ()) -> Case:
-    return Case(figures(Telemetry(tuple(tracks), tuple(shares))), 4)  # type: ignore[arg-type]
 
 
 def test_what_to_turn() -> None:

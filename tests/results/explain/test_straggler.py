@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.explain_cases import host, phases, rank, verdict
-from tuner.model import Telemetry
 from tuner.results.explain import Cause, Certainty
-from tuner.results.explain.case import figures
 from tuner.results.explain.waits import straggler
 
 
@@ -35,11 +33,11 @@ def test_a_rank_that_the_others_wait_for() -> None:
 def test_ranks_with_threads_to_spare_are_not_compared_from_outside(
     one: tuple[float, float], other: tuple[float, float]
 ) -> None:
-    assert straggler(figures(Telemetry((rank(0, *one), rank(1, *other)))).ranks) is None
+    assert straggler(verdict([rank(0, *one), rank(1, *other)]).case.ranks) is None
 
 
 def test_what_a_rank_wanted_is_not_called_what_it_used() -> None:
-    found = straggler(figures(Telemetry((rank(0, 0.1, 0.1), rank(1, 0.5, 0.6)))).ranks)
+    found = straggler(verdict([rank(0, 0.1, 0.1), rank(1, 0.5, 0.6)]).case.ranks)
     assert found is not None
     assert found.share == pytest.approx(0.8)
     assert found.evidence[0] == (
@@ -63,6 +61,6 @@ _WANTS = st.tuples(st.floats(0, 3), st.floats(0, 3))
 
 @given(st.lists(_WANTS, min_size=2, max_size=5))
 def test_a_rank_is_late_for_a_part_of_the_time(wants: list[tuple[float, float]]) -> None:
-    tracks = tuple(rank(number, *each) for number, each in enumerate(wants))
-    found = straggler(figures(Telemetry(tracks)).ranks)
+    tracks = [rank(number, *each) for number, each in enumerate(wants)]
+    found = straggler(verdict(tracks).case.ranks)
     assert found is None or 0 <= found.share <= 1

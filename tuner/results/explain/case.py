@@ -2,145 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from tuner.model import Load, PhaseShare, RankView, Telemetry, Track
-
-
-@dataclass(frozen=True)
-class Case:
-    """A launch, as the rules see it.
-
-    ``cores`` are the CPUs that may be used; ``views`` what was seen of the ranks besides.
-    """
-
-    figures: Figures
-    cores: int
-    load: Load | None = None
-    views: tuple[RankView, ...] = ()
-
-    @cached_property
-    def own_wanted(self) -> float:
-        """Threads of the ranks themselves that ran or waited for a CPU, on average."""
-        return sum(rank.own_wanted for rank in self.figures.ranks)
-
-    @cached_property
-    def children_wanted(self) -> float:
-        """The same of their child processes."""
-        return sum(rank.children_wanted for rank in self.figures.ranks)
-
-    @property
-    def wanted(self) -> float:
-        """Both."""
-        return self.own_wanted + self.children_wanted
-
-    @cached_property
-    def queue_share(self) -> float:
-        """Of the time in which threads of the trial could have run, that without a CPU."""
-        waited = self.figures.total("own_queue_threads") + self.children_waited
-        return min(1.0, waited / self.wanted) if self.wanted > 0 else 0.0
-
-    @property
-    def children_waited(self) -> float:
-        """Threads of the child processes that waited for a CPU."""
-        return self.figures.total("children_queue_threads")
-
-    @property
-    def worker_queue_share(self) -> float:
-        """Of a child process's time, that waiting for a CPU, on average."""
-        processes = max(self.workers, self.children_wanted)
-        return min(1.0, self.children_waited / processes) if processes > 0 else 0.0
-
-    @property
-    def rank_queue_share(self) -> float:
-        """Of a rank's time, that in which threads of its own waited for a CPU, on average.
-
-        Of several threads at once, the part of them that waited.
-        """
-        ranks = self.figures.ranks
-        shares = [rank.get("own_queue_threads") / max(1.0, rank.own_wanted) for rank in ranks]
-        return sum(shares) / len(shares) if shares else 0.0
-
-    @property
-    def busy_cores(self) -> float:
-        """CPUs of the host that were busy, whoever used them."""
-        return self.figures.get("user_cores") + self.figures.get("system_cores")
-
-    @property
-    def unassigned_cores(self) -> float:
-        """CPUs of the host that were busy, but neither by ranks that were seen nor by others.
-
-        Host and ranks do not add up then: the job has processes that were not seen as a rank's.
-        """
-        if not {"others_cores", "user_cores"} <= self.figures.host.keys():
-            return 0.0
-        ranks = sum(rank.own + rank.get("children_cores") for rank in self.figures.ranks)
-        return max(0.0, self.busy_cores - self.others_cores - ranks)
-
-    @property
-    def others_cores(self) -> float:
-        """CPUs that other processes used.
-
-        A process of the launch that is found late counts as another's until then, but not in
-        the accounts of the whole launch, which come from what ``tune`` has waited for.
-        """
-        told = [self.figures.host.get("others_cores")]
-        told += [self.load.others_cores] if self.load else []
-        return min((each for each in told if each is not None), default=0.0)
-
-    @property
-    def idle_cores(self) -> float:
-        """CPUs that nobody used; 0 if that was not seen."""
-        if "user_cores" not in self.figures.host:
-            return 0.0
-        return max(0.0, self.cores - self.busy_cores)
-
-    @property
-    def others_wanted(self) -> float:
-        """Threads of other processes that ran or waited for a CPU, on average.
-
-        Who waits in the same queues gets the same part of what it wants: so many more than ran
-        wanted to as with the trial's own (low priority then counts as little). Where groups of
-        processes share the CPUs, not threads, that is too much: there are no more than run.
-        """
-        used = self.others_cores
-        wanted = used / max(1e-3, 1 - self.queue_share)
-        runnable = self.figures.host.get("runnable_threads")
-        if runnable is not None:
-            wanted = min(wanted, runnable - self.wanted)
-        return max(used, wanted)
-
-    @property
-    def forked(self) -> bool:
-        """Whether the ranks' work is done by several processes with one thread each."""
-        return any(view.children > 1 for view in self.views) and all(
-            view.threads <= 1 for view in self.views
-        )
-
-    @property
-    def workers(self) -> int:
-        """Child processes of all ranks, as many as were seen at once."""
-        return sum(view.children for view in self.views)
-
-    @property
-    def shortage(self) -> float:
-        """Of a rank's time, what went by because threads waited for a CPU, on average.
-
-        A main thread's own waiting was measured from inside. Where it waits for others (its
-        workers, the other ranks, threads of a parallel loop), these waited for a CPU in turn
-        for as large a part of their time.
-        """
-        seen = self.figures
-        queued = sum(seen.phase(phase, "queued") for phase in ("loader", "exchange", "compute"))
-        exchange = seen.phase("exchange", "running") + seen.phase("exchange", "blocked")
-        waits = (
-            seen.phase("loader", "blocked") * self.worker_queue_share
-            + (exchange + seen.phase("compute", "blocked")) * self.rank_queue_share
-        )
-        return min(1.0, max(self.rank_queue_share, queued + waits))
-
+from tuner.model import Load, Machine, Outcome, PhaseShare, RankView, Telemetry, Track
+from tuner.search.throughput import startup_s
 
 #: What a shell that waits for its program uses at the most.
 SHELL_MOST_CORES = 0.05
@@ -168,22 +34,52 @@ class RankFigures:
         """Its threads that ran or waited for a CPU, on average."""
         return self.own + self.get("own_queue_threads")
 
-    @property
-    def children_wanted(self) -> float:
-        """The same of its child processes."""
-        return self.get("children_cores") + self.get("children_queue_threads")
-
     def share(self, phase: str) -> float:
         """Of its main thread's time, that in a phase."""
         return self.phases[phase].share if phase in self.phases else 0.0
 
 
 @dataclass(frozen=True)
-class Figures:
-    """All of a launch: the host, the ranks that were seen."""
+class Case:
+    """A launch, as the rules see it: the means of what was recorded of its host and its ranks.
 
-    host: Mapping[str, float] = field(default_factory=dict)
-    ranks: tuple[RankFigures, ...] = ()
+    A column of ``host`` that was not seen is not there. ``cores`` are the CPUs that may be used;
+    ``views`` what was seen of the ranks besides.
+    """
+
+    host: Mapping[str, float]
+    ranks: tuple[RankFigures, ...]
+    cores: int
+    load: Load | None = None
+    views: tuple[RankView, ...] = ()
+
+    @classmethod
+    def of(cls, outcome: Outcome, machine: Machine) -> Case:
+        """The means since the program itself began, or of all if nothing was recorded since."""
+        telemetry, since_s = outcome.telemetry or Telemetry(), startup_s(outcome.progress) or 0.0
+        host: dict[str, list[float]] = {}
+        ranks: dict[int, Mapping[str, float]] = {}
+        for track in telemetry.tracks:
+            columns = _means(track, since_s)
+            if track.rank is None:
+                for name, value in columns.items():
+                    host.setdefault(name, []).append(value)
+            elif columns:
+                ranks[track.rank] = columns
+        phases: dict[int, dict[str, PhaseShare]] = {}
+        for share in telemetry.phases:
+            phases.setdefault(share.rank, {})[share.phase] = share
+        return cls(
+            # Of several hosts the one that is worst off in each respect: the others wait for it.
+            {name: max(values) for name, values in host.items()},
+            tuple(
+                _rank(rank, ranks.get(rank, {}), phases.get(rank, {}), python=bool(phases))
+                for rank in sorted({*ranks, *phases})
+            ),
+            machine.cores,
+            outcome.load,
+            outcome.observation.ranks,
+        )
 
     def get(self, name: str) -> float:
         """A column of the host; 0 if it was not seen."""
@@ -194,68 +90,144 @@ class Figures:
         """The ranks that were seen from inside."""
         return tuple(rank for rank in self.ranks if rank.phases)
 
-    def mean(self, name: str) -> float:
-        """A column of the ranks, on average."""
-        return mean(rank.get(name) for rank in self.ranks)
-
     def total(self, name: str) -> float:
         """A column of the ranks, in all."""
         return sum(rank.get(name) for rank in self.ranks)
 
     def phase(self, phase: str, part: str = "share") -> float:
         """What a phase took of the main threads' time, on average over the ranks."""
-        return mean(
-            getattr(rank.phases[phase], part) if phase in rank.phases else 0.0
-            for rank in self.inside
-        )
+        shares = [rank.phases.get(phase) for rank in self.inside]
+        return float(sum(getattr(each, part) for each in shares if each) / max(1, len(shares)))
 
     def where(self, phase: str) -> str:
-        """The line at which most of a phase's time was spent."""
+        """The line at which most of a phase's time was spent; empty if it is not known."""
         shares = [rank.phases[phase] for rank in self.inside if phase in rank.phases]
         return max(shares, key=lambda each: each.share).where if shares else ""
 
+    @property
+    def own_wanted(self) -> float:
+        """Threads of the ranks themselves that ran or waited for a CPU, on average."""
+        return sum(rank.own_wanted for rank in self.ranks)
 
-def mean(values: Iterable[float]) -> float:
-    """The mean; 0 of nothing."""
-    numbers = list(values)
-    return sum(numbers) / len(numbers) if numbers else 0.0
+    @property
+    def children_wanted(self) -> float:
+        """The same of their child processes."""
+        return self.total("children_cores") + self.children_waited
+
+    @property
+    def wanted(self) -> float:
+        """Both."""
+        return self.own_wanted + self.children_wanted
+
+    @property
+    def queue_share(self) -> float:
+        """Of the time in which threads of the trial could have run, that without a CPU."""
+        waited = self.total("own_queue_threads") + self.children_waited
+        return min(1.0, waited / self.wanted) if self.wanted > 0 else 0.0
+
+    @property
+    def children_waited(self) -> float:
+        """Threads of the child processes that waited for a CPU."""
+        return self.total("children_queue_threads")
+
+    @property
+    def worker_queue_share(self) -> float:
+        """Of a child process's time, that waiting for a CPU, on average."""
+        processes = max(self.workers, self.children_wanted)
+        return min(1.0, self.children_waited / processes) if processes > 0 else 0.0
+
+    @property
+    def rank_queue_share(self) -> float:
+        """Of a rank's time, that in which threads of its own waited for a CPU, on average.
+
+        Of several threads at once, the part of them that waited.
+        """
+        ranks = self.ranks
+        shares = [rank.get("own_queue_threads") / max(1.0, rank.own_wanted) for rank in ranks]
+        return sum(shares) / len(shares) if shares else 0.0
+
+    @property
+    def busy_cores(self) -> float:
+        """CPUs of the host that were busy, whoever used them."""
+        return self.get("user_cores") + self.get("system_cores")
+
+    @property
+    def unassigned_cores(self) -> float:
+        """CPUs of the host that were busy, but neither by ranks that were seen nor by others.
+
+        Host and ranks do not add up then: the job has processes that were not seen as a rank's.
+        """
+        if not {"others_cores", "user_cores"} <= self.host.keys():
+            return 0.0
+        ranks = sum(rank.own + rank.get("children_cores") for rank in self.ranks)
+        return max(0.0, self.busy_cores - self.others_cores - ranks)
+
+    @property
+    def others_cores(self) -> float:
+        """CPUs that other processes used.
+
+        A process of the launch that is found late counts as another's until then, but not in
+        the accounts of the whole launch, which come from what ``tune`` has waited for.
+        """
+        told = [self.host["others_cores"]] if "others_cores" in self.host else []
+        told += [self.load.others_cores] if self.load else []
+        return min(told, default=0.0)
+
+    @property
+    def idle_cores(self) -> float:
+        """CPUs that nobody used; 0 if that was not seen."""
+        if "user_cores" not in self.host:
+            return 0.0
+        return max(0.0, self.cores - self.busy_cores)
+
+    @property
+    def others_wanted(self) -> float:
+        """Threads of other processes that ran or waited for a CPU, on average.
+
+        Who waits in the same queues gets the same part of what it wants: so many more than ran
+        wanted to as with the trial's own (low priority then counts as little). Where groups of
+        processes share the CPUs, not threads, that is too much: there are no more than run.
+        """
+        used = self.others_cores
+        wanted = used / max(1e-3, 1 - self.queue_share)
+        runnable = self.host.get("runnable_threads")
+        if runnable is not None:
+            wanted = min(wanted, runnable - self.wanted)
+        return max(used, wanted)
+
+    @property
+    def forked(self) -> bool:
+        """Whether the ranks' work is done by several processes with one thread each."""
+        return any(view.children > 1 for view in self.views) and all(
+            view.threads <= 1 for view in self.views
+        )
+
+    @property
+    def workers(self) -> int:
+        """Child processes of all ranks, as many as were seen at once."""
+        return sum(view.children for view in self.views)
+
+    @property
+    def shortage(self) -> float:
+        """Of a rank's time, what went by because threads waited for a CPU, on average.
+
+        A main thread's own waiting was measured from inside. Where it waits for others (its
+        workers, the other ranks, threads of a parallel loop), these waited for a CPU in turn
+        for as large a part of their time.
+        """
+        queued = sum(self.phase(phase, "queued") for phase in ("loader", "exchange", "compute"))
+        exchange = self.phase("exchange", "running") + self.phase("exchange", "blocked")
+        waits = (
+            self.phase("loader", "blocked") * self.worker_queue_share
+            + (exchange + self.phase("compute", "blocked")) * self.rank_queue_share
+        )
+        return min(1.0, max(self.rank_queue_share, queued + waits))
 
 
-def figures(telemetry: Telemetry, since_s: float = 0.0) -> Figures:
-    """The means of a launch.
-
-    Args:
-        telemetry: What was recorded.
-        since_s: When the program itself began: what was before is left out, unless
-            nothing was recorded since.
-    """
-    host: dict[str, list[float]] = {}
-    ranks: dict[int, Mapping[str, float]] = {}
-    for track in telemetry.tracks:
-        columns = means(track, since_s)
-        if track.rank is not None:
-            if columns:
-                ranks[track.rank] = columns
-            continue
-        for name, value in columns.items():
-            host.setdefault(name, []).append(value)
-    phases: dict[int, dict[str, PhaseShare]] = {}
-    for share in telemetry.phases:
-        phases.setdefault(share.rank, {})[share.phase] = share
-    return Figures(
-        # Of several hosts the one that is worst off in each respect: the others wait for it.
-        {name: max(values) for name, values in host.items()},
-        tuple(
-            _of_one(rank, ranks.get(rank, {}), phases.get(rank, {}), python=bool(phases))
-            for rank in sorted({*ranks, *phases})
-        ),
-    )
-
-
-def _of_one(
+def _rank(
     rank: int, columns: Mapping[str, float], phases: Mapping[str, PhaseShare], *, python: bool
 ) -> RankFigures:
-    """One rank; where its work is done below a script of a shell, the children are the rank."""
+    """One rank; if it is a shell's script, the children do its work and count as the rank."""
     seen = RankFigures(rank, columns, phases)
     busy = sum(each.running + each.queued for each in phases.values())
     if python and (busy < SHELL_MOST_CORES or seen.own_wanted >= SHELL_MOST_CORES):
@@ -269,7 +241,7 @@ def _of_one(
     return RankFigures(rank, {**kept, **own} if columns else {}, phases)
 
 
-def means(track: Track, since_s: float) -> dict[str, float]:
+def _means(track: Track, since_s: float) -> dict[str, float]:
     """The mean of each column, by time; a column without a value is not there."""
     begins = (0.0, *track.times_s)[: len(track.times_s)]
     weights = [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tuner import knobs
 from tuner.model import Choice, Flag, Knob, RankView, Setting, StudySpec, Value
+from tuner.results.explain.case import Case
 
 
 class Cause(StrEnum):
@@ -70,14 +71,15 @@ class Explanation:
     """Why a launch took as long as it did.
 
     ``others`` are what else was found, the greatest share first; ``gaps`` what could not be
-    seen.
+    seen; ``case`` what the rules looked at.
     """
 
     found: Suspect
     certainty: Certainty
-    remedy: Remedy | None = None
-    others: tuple[Suspect, ...] = ()
-    gaps: tuple[str, ...] = field(default=())
+    remedy: Remedy | None
+    others: tuple[Suspect, ...]
+    gaps: tuple[str, ...]
+    case: Case
 
     @property
     def cause(self) -> Cause:

@@ -32,14 +32,14 @@ QUOTA_SHARE = 0.05
 
 def suspects(case: Case) -> Iterator[Suspect]:
     """Who or what keeps the ranks from a CPU."""
-    steal = case.figures.get("steal_cores")
+    steal = case.get("steal_cores")
     if steal > 0:
         share = steal / (steal + case.busy_cores)
         said = (
             f"the hypervisor gave {steal:.2g} CPUs to others, {per_cent(share)} of what was wanted"
         )
         yield Suspect(Cause.HYPERVISOR, share, (said,))
-    throttled = case.figures.get("throttled_share")
+    throttled = case.get("throttled_share")
     if throttled >= QUOTA_SHARE:
         said = f"a control group's quota held back {per_cent(throttled)} of the CPU time"
         yield Suspect(Cause.QUOTA, max(throttled, case.shortage), (said, _waits(case)))
@@ -55,14 +55,14 @@ def _waits(case: Case) -> str:
 
 
 def _shortage(case: Case) -> Suspect:
-    seen, ranks = case.figures, len(case.figures.ranks)
-    share, inside = case.shortage, bool(seen.inside)
+    ranks = len(case.ranks)
+    share, inside = case.shortage, bool(case.inside)
     if case.wanted <= FITS * case.cores and case.others_wanted >= ALWAYS_CORES:
         return _others(case)
     if case.idle_cores >= IDLE * case.cores:
         idle = f"{case.idle_cores:.1f} of {case.cores} cores were idle meanwhile"
         return Suspect(Cause.BINDING, share, (_waits(case), idle), inside=inside)
-    alone = sum(min(1.0, rank.own_wanted) for rank in seen.ranks)
+    alone = sum(min(1.0, rank.own_wanted) for rank in case.ranks)
     wants = {
         Cause.OTHERS: case.others_wanted,
         Cause.OWN_THREADS: case.own_wanted - alone,
@@ -107,7 +107,7 @@ def _others(case: Case) -> Suspect:
         case.shortage,
         (_waits(case), said + (f", above all {who}" if who else "")),
         who,
-        bool(case.figures.inside),
+        bool(case.inside),
     )
 
 
@@ -120,27 +120,26 @@ COMPUTE = 0.3
 
 def bound(case: Case) -> Suspect:
     """What the launch is bound by, if no suspect was found."""
-    seen = case.figures
-    gpu = seen.get("gpu_share")
+    gpu = case.get("gpu_share")
     if gpu >= GPU:
         said = [f"the GPUs worked {per_cent(gpu)} of the time"]
-        power = seen.get("gpu_power_w")
+        power = case.get("gpu_power_w")
         said += [f"they took {power:.0f} W"] if power else []
-        return Suspect(Cause.GPU, gpu, tuple(said), inside=bool(seen.inside))
-    columns = [rank for rank in seen.ranks if rank.columns]
-    if seen.inside:
-        share = seen.phase("compute", "running")
-        where = seen.where("compute")
+        return Suspect(Cause.GPU, gpu, tuple(said), inside=bool(case.inside))
+    columns = [rank for rank in case.ranks if rank.columns]
+    if case.inside:
+        share = case.phase("compute", "running")
+        where = case.where("compute")
         what = f"the ranks' main threads ran their own work {per_cent(share)} of the time ({where})"
     else:
         used = sum(min(1.0, rank.own) for rank in columns) + case.unassigned_cores
         share = min(1.0, used / len(columns)) if columns else 0.0
         what = f"the ranks kept {per_cent(share)} of a core busy each"
     if share < COMPUTE:
-        return Suspect(Cause.UNKNOWN, 0.0, (), inside=bool(seen.inside))
+        return Suspect(Cause.UNKNOWN, 0.0, (), inside=bool(case.inside))
     job = sum(rank.own for rank in columns) + case.unassigned_cores
     busy = f"the job kept {job:.1f} of {case.cores} cores busy"
     said = [what, busy] if columns else [what]
-    if not seen.inside:
+    if not case.inside:
         said.append("of a program without the probe, computing and MPI's waiting look the same")
-    return Suspect(Cause.CPU, share, tuple(said), inside=bool(seen.inside))
+    return Suspect(Cause.CPU, share, tuple(said), inside=bool(case.inside))

@@ -7,65 +7,48 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tuner.model import Finished, LaunchRecord, Setting, Stopped, StudySpec, Telemetry
-from tuner.results.explain import case_of, explain
+from tuner.results.explain import explain
 from tuner.results.explain.case import Case
 from tuner.results.explain.cause import Cause, Explanation, Remedy, per_cent
 from tuner.stats import estimates
 
-_Cell = Callable[[Case], str]
+Cell = Callable[[Case], str]
 
-#: What each cause is called behind "held back by".
+#: Verdicts that nothing held the run back.
 _FOUND_NOTHING = frozenset({Cause.CPU, Cause.GPU, Cause.UNKNOWN})
 
 
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.0%}"
+def _host(name: str, shown: str = "{:.3g}", scale: float = 1.0) -> Cell:
+    return lambda case: shown.format(case.host[name] * scale) if name in case.host else ""
 
 
-def _number(value: float | None, unit: str = "") -> str:
-    return "" if value is None else f"{value:.3g}{unit}"
-
-
-def _host(name: str, scale: float = 1.0, unit: str = "") -> _Cell:
+def _ranks(*names: str) -> Cell:
     def cell(case: Case) -> str:
-        value = case.figures.host.get(name)
-        return _number(None if value is None else value * scale, unit)
+        seen = any(name in rank.columns for rank in case.ranks for name in names)
+        return f"{sum(map(case.total, names)):.3g}" if seen else ""
 
     return cell
 
 
-def _host_share(name: str) -> _Cell:
-    return lambda case: _share(case.figures.host.get(name))
-
-
-def _ranks(*names: str) -> _Cell:
+def _phase(phase: str) -> Cell:
     def cell(case: Case) -> str:
-        seen = any(name in rank.columns for rank in case.figures.ranks for name in names)
-        return _number(sum(case.figures.total(name) for name in names) if seen else None)
-
-    return cell
-
-
-def _phase(phase: str) -> _Cell:
-    def cell(case: Case) -> str:
-        seen = case.figures
-        if not seen.inside:
-            return ""
         parts = [("ran", "running"), ("queued", "queued"), ("slept", "blocked")]
         told = [
             f"{word} {share:.0%}"
             for word, part in parts
-            if (share := seen.phase(phase, part)) >= 0.005
+            if (share := case.phase(phase, part)) >= 0.005
         ]
-        return f"{seen.phase(phase):.0%}" + (f" ({', '.join(told)})" if told else "")
+        shown = f"{case.phase(phase):.0%}" + (f" ({', '.join(told)})" if told else "")
+        return shown if case.inside else ""
 
     return cell
 
 
+_SHARE = "{:.0%}"
 _NOTHING = re.compile(r"(0%?( [A-Z].*)?)?")
 
 #: Each line of the table: what it is, and its figure; empty if it was not seen.
-ROWS: tuple[tuple[str, _Cell], ...] = (
+ROWS: tuple[tuple[str, Cell], ...] = (
     ("main threads: own work", _phase("compute")),
     ("main threads: loading data", _phase("loader")),
     ("main threads: exchange", _phase("exchange")),
@@ -76,20 +59,20 @@ ROWS: tuple[tuple[str, _Cell], ...] = (
     ("switches with work left, /s", _ranks("involuntary_per_s")),
     ("cores used by others", _host("others_cores")),
     ("cores taken by the hypervisor", _host("steal_cores")),
-    ("held back by a quota", _host_share("throttled_share")),
-    ("waiting for a disk (PSI)", _host_share("io_pressure_share")),
-    ("waiting for memory (PSI)", _host_share("memory_pressure_share")),
-    ("network", _host("network_bytes_per_s", 1e-6, " MB/s")),
-    ("network, most in a millisecond", _host("network_burst_bytes_per_s", 1e-6, " MB/s")),
-    ("milliseconds with traffic", _host_share("network_busy_share")),
-    ("GPUs: utilisation", _host_share("gpu_share")),
-    ("GPUs: power", _host("gpu_power_w", 1.0, " W")),
+    ("held back by a quota", _host("throttled_share", _SHARE)),
+    ("waiting for a disk (PSI)", _host("io_pressure_share", _SHARE)),
+    ("waiting for memory (PSI)", _host("memory_pressure_share", _SHARE)),
+    ("network", _host("network_bytes_per_s", "{:.3g} MB/s", 1e-6)),
+    ("network, most in a millisecond", _host("network_burst_bytes_per_s", "{:.3g} MB/s", 1e-6)),
+    ("milliseconds with traffic", _host("network_busy_share", _SHARE)),
+    ("GPUs: utilisation", _host("gpu_share", _SHARE)),
+    ("GPUs: power", _host("gpu_power_w", "{:.3g} W")),
 )
 
 
-def table(cases: Sequence[Case]) -> list[list[str]]:
+def table(runs: Sequence[ExplainedRun]) -> list[list[str]]:
     """What was seen of each launch, a line a figure; what is nothing everywhere is left out."""
-    rows = [[label, *(cell(case) for case in cases)] for label, cell in ROWS]
+    rows = [[label, *(cell(run.found.case) for run in runs)] for label, cell in ROWS]
     return [row for row in rows if any(not _NOTHING.fullmatch(cell) for cell in row[1:])]
 
 
@@ -111,11 +94,8 @@ def remedy_sentence(found: Remedy | None) -> str:
     return f"{how} {found.knob} addresses it{where}"
 
 
-Canonical = Callable[[Setting], Setting]
-
-
 def median_run(
-    records: Sequence[LaunchRecord], setting: Setting, canonical: Canonical
+    records: Sequence[LaunchRecord], setting: Setting, canonical: Callable[[Setting], Setting]
 ) -> LaunchRecord | None:
     """The median run of a setting; of one that never came to its end the longest look.
 
@@ -144,7 +124,6 @@ class ExplainedRun:
 
     name: str
     record: LaunchRecord
-    case: Case
     found: Explanation
 
     @property
@@ -170,9 +149,4 @@ def explained_run(
 ) -> ExplainedRun:
     """The verdict on a launch whose record is kept apart from what was recorded of it."""
     outcome = replace(record.outcome, telemetry=telemetry)
-    return ExplainedRun(
-        name,
-        record,
-        case_of(outcome, record.machine),
-        explain(outcome, record.setting, spec, record.machine),
-    )
+    return ExplainedRun(name, record, explain(outcome, record.setting, spec, record.machine))

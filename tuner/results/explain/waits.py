@@ -28,13 +28,13 @@ def suspects(case: Case) -> Iterator[Suspect]:
     loader = _loader(case, disk.share if disk else 0.0)
     if loader:
         yield loader
-    late = straggler(case.figures.ranks)
+    late = straggler(case.ranks)
     if late:
         yield late
     exchange = _exchange(case, late.share if late else 0.0)
     if exchange:
         yield exchange
-    memory = case.figures.get("memory_pressure_share")
+    memory = case.get("memory_pressure_share")
     swapped = case.load.swapped_bytes if case.load else 0
     if memory > 0:
         said = [f"some task waited for memory {per_cent(memory)} of the time"]
@@ -46,29 +46,27 @@ def suspects(case: Case) -> Iterator[Suspect]:
 
 
 def _disk(case: Case) -> Suspect | None:
-    seen = case.figures
     pressure = max(
-        seen.get("io_pressure_share"), min(1.0, seen.get("iowait_cores") / max(1, case.cores))
+        case.get("io_pressure_share"), min(1.0, case.get("iowait_cores") / max(1, case.cores))
     )
-    if seen.inside:
-        blocked = seen.phase("loader", "blocked") + seen.phase("compute", "blocked")
+    if case.inside:
+        blocked = case.phase("loader", "blocked") + case.phase("compute", "blocked")
     else:
         blocked = _asleep(case)
     share = min(pressure, blocked)
     if share < DISK:
         return None
     said = f"some task waited for a disk {per_cent(pressure)} of the time"
-    return Suspect(Cause.DISK, share, (said, *_loading(case)), inside=bool(seen.inside))
+    return Suspect(Cause.DISK, share, (said, *_loading(case)), inside=bool(case.inside))
 
 
 def _loader(case: Case, disk: float) -> Suspect | None:
-    seen = case.figures
-    blocked = seen.phase("loader", "blocked") * (1 - case.worker_queue_share)
-    share = seen.phase("loader", "running") + blocked - disk
+    blocked = case.phase("loader", "blocked") * (1 - case.worker_queue_share)
+    share = case.phase("loader", "running") + blocked - disk
     if share <= 0:
         return None
     said = [*_loading(case)]
-    ran = seen.phase("loader", "running")
+    ran = case.phase("loader", "running")
     if ran > blocked and not case.workers:
         said.append("the ranks load in their own main threads")
     elif ran > blocked:
@@ -77,16 +75,16 @@ def _loader(case: Case, disk: float) -> Suspect | None:
             f" {wording.count(case.workers, 'child process', 'child processes')} loaded"
         )
     else:
-        busy = seen.total("children_cores")
+        busy = case.total("children_cores")
         said.append(
             f"{case.workers or 'no'} child processes used {busy:.2g} cores;"
             f" {case.idle_cores:.1f} of {case.cores} were idle"
         )
-    return Suspect(Cause.LOADER, share, tuple(said), seen.where("loader"))
+    return Suspect(Cause.LOADER, share, tuple(said), case.where("loader"))
 
 
 def _loading(case: Case) -> Iterator[str]:
-    share = case.figures.phase("loader")
+    share = case.phase("loader")
     if share > 0:
         yield f"the ranks waited for data or loaded it {per_cent(share)} of the time" + _at(
             case, "loader"
@@ -94,26 +92,25 @@ def _loading(case: Case) -> Iterator[str]:
 
 
 def _at(case: Case, phase: str) -> str:
-    where = case.figures.where(phase)
+    where = case.where(phase)
     return f" ({where})" if where else ""
 
 
 def _exchange(case: Case, late: float) -> Suspect | None:
-    seen = case.figures
-    ranks = max(1, len(seen.inside))
-    waited = seen.phase("exchange", "running") + seen.phase("exchange", "blocked")
+    ranks = max(1, len(case.inside))
+    waited = case.phase("exchange", "running") + case.phase("exchange", "blocked")
     # Those who wait for one rank do not wait for the network.
     share = waited * (1 - case.rank_queue_share) - late * (ranks - 1) / ranks
-    if not seen.inside:
+    if not case.inside:
         return _link_outside(case)
     if share <= 0:
         return None
     said = [
-        f"the ranks exchanged {per_cent(seen.phase('exchange'))} of the time{_at(case, 'exchange')}"
+        f"the ranks exchanged {per_cent(case.phase('exchange'))} of the time{_at(case, 'exchange')}"
     ]
     said += _traffic(case)
     cause = Cause.LINK if _is_flat(case) else Cause.EXCHANGE
-    return Suspect(cause, share, tuple(said), seen.where("exchange"))
+    return Suspect(cause, share, tuple(said), case.where("exchange"))
 
 
 def _is_flat(case: Case) -> bool:
@@ -127,7 +124,7 @@ def _is_flat(case: Case) -> bool:
 
 def _rates(case: Case) -> tuple[float, float, float]:
     names = ("network_bytes_per_s", "network_busy_share", "network_burst_bytes_per_s")
-    rate, busy, most = (case.figures.get(name) for name in names)
+    rate, busy, most = (case.get(name) for name in names)
     return rate, busy, most
 
 
@@ -153,7 +150,7 @@ def _asleep(case: Case) -> float:
 
     CPU time of the job that belongs to no rank may be any rank's: it counts as theirs.
     """
-    ranks = [rank for rank in case.figures.ranks if rank.columns]
+    ranks = [rank for rank in case.ranks if rank.columns]
     if not ranks:
         return 0.0
     asleep = sum(max(0.0, 1 - rank.own_wanted) for rank in ranks)
@@ -162,17 +159,16 @@ def _asleep(case: Case) -> float:
 
 def _waiting(case: Case) -> Suspect | None:
     """Sleep in the ranks' own code, for no reason that was seen."""
-    seen = case.figures
-    if seen.get("gpu_share") >= 0.5:  # they wait for the GPU
+    if case.get("gpu_share") >= 0.5:  # they wait for the GPU
         return None
     share = _asleep(case)
-    if seen.inside:
-        share = min(share, seen.phase("compute", "blocked")) if share else 0.0
+    if case.inside:
+        share = min(share, case.phase("compute", "blocked")) if share else 0.0
     if share <= 0:
         return None
     where = _at(case, "compute")
     said = f"no thread of the ranks ran or wanted to {per_cent(share)} of the time{where}"
-    return Suspect(Cause.WAITING, share, (said,), seen.where("compute"), bool(seen.inside))
+    return Suspect(Cause.WAITING, share, (said,), case.where("compute"), bool(case.inside))
 
 
 #: A rank for which the others wait so much more of their time is waited for: in three seconds

@@ -150,7 +150,7 @@ def explained(data: StudyView) -> list[ExplainedRun]:
 
 def seen(found: list[ExplainedRun]) -> Table | None:
     """What was recorded of each, side by side; ``None`` if nothing was."""
-    rows = [tuple(row) for row in table([each.case for each in found])]
+    rows = [tuple(row) for row in table(found)]
     return Table.of(("", *(each.name for each in found)), rows) if rows else None
 
 
