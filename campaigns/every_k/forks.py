@@ -19,9 +19,9 @@ from alembic.util import pyfiles
 
 import tuner.study
 from campaigns.every_k.cases import KINDS, Fault
-from tests.study_surface import log, surface
+from tests.study_surface import ran, surface
 from tuner.cli.main import main as tune_main
-from tuner.model import Finished, Launch, Outcome, Progress, Setting
+from tuner.model import Launch, Outcome, Progress, Setting
 from tuner.study.events import Event, LaunchEnded
 
 #: No run takes longer, s of CPU.
@@ -84,13 +84,9 @@ def fake_run(
     """A launch without processes; each takes a time of its own, by which it is known again."""
     launch.out_dir.mkdir(parents=True, exist_ok=True)
     diary.launches += 1
-    elapsed_s = surface(setting) + 1e-6 * diary.launches
-    entries = log(elapsed_s)
-    if on_progress is not None:
-        on_progress(entries[-1])
-    ended = Outcome(Finished(elapsed_s, entries[-1].iteration), elapsed_s + 1, 0, entries)
-    diary.note("ended", elapsed_s, setting.to_json(), str(launch.folder))
-    return ended
+    outcome = ran(surface(setting) + 1e-6 * diary.launches, on_progress=on_progress)
+    diary.note("ended", outcome.samples[0].elapsed_s)
+    return outcome
 
 
 def _watched(diary: Diary, real: Callable[..., Any], *args: Any, **options: Any) -> Any:

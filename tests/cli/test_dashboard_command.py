@@ -49,17 +49,6 @@ def test_a_dashboard_for_others_says_what_that_means(tune: Tune, database: Path)
         assert words in err
 
 
-@pytest.mark.parametrize("token", ["", "short"])
-def test_a_token_that_could_be_guessed_is_one_error(
-    tune: Tune, monkeypatch: pytest.MonkeyPatch, token: str
-) -> None:
-    monkeypatch.setenv("TUNE_DASHBOARD_TOKEN", token)
-    done = tune("dashboard")
-    assert done.code == 2
-    assert "TUNE_DASHBOARD_TOKEN must have 16 to 256" in done.err
-    assert "leave it unset" in done.err
-
-
 def test_the_browser_is_given_a_file_that_nobody_else_reads(
     tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

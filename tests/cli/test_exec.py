@@ -11,31 +11,14 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import Tune
 from tests.study_samples import study
-from tuner.cli.exec import filled, not_carried, split
+from tuner.cli.exec import filled, not_carried
 from tuner.model import BASELINE, Setting
-from tuner.model.errors import UsageError
 from tuner.results.study_view import StudyView
-from tuner.store import Store
 
 
-@pytest.fixture
-def store(database: Path) -> Store:
-    return Store.open(f"sqlite:///{database}", create=False)
-
-
-def test_without_dashes_a_studys_name_is_a_study(store: Store) -> None:
-    assert split(("mnist", "env", "-i"), None, store) == ("mnist", ("env", "-i"))
-    assert split(("env", "mnist"), None, store) == (None, ("env", "mnist"))
-
-
-@pytest.mark.parametrize(
-    ("words", "rest"), [((), None), (("mnist",), None), (("mnist",), ()), (("a", "b"), ("c",))]
-)
-def test_no_command_is_refused(
-    store: Store, words: tuple[str, ...], rest: tuple[str, ...] | None
-) -> None:
-    with pytest.raises(UsageError):
-        split(words, rest, store)
+@pytest.mark.parametrize("words", [(), ("mnist",), ("mnist", "--"), ("a", "b", "--", "c")])
+def test_no_command_is_refused(tune: Tune, database: Path, words: tuple[str, ...]) -> None:
+    assert tune("exec", "--storage", str(database), *words).code == 2
 
 
 def best_is(values: dict[str, int | str]) -> StudyView:
@@ -96,6 +79,6 @@ def test_options_stand_on_either_side_of_the_name(tune: Tune, database: Path) ->
         ("mnist", "--storage", str(database), "--", "true"),
         ("--storage", str(database), "mnist", "--", "true"),
         ("--storage", str(database), "mnist", "true", "--storage", "x"),
-        ("--storage", str(database), "true", "--version"),
+        ("--storage", str(database), "true", "mnist", "--version"),
     ):
         assert tune("exec", *words).code == 0, words

@@ -11,23 +11,18 @@ from tuner.model import BASELINE
 from tuner.model.errors import UsageError
 
 
-def test_the_best_is_compared_with_the_defaults() -> None:
+def test_the_best_or_else_the_next_is_compared_with_the_defaults() -> None:
     data = samples.faster()
     assert compared(data) == {"baseline": BASELINE, "best": data.best_setting}
-
-
-def test_where_the_defaults_are_best_the_next_is_no_best() -> None:
     found = compared(samples.no_gain())
     assert list(found) == ["baseline", "other"]
     assert not found["other"].is_baseline
 
 
-def test_with_nothing_beside_the_defaults_there_is_nothing_to_compare() -> None:
-    with pytest.raises(UsageError, match="has measured no setting but the baseline"):
-        compared(study({BASELINE: 1.0}))
-
-
-def test_with_failures_alone_nothing_was_measured() -> None:
-    with pytest.raises(UsageError) as told:
-        compared(study({BASELINE: None}))
-    assert told.value.message == "study mnist has measured no setting"
+@pytest.mark.parametrize(
+    ("elapsed_s", "message"),
+    [(1.0, "has measured no setting but the baseline"), (None, "mnist has measured no setting$")],
+)
+def test_nothing_to_compare_is_an_error(elapsed_s: float | None, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        compared(study({BASELINE: elapsed_s}))

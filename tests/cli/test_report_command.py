@@ -10,7 +10,6 @@ import pytest
 
 from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
-from tests.report_samples import watched
 
 
 def test_the_page_is_written_whole_for_its_owner_only(
@@ -58,14 +57,6 @@ def test_what_cannot_be_done_is_one_error(
     code, out, err = tune("report", "--storage", str(database), *args)
     assert (code, out) == (2, "")
     assert said in err
-
-
-def test_what_was_recorded_of_best_and_defaults_is_drawn(tune: Tune, tmp_path: Path) -> None:
-    path = store_study(tmp_path / "x.db", watched(samples.faster()))
-    page = tune("report", "--storage", str(path), "-o", "-").out
-    assert '<figure id="cpu">' in page
-    assert "Your defaults (launch 12), cores: user" in page
-    assert "Best (launch 10), cores: user" in page
 
 
 def test_the_commands_of_the_page_hold_in_every_folder(tune: Tune, tmp_path: Path) -> None:

@@ -43,7 +43,6 @@ from tuner.study import StudyInterrupted, tune
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
 from tuner.study.history import History
 from tuner.study.interference import COUNT, VARIABLE
-from tuner.study.optuna_trials import Projection
 from tuner.study.policy import Step, Stop
 
 TRAINER = Path(__file__).with_name("trainer.py")
@@ -88,10 +87,13 @@ class FaultBench:
 
     With ``live`` its launches are windows of a running job, but the first one.
 
-    It notes on the way ``start`` (marker, step) of each job, ``made`` (step) of each launch or
-    window, ``end`` (number, kind) of each that ``tune`` told its user of, ``problem`` (step, text),
-    and ``strike`` (step) of each fault that happened: in a file, as ``tune`` may run in another
-    process and be killed.
+    Attributes:
+        markers: Of the jobs that were started.
+        made: The step of each launch or window.
+        ended: Number and kind of each launch that ``tune`` told its user of.
+        struck: The steps whose fault happened.
+        problems: What was wrong on the way, each with its step.
+        checks: Called afterwards; each says what is wrong.
     """
 
     faults: tuple[JobFault | None, ...]
@@ -99,6 +101,11 @@ class FaultBench:
     folder: Path
     running: process.RunningTrial | None = None
     launch: Launch | None = None
+    markers: list[str] = field(default_factory=list)
+    made: list[int] = field(default_factory=list)
+    ended: list[tuple[int, str]] = field(default_factory=list)
+    struck: set[int] = field(default_factory=set)
+    problems: list[tuple[int, str]] = field(default_factory=list)
     checks: list[Callable[[], str]] = field(default_factory=list)
     after_launch: list[Callable[[], object]] = field(default_factory=list)
     locks: list[sqlite3.Connection] = field(default_factory=list)
@@ -117,18 +124,6 @@ class FaultBench:
         #: What all processes of this bench carry.
         self.name = self.folder.name
         self.database = self.folder / "db" / "tune.db"
-
-    def note(self, word: str, *values: Any) -> None:
-        """One more line, there at once."""
-        with (self.folder / "diary").open("a") as file:
-            file.write(json.dumps([word, *values]) + "\n")
-
-    def noted(self, word: str) -> list[Any]:
-        """The values of all lines with that word; of one value itself."""
-        path = self.folder / "diary"
-        lines = path.read_text().splitlines() if path.exists() else []
-        found = [values for first, *values in map(json.loads, lines) if first == word]
-        return [values[0] if len(values) == 1 else tuple(values) for values in found]
 
     @property
     def trial(self) -> process.RunningTrial:
@@ -161,7 +156,6 @@ class FaultBench:
 
     def study(self, *, faulty: bool) -> str:
         """Run it to its end: how that came, in words."""
-        self._disarm()  # an earlier run may have been killed
         self._faulty = faulty
         try:
             with self._hooks():
@@ -182,7 +176,7 @@ class FaultBench:
 
     @contextmanager
     def _hooks(self) -> Iterator[None]:
-        """Strike before a supervisor is asked, a launch is kept, Optuna is told.
+        """Note each job and launch; strike as a live job goes on, and when a launch has a result.
 
         What else runs on the machine excludes no launch. No stacks are kept, which saves seconds.
         """
@@ -192,7 +186,7 @@ class FaultBench:
             "TUNE_LOCK_DIR": str(self.folder / "lock"),
             "TMPDIR": str(self.folder / "tmp"),
         }
-        receive, begin, ask = JobServer.receive, process.start, process.RunningTrial._ask
+        receive, begin = JobServer.receive, process.start
 
         def receiving(server: JobServer, timeout_s: float) -> list[Message]:
             found = receive(server, timeout_s)
@@ -202,44 +196,30 @@ class FaultBench:
 
         def starting(launch: Launch, **more: Any) -> process.RunningTrial:
             self.launch, self.running = launch, begin(launch, **more)
-            self.note("start", self.running.marker, self._step)
+            self.markers.append(self.running.marker)
             return self.running
-
-        def asking(started: process.RunningTrial, request: dict[str, Any]) -> int:
-            self.running = started
-            self._at("asked")
-            return ask(started, request)
 
         with (
             patch.dict(os.environ, changes),
             patch.object(tempfile, "tempdir", None),
             patch.dict(Store.open.__kwdefaults__, busy_s=BUSY_S),
-            self._around(Store, "add", before="add"),
-            self._around(Projection, "tell", before="tell"),
-            self._around(trial, "run", makes=True),
-            self._around(LiveJobs, "window", makes=True),
+            self._around(trial, "run"),
+            self._around(LiveJobs, "window"),
             patch.object(JobServer, "receive", receiving),
             patch.object(process, "start", starting),
-            patch.object(process.RunningTrial, "_ask", asking),
             patch.object(interference, "LOOK_S", 0.02),
             patch.object(stacks, "keep", lambda *_: ""),
         ):
             yield
 
-    def _around(
-        self, owner: Any, name: str, before: Moment | None = None, *, makes: bool = False
-    ) -> AbstractContextManager[Any]:
-        """A function that strikes before it is called or, if it makes a launch, after it."""
+    def _around(self, owner: Any, name: str) -> AbstractContextManager[Any]:
+        """A function that makes a launch; strikes when that has its result."""
         original = getattr(owner, name)
 
         def called(*args: Any, **more: Any) -> Any:
-            if before is not None:
-                self._at(before)
-            if makes:
-                self.note("made", self._step)
+            self.made.append(self._step)
             found = original(*args, **more)
-            if makes:
-                self._at("result")
+            self._at("result")
             return found
 
         return patch.object(owner, name, called)
@@ -249,7 +229,6 @@ class FaultBench:
     def _on_event(self, event: Event) -> None:
         if isinstance(event, LaunchStarted):
             self._arm(event.setting)
-            self._at("started")
         elif isinstance(event, LaunchProgress):
             if self._due is not None and event.progress.iteration >= self._due.at - 1:
                 self._at("progress")
@@ -261,7 +240,7 @@ class FaultBench:
         (self._step,) = (value for _, value in launched.items if isinstance(value, int))
         fault = self.faults[self._step - 1]
         self._due = None
-        if fault is None or not self._faulty or self._step in self.noted("strike"):
+        if fault is None or not self._faulty or self._step in self.struck:
             return
         (self.folder / "go").unlink(missing_ok=True)
         for path in (self.folder / "noted").glob("holding-*"):
@@ -273,7 +252,7 @@ class FaultBench:
         if fault.strike:
             self._due = fault
         else:
-            self.note("strike", self._step)
+            self.struck.add(self._step)
 
     def _disarm(self) -> None:
         (self.folder / "fault.json").unlink(missing_ok=True)
@@ -285,7 +264,7 @@ class FaultBench:
         if fault is None or fault.strike is None or moment != fault.moment:
             return
         self._due = None
-        self.note("strike", self._step)
+        self.struck.add(self._step)
         deadline = time.monotonic() + 30.0
         while moment == "progress" and not self._holding():
             if time.monotonic() > deadline:
@@ -300,18 +279,16 @@ class FaultBench:
         self._disarm()
         ending = record.outcome.ending
         kind = ending.kind.value if isinstance(ending, Failed) else "finished"
-        self.note("end", record.number, kind)
+        self.ended.append((record.number, kind))
         runs_on = record.outcome.window is not None and kind == "finished"
         for each in [] if runs_on else self.left():
-            self.note("problem", self._step, f"after launch {record.number}: {each}")
-        self._at("reported")
+            self.problems.append((self._step, f"after launch {record.number}: {each}"))
 
     # --- afterwards ------------------------------------------------------------------
 
     def left(self) -> list[str]:
         """What is left of all that was started."""
-        markers = [marker for marker, _ in self.noted("start")]
-        return left.everything(self.name, self.folder, markers)
+        return left.everything(self.name, self.folder, self.markers)
 
     def close(self) -> None:
         """End what should have ended by itself, and remove the folder."""

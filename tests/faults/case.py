@@ -5,13 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import select
-import signal
 import sqlite3
 import subprocess
 import tempfile
-import time
-import traceback
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
@@ -20,7 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from tests.faults.bench import NAME, FaultBench, setting
-from tests.faults.rows import FINISHED, NOTHING, JobFault
+from tests.faults.rows import FINISHED, JobFault
 from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord
 from tuner.model.errors import TunerError
 from tuner.stats import estimates
@@ -85,11 +81,9 @@ def _run(faults: tuple[JobFault, ...], launcher: LauncherInfo, folder: Path) -> 
 
 
 def _reports(bench: FaultBench) -> list[FaultReport]:
-    fault, problems = bench.fault, []
-    ended = _study_in_a_child(bench) if fault.child else bench.study(faulty=True)
-    if not fault.child:
-        problems += [f"after the run: {each}" for each in bench.left()]
-    if not re.search(fault.ends, ended) if fault.ends else not fault.child and ended != FINISHED:
+    fault, ended = bench.fault, bench.study(faulty=True)
+    problems = [f"after the run: {each}" for each in bench.left()]
+    if not (re.search(fault.ends, ended) if fault.ends else ended == FINISHED):
         problems.append(f"the run with the fault ended: {ended}")
     problems += [problem for check in bench.checks if (problem := check())]
     if fault.mend is not None:
@@ -114,49 +108,9 @@ def _reports(bench: FaultBench) -> list[FaultReport]:
         else:
             reports.append(_report(bench, step, each, records, wrong, ended))
     reports[0].problems += problems  # those of the study as a whole
-    for step, text in bench.noted("problem"):
+    for step, text in bench.problems:
         reports[max(0, sum(map(bool, bench.faults[:step])) - 1)].problems.append(text)
     return reports
-
-
-def _study_in_a_child(bench: FaultBench) -> str:
-    """Run the study with its fault in a child: how it ended, once nothing of it is left."""
-    fault = bench.fault
-    child = os.fork()
-    if child == 0:
-        _be_tune(bench)
-    handle = os.pidfd_open(child)
-    if not select.select([handle], [], [], PATIENCE_S)[0]:
-        os.kill(child, signal.SIGKILL)
-    os.close(handle)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    ended_s = time.monotonic()
-    # What the next start ends may be left, and a note for the next owner of the lock.
-    while left := [each for each in bench.left() if not each.startswith("note")]:
-        if fault.swept or time.monotonic() > ended_s + PATIENCE_S:
-            break
-        time.sleep(0.02)
-    for each in [] if fault.swept else left:
-        bench.note("problem", 1, f"after the end of tune: {each}")
-    if status < 0:
-        return f"killed by {signal.Signals(-status).name}"
-    return (bench.folder / "ended").read_text()
-
-
-def _be_tune(bench: FaultBench) -> None:
-    """In the child; never returns."""
-    ended = ""
-    try:
-        os.setsid()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
-        ended = bench.study(faulty=True)
-    except BaseException:
-        ended = traceback.format_exc()
-    finally:
-        (bench.folder / "ended").write_text(ended)
-        os._exit(0)
 
 
 def _own_small_disk(folder: Path) -> None:
@@ -194,24 +148,18 @@ def _report(
     mine = [r for r in records if r.setting == setting(step)]
     expected = (*fault.expected, *fault.also.get(bench.launcher.kind, ()))
     kinds = [kind(each) for each in mine]
-    unkept = bench.noted("made").count(step) - len(mine)
-    seen = kinds[0] if mine else NOTHING
-    if unkept and seen == FINISHED:
-        seen = NOTHING
+    seen = kinds[0] if mine else "nothing"
     if seen not in expected:
         problems.append(f"it was seen as {seen}")
-    again = seen in {kind.value for kind in FROM_OUTSIDE} | {NOTHING}
-    before = bench.fault.moment == "started"  # of the launch: tune is killed, and the job with it
-    if bench.live and mine and seen != NOTHING and not before:
+    again = seen in {kind.value for kind in FROM_OUTSIDE}
+    if bench.live and mine:
         problems += _wrong_of_a_window(mine)
         again = again or bool(mine[0].outcome.exclusion)
     if again and FINISHED not in kinds:
         problems.append("it was not launched again")
     if not again and len(mine) > 1:
         problems.append(f"it was launched again: {kinds}")
-    if unkept > (NOTHING in expected):
-        problems.append(f"{unkept} launches are not kept")
-    if step not in bench.noted("strike"):
+    if step not in bench.struck:
         problems.append("the fault did not happen")
     ending = mine[0].outcome.ending if mine else None
     reason = ending.reason if isinstance(ending, Failed) else ""
@@ -241,20 +189,20 @@ def _wrong_figures(bench: FaultBench, step: int, records: Records) -> list[str]:
     exact_s = 0.01 * step * bench.iterations
     if any(abs(each.elapsed_s - exact_s) > 1e-9 for samples in cold for each in samples):
         problems.append(f"setting {step} has the wrong figures: {times}")
+    if bench.made.count(step) != len(mine):
+        problems.append(f"{bench.made.count(step)} launches of setting {step}: {len(mine)} kept")
     if bench.faults[step - 1] is not None:
         return problems
     if len(times) != 1 and not any(each.outcome.exclusion for each in mine):
         endings = [f"{kind(each)}: {each.outcome.ending}" for each in mine]
         problems.append(f"setting {step} was measured {len(times)} times: {endings}")
-    if bench.noted("made").count(step) != len(mine):
-        problems.append(f"launches of setting {step} are not kept")
     return problems
 
 
 def _wrong_of_the_database(bench: FaultBench, records: Records) -> list[str]:
     """What tune has told of is kept, once, as it was told, in a sound file."""
     numbers = [record.number for record in records]
-    lost = set(bench.noted("end")) - {(r.number, kind(r)) for r in records}
+    lost = set(bench.ended) - {(r.number, kind(r)) for r in records}
     problems = [f"launch {number} ({what}) is lost" for number, what in sorted(lost)]
     if numbers != list(range(1, len(numbers) + 1)):
         problems.append(f"the launches have the numbers {numbers}")

@@ -1,17 +1,18 @@
 """The catalogue: what can go wrong with a trial, and what must come of it.
 
-``FAULTS`` happen to a launch, ``LIVE`` are the same for a live job.
+``FAULTS`` happen to a launch, ``LIVE`` are the same for a live job. What happens to ``tune`` itself
+is in `campaigns/phases.py` (signals) and `campaigns/every_k` (``kill -9`` at every write).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from signal import SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM
+from signal import SIGKILL, SIGSTOP, SIGTERM
 from typing import Any, Literal
 
 from tests.faults import strikes as do
-from tests.faults.strikes import Strike, both
+from tests.faults.strikes import Strike
 from tuner.model import FailureKind
 
 CRASHED, STALLED, LIMIT = FailureKind.CRASHED, FailureKind.STALLED, FailureKind.LIMIT
@@ -20,9 +21,8 @@ DISK_FULL, LOST_HOST = FailureKind.DISK_FULL, FailureKind.LOST_HOST
 NO_LOG, BAD_LOG, WRONG_RESULT = FailureKind.NO_LOG, FailureKind.BAD_LOG, FailureKind.WRONG_RESULT
 INTERRUPTED, SWITCH = FailureKind.INTERRUPTED, FailureKind.SWITCH
 FINISHED = "finished"
-NOTHING = "nothing"  # no row: tune ended before there was a result
 
-Moment = Literal["started", "asked", "progress", "result", "add", "tell", "reported"]
+Moment = Literal["progress", "result"]
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,16 @@ class JobFault:
     moment: Moment = "progress"
     ends: str = ""
     mend: Strike | None = None
-    child: bool = False  # the study runs in a process of its own
     disk: Literal["", "db", "outputs"] = ""  # that folder is a small disk
     second: bool = False  # a clean launch comes first
     limit_s: float | None = None
-    swept: bool = False  # what is left is ended by the next start
     phase: Literal["", "window", "switch"] = ""  # of a live job
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def plain(self) -> bool:
         """True if other faults may happen to other launches of the same study."""
-        return not any((self.strike, self.ends, self.child, self.disk, self.limit_s))
+        return not any((self.strike, self.ends, self.disk, self.limit_s))
 
 
 def _inside(name: str, act: str, *expected: str, **more: Any) -> JobFault:
@@ -72,11 +70,6 @@ def _outside(name: str, strike: Strike, *expected: str, **more: Any) -> JobFault
     return JobFault(
         name, expected, **{"rank": "all", "strike": strike, "act": "hold(world)", **more}
     )
-
-
-def _tune(name: str, strike: Strike, moment: Moment, *expected: str, **more: Any) -> JobFault:
-    fields = {"act": "hold(world)" if moment == "progress" else "", **more}
-    return _outside(name, strike, *expected, moment=moment, child=True, **fields)
 
 
 def _database(name: str, strike: Strike, ends: str = "", **more: Any) -> JobFault:
@@ -179,22 +172,10 @@ LAUNCHER = (
     _outside("mpirun is killed", do.mpirun(SIGKILL), INTERRUPTED, CRASHED),
     _outside("mpirun is stopped", do.mpirun(SIGSTOP), STALLED),
     _outside("mpirun gets SIGTERM", do.mpirun(SIGTERM), INTERRUPTED, CRASHED),
-    _outside("the supervisor is killed", do.supervisor(SIGKILL), INTERRUPTED),
-    _outside("the supervisor gets SIGTERM", do.supervisor(SIGTERM), INTERRUPTED),
-    _outside(
-        "the supervisor is killed before it was asked",
-        *(do.kill_the_new_supervisor, INTERRUPTED),
-        moment="asked",
-        act="",
-    ),
+    _outside("the supervisor is killed", do.kill_the_supervisor, INTERRUPTED),
     _outside(
         "the supervisor is stopped",
-        *(both(do.supervisor(SIGSTOP), do.go), INTERRUPTED, STALLED, CRASHED, LIMIT, FINISHED),
-    ),
-    _outside(
-        "the supervisor is killed, a daemon without the marker lives on",
-        *(do.supervisor(SIGKILL), INTERRUPTED),
-        act="world.rank == 0 and daemon(bare=True), hold(world)",
+        *(do.stop_the_supervisor, INTERRUPTED, STALLED, CRASHED, LIMIT, FINISHED),
     ),
 )
 
@@ -206,28 +187,6 @@ BESIDE = (
         act="hold(world), world.rank == world.size - 1 and get(SIGKILL)",
     ),
     _outside("the clock of tune is set back", do.set_the_clock_back, FINISHED),
-)
-
-_KILL = do.tune(SIGKILL)
-
-TUNE = (
-    _tune("tune is killed before the launch", _KILL, "started", FINISHED),
-    _tune("tune is killed during the launch", _KILL, "progress", NOTHING),
-    _tune(
-        "tune and the supervisor are killed",
-        *(both(do.supervisor(SIGKILL), _KILL), "progress", NOTHING),
-        act="daemon(), hold(world)",
-        swept=True,
-    ),
-    _tune("tune is killed before the result is kept", _KILL, "result", NOTHING, FINISHED),
-    _tune("tune is killed between result and database", _KILL, "add", FINISHED),
-    _tune("tune is killed between database and Optuna", _KILL, "tell", FINISHED),
-    _tune("tune is killed after its report", _KILL, "reported", FINISHED),
-    _tune("tune gets SIGTERM", do.tune(SIGTERM), "progress", INTERRUPTED),
-    _tune("tune gets SIGINT", do.tune(SIGINT), "progress", INTERRUPTED),
-    _tune("tune gets SIGINT twice", do.tune(SIGINT, SIGINT), "progress", INTERRUPTED, NOTHING),
-    _tune("the terminal hangs up", do.tune(SIGHUP), "progress", INTERRUPTED),
-    _tune("tune is stopped for a while", do.stop_tune_for_a_while, "progress", FINISHED),
 )
 
 DATABASE = (
@@ -251,7 +210,7 @@ DATABASE = (
     ),
 )
 
-FAULTS = (*RANKS, *LEFT_BEHIND, *SHORTAGES, *LOGS, *LAUNCHER, *BESIDE, *TUNE, *DATABASE)
+FAULTS = (*RANKS, *LEFT_BEHIND, *SHORTAGES, *LOGS, *LAUNCHER, *BESIDE, *DATABASE)
 
 # --- of a running job; a setting that failed so is launched by itself, on a clean launch
 
@@ -259,7 +218,6 @@ FAULTS = (*RANKS, *LEFT_BEHIND, *SHORTAGES, *LOGS, *LAUNCHER, *BESIDE, *TUNE, *D
 _NEVER = {
     "a rank is killed before its first iteration",
     "a rank is killed after its last iteration",
-    "the supervisor is killed before it was asked",
 }
 
 #: Of the log of a running job nobody reads the end; but it must be possible to write it.
@@ -271,7 +229,6 @@ _LOGS = {
     "a log without an end": (FINISHED,),
     "the clock is set back while a rank runs": (FINISHED,),
 }
-_IN_A_WINDOW = {**_LOGS, "tune is killed before the launch": (NOTHING, FINISHED)}  # the job runs
 
 #: What is raised while a rank switches is caught there: the knob, not the program has failed.
 _CAUGHT = {
@@ -297,11 +254,11 @@ def _live(fault: JobFault) -> Iterator[JobFault]:
         name=f"{fault.name}, in a window",
         phase="window",
         at=4,  # some iterations come before it
-        expected=_IN_A_WINDOW.get(fault.name, fault.expected),
+        expected=_LOGS.get(fault.name, fault.expected),
         also={} if fault.expected == (FINISHED,) else _ENDED_ITSELF,
         second=False,
     )
-    if is_log or fault in DATABASE or (fault in TUNE and fault.moment != "progress"):
+    if is_log or fault in DATABASE:
         return
     caught = _CAUGHT.get(fault.name)
     yield replace(

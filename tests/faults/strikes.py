@@ -24,11 +24,6 @@ HOURS_S = 7200.0
 Strike = Callable[["FaultBench"], object]
 
 
-def both(one: Strike, other: Strike) -> Strike:
-    """One after the other."""
-    return lambda bench: (one(bench), other(bench))
-
-
 def go(bench: FaultBench) -> None:
     """Let the ranks go on that hold."""
     (bench.folder / "go").touch()
@@ -42,39 +37,14 @@ def mpirun(number: int) -> Strike:
     return lambda bench: os.kill(bench.trial.pid, number)
 
 
-def supervisor(number: int) -> Strike:
-    """A signal to the supervisor, after a look at the processes of the trial."""
-
-    def strike(bench: FaultBench) -> None:
-        bench.trial.pids()  # as ``tune`` does now and then
-        os.kill(left.parent(bench.trial.pid), number)
-
-    return strike
+def kill_the_supervisor(bench: FaultBench) -> None:
+    """After a look at the processes of the trial, as ``tune`` takes it now and then."""
+    bench.trial.pids()
+    os.kill(left.parent(bench.trial.pid), signal.SIGKILL)
 
 
-def kill_the_new_supervisor(bench: FaultBench) -> None:
-    """It has started nothing yet, and nobody has told it what to start."""
-    os.kill(bench.trial._process.pid, signal.SIGKILL)
-
-
-def tune(*numbers: int) -> Strike:
-    """Signals to this very process."""
-
-    def strike(_: FaultBench) -> None:
-        for number in numbers:
-            os.kill(os.getpid(), number)
-
-    return strike
-
-
-def stop_tune_for_a_while(bench: FaultBench) -> None:
-    child = os.fork()
-    if child == 0:
-        time.sleep(0.5)
-        os.kill(os.getppid(), signal.SIGCONT)
-        os._exit(0)
-    os.kill(os.getpid(), signal.SIGSTOP)
-    os.waitpid(child, 0)
+def stop_the_supervisor(bench: FaultBench) -> None:
+    os.kill(left.parent(bench.trial.pid), signal.SIGSTOP)
     go(bench)
 
 

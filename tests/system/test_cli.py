@@ -99,3 +99,88 @@ def test_on_a_terminal_the_view_is_redrawn(tmp_path: Path) -> None:
     assert "your environment as it is" in text
     assert "\x1b[1A" in text or "\x1b[2K" in text
     assert "\x1b[1m" in text  # a heading
+
+
+# --- what is exported is used as a user would: run, checked, sourced ------------------------
+
+
+@pytest.fixture(scope="module")
+def exported(quick_study: Path) -> Path:
+    """A folder with the exports of a study."""
+    for name in ("job.sh", "best.env", "best.json"):
+        assert tune(quick_study, "export", "-o", name).returncode == 0
+    return quick_study
+
+
+def best(exported: Path) -> list[int]:
+    """Threads and workers of the best setting."""
+    setting = json.loads((exported / "best.json").read_text())["best"]["setting"]
+    return [setting["omp_threads"], setting["iterator_workers"]]
+
+
+def test_the_script_trains_with_the_best_setting(exported: Path) -> None:
+    subprocess.run(["./job.sh", "res ult"], cwd=exported, env=environment(exported), check=True)
+    assert json.loads((exported / "res ult" / "got").read_text()) == best(exported)
+    assert len(json.loads((exported / "res ult" / "log").read_text())) == 5
+
+
+def test_the_script_needs_no_tune_and_little_of_the_environment(exported: Path) -> None:
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(exported), "OUT": "other"}
+    assert "task_wrapper" not in (exported / "job.sh").read_text()
+    subprocess.run(["sh", "job.sh"], cwd=exported, env=env, check=True)
+    assert json.loads((exported / "other" / "got").read_text()) == best(exported)
+
+
+def test_the_script_is_clean_under_shellcheck(exported: Path, require_program: object) -> None:
+    assert callable(require_program)
+    path = require_program("shellcheck")
+    subprocess.run([path, "--shell=sh", "job.sh"], cwd=exported, check=True)
+
+
+def test_the_environment_file_is_sourced(exported: Path) -> None:
+    script = ["sh", "-c", "set -a; . ./best.env; set +a; exec env"]
+    done = subprocess.run(script, cwd=exported, capture_output=True, text=True, check=True)
+    assert f"OMP_NUM_THREADS={best(exported)[0]}" in done.stdout.splitlines()
+
+
+# --- `tune profile` of a job whose defaults wait for their data -----------------------------
+
+
+@pytest.mark.slow
+def test_the_function_that_waited_is_named(quick_study: Path) -> None:
+    before = tune(quick_study, "export", "--format", "json").stdout
+    done = tune(quick_study, "profile", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    defaults, best = document["runs"]
+    assert (defaults["name"], defaults["ranks"], best["ranks"]) == ("baseline", 2, 2)
+    assert best["elapsed_s"] < defaults["elapsed_s"]
+    slept = next(each for each in document["functions"] if each["function"] == "time.sleep")
+    assert slept["before_s"] > slept["after_s"]
+    assert slept["points"] < 0
+    after = tune(quick_study, "export", "--format", "json").stdout
+    assert after == before, "the runs of a profile do not count"
+
+
+@pytest.mark.slow
+def test_people_get_a_table(quick_study: Path) -> None:
+    done = tune(quick_study, "profile", "--top", "3")
+    assert done.returncode == 0, done.stderr
+    assert "Profile of quick" in done.stdout
+    assert "time.sleep" in done.stdout
+    assert "profiling defaults" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_program_that_leaves_no_profile_is_an_error(tmp_path: Path) -> None:
+    script = 'exec "$0" -S train.py --out "$1" -j "$2"'
+    words = ("--", "sh", "-c", script, sys.executable, "{out}", "{iterator_workers}")
+    space = ("--knob", "iterator_workers=1..2", "--fix", "omp_threads=1")
+    quick = ("-n", "2", "--name", "bare", "--warm-ups", "0", "--no-confirm", "--trials", "1")
+    options = (*quick, *space, "--baseline", "iterator_workers=2")
+    done = tune(make_folder(tmp_path), *options, *words)
+    assert done.returncode == 0, done.stderr
+    done = tune(tmp_path, "profile", "bare")
+    assert done.returncode == 3
+    assert "no rank of baseline left a profile" in done.stderr
+    assert "Traceback" not in done.stderr

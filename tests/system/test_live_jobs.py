@@ -1,13 +1,17 @@
-"""Windows of a real job: two ranks, whose loop accepts switches. Faults: `test_campaigns.py`."""
+"""Settings that are measured in a real running job. Faults: `test_campaigns.py`."""
 
 from __future__ import annotations
 
+import json
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.light_trainer import tune
+from tests.marked import marked
 from tests.system.jobs import alive, finished, rendered, spec_of
 from tuner.live.jobs import LiveJobs
 from tuner.live.measurement import MeasurementRequest
@@ -76,3 +80,22 @@ def test_settings_are_measured_in_one_job(tmp_path: Path) -> None:
     assert effects["omp_threads"].observed == min(2, len(os.sched_getaffinity(0)))
     assert quick.telemetry is not None and quick.load is not None
     assert progress[-1].iteration == quick_window.iterations
+
+
+#: Not confirmed: that is launches, as without windows.
+STUDY = (
+    *("--study", "chainer_mnist", "-n", "2", "--trials", "2", "--fix", "iterator_workers=1"),
+    *("--min-gain", "20%", "--no-confirm", "--live", "on", "--json"),
+)
+
+
+@pytest.mark.skipif(find_spec("chainer") is None, reason="needs the extra `chainer`")
+def test_one_job_measures_the_settings_of_a_search(tmp_path: Path) -> None:
+    done = tune(tmp_path, *STUDY, TUNE_STORAGE=str(tmp_path / "tune.db"))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["windows"] > found["jobs"], "a job has measured several settings"
+    assert found["launches"] - found["windows"] == 1, "the warm-up"
+    assert found["best"]["windows"] == len(found["best"]["samples"]) > 0
+    assert "(job 1)" in done.stderr, "the warm-up went on"
+    assert marked(str(tmp_path), "TUNE_LOCK_DIR") == []

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live_bench import PATIENCE_S, Supervisor
-from tests.system.jobs import launch_of
+from tests.live_bench import PATIENCE_S, PROBE, Supervisor
+from tests.system.jobs import Done, launch_of, run_program
 from tuner.hosts import process
 from tuner.hosts.probe import probe_environment
 
@@ -239,20 +241,94 @@ def test_a_frameworks_own_loop_is_changed(
     assert {mark for message in supervisor.steps for mark in message["marks"]} == marks(last)
 
 
-def test_a_rank_that_has_ended_is_not_waited_for(
-    start: Start, supervisor: Supervisor, tmp_path: Path
+@pytest.mark.parametrize(
+    ("code", "passive"), [(UNEVEN, True), (UNFINISHED, False)], ids=["ended", "unfinished"]
+)
+def test_a_rank_that_waits_ends_with_the_others_and_lets_mpi_move_its_messages(
+    start: Start,
+    supervisor: Supervisor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    code: str,
+    passive: bool,
 ) -> None:
-    running = start(UNEVEN)
+    monkeypatch.setenv("OMPI_MCA_smsc", "^cma")
+    running = start(code)
     supervisor.hello()
-    assert finished(running, tmp_path) == ["rank 0 passive False", "rank 1 passive True"]
+    assert finished(running, tmp_path) == ["rank 0 passive False", f"rank 1 passive {passive}"]
     assert not (tmp_path / "ranks-waited").exists()
 
 
-def test_a_rank_that_waits_lets_mpi_move_its_messages(
-    start: Start, supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+# --- the shipped trainers -------------------------------------------------------------------
+
+WORKLOADS = Path(__file__).parents[2] / "workloads"
+LENGTH = 8
+SMALL = (
+    *("--benchmark", "--iterations", str(LENGTH), "--log-writes", str(LENGTH)),
+    *("--batchsize", "4", "--crop", "16"),
+)
+
+SWITCHES: tuple[dict[str, Any], ...] = (
+    {"iterator_workers": 2, "prefetch": 4, "omp_threads": 1},
+    {"iterator_workers": 1, "opencv_threads": 2},
+    {"iterator_workers": None, "prefetch": None, "opencv_threads": None},
+)
+
+
+#: PyTorch takes seconds to start: two ranks of it are in test_trial_mpirun.py.
+TRAINERS = {"chainer_imagenet.py": 2, "torch_ddp.py": 1}
+
+
+def started(program: str, flags: tuple[str, ...], folder: Path, socket: Path | None) -> Done:
+    folder.mkdir()
+    variables = {"CHAINER_DATASET_ROOT": str(folder / "none")}
+    if socket is not None:
+        variables |= {"TUNE_LIVE_SOCKET": str(socket), "PYTHONPATH": str(PROBE)}
+    return run_program(folder, WORKLOADS / program, *flags, ranks=TRAINERS[program], **variables)
+
+
+def switched(
+    supervisor: Supervisor, program: str, flags: tuple[str, ...], folder: Path
+) -> tuple[Done, dict[str, Any], list[dict[str, Any]]]:
+    """A run that is changed again and again, and goes on beyond its end until all is done."""
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(started, program, flags, folder, supervisor.path)
+        hello = supervisor.hello()
+        answers = [supervisor.switch(n, **values) for n, values in enumerate(SWITCHES)]
+        while max(supervisor.counted(), default=0) < LENGTH + 3:
+            message = supervisor.until("steps")
+            assert message is not None
+            supervisor.steps.append(message)
+        supervisor.close()
+        return running.result(), hello, answers
+
+
+def losses(done: Done) -> list[float]:
+    key = "main/loss" if "main/loss" in done.log[0] else "loss"
+    return [entry[key] for entry in done.log[:LENGTH]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "flags", "more"),
+    [("chainer_imagenet.py", ("--loaderjob", "1"), {"communicator"}), ("torch_ddp.py", (), set())],
+)
+def test_a_job_that_is_changed_learns_what_it_would_have(
+    supervisor: Supervisor, tmp_path: Path, program: str, flags: tuple[str, ...], more: set[str]
 ) -> None:
-    pytest.importorskip("mpi4py")
-    monkeypatch.setenv("OMPI_MCA_smsc", "^cma")
-    running = start(UNFINISHED)
-    supervisor.hello()
-    assert finished(running, tmp_path) == ["rank 0 passive False", "rank 1 passive False"]
+    if program.startswith("torch"):
+        pytest.importorskip("torch")
+    plain = started(program, (*SMALL, *flags), tmp_path / "plain", None)
+    done, hello, answers = switched(supervisor, program, (*SMALL, *flags), tmp_path / "changed")
+    knobs = {"iterator_workers", "prefetch", "opencv_threads", "omp_threads"}
+    assert set(hello["can"]) == knobs | more
+    for values, answer in zip(SWITCHES, answers, strict=True):
+        assert len(answer["ranks"]) == TRAINERS[program]
+        for rank in answer["ranks"]:
+            assert rank["errors"] == {}
+            wanted = {knob: value or hello["can"][knob] for knob, value in values.items()}
+            assert rank["values"].items() >= wanted.items()
+    assert (plain.code, done.code) == (0, 0), done.stderr
+    assert losses(done) == losses(plain)
+    (iterations,) = re.findall(r"done: (\d+) iterations", done.stdout)
+    assert int(iterations) > LENGTH

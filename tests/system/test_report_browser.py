@@ -151,13 +151,6 @@ def test_figures_follow_the_colours_and_the_width(desk: Any, pages: dict[str, Pa
     assert_sound(desk, pages["large"])
 
 
-def test_paper_is_light(desk: Any) -> None:
-    made = desk.pdf(format="A4")
-    assert made.startswith(b"%PDF")
-    (SHOTS / "report.pdf").write_bytes(made)
-    assert desk.said == []
-
-
 def test_without_scripts_the_numbers_are_there(browser: Any, pages: dict[str, Path]) -> None:
     context = browser.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
