@@ -32,18 +32,15 @@ _ODD = (
     *(each.encode() for each in ("\xb2", "\u0663", "\xe9", "\u2028", "\u202e", "\x85", "\u0130")),
     *(b"'", b'"', b"\\", b"`", b"$(id)", b"${HOME}", b"%s", b"{", b"}", b"{{", b"{}", b"~nobody-x"),
     *(b"../", b"/", b"//", b":", b"@", b"=", b",", b"..", b"-", b"--", b"#", b"?", b"&", b"%41"),
-)
-_ODD_TEXTS = (
-    *("", "unset", "1..4", "4..1", "9" * 25, "0.5%", "1e400s", "\ud800", "\0", "\x1b[31m"),
-    *("\xb2", "\u0663", "\n", "../x", "{out}", "{", "}}", "-1", "cores", "x" * 3000),
+    *(b"unset", b"1..4", b"4..1", b"0.5%", b"{out}", b"cores", b"x" * 3000),
 )
 _SCALARS: st.SearchStrategy[Any] = (
     st.none()
     | st.booleans()
-    | st.sampled_from([-1, 0, 1, 2, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 10**30, 10**400])
     | st.integers(-3, 20)
+    | st.sampled_from([2**31, 2**53 + 1, 2**63 - 1, 2**63, 10**30, 10**400])
     | st.floats()
-    | st.sampled_from(_ODD_TEXTS)
+    | st.sampled_from([each.decode("utf-8", "surrogatepass") for each in _ODD if each < b"\x80"])
 )
 
 

@@ -17,16 +17,11 @@ from tuner.launch.objectives import EndedLaunch, objective_for
 from tuner.launch.objectives.logreport import LogReport
 from tuner.live.readback import effects_of, observed
 from tuner.live.server import Steps, Switched, WireError, parse
-from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting, Stopped, figures
-from tuner.search import stopper, throughput
+from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting, figures
 from tuner.store import codec
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_ENTRIES = [
-    {"epoch": n, "iteration": 10 * n, "elapsed_time": 1.5 * n, "main/loss": 1 / n}
-    for n in (1, 2, 3)
-]
-
+_ENTRIES = [{"epoch": n, "iteration": 10 * n, "elapsed_time": 1.5 * n} for n in (1, 2, 3)]
 
 #: Nine lists of nine: 400 million words, were the bad value quoted in full.
 _LISTS = ["&a0 [" + ", ".join("x" * 9) + "]"]
@@ -55,14 +50,6 @@ def check_log(data: bytes, suffix: str) -> None:
         assert 1e-30 <= ending.elapsed_s <= 1e30 and 0 <= ending.iterations < 2**63, ending
         assert ending.epochs is None or 0 < ending.epochs < math.inf, ending
         assert codec.loads(type(ending), codec.dumps(ending)) == ending
-    throughput.Pace.of(progress)
-    points = [(step.iteration, step.elapsed_s) for step in progress]
-    increasing = [p for n, p in enumerate(points) if not n or p[0] > points[n - 1][0]]
-    for seconds, iterations in ((1e-9, 10**9), (5.0, 100), (1e12, None)):
-        limit = stopper.Limit(seconds)
-        judge = stopper.ProjectionStopper(limit, stopper.Noise(startup_s=1.0), iterations)
-        verdict = judge(increasing, 60.0, 1.0 if increasing else None)
-        assert not isinstance(verdict, Stopped) or not math.isnan(verdict.projection_s), verdict
 
 
 @holds(
@@ -73,12 +60,9 @@ def check_log(data: bytes, suffix: str) -> None:
     b'[{"iteration": %d, "elapsed_time": 1}]' % 2**63,
     b'[{"iteration": "' + b"x" * 3000 + b'", "elapsed_time": 1}]',
     *(
-        b'[{"iteration": 1, "elapsed_time": %s}]' % t
-        for t in (b"1e-31", b"1e31", b"5e-324", b"1e999")
+        b'[{"iteration": 1, "elapsed_time": %s}]' % time_s
+        for time_s in (b"1e-31", b"1e31", b"5e-324", b"1e999", b"NaN", LONG, DEEP)
     ),
-    b'[{"iteration": 1, "elapsed_time": NaN}]',
-    b'[{"iteration": 1, "elapsed_time": ' + LONG + b"}]",
-    b'[{"iteration": 1, "elapsed_time": ' + DEEP,
     b'[{"iteration": true, "elapsed_time": true}]',
     b'[{"iteration": "\\ud800", "elapsed_time": 1}]',
     b'[{"iteration": 1, "elapsed_time": 1}, {"iteration": 2, "elapsed_time": 1e300},'
@@ -118,7 +102,6 @@ def test_a_figure_in_the_output_of_a_program(data: bytes) -> None:
     for pattern, unit, maximize in (
         (r"Performance: *(\S+)", "ns/day", True),
         (r"^(?P<time>[^ ]*) s$|took (.*)", "ms", False),
-        (r"(?i)loop time of ([-+0-9.ed]+)|none", "", False),
         (r"([^:]*)", "h", False),
     ):
         spec = ObjectiveSpec(kind="pattern", pattern=pattern, unit=unit, maximize=maximize)

@@ -196,29 +196,24 @@ def test_what_is_hidden_once_is_hidden(data: bytes) -> None:
 
 
 _TOKEN = "0123456789abcdefTOKEN"
-_FIELDS = (
-    *("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING", "HTTP_HOST", "HTTP_COOKIE"),
-    *("HTTP_AUTHORIZATION", "CONTENT_LENGTH", "CONTENT_TYPE"),
-)
+_FIELDS = ("PATH_INFO", "QUERY_STRING", "HTTP_HOST", "HTTP_COOKIE", "HTTP_AUTHORIZATION")
 
 
 @holds(
     texts(
-        b"GET\n/dashboard/\ntoken=0123456789abcdefTOKEN\nlocalhost:8080\n\n\n\n\n",
-        b"GET\n/\n\n127.0.0.1:8080\ntune_dashboard_8080=0123456789abcdefTOKEN; a=b\n\n\n\n",
-        b"GET\n/api/studies\n\nnode1:80\n\nBearer 0123456789abcdefTOKEN\n12\n"
-        b'application/json\n{"a": "bcd"}',
-        b"GET\n//evil.example/x\ntoken=0123456789abcdefTOKEN&a=1\n[::1]:8080\n\n\n\n\n",
+        b"/dashboard/\ntoken=0123456789abcdefTOKEN\nlocalhost:8080\n\n\n",
+        b"/\n\n127.0.0.1:8080\ntune_dashboard_8080=0123456789abcdefTOKEN; a=b\n\n",
+        b"/api/studies\n\nnode1:80\n\nBearer 0123456789abcdefTOKEN\nbcd",
+        b"//evil.example/x\ntoken=0123456789abcdefTOKEN&a=1\n[::1]:8080\n\n\n",
         words="token= %0d%0a // localhost evil.example tune_dashboard_80= Basic token null",
     )
 )
 def test_a_request_of_a_stranger_is_answered_or_refused(data: bytes) -> None:
     *fields, body = data.split(b"\n", len(_FIELDS))
-    environ: dict[str, Any] = {"REQUEST_METHOD": "GET", "wsgi.input": io.BytesIO(body)}
     # as the server hands it over: latin-1, a field that is empty is not there
     given = (field.replace(b"\r", b"").decode("latin-1") for field in fields)
-    environ |= {name: text for name, text in zip(_FIELDS, given, strict=False) if text}
-    asked = dict(environ)
+    asked = {name: text for name, text in zip(_FIELDS, given, strict=False) if text}
+    environ: dict[str, Any] = {"REQUEST_METHOD": "GET", "wsgi.input": io.BytesIO(body), **asked}
     statuses: list[str] = []
 
     def start(status: str, headers: list[tuple[str, str]], *_: object) -> Any:

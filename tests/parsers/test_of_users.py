@@ -10,13 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
-import pytest
-
 from tests.parsers.strategies import DEEP, HEX, LONG, holds, texts, trees
 from tests.study_surface import MACHINE
-from tuner.cli.app import cli
-from tuner.cli.options import knob_names, study_names
 from tuner.config import knob_selection, program, study_file
 from tuner.config.applicability import TargetHost
 from tuner.config.options import OPTIONS, SECONDS, SHARE, WORDS
@@ -45,8 +40,7 @@ _FEATURES = HostFeatures({"jemalloc": "/usr/lib/libjemalloc.so.2"}, glibc=(2, 36
 _STUDIES: list[dict[str, Any]] = [
     {
         **{"name": "mnist", "command": "python train.py --out {out} -j {iterator_workers}"},
-        **{"mpi_procs": 8, "trials": 50, "budget_s": "10m", "min_gain": "1%", "precision": "2%"},
-        **{"oversubscription": 4, "confirm": False, "trial_limit_s": 90, "seed": 0},
+        **{"mpi_procs": 8, "budget_s": "10m", "min_gain": "1%", "confirm": False, "seed": 0},
         **{"launcher": "torchrun", "mpirun_args": ["--mca", "pml", "ob1"]},
         "objective": {"kind": "logreport", "key": "elapsed_time", "filename": "log"},
         "knobs": {"omp_threads": {"range": "1..8"}, "iterator_workers": {"fix": 2, "baseline": 4}},
@@ -131,25 +125,6 @@ def test_a_study_file(data: bytes) -> None:
         assert error.message.strip()
         return
     check_study(file, {}, None)
-
-
-def test_a_study_file_says_what_is_wrong() -> None:
-    for text, said in (
-        ("trials = " + LONG.decode(), "not TOML: too long or too deep"),
-        ("command = " + DEEP.decode(), "not TOML: too long or too deep"),
-        ("trials = 0x" + "f" * 4000, "must be"),
-        ("[knobs.omp_threads]\nfix = 0x" + "f" * 4000, "up to 15 digits"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            study_file.parse(text.encode(), "tune.toml")
-
-
-def test_a_mistake_is_named_once_however_often_it_was_made() -> None:
-    data = b'[knobs.e]\nvalues = ["a", "\\u0000", "\\u0000"]\nflag = "--e"'
-    with pytest.raises(UsageError) as caught:
-        study_file.parse(data, "tune.toml")
-    lines = caught.value.message.split("\n")
-    assert len(lines) == 2 and "knobs.e.values: holds a NUL character" in lines[-1]
 
 
 @holds(texts(b"mnist-n8", b"my job.py", b"a" * 101, b"...-_.", "é ü".encode()))
@@ -247,20 +222,6 @@ def test_an_objective_with_a_unit(data: bytes) -> None:
         assert math.isclose(spec.figure(spec.cost(3.5)), 3.5), spec
         assert figures.shown(spec, spec.cost(3.5)).isprintable(), spec
         assert codec.loads(ObjectiveSpec, codec.dumps(spec)) == spec, spec
-
-
-@holds(
-    texts(b"/none/tune.db\nmn", b"sqlite:////none/x\nom", b"postgresql://u@h/db\n", b"~/x\nx"),
-    b"~nobody-x/tune.db\n",
-    b"/none" + b"x" * 300 + b"\n",
-    b"~u\0\n",
-)
-def test_words_to_complete(data: bytes) -> None:
-    storage, _, incomplete = data.decode("utf-8", "surrogateescape").partition("\n")
-    context = click.Context(cli)
-    context.params["storage"] = storage or "/none"
-    knob_names(context, click.Argument(["name"]), incomplete)
-    study_names(context, click.Argument(["study"]), incomplete)
 
 
 def test_what_an_error_shows_is_short_and_moves_no_cursor() -> None:
