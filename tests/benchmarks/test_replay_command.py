@@ -16,8 +16,6 @@ from tuner.cli.main import main
 
 
 class Done(NamedTuple):
-    """What a command line came to."""
-
     code: int
     out: str
     err: str
@@ -55,25 +53,17 @@ def test_the_result_in_words(replay: Replay, tmp_path: Path) -> None:
     assert "export:" not in done.out
 
 
-def test_the_trace_is_written(replay: Replay, tmp_path: Path) -> None:
+def test_the_result_as_json_and_its_trace(replay: Replay, tmp_path: Path) -> None:
     write(tmp_path / "bowl.json", document())
-    done = replay("bowl.json", "--seed", "3", "--trials", "5", "--trace", "a trace.jsonl")
-    assert done.code == 0
-    rows = [json.loads(line) for line in (tmp_path / "a trace.jsonl").read_text().splitlines()]
-    assert rows[-1]["verdict"] == "faster"
-    assert rows[-1]["interval"][1] is None
-    again = replay("bowl.json", "--seed", "3", "--trials", "5", "--trace", "again.jsonl")
-    assert again.out == done.out
-    assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "a trace.jsonl").read_text()
-
-
-def test_the_result_as_json(replay: Replay, tmp_path: Path) -> None:
-    write(tmp_path / "bowl.json", document())
-    made = json.loads(replay("bowl.json", "--budget", "1m", "--json").out)
+    made = json.loads(
+        replay("bowl.json", "--budget", "1m", "--json", "--trace", "a trace.jsonl").out
+    )
     assert made["schema"] == "tuner.replay/1"
     assert made["ended"] == "the budget of 1 min was used up (--budget)"
     assert made["search_best_runs"] > 4
     assert set(made) >= {"best", "export", "ratio", "interval", "verdict", "regret", "launches"}
+    rows = [json.loads(line) for line in (tmp_path / "a trace.jsonl").read_text().splitlines()]
+    assert rows[-1]["verdict"] == made["verdict"]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import chainer_imagenet
 import chainer_mnist
@@ -19,7 +17,7 @@ import compat
 from chainer_imagenet import next_order
 from chainer_training import find_gpus, interval_or_end, refusal
 from ranks import HostGpus
-from trainer_options import Length, TrainerOptions
+from trainer_options import Length
 
 NO_GPU = HostGpus(missing="CuPy is not installed")
 TWO = HostGpus(2, nccl=True)
@@ -118,17 +116,6 @@ def fired(period: tuple[float, str], length: Length, per_epoch: int, more: int =
     return hits
 
 
-@given(st.integers(1, 2000), st.sampled_from(["iteration", "epoch"]), st.integers(1, 200))
-def test_the_log_is_written_twenty_times_and_at_the_end(
-    count: int, unit: str, per_epoch: int
-) -> None:
-    length = Length(1 + count % 30 if unit == "epoch" else count, unit)
-    iterations = length.number * (per_epoch if unit == "epoch" else 1)
-    options = TrainerOptions(length=length, log_writes=20)
-    hits = fired(options.log_interval(), length, per_epoch)
-    assert min(iterations, 19) <= len(hits) <= 21
-
-
 @pytest.mark.parametrize(
     ("period", "length", "hits"),
     [
@@ -148,12 +135,8 @@ def test_an_order_tells_its_epoch_by_its_numbers() -> None:
     two = next_order(10, 1, 2, 4, one, 5)
     assert sorted(one // 10) == [1] * 5 and sorted(two // 10) == [2] * 5
     assert not np.array_equal(one % 10, two % 10)
-    assert np.array_equal(next_order(10, 1, 2, 4, np.arange(10)), one)
-
-
-def test_validation_is_the_same_in_every_epoch() -> None:
-    first = next_order(10, 1, 2, None, np.arange(10))
-    assert first.tolist() == next_order(10, 1, 2, None, first, 5).tolist() == [1, 3, 5, 7, 9]
+    for order in (np.arange(10), one):  # without a seed, for validation
+        assert next_order(10, 1, 2, None, order).tolist() == [1, 3, 5, 7, 9]
 
 
 @pytest.mark.parametrize("arch", ["small", "resnet50"])

@@ -42,16 +42,16 @@ def test_subfolders_are_classes_and_other_files_are_left_out(tmp_path: Path) -> 
     assert data.train.read(0) == b"x" and data.train.name(0) == str(tmp_path / "a/3.jpeg")
 
 
-def test_without_a_validation_set_every_twentieth_image_is_held_out(tmp_path: Path) -> None:
-    touch(tmp_path, *(f"a/{number:02}.jpg" for number in range(45)))
-    data = load(tmp_path, None)
-    assert names_of(data.test) == ("a/19.jpg", "a/39.jpg")
-    assert len(data.train.labels) == 43 and "a/19.jpg" not in names_of(data.train)
-
-
-def test_of_few_images_the_last_is_held_out(tmp_path: Path) -> None:
-    data = load(touch(tmp_path, "a/1.jpg", "b/2.jpg"), None)
-    assert (names_of(data.train), names_of(data.test)) == (("a/1.jpg",), ("b/2.jpg",))
+@pytest.mark.parametrize(
+    ("number", "held_out"), [(45, ("a/19.jpg", "a/39.jpg")), (2, ("a/01.jpg",))]
+)
+def test_without_a_validation_set_every_twentieth_image_is_held_out(
+    tmp_path: Path, number: int, held_out: tuple[str, ...]
+) -> None:
+    names = [f"a/{each:02}.jpg" for each in range(number)]
+    data = load(touch(tmp_path, *names), None)
+    assert names_of(data.test) == held_out
+    assert {*names_of(data.train)} == {*names} - {*held_out}
 
 
 def test_a_list_names_paths_from_its_own_folder(tmp_path: Path) -> None:

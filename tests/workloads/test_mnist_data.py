@@ -38,9 +38,7 @@ def test_the_cached_files_are_read(tmp_path: Path, cache: Path) -> None:
 def test_otherwise_a_synthetic_set_of_the_same_size_and_the_source_says_so(tmp_path: Path) -> None:
     data = mnist_data.load(tmp_path, seed=0)
     assert data.source == f"synthetic (no MNIST in {tmp_path / CACHE})"
-    assert data.train.images.shape == (60_000, 784)
-    assert data.train.images.dtype == np.dtype("uint8")
-    assert (data.test.images.shape, data.test.labels.shape) == ((10_000, 784), (10_000,))
+    assert (data.train.images.shape, data.test.images.shape) == ((60_000, 784), (10_000, 784))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -75,15 +73,6 @@ def test_a_seed_gives_one_synthetic_set() -> None:
     assert np.array_equal(first.images, again.images)
     assert np.array_equal(first.labels, again.labels)
     assert not np.array_equal(first.images, other.images)
-
-
-def test_the_synthetic_set_can_be_learned() -> None:
-    data = mnist_data.synthetic(0, train=2000, test=500)
-    train = data.train
-    means = np.stack([train.images[train.labels == label].mean(0) for label in range(10)])
-    distances = ((data.test.images[:, None] - means[None]) ** 2).sum(2)
-    assert (distances.argmin(1) == data.test.labels).mean() > 0.99
-    assert set(train.labels.tolist()) == set(range(10))
 
 
 def test_a_ranks_share_is_what_get_mnist_gives() -> None:

@@ -33,7 +33,6 @@ OPENMPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
     ("environ", "found"),
     [
         ({}, JobPlace(0, 1, by_address=False)),
-        (OPENMPI, JobPlace(1, 2, by_address=False)),
         ({"PMI_RANK": "1", "PMI_SIZE": "2"}, JobPlace(1, 2, by_address=False)),
         (OPENMPI | ADDRESS, JobPlace(1, 2, by_address=True)),
         (TORCH, JobPlace(0, 1, by_address=False)),  # a cluster's, with no place to meet
@@ -118,12 +117,6 @@ def test_gpus_that_are_not_there(
     options = torch_ddp.parse(["--gpu", "--out", str(tmp_path)])
     with pytest.raises(WorkloadError, match=reason):
         torch_ddp.check(options, 0, 2)
-
-
-def test_pytorch_is_asked_for_its_gpus() -> None:
-    found = torch_ddp.find_gpus()
-    assert found.number == torch.cuda.device_count()
-    assert bool(found.missing) == (found.number == 0)
 
 
 def test_a_refusal_is_one_line_from_rank_0(

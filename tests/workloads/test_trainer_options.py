@@ -88,15 +88,9 @@ def test_a_mistake_is_one_line_that_names_the_value(trainer: str, line: str, nam
     assert "\n" not in str(caught.value)
 
 
-def test_a_length_reads_as_words() -> None:
-    assert str(Length(1, "epoch")) == "1 epoch"
-    assert str(Length(25, "iteration")) == "25 iterations"
-
-
 @pytest.mark.parametrize(
     ("length", "writes", "period"),
     [
-        (Length(1, "iteration"), 20, 1),
         (Length(25, "iteration"), 20, 1.25),
         (Length(100, "iteration"), 1, 100),
         (Length(1, "epoch"), 20, 0.05),
