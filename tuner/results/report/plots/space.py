@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from itertools import combinations
-from typing import TypeVar
 
 from tuner.model import JsonDict, Measurement, ObjectiveSpec, Value, figures, wording
 from tuner.results.report.plots import runs, style
@@ -13,7 +12,6 @@ from tuner.results.report.plots.runs import DrawnRun
 from tuner.results.report.plots.style import Figure, Table
 from tuner.results.study_view import StudyView
 
-Values = TypeVar("Values", bound=tuple[Value, ...])
 Cells = dict[tuple[Value, Value], Measurement]
 
 #: Knobs, and pairs of them, that are shown at once; the knobs of which pairs are made at all.
@@ -41,21 +39,18 @@ def varied(data: StudyView, weights: Mapping[str, float]) -> list[str]:
 
 
 def _timed(data: StudyView) -> list[Measurement]:
-    """The settings with a time, or with where they were going; the defaults left out."""
-    return [
-        found
-        for found in data.measurements
-        if found.typical_s is not None and not found.setting.is_baseline
-    ]
+    """The settings with a time, or with where they were going, the fastest first.
+
+    The defaults are left out. The study's best is in front: what looks faster is not proven.
+    """
+    timed = [m for m in data.measurements if m.typical_s is not None and not m.setting.is_baseline]
+    return sorted(timed, key=lambda each: not _is_best(data, each))
 
 
 def _fastest(data: StudyView, *names: str) -> dict[tuple[Value, ...], Measurement]:
-    """By the values of these knobs the fastest setting that has them: measured before stopped.
-
-    Of its own values the study's best stands first: what looks faster has not been proven so.
-    """
+    """By the values of these knobs the fastest setting that has them, in the same order."""
     found: dict[tuple[Value, ...], Measurement] = {}
-    for measurement in sorted(_timed(data), key=lambda each: not _is_best(data, each)):
+    for measurement in _timed(data):
         values = measurement.setting.as_dict()
         if all(name in values for name in names):
             found.setdefault(tuple(values[name] for name in names), measurement)
@@ -65,18 +60,6 @@ def _fastest(data: StudyView, *names: str) -> dict[tuple[Value, ...], Measuremen
 def _is_best(data: StudyView, found: Measurement) -> bool:
     best = data.result.candidate
     return best is not None and found.elapsed_s is not None and found.setting == best.setting
-
-
-def _rank(found: Measurement) -> tuple[bool, float]:
-    return found.elapsed_s is None, found.typical_s or 0.0
-
-
-def _ranked(
-    data: StudyView, found: Mapping[Values, Measurement]
-) -> tuple[str, list[tuple[Values, Measurement]]]:
-    """These, the study's best first, then the fastest; and whether the first is ``best``."""
-    ranked = sorted(found.items(), key=lambda item: (not _is_best(data, item[1]), _rank(item[1])))
-    return ("best" if _is_best(data, ranked[0][1]) else "fastest"), ranked
 
 
 def _caution(data: StudyView, found: Iterable[Measurement]) -> str:
@@ -148,8 +131,8 @@ def _knob(data: StudyView, name: str, every: list[DrawnRun], place: int) -> Figu
         if (value := run.setting.as_dict().get(name)) in at and value is not None
     ]
     found = [fastest[(value,)] for value in values]
-    which, ranked = _ranked(data, fastest)
-    ((first,), best), ((last,), worst) = ranked[0], ranked[-1]
+    ((first,), best), *_, ((last,), worst) = fastest.items()
+    which = "best" if _is_best(data, best) else "fastest"
     summary = (
         f"The {which} setting with {name}={first}: {runs.typical(objective, best)};"
         f" the fastest with {name}={last}: {runs.typical(objective, worst)}."
@@ -252,8 +235,8 @@ def pairs(data: StudyView, weights: Mapping[str, float]) -> list[Figure]:
 
 def _pair(data: StudyView, across: str, up: str, cells: Cells, place: int) -> Figure:
     objective = data.spec.objective
-    which, ranked = _ranked(data, cells)
-    (a, b), best = ranked[0]
+    (a, b), best = next(iter(cells.items()))
+    which = "best" if _is_best(data, best) else "fastest"
     summary = (
         f"Of {wording.count(len(cells), 'pair')} of values the {which} is {up}={b} with"
         f" {across}={a}: {figures.typical(objective, best)}."
@@ -262,7 +245,7 @@ def _pair(data: StudyView, across: str, up: str, cells: Cells, place: int) -> Fi
     )
     rows = [
         (str(b), str(a), figures.typical(objective, each), str(len(each.samples)))
-        for (a, b), each in sorted(cells.items(), key=lambda item: _rank(item[1]))
+        for (a, b), each in cells.items()
     ]
     table = Table.of((up, across, "fastest setting", "runs"), rows)
     drawing = _heat(objective, across, up, cells)
