@@ -89,14 +89,10 @@ def test_a_program_that_sets_its_own_threads_is_seen(run: Run, reports: Path) ->
     code = "import numpy, threadpoolctl; threadpoolctl.threadpool_limits(3)"
     run(code, OPENBLAS_NUM_THREADS="1")
     assert [pool["threads"] for pool in report(reports)["pools"]] == [3]
-
-
-def test_opencv_is_read_where_it_is_loaded(run: Run, reports: Path) -> None:
     pytest.importorskip("cv2")
-    run("import cv2", OPENCV_FOR_THREADS_NUM="7")
-    assert report(reports)["opencv_threads"] == 7  # not capped at the number of CPUs
-    run("import cv2; cv2.setNumThreads(3)", OPENCV_FOR_THREADS_NUM="7")
-    assert report(reports)["opencv_threads"] == 3
+    for code, threads in (("import cv2", 7), ("import cv2; cv2.setNumThreads(3)", 3)):
+        run(code, OPENCV_FOR_THREADS_NUM="7")  # not capped at the number of CPUs
+        assert report(reports)["opencv_threads"] == threads
 
 
 def test_a_library_that_fails_costs_only_its_own_part(run: Run, reports: Path) -> None:
@@ -111,16 +107,17 @@ def test_a_library_that_fails_costs_only_its_own_part(run: Run, reports: Path) -
 # --- who reports -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("missing", ["TUNE_PROBE_DIR", "OMPI_COMM_WORLD_RANK"])
-def test_it_is_inactive_outside_of_a_trials_ranks(missing: str, run: Run, reports: Path) -> None:
-    assert run("import numpy", **{missing: ""}).returncode == 0
-    assert list(reports.iterdir()) == []
+def test_it_is_inactive_outside_of_a_trials_ranks(run: Run, reports: Path) -> None:
+    for missing in ("TUNE_PROBE_DIR", "OMPI_COMM_WORLD_RANK"):
+        assert run("import numpy", **{missing: ""}).returncode == 0
+        assert list(reports.iterdir()) == []
 
 
-@pytest.mark.parametrize("variable", observe.RANK_VARIABLES)
-def test_it_knows_the_same_ranks_as_we_do(variable: str, run: Run, reports: Path) -> None:
-    run("pass", **{"OMPI_COMM_WORLD_RANK": "", variable: "3"})
-    assert report(reports)["rank"] == 3
+def test_it_knows_the_same_ranks_as_we_do(run: Run, reports: Path) -> None:
+    for variable in observe.RANK_VARIABLES:
+        run("pass", **{"OMPI_COMM_WORLD_RANK": "", variable: "3"})
+        assert report(reports)["rank"] == 3
+        (reports / "rank-3.json").unlink()
 
 
 @pytest.mark.parametrize(("mark", "reported"), [({"TORCHELASTIC_RUN_ID": "a"}, 1), ({}, 0)])
@@ -165,17 +162,9 @@ def test_a_helper_does_not_displace_the_trainer(run: Run, reports: Path) -> None
 # --- that nobody notices it --------------------------------------------------------------
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Path:
-    """A folder for a sitecustomize of the user's own."""
-    folder = tmp_path / "own"
-    folder.mkdir()
-    return folder
-
-
-def test_the_users_own_comes_after_ours(run: Run, reports: Path, own: Path) -> None:
-    (own / "sitecustomize.py").write_text("import builtins; builtins.mine = __file__")
-    ran = run("import sitecustomize; print(mine == sitecustomize.__file__)", own)
+def test_the_users_own_comes_after_ours(run: Run, reports: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import builtins; builtins.mine = __file__")
+    ran = run("import sitecustomize; print(mine == sitecustomize.__file__)", tmp_path)
     assert ran.stdout == "True\n"
     assert report(reports)["rank"] == 3
 
@@ -183,7 +172,9 @@ def test_the_users_own_comes_after_ours(run: Run, reports: Path, own: Path) -> N
 @pytest.mark.parametrize(
     "code", ["1 / 0", "import not_there", "raise ImportError('x', name='sitecustomize')", "x ="]
 )
-def test_errors_of_the_users_own_are_as_without_us(code: str, run: Run, own: Path) -> None:
+def test_errors_of_the_users_own_are_as_without_us(code: str, run: Run, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
     (own / "sitecustomize.py").write_text(code)
     program = "import sys; print(sys.path, 'sitecustomize' in sys.modules)"
     ours, without = run(program, own), run(program, own, probe=False)
@@ -201,12 +192,6 @@ def test_the_programs_path_is_as_without_us(run: Run) -> None:
     assert "ctypes" not in ours.stdout
 
 
-def test_a_folder_that_is_gone_is_no_obstacle(run: Run, reports: Path) -> None:
-    reports.rmdir()
-    ran = run("print('hello')")
-    assert (ran.stdout, ran.stderr, ran.returncode) == ("hello\n", "", 0)
-
-
 # --- what is read of it ------------------------------------------------------------------
 
 
@@ -219,7 +204,10 @@ def test_its_report_comes_back_whole(run: Run, reports: Path) -> None:
     assert [library[:5] for library, _ in view.pools] == ["numpy"]
 
 
-def test_half_written_reports_are_not_read(tmp_path: Path) -> None:
+def test_half_written_reports_are_not_read(run: Run, reports: Path, tmp_path: Path) -> None:
+    reports.rmdir()
+    ran = run("print('hello')")
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("hello\n", "", 0), "nowhere to report"
     (tmp_path / "rank-3.json").write_text('{"rank": 3}')
     (tmp_path / "rank-1.json.77").write_text('{"rank": 1}')
     assert read_reports(tmp_path) == {3: Report(RankView(3, 0, 0, ()))}

@@ -109,17 +109,6 @@ def test_a_supervisor_that_does_not_go_is_killed(
         cleanup.remove_folder(running._folder)
 
 
-def test_wait_gives_none_while_it_runs(tmp_path: Path) -> None:
-    running = process.start(launch(tmp_path, "sleep", "600"))
-    try:
-        assert running.poll() is None
-        assert running.wait(0.01) is None
-        assert running.pids() == (running.pid,)
-    finally:
-        ended = running.stop()
-    assert (ended.code, ended.stopped) == (-15, True)
-
-
 def test_what_sigkill_cannot_end_is_an_error_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,7 +124,10 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     finish(process.start(launch(tmp_path, "true")))
     before = set(Path("/proc/self/fd").iterdir())
     finish(process.start(launch(tmp_path, "true")))
-    process.start(launch(tmp_path, "sleep", "600")).stop()
+    running = process.start(launch(tmp_path, "sleep", "600"))
+    assert running.wait(0.01) is None and running.pids() == (running.pid,)
+    ended = running.stop()
+    assert (ended.code, ended.stopped) == (-15, True)
     with pytest.raises(FileNotFoundError):
         process.start(launch(tmp_path, "no-such-program"))
     assert set(Path("/proc/self/fd").iterdir()) == before

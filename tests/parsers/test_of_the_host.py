@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from tests.launch.test_secrets import FORMS, IT
 from tests.parsers.strategies import DEEP, LONG, holds, texts, trees
 from tests.store.test_store import FULL
-from tuner.hosts import lock, machine, observe, procfs
+from tuner.hosts import lock, machine, observe
 from tuner.hosts.process import left_over
 from tuner.hosts.process.left_over import name_of
 from tuner.launch.secrets import Redactor, hide_shapes
@@ -33,18 +33,6 @@ from tuner.model import (
 from tuner.results.dashboard import access
 from tuner.store import codec, database, identity
 from tuner.study import recorder
-
-_STAT = b" R 1 4711 4711 0 -1 4194304 100 0 0 0 5 3 0 0 20 0 7 0 123456 1000 200 184467 1 1 0 0 0"
-
-
-@holds(texts(b"python3", b") Z 1 (", b"a) R 2 (b"), b"\xc1", b") " + b"Z " * 30, b") Z 1 (")
-def test_the_stat_of_a_process_of_any_name(data: bytes) -> None:
-    procfs.parse_stat(data)
-    line = b"4711 (" + data[:15].replace(b"\0", b"") + b")" + _STAT
-    seen = procfs.parse_stat(line)
-    assert seen is not None and (seen.pid, seen.started, seen.threads) == (4711, 123456, 7)
-    assert (seen.parent, seen.dead) == (1, False)
-
 
 _FILES = (
     *("sys/devices/system/cpu/online", "sys/devices/system/cpu/cpu0/topology/core_cpus_list"),
