@@ -124,25 +124,20 @@ def said(ending: OutcomeClassifier, text: str) -> Failed:
     return failed(ending.classify(exit_of(1), None, ()))
 
 
-@pytest.mark.parametrize(
-    ("what", "is_full"),
-    [
+def test_a_full_disk_is_believed_if_one_is(ending: OutcomeClassifier, disks: Disks) -> None:
+    for what, is_full in (
         ({"f_bavail": 100}, True),
         ({"f_favail": 0}, True),
         ({}, False),
         ({"f_files": 0, "f_favail": 0}, False),  # Btrfs counts none
         ({"f_blocks": 0, "f_bavail": 0}, False),  # it does not say
         ({"f_bavail": 0, "f_flag": os.ST_RDONLY}, False),  # an image, which is always full
-    ],
-)
-def test_a_full_disk_is_believed_if_one_is(
-    ending: OutcomeClassifier, disks: Disks, what: dict[str, int], is_full: bool
-) -> None:
-    disks(**what)
-    found = said(ending, NO_SPACE)
-    assert found.kind is (FailureKind.DISK_FULL if is_full else FailureKind.CRASHED)
-    assert found.log_tail == NO_SPACE and NO_SPACE in found.reason
-    assert ("have room" in found.reason) is not is_full
+    ):
+        disks(**what)
+        found = said(ending, NO_SPACE)
+        assert found.kind is (FailureKind.DISK_FULL if is_full else FailureKind.CRASHED)
+        assert found.log_tail == NO_SPACE and NO_SPACE in found.reason
+        assert ("have room" in found.reason) is not is_full
 
 
 def test_each_of_its_disks_is_asked(

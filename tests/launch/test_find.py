@@ -78,13 +78,10 @@ def test_only_the_folder_of_a_python_counts(
 
 def test_arguments_that_name_hosts_are_refused(environ: dict[str, str], tmp_path: Path) -> None:
     mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
-    for args in (
-        *[("--hostfile", "hosts"), ("--host=a,b",), ("-host", "a"), ("-hosts", "a,b"), ("-H", "a")],
-        *[("-f", "hosts"), ("-machinefile", "hosts"), ("--default-hostfile", "hosts")],
-    ):
-        said = f"--mpirun-arg {args[0].split('=')[0]}.* this host"
+    for option in ("--hostfile", "--host=a,b", "-host", "-hosts", "-H", "-f", "-machinefile"):
+        said = f"--mpirun-arg {option.split('=')[0]}.* this host"
         with pytest.raises(UsageError, match=said):
-            find(mpirun, args, environ=environ)
+            find(mpirun, (option, "a"), environ=environ)
 
 
 def test_a_path_is_absolute_and_bin_is_resolved(
@@ -98,7 +95,7 @@ def test_a_path_is_absolute_and_bin_is_resolved(
         find("/bin/true", environ={})
 
 
-@pytest.mark.parametrize("below", ["lib", "lib64", "lib/x86_64-linux-gnu", "lib/release"])
+@pytest.mark.parametrize("below", ["lib64", "lib/x86_64-linux-gnu"])
 def test_the_library_is_found_below_the_prefix_of_what_a_link_points_to(
     tmp_path: Path, environ: dict[str, str], below: str
 ) -> None:

@@ -94,12 +94,9 @@ def test_an_idle_rank_is_named_and_those_that_spin_make_no_life() -> None:
     job = Job()
     assert stalled(job.run(spins, idle)) == "rank 1 is idle, the others wait"
     assert job.now_s <= LIMIT_S * (1 + TRUSTED_SHARE) + 1
-
-
-def test_nobody_is_looked_into_before_a_share_of_the_limit() -> None:
     job = Job()
     assert job.run(spins, spins, most_s=TRUSTED_SHARE * LIMIT_S) is None
-    assert not job.asked
+    assert not job.asked, "nobody is looked into before a share of the limit"
     assert stalled(job.run(spins, spins)) == "all ranks wait for each other"
 
 
@@ -124,13 +121,10 @@ def test_signs_of_life(
     assert Job(computing=computing).run(*changes, most_s=5 * LIMIT_S, **more) is None
 
 
-def test_time_is_counted_from_the_last_sign_of_life() -> None:
+def test_time_is_counted_from_the_last_sign_of_life_and_the_kernel_is_given_more() -> None:
     job = Job()
     assert job.run(idle, idle, output=lambda now_s: min(now_s, 30.0)) is not None
     assert job.now_s == 30.0 + LIMIT_S
-
-
-def test_the_kernel_is_given_more_time() -> None:
     job = Job()
     assert job.run(idle, state("D"), most_s=(KERNEL_TIMES - 1) * LIMIT_S) is None
     assert job.run(idle, state("D"), most_s=3 * LIMIT_S) is not None

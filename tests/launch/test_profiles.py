@@ -5,6 +5,7 @@ from __future__ import annotations
 import cProfile
 import marshal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,13 +39,11 @@ def test_ranks_are_averaged_and_of_several_pythons_in_a_rank_the_longest_counts(
     assert found.share("job/train.py:7 load") == 0.8
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"not marshal", marshal.dumps([1]), marshal.dumps({"a": 1}),
-             marshal.dumps({("f", 1, "n"): (1,)}), marshal.dumps({("f", 1, "n"): (1, 1, "x")})]
-)  # fmt: skip
-def test_what_is_no_profile_is_passed_over(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / "rank-0.10.prof").write_bytes(data)
-    assert read(tmp_path) is None
+def test_what_is_no_profile_is_passed_over(tmp_path: Path) -> None:
+    values: list[Any] = [[1], {"a": 1}, {("f", 1, "n"): (1,)}, {("f", 1, "n"): (1, 1, "x")}]
+    for data in (b"", b"not marshal", *[marshal.dumps(value) for value in values]):
+        (tmp_path / "rank-0.10.prof").write_bytes(data)
+        assert read(tmp_path) is None
     # Nor is what looks from inside the program's.
     probe = ("/x/wrappers/probe/rank_report.py", 37, "_mapped")
     own = ("/x/probe/train.py", 1, "step")
@@ -67,13 +66,11 @@ def test_a_real_profile_is_read(tmp_path: Path) -> None:
     assert any(name.startswith("launch/test_profiles.py:") for name in found.own_s)
 
 
-@st.composite
-def made(draw: st.DrawFn) -> Profile:
-    names = st.sampled_from(["load", "step", "wait", "exchange"])
-    return Profile(1, draw(st.dictionaries(names, st.floats(1e-6, 1e4), min_size=1)))
+names = st.sampled_from(["load", "step", "wait", "exchange"])
+made = st.builds(Profile, st.just(1), st.dictionaries(names, st.floats(1e-6, 1e4), min_size=1))
 
 
-@given(made(), made())
+@given(made, made)
 def test_shares_change_as_much_up_as_down(before: Profile, after: Profile) -> None:
     found = changes(before, after)
     assert {change.function for change in found} == {*before.own_s, *after.own_s}

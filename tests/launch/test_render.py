@@ -122,16 +122,18 @@ def test_unset_takes_the_variables_away() -> None:
     assert render.assignments(spec, setting) == (("A", "B"), dict.fromkeys(THREAD_VARIABLES, "1"))
 
 
-def test_an_option_of_the_knob_is_appended() -> None:
-    spec = spec_of(
-        ("prog", "x"),
-        Knob("j", IntRange(1, 4), Flag("-j")),
-        Knob("k", IntRange(1, 4), Flag("--kk=")),
-    )
+def test_an_option_of_the_knob_is_appended_unless_it_has_a_placeholder() -> None:
+    j, k = Knob("j", IntRange(1, 4), Flag("-j")), Knob("k", IntRange(1, 4), Flag("--kk="))
     setting = Setting.of({"j": 2, "k": 3})
+    spec = spec_of(("prog", "x"), j, k)
     assert ranks(spec, setting) == ("W", "--", "prog", "x", "-j", "2", "--kk=3")
     assert ranks(spec, BASELINE) == ("W", "--", "prog", "x")
     assert render.arguments(spec, setting) == ("-j", "2", "--kk=3")
+    spec = spec_of(("prog", "--threads={omp_threads}", "-n", "{j}"), OMP, j)
+    setting = Setting.of({"omp_threads": 4, "j": 2})
+    assert ranks(spec, setting) == ("W", "--", "prog", "--threads=4", "-n", "2")
+    assert render.assignments(spec, setting) == ((), {})
+    assert render.arguments(spec, setting) == ("--threads=4", "-n", "2")
 
 
 def test_a_switch_has_its_option_or_none() -> None:
@@ -143,15 +145,6 @@ def test_a_switch_has_its_option_or_none() -> None:
         assert ranks(spec, off) == ranks(spec, BASELINE) == ("W", "--", "prog")
     with pytest.raises(UsageError, match="it is an option without a value"):
         ranks(spec_of(("prog", "x{amp}"), amp), on)
-
-
-def test_a_placeholder_wins_over_the_knobs_own_route() -> None:
-    flagged = replace(WORKERS, route=Flag("--loaderjob"))
-    spec = spec_of(("prog", "--threads={omp_threads}", "-j", "{iterator_workers}"), OMP, flagged)
-    setting = Setting.of({"omp_threads": 4, "iterator_workers": 2})
-    assert ranks(spec, setting) == ("W", "--", "prog", "--threads=4", "-j", "2")
-    assert render.assignments(spec, setting) == ((), {})
-    assert render.arguments(spec, setting) == ("--threads=4", "-j", "2")
 
 
 def test_a_default_fills_the_baselines_placeholder() -> None:

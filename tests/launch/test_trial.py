@@ -146,9 +146,13 @@ def test_a_full_run_is_finished_in_folders_of_its_owner(bench: Bench) -> None:
     ("steps", "code", "kind", "said"),
     [
         ([], 0, FailureKind.NO_LOG, "wrote no log"),
-        ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "world of 1 instead of 2"),
-        ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "MPI is MPICH Version: 5.0.2"),
-        ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, "5.0.11 (/opt/mpi/bin/mpirun)"),
+        (
+            [log(1.0), reports(0, 1)],
+            0,
+            FailureKind.WRONG_WORLD,
+            "a rank saw a world of 1 instead of 2: the program's MPI is MPICH Version: 5.0.2,"
+            " mpirun is openmpi 5.0.11 (/opt/mpi/bin/mpirun)",
+        ),
         ([reports(0, 2), reports(1, 2), reports(2, 2)], 0, FailureKind.WRONG_WORLD, "3 ranks ran"),
         ([says("KeyError: 1"), reports(0, 1)], 1, FailureKind.CRASHED, "KeyError: 1; a rank saw a"),
         ([log(1.0, 2.0)], 0, FailureKind.WRONG_RESULT, "iteration 20 of 40"),
@@ -169,19 +173,17 @@ def test_a_crash_has_its_reason_the_tail_and_its_effects(bench: Bench) -> None:
     assert outcome.effects[0].verdict is Verdict.OVERRIDDEN
 
 
-def test_the_limit_ends_it(bench: Bench) -> None:
+def test_the_limit_and_an_output_without_end_end_it(bench: Bench) -> None:
+    def prints(launch: Launch) -> None:
+        with (launch.folder / OUTPUT).open("wb") as file:
+            file.truncate((1 << 30) + 1)  # takes no room
+
     bench.limit_s = 1.0
     ending = bench.fails(log(0.5), code=None)
     assert (ending.kind, "1 s" in ending.reason) == (FailureKind.LIMIT, True)
     assert bench.stops == 1
     assert logged(bench.seen) == [(10, 0.5)]
-
-
-def test_who_prints_without_end_is_ended(bench: Bench) -> None:
-    def prints(launch: Launch) -> None:
-        with (launch.folder / OUTPUT).open("wb") as file:
-            file.truncate((1 << 30) + 1)  # takes no room
-
+    bench.limit_s = None
     ending = bench.fails(prints, code=None)
     assert (ending.kind, ending.reason) == (FailureKind.CRASHED, "it printed more than 1 GiB")
     assert bench.stops == 1
