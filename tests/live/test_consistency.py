@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_windows import Records, setting
-from tuner.live.consistency import live_vs_cold
-from tuner.live.eligibility import why_switched_off
+from tuner.live.eligibility import live_vs_cold, why_switched_off
 from tuner.model import BASELINE, Exclusion, Finished
 
 TWO, START = setting(2, 1), setting(1, 1)

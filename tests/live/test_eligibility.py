@@ -6,7 +6,7 @@ import pytest
 
 from tests.study_surface import CRASH
 from tests.study_windows import Records, setting
-from tuner.live.eligibility import COLD, is_reachable, is_switched_off, why_cold, window_iterations
+from tuner.live.eligibility import COLD, is_reachable, is_switched_off, may_be_window, why_cold
 from tuner.model import (
     BASELINE,
     UNSET,
@@ -49,20 +49,20 @@ def windows() -> Records:
 
 def test_only_the_search_is_measured_in_windows() -> None:
     records = windows().records
-    assert window_iterations(records, Purpose.SEARCH, THIRD) == 100
-    assert all(window_iterations(records, purpose, THIRD) is None for purpose in COLD)
-    assert window_iterations([], Purpose.SEARCH, THIRD) is None, "no full run was seen"
+    assert may_be_window(records, Purpose.SEARCH, THIRD)
+    assert not any(may_be_window(records, purpose, THIRD) for purpose in COLD)
+    assert not may_be_window([], Purpose.SEARCH, THIRD), "no full run was seen"
 
 
 @pytest.mark.parametrize(
-    ("kind", "iterations"), [(FailureKind.CRASHED, None), (FailureKind.LIMIT, 100)]
+    ("kind", "may_be"), [(FailureKind.CRASHED, False), (FailureKind.LIMIT, True)]
 )
 def test_a_setting_that_failed_in_a_window_is_launched_next(
-    kind: FailureKind, iterations: int | None
+    kind: FailureKind, may_be: bool
 ) -> None:
     records = windows().window(THIRD, Failed(kind, "it did")).records
-    assert window_iterations(records, Purpose.SEARCH, THIRD) == iterations
-    assert window_iterations(records, Purpose.SEARCH, OTHER) == 100
+    assert may_be_window(records, Purpose.SEARCH, THIRD) is may_be
+    assert may_be_window(records, Purpose.SEARCH, OTHER)
 
 
 def refusing(*settings: Setting, knob: str = "iterator_workers", works: bool = True) -> Records:
@@ -79,7 +79,7 @@ def test_after_two_values_of_a_knob_that_no_job_took_live_measurement_is_over() 
     two, three = setting(1, 2), setting(1, 3)
     told = refusing(two, three)
     assert is_switched_off(told.records)
-    assert window_iterations(told.records, Purpose.SEARCH, THIRD) is None
+    assert not may_be_window(told.records, Purpose.SEARCH, THIRD)
     assert not is_switched_off(refusing(two, setting(2, 2)).records), "one value"
     assert not is_switched_off(refusing(two, three, works=False).records), "the settings' fault"
     numbers = tuple(record.number for record in told.records)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.study_samples import SPEC
-from tuner.live.readback import effects_of, observed, refused
 from tuner.live.server import RankState, Switched, parse
+from tuner.live.window import effects_of, observed, refused
 from tuner.model import Failed, FailureKind, Observation, RankView, Setting, Value, Verdict
 
 OUTSIDE = Observation((RankView(0, 5, 1, (0, 1, 2, 3)), RankView(1, 5, 2, ())))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import MACHINE
-from tuner.live.scale import FullRunModel, full_run_model, learned, rescaled
+from tuner.live.scale import FullRunModel, full_run_model, rescaled
 from tuner.model import (
     LOGGED_TIME,
     Failed,
@@ -114,5 +114,7 @@ def test_a_steady_figure_has_what_is_behind_the_warm_up() -> None:
 def test_a_log_shows_what_a_run_takes_beside_its_iterations(
     times_s: tuple[float, ...], iterations: float
 ) -> None:
-    assert learned([record(log(*times_s))], steady=False) == pytest.approx(iterations)
-    assert learned([record(log(3.0))], steady=False) is None, "one entry says nothing"
+    found = full_run_model([record(log(*times_s))], 9, LOGGED_TIME)
+    assert found.overhead == pytest.approx(iterations)
+    nothing = [record(log(3.0))]  # one entry says nothing
+    assert full_run_model(nothing, 9, LOGGED_TIME) == full_run_model([], 9, LOGGED_TIME)

@@ -15,8 +15,8 @@ from tuner.launch import failure
 from tuner.launch.launchers import launchers
 from tuner.launch.objectives import EndedLaunch, objective_for
 from tuner.launch.objectives.logreport import LogReport
-from tuner.live.readback import effects_of, observed
 from tuner.live.server import Steps, Switched, WireError, parse
+from tuner.live.window import effects_of, observed
 from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting, figures
 from tuner.store import codec
 

@@ -12,34 +12,12 @@ A plain loop, which has a knob of its own::
 
 :class:`ChainerExtension`, :class:`PpeExtension` and :func:`torch_loader` are the same for trainers
 of Chainer and of PyTorch. Outside live measurement (``--live``) all of these do nothing: the loader
-is the loader that was given, no extension fires, ``more()`` is false. Nothing else of ``tuner`` is
-imported, and no library: they use Chainer and PyTorch through the objects that they are given.
+is the loader that was given, no extension fires, ``more()`` is false. They import no library: they
+use Chainer and PyTorch through the objects that they are given.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from tuner.live.client.for_chainer import ChainerExtension
-    from tuner.live.client.for_pytorch import PpeExtension, torch_loader
-    from tuner.live.client.loop import Session, session
+from tuner.live.client.for_chainer import ChainerExtension
+from tuner.live.client.for_pytorch import PpeExtension, torch_loader
+from tuner.live.client.loop import Session, session
 
 __all__ = ["ChainerExtension", "PpeExtension", "Session", "session", "torch_loader"]
-
-_HOMES = {
-    "ChainerExtension": "for_chainer",
-    "PpeExtension": "for_pytorch",
-    "Session": "loop",
-    "session": "loop",
-    "torch_loader": "for_pytorch",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name at its first use: a program needs one or two of them."""
-    if name in _HOMES:
-        from importlib import import_module
-
-        return getattr(import_module(f"tuner.live.client.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'tuner.live' has no attribute {name!r}")

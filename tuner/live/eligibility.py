@@ -1,14 +1,17 @@
-"""Which launches of a study are windows of a running job. Pure: a function of spec and records."""
+"""Which launches of a study are windows of a running job, and when none is any more. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from tuner.launch.hang_detector import may_be_elsewhere
 from tuner.model import (
     FROM_OUTSIDE,
     UNSET,
+    Exclusion,
     ExclusionKind,
     Failed,
     FailureKind,
@@ -19,7 +22,7 @@ from tuner.model import (
     Value,
     wording,
 )
-from tuner.stats import estimates
+from tuner.stats import estimates, noise
 
 #: Launches of their own in any study: what they confirm is confirmed of what is exported.
 COLD = frozenset({Purpose.WARM_UP, Purpose.CONFIRM, Purpose.RECORD})
@@ -30,6 +33,13 @@ NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
 #: If running jobs could not be switched to so many values of a knob, though a launch with each
 #: worked, the way in which the program changes the knob is at fault: the next would fail alike.
 MOST_REFUSED = 2
+
+#: No disagreement is less than this share, nor less than so many standard errors.
+LEAST_OFF, DEVIATIONS = 0.05, 2.5
+
+#: How far the scale of windows is off, as the logarithm's standard deviation: it is learnt from a
+#: few launches, and the machine is another one at the confirmation (docs/live.md has the cases).
+SCALE_SD = 0.1
 
 _OVER = "live measurement was switched off for this study"
 
@@ -50,18 +60,13 @@ def why_cold(objective: ObjectiveSpec, environ: Mapping[str, str]) -> str:
     return ""
 
 
-def window_iterations(
-    records: Sequence[LaunchRecord], purpose: Purpose, setting: Setting
-) -> int | None:
-    """The iterations of the full run that a window stands for, as long as jobs accept switches.
-
-    ``None``: the setting needs its own launch.
-    """
+def may_be_window(records: Sequence[LaunchRecord], purpose: Purpose, setting: Setting) -> bool:
+    """Whether the setting can be measured in a window, as long as jobs accept switches."""
     if purpose in COLD or is_switched_off(records):
-        return None
+        return False
     if any(each.setting == setting and _failed_in_a_window(each) for each in records):
-        return None
-    return full_iterations(records, setting)
+        return False
+    return full_iterations(records, setting) is not None
 
 
 def full_iterations(records: Sequence[LaunchRecord], setting: Setting) -> int | None:
@@ -110,6 +115,56 @@ def why_switched_off(records: Sequence[LaunchRecord]) -> str:
                 f" (the first: {wording.one_line(reason)})"
             )
     return ""
+
+
+def live_vs_cold(
+    records: Sequence[LaunchRecord], canonical: Callable[[Setting], Setting]
+) -> Exclusion | None:
+    """Why all windows are to be excluded; ``None``: they agree with launches.
+
+    Every setting that has both is compared: the logarithm of live over cold. Windows of one job
+    have its start in common, so they count as one. If all settings are off by the same factor,
+    windows still rank as launches do: that is a bias of the scale, and no disagreement. A single
+    setting is off only beyond what the scale may be off by (`SCALE_SD`).
+
+    Args:
+        records: The launches of a study.
+        canonical: Gives settings that come to the same one form.
+    """
+    found: dict[Setting, tuple[list[LaunchRecord], list[LaunchRecord]]] = {}
+    for record in estimates.counted(records):
+        if any(sample.elapsed_s > 0 for sample in record.outcome.samples):
+            sides = found.setdefault(canonical(record.setting), ([], []))
+            sides[record.job is None].append(record)
+    both = {setting: sides for setting, sides in found.items() if all(sides)}
+    logs = {
+        setting: [[math.log(r.outcome.samples[0].elapsed_s) for r in side] for side in sides]
+        for setting, sides in both.items()
+    }
+    sd, _ = noise.pooled((side for sides in logs.values() for side in sides), noise.RUNS)
+    offs: dict[Setting, tuple[float, float]] = {}  # with the standard error
+    for setting, (live, cold) in logs.items():
+        jobs = {record.job for record in both[setting][0]}
+        se = sd * math.sqrt(1 / len(jobs) + 1 / len(cold))
+        offs[setting] = statistics.median(live) - statistics.median(cold), se
+
+    worst: tuple[float, float, Setting] | None = None
+    for setting, (off, se) in offs.items():
+        others = [each for other, each in offs.items() if other != setting]
+        scale = statistics.fmean(each for each, _ in others) if others else 0.0
+        scale_se = math.hypot(*(each for _, each in others)) / len(others) if others else SCALE_SD
+        limit = max(DEVIATIONS * math.hypot(se, scale_se), math.log1p(LEAST_OFF))
+        share = round(abs(off - scale) / limit, 6)  # of two, each is as far from the other
+        if share > 1 and (worst is None or (share, abs(off)) > (worst[0], abs(worst[1]))):
+            worst = share, off, setting
+    if worst is None:
+        return None
+    _, off, setting = worst
+    return Exclusion(
+        ExclusionKind.LIVE_DISAGREES,
+        f"live and cold disagree: {setting} took {wording.changed(math.exp(off))} in a running job"
+        " than in launches of its own",
+    )
 
 
 def _failed_in_a_window(record: LaunchRecord) -> bool:

@@ -22,16 +22,7 @@ from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.live.server import PAUSE, VARIABLE, End, Hello, JobServer
 from tuner.live.window import WindowRun
-from tuner.model import (
-    Exclusion,
-    ExclusionKind,
-    Failed,
-    Finished,
-    Launch,
-    Outcome,
-    Setting,
-    Value,
-)
+from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome, Setting, Value
 
 #: A log and the ranks may differ by so many iterations: the first ones may be told apart
 #: otherwise, and a step be left out now and then …
@@ -44,23 +35,14 @@ _HOOKS = {"torch": "at the optimizer's step", "chainer": "at the updater's updat
 
 @dataclass
 class Job:
-    """A launch that runs, and whose ranks may accept switches.
+    """A launch that runs, and whose ranks may accept switches."""
 
-    Attributes:
-        request: What it was started for; its setting is what the job was started with.
-        launch: The launch.
-        server: The socket that its ranks know of.
-        clock: Seconds that only go forward.
-        started_s: When it was started, by the clock.
-        switches: How many switches it was told to make.
-    """
-
-    request: MeasurementRequest
+    request: MeasurementRequest  # what it was started for, with its setting
     launch: RunningLaunch
-    server: JobServer
+    server: JobServer  # the socket that its ranks know of
     clock: Callable[[], float]
-    started_s: float
-    switches: int = 0
+    started_s: float  # by the clock
+    switches: int = 0  # that it was told to make
     _values: dict[str, Value | None] = field(default_factory=dict)
 
     @property
@@ -139,8 +121,7 @@ class Job:
 def miscounted(outcome: Outcome, seen: int, hook: str) -> str:
     """How the log of a whole run counts other iterations than its ranks; empty if it does not.
 
-    A window gives the pace of what the ranks count, a launch the number that its log counts. If an
-    optimizer steps once in four batches, every window would be scaled by a wrong number.
+    If an optimizer steps once in four batches, every window would be scaled by a wrong number.
 
     Args:
         outcome: That of the run.
@@ -202,21 +183,16 @@ class LiveJobs:
     def window(self, request: MeasurementRequest, model: FullRunModel) -> Outcome:
         """Measure a setting in a window of the running job, or of one that is started for it.
 
-        Args:
-            request: What to measure.
-            model: What is known of a full run.
+        A window that fails ends the job. Whatever is raised, a KeyboardInterrupt too, goes on only
+        after the job has been ended.
 
         Returns:
             That of the window (`Outcome.window`), scaled to a full run; its ``wall_s`` is all the
             time since the last window of the job, or since the start of it. If the job accepts
-            no switches, or ended before it could tell enough, that of a cold launch
-            (:func:`tuner.launch.trial.run`). A window that fails ends the job.
+            no switches, or ended before it could tell enough, that of a cold launch.
 
         Raises:
-            TunerError: A folder cannot be made, or a process of the job cannot be ended.
-            UsageError: An old log cannot be removed.
-
-        Whatever is raised, a KeyboardInterrupt too, goes on only after the job has been ended.
+            TunerError, UsageError: As :func:`tuner.launch.trial.run`.
         """
         job, outcome = self._job, None
         since_s = self._clock() if job is None else self._marked_s
@@ -241,11 +217,8 @@ class LiveJobs:
         """Make a launch to its program's own end; if it goes on, it is the running job then.
 
         Returns:
-            What :func:`tuner.launch.trial.run` does; ``None``: it had not written yet what it
-            came to, and nothing of it is left.
-
-        Raises:
-            TunerError, UsageError: As :meth:`window`, after which nothing is left either.
+            What :func:`tuner.launch.trial.run` does, with its errors; ``None``: it had not written
+            yet what it came to, and nothing of it is left.
         """
         self.end()
         self.refusal = None
@@ -274,10 +247,7 @@ class LiveJobs:
     ) -> Job | Outcome:
         """Start the launch of a request; its outcome if it cannot be started.
 
-        Args:
-            request: What to start.
-            iterations: Those of a full run; ``None``: not known.
-            pauses: Whether rank 0 reports the program's own end, and waits there for an order.
+        A job that ``pauses`` reports the program's own end, and waits there for an order.
         """
         server: JobServer | None = None
         started_s = self._clock()
@@ -334,8 +304,7 @@ class LiveJobs:
             if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
                 self.refusal = waited or self.refusal or job.refusal(cold)
             if waited:
-                exclusion = Exclusion(ExclusionKind.RANKS_WAITED, waited)
-                cold = replace(cold, exclusion=exclusion)
+                cold = replace(cold, exclusion=Exclusion(ExclusionKind.RANKS_WAITED, waited))
             return cold
         except BaseException:
             job.running.stop()

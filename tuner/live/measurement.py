@@ -34,9 +34,8 @@ from tuner.search.stopper import EarlyStopper
 if TYPE_CHECKING:
     from tuner.live.jobs import LiveJobs
 
-#: A program that never accepted switches will not begin to. One whose jobs had windows can: ranks
-#: that did not connect were kept from it by chance (a crowded host, a slow file system with the
-#: socket). After so many such launches in a row it is over; each counts as what it was.
+#: A program that never accepted switches will not begin to. One whose jobs had windows can: its
+#: ranks may fail to connect by chance. After so many such launches in a row it is over.
 IN_A_ROW = 2
 
 _HINT = (
@@ -144,7 +143,7 @@ class LiveMeasurement:
         """Whether the setting is to be measured in a window of a running job."""
         if self._jobs is None or self._why_cold(records):
             return False
-        return eligibility.window_iterations(records, purpose, setting) is not None
+        return eligibility.may_be_window(records, purpose, setting)
 
     def note(self, records: Sequence[LaunchRecord]) -> str:
         """What the user should know of how the last launch was made; mostly empty.

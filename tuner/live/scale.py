@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tuner.model import Finished, LaunchRecord, ObjectiveSpec, Progress, Setting, Stopped
+from tuner.model import Finished, LaunchRecord, ObjectiveSpec, Progress, Setting, Stopped, Value
 from tuner.search.stopper import Noise
 from tuner.search.throughput import steady_s
 from tuner.stats import estimates
@@ -80,36 +80,23 @@ def full_run_model(
     """
     cold = [each for each in records if each.job is None and each.outcome.samples]
     steady = objective.clock == "steady"
-    found = learned(estimates.counted(cold), steady)
-    if found is None:
-        found = learned(cold, steady)  # a warm-up rather than nothing
-    if found is None:
-        found = 0.0 if steady else Noise().warm_up_typical
-    return FullRunModel(iterations, found, steady, incumbent_s)
-
-
-def learned(records: Iterable[LaunchRecord], steady: bool) -> float | None:
-    """The overhead by the logs of these launches, in iterations; ``None``: they do not show it.
-
-    Args:
-        records: Cold ones that came to their end.
-        steady: The figure is of one iteration from the end of the warm-up on: what comes before
-            is in none.
-    """
     groups: dict[Setting, list[float]] = {}
-    for record in records:
+    for record in estimates.counted(cold) or cold:  # a warm-up rather than nothing
         log = record.outcome.progress
         pace_s = usual_s(log)
         if pace_s is None:
             continue
         beyond = log[-1].elapsed_s / pace_s - log[-1].iteration
-        if steady:
+        if steady:  # what comes before the end of the warm-up is in no figure
             figure_s = steady_s([(each.iteration, each.elapsed_s) for each in log])
             if figure_s is None:
                 continue
             beyond = log[-1].iteration * (figure_s / pace_s - 1)
         groups.setdefault(record.setting, []).append(max(0.0, beyond))
-    return statistics.median(map(statistics.median, groups.values())) if groups else None
+    overhead = 0.0 if steady else Noise().warm_up_typical
+    if groups:
+        overhead = statistics.median(map(statistics.median, groups.values()))
+    return FullRunModel(iterations, overhead, steady, incumbent_s)
 
 
 def usual_s(log: Sequence[Progress]) -> float | None:
@@ -138,27 +125,24 @@ def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple
     if not any(record.outcome.window for record in records):
         return tuple(records)
     model = full_run_model(records, 0, objective)
-    lengths = {estimates.batch(each.setting): 0 for each in records}
-    for batch in lengths:
-        own = (each for each in records if estimates.batch(each.setting) == batch)
-        lengths[batch] = estimates.full_length(own) or 0
-    return tuple(
-        _rescaled(each, replace(model, iterations=lengths[estimates.batch(each.setting)]))
-        for each in records
-    )
-
-
-def _rescaled(record: LaunchRecord, model: FullRunModel) -> LaunchRecord:
-    outcome, ending = record.outcome, record.outcome.ending
-    if outcome.window is None:
-        return record
-    pace_s = outcome.window.pace_s
-    if isinstance(ending, Finished):  # a full run makes the iterations that it was scaled by
-        model = replace(model, iterations=ending.iterations)
-        ending = replace(ending, elapsed_s=model.figure_s(pace_s))
-    elif isinstance(ending, Stopped) and pace_s and model.iterations:
-        ending = with_projection(ending, model.figure_s(pace_s))
-    return replace(record, outcome=replace(outcome, ending=ending))
+    lengths: dict[Value | None, int] = {}  # by batch size
+    for record in records:
+        made = max((sample.iterations for sample in record.outcome.samples), default=0)
+        batch = estimates.batch(record.setting)
+        lengths[batch] = max(lengths.get(batch, 0), made)
+    found = []
+    for record in records:
+        outcome, window, ending = record.outcome, record.outcome.window, record.outcome.ending
+        length = lengths[estimates.batch(record.setting)]
+        if window is not None and isinstance(ending, Finished):
+            known = replace(model, iterations=ending.iterations)  # that it was scaled by
+            ending = replace(ending, elapsed_s=known.figure_s(window.pace_s))
+        elif window is not None and isinstance(ending, Stopped) and window.pace_s and length:
+            known = replace(model, iterations=length)
+            ending = with_projection(ending, known.figure_s(window.pace_s))
+        is_new = ending is not outcome.ending
+        found.append(replace(record, outcome=replace(outcome, ending=ending)) if is_new else record)
+    return tuple(found)
 
 
 def with_projection(stopped: Stopped, projection_s: float) -> Stopped:

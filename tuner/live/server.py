@@ -61,10 +61,7 @@ Values = Annotated[dict[Name, Annotated[Value | None, BeforeValidator(_value)]],
 
 @dataclass(frozen=True)
 class Hello:
-    """The first line: the job can be switched.
-
-    ``can`` has the knobs that can be changed, each with its present value (``None``: not known).
-    """
+    """The first line: the job can be switched; ``can`` has the knobs, with their present values."""
 
     protocol: Literal[2]
     ranks: Count
@@ -75,8 +72,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class Steps:
-    """How long iterations took, from ``first`` on, s; those in ``marks`` had something else in
-    them (an evaluation, the start of an epoch)."""
+    """How long iterations took, from ``first`` on, s; those in ``marks`` are not to be counted."""
 
     first: Count
     times_s: Annotated[tuple[Seconds, ...], Field(alias="s", max_length=_MOST_ITEMS)]
@@ -285,9 +281,8 @@ class JobServer:
     def _check(self, message: Message | None) -> None:
         """The first line, and only that one, is a hello; the iterations at the end are kept."""
         if isinstance(message, Hello) != (self.hello is None):
-            raise WireError(
-                "its first line is no hello" if self.hello is None else "a second hello"
-            )
+            is_first = self.hello is None
+            raise WireError("its first line is no hello" if is_first else "a second hello")
         if isinstance(message, Hello):
             self.hello = message
             with contextlib.suppress(OSError):  # all ranks have met: nobody else needs it

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuner.hosts.interference import between, look
-from tuner.launch import stacks
+from tuner.knobs.effects import effects
+from tuner.launch import failure, stacks
 from tuner.launch.monitor import STOPPER_ENTRIES, Ended
 from tuner.launch.trial import sampler
 from tuner.live.measurement import MeasurementRequest
-from tuner.live.readback import effects_of, observed, refused
 from tuner.live.scale import FullRunModel
-from tuner.live.server import Message, Steps, Switched, order
+from tuner.live.server import Message, RankState, Steps, Switched, order
 from tuner.live.windows import LEAST_ENDED, Estimate, estimate, is_long_enough, stopped
 from tuner.model import (
+    SHORTAGES,
+    Effect,
     Ending,
     Exclusion,
     ExclusionKind,
@@ -24,11 +27,16 @@ from tuner.model import (
     FailureKind,
     Finished,
     Load,
+    Observation,
     Outcome,
     Progress,
     RankView,
+    Setting,
     Stopped,
+    StudySpec,
     Telemetry,
+    Value,
+    Verdict,
     Window,
     wording,
 )
@@ -49,11 +57,7 @@ ANALYSIS_S = 0.1
 class WindowRun:
     """Switches a job to a setting, and follows it until the window is done or the job has ended.
 
-    Args:
-        job: The job.
-        request: What to measure.
-        model: What is known of a full run.
-        since_s: When the time for the window began, by the job's clock.
+    The time for the window began at ``since_s``, by the job's clock.
     """
 
     def __init__(
@@ -199,9 +203,9 @@ class WindowRun:
         telemetry: Telemetry | None,
     ) -> Outcome:
         job, window, now_s = self.job, self._estimate, self._now()
+        setting, spec = self.request.setting, self.request.spec
         ranks = self._switched.ranks if self._switched else ()
         observation = observed(job.monitor.watcher.result(), ranks)
-        effects = effects_of(self.request.setting, self.request.spec, observation, ranks)
         log = self.model.log(window.times_s, window.each)
         some = log[:: -(len(log) // STOPPER_ENTRIES + 1)][::-1]  # the last is among them
         switched_s = self._switched_s or now_s
@@ -215,7 +219,8 @@ class WindowRun:
             exit_code=None if ended is None else ended[0].code,
             progress=tuple(Progress(iteration, elapsed_s) for iteration, elapsed_s in some),
             observation=observation,
-            effects=() if refusal else effects,  # of a refused switch they would show nothing
+            # Of a refused switch they would show nothing.
+            effects=() if refusal else effects_of(setting, spec, observation, ranks),
             load=load,
             exclusion=exclusion,
             telemetry=telemetry,
@@ -248,3 +253,76 @@ def went_well(ended: Ended) -> bool:
     """Whether a job has ended by itself, without an error."""
     exit_, reason = ended
     return exit_.code == 0 and reason is None and not exit_.stopped
+
+
+# --- what the ranks read back after the switch, as a launch shows it -------------------------
+
+
+def observed(from_outside: Observation, ranks: Sequence[RankState]) -> Observation:
+    """Both views of each rank joined: that from ``/proc``, and what the rank read back itself."""
+    views = {view.rank: view for view in from_outside.ranks}
+    for seen in ranks:
+        view = views.get(seen.rank) or RankView(seen.rank, 0, 0, ())
+        views[seen.rank] = replace(
+            view,
+            affinity=view.affinity or seen.affinity,
+            blas_threads=seen.blas_threads,
+            opencv_threads=seen.opencv_threads,
+            opencv_loaded=view.opencv_loaded or seen.opencv_threads is not None,
+            world_size=len(ranks),
+            pools=seen.pools,
+            allocator=seen.allocator,
+            reported=True,
+        )
+    return Observation(tuple(view for _, view in sorted(views.items())))
+
+
+def refused(
+    setting: Setting, ranks: Sequence[RankState], changed: Collection[str]
+) -> tuple[Failed, str] | None:
+    """The failure of a switch, and its knob; ``None`` if all ranks were switched to the setting.
+
+    Only errors of the knobs that had to be ``changed`` count: a knob that cannot be read would else
+    fail every window. A resource that ran out is told by the exception, as that of a launch is.
+    """
+    errors = [(rank.rank, *each) for rank in ranks for each in rank.errors.items()]
+    failed = [each for each in errors if each[1] in changed]
+    if not failed:
+        return None
+    number, knob, error = failed[0]
+    what = f"{knob}={setting.as_dict()[knob]}" if knob in setting.as_dict() else knob
+    others = len({rank for rank, _, _ in failed}) - 1
+    place = f"rank {number}" + (f" and {wording.count(others, 'other')}" if others else "")
+    found = failure.shortage(error)
+    if found is not None and found[0] in SHORTAGES:
+        kind, meaning = found
+        return Failed(kind, f"{meaning} at the switch to {what} in {place}: {error}"), knob
+    return Failed(FailureKind.SWITCH, f"{what} in {place}: {error}"), knob
+
+
+def effects_of(
+    setting: Setting, spec: StudySpec, observation: Observation, ranks: Sequence[RankState]
+) -> tuple[Effect, ...]:
+    """The verdict on each knob; if ``/proc`` does not show it, by what was read back."""
+    seen = effects(setting, spec.knobs, observation, spec.machine)
+    return tuple(_by_read_back(effect, ranks) for effect in seen)
+
+
+def _by_read_back(effect: Effect, ranks: Sequence[RankState]) -> Effect:
+    if effect.verdict in {Verdict.CAPPED, Verdict.OVERRIDDEN} or effect.observed == effect.asked:
+        return effect
+    values = {rank.rank: rank.values.get(effect.knob) for rank in ranks}
+    if not values or None in values.values():
+        return effect
+    for rank, value in values.items():
+        if value is not None and not _is_same(value, effect.asked):
+            reason = f"the program itself set it to {value} (read back in rank {rank})"
+            return replace(effect, observed=value, verdict=Verdict.OVERRIDDEN, reason=reason)
+    return replace(effect, observed=effect.asked, verdict=Verdict.HONOURED, reason="")
+
+
+def _is_same(read: Value, asked: Value) -> bool:
+    """Whether both are the same value; numbers may be read as text, and as another type's text."""
+    with suppress(ValueError):  # it is no number
+        return float(read) == float(asked)
+    return read == asked

@@ -1,7 +1,6 @@
 """How fast a running job is with one setting: from the times of its iterations since the switch.
 
-**Warm-up.** The first iterations after a switch are slower: thread pools are made anew, caches are
-cold, a loader hands out what it had prepared before. Of the n iterations seen the first d are
+**Warm-up.** The first iterations after a switch are slower. Of n iterations the first d are
 discarded, at least 1 and at most half of them, with the d that minimises the marginal standard
 error ``sum (x_i - mean)^2 / (n - d)^2`` of the others (MSER: White, "An effective truncation
 heuristic for bias reduction in simulation output", Simulation 69 (1997) 323-334).
@@ -9,13 +8,9 @@ heuristic for bias reduction in simulation output", Simulation 69 (1997) 323-334
 **Length.** Iterations are correlated, so the standard error of their mean is that of Newey and
 West (Econometrica 55 (1987) 703-708) with ``n^(1/3)`` lags, and never less than that of
 independent ones. It is an estimate itself: for few values it is widened by the standard deviation
-of Student's t, or chance would end windows. A window ends once this error is small enough.
-
-Very many iterations are analysed as means of batches (Schmeiser, "Batch size effects in the
-analysis of simulation output", Operations Research 30 (1982) 556-568).
-
-**Early stop.** The stopper of a launch (:mod:`tuner.search.stopper`) is shown the window as the log
-of a full run, with an entry for each iteration (:meth:`FullRunModel.log`).
+of Student's t. A window ends once this error is small enough. Very many iterations are analysed as
+means of batches (Schmeiser, "Batch size effects in the analysis of simulation output", Operations
+Research 30 (1982) 556-568).
 
 Pure: no clock, no files.
 """

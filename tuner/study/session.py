@@ -12,8 +12,7 @@ from typing import NoReturn
 from tuner.hosts import process
 from tuner.launch import render, stacks
 from tuner.launch.secrets import kept_record, recorded_environment
-from tuner.live.consistency import live_vs_cold
-from tuner.live.eligibility import why_switched_off
+from tuner.live.eligibility import live_vs_cold, why_switched_off
 from tuner.live.measurement import LiveMeasurement, MeasurementRequest
 from tuner.model import (
     FROM_OUTSIDE,

@@ -35,16 +35,10 @@ class ChainerExtension:
         trainer.extend(live.ChainerExtension())
         trainer.run()
 
-    It offers what the trainer has:
-
-    - ``iterator_workers``, ``prefetch`` and ``opencv_threads`` (those of the workers) if the
-      updater's main iterator is a MultiprocessIterator. The iterator goes on at the same sample of
-      the same epoch in the same order.
-    - ``communicator`` if the updater's optimizers are multi-node optimizers of ChainerMN without
-      double buffering.
-
-    And the trainer goes on beyond its stop trigger while the study wants it to. Outside live
-    measurement it does nothing.
+    It offers ``iterator_workers``, ``prefetch`` and ``opencv_threads`` (those of the workers) if
+    the updater's main iterator is a MultiprocessIterator, and ``communicator`` if its optimizers
+    are multi-node optimizers of ChainerMN without double buffering. The trainer goes on beyond its
+    stop trigger while the study wants it to. Outside live measurement it does nothing.
 
     Args:
         communicator: Makes ChainerMN's communicator of a name, if the program needs more than
@@ -82,13 +76,9 @@ class ChainerExtension:
 
 
 class Communicators:
-    """Puts other communicators over the same ranks into multi-node optimizers.
+    """Puts other communicators into ChainerMN's multi-node optimizers, which share one.
 
     Each is made once: a study comes back to it, and MPI's and NCCL's own are few.
-
-    Args:
-        optimizers: ChainerMN's multi-node optimizers, which share one.
-        make: Makes a communicator of a name.
     """
 
     def __init__(self, optimizers: Sequence[Any], make: Callable[[str], Any] | None = None) -> None:
@@ -138,11 +128,8 @@ class Orders:
     """An order sampler that gives the order of an epoch again to a loader that starts anew.
 
     A loader draws the next epoch's order when it loads the first batch of it, ahead of the
-    training. Drawn a second time it would be another one, and all orders behind it as well.
-
-    Args:
-        sampler: The iterator's own.
-        epoch: Says which epoch the training is in.
+    training, whose ``epoch`` it may be far behind. Drawn a second time it would be another one, and
+    all orders behind it as well.
     """
 
     def __init__(self, sampler: Callable[[Any, int], Any], epoch: Callable[[], int]) -> None:
@@ -165,13 +152,10 @@ class Orders:
 
 
 class LiveIterator:
-    """Changes a MultiprocessIterator in place: whoever holds it sees the new workers.
+    """Changes a MultiprocessIterator in place, before its first batch and between two.
 
     What the old workers have loaded ahead is dropped and loaded again: the iterator's state is that
     of the last batch that was handed out.
-
-    Args:
-        iterator: The iterator. It has not been asked for a batch.
     """
 
     def __init__(self, iterator: Any) -> None:

@@ -40,9 +40,8 @@ def torch_loader(loader: L, **of_workers: Any) -> L:
             ...
 
     It offers ``iterator_workers``, ``prefetch`` (the prefetch factor), ``opencv_threads`` (those of
-    the workers) and, with a GPU, ``pin_memory``. What comes back is used like the loader; its epoch
-    goes on at the same batch in the same order, also in the middle of an epoch. Wrap the one loader
-    that feeds the training.
+    the workers) and, with a GPU, ``pin_memory``. Wrap the one loader that feeds the training. What
+    comes back is used like it; after a switch its epoch goes on at the same batch.
 
     Outside live measurement the loader itself comes back, and so it does if it cannot be changed:
     an iterable dataset, ``in_order=False``, a subclass that loads by itself.
@@ -65,14 +64,9 @@ class PpeExtension:
 
     ::
 
-        from tuner import live
-
-        loader = live.torch_loader(DataLoader(dataset, 32, shuffle=True, num_workers=2))
         manager.extend(live.PpeExtension())
         while not manager.stop_trigger:
-            for batch in loader:
-                with manager.run_iteration():
-                    ...
+            ...
 
     :func:`torch_loader` offers the loader's knobs. A loop that counts epochs or iterations by
     itself instead of asking ``manager.stop_trigger`` ends where it would. Every rank has to extend
@@ -197,7 +191,6 @@ class LiveLoader:
 
     def _restart(self, values: Mapping[str, Any]) -> None:
         self.stop()
-        self._batches.rewind()
         self._loader = self._made(values)
         if self._is_under_way:
             self._start()
@@ -235,18 +228,13 @@ class LiveLoader:
 class ResumableSampler:
     """A sampler whose epoch can go on at the training's place: a loader draws ahead of that.
 
-    It gives again what was drawn but never reached the training. :meth:`seen` says that the
-    training has one more, :meth:`rewind` that the next loader starts after that.
-
-    Args:
-        sampler: The program's own, of batches or of samples; it starts anew in each epoch.
+    Each new loader is given what was drawn and never reached the training, then the rest.
     """
 
     def __init__(self, sampler: Iterable[Any]) -> None:
         self._sampler = sampler
         self._source: Iterator[Any] = iter(())
-        self._ahead: deque[Any] = deque()  # drawn, and not yet seen
-        self._again: deque[Any] = deque()  # to be given before what is drawn anew
+        self._unseen: deque[Any] = deque()  # drawn, and not yet given to the training
 
     def __len__(self) -> int:
         """How many there are in an epoch."""
@@ -255,26 +243,17 @@ class ResumableSampler:
     def begin(self) -> None:
         """A new epoch."""
         self._source = iter(self._sampler)
-        self._ahead.clear()
-        self._again.clear()
+        self._unseen.clear()
 
     def seen(self) -> None:
         """The training has been given the next one: loaders keep the order."""
-        self._ahead.popleft()
-
-    def rewind(self) -> None:
-        """What is drawn and not seen is given again."""
-        self._again.extendleft(reversed(self._ahead))
-        self._ahead.clear()
+        self._unseen.popleft()
 
     def __iter__(self) -> Iterator[Any]:
         """The rest of the epoch."""
-        while True:
-            try:
-                drawn = self._again.popleft() if self._again else next(self._source)
-            except StopIteration:
-                return
-            self._ahead.append(drawn)
+        yield from tuple(self._unseen)
+        for drawn in self._source:
+            self._unseen.append(drawn)
             yield drawn
 
 

@@ -23,16 +23,13 @@ class RankAgent(Protocol):
         read: Read | None = None,
         settle: Callable[[], object] | None = None,
     ) -> None:
-        """Offer a knob, as :meth:`Session.on` does.
-
-        ``settle`` is called once after every ``apply`` of a switch: knobs may share it.
-        """
+        """As :meth:`Session.on`; ``settle``, which knobs may share, is called once after all."""
 
     def step(self, mark: bool = False) -> None:
-        """An iteration boundary; see :meth:`Session.step`."""
+        """As :meth:`Session.step`."""
 
     def more(self) -> bool:
-        """Whether the job is wanted beyond its end; alike on all ranks."""
+        """As :meth:`Session.more`."""
         ...
 
     def over(self) -> None:
