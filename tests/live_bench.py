@@ -1,9 +1,11 @@
-"""A supervisor that a test plays, for the agent in the ranks."""
+"""Ranks with the probe in them, and a supervisor that a test plays."""
 
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +23,24 @@ def probe_module(name: str) -> ModuleType:
         return import_module(name)
     finally:
         sys.path.remove(str(PROBE))
+
+
+def run_rank(
+    folder: Path, code: str, *options: str, python: str = sys.executable, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program of this code in the folder, as the only rank; "" unsets a variable."""
+    (folder / "train.py").write_text(code)
+    env = {name: value for name, value in os.environ.items() if "RANK" not in name}
+    env |= {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1", "PYTHONPATH": str(PROBE)}
+    return subprocess.run(
+        [python, *options, str(folder / "train.py")],
+        env={name: value for name, value in (env | environ).items() if value},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
 
 
 class Supervisor:

@@ -89,20 +89,16 @@ def test_the_hook_that_came_first_counts(agent: Any, sync: Sync) -> None:
 
 
 def test_marks_are_of_the_iteration_that_they_came_in(agent: Any, sync: Sync) -> None:
-    agent.step()
+    update(agent, mark=True)  # an epoch's end
+    agent.mark()  # an evaluation
+    update(agent)
+    update(agent)
+    assert sync.told == [True, True, False]
     agent.step(mark=True)
     agent.mark()
     agent.step()
     agent.step()
-    assert sync.told == [False, True, True, False]
-
-
-def test_an_epochs_end_and_an_evaluation_mark_two_iterations(agent: Any, sync: Sync) -> None:
-    update(agent, mark=True)
-    agent.mark()
-    update(agent)
-    update(agent)
-    assert sync.told == [True, True, False]
+    assert sync.told[3:] == [True, False], "the first step took over from the hook"
 
 
 def test_only_one_thread_counts(agent: Any, sync: Sync) -> None:
@@ -126,26 +122,20 @@ def test_a_forked_child_takes_no_part(agent: Any, sync: Sync) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_the_programs_own_end_is_told_once(agent: Any, sync: Sync) -> None:
-    sync.pauses = True
+@pytest.mark.parametrize("pauses", [True, False])
+def test_the_programs_own_end_is_told_once_if_the_tool_asks(
+    agent: Any, sync: Sync, pauses: bool
+) -> None:
+    sync.pauses = pauses
     agent.over()
     for _ in range(3):
         agent.step()
-    assert not agent.more(), "nobody has been told of the end"
+    assert agent.more() != pauses, "nobody has been told of the end"
     agent.over()
     agent.over()
-    assert agent.more()
     agent.step()
     assert agent.more()
-    assert sync.overs == [3]
-
-
-def test_where_nobody_asks_for_it_no_end_is_told(agent: Any, sync: Sync) -> None:
-    for _ in range(3):
-        agent.step()
-    agent.over()
-    assert agent.more()
-    assert sync.overs == []
+    assert sync.overs == [3] * pauses
 
 
 @pytest.mark.parametrize("path", sorted(PROBE.glob("*.py")), ids=lambda path: path.name)

@@ -21,23 +21,16 @@ def pools() -> Any:
     found.apply(None)
 
 
-def test_every_pool_is_set_and_read_back(pools: Any) -> None:
-    pools.apply(1)
-    assert pools.read() == 1
-    assert {threads for _, threads in rank_live_knobs.threads_state()["pools"]} == {1}
-    assert rank_live_knobs.threads_state()["blas_threads"] == 1
-
-
-def test_a_count_is_capped_at_the_cpus_of_the_rank(pools: Any) -> None:
-    pools.apply(1000)
-    assert pools.read() <= len(os.sched_getaffinity(0))
+def test_every_pool_is_set_and_read_back_capped_at_the_cpus_of_the_rank(pools: Any) -> None:
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(before)})
-    try:
-        pools.apply(2)
-        assert pools.read() == 1
-    finally:
-        os.sched_setaffinity(0, before)
+    for asked, cpus, found in ((1, before, 1), (1000, before, len(before)), (2, {min(before)}, 1)):
+        os.sched_setaffinity(0, cpus)
+        try:
+            pools.apply(asked)
+        finally:
+            os.sched_setaffinity(0, before)
+        assert pools.read() == rank_live_knobs.threads_state()["blas_threads"] == found
+        assert {n for _, n in rank_live_knobs.threads_state()["pools"]} == {found}
 
 
 def test_null_gives_each_pool_its_own_back(pools: Any) -> None:

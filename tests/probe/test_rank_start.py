@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.live_bench import PROBE, Supervisor
+from tests.live_bench import Supervisor, run_rank
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -75,19 +73,7 @@ def run(tmp_path: Path, supervisor: Supervisor) -> Run:
             (tmp_path / folder / "__init__.py").touch()
 
     def run_code(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        (tmp_path / "train.py").write_text(code)
-        env = {name: value for name, value in os.environ.items() if "RANK" not in name}
-        env |= {"PYTHONPATH": str(PROBE), "TUNE_LIVE_SOCKET": str(supervisor.path)}
-        env |= {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1", **environ}
-        return subprocess.run(
-            [sys.executable, str(tmp_path / "train.py")],
-            env={name: value for name, value in env.items() if value},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        return run_rank(tmp_path, code, **{"TUNE_LIVE_SOCKET": str(supervisor.path), **environ})
 
     return run_code
 
@@ -190,12 +176,14 @@ def test_nothing_of_it_is_loaded_where_nobody_asks(run: Run) -> None:
     assert "'rank_live" not in asked
 
 
+@pytest.mark.parametrize("size", ["1", "2"])
 def test_a_socket_that_is_gone_is_no_obstacle(
-    run: Run, supervisor: Supervisor, tmp_path: Path
+    run: Run, supervisor: Supervisor, size: str, tmp_path: Path
 ) -> None:
     supervisor.close()
     (tmp_path / "live").unlink()
-    ran = run(UPDATES + "for _ in range(4): updater.update()\nprint('done')")
+    loop = "for _ in range(4): updater.update()\nprint('done')"
+    ran = run(UPDATES + loop, OMPI_COMM_WORLD_SIZE=size)
     assert (ran.stdout, ran.stderr, ran.returncode) == ("done\n", "", 0)
 
 
@@ -214,11 +202,10 @@ if __name__ == "__main__":
     assert (ran.stdout, ran.stderr) == ("True [False]\n", "")
 
 
-@pytest.mark.parametrize("takes_part", ["agent()", "update()"])
-def test_a_python_that_the_rank_starts_does_not_take_its_place(run: Run, takes_part: str) -> None:
+@pytest.mark.parametrize("part", ["sys.modules['tune_rank_live'].agent()", "updater.update()"])
+def test_a_python_that_the_rank_starts_does_not_take_its_place(run: Run, part: str) -> None:
     """A helper that steps first took the connection."""
     child = "import sys; print('tune_rank_live' in sys.modules)"
-    part = {"agent()": "sys.modules['tune_rank_live'].agent()", "update()": "updater.update()"}
-    code = f"{UPDATES}\nimport subprocess, sys\n{part[takes_part]}\n"
+    code = f"{UPDATES}\nimport subprocess, sys\n{part}\n"
     ran = run(f"{code}subprocess.run([sys.executable, '-c', {child!r}], check=True)")
     assert (ran.stdout, ran.stderr) == ("False\n", "")

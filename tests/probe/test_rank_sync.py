@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import resource
@@ -164,22 +163,16 @@ def test_without_the_supervisor_the_job_goes_on_alone(job: Job) -> None:
 
 
 @pytest.mark.parametrize("text", [b"garbage\n", b"\xff\n", b"x" * 70_000])
-def test_a_supervisor_that_says_nonsense_is_left(job: Job, text: bytes) -> None:
+def test_a_supervisor_that_says_nonsense_is_left_but_new_words_are_passed_over(
+    job: Job, text: bytes
+) -> None:
     job.hello()
+    job.supervisor.raw(b'{"type":"later"}\n[1]\n{"type":"switch","values":3}\n{"type":"swi')
+    job.supervisor.raw(b'tch","number":4,"values":{"workers":2}}\n')
+    assert (job.supervisor.until("switched") or {})["number"] == 4
     job.supervisor.raw(text)
     job.join()
     assert job.alone()
-
-
-def test_what_is_not_known_is_passed_over(job: Job) -> None:
-    job.hello()
-    job.supervisor.raw(b'{"type":"later"}\n[1]\n{"type":"switch","values":3}\n')
-    text = json.dumps({"type": "switch", "number": 4, "values": {"workers": 2}}).encode()
-    job.supervisor.raw(text[:11])
-    time.sleep(0.02)
-    job.supervisor.raw(text[11:] + b"\n")
-    assert (job.supervisor.until("switched") or {})["number"] == 4
-    job.finish()
 
 
 # --- what goes wrong ---------------------------------------------------------------------

@@ -18,30 +18,12 @@ WRAPPER = wrapper_argv()[-1]
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
 
 values = st.binary(max_size=40).map(lambda data: data.replace(b"\0", b""))
-AWKWARD = (
-    b"",
-    b" ",
-    b"a b",
-    b"'",
-    b'"',
-    b"$(exit 3)",
-    b"`id`",
-    b"${HOME}",
-    b"\\",
-    b"\\n",
-    b"-u",
-    b"--",
-    b"-n",
-    b"a=b=c",
-    b"\n",
-    b"x\n\n",
-    b"*",
-    b"~",
-    b"\xff\xfe",
-    b"\x01\x7f",
-    b"caf\xc3\xa9",
+awkward = st.sampled_from(
+    [
+        *rb"""|| |a b|'|"|$(exit 3)|`id`|${HOME}|\|\n|-u|--|-n|a=b=c|*|~""".split(b"|"),
+        *(b"\n", b"x\n\n", b"\xff\xfe", b"\x01\x7f", "café".encode()),
+    ]
 )
-awkward = st.sampled_from(AWKWARD)
 
 
 def call(shell: str, *args: str | bytes, env: dict[bytes, bytes] | None = None) -> bytes:
@@ -98,14 +80,10 @@ def test_becomes_the_command(shell: str) -> None:
     ("args", "told"),
     [
         ((), "no '--' and command"),
-        (("A=1",), "no '--' and command"),
         (("A=1", "--"), "no command after '--'"),
         (("A=1", "true"), "'true' is neither"),
         (("1A=1", "--", "true"), "'1A' is not the name"),
-        (("=1", "--", "true"), "'' is not the name"),
-        (("A B=1", "--", "true"), "'A B' is not the name"),
         (("A\nB=1", "--", "true"), "'A B' is not the name"),
-        (("$(id)=1", "--", "true"), "'$(id)' is not the name"),
         (("é=1", "--", "true"), "is not the name"),
         (("-u",), "-u needs the name"),
         (("-u", "A=1", "--", "true"), "'A=1' is not the name"),
