@@ -31,7 +31,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.results.dashboard import access
-from tuner.store import codec, database, identity
+from tuner.store import codec, identity
 from tuner.study import recorder
 
 _FILES = (
@@ -64,13 +64,6 @@ def test_every_file_of_a_machine_has_odd_content(data: bytes) -> None:
     assert 1 <= found.logical_cpus < 2**31 and 1 <= found.physical_cores < 2**31, found
     assert 1 <= found.cores < 2**31 and found.numa_nodes >= 1 and found.memory_bytes >= 0, found
     assert found.quota_cpus is None or 0 < found.quota_cpus < math.inf, found
-
-
-@holds(texts(b"37 36 0:50 / /mnt/data\\040x rw - nfs4 server:/x rw\n", b"1 0 8:1 / / rw - a b"))
-def test_mount_points_of_any_name(data: bytes) -> None:
-    with tempfile.NamedTemporaryFile() as file:
-        Path(file.name).write_bytes(data)
-        assert isinstance(database.file_system(Path("/mnt/data/tune.db"), Path(file.name)), str)
 
 
 @holds(
@@ -184,24 +177,22 @@ def test_what_is_hidden_once_is_hidden(data: bytes) -> None:
 
 
 _TOKEN = "0123456789abcdefTOKEN"
-_FIELDS = ("PATH_INFO", "QUERY_STRING", "HTTP_HOST", "HTTP_COOKIE", "HTTP_AUTHORIZATION")
+_FIELDS = ("PATH_INFO", "QUERY_STRING", "HTTP_COOKIE", "HTTP_AUTHORIZATION")
 
 
 @holds(
     texts(
-        b"/dashboard/\ntoken=0123456789abcdefTOKEN\nlocalhost:8080\n\n\n",
-        b"/\n\n127.0.0.1:8080\ntune_dashboard_8080=0123456789abcdefTOKEN; a=b\n\n",
-        b"/api/studies\n\nnode1:80\n\nBearer 0123456789abcdefTOKEN\nbcd",
-        b"//evil.example/x\ntoken=0123456789abcdefTOKEN&a=1\n[::1]:8080\n\n\n",
-        words="token= %0d%0a // localhost evil.example tune_dashboard_80= Basic token null",
+        b"/dashboard/\ntoken=0123456789abcdefTOKEN\n\n",
+        b"/\n\ntune_dashboard_8080=0123456789abcdefTOKEN; a=b\n",
+        b"/api/studies\n\n\nBearer 0123456789abcdefTOKEN",
+        b"//evil.example/x\ntoken=0123456789abcdefTOKEN&a=1\n\n",
+        words="token= %0d%0a // evil.example tune_dashboard_80= Basic token null",
     )
 )
 def test_a_request_of_a_stranger_is_answered_or_refused(data: bytes) -> None:
-    *fields, body = data.split(b"\n", len(_FIELDS))
     # as the server hands it over: latin-1, a field that is empty is not there
-    given = (field.replace(b"\r", b"").decode("latin-1") for field in fields)
+    given = (field.replace(b"\r", b"").decode("latin-1") for field in data.split(b"\n"))
     asked = {name: text for name, text in zip(_FIELDS, given, strict=False) if text}
-    environ: dict[str, Any] = {"REQUEST_METHOD": "GET", "wsgi.input": io.BytesIO(body), **asked}
     statuses: list[str] = []
 
     def start(status: str, headers: list[tuple[str, str]], *_: object) -> Any:
@@ -210,12 +201,13 @@ def test_a_request_of_a_stranger_is_answered_or_refused(data: bytes) -> None:
             assert re.fullmatch(r"[\t\x20-\x7e\x80-\xff]*", value), f"{name} ends in the middle"
             assert name != "Location" or re.match(r"/(?![/\\])", value), "another host"
 
-    def inside(environ: Any, start_response: Any) -> list[bytes]:
+    def inside(_: Any, start_response: Any) -> list[bytes]:
         start_response("200 Inside", [])
-        return [environ["wsgi.input"].read()]
+        return []
 
+    environ = {"REQUEST_METHOD": "GET", "wsgi.input": io.BytesIO(), **asked}
     assert all(isinstance(part, bytes) for part in access.guarded(inside, _TOKEN)(environ, start))
-    assert len(statuses) == 1, statuses
-    if statuses == ["200 Inside"] or statuses[0].startswith("303"):
-        shown = " ".join(asked.get(name, "") for name in _FIELDS if name != "PATH_INFO")
+    (status,) = statuses
+    if status.startswith(("200", "303")):
+        shown = " ".join(text for name, text in asked.items() if name != "PATH_INFO")
         assert _TOKEN in unquote(shown), "let in without the token"

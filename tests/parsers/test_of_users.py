@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tests.parsers.strategies import DEEP, HEX, LONG, holds, texts, trees
 from tests.study_surface import MACHINE
 from tuner.config import knob_selection, program, study_file
 from tuner.config.applicability import TargetHost
-from tuner.config.options import OPTIONS, SECONDS, SHARE, WORDS
+from tuner.config.options import OPTIONS, SECONDS, SHARE
 from tuner.config.spec import check_command
 from tuner.hosts.machine import HostFeatures
 from tuner.knobs import space
-from tuner.launch import command, render
+from tuner.launch import render
 from tuner.launch.command import shipped_dir
-from tuner.launch.objectives import objective_for, with_argument
 from tuner.model import (
     BASELINE,
     LauncherInfo,
     Layout,
-    ObjectiveSpec,
     Setting,
     StudySpec,
-    figures,
     wording,
 )
 from tuner.model.errors import TunerError, UsageError, shown
-from tuner.store import codec
 
 _LAUNCHER = LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11")
 _FEATURES = HostFeatures({"jemalloc": "/usr/lib/libjemalloc.so.2"}, glibc=(2, 36))
@@ -172,56 +165,6 @@ def test_times_and_shares(data: bytes) -> None:
     for kind in (SECONDS, SHARE):
         with suppress(ValueError):
             assert math.isfinite(kind.read(text))
-
-
-@holds(
-    texts(
-        b"python\ntrain.py\n--out\n{out}\n-j\n{iterator_workers}",
-        b"{python}\n{workloads}/chainer_mnist.py\n--out={out}",
-        b"/bin/sh\n-c\necho {{x}} {a}{b}\n{c}",
-        words="{out} {{ }} {a} {1} {} -m -X",
-    )
-)
-def test_a_command_with_placeholders(data: bytes) -> None:
-    words = tuple(data.replace(b"\0", b"").decode("utf-8", "surrogateescape").split("\n"))
-    for word in words:
-        doubled = word.replace("{", "{{").replace("}", "}}")
-        assert command.fill(doubled, {}) == word, "a doubled brace is a brace"
-    with suppress(UsageError):
-        names = command.placeholders(words)
-        values = dict.fromkeys(names, "value")
-        assert len(command.substitute(words, values)) == len(words)
-        command.carriers(words, values)
-        command.check(words, names)
-    with suppress(UsageError):
-        if words[0].strip():
-            program.script_of(words)
-            program.folder_of(words, (), Path("/"))
-
-
-@holds(texts(b"python a.py --out {out} 'a b' \"c d\" e\\ f", b"a 'b", b"a \\"))
-def test_a_command_in_one_text_is_split_as_a_shell_does(data: bytes) -> None:
-    with suppress(ValueError):
-        found = WORDS.read(data.decode("utf-8", "replace"))
-        assert WORDS.read(shlex.join(found)) == found
-
-
-@holds(
-    texts(
-        b"pattern:Performance: ([0-9.]+)\nns/day\nmore",
-        b"pattern:(?P<t>\\d+) s\nms\n",
-        b"logreport:main/loss\n\n",
-        b"wall\n\n",
-    )
-)
-def test_an_objective_with_a_unit(data: bytes) -> None:
-    kind, unit, more, *_ = (*data.decode("utf-8", "surrogateescape").split("\n"), "", "")
-    with suppress(UsageError):
-        spec = replace(with_argument(ObjectiveSpec(), kind), unit=unit, maximize=more == "more")
-        objective_for(spec)
-        assert math.isclose(spec.figure(spec.cost(3.5)), 3.5), spec
-        assert figures.shown(spec, spec.cost(3.5)).isprintable(), spec
-        assert codec.loads(ObjectiveSpec, codec.dumps(spec)) == spec, spec
 
 
 def test_what_an_error_shows_is_short_and_moves_no_cursor() -> None:
