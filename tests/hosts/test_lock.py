@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
@@ -118,21 +117,6 @@ def test_a_lock_file_that_was_removed_meanwhile_is_none(
             assert lock.may_measure("mine", database="", environ=environ)
             with pytest.raises(BusyError), lock.measuring("second", environ=environ):
                 pass
-
-
-def test_a_full_disk_leaves_an_owner_without_a_name(
-    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "pwrite", full)
-    with (
-        lock.measuring("mine", environ=environ),
-        pytest.raises(BusyError, match="another tune"),
-        lock.measuring("second", environ=environ),
-    ):
-        pass
 
 
 def test_a_link_is_refused(

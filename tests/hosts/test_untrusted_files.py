@@ -95,7 +95,9 @@ def test_a_hostile_log_or_output_is_a_failure(
     assert isinstance(objective_for(spec).result(ended), Failed)
 
 
-def test_a_link_in_place_of_the_stacks_or_the_study_folder_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_stacks_or_the_study_folder_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "0001").mkdir(parents=True)
     link = tmp_path / "link"
@@ -105,21 +107,13 @@ def test_a_link_in_place_of_the_stacks_or_the_study_folder_is_not_followed(tmp_p
         with pytest.raises(UsageError, match="symbolic link"):
             touch()
     assert [path.name for path in elsewhere.iterdir()] == ["0001"]
-
-
-def test_what_lies_in_place_of_a_stack_is_neither_followed_nor_waited_for(tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("kept")
-    folder = tmp_path / "stacks"
+    # Nor is what lies in place of a stack, nor is it waited for.
+    folder, victim = tmp_path / "stacks", tmp_path / "victim"
     folder.mkdir()
+    victim.write_text("kept")
     (folder / "rank-0.txt").symlink_to(victim)
     os.mkfifo(folder / "rank-1.txt")
-    code = (
-        "import sys; from pathlib import Path; from tuner.launch import stacks;"
-        "stacks.py_spy = lambda *_: 'where it is';"
-        "print(stacks.keep(Path(sys.argv[1]), {1: 0, 2: 1}))"
-    )
-    argv = [sys.executable, "-c", code, str(folder)]
-    ran = subprocess.run(argv, check=True, timeout=60, capture_output=True, text=True)
-    assert ran.stdout == f"stacks in {folder}\n" and victim.read_text() == "kept"
+    monkeypatch.setattr(stacks, "py_spy", lambda *_: "where it is")
+    assert stacks.keep(folder, {1: 0, 2: 1}) == f"stacks in {folder}"
+    assert victim.read_text() == "kept"
     assert [path.read_text() for path in sorted(folder.iterdir())] == ["where it is"] * 2

@@ -1,14 +1,16 @@
-"""Domains as they are written, and as they make sense for a knob."""
+"""The table of knobs; domains as they are written, and as they make sense for a knob."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.knobs import domains, knob
+from tuner.knobs import KNOBS, domains, is_known, knob
 from tuner.knobs.space import values
-from tuner.model import UNSET, Choice, Domain, IntRange
+from tuner.model import UNSET, Choice, Domain, Env, IntRange
 from tuner.model.errors import UsageError
 
 
@@ -85,3 +87,11 @@ def test_a_written_range_is_the_range(low: int, extra: int) -> None:
 def test_values_that_make_no_sense_for_a_knob(name: str, domain: Domain) -> None:
     with pytest.raises(UsageError, match="--knob"):
         domains.check_against(knob(name), domain, where=f"--knob {name}")
+
+
+def test_the_rows_of_the_table_are_fit_for_options_and_placeholders() -> None:
+    for row in KNOBS:
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", row.name) and is_known(row.name)
+        assert row.help and row.why.endswith(".") and "https://" in row.source
+    libraries = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
+    assert knob("omp_threads").route == Env(tuple(f"{name}_NUM_THREADS" for name in libraries))

@@ -24,9 +24,6 @@ _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPTION = re.compile(r"--?[A-Za-z][^=]*")
 _OPTION_WITH_VALUE = re.compile(r"--?[A-Za-z][\w.-]*=")
-#: A shell, and its option that takes a script: ``-c``, or such as ``-euc``.
-_SHELL = re.compile(r"(?:.*/)?\w{0,3}sh", re.DOTALL)
-_TAKES_SCRIPT = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
 
 
 def shipped_dir(name: str) -> Path:
@@ -108,8 +105,8 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
         alone = bool(missing) and token == f"{{{missing[0]}}}"
         if not missing:
             result += _filled(template, index, values)
-        elif _is_script(template, index) or (alone and not option_before(template, index)):
-            why = "" if len(token.split()) > 1 else " without an option before it"
+        elif (is_script := _is_script(token)) or (alone and not option_before(template, index)):
+            why = "" if is_script else " without an option before it"
             needed = " ".join(f"--baseline {name}=VALUE" for name in dict.fromkeys(missing))
             raise UsageError(
                 f"The command has {{{missing[0]}}} in {shown(token)}{why}, which cannot be left out"
@@ -139,15 +136,9 @@ def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> t
     return (option,)
 
 
-def _is_script(template: Sequence[str], index: int) -> bool:
-    """Whether a token has several words, or is what a shell gets with ``-c``.
-
-    An option with its value (``--name=two words``) is one thing, whatever is in it.
-    """
-    if len(template[index].split()) > 1:
-        return not _OPTION_WITH_VALUE.match(template[index])
-    takes_script = index > 0 and _TAKES_SCRIPT.fullmatch(template[index - 1]) is not None
-    return takes_script and any(map(_SHELL.fullmatch, template[:index]))
+def _is_script(token: str) -> bool:
+    """Whether a token has several words; ``--name=two words`` is one, whatever is in it."""
+    return len(token.split()) > 1 and not _OPTION_WITH_VALUE.match(token)
 
 
 def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
