@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Each command with its line in the help; its module is ``tuner.cli.<name>``.
 COMMANDS = {
     "run": "Find the fastest setting (also without the word `run`).",
-    "show": "Show a study: result, trials, importance, failures.",
+    "show": "Show a study: result, settings, knob importance, failures.",
     "studies": "List the studies in the database, or delete one.",
     "export": "Export the best setting: sh, env, json, args, csv or md.",
     "exec": "Run any command with the best setting.",

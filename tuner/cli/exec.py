@@ -86,7 +86,7 @@ def split(
         names = {summary.name for summary in store.studies()}
         study, argv = (words[0], words[1:]) if words and words[0] in names else (None, words)
     elif len(words) > 1:
-        raise UsageError(f"before `--` stands more than a study: {' '.join(words)}", hint)
+        raise UsageError(f"only a study's name can come before `--`, not: {' '.join(words)}", hint)
     else:
         study, argv = (words[0] if words else None), rest
     if not argv:

@@ -95,7 +95,10 @@ def print_next(data: StudyView, storage: str | None) -> None:
     place = display_url(storage) if storage and "://" in storage else storage or ""
     more = f" --storage {shlex.quote(place)}" if place else ""
     rows = words.use(data, place) or [
-        (f"tune show {shlex.quote(data.spec.name)}{more}", "every setting, importance, failures")
+        (
+            f"tune show {shlex.quote(data.spec.name)}{more}",
+            "every setting, how much each knob matters, failures",
+        )
     ]
     rows += [(f"tune dashboard{more}", "the same in the browser")]
     width = max(len(line) for line, _ in rows)

@@ -13,7 +13,8 @@ from tuner.cli.options import json_option, storage_option, study_argument
 @click.command(
     "show",
     cls=TuneCommand,
-    help="Show a study: result, every setting, importance, failures. The latest by default.",
+    help="Show a study: the result, every setting, how much each knob matters, and the failures."
+    " The latest study by default.",
     examples=(
         ("tune show", "the latest study"),
         ("tune show NAME --json | jq .result.best", "for programs"),

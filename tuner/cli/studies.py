@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     help="List the studies, the latest first, or delete one.",
     examples=(
         ("tune studies --json | jq -r .studies[].name", "only the names"),
-        ("tune studies --delete NAME", "its measurements and folders are gone"),
+        ("tune studies --delete NAME", "deletes its measurements and folders as well"),
     ),
 )
 @option("--delete", "gone", metavar="STUDY", shell_complete=study_names, help="Delete this study.")

@@ -124,7 +124,7 @@ def _room(host: TargetHost) -> _Problem | None:
     hint = "--knob bind_to tunes it all the same"
     if cores // ranks < 2:
         have = f"{wording.count(ranks, 'rank')} on {wording.count(cores, 'core')}"
-        return f"{have}: none has two to be bound to", hint, True
+        return f"{have}: no rank has two cores to be bound to", hint, True
     if _is_one_place(host):
         why = "with one socket and one NUMA node a rank can only be confined to one core"
         return why, hint, True

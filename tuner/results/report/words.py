@@ -21,7 +21,7 @@ Row = tuple[str, str]
 #: How far a study is that has not ended as it should.
 _STATES = {
     StudyState.RUNNING: "This study is still running: this page may change.",
-    StudyState.INTERRUPTED: "This study was interrupted: the same command continues it.",
+    StudyState.INTERRUPTED: "This study was interrupted: type its command again to continue it.",
     StudyState.FAILED: "This study failed.",
 }
 
@@ -112,7 +112,7 @@ def use(data: StudyView, storage: str) -> list[Row]:
     return [
         (f"tune export {name}{place} --format sh -o job.sh", "the whole job with this setting"),
         (f"tune exec {name}{place} -- COMMAND", "any command with this setting"),
-        (f"tune show {name}{place}", "every setting, importance of each knob, failures"),
+        (f"tune show {name}{place}", "every setting, how much each knob matters, failures"),
     ]
 
 
