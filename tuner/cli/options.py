@@ -127,7 +127,7 @@ _OF_RUN: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
      "Where the figure comes from: logreport[:KEY|:steady], pattern:REGEX or wall [logreport].",
      {"shell_complete": _objectives}),
     (("--log",), WHAT, "FILE",
-     "The log file inside {out} [log]; for a pattern: the file to search instead of the output.", {}),
+     "The log file inside {out} [log]; for a pattern: the file to search, not the output.", {}),
     (("--unit",), WHAT, "UNIT",
      "Unit of a key or a pattern: us, ms, s, min, h are times; any other is shown as it is.", {}),
     (("--maximize",), WHAT, "", "A larger figure is better (a rate).",
