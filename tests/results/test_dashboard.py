@@ -132,6 +132,15 @@ def test_a_page_shows_our_importance_of_the_knobs(pages: DashboardServer, url: s
 
 
 @pytest.mark.system
+@pytest.mark.parametrize("query", ["after=abc", "after=-1", "after=", "after=%c2%b2"])
+def test_a_query_that_is_no_number_is_the_senders_mistake(
+    pages: DashboardServer, query: str
+) -> None:
+    assert asked(pages, "/api/studies/1?after=0").status == 200
+    assert asked(pages, f"/api/studies/1?{query}").status == 400
+
+
+@pytest.mark.system
 def test_a_port_in_use_is_one_error(pages: DashboardServer, url: str) -> None:
     port = urlsplit(pages.page).port
     assert port is not None

@@ -93,6 +93,10 @@ def guarded(app: WSGIApplication, token: str) -> WSGIApplication:
             target = f"/{path}?{rest}" if rest else f"/{path}"
             start("303 See Other", [("Location", target), ("Set-Cookie", kept)])
             return []
+        for name, value in query:  # the application fails on any other
+            if name in ("after", "limit") and not (value.isascii() and value.isdecimal()):
+                start("400 Bad Request", [_TEXT])
+                return [f"{name} must be a whole number\n".encode()]
         environ.setdefault("HTTP_ACCEPT_ENCODING", "")  # the application fails without it
         return app(environ, start)
 
