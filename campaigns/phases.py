@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
@@ -189,26 +190,18 @@ def patch(name: str, before: Do = lambda _: None, after: Do = lambda _: None) ->
     setattr(place, last, wrapped)
 
 
-def tune(folder: Path, case: Case, *, strikes: bool) -> int:
+def tune(folder: Path, case: Case, *, strikes: bool) -> int | None:
     """Run ``tune`` in a fork; its exit status, negative for a signal."""
-    pid = os.fork()
-    if pid == 0:
-        code = 70
-        try:
-            code = _be_tune(folder, case, strikes)
-        finally:
-            os._exit(code)
-    deadline = time.monotonic() + PATIENCE_S
-    while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
-        if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            raise SystemExit(f"{case}: tune does not end")
-        time.sleep(0.005)
-    return os.waitstatus_to_exitcode(ended[1])
+    child = get_context("fork").Process(target=_be_tune, args=(folder, case, strikes))
+    child.start()
+    child.join(PATIENCE_S)
+    if child.is_alive():
+        child.kill()
+        raise SystemExit(f"{case}: tune does not end")
+    return child.exitcode
 
 
-def _be_tune(folder: Path, case: Case, strikes: bool) -> int:
+def _be_tune(folder: Path, case: Case, strikes: bool) -> None:
     os.setsid()
     for number in SIGNALS:
         handler = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
@@ -220,7 +213,7 @@ def _be_tune(folder: Path, case: Case, strikes: bool) -> int:
     os.environ.update(environment(folder, TUNE_CASE=folder.name, TMPDIR=str(folder)))
     prepare(case, folder / "diary", strikes=strikes)
     words = (*LIVE, *LIVE_COMMAND) if case.live else (*COLD, *command("--scale", "1"))
-    return main([*ARGUMENTS, *words])
+    sys.exit(main([*ARGUMENTS, *words]))
 
 
 def left(folder: Path) -> list[str]:

@@ -17,6 +17,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from multiprocessing import get_context
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,35 +43,29 @@ class Part(NamedTuple):
 def play(folder: Path, cast: list[Part]) -> list[str]:
     """One round: the notes in the order in which they were written."""
     notes = folder / "notes"
+    notes.touch()
     os.environ[lock.LOCK_DIR_VARIABLE] = str(folder / "lock")
-    gate, opener = os.pipe()
-    children = []
-    for part in cast:
-        pid = os.fork()
-        if pid == 0:
-            os.close(opener)
-            os.read(gate, 1)
-            os._exit(_act(part, notes))
-        children.append(pid)
-    os.close(gate)
-    os.close(opener)  # all of them go on
-    deadline = time.monotonic() + PATIENCE_S
-    for pid in children:
-        while os.waitpid(pid, os.WNOHANG) == (0, 0):
-            if time.monotonic() > deadline:
-                for each in children:
-                    os.kill(each, signal.SIGKILL)
-                raise SystemExit(f"process {pid} waits for ever")
-            time.sleep(0.001)
-    return notes.read_text().splitlines() if notes.exists() else []
+    context = get_context("fork")
+    gate = context.Barrier(len(cast))
+    children = [context.Process(target=_act, args=(part, notes, gate)) for part in cast]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(PATIENCE_S)
+        if child.is_alive():
+            for each in children:
+                each.kill()
+            raise SystemExit(f"process {child.pid} waits for ever")
+    return notes.read_text().splitlines()
 
 
-def _act(part: Part, notes: Path) -> int:
+def _act(part: Part, notes: Path, gate: Barrier) -> None:
     def note(word: str) -> None:
-        fd = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        fd = os.open(notes, os.O_WRONLY | os.O_APPEND)
         os.write(fd, f"{word} {os.getpid()}\n".encode())
         os.close(fd)
 
+    gate.wait()
     try:
         with lock.measuring(part.study, environ=os.environ, wait=part.wait):
             note("begin")
@@ -81,7 +77,6 @@ def _act(part: Part, notes: Path) -> int:
         note("refused")
     except BaseException as error:
         note(f"failed:{type(error).__name__}")
-    return 0
 
 
 def mistakes(notes: list[str], cast: list[Part]) -> Iterator[str]:
