@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ REAL = tuner.study.tune
 class Ended:
     """How a run ended: its code (negative: by that signal), how often each kind, its stderr."""
 
-    code: int
+    code: int | None
     counts: dict[str, int]
     said: str
 
@@ -109,7 +110,7 @@ def _read_once() -> None:
 
 
 def _tune(folder: Path, fault: Fault | None) -> int:
-    """The study's command in the folder of a case, in this process."""
+    """The study's command in the folder of a case, in this process; counts what it does there."""
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     os.chdir(work)
@@ -117,39 +118,35 @@ def _tune(folder: Path, fault: Fault | None) -> int:
     tuner.study.tune = partial(_watched, Diary(folder / "diary"), REAL)
     kind = KINDS.index(fault.kind) if fault else -1
     at, error, lasts = (fault.at, fault.error, int(fault.lasts)) if fault else (0, 0, 0)
-    ctypes.CDLL(None).every_k_arm(os.fsencode(work), kind, ctypes.c_long(at), error, lasts)
-    return tune_main(ARGUMENTS)
+    shim = ctypes.CDLL(None)
+    shim.every_k_count.restype = ctypes.c_long
+    shim.every_k_arm(os.fsencode(work), kind, ctypes.c_long(at), error, lasts)
+    code = tune_main(ARGUMENTS)
+    counts = {kind: shim.every_k_count(number) for number, kind in enumerate(KINDS)}
+    shim.every_k_arm(b"", -1, ctypes.c_long(0), 0, 0)
+    (folder / "counts").write_text(json.dumps(counts))
+    return code
+
+
+def _be_tune(folder: Path, fault: Fault | None) -> None:
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_S, MOST_S))
+    sys.exit(_tune(folder, fault))
 
 
 def run(folder: Path, fault: Fault | None = None) -> Ended:
     """The study's command in the folder of a case, in a process of its own."""
     folder.mkdir(exist_ok=True)
-    stderr = folder / "stderr"
+    stderr, counts = folder / "stderr", folder / "counts"
     before = stderr.stat().st_size if stderr.exists() else 0
-    counted = os.memfd_create("counts")
-    pid = os.fork()
-    if pid == 0:
-        code = 70
-        try:
-            for name, number in (("stdout", 1), ("stderr", 2)):
-                file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-                os.dup2(file, number)
-                os.close(file)
-            sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
-            resource.setrlimit(resource.RLIMIT_CPU, (MOST_S, MOST_S))
-            code = _tune(folder, fault)
-            count = ctypes.CDLL(None).every_k_count
-            count.restype = ctypes.c_long
-            counts = {kind: count(number) for number, kind in enumerate(KINDS)}
-            os.pwrite(counted, json.dumps(counts).encode(), 0)
-            sys.stdout.flush()
-            sys.stderr.flush()
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(pid, 0)
-    counts = json.loads(os.pread(counted, 1 << 16, 0) or b"{}")
-    os.close(counted)
-    return Ended(os.waitstatus_to_exitcode(status), counts, stderr.read_bytes()[before:].decode())
+    counts.write_text("{}")
+    child = get_context("fork").Process(target=_be_tune, args=(folder, fault))
+    child.start()
+    child.join()
+    said = stderr.read_bytes()[before:].decode()
+    return Ended(child.exitcode, json.loads(counts.read_text()), said)
 
 
 def prepare(folder: Path) -> None:
@@ -163,6 +160,5 @@ def prepare(folder: Path) -> None:
         code = _tune(folder / "warm", None)
         sys.stdout, sys.stderr = kept
     assert code == 0, (folder / "warm-up").read_text()
-    ctypes.CDLL(None).every_k_arm(b"", -1, ctypes.c_long(0), 0, 0)
     gc.collect()
     gc.freeze()
