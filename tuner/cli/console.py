@@ -39,14 +39,12 @@ def harmless(text: str) -> str:
         return text
     import unicodedata
 
-    return "".join(
-        letter if letter.isprintable() or unicodedata.category(letter) == "Zs" else _escape(letter)
-        for letter in text
-    )
+    def shown(letter: str) -> str:
+        if letter.isprintable() or unicodedata.category(letter) == "Zs":
+            return letter
+        return letter.encode("unicode_escape", "surrogatepass").decode("ascii")
 
-
-def _escape(letter: str) -> str:
-    return letter.encode("unicode_escape", "surrogatepass").decode("ascii")
+    return "".join(map(shown, text))
 
 
 def out(text: str = "", *, indent: str | None = None, bold: bool = False) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,6 +45,7 @@ def command(
     name: str | None, ranks: int, mpirun: str | None, launcher: str | None, as_json: bool
 ) -> None:
     """List the table, or show one row."""
+    from tuner.cli import console
     from tuner.config.applicability import TargetHost, answer
     from tuner.config.options import BY_KEY
     from tuner.hosts.machine import host_features, this_machine
@@ -66,20 +66,15 @@ def command(
     if as_json:
         document = {"schema": "tuner.knobs/1", "knobs": [_json(each) for each in answers]}
         sys.stdout.write(dumps(document))
-    elif name is None:
-        _print_table(answers)
-    else:
+    elif name is not None:
         _print_row(answers[0])
-
-
-def _print_table(answers: Sequence[Answer]) -> None:
-    from tuner.cli import console
-
-    rows = [[each.knob.name, values(each.knob), _here(each), route(each.knob)] for each in answers]
-    console.print_table(
-        ["knob", "values here", "applies here", "reaches the program by"], rows, most=MOST_COLUMNS
-    )
-    console.err("`tune knobs NAME` says why a knob can matter; `tune --knob NAME` tunes it")
+    else:
+        cells = [
+            [each.knob.name, values(each.knob), _here(each), route(each.knob)] for each in answers
+        ]
+        titles = ["knob", "values here", "applies here", "reaches the program by"]
+        console.print_table(titles, cells, most=MOST_COLUMNS)
+        console.err("`tune knobs NAME` says why a knob can matter; `tune --knob NAME` tunes it")
 
 
 def _print_row(found: Answer) -> None:

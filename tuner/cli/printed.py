@@ -21,19 +21,6 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
         summary: Whether this is all that is shown of it.
         held_back: What holds the best setting back, if that is known.
     """
-    _print_title(data)
-    _print_found(data)
-    if held_back:
-        _below_best(held_back)
-    for title, lines in words.blocks(data):
-        _print_block(title, lines)
-    if summary:
-        failed = facts.kinds(facts.failures(data))
-        _print_block(f"Failed {failed} (`tune show` has the logs)", facts.failure_lines(data))
-
-
-def _print_title(data: StudyView) -> None:
-    """Which study it is, how far and on what."""
     result, spec = data.result, data.spec
     machine = f"{wording.count(spec.layout.ranks, 'rank')} on {spec.machine.hostname}"
     console.out(
@@ -44,34 +31,26 @@ def _print_title(data: StudyView) -> None:
     )
     if result.reason:
         console.out(f"  ended:     {result.reason}")
-
-
-def _print_found(data: StudyView) -> None:
-    """The best setting, and what may be said of it."""
-    result, spec = data.result, data.spec
-    best = data.best_setting if result.best else None
-    if best is not None:
-        console.out(f"  best:      {setting_text.assigned(best, spec.knobs)}", bold=True)
-    keeping = result.best_keeping
-    if keeping is not None:
-        name = setting_text.assigned(keeping.setting, spec.knobs)
-        took = figures.typical(spec.objective, keeping)
-        _below_best(f"best that keeps the numerics: {name}, {took}")
+    if result.best:
+        name = setting_text.assigned(data.best_setting, spec.knobs)
+        console.out(f"  best:      {name}", bold=True)
+    below_best = []
+    if result.best_keeping is not None:
+        name = setting_text.assigned(result.best_keeping.setting, spec.knobs)
+        took = figures.typical(spec.objective, result.best_keeping)
+        below_best.append(f"best that keeps the numerics: {name}, {took}")
     if not _is_said(data):
-        _below_best(claims.comparison(result))
-    losses = facts.final_losses(data)
-    if losses:
-        _below_best(losses)
-    for line in price.lines(spec, result):
-        _below_best(line)
+        below_best.append(claims.comparison(result))
     paid = claims.break_even(result)
-    if paid is not None:
-        _below_best(str(paid))
-
-
-def _below_best(text: str) -> None:
-    """Text below the best setting, wrapped, but never between a number and its unit."""
-    console.out(wording.unparted(text), indent=" " * 13)
+    below_best += [facts.final_losses(data), *price.lines(spec, result)]
+    below_best += ["" if paid is None else str(paid), held_back]
+    for text in filter(None, below_best):  # wrapped, but never between a number and its unit
+        console.out(wording.unparted(text), indent=" " * 13)
+    for title, lines in words.blocks(data):
+        _print_block(title, lines)
+    if summary:
+        failed = facts.kinds(facts.failures(data))
+        _print_block(f"Failed {failed} (`tune show` has the logs)", facts.failure_lines(data))
 
 
 def _is_said(data: StudyView) -> bool:

@@ -133,46 +133,34 @@ def _document(
 
 def _print(data: StudyView, sides: list[ProfiledSide], changed: list[FunctionChange]) -> None:
     from tuner.cli import console
+    from tuner.knobs import setting_text
+    from tuner.model import figures, wording
 
     console.out(f"Profile of {data.spec.name}", bold=True)
     for side in sides:
-        console.out(_side_line(data, side))
+        what = setting_text.assigned(side.setting, data.spec.knobs)
+        loss = "" if side.loss is None else f", final loss {side.loss:.4g}"
+        shown = figures.shown(data.spec.objective, side.elapsed_s)
+        ranks = wording.count(side.profile.ranks, "rank")
+        console.out(f"  {side.name + ':':<10} {shown} under the profile{loss} ({ranks}; {what})")
     console.out()
-    rows = [_row(change) for change in changed if abs(change.points) >= LEAST_POINTS]
+    rows = [
+        [
+            wording.one_line(change.function, 90),
+            f"{change.before_share:.1%}",
+            f"{change.after_share:.1%}",
+            f"{100 * change.points:+.1f}",
+            wording.seconds(change.before_s),
+            wording.seconds(change.after_s),
+        ]
+        for change in changed
+        if abs(change.points) >= LEAST_POINTS
+    ]
     other = sides[-1].name
     titles = ["function itself", "baseline", other, "points", "baseline", other]
     console.print_table(titles, rows, right={1, 2, 3, 4, 5})
     console.out(
         "  shares of a rank's main thread, waiting included; seconds are a rank's, on average"
     )
-    console.out(
-        f"  the profiles lie in {sides[0].folder} and {sides[-1].folder} (pstats, snakeviz)"
-    )
-
-
-def _side_line(data: StudyView, side: ProfiledSide) -> str:
-    """What ran under the profile, and how long it took."""
-    from tuner.knobs import setting_text
-    from tuner.model import figures, wording
-
-    what = setting_text.assigned(side.setting, data.spec.knobs)
-    loss = "" if side.loss is None else f", final loss {side.loss:.4g}"
-    shown = figures.shown(data.spec.objective, side.elapsed_s)
-    return (
-        f"  {side.name + ':':<10} {shown} under the profile{loss}"
-        f" ({wording.count(side.profile.ranks, 'rank')}; {what})"
-    )
-
-
-def _row(change: FunctionChange) -> list[str]:
-    """A function in the table: its share and time in both, and by how much the share differs."""
-    from tuner.model import wording
-
-    return [
-        wording.one_line(change.function, 90),
-        f"{change.before_share:.1%}",
-        f"{change.after_share:.1%}",
-        f"{100 * change.points:+.1f}",
-        wording.seconds(change.before_s),
-        wording.seconds(change.after_s),
-    ]
+    where = f"{sides[0].folder} and {sides[-1].folder}"
+    console.out(f"  the profiles are in {where} (pstats, snakeviz)")
