@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -66,3 +67,22 @@ def install(monkeypatch: pytest.MonkeyPatch, agent: FakeAgent) -> FakeAgent:
     module.agent = lambda: agent  # type: ignore[attr-defined]
     monkeypatch.setitem(__import__("sys").modules, AGENT, module)
     return agent
+
+
+@contextmanager
+def refusing(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int, error: Exception
+) -> Iterator[None]:
+    """What starts a process or a thread fails, at the start of this number."""
+    really, count = getattr(owner, name), 0
+
+    def start(started: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == number:
+            raise error
+        return really(started)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(owner, name, staticmethod(start) if name == "_Popen" else start)
+        yield

@@ -1,24 +1,44 @@
-"""Which launches are windows, and when live measurement is over for a study."""
+"""Which launches are windows, when live measurement is over, and what runs, by the records."""
 
 from __future__ import annotations
 
-import pytest
+import math
+import random
+from dataclasses import replace
 
-from tests.study_surface import CRASH
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.study_surface import CRASH, SPEC
 from tests.study_windows import Records, setting
-from tuner.live.eligibility import COLD, is_reachable, is_switched_off, may_be_window, why_cold
+from tuner.live.eligibility import (
+    COLD,
+    is_reachable,
+    is_switched_off,
+    live_vs_cold,
+    may_be_window,
+    why_cold,
+    why_switched_off,
+)
+from tuner.live.running import SWITCH_S, RunningJob, live_costs, running_job
 from tuner.model import (
     BASELINE,
     UNSET,
+    Choice,
+    Env,
     Exclusion,
     ExclusionKind,
     Failed,
     FailureKind,
+    Finished,
+    Knob,
     ObjectiveSpec,
     Purpose,
     Setting,
     Value,
 )
+from tuner.search import Live
 
 START, OTHER, THIRD = setting(1), setting(2), setting(3)
 NO = Failed(FailureKind.SWITCH, "iterator_workers=2 in rank 1: ValueError: no")
@@ -117,3 +137,142 @@ def test_what_cannot_be_changed_must_be_as_it_was_started(
     start: Setting, wanted: Setting, fits: bool
 ) -> None:
     assert is_reachable(start, wanted, LIVE) is fits
+
+
+# --- windows that launches contradict ------------------------------------------------------
+
+TWO, FIRST = setting(2, 1), setting(1, 1)
+
+
+def disagreement(told: Records) -> Exclusion | None:
+    return live_vs_cold(told.history.records, told.history.pooling.canonical)
+
+
+def study(
+    *, best: float = 1.0, baseline: float = 1.0, start: float | None = None, sd: float = 0.01
+) -> Records:
+    """Windows are off by these factors; six launches of the best and the defaults in turn."""
+    rng = random.Random(3)
+
+    def about(time_s: float) -> float:
+        return time_s * math.exp(sd * rng.gauss(0, 1))
+
+    told = Records().starts(FIRST, about(3.0 * (start or 1.0)))
+    for _ in range(3):
+        told.window(TWO, about(2.0 * best))
+    told.starts(BASELINE, about(6.0 * baseline))
+    for _ in range(6):
+        told.cold(TWO, about(2.0)).cold(BASELINE, about(6.0))
+    if start is not None:
+        told.cold(FIRST, about(3.0)).cold(FIRST, about(3.0))
+    return told
+
+
+@pytest.mark.parametrize("factor", [0.75, 1.35])
+def test_a_setting_that_is_off_excludes_all_windows(factor: float) -> None:
+    told = study(best=factor)
+    found = disagreement(told)
+    assert found is not None and f"disagree: {TWO} took" in found.text
+    assert ("longer" in found.text) == (factor > 1)
+    told.exclude((1, 2, 3, 4, 5), found)
+    assert disagreement(told) is None
+    assert "live and cold disagreed" in why_switched_off(told.records)
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.2, 2.0])
+def test_all_off_alike_is_a_bias_of_the_scale(factor: float) -> None:
+    assert disagreement(study(best=factor, baseline=factor)) is None
+
+
+def test_one_that_is_off_beside_others_that_are_off_alike() -> None:
+    found = disagreement(study(best=1.6, baseline=1.2, start=1.2))
+    assert found is not None and f"disagree: {TWO} took" in found.text
+
+
+@pytest.mark.parametrize(("factor", "disagrees"), [(0.85, False), (1.15, False), (1.4, True)])
+def test_with_one_setting_to_compare_the_scale_may_be_off(factor: float, disagrees: bool) -> None:
+    told = study(best=factor)
+    told.records = [r for r in told.records if r.setting != BASELINE]
+    assert (disagreement(told) is not None) == disagrees
+
+
+@given(st.floats(0.955, 1.045))
+def test_a_difference_below_five_per_cent_is_none(factor: float) -> None:
+    assert disagreement(study(best=factor, sd=0.0)) is None
+
+
+def test_what_differs_by_chance_is_rarely_taken_for_a_disagreement() -> None:
+    found = 0
+    for seed in range(200):
+        rng = random.Random(seed)
+        told = study()
+        for place, each in enumerate(told.records):
+            time_s = 6.0 if each.setting == BASELINE else 2.0
+            noisy = Finished(time_s * math.exp(0.05 * rng.gauss(0, 1)), 100)
+            told.records[place] = replace(each, outcome=replace(each.outcome, ending=noisy))
+        found += disagreement(told) is not None
+    assert found <= 12
+
+
+# --- the running job, and what it costs ------------------------------------------------------
+
+BOUND = replace(SPEC, knobs=(*SPEC.knobs, Knob("bind_to", Choice(("none", "core")), Env(("B",)))))
+
+
+def running(told: Records) -> RunningJob | None:
+    history = told.history
+    return running_job(history.spec, history.records, history.pooling.canonical)
+
+
+def live(told: Records) -> Live | None:
+    history = told.history
+    return live_costs(
+        history.spec,
+        history.records,
+        history.pooling.canonical,
+        [knob.name for knob in history.knobs],
+    )
+
+
+@pytest.mark.parametrize("way", ["cold", "fails"])
+def test_a_job_ends(way: str) -> None:
+    told = Records().starts(setting(2), 2.0)
+    if way == "cold":
+        told.cold(setting(3), 2.0)
+    else:
+        told.window(setting(3), CRASH)
+    assert running(told) is None
+    assert live(told) is not None
+
+
+def test_a_job_serves_what_has_its_cold_part() -> None:
+    told = Records(BOUND).starts(setting(2, bind_to="core"), 2.0)
+    job = running(told)
+    assert job is not None
+    assert job.serves(setting(1, bind_to="core"))
+    assert not job.serves(setting(2, bind_to="none"))
+    assert not job.serves(setting(2))
+    assert not job.serves(BASELINE)
+
+
+def test_the_costs_are_those_seen() -> None:
+    told = Records(BOUND).starts(setting(2, bind_to="core"), 5.0)
+    first = live(told)
+    assert first is not None
+    assert (first.startup_s, first.switch_s) == (2.0, SWITCH_S)
+    assert first.share == pytest.approx(0.1)
+    assert first.job == (2, 1, "core")
+    told.window(setting(1, bind_to="core"), 4.0)
+    later = live(told)
+    assert later is not None
+    assert later.switch_s == 0.3
+    assert later.share == pytest.approx((0.1 + 0.2) / 2)
+
+
+@pytest.mark.parametrize("kind", [ExclusionKind.LIVE_DISAGREES, ExclusionKind.INTERFERENCE])
+def test_once_live_and_cold_disagree_no_job_runs(kind: ExclusionKind) -> None:
+    told = (
+        Records().starts(setting(2), 5.0).window(setting(1), 4.0).exclude((1,), Exclusion(kind, ""))
+    )
+    is_over = kind is ExclusionKind.LIVE_DISAGREES
+    assert (running(told) is None) == (live(told) is None) == is_over

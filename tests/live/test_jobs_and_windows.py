@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.live.scripted import CAN, Job, Rank0, Script, Starter, launch, plays
 from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
 from tuner.launch import trial
 from tuner.live import window as windowing
-from tuner.live.jobs import LiveJobs
+from tuner.live.jobs import LiveJobs, miscounted
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.live.server import PAUSE
@@ -131,9 +131,7 @@ def failed(outcome: Outcome) -> Failed:
 
 def test_one_job_measures_one_setting_after_another(bench: Callable[..., Bench]) -> None:
     live = bench(obedient)
-    begun_s = time.monotonic()
     first, second, third = live(ONE), live(TWO), live(ONE)
-    passed_s = time.monotonic() - begun_s
     (job,) = live.start.jobs
     assert [window(each).job for each in (first, second, third)] == [1, 1, 1]
     assert job.rank.switches == [{}, {"omp_threads": 4}, {"omp_threads": None}]
@@ -142,7 +140,6 @@ def test_one_job_measures_one_setting_after_another(bench: Callable[..., Bench])
     assert (window(first).discarded, window(first).iterations) == (1, 5)
     assert window(first).live == ("iterator_workers", "omp_threads")
     assert window(first).started_s > 0 == window(second).started_s
-    assert sum(each.wall_s for each in (first, second, third)) == pytest.approx(passed_s, abs=0.05)
     assert first.progress[-1].iteration == 5
     assert first.progress[-1].elapsed_s == pytest.approx(0.7)
     assert all(entry.seen_s is None for entry in first.progress)
@@ -152,22 +149,15 @@ def test_one_job_measures_one_setting_after_another(bench: Callable[..., Bench])
     assert verdicts["omp_threads"] is Verdict.HONOURED
 
 
-def test_what_it_cannot_change_takes_a_new_job(bench: Callable[..., Bench]) -> None:
+def test_what_it_cannot_change_takes_a_new_job(bench: Callable[..., Bench], tmp_path: Path) -> None:
     live = bench(obedient, obedient)
-    live(ONE)
-    assert window(live(OTHER)).job == 2
-    assert live.start.jobs[0].poll() is not None
-    assert live.jobs._job is not None and live.jobs._job.request.setting == OTHER
-
-
-def test_what_a_job_printed_is_found_in_the_folder_of_each_window(
-    bench: Callable[..., Bench], tmp_path: Path
-) -> None:
-    live = bench(obedient)
     live(ONE)
     (tmp_path / "trial-2").mkdir()
     live(TWO)
-    assert (tmp_path / "trial-2" / "output.log").read_text() == "it begins\n"
+    assert (tmp_path / "trial-2" / "output.log").read_text() == "it begins\n", "that of its job"
+    assert window(live(OTHER)).job == 3
+    assert live.start.jobs[0].poll() is not None
+    assert live.jobs._job is not None and live.jobs._job.request.setting == OTHER
 
 
 def test_the_jobs_own_processes_are_no_neighbours(
@@ -256,22 +246,19 @@ def test_a_crash_in_a_window_is_typed(bench: Callable[..., Bench]) -> None:
     assert live.jobs._job is None
 
 
-def test_a_request_ends_the_job(bench: Callable[..., Bench]) -> None:
+def test_a_request_ends_the_job_and_so_does_an_interrupt(bench: Callable[..., Bench]) -> None:
     seen: list[Progress] = []
-    live = bench(slow)
+    live = bench(slow, slow)
     ending = failed(live(ONE, cancelled=lambda: bool(seen), on_progress=seen.append))
     assert ending.kind is FailureKind.INTERRUPTED
     assert live.jobs._job is None
 
-
-def test_so_does_an_interrupt(bench: Callable[..., Bench]) -> None:
     def interrupt(_: Progress) -> None:
         raise KeyboardInterrupt
 
-    live = bench(slow)
     with pytest.raises(KeyboardInterrupt):
         live(ONE, on_progress=interrupt)
-    assert live.start.jobs[0].poll() is not None and live.jobs._job is None
+    assert live.start.jobs[1].poll() is not None and live.jobs._job is None
 
 
 def test_a_job_that_takes_no_more_orders_is_stalled(
@@ -472,3 +459,33 @@ def test_one_that_has_written_nothing_by_its_end_is_ended(bench: Callable[..., B
     assert warm_up(made) is None
     assert made.jobs._job is None
     assert made.start.jobs[0].stops > 0
+
+
+# --- logs that count other iterations than the ranks -----------------------------------------
+
+
+def said(logged: Sequence[int], seen: int, hook: str = "torch") -> str:
+    log = tuple(Progress(iteration, float(iteration)) for iteration in logged)
+    return miscounted(Outcome(Finished(9.0, logged[-1]), 9.0, 0, log), seen, hook)
+
+
+@pytest.mark.parametrize(
+    ("logged", "seen", "agree"),
+    [
+        (range(10, 81, 10), 80, True),
+        (range(10, 81, 10), 20, False),  # accumulated over four batches
+        (range(10, 81, 10), 160, False),  # an optimizer that steps twice
+        ((80,), 160, False),
+        ((80,), 20, False),
+        ((80,), 159, True),  # those behind the last entry
+        (range(10, 81, 10), 89, True),
+        (range(10, 81, 10), 90, False),
+        (range(100, 1001, 100), 901, True),
+        (range(100, 1001, 100), 899, False),
+        (range(4), 5, True),
+        (range(4), 1, True),
+        ((2,), 1000, False),  # it counts epochs
+    ],
+)
+def test_both_count_alike(logged: Sequence[int], seen: int, agree: bool) -> None:
+    assert (said(logged, seen) == "") is agree

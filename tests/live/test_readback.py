@@ -32,19 +32,14 @@ def test_both_views_of_a_rank_are_joined() -> None:
     assert (second.children, second.affinity, second.pools[0][1]) == (2, (0,), 3)
     assert first.reported and first.world_size == 2
 
-
-def test_a_rank_that_was_not_seen_is_there_all_the_same() -> None:
-    (only,) = observed(Observation(), (seen(4),)).ranks
+    (only,) = observed(Observation(), (seen(4),)).ranks  # that was not seen from outside
     assert (only.rank, only.threads, only.blas_threads) == (4, 0, 2)
     assert observed(OUTSIDE, ()) == OUTSIDE
 
 
-def test_threads_are_judged_by_the_pools() -> None:
+def test_threads_are_judged_by_the_pools_and_what_nothing_shows_by_what_was_read() -> None:
     assert verdict("omp_threads", 2, seen(0), seen(1)) == (Verdict.HONOURED, 2)
     assert verdict("omp_threads", 3, seen(0), seen(1))[0] is Verdict.OVERRIDDEN
-
-
-def test_what_nothing_shows_is_told_by_the_ranks() -> None:
     naive = (seen(0, communicator="naive"), seen(1, communicator="naive"))
     assert verdict("communicator", "naive", *naive) == (Verdict.HONOURED, "naive")
     assert verdict("communicator", "flat", *naive) == (Verdict.OVERRIDDEN, "naive")
@@ -67,14 +62,11 @@ def test_what_nothing_shows_is_told_by_the_ranks() -> None:
     ],
 )
 def test_what_is_read_is_compared_as_a_value(asked: Value, read: Any, same: bool) -> None:
-    ranks: list[RankState] = []
-    for number in range(2):
-        rank = {"rank": number, "pid": 9, "values": {"communicator": read}}
-        switched = {"type": "switched", "number": 1, "iteration": 1, "took_s": 0, "ranks": [rank]}
-        message = parse(json.dumps(switched).encode())
-        assert isinstance(message, Switched)
-        ranks += message.ranks
-    found = verdict("communicator", asked, *ranks)
+    ranks = [{"rank": number, "values": {"communicator": read}} for number in range(2)]
+    switched = {"type": "switched", "number": 1, "iteration": 1, "ranks": ranks}
+    message = parse(json.dumps(switched).encode())
+    assert isinstance(message, Switched)
+    found = verdict("communicator", asked, *message.ranks)
     assert (found == (Verdict.HONOURED, asked)) is same
     assert same or found[0] is Verdict.OVERRIDDEN
 
@@ -89,11 +81,6 @@ def failing(rank: int, **errors: str) -> RankState:
 @pytest.mark.parametrize(
     ("ranks", "kind", "reason"),
     [
-        (
-            (seen(0), failing(1, chunk="ValueError: not so many")),
-            FailureKind.SWITCH,
-            "chunk=16 in rank 1: ValueError: not so many",
-        ),
         (
             (failing(0, chunk="OSError: no: not here", x="y"), failing(1, z="y"), seen(2)),
             FailureKind.SWITCH,

@@ -1,22 +1,25 @@
-"""PyTorch's loader with other workers: every sample once an epoch, and no process left."""
+"""A PyTorch training that is measured live: every sample once an epoch, and a later end."""
 
 from __future__ import annotations
 
 import multiprocessing
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from multiprocessing.context import ForkProcess
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.live_agent import FakeAgent, install
+from tests.live_agent import FakeAgent, install, refusing
 from tuner import live
 from tuner.live.client.for_pytorch import LiveLoader, ResumableSampler
 
 torch = pytest.importorskip("torch")
+ppe = pytest.importorskip("pytorch_pfn_extras")
 
 Switches = dict[int, dict[str, Any]]
 
@@ -121,59 +124,30 @@ def test_an_epoch_that_is_left_early_leaves_no_workers(monkeypatch: pytest.Monke
     assert multiprocessing.active_children() == []
 
 
-# PyTorch's own iterator complains where its start has failed.
+# PyTorch's own iterator complains if its start has failed; its handler of SIGCHLD must not.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
-def test_where_workers_cannot_start_the_old_ones_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = install(monkeypatch, FakeAgent())
-    loading = live.torch_loader(loader(num_workers=1, persistent_workers=True))
-    start = multiprocessing.context.ForkProcess._Popen
-    started: list[str] = []
-
-    def no_third(process: Any) -> Any:
-        started.append("process")
-        if len(started) == 3:
-            raise OSError(12, "Cannot allocate memory")
-        return start(process)
-
-    seen = []
-    for step, batch in enumerate(loading):
-        seen += batch.tolist()
-        if step == 1:
-            monkeypatch.setattr(
-                multiprocessing.context.ForkProcess, "_Popen", staticmethod(no_third)
-            )
-            assert agent.switch(iterator_workers=3) == [
-                "OSError: [Errno 12] Cannot allocate memory"
-            ]
-            assert len(multiprocessing.active_children()) == 1
-            assert agent.read()["iterator_workers"] == 1
-    assert sorted(seen) == list(range(17))
-    loading.stop()
-
-
-@pytest.mark.filterwarnings("ignore:This DataLoader will create")
-def test_where_threads_cannot_start_the_old_workers_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyTorch's handler of SIGCHLD then speaks of none that is ended."""
+@pytest.mark.parametrize(
+    ("owner", "name", "number", "error"),
+    [
+        (ForkProcess, "_Popen", 3, OSError(12, "Cannot allocate memory")),
+        (threading.Thread, "start", 2, RuntimeError("can't start new thread")),
+    ],
+)
+def test_if_workers_cannot_start_the_old_ones_go_on(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int, error: Exception
+) -> None:
     agent = install(monkeypatch, FakeAgent())
     loading = live.torch_loader(loader(num_workers=1))
-    start, started = threading.Thread.start, []
-
-    def refused(thread: threading.Thread) -> None:
-        started.append(thread)
-        if len(started) == 2:
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
     seen = []
     for step, batch in enumerate(loading):
         seen += batch.tolist()
         if step == 1:
-            with monkeypatch.context() as failing:
-                failing.setattr(threading.Thread, "start", refused)
+            with refusing(monkeypatch, owner, name, number, error):
                 said = agent.switch(iterator_workers=3)
-            assert said == ["RuntimeError: can't start new thread"]
+            assert said == [f"{type(error).__name__}: {error}"]
             assert len(multiprocessing.active_children()) == 1
+            assert agent.read()["iterator_workers"] == 1
     assert sorted(seen) == list(range(17))
     assert multiprocessing.active_children() == []
 
@@ -202,7 +176,7 @@ def test_every_batch_is_seen_once_an_epoch(length: int, ahead: list[int], seen: 
     """A loader per entry: it is so far ahead, and so many of its batches are seen."""
     batches = ResumableSampler(range(length))
     for epoch in range(2):
-        batches.begin()
+        batches.begin()  # an epoch that was left early is over
         got: list[int] = []
         for far, count in zip(ahead, seen, strict=False):
             loader = iter(batches)
@@ -216,16 +190,56 @@ def test_every_batch_is_seen_once_an_epoch(length: int, ahead: list[int], seen: 
         assert got == list(range(length)), epoch
 
 
-def test_an_epoch_that_is_left_early_is_over() -> None:
-    class Epochs:
-        number = 0
+# --- a manager of pytorch-pfn-extras -------------------------------------------------------
 
-        def __iter__(self) -> Iterator[str]:
-            self.number += 1
-            return iter([f"{self.number}a", f"{self.number}b"])
+PER_EPOCH = 3
 
-    batches = ResumableSampler(Epochs())
-    batches.begin()
-    assert next(iter(batches)) == "1a"
-    batches.begin()
-    assert list(batches) == ["2a", "2b"]
+
+def manager(folder: Path, stop: tuple[int, str]) -> Any:
+    network = torch.nn.Linear(1, 1)
+    found = ppe.training.ExtensionsManager(
+        network,
+        torch.optim.SGD(network.parameters(), lr=0.1),
+        1,
+        iters_per_epoch=PER_EPOCH,
+        out_dir=str(folder),
+        stop_trigger=stop,
+    )
+    found.extend(live.PpeExtension())
+    return found
+
+
+def trained(found: Any, at_once: int = PER_EPOCH) -> int:
+    """Train in a loop that can end after so many iterations; how many there were."""
+    while not found.stop_trigger:
+        for _ in range(at_once):
+            with found.run_iteration():
+                pass
+    return int(found.iteration)
+
+
+def test_outside_a_study_it_is_as_without(tmp_path: Path) -> None:
+    assert trained(manager(tmp_path, (2, "epoch"))) == 6
+    assert trained(manager(tmp_path, (4, "iteration")), 1) == 4
+
+
+def test_it_goes_on_beyond_its_end_and_ends_where_the_loop_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Until(FakeAgent):
+        def more(self) -> bool:
+            return len(self.steps) < 8
+
+    install(monkeypatch, Until())
+    assert trained(manager(tmp_path, (1, "epoch"))) == 9
+    install(monkeypatch, Until())
+    assert trained(manager(tmp_path, (4, "iteration")), 1) == 8
+
+
+def test_every_iteration_is_a_step_and_an_epochs_start_is_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = install(monkeypatch, FakeAgent())
+    trained(manager(tmp_path, (3, "epoch")))
+    new = [True, False, False]
+    assert agent.steps == new * 3

@@ -1,4 +1,4 @@
-"""Chainer's iterator with other workers: every sample once an epoch, and no process left."""
+"""A Chainer trainer that is measured live: the same samples and losses, and a later end."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from multiprocessing import heap
+from multiprocessing.context import ForkProcess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import compat
-from tests.live_agent import FakeAgent
-from tuner.live.client.for_chainer import LiveIterator
+from tests.live_agent import FakeAgent, install, refusing
+from tuner import live
+from tuner.live.client.for_chainer import Communicators, LiveIterator
 
 compat.install()
 
@@ -45,7 +48,7 @@ def iterator(length: int = 17, batch: int = 4, **how: Any) -> Any:
     return MultiprocessIterator(Numbered(length), batch, n_processes=1, **how)
 
 
-def live(found: Any) -> FakeAgent:
+def live_iterator(found: Any) -> FakeAgent:
     assert LiveIterator.fits(found)
     agent = FakeAgent()
     LiveIterator(found).knobs.offer(agent)
@@ -59,7 +62,7 @@ def numbers(batch: Batch) -> list[int]:
 
 def states(found: Any, count: int, switches: dict[int, dict[str, Any]]) -> list[Any]:
     """Batches with the iterator's state behind each; switched before those of a number."""
-    agent, seen = live(found), []
+    agent, seen = live_iterator(found), []
     for step in range(count):
         if step in switches:
             assert agent.switch(**switches[step]) == []
@@ -99,7 +102,7 @@ def test_batches_larger_than_the_data_and_no_order_at_all() -> None:
 
 def test_old_workers_and_their_memory_are_gone() -> None:
     found = iterator(shared_mem=1 << 20)
-    agent = live(found)
+    agent = live_iterator(found)
     arenas = set()
     for step in range(8):
         agent.switch(iterator_workers=1 + step % 3)
@@ -118,50 +121,28 @@ def handled() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
-def refused(error: Exception, number: int, really: Callable[..., Any]) -> Callable[..., Any]:
-    """In place of what starts a process or a thread: the start of this number fails."""
-    count = 0
-
-    def start(process: Any) -> Any:
-        nonlocal count
-        count += 1
-        if count == number:
-            raise error
-        return really(process)
-
-    return start
-
-
-def goes_on_where(
-    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, error: Exception, number: int
+@pytest.mark.parametrize(
+    ("owner", "name", "number", "error"),
+    [
+        (ForkProcess, "_Popen", 1, BlockingIOError(11, "Resource temporarily unavailable")),
+        (ForkProcess, "_Popen", 3, BlockingIOError(11, "Resource temporarily unavailable")),
+        (threading.Thread, "start", 1, RuntimeError("can't start new thread")),
+    ],
+)
+def test_if_workers_cannot_start_the_old_ones_go_on(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int, error: Exception
 ) -> None:
     plain = states(iterator(), 6, {})
     found = iterator()
-    agent = live(found)
+    agent = live_iterator(found)
     seen = [numbers(found.next()), numbers(found.next())]
-    with monkeypatch.context() as failing:
-        start = refused(error, number, getattr(owner, name))
-        failing.setattr(owner, name, staticmethod(start) if name == "_Popen" else start)
+    with refusing(monkeypatch, owner, name, number, error):
         assert agent.switch(iterator_workers=4, prefetch=2) == [f"{type(error).__name__}: {error}"]
     assert agent.read() == {"iterator_workers": 1, "prefetch": 1, "opencv_threads": None}
     assert len(multiprocessing.active_children()) == 1
     seen += [numbers(found.next()) for _ in range(4)]
     assert seen == [batch for batch, *_ in plain]
-    assert len(multiprocessing.active_children()) == 1
     found.finalize()
-
-
-@pytest.mark.parametrize("number", [1, 3])
-def test_where_workers_cannot_start_the_old_ones_go_on(
-    monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    error = BlockingIOError(11, "Resource temporarily unavailable")
-    goes_on_where(monkeypatch, multiprocessing.context.ForkProcess, "_Popen", error, number)
-
-
-def test_where_a_thread_cannot_start_the_old_workers_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    error = RuntimeError("can't start new thread")
-    goes_on_where(monkeypatch, threading.Thread, "start", error, 1)
 
 
 class Hanging(Numbered):
@@ -193,7 +174,7 @@ def test_a_lock_that_a_killed_worker_held_is_not_waited_for(
 ) -> None:
     """As the kernel does where memory is short; who waits for a task holds the queue's lock."""
     found = iterator()
-    agent = live(found)
+    agent = live_iterator(found)
     seen = [numbers(found.next())]
     (worker,) = multiprocessing.active_children()
     lock = found._prefetch_loop._pool._inqueue._rlock
@@ -217,3 +198,102 @@ def test_others_are_left_alone() -> None:
     started.next()
     assert not LiveIterator.fits(started)
     started.finalize()
+
+
+# --- a whole trainer --------------------------------------------------------------------------
+
+EXAMPLES, BATCH, ITERATIONS = 20, 6, 9
+
+
+def trained(
+    folder: Path, switches: dict[int, dict[str, Any]], agent: FakeAgent | None
+) -> tuple[list[float], Any]:
+    """The loss of each iteration, and the trainer at its end."""
+    from chainer import links, optimizers, training
+    from chainer.datasets import TupleDataset
+    from chainer.iterators import MultiprocessIterator
+
+    np.random.seed(0)
+    images = np.random.random((EXAMPLES, 4)).astype(np.float32)
+    data = TupleDataset(images, np.arange(EXAMPLES, dtype=np.int32) % 3)
+    optimizer = optimizers.SGD(0.5).setup(links.Classifier(links.Linear(4, 3)))
+    iterator = MultiprocessIterator(data, BATCH, n_processes=1, shared_mem=100)
+    trainer = training.Trainer(
+        training.StandardUpdater(iterator, optimizer), (ITERATIONS, "iteration"), str(folder)
+    )
+    losses: list[float] = []
+
+    def follow(trainer: Any) -> None:
+        losses.append(float(trainer.observation["main/loss"].array))
+        if agent is not None and trainer.updater.iteration in switches:
+            assert agent.switch(**switches[trainer.updater.iteration]) == []
+
+    trainer.extend(follow, trigger=(1, "iteration"), name="follow")
+    trainer.extend(live.ChainerExtension())
+    trainer.run()
+    assert multiprocessing.active_children() == []
+    return losses, trainer
+
+
+def test_the_losses_are_those_without_a_switch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, _ = trained(tmp_path, {}, None)
+    agent = install(monkeypatch, FakeAgent())
+    switches: dict[int, dict[str, Any]] = {
+        1: {"iterator_workers": 2, "prefetch": 5},
+        3: {"iterator_workers": 1},
+        4: {"prefetch": 2, "opencv_threads": 1},
+        8: {"iterator_workers": None, "prefetch": None, "opencv_threads": None},
+    }
+    switched, _ = trained(tmp_path, switches, agent)
+    assert (len(plain), switched) == (ITERATIONS, plain)
+    assert agent.read() == {"iterator_workers": 1, "prefetch": 1, "opencv_threads": None}
+
+
+def test_it_goes_on_beyond_its_end_while_more_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = install(monkeypatch, FakeAgent())
+    agent.wanted = 5
+    losses, trainer = trained(tmp_path, {12: {"iterator_workers": 2}}, agent)
+    assert len(losses) == ITERATIONS + 5
+    assert trainer.stop_trigger.get_training_length() == (ITERATIONS, "iteration")
+
+
+class NaiveCommunicator:
+    __module__ = "chainermn.communicators.naive_communicator"
+
+
+class PureNcclCommunicator:
+    __module__ = "chainermn.communicators.pure_nccl_communicator"
+
+
+def optimizer(communicator: Any) -> Any:
+    import chainer
+    from chainermn.optimizers import create_multi_node_optimizer
+
+    return create_multi_node_optimizer(chainer.optimizers.SGD(), communicator)
+
+
+def test_each_is_made_once_and_put_into_the_optimizers() -> None:
+    made: list[str] = []
+
+    def make(name: str) -> PureNcclCommunicator:
+        made.append(name)
+        return PureNcclCommunicator()
+
+    first, agent = NaiveCommunicator(), FakeAgent()
+    found, other = optimizer(first), optimizer(first)
+    assert Communicators.fits([found, other])
+    communicators = Communicators([found, other], make)
+    agent.offer("communicator", communicators.apply, communicators.read)
+    assert agent.read() == {"communicator": "naive"}
+    for name in ("pure_nccl", "naive", "pure_nccl"):
+        assert agent.switch(communicator=name) == []
+        assert agent.read() == {"communicator": name}
+        assert found.communicator is other.communicator
+    agent.switch(communicator=None)
+    assert found.communicator is first
+    assert "communicator" not in vars(found.actual_optimizer)
+    assert made == ["pure_nccl"]
