@@ -180,11 +180,8 @@ def test_a_setting_that_is_off_excludes_all_windows(factor: float) -> None:
 
 
 @pytest.mark.parametrize("factor", [0.7, 1.2, 2.0])
-def test_all_off_alike_is_a_bias_of_the_scale(factor: float) -> None:
+def test_all_off_alike_is_a_bias_of_the_scale_and_one_beside_others_is_not(factor: float) -> None:
     assert disagreement(study(best=factor, baseline=factor)) is None
-
-
-def test_one_that_is_off_beside_others_that_are_off_alike() -> None:
     found = disagreement(study(best=1.6, baseline=1.2, start=1.2))
     assert found is not None and f"disagree: {TWO} took" in found.text
 

@@ -74,16 +74,3 @@ def test_a_training_goes_on_beyond_its_own_end_while_more_is_wanted(
     until = Until(Trigger(3), agent)
     assert [call for call in range(1, (ends or [20])[0] + 1) if until(call)] == ends
     assert agent.overs == 1, "the end is reported once"
-
-
-def test_beyond_its_end_a_loop_over_epochs_ends_with_an_epoch() -> None:
-    agent = FakeAgent()
-    agent.wanted = 2
-    until = Until(Trigger(3), agent, lambda call: call == 10)
-    assert [call for call in range(1, 11) if until(call)] == [10]
-
-
-def test_others_see_the_programs_own_trigger() -> None:
-    until = Until(Trigger(3), FakeAgent())
-    assert until.unit == "epoch"
-    assert not hasattr(until, "serialize")
