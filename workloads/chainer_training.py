@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 import ranks
-from ranks import HostGpus
-from trainer_options import Length, TrainerOptions, TrainerParser, choice
+from trainer_options import Length, TrainerOptions, TrainerParser, WorkloadError, choice
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -47,8 +46,20 @@ class ChainerParser(TrainerParser):
 
 
 def complete(options: ChainerOptions) -> None:
-    """Put in what stands for a flag that was not given."""
-    options.communicator = options.communicator or ("pure_nccl" if options.gpu else "naive")
+    """Put in what stands for a flag that was not given.
+
+    Raises:
+        WorkloadError: A way to exchange gradients that there is not.
+    """
+    name = options.communicator = options.communicator or ("pure_nccl" if options.gpu else "naive")
+    if not options.gpu and name != "naive":
+        raise WorkloadError(f"--communicator {name}: it exchanges GPU memory and needs --gpu")
+    for flag, is_set in (
+        ("--fp16-gradients", options.fp16_gradients),
+        ("--double-buffering", options.double_buffering),
+    ):
+        if is_set and name != "pure_nccl":
+            raise WorkloadError(f"{flag}: needs --communicator pure_nccl and --gpu, not {name}")
 
 
 def main(
@@ -74,12 +85,10 @@ def main(
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
-    shared = world.Split_type(MPI.COMM_TYPE_SHARED)
 
     def checked() -> O:
         options = parse(argv)
-        gpus = find_gpus() if options.gpu else HostGpus()
-        ranks.check(options, world.rank, refusal(options, shared.size, gpus))
+        ranks.make_folder(options, world.rank)
         return options
 
     try:
@@ -97,47 +106,6 @@ def main(
     ranks.end_with_threads(world, prog)
     train(world, options, data)
     return 0
-
-
-def find_gpus() -> HostGpus:
-    """The GPUs that CuPy finds.
-
-    With the CUDA libraries installed and no GPU Chainer itself says that CUDA is available.
-    """
-    try:
-        import cupy
-    except ImportError:
-        return HostGpus(missing="CuPy is not installed")
-    if not cupy.cuda.is_available():
-        return HostGpus(missing="CuPy finds no CUDA device")
-    try:
-        from cupy.cuda.nccl import get_build_version
-    except ImportError:
-        has_nccl = False
-    else:
-        has_nccl = int(get_build_version()) >= 2000
-    return HostGpus(int(cupy.cuda.runtime.getDeviceCount()), has_nccl)
-
-
-def refusal(options: ChainerOptions, ranks_here: int, gpus: HostGpus) -> str | None:
-    """Why a host with ``gpus`` and ``ranks_here`` ranks cannot run this; ``None``: it can."""
-    name = options.communicator
-    if options.gpu and (reason := ranks.gpu_refusal(ranks_here, gpus)):
-        return reason
-    if not options.gpu and name != "naive":
-        return (
-            f"--communicator {name}: it exchanges GPU memory and needs CuPy and --gpu; "
-            "on the CPU only naive works"
-        )
-    if name in {"pure_nccl", "non_cuda_aware"} and not gpus.nccl:
-        return f"--communicator {name}: this CuPy has no NCCL 2; use --communicator flat"
-    for flag, is_set in (
-        ("--fp16-gradients", options.fp16_gradients),
-        ("--double-buffering", options.double_buffering),
-    ):
-        if is_set and name != "pure_nccl":
-            return f"{flag}: needs --communicator pure_nccl and --gpu, not {name}"
-    return None
 
 
 def communicator(world: MPI.Intracomm, options: ChainerOptions, name: str = "") -> Any:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from trainer_options import TrainerOptions, WorkloadError
 
@@ -22,14 +22,6 @@ T = TypeVar("T")
 
 class JobRefusedError(Exception):
     """The job cannot go on; rank 0 has said why."""
-
-
-class HostGpus(NamedTuple):
-    """The GPUs of a host; ``missing`` says why there are none."""
-
-    number: int = 0
-    nccl: bool = False
-    missing: str = ""
 
 
 def together(world: Any, step: Callable[[], T], prog: str) -> T:
@@ -75,29 +67,12 @@ def end_with_threads(world: Any, prog: str) -> None:
     threading.excepthook = end
 
 
-def check(options: TrainerOptions, rank: int, reason: str | None) -> None:
-    """Refuse for ``reason``, if there is one; else make the folder of the log (rank 0).
-
-    Raises:
-        WorkloadError: The reason, or that the folder cannot be written to.
-    """
-    if rank == 0 and reason is None:
+def make_folder(options: TrainerOptions, rank: int) -> None:
+    """Make the folder of the log, on rank 0; raises ``WorkloadError`` if nobody can write there."""
+    if rank == 0:
         try:
             options.out.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=options.out).close()
         except OSError as error:
             reason = f"--out {options.out}: cannot write there: {error.strerror}"
-    if reason is not None:
-        raise WorkloadError(reason)
-
-
-def gpu_refusal(ranks_here: int, gpus: HostGpus) -> str | None:
-    """Why ``ranks_here`` ranks cannot train on these GPUs, one each; ``None``: they can."""
-    if gpus.number == 0:
-        return f"--gpu: no usable GPU ({gpus.missing}); leave it out to train on the CPU"
-    if ranks_here > gpus.number:
-        return (
-            f"--gpu: {ranks_here} ranks on a host with {gpus.number} GPUs, and each rank needs "
-            f"one of its own; start at most {gpus.number} there"
-        )
-    return None
+            raise WorkloadError(reason) from error

@@ -80,36 +80,14 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
         else:
             time.sleep(LAST_WORD_S)
         return 1 if isinstance(error, torch_world.MeetingError) else 2
-    local_rank, ranks_here = world.neighbours()
+    local_rank = world.local_rank()
     try:
-        ranks.together(world, lambda: check(options, place.rank, ranks_here), NAME)
+        ranks.together(world, lambda: ranks.make_folder(options, place.rank), NAME)
         data = ranks.together(world, lambda: images.load(options), NAME)
     except ranks.JobRefusedError:
         world.leave()
         return 2
     return train(world, options, data, local_rank)
-
-
-def check(options: TorchOptions, rank: int, ranks_here: int) -> None:
-    """Hold the options against this host, and make the folder of the log; raises WorkloadError."""
-    reason = None
-    if options.gpu:
-        gpus = find_gpus()
-        reason = ranks.gpu_refusal(ranks_here, gpus)
-        if options.backend == "nccl" and not gpus.nccl:
-            reason = reason or "--backend nccl: this PyTorch has no NCCL; use --backend gloo"
-    ranks.check(options, rank, reason)
-
-
-def find_gpus() -> ranks.HostGpus:
-    """What this PyTorch can use."""
-    from torch import cuda, distributed, version
-
-    if not cuda.is_available():
-        built = version.cuda or version.hip
-        missing = "PyTorch finds no CUDA device" if built else "this PyTorch was built without CUDA"
-        return ranks.HostGpus(missing=missing)
-    return ranks.HostGpus(cuda.device_count(), bool(distributed.is_nccl_available()))
 
 
 def train(world: World, options: TorchOptions, data: ImageData, local_rank: int) -> int:

@@ -78,11 +78,10 @@ class World:
             others = [f"left/{rank}" for rank in range(1, self.size)]
             self.store.wait(others, timedelta(seconds=_LAST_S))
 
-    def neighbours(self) -> tuple[int, int]:
-        """This rank's number among those of its host, and how many they are."""
+    def local_rank(self) -> int:
+        """This rank's number among those of its host."""
         hosts = self.allgather(socket.gethostname())
-        own = hosts[self.rank]
-        return hosts[: self.rank].count(own), hosts.count(own)
+        return hosts[: self.rank].count(hosts[self.rank])
 
 
 def meet(found: JobPlace, folder: Path) -> World:

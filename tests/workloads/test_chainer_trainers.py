@@ -5,22 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import chainer_imagenet
-import chainer_mnist
 import compat
 from chainer_imagenet import next_order
-from chainer_training import find_gpus, interval_or_end, refusal
-from ranks import HostGpus
+from chainer_training import interval_or_end
 from trainer_options import Length
-
-NO_GPU = HostGpus(missing="CuPy is not installed")
-TWO = HostGpus(2, nccl=True)
 
 COMPAT = """
 import sys, compat
@@ -50,58 +45,6 @@ def test_chainer_works_with_what_compat_adds_and_what_is_there_stays() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("flags", "ranks", "gpus", "words"),
-    [
-        ("", 64, NO_GPU, None),
-        ("--communicator naive", 64, NO_GPU, None),
-        ("--gpu", 2, TWO, None),
-        ("--gpu --communicator naive", 2, TWO, None),
-        ("--gpu --communicator flat", 2, HostGpus(2), None),
-        ("--gpu --fp16-gradients --double-buffering", 2, TWO, None),
-        ("--gpu", 1, NO_GPU, "--gpu: no usable GPU (CuPy is not installed)"),
-        ("--communicator flat", 1, NO_GPU, "--communicator flat: it exchanges GPU memory"),
-        ("--communicator flat", 1, TWO, "needs CuPy and --gpu"),
-        ("--gpu", 3, TWO, "--gpu: 3 ranks on a host with 2 GPUs"),
-        ("--gpu", 1, HostGpus(2), "--communicator pure_nccl: this CuPy has no NCCL 2"),
-        ("--gpu --communicator non_cuda_aware", 1, HostGpus(2), "has no NCCL 2"),
-        ("--fp16-gradients", 1, NO_GPU, "--fp16-gradients: needs --communicator pure_nccl"),
-        ("--gpu --communicator flat --double-buffering", 1, TWO, "--double-buffering: needs"),
-    ],
-)
-def test_what_a_host_cannot_serve_is_refused(
-    flags: str, ranks: int, gpus: HostGpus, words: str | None
-) -> None:
-    reason = refusal(chainer_mnist.parse(flags.split()), ranks, gpus)
-    assert reason is None if words is None else words in str(reason)
-    assert "\n" not in str(reason)
-
-
-@pytest.mark.parametrize(
-    ("available", "nccl_version", "expected"),
-    [
-        (True, 22304, HostGpus(4, nccl=True)),
-        (True, 1305, HostGpus(4)),
-        (True, None, HostGpus(4)),
-        (False, 22304, HostGpus(missing="CuPy finds no CUDA device")),
-        (None, None, NO_GPU),
-    ],
-)
-def test_cupy_is_asked(
-    monkeypatch: pytest.MonkeyPatch, available: bool | None, nccl_version: int, expected: HostGpus
-) -> None:
-    cupy, cuda, nccl = (ModuleType(name) for name in ("cupy", "cupy.cuda", "cupy.cuda.nccl"))
-    runtime = SimpleNamespace(getDeviceCount=lambda: 4)
-    vars(cupy).update(cuda=cuda)
-    vars(cuda).update(is_available=lambda: available, runtime=runtime)
-    if nccl_version is not None:
-        vars(nccl).update(get_build_version=lambda: nccl_version)
-    for module in (cupy, cuda, nccl):  # None: its import fails
-        found = None if available is None else module
-        monkeypatch.setitem(sys.modules, module.__name__, found)
-    assert find_gpus() == expected
 
 
 def fired(period: tuple[float, str], length: Length, per_epoch: int, more: int = 0) -> list[int]:

@@ -14,10 +14,8 @@ import pytest
 import torch_ddp
 import torch_networks
 import torch_world
-from ranks import HostGpus
 from torch_training import EpochOrder
 from torch_world import JobPlace, MeetingError, World, meet, place
-from trainer_options import WorkloadError
 
 torch = pytest.importorskip("torch")
 
@@ -66,8 +64,8 @@ def test_ranks_meet_in_a_folder_and_leave_it_empty(tmp_path: Path) -> None:
 
 
 def test_neighbours_are_the_ranks_of_a_host(tmp_path: Path) -> None:
-    assert as_ranks(2, tmp_path / "new", World.neighbours) == [(0, 2), (1, 2)]
-    assert as_ranks(1, tmp_path, World.neighbours) == [(0, 1)]
+    assert as_ranks(2, tmp_path / "new", World.local_rank) == [0, 1]
+    assert as_ranks(1, tmp_path, World.local_rank) == [0]
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
@@ -91,23 +89,6 @@ def test_ranks_that_do_not_come_are_missed_in_one_line(
         assert torch_ddp.main(("--out", str(tmp_path)), os.environ) == 1
     (line,) = [each for each in capsys.readouterr().err.splitlines() if "torch_ddp" in each]
     assert line.startswith("torch_ddp.py: error: the 2 ranks did not meet: ")
-
-
-@pytest.mark.parametrize(
-    ("gpus", "reason"),
-    [
-        (HostGpus(missing="PyTorch finds no CUDA device"), "no usable GPU .PyTorch finds no CUDA"),
-        (HostGpus(1, nccl=True), "2 ranks on a host with 1 GPUs"),
-        (HostGpus(2, nccl=False), "this PyTorch has no NCCL; use --backend gloo"),
-    ],
-)
-def test_gpus_that_are_not_there(
-    gpus: HostGpus, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch_ddp, "find_gpus", lambda: gpus)
-    options = torch_ddp.parse(["--gpu", "--out", str(tmp_path)])
-    with pytest.raises(WorkloadError, match=reason):
-        torch_ddp.check(options, 0, 2)
 
 
 def test_a_refusal_is_one_line_from_rank_0(
