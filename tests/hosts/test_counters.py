@@ -47,7 +47,7 @@ def test_a_host_is_read(tmp_path: Path) -> None:
         tmp_path,
         {
             "proc/stat": "cpu0 100 0 50 500 40 0 0 7\ncpu1 9 9 9 9\nprocs_running 3\n",
-            "proc/pressure/cpu": "some avg10=0 total=2000000\n",
+            "proc/pressure/io": "some avg10=0 total=2000000\n",
             "proc/net/dev": (
                 "Inter-|   Receive                 |  Transmit\n"
                 " face |bytes    packets errs drop fifo frame compressed multicast|bytes packets\n"
@@ -68,7 +68,7 @@ def test_a_host_is_read(tmp_path: Path) -> None:
         host.watch_groups(pid)
     found = host.look()
     assert found.cpu == (100 / TICKS, 50 / TICKS, 7 / TICKS, 40 / TICKS, 500 / TICKS)
-    assert (found.cpus, found.runnable, found.waited_s) == (1, 3, {"cpu": 2.0})
+    assert (found.cpus, found.runnable, found.waited_s) == (1, 3, {"io": 2.0})
     assert found.interfaces == {"lo": 700, "eth0": 120, "a:b": 3}
     assert list(found.quotas.values()) == [Quota(9.0, 0.0), Quota(9.5, 3.0)]
     assert found.own_s > 0
@@ -79,7 +79,7 @@ def test_a_host_that_tells_nothing_has_gaps(tmp_path: Path) -> None:
     said = gaps(found, found)
     assert [line.partition(" ")[0] for line in said] == ["The", "Pressure", "Throttling", "The"]
     assert all(line.endswith(".") and "not recorded" in line for line in said)
-    assert "cpu, io, memory" in said[1]
+    assert "io, memory" in said[1]
 
 
 # --- two looks ---------------------------------------------------------------------------
@@ -90,7 +90,7 @@ START = HostCounters(
     cpu=CpuTimes(10.0, 5.0, 1.0, 2.0, 182.0),
     runnable=2,
     quotas={"a": Quota(10.0, 1.0), "b": Quota(None, 0.0)},
-    waited_s={"cpu": 5.0, "io": 1.0},
+    waited_s={"io": 5.0},
     interfaces={"lo": 1000, "eth0": 500},
     own_s=3.0,
 )
@@ -99,7 +99,7 @@ END = START._replace(
     cpu=CpuTimes(14.0, 6.0, 1.2, 2.1, 184.7),
     runnable=6,
     quotas={"a": Quota(12.0, 7.0), "b": Quota(None, 1.0)},
-    waited_s={"cpu": 8.0, "io": 1.0},
+    waited_s={"io": 8.0},
     interfaces={"lo": 5000, "eth0": 600, "eth1": 10**9},
     own_s=3.2,
 )
@@ -116,8 +116,7 @@ def test_an_interval() -> None:
         "others_cores": 0.2,
         "runnable_threads": 6.0,
         "throttled_share": 6 / 8,  # six of the eight seconds that were asked for
-        "cpu_pressure_share": 0.75,
-        "io_pressure_share": 0.0,
+        "io_pressure_share": 0.75,
         "memory_pressure_share": None,
         "network_bytes_per_s": 1000.0,
         "memory_bytes": 1e6,

@@ -26,7 +26,6 @@ START = HostSnapshot(
     table=(
         Stat(10, 1, 1, "init", user_s=1.0),
         Stat(20, 2, 1, "python", user_s=9.0),
-        Stat(30, 3, 1, "tune", user_s=0.0),
     ),
 )
 #: Ten seconds later on four CPUs: 25 s busy, of them 20 s of the launch.
@@ -36,28 +35,27 @@ END = START._replace(
 
 
 def test_what_others_used_is_what_neither_the_launch_nor_tune_did() -> None:
-    table = (*START.table[:1], Stat(20, 2, 1, "python", user_s=12.0), START.table[2])
-    assert between(START, END._replace(table=table), me=30) == Load(0.5, "pid 20 (python)")
-    assert between(START, END, me=20).busiest == ""
+    table = (*START.table[:1], Stat(20, 2, 1, "python", user_s=12.0))
+    assert between(START, END._replace(table=table)) == Load(0.5, "pid 20 (python)")
     assert between(START, START) == Load(0.0), "no time at all tells nothing"
 
 
 def test_a_new_process_of_an_old_id_has_its_own_time() -> None:
     table = (Stat(10, 1, 1, "init", user_s=1.0), Stat(20, 99, 1, "make", user_s=0.3))
-    assert between(START, END._replace(table=table), me=30).busiest == ""
+    assert between(START, END._replace(table=table)).busiest == ""
 
 
 def test_time_that_a_hypervisor_gives_to_others_is_theirs() -> None:
     cpu = CpuTimes(70.0, steal=6.0, idle=364.0)
     end = END._replace(counters=END.counters._replace(cpu=cpu))
-    assert between(START, end, me=30) == Load(0.5, HYPERVISOR)
+    assert between(START, end) == Load(0.5, HYPERVISOR)
 
 
 def test_throttling_heat_and_swap_are_what_was_added() -> None:
     quotas = {"a": Quota(6.0, 4.5), "new": Quota(0.0, 99.0)}
     counters = END.counters._replace(quotas=quotas)
     end = END._replace(counters=counters, hot=6, swapped_bytes=12288)
-    load = between(START, end, me=30)
+    load = between(START, end)
     assert (load.throttled_s, load.hot, load.swapped_bytes) == (1.5, True, 8192)
 
 

@@ -89,7 +89,6 @@ def test_each_rank_is_recorded_by_what_it_does(tmp_path: Path) -> None:
     assert total(parent, "own_user_cores") < 0.5
     assert total(parent, "children_cores") > 1.0
     assert total(burner, "runnable_threads") > total(burner, "own_user_cores")
-    assert total(burner, "involuntary_per_s") > 0
     assert most(parent, "threads") >= 2
     assert most(sleeper, "memory_bytes") > 1 << 20
 

@@ -14,7 +14,7 @@ from tuner.hosts import procfs
 from tuner.hosts.procfs import TICKS, CpuTimes
 
 #: What may be waited for, as ``/proc/pressure`` names it.
-PRESSURES = ("cpu", "io", "memory")
+PRESSURES = ("io", "memory")
 
 #: A sum of all CPU states that is off the clock by more than this share is not the host's own
 #: (a container's made-up ``/proc/stat``): nothing is read from it.

@@ -43,7 +43,7 @@ class HostSnapshot(NamedTuple):
     ours_s: float  # CPU time of this process, the children it waited for, and the processes named
     hot: int = 0  # events
     swapped_bytes: int = 0
-    table: tuple[procfs.Stat, ...] = ()  # without the processes named
+    table: tuple[procfs.Stat, ...] = ()  # the other processes
 
 
 def look(
@@ -73,15 +73,15 @@ def look(
         + sum(stat.cpu_s + stat.reaped_s for stat in stats if stat.pid in members),
         hot=sum(int(count) for count in counts if count.isdigit()),
         swapped_bytes=sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE"),
-        table=tuple(stat for stat in stats if stat.pid not in members),
+        table=tuple(stat for stat in stats if stat.pid not in {*members, os.getpid()}),
     )
 
 
-def between(before: HostSnapshot, after: HostSnapshot, *, me: int | None = None) -> Load:
+def between(before: HostSnapshot, after: HostSnapshot) -> Load:
     """What others did from one look to the next.
 
     Between the looks children may have come and gone; those that are alive at one must have been
-    named to it: then whatever process is there is another's, unless it is this one (``me``).
+    named to it: then whatever process is there is another's.
     """
     then, now = before.counters, after.counters
     wall_s = now.at_s - then.at_s
@@ -99,20 +99,18 @@ def between(before: HostSnapshot, after: HostSnapshot, *, me: int | None = None)
     ]
     return Load(
         others_cores=round(others, 3),
-        busiest=_busiest(before, after, wall_s, stolen, os.getpid() if me is None else me),
+        busiest=_busiest(before, after, wall_s, stolen),
         throttled_s=round(max([0.0, *held_s]), 3),
         hot=after.hot > before.hot,
         swapped_bytes=max(0, after.swapped_bytes - before.swapped_bytes),
     )
 
 
-def _busiest(
-    before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen: float, me: int
-) -> str:
+def _busiest(before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen: float) -> str:
     """The other process that used the most CPU, by name; empty if none is worth it."""
     used = {(row.pid, row.started): row.cpu_s for row in before.table}
     most_s, row = max(
-        ((r.cpu_s - used.get((r.pid, r.started), 0.0), r) for r in after.table if r.pid != me),
+        ((row.cpu_s - used.get((row.pid, row.started), 0.0), row) for row in after.table),
         key=lambda pair: pair[0],
         default=(0.0, None),
     )

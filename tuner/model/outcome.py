@@ -18,7 +18,6 @@ HOST_COLUMNS: Mapping[str, str] = {
     "others_cores": "CPUs used by processes outside of the trial",
     "runnable_threads": "threads that run or wait for a CPU",
     "throttled_share": "of the CPU time used or held back by a cgroup's quota, that held back",
-    "cpu_pressure_share": "time in which some task waited for a CPU (PSI)",
     "io_pressure_share": "time in which some task waited for a disk (PSI)",
     "memory_pressure_share": "time in which some task waited for memory (PSI)",
     "network_bytes_per_s": "sent and received on the busiest interface (on lo counted once)",
@@ -27,7 +26,6 @@ HOST_COLUMNS: Mapping[str, str] = {
     "memory_bytes": "resident memory of the trial's processes, what they share counted for each",
     "gpu_share": "GPUs' utilisation as NVML says, mean over GPUs",
     "gpu_power_w": "GPUs' power, sum",
-    "gpu_memory_bytes": "GPUs' memory in use, sum",
 }
 
 #: Columns of a rank's track.
@@ -39,8 +37,6 @@ RANK_COLUMNS: Mapping[str, str] = {
     "children_queue_threads": "their threads that waited for a CPU, on average",
     "runnable_threads": "threads of it and its children that run or wait for a CPU",
     "threads": "threads of it and its children",
-    "voluntary_per_s": "switches away by waiting for something",
-    "involuntary_per_s": "switches away though it had work",
     "memory_bytes": "resident memory of it and its children, what they share counted for each",
 }
 

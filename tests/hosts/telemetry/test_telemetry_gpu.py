@@ -26,7 +26,6 @@ class Nvml:
         self.nvmlDeviceGetUUID = lambda gpu: f"GPU-{gpu}{gpu}".encode()
         self.nvmlDeviceGetUtilizationRates = lambda gpu: SimpleNamespace(gpu=(100, 50, 0)[gpu])
         self.nvmlDeviceGetPowerUsage = lambda gpu: (300_000, 100_000, 50_000)[gpu]  # mW
-        self.nvmlDeviceGetMemoryInfo = lambda gpu: SimpleNamespace(used=(gpu + 1) << 30)
         for name in refused:
             setattr(self, name, self.refuse)
 
@@ -41,24 +40,23 @@ class Nvml:
 
 
 @pytest.mark.parametrize(
-    ("visible", "share", "power_w", "memory_gib"),
+    ("visible", "share", "power_w"),
     [
-        (None, 0.5, 450.0, 6),
-        ("0", 1.0, 300.0, 1),
-        ("2, 1", 0.25, 150.0, 5),
-        ("GPU-1", 0.5, 100.0, 2),
-        ("MIG-1", 0.5, 450.0, 6),
-        ("", None, None, None),
-        ("9", None, None, None),
-        ("²", None, None, None),
+        (None, 0.5, 450.0),
+        ("0", 1.0, 300.0),
+        ("2, 1", 0.25, 150.0),
+        ("GPU-1", 0.5, 100.0),
+        ("MIG-1", 0.5, 450.0),
+        ("", None, None),
+        ("9", None, None),
+        ("²", None, None),
     ],
 )
 def test_those_that_a_job_may_use(
-    visible: str | None, share: float | None, power_w: float | None, memory_gib: int | None
+    visible: str | None, share: float | None, power_w: float | None
 ) -> None:
     gpus = Gpus({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}, Nvml())
-    memory = None if memory_gib is None else memory_gib << 30
-    found = {"gpu_share": share, "gpu_power_w": power_w, "gpu_memory_bytes": memory}
+    found = {"gpu_share": share, "gpu_power_w": power_w}
     assert (gpus.columns(), gpus.gaps) == (found, [])
 
 

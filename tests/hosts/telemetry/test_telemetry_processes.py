@@ -16,7 +16,6 @@ from tuner.hosts.procfs import TICKS, Stat
 from tuner.hosts.telemetry.processes import (
     ProcessSnapshot,
     Seen,
-    Task,
     look,
     rank_row,
     reaped_s,
@@ -32,7 +31,7 @@ def seen(
     user_s: float = 0.0,
     system_s: float = 0.0,
     reaped: float = 0.0,
-    tasks: dict[int, Task] | None = None,
+    tasks: dict[int, float] | None = None,
     started: int = 100,
 ) -> tuple[tuple[int, int], Seen]:
     stat = Stat(pid, started, 1, threads=2, user_s=user_s, system_s=system_s, reaped_s=reaped,
@@ -47,8 +46,8 @@ def test_a_rank_and_its_child() -> None:
     before = dict([seen(10, 1.0, 0.5), seen(11, 2.0)])
     after = dict(
         [
-            seen(10, 2.0, 1.0, tasks={10: Task(0.5, 3, 10, 20), 12: Task(0.5, 1, 0, 2)}),
-            seen(11, 3.0, tasks={11: Task(2.0, 9, 6, 8)}),
+            seen(10, 2.0, 1.0, tasks={10: 0.5, 12: 0.5}),
+            seen(11, 3.0, tasks={11: 2.0}),
         ]
     )
     row = rank_row(before, after, 2.0)
@@ -61,8 +60,6 @@ def test_a_rank_and_its_child() -> None:
         "children_queue_threads": 1.0,
         "runnable_threads": 2.75,
         "threads": 4.0,
-        "voluntary_per_s": 8.0,
-        "involuntary_per_s": 15.0,
         "memory_bytes": 2000.0,
     }
     row = rank_row(before, after, 2.0, waits=False)
@@ -70,8 +67,6 @@ def test_a_rank_and_its_child() -> None:
         "own_queue_threads",
         "children_queue_threads",
         "runnable_threads",
-        "voluntary_per_s",
-        "involuntary_per_s",
     }
 
 
@@ -82,14 +77,13 @@ def test_a_new_process_of_an_old_id_counts_whole() -> None:
 
 
 counters = st.floats(0, 1e6)
-tasks = st.builds(Task, counters, *[st.integers(0, 10**9)] * 3)
 processes = st.builds(
     seen,
     st.integers(1, 4),
     counters,
     counters,
     counters,
-    st.dictionaries(st.integers(1, 4), tasks, max_size=3),
+    st.dictionaries(st.integers(1, 4), counters, max_size=3),
     st.integers(1, 2),
 )
 looks = st.lists(processes, max_size=5).map(dict)
@@ -177,11 +171,7 @@ class Proc:
                          ticks=ticks, threads=len(threads), pages=5)  # fmt: skip
         plant(self.root, {f"{pid}/stat": line})
         for thread, text in threads.items():
-            schedstat, voluntary, involuntary = text.split("/")
-            task = f"{pid}/task/{thread.removeprefix('t')}"
-            switches = f"voluntary_ctxt_switches:\t{voluntary}\nnonvoluntary_ctxt_switches:"
-            switches += f"\t{involuntary}\n"
-            plant(self.root, {f"{task}/schedstat": schedstat, f"{task}/status": switches})
+            plant(self.root, {f"{pid}/task/{thread.removeprefix('t')}/schedstat": text})
 
     def look(self, before: ProcessSnapshot | None = None) -> ProcessSnapshot:
         return look([RANK], before or {}, str(self.root))
@@ -194,30 +184,29 @@ def proc(tmp_path: Path) -> Proc:
 
 def test_the_accounts_are_read(proc: Proc) -> None:
     assert proc.look() == {}, "a process that is gone is passed over"
-    odd = {"t3": "odd/x/y", "t4": "1 2/1/1", "t5": "1 1000000000 1/x/y"}
-    proc.add(FAR, parent=FAR + 9, ticks=50, t1="5000 2000000000 3/4/5", t2="1 500000000 1/0/1",
-             **odd)  # fmt: skip
+    proc.add(FAR, parent=FAR + 9, ticks=50, t1="5000 2000000000 3", t2="1 500000000 1", t3="odd",
+             t4="1 2")  # fmt: skip
     proc.add(FAR + 9, parent=1, ticks=7)
     found = proc.look()
     assert found.keys() == {KEY, (FAR + 9, 109 + FAR)}, "with its supervisor"
-    assert found[KEY].tasks == {1: Task(2.0, 3, 4, 5), 2: Task(0.5, 1, 0, 1), 5: Task(1.0, 1)}
+    assert found[KEY].tasks == {1: 2.0, 2: 0.5}
     assert found[KEY].stat.resident_bytes == 5 * PAGE
     assert used({}, found).cpu_s == pytest.approx(57 / TICKS)
-    assert used({}, found).queue_s == 3.5
+    assert used({}, found).queue_s == 2.5
 
 
 def test_threads_of_one_that_sleeps_are_not_read_again(proc: Proc) -> None:
-    proc.add(FAR, ticks=50, t1="5000 2000000000 3/4/5")
+    proc.add(FAR, ticks=50, t1="5000 2000000000 3")
     before = proc.look()
-    proc.add(FAR, ticks=50, t1="5000 9000000000 9/9/9")
+    proc.add(FAR, ticks=50, t1="5000 9000000000 9")
     assert proc.look(before)[KEY].tasks is before[KEY].tasks
-    proc.add(FAR, ticks=51, t1="5000 9000000000 9/9/9")
-    assert proc.look(before)[KEY].tasks == {1: Task(9.0, 9, 9, 9)}
+    proc.add(FAR, ticks=51, t1="5000 9000000000 9")
+    assert proc.look(before)[KEY].tasks == {1: 9.0}
 
 
 def test_one_that_has_not_run_has_no_threads_to_read(proc: Proc) -> None:
-    proc.add(FAR, t1="5000 2000000000 3/4/5")
+    proc.add(FAR, t1="5000 2000000000 3")
     before = proc.look()
     assert before[KEY].tasks == {}
-    proc.add(FAR, state="R", t1="5000 2000000000 3/4/5")
+    proc.add(FAR, state="R", t1="5000 2000000000 3")
     assert used(before, proc.look(before)).queue_s == 2.0

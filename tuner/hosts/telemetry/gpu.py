@@ -47,11 +47,9 @@ class Gpus:
             "utilisation", lambda gpu: self._nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100
         )
         power = self._each("power", lambda gpu: self._nvml.nvmlDeviceGetPowerUsage(gpu) / 1e3)
-        memory = self._each("memory", lambda gpu: self._nvml.nvmlDeviceGetMemoryInfo(gpu).used)
         return {
             "gpu_share": sum(shares) / len(shares) if shares else None,
             "gpu_power_w": sum(power) if power else None,
-            "gpu_memory_bytes": float(sum(memory)) if memory else None,
         }
 
     def _each(self, what: str, figure: Callable[[Any], float]) -> list[float]:

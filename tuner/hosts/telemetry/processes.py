@@ -8,7 +8,6 @@ was waited for is in the accounts of its parent: nothing of it is lost or counte
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -16,32 +15,16 @@ from tuner.hosts import procfs
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import Stat
 
-_SWITCHES = re.compile(rb"^(?:non)?voluntary_ctxt_switches:\s*(\d{1,19})$", re.MULTILINE)
 
+def parse_wait(line: bytes) -> tuple[float, float] | None:
+    """Seconds that a thread ran, and that it was ready but another had the CPU.
 
-class Wait(NamedTuple):
-    """A line of ``schedstat``: what a thread had of the CPUs so far."""
-
-    run_s: float
-    queue_s: float  # ready to run, but another had the CPU
-    slices: int  # how often it got one
-
-
-def parse_wait(line: bytes) -> Wait | None:
-    """``/proc/PID/task/TID/schedstat``; ``None`` if it is no such line."""
+    ``None`` if it is no line of ``/proc/PID/task/TID/schedstat``.
+    """
     fields = line.split()
     if len(fields) != 3 or not all(field.isdigit() and len(field) <= 20 for field in fields):
         return None
-    return Wait(int(fields[0]) / 1e9, int(fields[1]) / 1e9, int(fields[2]))
-
-
-class Task(NamedTuple):
-    """A thread's account."""
-
-    queue_s: float = 0.0
-    slices: int = 0
-    voluntary: int = 0  # switches away
-    involuntary: int = 0
+    return int(fields[0]) / 1e9, int(fields[1]) / 1e9
 
 
 class Seen(NamedTuple):
@@ -49,7 +32,7 @@ class Seen(NamedTuple):
 
     rank: int | None  # None: the launcher's
     stat: Stat
-    tasks: Mapping[int, Task]
+    tasks: Mapping[int, float]  # what each thread has waited for a CPU, s
 
 
 #: The processes of a look by (id, start).
@@ -62,8 +45,6 @@ class Use(NamedTuple):
     user_s: float = 0.0
     system_s: float = 0.0
     queue_s: float = 0.0
-    voluntary: float = 0.0
-    involuntary: float = 0.0
 
     @property
     def cpu_s(self) -> float:
@@ -97,38 +78,26 @@ def look(
     return found
 
 
-def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, Task]:
-    """The accounts of a process's threads, as far as it has run."""
+def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, float]:
+    """What a process's threads have waited, as far as it has run."""
     if stat.state != "R" and stat.cpu_s == (before.stat.cpu_s if before else 0.0):
         return before.tasks if before else {}
     folder = f"{proc}/{stat.pid}/task"
-    found = {}
-    for name in procfs.names(folder):
-        thread = int(name)
-        wait = parse_wait(procfs.read(f"{folder}/{name}/schedstat"))
-        if wait is None:
-            continue
-        old = before.tasks.get(thread) if before is not None else None
-        if old is None or old.slices != wait.slices:
-            switches = [int(n) for n in _SWITCHES.findall(procfs.read(f"{folder}/{name}/status"))]
-            old = Task(wait.queue_s, wait.slices, *(switches if len(switches) == 2 else ()))
-        found[thread] = old._replace(queue_s=wait.queue_s)
-    return found
+    threads = procfs.names(folder)
+    waits = {int(name): parse_wait(procfs.read(f"{folder}/{name}/schedstat")) for name in threads}
+    return {thread: wait[1] for thread, wait in waits.items() if wait is not None}
 
 
 def used(before: ProcessSnapshot, after: ProcessSnapshot) -> Use:
     """What these processes used themselves; an account that was set back counts as nothing."""
-    user_s = system_s = queue_s = voluntary = involuntary = 0.0
+    user_s = system_s = queue_s = 0.0
     for key, seen in after.items():
         then = before.get(key)
         user_s += max(0.0, seen.stat.user_s - (then.stat.user_s if then else 0.0))
         system_s += max(0.0, seen.stat.system_s - (then.stat.system_s if then else 0.0))
-        for thread, now in seen.tasks.items():
-            old = (then.tasks.get(thread) if then else None) or Task()
-            queue_s += max(0.0, now.queue_s - old.queue_s)
-            voluntary += max(0, now.voluntary - old.voluntary)
-            involuntary += max(0, now.involuntary - old.involuntary)
-    return Use(user_s, system_s, queue_s, voluntary, involuntary)
+        waited = then.tasks if then else {}
+        queue_s += sum(max(0.0, s - waited.get(thread, 0.0)) for thread, s in seen.tasks.items())
+    return Use(user_s, system_s, queue_s)
 
 
 def reaped_s(before: ProcessSnapshot, after: ProcessSnapshot) -> float:
@@ -181,8 +150,6 @@ def rank_row(
         "own_queue_threads": own.queue_s,
         "children_queue_threads": children.queue_s,
         "runnable_threads": own.cpu_s + own.queue_s + children_s + children.queue_s,
-        "voluntary_per_s": own.voluntary + children.voluntary,
-        "involuntary_per_s": own.involuntary + children.involuntary,
     }
     return {
         **{name: total / interval_s for name, total in rates.items()},

@@ -34,7 +34,7 @@ FIRST_S = 0.05
 #: What each may cost, as a share of one core: together below 1 %.
 LOOK_SHARE, WINDOW_SHARE, GPU_SHARE = 0.004, 0.0015, 0.001
 
-_NO_GPU: Row = dict.fromkeys(("gpu_share", "gpu_power_w", "gpu_memory_bytes"))
+_NO_GPU: Row = dict.fromkeys(("gpu_share", "gpu_power_w"))
 
 #: What is made of ``/proc/stat``.
 _CPU_COLUMNS = ("user_cores", "system_cores", "steal_cores", "iowait_cores", "others_cores")
@@ -257,7 +257,7 @@ MOST_POINTS, LEAST_POINTS = 200, 20
 MOST_VALUES = 40_000
 
 #: Columns of which the greatest value is kept, not the mean.
-PEAKS = frozenset({"network_burst_bytes_per_s", "memory_bytes", "gpu_memory_bytes", "threads"})
+PEAKS = frozenset({"network_burst_bytes_per_s", "memory_bytes", "threads"})
 
 Row = Mapping[str, float | None]
 

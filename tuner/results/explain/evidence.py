@@ -56,7 +56,6 @@ ROWS: tuple[tuple[str, Cell], ...] = (
     ("cores used by their children", _ranks("children_cores")),
     ("threads waiting for a core", _ranks("own_queue_threads", "children_queue_threads")),
     ("threads of the job", _ranks("threads")),
-    ("switches with work left, /s", _ranks("involuntary_per_s")),
     ("cores used by others", _host("others_cores")),
     ("cores taken by the hypervisor", _host("steal_cores")),
     ("held back by a quota", _host("throttled_share", _SHARE)),
