@@ -125,12 +125,14 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
     elif isinstance(ending, Stopped):
         state = TrialState.PRUNED
         progress = record.outcome.progress
-        seen[progress[-1].iteration if progress else 0] = ending.projection_s
+        last = progress[-1].iteration if progress else 0
+        seen[last] = float(f"{ending.projection_s:.6g}")
         notes |= {"bound_s": ending.bound_s, "rule": ending.rule}
     params = history.pooling.canonical(record.setting).as_dict()
+    value = figures.figure(history.spec.objective, estimates.estimate_s(record.outcome.samples))
     trial = create_trial(
         state=state,
-        value=figures.figure(history.spec.objective, estimates.estimate_s(record.outcome.samples)),
+        value=None if value is None else float(f"{value:.6g}"),  # a clock knows no more digits
         params=params,
         distributions=distributions(tuple(k for k in history.knobs if k.name in params)),
         user_attrs=notes,

@@ -104,7 +104,7 @@ def bind(
         storage = open_storage(url)
         logging.getLogger("waitress").setLevel(logging.ERROR)  # a queue is no news
         listener = waitress.create_server(
-            access.guarded(_with_our_figures(wsgi(storage), storage), token),
+            access.guarded(_with_our_importance(wsgi(storage), storage), token),
             sockets=[taken],
             threads=8,
             connection_limit=MOST_CONNECTIONS,
@@ -118,15 +118,14 @@ def bind(
     return DashboardServer(listener, f"http://{shown}:{number}/dashboard/", token, wide)
 
 
-def _with_our_figures(app: WSGIApplication, storage: Any) -> WSGIApplication:
-    """The application with our importance of the knobs, and with numbers of six digits.
+def _with_our_importance(app: WSGIApplication, storage: Any) -> WSGIApplication:
+    """The application with our importance of the knobs.
 
-    Its own importance is computed from other data, so the two would contradict each other.
+    Its own is computed from other data, so the two would contradict each other.
     """
 
     def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        path, kinds = environ.get("PATH_INFO", ""), list[str]()
-        found = _IMPORTANCES.fullmatch(path)
+        found = _IMPORTANCES.fullmatch(environ.get("PATH_INFO", ""))
         if found is not None:
             with contextlib.suppress(KeyError):  # no such study: the application says so
                 ours = storage.get_study_system_attrs(int(found[1])).get(IMPORTANCE, {})
@@ -135,26 +134,10 @@ def _with_our_figures(app: WSGIApplication, storage: Any) -> WSGIApplication:
                     for name, share in ours.items()
                 ]
                 start_response("200 OK", [("Content-Type", "application/json")])
-                return [_rounded(json.dumps({"param_importances": [rows]}).encode())]
-
-        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
-            kinds.extend(value for name, value in headers if name.lower() == "content-type")
-            kept = [each for each in headers if each[0].lower() != "content-length"]
-            return start_response(status, kept if path.startswith("/api/") else headers, *error)
-
-        body = app(environ, start)
-        if path.startswith("/api/") and kinds == ["application/json"]:
-            return [_rounded(b"".join(body))]
-        return body
+                return [json.dumps({"param_importances": [rows]}).encode()]
+        return app(environ, start_response)
 
     return answered
-
-
-def _rounded(document: bytes) -> bytes:
-    """The same JSON; no clock measures more than six digits of a time."""
-    return json.dumps(
-        json.loads(document, parse_float=lambda text: float(f"{float(text):.6g}"))
-    ).encode()
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -21,7 +21,7 @@ from typing import Any
 from tuner.model import wording
 from tuner.results.exporters.json import plain as json_plain
 from tuner.results.report import facts, words
-from tuner.results.report.plots import FAMILIES, Figure
+from tuner.results.report.plots import FAMILIES
 from tuner.results.report.plots.style import THEMES
 from tuner.results.study_view import StudyView
 
@@ -46,7 +46,12 @@ def page(data: StudyView, weights: Mapping[str, float]) -> str:
         for figure in found
         if figure.drawing is not None
     }
-    library, script, style = _plotly(), _own("page.js"), _own("page.css")
+    from plotly.offline import get_plotlyjs
+
+    library, script, style = (
+        get_plotlyjs(),
+        *((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.js", "page.css")),
+    )
     return str(
         _environment()
         .get_template("page.html.jinja")
@@ -59,8 +64,6 @@ def page(data: StudyView, weights: Mapping[str, float]) -> str:
             failure_lines=facts.failure_lines(data),
             explained=words.explained(data),
             families=families,
-            shown=_shown,
-            extra=_extra,
             library=_trusted(library),
             script=_trusted(script),
             style=_trusted(style),
@@ -68,14 +71,6 @@ def page(data: StudyView, weights: Mapping[str, float]) -> str:
             scripts=f"{_hash(library)} {_hash(script)}",
         )
     )
-
-
-def _shown(found: list[Figure]) -> list[Figure]:
-    return [figure for figure in found if not figure.is_extra]
-
-
-def _extra(found: list[Figure]) -> list[Figure]:
-    return [figure for figure in found if figure.is_extra]
 
 
 @cache
@@ -92,23 +87,17 @@ def _environment() -> Any:
         keep_trailing_newline=True,
     )
     made.filters |= {"unparted": wording.unparted, "capital": wording.capital}
-    made.tests["figure"] = _is_figure
+    made.tests["figure"] = _FIGURE.fullmatch
     return made
-
-
-def _is_figure(cell: str) -> bool:
-    return _FIGURE.fullmatch(cell) is not None
 
 
 def plain(value: Any) -> Any:
     """Text without what is not printable: controls, and what turns the direction of writing."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
-    return "".join(letter if _is_shown(letter) else "\ufffd" for letter in value)
-
-
-def _is_shown(letter: str) -> bool:
-    return letter.isprintable() or letter in "\xa0\n"
+    return "".join(
+        letter if letter.isprintable() or letter in "\xa0\n" else "\ufffd" for letter in value
+    )
 
 
 def _trusted(text: str) -> Any:
@@ -123,17 +112,6 @@ def _json(document: Any) -> str:
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
-
-
-def _own(name: str) -> str:
-    return (_TEMPLATES / name).read_text(encoding="utf-8")
-
-
-@cache
-def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    return str(get_plotlyjs())
 
 
 @cache
