@@ -23,26 +23,21 @@ LEAST_BYTES_PER_S = 1e6
 def suspects(case: Case) -> Iterator[Suspect]:
     """What the ranks wait for, other than a CPU."""
     disk = _disk(case)
-    if disk:
-        yield disk
-    loader = _loader(case, disk.share if disk else 0.0)
-    if loader:
-        yield loader
     late = straggler(case.ranks)
-    if late:
-        yield late
-    exchange = _exchange(case, late.share if late else 0.0)
-    if exchange:
-        yield exchange
+    found = [
+        disk,
+        _loader(case, disk.share if disk else 0.0),
+        late,
+        _exchange(case, late.share if late else 0.0),
+        _waiting(case),
+    ]
+    yield from filter(None, found)
     memory = case.get("memory_pressure_share")
-    swapped = case.load.swapped_bytes if case.load else 0
     if memory > 0:
         said = [f"some task waited for memory {per_cent(memory)} of the time"]
+        swapped = case.load.swapped_bytes if case.load else 0
         said += [f"{swapped / 1e6:.0f} MB went to or came from the swap"] if swapped else []
         yield Suspect(Cause.MEMORY, memory, tuple(said))
-    waiting = _waiting(case)
-    if waiting:
-        yield waiting
 
 
 def _disk(case: Case) -> Suspect | None:
@@ -97,52 +92,29 @@ def _at(case: Case, phase: str) -> str:
 
 
 def _exchange(case: Case, late: float) -> Suspect | None:
-    ranks = max(1, len(case.inside))
+    names = ("network_bytes_per_s", "network_busy_share", "network_burst_bytes_per_s")
+    rate, busy, most = map(case.get, names)
+    traffic = (
+        f"{rate / 1e6:.3g} MB/s over the network, {most / 1e6:.3g} MB/s at the most,"
+        f" traffic in {per_cent(busy)} of the milliseconds"
+    )
+    # A mean above the greatest burst says that the bursts were read elsewhere.
+    known = most >= rate > 0
+    # The network moved as much as it ever did whenever it moved anything.
+    is_flat = known and rate >= LEAST_BYTES_PER_S and busy > 0 and rate / busy >= FLAT * most
+    if not case.inside:
+        share = min(1.0, rate / most) if is_flat else 0.0
+        return Suspect(Cause.LINK, share, (traffic,), inside=False) if is_flat else None
+    ranks = len(case.inside)
     waited = case.phase("exchange", "running") + case.phase("exchange", "blocked")
     # Those who wait for one rank do not wait for the network.
     share = waited * (1 - case.rank_queue_share) - late * (ranks - 1) / ranks
-    if not case.inside:
-        return _link_outside(case)
     if share <= 0:
         return None
-    said = [
-        f"the ranks exchanged {per_cent(case.phase('exchange'))} of the time{_at(case, 'exchange')}"
-    ]
-    said += _traffic(case)
-    cause = Cause.LINK if _is_flat(case) else Cause.EXCHANGE
-    return Suspect(cause, share, tuple(said), case.where("exchange"))
-
-
-def _is_flat(case: Case) -> bool:
-    """Whether the network moved as much as it ever did whenever it moved anything.
-
-    A mean above the greatest burst says that the bursts were read elsewhere: nothing is known.
-    """
-    rate, busy, most = _rates(case)
-    return most >= rate >= LEAST_BYTES_PER_S and busy > 0 and rate / busy >= FLAT * most
-
-
-def _rates(case: Case) -> tuple[float, float, float]:
-    names = ("network_bytes_per_s", "network_busy_share", "network_burst_bytes_per_s")
-    rate, busy, most = (case.get(name) for name in names)
-    return rate, busy, most
-
-
-def _traffic(case: Case) -> Iterator[str]:
-    rate, busy, most = _rates(case)
-    if most >= rate > 0:
-        yield (
-            f"{rate / 1e6:.3g} MB/s over the network, {most / 1e6:.3g} MB/s at the most,"
-            f" traffic in {per_cent(busy)} of the milliseconds"
-        )
-
-
-def _link_outside(case: Case) -> Suspect | None:
-    rate, _, most = _rates(case)
-    if not _is_flat(case):
-        return None
-    share = min(1.0, rate / most)
-    return Suspect(Cause.LINK, share, tuple(_traffic(case)), inside=False)
+    said = f"the ranks exchanged {per_cent(case.phase('exchange'))} of the time"
+    evidence = (said + _at(case, "exchange"), *([traffic] if known else []))
+    cause = Cause.LINK if is_flat else Cause.EXCHANGE
+    return Suspect(cause, share, evidence, case.where("exchange"))
 
 
 def _asleep(case: Case) -> float:
