@@ -96,6 +96,5 @@ def test_what_a_phase_patches_exists(name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [11, 12])
-@slow
 def test_hostile_exports_have_no_effect_beyond_their_own(seed: int) -> None:
     assert exports_inert.main(50, seed) > 50 * len(exports_inert.SHELLS)
