@@ -137,12 +137,7 @@ def kind(record: LaunchRecord) -> str:
 
 
 def _report(
-    bench: FaultBench,
-    step: int,
-    fault: JobFault,
-    records: Records,
-    problems: list[str],
-    ended: str,
+    bench: FaultBench, step: int, fault: JobFault, records: Records, problems: list[str], ended: str
 ) -> FaultReport:
     """The launch is what it should be, and made again if the fault was from outside."""
     mine = [r for r in records if r.setting == setting(step)]

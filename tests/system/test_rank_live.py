@@ -204,10 +204,7 @@ def torch_marks(last: int) -> set[int]:
 
 @pytest.mark.parametrize(
     ("hook", "package", "first", "code", "marks"),
-    [
-        ("chainer", "mpi4py", 2, CHAINER, chainer_marks),
-        ("torch", "torch", 3, TORCH, torch_marks),
-    ],
+    [("chainer", "mpi4py", 2, CHAINER, chainer_marks), ("torch", "torch", 3, TORCH, torch_marks)],
     ids=["chainer", "torch"],
 )
 def test_a_frameworks_own_loop_is_changed(
