@@ -19,9 +19,6 @@ from tests.faults import bench, case
 from tests.faults.rows import FAULTS, RANKS, JobFault, groups
 from tuner.launch import launchers
 
-#: These wait for tens of seconds by their nature.
-SLOW = ("the database is locked for good", "a rank loops for ever")
-
 #: So many trials are drawn together, and those that can share a study do.
 BLOCK = 4
 
@@ -36,7 +33,7 @@ WARM = 400
 def drawn(seed: int, number: int) -> JobFault:
     """The fault of a trial: of the catalogue; those inside a rank hit any rank at any time."""
     source = random.Random(f"{seed}/{number}")
-    fault = source.choice([each for each in FAULTS if each.name not in SLOW])
+    fault = source.choice(FAULTS)
     if fault in RANKS and fault.rank != "all":
         fault = replace(fault, rank=source.randrange(bench.RANKS), at=source.randint(1, 4))
     return fault

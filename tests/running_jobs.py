@@ -38,10 +38,8 @@ class FakeJobs(LiveJobs):
     is_python: bool = True
     #: The warm-up goes on as a job that takes orders.
     goes_on: bool = False
-    #: A switch to this setting crashes the job; so does every start with it, where ``always``.
+    #: A switch to this setting crashes the job.
     crashes: Setting | None = None
-    always: bool = False
-    crash: Failed = CRASH
     refused_knob: str = ""
     #: Called with the number of the record before each one; may raise.
     before: Callable[[int], None] = lambda _: None
@@ -73,8 +71,8 @@ class FakeJobs(LiveJobs):
             *(job, tuple(sorted(self.can)), started_s, SWITCH_S, 1, 20, pace_s, 0.005),
             at_s=float(request.number),
         )
-        if setting == self.crashes and (self.always or not started_s):
-            value = self.crash
+        if setting == self.crashes and not started_s:
+            value = CRASH
         if request.cancelled():
             value = Failed(FailureKind.INTERRUPTED, "asked to")
         if isinstance(value, Failed):

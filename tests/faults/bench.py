@@ -6,11 +6,10 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +37,6 @@ from tuner.model import (
     StudySpec,
 )
 from tuner.model.errors import TunerError
-from tuner.store import Store
 from tuner.study import StudyInterrupted, tune
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
 from tuner.study.history import History
@@ -52,7 +50,6 @@ RANKS = int(os.environ.get("TUNE_TEST_RANKS", "2"))
 ITERATIONS, LIVE_ITERATIONS = 4, 12
 STALL_S = 3.0
 LIMIT_S = 30.0
-BUSY_S = 3.0  # so long a locked database is waited for
 NAME = "faults"
 KNOBS = (Knob("step", IntRange(1, 16), Flag(), live=True),)
 
@@ -93,22 +90,17 @@ class FaultBench:
         ended: Number and kind of each launch that ``tune`` told its user of.
         struck: The steps whose fault happened.
         problems: What was wrong on the way, each with its step.
-        checks: Called afterwards; each says what is wrong.
     """
 
     faults: tuple[JobFault | None, ...]
     launcher: LauncherInfo
     folder: Path
     running: process.RunningTrial | None = None
-    launch: Launch | None = None
     markers: list[str] = field(default_factory=list)
     made: list[int] = field(default_factory=list)
     ended: list[tuple[int, str]] = field(default_factory=list)
     struck: set[int] = field(default_factory=set)
     problems: list[tuple[int, str]] = field(default_factory=list)
-    checks: list[Callable[[], str]] = field(default_factory=list)
-    after_launch: list[Callable[[], object]] = field(default_factory=list)
-    locks: list[sqlite3.Connection] = field(default_factory=list)
     _step: int = 0
     _due: JobFault | None = None
     _faulty: bool = False
@@ -172,7 +164,7 @@ class FaultBench:
         except TunerError as error:
             return f"{type(error).__name__}: {error.message} {error.hint}"
         finally:
-            self._disarm()
+            (self.folder / "fault.json").unlink(missing_ok=True)
 
     @contextmanager
     def _hooks(self) -> Iterator[None]:
@@ -195,14 +187,13 @@ class FaultBench:
             return found
 
         def starting(launch: Launch, **more: Any) -> process.RunningTrial:
-            self.launch, self.running = launch, begin(launch, **more)
+            self.running = begin(launch, **more)
             self.markers.append(self.running.marker)
             return self.running
 
         with (
             patch.dict(os.environ, changes),
             patch.object(tempfile, "tempdir", None),
-            patch.dict(Store.open.__kwdefaults__, busy_s=BUSY_S),
             self._around(trial, "run"),
             self._around(LiveJobs, "window"),
             patch.object(JobServer, "receive", receiving),
@@ -254,11 +245,6 @@ class FaultBench:
         else:
             self.struck.add(self._step)
 
-    def _disarm(self) -> None:
-        (self.folder / "fault.json").unlink(missing_ok=True)
-        while self.after_launch:
-            self.after_launch.pop()()
-
     def _at(self, moment: Moment) -> None:
         fault = self._due
         if fault is None or fault.strike is None or moment != fault.moment:
@@ -276,7 +262,7 @@ class FaultBench:
         return len(list((self.folder / "noted").glob("holding-*"))) == RANKS
 
     def _ended(self, record: LaunchRecord) -> None:
-        self._disarm()
+        (self.folder / "fault.json").unlink(missing_ok=True)
         ending = record.outcome.ending
         kind = ending.kind.value if isinstance(ending, Failed) else "finished"
         self.ended.append((record.number, kind))

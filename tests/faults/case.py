@@ -85,7 +85,6 @@ def _reports(bench: FaultBench) -> list[FaultReport]:
     problems = [f"after the run: {each}" for each in bench.left()]
     if not (re.search(fault.ends, ended) if fault.ends else ended == FINISHED):
         problems.append(f"the run with the fault ended: {ended}")
-    problems += [problem for check in bench.checks if (problem := check())]
     if fault.mend is not None:
         fault.mend(bench)
     last = ended if ended == FINISHED else bench.study(faulty=False)

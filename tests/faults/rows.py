@@ -6,14 +6,19 @@ is in `campaigns/phases.py` (signals) and `campaigns/every_k` (``kill -9`` at ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from signal import SIGKILL, SIGSTOP, SIGTERM
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from tests.faults import strikes as do
-from tests.faults.strikes import Strike
+from tests.faults import left
 from tuner.model import FailureKind
+
+if TYPE_CHECKING:
+    from tests.faults.bench import FaultBench
 
 CRASHED, STALLED, LIMIT = FailureKind.CRASHED, FailureKind.STALLED, FailureKind.LIMIT
 MEMORY, THREADS = FailureKind.OUT_OF_MEMORY, FailureKind.THREADS
@@ -23,6 +28,7 @@ INTERRUPTED, SWITCH = FailureKind.INTERRUPTED, FailureKind.SWITCH
 FINISHED = "finished"
 
 Moment = Literal["progress", "result"]
+Strike = Callable[["FaultBench"], object]
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,48 @@ def _outside(name: str, strike: Strike, *expected: str, **more: Any) -> JobFault
 def _database(name: str, strike: Strike, ends: str = "", **more: Any) -> JobFault:
     return _outside(name, strike, FINISHED, act="", moment="result", ends=ends, **more)
 
+
+# --- what is done from outside ---------------------------------------------------------------
+
+
+def _mpirun(number: int) -> Strike:
+    return lambda bench: os.kill(bench.trial.pid, number)
+
+
+def _kill_the_supervisor(bench: FaultBench) -> None:
+    """After a look at the processes of the trial, as ``tune`` takes it now and then."""
+    bench.trial.pids()
+    os.kill(left.parent(bench.trial.pid), SIGKILL)
+
+
+def _stop_the_supervisor(bench: FaultBench) -> None:
+    os.kill(left.parent(bench.trial.pid), SIGSTOP)
+    (bench.folder / "go").touch()
+
+
+def _make_the_database_read_only(bench: FaultBench) -> None:
+    """By another mount on top: the file system itself refuses as long as a file is open."""
+    folder = bench.database.parent
+    subprocess.run(["mount", "--bind", folder, folder], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
+
+
+def _make_the_database_writable(bench: FaultBench) -> None:
+    subprocess.run(["umount", "--lazy", bench.database.parent], check=True)
+
+
+def _fill_the_disk(bench: FaultBench) -> None:
+    with (bench.folder / "db" / "filler").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(bench.folder / "db").free)
+
+
+def _free_the_disk(bench: FaultBench) -> None:
+    (bench.folder / "db" / "filler").unlink(missing_ok=True)
+    for path in (bench.folder / "outputs").rglob("snapshot"):
+        path.unlink()
+
+
+# --- the faults ------------------------------------------------------------------------------
 
 #: MPICH's mpirun may end the other ranks and return 0: their log is too short then, or not there.
 _HYDRA_ENDS = {"mpich": (WRONG_RESULT, NO_LOG)}
@@ -144,7 +192,7 @@ SHORTAGES = (
         "a rank fills the disk of the outputs",
         *("write_snapshot(log)", DISK_FULL, CRASHED),
         ends="disk",
-        mend=do.free_the_disk,
+        mend=_free_the_disk,
         disk="outputs",
     ),
     _inside("a host is lost", "print_and_die(LOST_HOST)", LOST_HOST),
@@ -169,48 +217,32 @@ LOGS = (
 )
 
 LAUNCHER = (
-    _outside("mpirun is killed", do.mpirun(SIGKILL), INTERRUPTED, CRASHED),
-    _outside("mpirun is stopped", do.mpirun(SIGSTOP), STALLED),
-    _outside("mpirun gets SIGTERM", do.mpirun(SIGTERM), INTERRUPTED, CRASHED),
-    _outside("the supervisor is killed", do.kill_the_supervisor, INTERRUPTED),
+    _outside("mpirun is killed", _mpirun(SIGKILL), INTERRUPTED, CRASHED),
+    _outside("mpirun is stopped", _mpirun(SIGSTOP), STALLED),
+    _outside("mpirun gets SIGTERM", _mpirun(SIGTERM), INTERRUPTED, CRASHED),
+    _outside("the supervisor is killed", _kill_the_supervisor, INTERRUPTED),
     _outside(
         "the supervisor is stopped",
-        *(do.stop_the_supervisor, INTERRUPTED, STALLED, CRASHED, LIMIT, FINISHED),
+        *(_stop_the_supervisor, INTERRUPTED, STALLED, CRASHED, LIMIT, FINISHED),
     ),
-)
-
-BESIDE = (
-    _outside("the same command beside it", do.start_the_same_command, FINISHED),
-    _outside(
-        "the same command beside it, and a rank is killed",
-        *(do.start_the_same_command, CRASHED),
-        act="hold(world), world.rank == world.size - 1 and get(SIGKILL)",
-    ),
-    _outside("the clock of tune is set back", do.set_the_clock_back, FINISHED),
 )
 
 DATABASE = (
-    _database("the database is locked for a moment", do.lock_the_database_for_a_moment),
-    _database(
-        "the database is locked for good",
-        *(do.lock_the_database, "locked"),
-        mend=do.unlock_the_database,
-    ),
     _database(
         "the database is read-only",
-        *(do.make_the_database_read_only, "read-only|cannot be"),
-        mend=do.make_the_database_writable,
+        *(_make_the_database_read_only, "read-only|cannot be"),
+        mend=_make_the_database_writable,
         disk="db",
     ),
     _database(
         "the disk of the database is full",
-        *(do.fill_the_disk, "full"),
-        mend=do.free_the_disk,
+        *(_fill_the_disk, "full"),
+        mend=_free_the_disk,
         disk="db",
     ),
 )
 
-FAULTS = (*RANKS, *LEFT_BEHIND, *SHORTAGES, *LOGS, *LAUNCHER, *BESIDE, *DATABASE)
+FAULTS = (*RANKS, *LEFT_BEHIND, *SHORTAGES, *LOGS, *LAUNCHER, *DATABASE)
 
 # --- of a running job; a setting that failed so is launched by itself, on a clean launch
 

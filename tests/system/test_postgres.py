@@ -17,8 +17,7 @@ from typing import NamedTuple
 import pytest
 import sqlalchemy as sa
 
-from tests.study_surface import SPEC, FakeRunner, nearly_flat, surface
-from tuner.model import BASELINE, Failed, FailureKind
+from tests.study_surface import SPEC, FakeRunner, nearly_flat
 from tuner.model.errors import TunerError, UsageError
 from tuner.store import Store, display_url, resolve_url, schema
 from tuner.study import StudyInterrupted, result, tune
@@ -119,21 +118,6 @@ def test_tables_of_the_first_version_get_what_came_later(server: str) -> None:
         version = connection.execute(sa.text("SELECT schema_version FROM tune_meta")).scalar()
     engine.dispose()
     assert version == schema.SCHEMA_VERSION
-
-
-def test_output_that_postgresql_does_not_take(server: str) -> None:
-    def time_s(setting: object) -> Failed | float:
-        if setting == BASELINE:
-            return Failed(FailureKind.CRASHED, "nul \0", "\udcff \0")
-        return surface(setting)  # type: ignore[arg-type]
-
-    spec = replace(SPEC, name="strange-output")
-    tune(spec, storage=server, run=FakeRunner(time_s))
-    with Store.open(resolve_url(server, {}), create=False) as store:
-        found = result(store, spec.name)
-    assert found.baseline is not None and found.baseline.failure is not None
-    assert found.baseline.failure.reason == "nul \ufffd"
-    assert found.baseline.failure.log_tail == "\\udcff \ufffd"
 
 
 def test_no_server_and_no_database(server: str) -> None:
