@@ -9,19 +9,27 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tuner
-from tests.cli.conftest import Tune
+from tests.cli.conftest import Done, Tune
 from tests.light_trainer import MAIN
 from tuner.cli import main as entry
 from tuner.cli.app import COMMANDS
 from tuner.cli.base import split_tail
 from tuner.model import Result, StudyState
-from tuner.model.errors import BusyError, LimitReachedError, NothingMeasuredError, UsageError
+from tuner.model.errors import (
+    BusyError,
+    LimitReachedError,
+    NothingMeasuredError,
+    TunerError,
+    UsageError,
+)
 
 
 @given(
@@ -32,19 +40,16 @@ def test_argv_is_cut_at_the_first_dashes_only(before: list[str], after: list[str
     assert split_tail([*before, "--", *after]) == (before, tuple(after))
 
 
-def seen_by_run(monkeypatch: pytest.MonkeyPatch, tune: Tune, *args: str) -> tuple[dict, object]:  # type: ignore[type-arg]
-    """What ``tune run`` makes of a command line."""
-    from tuner.cli import options as cli_options
+Words = tuple[dict[str, Any], tuple[str, ...] | None]
 
-    calls: list[tuple[dict, object]] = []  # type: ignore[type-arg]
 
-    def spec(options: dict, words: object) -> None:  # type: ignore[type-arg]
-        calls.append((options, words))
-        raise UsageError("enough")
-
-    monkeypatch.setattr(cli_options, "spec_of", spec)
+def seen_by_run(monkeypatch: pytest.MonkeyPatch, tune: Tune, *args: str) -> Words:
+    """The options and the program that ``tune run`` takes from a command line."""
+    spec_of = Mock(side_effect=UsageError("enough"))
+    monkeypatch.setattr("tuner.cli.options.spec_of", spec_of)
     assert tune(*args).err == "tune: error: enough\n"
-    return calls[0]
+    options, words = spec_of.call_args.args
+    return options, words
 
 
 def test_the_program_may_be_called_like_a_command(
@@ -163,63 +168,56 @@ def test_help_and_completion_load_nothing_heavy(
     assert not set(heavy.split()) & set(done.stderr.split())
 
 
+@pytest.fixture
+def tune_that_raises(tune: Tune, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
+    """Runs a command that ends with an error; a report of a defect goes to an empty folder."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def call(error: BaseException) -> Done:
+        monkeypatch.setattr(entry, "_run", Mock(side_effect=error))
+        return tune()
+
+    return call
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
-    [
-        (UsageError("m", "h"), 2),
-        (NothingMeasuredError("m", "h"), 3),
-        (LimitReachedError("m", "h"), 4),
-        (BusyError("m", "h"), 5),
-    ],
+    [(UsageError, 2), (NothingMeasuredError, 3), (LimitReachedError, 4), (BusyError, 5)],
 )
 def test_every_error_has_its_exit_code(
-    monkeypatch: pytest.MonkeyPatch, tune: Tune, error: Exception, code: int
+    tune_that_raises: Tune, error: type[TunerError], code: int
 ) -> None:
-    monkeypatch.setattr(entry, "_run", raising(error))
-    assert tune() == (code, "", "tune: error: m\n  next: h\n")
+    assert tune_that_raises(error("m", "h")) == (code, "", "tune: error: m\n  next: h\n")
 
 
-def raising(error: BaseException) -> object:
-    def run(*_: object, **__: object) -> int:
-        raise error
-
-    return run
-
-
-def test_a_message_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
-    monkeypatch.setattr(entry, "_run", raising(UsageError("\x1b]0;x\x07 \udcff é", "")))
-    err = tune().err
-    assert "\x1b" not in err
-    assert "\x07" not in err
+def test_a_message_cannot_steer_the_terminal(tune_that_raises: Tune) -> None:
+    err = tune_that_raises(UsageError("\x1b]0;x\x07 \udcff é", "")).err
+    assert not {"\x1b", "\x07"} & set(err)
     assert "é" in err
 
 
-def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+def test_ctrl_c_says_how_to_go_on(tune_that_raises: Tune) -> None:
     class Stopped(KeyboardInterrupt):
         signal_number = signal.SIGTERM
         result = Result("x", "db", StudyState.INTERRUPTED, "", None, None, None, 3, 5, 0)
 
-    monkeypatch.setattr(entry, "_run", raising(Stopped()))
-    assert "interrupted; nothing was measured yet; the same" in tune().err
+    assert "interrupted; nothing was measured yet; the same" in tune_that_raises(Stopped()).err
     Stopped.result = dataclasses.replace(Stopped.result, launches_measured=3)
-    done = tune()
+    done = tune_that_raises(Stopped())
     assert done.code == 143
     assert done.err.count("\n") == 2  # the terminal shows ^C on a line of its own
     assert "3 measurements kept; the same command continues" in done.err
-    monkeypatch.setattr(entry, "_run", raising(KeyboardInterrupt()))
-    assert tune().code == 130
+    assert tune_that_raises(KeyboardInterrupt()).code == 130
 
 
 def test_a_defect_leaves_its_traceback_in_one_file(
-    monkeypatch: pytest.MonkeyPatch, tune: Tune, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tune_that_raises: Tune, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     path = tmp_path / f"tune-error-{os.getuid()}.txt"
     (tmp_path / "precious").write_text("mine")
     path.symlink_to("precious")
     for text in ("oh", "ah"):
-        monkeypatch.setattr(entry, "_run", raising(RuntimeError(text)))
-        done = tune()
+        done = tune_that_raises(RuntimeError(text))
         assert done.code == 1
         assert "Traceback" not in done.err
         assert str(path) in done.err
@@ -227,15 +225,15 @@ def test_a_defect_leaves_its_traceback_in_one_file(
     assert "RuntimeError: ah" in path.read_text()
     assert (tmp_path / "precious").read_text() == "mine"
     assert path.stat().st_mode & 0o077 == 0
-    monkeypatch.setattr("tempfile.mkstemp", raising(OSError(errno.EROFS, "read-only")))
-    done = tune()
+    monkeypatch.setattr("tempfile.mkstemp", Mock(side_effect=OSError(errno.EROFS, "read-only")))
+    done = tune_that_raises(RuntimeError("oh"))
     assert (done.code, "TUNE_DEBUG=1" in done.err) == (1, True)
     monkeypatch.setenv("TUNE_DEBUG", "1")
-    assert "Traceback" in tune().err
+    assert "Traceback" in tune_that_raises(RuntimeError("oh")).err
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "said"),
+    ("number", "code", "advice"),
     [
         (errno.ENOSPC, 2, "free space"),
         (errno.EDQUOT, 2, "quota"),
@@ -246,15 +244,13 @@ def test_a_defect_leaves_its_traceback_in_one_file(
     ],
 )
 def test_an_error_of_the_system_is_the_users_only_if_the_user_can_mend_it(
-    monkeypatch: pytest.MonkeyPatch, tune: Tune, tmp_path: Path, number: int, code: int, said: str
+    tune_that_raises: Tune, number: int, code: int, advice: str
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(entry, "_run", raising(OSError(number, os.strerror(number), "/x")))
-    done = tune()
+    done = tune_that_raises(OSError(number, os.strerror(number), "/x"))
     assert done.code == code
     first, second = done.err.splitlines()
     assert os.strerror(number) in first and "/x" in first
-    assert said in second
+    assert advice in second
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:

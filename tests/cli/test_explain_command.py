@@ -1,4 +1,4 @@
-"""``tune explain`` on a stored study."""
+"""``tune explain`` and ``tune profile`` on a stored study."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
 from tests.explain_cases import WORK, host, phases, rank
 from tests.study_samples import study
-from tuner.model import Telemetry
+from tuner.cli.profile import compared
+from tuner.model import BASELINE, LaunchRecord, Telemetry
+from tuner.model.errors import UsageError
 
 CROWDED = Telemetry(
     (host(4.0), rank(0, 2.0, 6.0), rank(1, 2.0, 6.0)),
@@ -27,16 +30,15 @@ BOUND = Telemetry(
 def recorded(tmp_path: Path) -> str:
     """The sample study: its baseline oversubscribes the cores, its best is bound by compute."""
     data = study()
-    records = tuple(
-        dataclasses.replace(
-            record,
-            outcome=dataclasses.replace(
-                record.outcome, telemetry=CROWDED if record.setting.is_baseline else BOUND
-            ),
+
+    def watched(record: LaunchRecord) -> LaunchRecord:
+        seen = CROWDED if record.setting.is_baseline else BOUND
+        return dataclasses.replace(
+            record, outcome=dataclasses.replace(record.outcome, telemetry=seen)
         )
-        for record in data.records
-    )
-    return str(store_study(tmp_path / "tune.db", dataclasses.replace(data, records=records)))
+
+    data = dataclasses.replace(data, records=tuple(map(watched, data.records)))
+    return str(store_study(tmp_path / "tune.db", data))
 
 
 def test_best_and_defaults_stand_side_by_side(tune: Tune, recorded: str) -> None:
@@ -98,3 +100,23 @@ def test_a_study_of_an_older_tune_has_nothing_recorded(tune: Tune, database: Pat
     assert "what held it back cannot be told" in done.out
     assert "no knob" not in done.out
     assert "Nothing was recorded of this launch." in done.out
+
+
+# --- `tune profile`: what is compared with the defaults, and what it is called -----------------
+
+
+def test_the_best_or_else_the_next_is_compared_with_the_defaults() -> None:
+    data = samples.faster()
+    assert compared(data) == {"baseline": BASELINE, "best": data.best_setting}
+    found = compared(samples.no_gain())
+    assert list(found) == ["baseline", "other"]
+    assert not found["other"].is_baseline
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "message"),
+    [(1.0, "has measured no setting but the baseline"), (None, "mnist has measured no setting$")],
+)
+def test_nothing_to_compare_is_an_error(elapsed_s: float | None, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        compared(study({BASELINE: elapsed_s}))

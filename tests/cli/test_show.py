@@ -43,7 +43,6 @@ from tuner.model import (
     Purpose,
     Setting,
     Verdict,
-    Window,
 )
 from tuner.results import claims
 from tuner.results.explain import explain
@@ -375,25 +374,6 @@ def test_no_password_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 # --- settings that were measured in windows of running jobs ----------------------------------
-
-
-def test_a_window_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
-    data = study()
-    failed = next(r for r in data.records if isinstance(r.outcome.ending, Failed))
-    window = Window(2, ("omp_threads",), 0.0, 0.1, 1, 10, 0.1, 0.01, 5.0)
-    drifted = Exclusion(ExclusionKind.JOB_DRIFTED, "it drifted")
-    again = changed(failed, 12, window=window, exclusion=drifted)
-    for records in ((again,), (*data.records, again)):
-        each = dataclasses.replace(data, records=records)
-        printed.print_failures(each)
-        printed.print_excluded(each)
-        printed.print_result(each, summary=True)
-    out = capsys.readouterr().out
-    assert "Failed windows\n  window 12 (" in out
-    assert "Windows excluded\n  window 12 (" in out
-    assert "Failed windows (`tune show` has the logs)\n  1 window: crashed" in out
-    assert f"Failed launches and windows\n  launch {failed.number} (" in out
-    assert "  1 launch: crashed: rank 1 ended with status 1\n  1 window: crashed" in out
 
 
 def test_windows_jobs_and_launches_are_counted_apart(capsys: pytest.CaptureFixture[str]) -> None:
