@@ -380,7 +380,7 @@ def execute() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 def test_the_foreground(
     execute: Callable[..., subprocess.Popen[str]], script: str, code: int, printed: str
 ) -> None:
-    marker = process.new_marker()
+    marker = os.urandom(16).hex()
     running = execute(marker, "sh", "-c", script)
     assert running.communicate("ab\n")[0] == printed
     assert running.returncode == code
@@ -392,7 +392,7 @@ def test_signals_are_handed_on_and_kill_9_ends_the_command(
     execute: Callable[..., subprocess.Popen[str]], name: str
 ) -> None:
     trap = "" if name == "KILL" else f"trap 'echo got; exit 9' {name}; "
-    marker = process.new_marker()
+    marker = os.urandom(16).hex()
     script = f"trap '' TERM; {trap}echo ready; while :; do sleep 0.01; done"
     running = execute(marker, "sh", "-c", script)
     assert running.stdout is not None
@@ -405,7 +405,7 @@ def test_signals_are_handed_on_and_kill_9_ends_the_command(
 
 
 def test_ctrl_c_reaches_the_command_once() -> None:
-    marker = process.new_marker()
+    marker = os.urandom(16).hex()
     script = "trap 'echo got' INT; echo ready; read a; echo $a; sleep 0.1; exit 6"
     pid, terminal = pty.fork()
     if pid == 0:

@@ -28,7 +28,6 @@ __all__ = [
     "RunningTrial",
     "execute",
     "hurry",
-    "new_marker",
     "run_tool",
     "start",
 ]
@@ -146,7 +145,7 @@ def request_of(
     """
     marker = env.get(MARKER, "")
     if not marker or marker == os.environ.get(MARKER):  # tune itself may run inside a trial
-        marker = new_marker()
+        marker = os.urandom(16).hex()
     asked = env.get("TMPDIR", "")
     fits = asked.startswith("/") and asked.isascii() and len(asked) <= _LONGEST
     name = left_over.name_of(marker)
@@ -160,11 +159,6 @@ def request_of(
         "cgroup": place_for(name) if apart else "",
         "folder": str(Path(asked if fits else _SHORT) / name) if apart else "",
     }
-
-
-def new_marker() -> str:
-    """A fresh value for ``TUNE_TRIAL``."""
-    return os.urandom(16).hex()
 
 
 def _text(value: str) -> str:

@@ -1,4 +1,18 @@
-"""One command from its start to the proof that nothing of it is left."""
+"""Runs one command and ends everything that came of it.
+
+A program of the standard library alone, started by :mod:`tuner.hosts.process` as
+``python -I -S FOLDER STATUS_FD CONTROL_FD``, so that it outlives a ``kill -9`` of tune.
+
+The control pipe carries one JSON line (argv, env, cwd, marker, parent, foreground, and where a
+control group and a folder for temporary files may be made; text is bytes read as latin-1), then
+single bytes: each is a signal number to hand on to the command. Its end of file means: end it
+all. A signal that comes while it ends means: without waiting. The status pipe gets one JSON line
+when the command has started or could not be, and one when nothing is left of it.
+
+What may be killed: descendants of this process (a child subreaper, so nothing leaves the
+tree), the members of the trial's control group, and processes that carry the trial's marker in
+``/proc/PID/environ``.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +46,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Supervisor:
-    """Serves one request; see :mod:`tuner.hosts.supervisor`."""
+    """Serves one request."""
 
     def __init__(self, request: dict[str, Any], control: int) -> None:
         self.request = request
@@ -43,8 +57,6 @@ class Supervisor:
         self.started_s = 0.0
         self.hurry = False  # asked to end while it was ending
         self.group = Cgroup(request["cgroup"])
-        self.oom_counter = ""
-        self.oom_kills: int | None = None
         self.wake, wake_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
 
