@@ -86,13 +86,6 @@ def test_every_study_ships_with_the_tool() -> None:
     assert len(BY_NAME) == len(PROGRAMS)
 
 
-def test_a_program_of_debian_is_named_with_its_package() -> None:
-    assert catalogue.missing(BY_NAME["hpl"], Checkouts(), lambda _: None) == [
-        "hpcc: apt-get install hpcc"
-    ]
-    assert catalogue.missing(BY_NAME["hpl"], Checkouts(), lambda name: name) == []
-
-
 def test_an_example_wants_a_checkout_and_an_interpreter(tmp_path: Path) -> None:
     example = BY_NAME["dlrm_example"]
     checkout, interpreter = catalogue.missing(example, Checkouts())
@@ -110,13 +103,3 @@ def test_an_example_wants_a_checkout_and_an_interpreter(tmp_path: Path) -> None:
     assert (tmp_path / "example" / "dlrm_s_pytorch.py").is_file()
     environ = catalogue.environment(example, checkouts, {"PATH": "/usr/bin", "HOME": "/"})
     assert environ == {"PATH": f"{python.parent}:/usr/bin", "HOME": "/"}
-
-
-def test_images_are_made_for_chainers_example(tmp_path: Path) -> None:
-    cv2 = pytest.importorskip("cv2")
-    program = BY_NAME["chainer_imagenet_example"]
-    program.prepare(tmp_path, Checkouts(chainer=tmp_path))
-    listed = (tmp_path / "train.txt").read_text().splitlines()
-    names = [line.split()[0] for line in listed]
-    assert len(names) == len(set(names)) > 0
-    assert cv2.imread(str(tmp_path / "images" / names[0])).shape == (256, 256, 3)

@@ -9,24 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks import replay
 from benchmarks.replay.machine import ENTRIES, STOP_S, TICK_S, VirtualMachine
-from tests.surfaces import THREADS, WORKERS, setting, surface
+from tests.surfaces import setting, surface
 from tuner.model import Conclusion, Finished, Stopped
-from tuner.search.stopper import GoOn, TimeLimitStopper
+from tuner.search.stopper import GoOn
 from tuner.search.throughput import startup_s
 
 
 def play(loaded: replay.Surface, seed: int = 0, **options: Any) -> replay.Study:
     return replay.play(loaded, replay.spec(loaded, seed=seed, options=options), seed)
-
-
-@pytest.fixture(scope="module")
-def bowl(tmp_path_factory: pytest.TempPathFactory) -> replay.Surface:
-    return surface(tmp_path_factory.mktemp("surface"))
 
 
 def test_a_launch_takes_its_start_up_and_its_run(tmp_path: Path) -> None:
@@ -60,23 +53,6 @@ def test_a_running_launch_shows_only_what_its_log_would(tmp_path: Path) -> None:
     assert isinstance(played.ending, Stopped)
     assert len(played.progress) == 3
     assert machine.clock_s == played.wall_s == shown[-1][1] + STOP_S
-
-
-@given(st.floats(0.1, 60), st.sampled_from(THREADS), st.sampled_from(WORKERS))
-def test_a_launch_is_cut_at_no_more_than_it_would_take(
-    bowl: replay.Surface, limit_s: float, threads: int, workers: int
-) -> None:
-    chosen = setting(threads, workers)
-    cut = VirtualMachine(bowl, 1).launch(chosen, TimeLimitStopper(limit_s, bowl.iterations))
-    whole = VirtualMachine(bowl, 1).launch(chosen, None)
-    assert isinstance(whole.ending, Finished)
-    if isinstance(cut.ending, Stopped):
-        assert limit_s < cut.ending.bound_s <= whole.ending.elapsed_s
-        assert cut.wall_s <= whole.wall_s + STOP_S
-        assert cut.progress == whole.progress[: len(cut.progress)]
-    else:
-        assert cut == whole
-        assert whole.ending.elapsed_s <= limit_s + TICK_S
 
 
 def test_a_study_finds_and_proves_the_best(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -53,13 +53,6 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.data.dataloader import DataLoader
 optimizer, other = Optimizer(), Optimizer()
 """
-
-
-@pytest.fixture
-def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
-    played = Supervisor(tmp_path)
-    yield played
-    played.close()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import random
 import resource
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -92,13 +91,6 @@ class Job:
 
 
 @pytest.fixture
-def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
-    played = Supervisor(tmp_path)
-    yield played
-    played.close()
-
-
-@pytest.fixture
 def job(supervisor: Supervisor) -> Job:
     return Job(supervisor)
 
@@ -153,13 +145,17 @@ def test_every_iteration_is_told_of_once(job: Job) -> None:
     assert counted[-1] == job.ranks[0].iteration == job.supervisor.made
 
 
-def test_without_the_supervisor_the_job_goes_on_alone(job: Job) -> None:
+def test_without_the_supervisor_the_job_goes_on_alone(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_live_sync, "_IN_VAIN_S", 0.0)
     job.hello()
     job.supervisor.switch(1, workers=7)
     job.supervisor.close()
     job.join()
     assert job.alone()
     assert [rank.value for rank in job.ranks] == [7] * RANKS
+    assert not (tmp_path / "ranks-waited").exists()
 
 
 @pytest.mark.parametrize("text", [b"garbage\n", b"\xff\n", b"x" * 70_000])

@@ -84,16 +84,13 @@ def test_an_odd_name_stays_on_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        ([], "there are no images in its subfolders (CLASS/NAME.jpg)"),
         (["1.jpg", "a/notes.txt"], "there are no images in its subfolders (CLASS/NAME.jpg)"),
         (["a/1.jpg"], "holds one image; training needs two or more"),
     ],
 )
 def test_a_folder_without_images_is_named(tmp_path: Path, names: list[str], words: str) -> None:
-    root = tmp_path / "my images"
-    root.mkdir()
-    text = refusal(touch(root, *names))
-    assert text.startswith(f"--data {root}: ") and words in text
+    text = refusal(touch(tmp_path / "my images", *names))
+    assert text.startswith(f"--data {tmp_path / 'my images'}: ") and words in text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import chainer_mnist  # noqa: F401 (makes Chainer importable)
 import mnist_data
@@ -42,25 +41,16 @@ def test_otherwise_a_synthetic_set_of_the_same_size_and_the_source_says_so(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"not a zip",
-        b"PK\x03\x04 cut off",
-        {"x": np.zeros((3, 784), np.uint8)},
-        {"x": np.zeros((3, 100), np.uint8), "y": np.zeros(3, np.uint8)},
-        {"x": np.zeros((3, 784), np.uint8), "y": np.zeros(2, np.uint8)},
-    ],
-)
+@pytest.mark.parametrize("content", [b"", b"not a zip", b"PK\x03\x04 cut off", (784, 2), (100, 3)])
 def test_a_broken_or_foreign_file_is_named(
-    tmp_path: Path, cache: Path, content: bytes | dict[str, NDArray[np.uint8]]
+    tmp_path: Path, cache: Path, content: bytes | tuple[int, int]
 ) -> None:
     path = cache / "train.npz"
     if isinstance(content, bytes):
         path.write_bytes(content)
     else:
-        np.savez(path, allow_pickle=False, **content)
+        pixels, labels = content
+        np.savez(path, x=np.zeros((3, pixels), np.uint8), y=np.zeros(labels, np.uint8))
     with pytest.raises(WorkloadError) as caught:
         mnist_data.load(tmp_path, seed=0)
     assert str(path) in str(caught.value)

@@ -25,6 +25,8 @@ _POLL_S = 0.1  # between two polls, as near as whole iterations allow
 _PAUSE_S = 20.0  # at the program's own end; the other ranks wait longer for a poll
 _MOST_STEPS = 1000  # between two polls: they must fit into a line
 
+_END = "end"  # rank 0 to the others, which have not waited in vain
+
 
 class SyncPoints:
     """The boundaries of one rank.
@@ -82,7 +84,8 @@ class SyncPoints:
         if self._rank:
             self._lines = [self._waited(lambda: to_rank_0(self._path, MEETING_S))]
             self._lines[0].send({"rank": self._rank, "can": list(can)})
-            self._waited(self._lines[0].receive, SILENCE_S)
+            if self._waited(self._lines[0].receive, SILENCE_S) == _END:
+                raise ConnectionError
         else:
             for name in set(can) - self._waited(self._common, set(can)):
                 del can[name]
@@ -111,6 +114,8 @@ class SyncPoints:
         else:
             order = self._tool.poll(iteration)
             self._tell(order)
+        if order == _END:
+            raise ConnectionError
         self._poll_at = order["next"]
         if order["switch"] is not None:
             self._switch(iteration, order["switch"])
@@ -152,10 +157,18 @@ class SyncPoints:
                 self._tool.end()
         except Exception:  # it is gone
             pass
-        self._end()
+        self._close()
 
     def _end(self):
-        """Take no more part."""
+        """Take no more part, after whatever has failed here or in the tool."""
+        try:
+            if not self._rank:
+                self._tell(_END)
+        except Exception:  # that is what has failed
+            pass
+        self._close()
+
+    def _close(self):
         self.passive = True
         for line in self._lines if self._tool is None else [*self._lines, self._tool]:
             line.close()
