@@ -89,8 +89,6 @@ def test_torchrun() -> None:
             *("--standalone", "--numa-binding=node"),
             *("--nnodes", "1", "--nproc-per-node", "8", "--no-python", *PROGRAM),
         )
-        for word in ("--rdzv-endpoint=host:29500", "--rdzv_backend", "--master_port"):
-            assert argv("torchrun", word, "x")[:3] == (TORCHRUN, word, "x")
 
 
 def test_what_torchrun_cannot_be_told() -> None:

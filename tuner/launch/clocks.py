@@ -11,28 +11,33 @@ clock. For other figures it is shown the launch as if its figure were such a clo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from tuner.model import Clock
 from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict
 from tuner.search.throughput import warmed_up
 
-#: What a stopper is shown: the log, the time since the launch, and its start-up.
-View = tuple[Log, float, float | None]
-
 
 @dataclass(frozen=True)
 class Through:
-    """A stopper that sees a launch as ``view`` shows it; ``None``: nothing can be seen yet."""
+    """A stopper that is shown the wall time or, of so many iterations, the steady state."""
 
     stopper: EarlyStopper
-    view: Callable[[Log, float, float | None], View | None]
+    iterations: int | None = None
 
-    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """What the stopper says of the view."""
-        seen = self.view(progress, since_launch_s, startup_s)
-        return GoOn() if seen is None else self.stopper(*seen)
+    def __call__(self, log: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
+        """What the stopper says of the figure so far."""
+        if self.iterations is None:
+            return self.stopper([(0, since_launch_s)], since_launch_s, 0.0)
+        place = warmed_up(log, self.iterations)
+        left = 0 if place is None else self.iterations - log[place][0]
+        if place is None or left <= 0:
+            return GoOn()
+        since_s = log[place][1]
+        view = [(done, (time_s - since_s) / left) for done, time_s in log[place:]]
+        if startup_s is None:
+            return self.stopper(view, 0.0, None)
+        return self.stopper(view, (since_launch_s - startup_s - since_s) / left, 0.0)
 
 
 def stopper_by(clock: Clock, stopper: EarlyStopper, iterations: int | None) -> EarlyStopper | None:
@@ -43,23 +48,8 @@ def stopper_by(clock: Clock, stopper: EarlyStopper, iterations: int | None) -> E
         stopper: Compares the figure with a limit.
         iterations: How many a full launch does; ``None`` if that is not known.
     """
-
-    def wall(_: Log, since_launch_s: float, __: float | None, /) -> View:
-        return [(0, since_launch_s)], since_launch_s, 0.0
-
-    def steady(log: Log, since_launch_s: float, startup_s: float | None, /) -> View | None:
-        place = warmed_up(log, iterations or 0)
-        left = 0 if place is None else (iterations or 0) - log[place][0]
-        if place is None or left <= 0:
-            return None
-        since_s = log[place][1]
-        view = [(done, (time_s - since_s) / left) for done, time_s in log[place:]]
-        if startup_s is None:
-            return view, 0.0, None
-        return view, (since_launch_s - startup_s - since_s) / left, 0.0
-
     if clock == "elapsed":
         return stopper
     if clock == "wall":
-        return Through(stopper, wall)
-    return Through(stopper, steady) if clock == "steady" and iterations else None
+        return Through(stopper)
+    return Through(stopper, iterations) if clock == "steady" and iterations else None

@@ -223,10 +223,6 @@ if not (folder / "distributed" / "run.py").is_file():
 print("torchrun of torch", runpy.run_path(str(folder / "version.py"))["__version__"])
 """
 
-#: What chooses another rendezvous than the free port of this host that ``--standalone`` takes.
-_RENDEZVOUS = ("standalone", "rdzv", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf",
-               "master-addr", "master-port", "node-rank", "local-addr")  # fmt: skip
-
 
 class Torchrun(Launcher):
     """torchrun, or the interpreter that runs it as a module."""
@@ -268,7 +264,7 @@ class Torchrun(Launcher):
         return (
             info.mpirun,
             *as_module,
-            *(() if _sets_option(dashed, *_RENDEZVOUS) else ("--standalone",)),
+            "--standalone",  # with a free port of this host
             *info.extra_args,
             *("--nnodes", "1", "--nproc-per-node", str(ranks), "--no-python"),
             *program,
