@@ -29,24 +29,27 @@ def test_an_argument_that_is_none() -> None:
 def test_wishes_that_do_not_go_together() -> None:
     for asked, said in (
         ({"kind": "speed"}, "unknown objective: speed"),
-        ({"filename": ""}, "no name of a file below the output folder"),
-        ({"filename": "/etc/passwd"}, "no name of a file below the output folder"),
-        ({"kind": "pattern", "pattern": "(.)", "filename": "../x"}, "no name of a file below the"),
+        ({"filename": ""}, "not the name of a file below the output folder"),
+        ({"filename": "/etc/passwd"}, "not the name of a file below the output folder"),
+        (
+            {"kind": "pattern", "pattern": "(.)", "filename": "../x"},
+            "not the name of a file below the",
+        ),
         ({"kind": "wall", "unit": "ms"}, "--unit ms: the wall time is in seconds"),
         ({"unit": "ms"}, "--unit ms: the elapsed_time is in seconds"),
         ({"statistic": "steady", "unit": "ms"}, "the steady state is in seconds"),
         ({"kind": "wall", "maximize": True}, "--maximize: the wall time is better if"),
         ({"maximize": True}, "--maximize: the elapsed_time is better if it is smaller"),
-        ({"key": "v", "unit": "ms", "maximize": True}, "A time in ms is better if it is"),
-        ({"key": "v", "unit": "seconds"}, "The unit 'seconds' is not known as a time"),
+        ({"key": "v", "unit": "ms", "maximize": True}, "a time in ms is better if it is"),
+        ({"key": "v", "unit": "seconds"}, "the unit 'seconds' is not known as a time"),
         ({"key": "v", "unit": "ns /\nday"}, "cannot be shown behind a figure"),
         ({"key": "v", "unit": "x" * 21}, "cannot be shown behind a figure"),
         ({"key": "v", "statistic": "steady"}, "of the log's elapsed_time, not of 'v'"),
-        ({"kind": "wall", "key": "v"}, "The key 'v' is of a log; the objective is wall"),
-        ({"kind": "wall", "statistic": "steady"}, "The steady state is of a log"),
-        ({"kind": "wall", "pattern": "(.)"}, "A pattern is given, but the objective is wall"),
-        ({"pattern": "(.)"}, "A pattern is given, but the objective is logreport"),
-        ({"statistic": "mean"}, "The statistic 'mean' is not known"),
+        ({"kind": "wall", "key": "v"}, "the key 'v' is read from a log; the objective is wall"),
+        ({"kind": "wall", "statistic": "steady"}, "a steady state is read from a log"),
+        ({"kind": "wall", "pattern": "(.)"}, "a pattern is given, but the objective is wall"),
+        ({"pattern": "(.)"}, "a pattern is given, but the objective is logreport"),
+        ({"statistic": "mean"}, "the statistic 'mean' is not known"),
     ):
         with pytest.raises(UsageError) as caught:
             objective_for(ObjectiveSpec(**asked))

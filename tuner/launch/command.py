@@ -47,8 +47,8 @@ def names_in(token: str) -> tuple[str, ...]:
         name = part.group(1)
         if name is None or not _NAME.fullmatch(name):
             raise UsageError(
-                f"The command has {part.group()!r} in {token!r}, which is no placeholder.",
-                "Write {{ and }} for literal braces.",
+                f"the command has {part.group()!r} in {token!r}, which is not a placeholder",
+                "write {{ and }} for literal braces",
             )
         found.append(name)
     return tuple(found)
@@ -72,9 +72,9 @@ def check(template: Sequence[str], known: Iterable[str]) -> None:
     for name in placeholders(template):
         if name not in allowed:
             raise UsageError(
-                f"The command has {{{name}}}, and there is no such knob.",
+                f"the command has {{{name}}}, and there is no such knob",
                 f"{suggestion(name, allowed)} A knob of your own needs its values: "
-                f"--knob {name}=1..8. A literal brace is written {{{{.",
+                f"--knob {name}=1..8. Write a literal brace as {{{{",
             )
 
 
@@ -109,9 +109,9 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
             why = "" if is_script else " without an option before it"
             needed = " ".join(f"--baseline {name}=VALUE" for name in dict.fromkeys(missing))
             raise UsageError(
-                f"The command has {{{missing[0]}}} in {shown(token)}{why}, which cannot be left out"
-                " for the baseline.",
-                f"Say what it is by default: {needed}.",
+                f"the command has {{{missing[0]}}} in {shown(token)}{why}, which cannot be left out"
+                " for the baseline",
+                f"say what it is by default: {needed}",
             )
         elif alone:
             result.pop()
@@ -130,8 +130,8 @@ def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> t
     option = token.removesuffix(f"={place}")
     if option == token or not _OPTION.fullmatch(option):
         raise UsageError(
-            f"The command has {place} in {shown(token)}: it is an option without a value.",
-            f"Write it behind the option that is left out or not: --option {place}.",
+            f"the command has {place} in {shown(token)}: it is an option without a value",
+            f"put it after the option that it belongs to: --option {place}",
         )
     return (option,)
 

@@ -179,7 +179,7 @@ def _flags(words: OptionWords, info: LauncherInfo, options: Mapping[str, Value])
     for option in options:
         if option not in words:
             raise UsageError(
-                f"launcher_option {option!r}: {info.kind} knows no such option.",
+                f"launcher_option {option!r}: {info.kind} knows no such option",
                 suggestion(option, list(words)),
             )
     found: list[str] = []

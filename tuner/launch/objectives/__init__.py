@@ -88,9 +88,9 @@ def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:
     if not argument or kind == "wall":
         also = {"pattern": "'pattern:Performance: ([0-9.]+)'", "logreport": "logreport:steady"}
         raise UsageError(
-            f"--objective {text!r}: {'wall takes nothing' if argument else 'nothing stands'}"
-            " behind the colon.",
-            f"For example: --objective {also.get(kind, kind)}",
+            f"--objective {text!r}: {'wall takes nothing' if argument else 'nothing comes'}"
+            " after the colon",
+            f"for example: --objective {also.get(kind, kind)}",
         )
     if kind == "pattern":
         return replace(spec, kind=kind, pattern=argument)
@@ -120,40 +120,40 @@ def _faults(spec: ObjectiveSpec) -> Iterator[tuple[str, str]]:
     path = PurePosixPath(spec.log)
     if not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.log:
         yield (
-            f"The log {spec.log!r} is no name of a file below the output folder.",
-            "Give it as the program writes it below {out}: --log log.jsonl.",
+            f"the log {spec.log!r} is not the name of a file below the output folder",
+            "give it as the program writes it below {out}: --log log.jsonl",
         )
     meant = unit if unit in TIME_UNITS_S else _MEANT.get(unit.lower(), unit)
     if meant != unit:
-        yield f"The unit {unit!r} is not known as a time.", f"Write --unit {meant}."
+        yield f"the unit {unit!r} is not known as a time", f"write --unit {meant}"
     if not unit.isprintable() or unit != unit.strip() or len(unit) > LONGEST_UNIT:
         yield (
-            f"The unit {shown(unit)} cannot be shown behind a figure.",
-            f"At most {LONGEST_UNIT} letters, such as --unit ns/day.",
+            f"the unit {shown(unit)} cannot be shown after a figure",
+            f"at most {LONGEST_UNIT} letters, such as --unit ns/day",
         )
     if spec.maximize and unit in TIME_UNITS_S:
         yield (
-            f"A time in {unit} is better if it is smaller, but --maximize is given.",
-            "Leave out --maximize, or give the unit of a rate, such as it/s.",
+            f"a time in {unit} is better if it is smaller, but --maximize is given",
+            "leave out --maximize, or give the unit of a rate, such as it/s",
         )
     if spec.statistic not in {"last", "steady"}:
-        yield f"The statistic {shown(spec.statistic)} is not known.", "last or steady"
-    one = "Keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall."
+        yield f"the statistic {shown(spec.statistic)} is not known", "last or steady"
+    one = "keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall"
     if spec.pattern and kind != "pattern":
-        yield f"A pattern is given, but the objective is {kind}.", one
+        yield f"a pattern is given, but the objective is {kind}", one
     if steady and kind != "logreport":
-        yield f"The steady state is of a log, but the objective is {kind}.", one
+        yield f"a steady state is read from a log, but the objective is {kind}", one
     if kind in {"wall", "pattern"} and spec.key != CLOCK:
-        yield f"The key {shown(spec.key)} is of a log; the objective is {kind}.", one
+        yield f"the key {shown(spec.key)} is read from a log; the objective is {kind}", one
     if steady and spec.key != CLOCK:
-        yield f"The steady state is of the log's {CLOCK}, not of {shown(spec.key)}.", one
+        yield f"the steady state is read from the log's {CLOCK}, not of {shown(spec.key)}", one
     if kind == "wall" or (kind == "logreport" and spec.key == CLOCK):
         what = "wall time" if kind == "wall" else "steady state" if steady else CLOCK
         if unit:
-            yield f"--unit {unit}: the {what} is in seconds.", "Leave it out."
+            yield f"--unit {unit}: the {what} is in seconds", "leave it out"
         if spec.maximize:
             rate = "--objective logreport:KEY or 'pattern:REGEX'"
             yield (
-                f"--maximize: the {what} is better if it is smaller.",
-                f"Leave it out, or name a rate: {rate}.",
+                f"--maximize: the {what} is better if it is smaller",
+                f"leave it out, or name a rate: {rate}",
             )

@@ -25,7 +25,7 @@ LONGEST_TEXT = 200
 #: A number as C, Python and Fortran (``1.5D+02``) print it.
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][+-]?\d+)?", re.ASCII)
 
-_EXAMPLE = "For example: --objective 'pattern:Performance: ([0-9.]+)'"
+_EXAMPLE = "for example: --objective 'pattern:Performance: ([0-9.]+)'"
 
 
 class Pattern(Objective):
@@ -40,18 +40,18 @@ class Pattern(Objective):
         self._quoted = f"'{one_line(spec.pattern)}'"  # Python would double its backslashes
         self.needs_out = spec.filename is not None
         if not spec.pattern:
-            raise UsageError("The objective pattern has no regular expression.", _EXAMPLE)
+            raise UsageError("the objective pattern has no regular expression", _EXAMPLE)
         try:
             self._compiled = regex.compile(spec.pattern)
         except (regex.error, OverflowError, RecursionError) as error:
             raise UsageError(
-                f"The pattern {self._quoted} is no regular expression: {error}.",
-                r"What is meant literally needs a backslash: \( \. \+",
+                f"the pattern {self._quoted} is not a regular expression: {error}",
+                r"what is meant literally needs a backslash: \( \. \+",
             ) from error
         if not self._compiled.groups:
             raise UsageError(
-                f"The pattern {self._quoted} has no group for the figure.",
-                f"Put the figure in parentheses. {_EXAMPLE}",
+                f"the pattern {self._quoted} has no group for the figure",
+                f"put the figure in parentheses; {_EXAMPLE}",
             )
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
