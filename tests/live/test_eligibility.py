@@ -15,7 +15,6 @@ from tests.study_windows import Records, setting
 from tuner.live.eligibility import (
     COLD,
     is_reachable,
-    is_switched_off,
     live_vs_cold,
     may_be_window,
     why_cold,
@@ -98,13 +97,13 @@ def refusing(*settings: Setting, knob: str = "iterator_workers", works: bool = T
 def test_after_two_values_of_a_knob_that_no_job_took_live_measurement_is_over() -> None:
     two, three = setting(1, 2), setting(1, 3)
     told = refusing(two, three)
-    assert is_switched_off(told.records)
+    assert why_switched_off(told.records)
     assert not may_be_window(told.records, Purpose.SEARCH, THIRD)
-    assert not is_switched_off(refusing(two, setting(2, 2)).records), "one value"
-    assert not is_switched_off(refusing(two, three, works=False).records), "the settings' fault"
+    assert not why_switched_off(refusing(two, setting(2, 2)).records), "one value"
+    assert not why_switched_off(refusing(two, three, works=False).records), "the settings' fault"
     numbers = tuple(record.number for record in told.records)
     told.exclude(numbers, Exclusion(ExclusionKind.REMEASURED, "measured anew"))
-    assert not is_switched_off(told.records), "what is measured anew is tried anew"
+    assert not why_switched_off(told.records), "what is measured anew is tried anew"
 
 
 # --- what a job can be switched to --------------------------------------------------------

@@ -62,10 +62,13 @@ def why_cold(objective: ObjectiveSpec, environ: Mapping[str, str]) -> str:
 
 def may_be_window(records: Sequence[LaunchRecord], purpose: Purpose, setting: Setting) -> bool:
     """Whether the setting can be measured in a window, as long as jobs accept switches."""
-    if purpose in COLD or is_switched_off(records):
+    if purpose in COLD or why_switched_off(records):
         return False
-    if any(each.setting == setting and _failed_in_a_window(each) for each in records):
-        return False
+    for each in records:
+        ending = each.outcome.ending
+        has_failed = isinstance(ending, Failed) and ending.kind not in NOT_BY_THE_SWITCH
+        if each.setting == setting and each.job is not None and has_failed:
+            return False  # its next launch shows if the setting failed, or the switch
     return full_iterations(records, setting) is not None
 
 
@@ -77,11 +80,6 @@ def full_iterations(records: Sequence[LaunchRecord], setting: Setting) -> int | 
     batch = estimates.batch(setting)
     same = (each for each in records if estimates.batch(each.setting) == batch)
     return estimates.full_length(same) or None
-
-
-def is_switched_off(records: Sequence[LaunchRecord]) -> bool:
-    """Whether live measurement is over for the rest of this study."""
-    return bool(why_switched_off(records))
 
 
 def why_switched_off(records: Sequence[LaunchRecord]) -> str:
@@ -164,16 +162,6 @@ def live_vs_cold(
         ExclusionKind.LIVE_DISAGREES,
         f"live and cold disagree: {setting} took {wording.changed(math.exp(off))} in a running job"
         " than in launches of its own",
-    )
-
-
-def _failed_in_a_window(record: LaunchRecord) -> bool:
-    """Whether the next launch of the setting is to show if the setting failed, or the switch."""
-    ending = record.outcome.ending
-    return (
-        record.job is not None
-        and isinstance(ending, Failed)
-        and ending.kind not in NOT_BY_THE_SWITCH
     )
 
 

@@ -116,7 +116,7 @@ class LiveMeasurement:
                 self._refused = 0 if jobs.refusal is None else self._refused + 1
                 return _judged(outcome, request.number)
             jobs.end()  # nothing of a study runs beside a launch
-            may_go_on = not (eligibility.is_switched_off(records) or self._why_cold(records))
+            may_go_on = not (eligibility.why_switched_off(records) or self._why_cold(records))
             if request.purpose is Purpose.WARM_UP and may_go_on:
                 warm_up = jobs.warm_up(request)
                 self._refused = 0 if jobs.refusal is None else self._refused + 1

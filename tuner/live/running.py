@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tuner.live.eligibility import is_reachable, is_switched_off
+from tuner.live.eligibility import is_reachable, why_switched_off
 from tuner.model import BASELINE, Failed, Finished, LaunchRecord, Purpose, Setting, StudySpec
 from tuner.search import Live
 from tuner.search.throughput import Pace, startup_s
@@ -51,7 +51,7 @@ def running_job(
     A cold launch ends it, and so does a failure. If live measurement is switched off,
     no job is started in place of the last one.
     """
-    if not records or spec.live == "off" or is_switched_off(records):
+    if not records or spec.live == "off" or why_switched_off(records):
         return None
     last = records[-1].outcome
     if last.window is None or isinstance(last.ending, Failed):
@@ -74,7 +74,7 @@ def live_costs(
         knobs: The names of the search's knobs, in its order.
     """
     found = [(r, w) for r in records if (w := r.outcome.window) is not None]
-    if spec.live == "off" or not found or is_switched_off(records):
+    if spec.live == "off" or not found or why_switched_off(records):
         return None
     job = running_job(spec, records, canonical)
     switches = [window.switch_s for _, window in found if not window.started_s]
