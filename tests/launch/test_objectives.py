@@ -44,7 +44,7 @@ def test_wishes_that_do_not_go_together() -> None:
         ({"key": "v", "unit": "seconds"}, "the unit 'seconds' is not known as a time"),
         ({"key": "v", "unit": "ns /\nday"}, "cannot be shown after a figure"),
         ({"key": "v", "unit": "x" * 21}, "cannot be shown after a figure"),
-        ({"key": "v", "statistic": "steady"}, "of the log's elapsed_time, not of 'v'"),
+        ({"key": "v", "statistic": "steady"}, "from the log's elapsed_time, not of 'v'"),
         ({"kind": "wall", "key": "v"}, "the key 'v' is read from a log; the objective is wall"),
         ({"kind": "wall", "statistic": "steady"}, "a steady state is read from a log"),
         ({"kind": "wall", "pattern": "(.)"}, "a pattern is given, but the objective is wall"),
