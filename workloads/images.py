@@ -115,7 +115,7 @@ class Images:
             self._note(index, error.strerror or str(error))
         except cv2.error as error:
             self._note(index, f"OpenCV refuses it: {error.err}")
-        except (BrokenImageError, ValueError) as error:  # a NUL in a list's path: ValueError
+        except ValueError as error:  # also for a NUL in a list's path
             self._note(index, str(error))
         return None
 
@@ -125,21 +125,17 @@ class Images:
             print(f"skipped: {self._source.name(index)}: {why}", file=sys.stderr, flush=True)
 
 
-class BrokenImageError(Exception):
-    """These bytes are no image."""
-
-
 def decoded(data: bytes) -> Image:
     """Pixels of an encoded image: (height, width, 3), blue first, as OpenCV has it.
 
     Raises:
-        BrokenImageError: It is empty, cut off or no image.
+        ValueError: It is empty, cut off or no image.
     """
     if not data:
-        raise BrokenImageError("it is empty")
+        raise ValueError("it is empty")
     image: Any = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
     if image is None:
-        raise BrokenImageError("it cannot be decoded")
+        raise ValueError("it cannot be decoded")
     return np.asarray(image, np.uint8)
 
 

@@ -13,7 +13,6 @@ import sys
 import time
 
 import rank_live_hooks
-import rank_report
 from rank_live_knobs import Knobs
 from rank_live_sync import SyncPoints
 
@@ -162,12 +161,9 @@ def agent():
     return _agent
 
 
-def start(path, rank):
+def start(path, rank, size):
     """Make this process ready to be changed by the tool that listens at `path`."""
     global _agent  # noqa: PLW0603 - one a process
-    size = rank_report.launcher_size()
-    if size is None:
-        return
     path, knobs = os.path.abspath(path), Knobs()  # the program may change folders
     pauses = os.environ.get("TUNE_LIVE_PAUSE") == "1"
     _agent = Agent(SyncPoints(path, rank, size, knobs, pauses), knobs)

@@ -10,7 +10,6 @@ import traceback
 
 import rank_report
 
-_BLAS = ("libscipy_openblas", "libopenblas", "libblas", "libmkl_rt", "libblis")
 _OPENCV = "opencv_threads"
 
 
@@ -189,7 +188,7 @@ def threads_state():
     pools = [
         ["/".join(pool["library"].split("/")[-2:]), pool["threads"]] for pool in rank_report.pools()
     ]
-    blas = [pool for pool in pools if pool[0].rpartition("/")[2].startswith(_BLAS)]
+    blas = [pool for pool in pools if pool[0].rpartition("/")[2].startswith(rank_report.BLAS)]
     blas.sort(key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")))
     return {
         "blas_threads": blas[0][1] if blas else None,

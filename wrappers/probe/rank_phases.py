@@ -1,4 +1,4 @@
-"""Looks some ten times a second at what a rank's main thread does, from a thread of its own.
+"""Looks some twenty times a second at what a rank's main thread does, from a thread of its own.
 
 Each look walks up the main thread's frames: data loading, exchange between ranks, or its own work;
 and reads from ``schedstat`` how long the thread ran, waited for a CPU and slept since the look
@@ -26,9 +26,7 @@ NAME = "tune-probe"
 
 _HERE = os.path.dirname(__file__) + "/"
 
-_PAUSE_S = 0.1  # between two looks, give or take half
-_YOUNG_S = 10.0  # a short launch is looked at more often …
-_YOUNG = 0.4  # … after this part of the pause
+_PAUSE_S = 0.05  # between two looks, give or take half
 _WRITE_S = 1.0
 _SHARE = 500  # a look and a write may take one part in so many of the thread's time
 _LEAST_LOOKS = 2  # a helper that is over at once has nothing to say
@@ -80,14 +78,12 @@ def start(folder, rank):
 
 
 def _follow(looks, path, wake):
-    begun_s = time.monotonic()
-    pause_s, write_at_s = _PAUSE_S * _YOUNG, begun_s + _WRITE_S
+    pause_s, write_at_s = _PAUSE_S, time.monotonic() + _WRITE_S
     while not wake.acquire(True, pause_s * (0.5 + os.urandom(1)[0] / 255)):  # out of step
         look_s = _own_s()
         looks.look()
+        pause_s = max(_PAUSE_S, _SHARE * (_own_s() - look_s))
         now_s = time.monotonic()
-        young = now_s - begun_s < _YOUNG_S
-        pause_s = max(_PAUSE_S * (_YOUNG if young else 1), _SHARE * (_own_s() - look_s))
         if now_s >= write_at_s and looks.number >= _LEAST_LOOKS:
             look_s = _own_s()
             write_file(path, looks.text().encode("utf-8", "replace"))

@@ -11,28 +11,20 @@ import sys
 
 from rank_phases import write_file
 
-# Library name (as a prefix of the file's name) -> the functions that tell its thread count. The
-# affixes are those of the OpenBLAS builds in NumPy's and SciPy's wheels and of 64-bit integers.
-_OPENBLAS = (
-    "openblas_get_num_threads",
-    "openblas_get_num_threads64_",
-    "scipy_openblas_get_num_threads",
-    "scipy_openblas_get_num_threads64_",
+# The affixes are those of the builds in NumPy's and SciPy's wheels, and of 64-bit integers.
+_OPENBLAS = tuple(
+    prefix + "openblas_get_num_threads" + suffix
+    for prefix in ("", "scipy_")
+    for suffix in ("", "64_")
 )
+#: How the files of libraries begin, and the functions that tell their thread counts.
 _POOLS = (
-    ("libscipy_openblas", _OPENBLAS),
-    ("libopenblas", _OPENBLAS),
-    ("libblas", _OPENBLAS),
-    ("libmkl_rt", ("MKL_Get_Max_Threads",)),
-    ("libblis", ("bli_thread_get_num_threads",)),
-    ("libgomp", ("omp_get_max_threads",)),
-    ("libiomp", ("omp_get_max_threads",)),
-    ("libomp", ("omp_get_max_threads",)),
+    (("libscipy_openblas", "libopenblas", "libblas"), _OPENBLAS),
+    (("libmkl_rt",), ("MKL_Get_Max_Threads",)),
+    (("libblis",), ("bli_thread_get_num_threads",)),
+    (("libgomp", "libiomp", "libomp"), ("omp_get_max_threads",)),
 )
-
-SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-# Others set WORLD_SIZE too: it counts in what torchrun has started.
-TORCHRUN_SIZE, TORCHRUN = "WORLD_SIZE", "TORCHELASTIC_RUN_ID"
+BLAS = tuple(prefix for prefixes, _ in _POOLS[:3] for prefix in prefixes)
 
 
 def _mapped_libraries(prefixes):
@@ -54,8 +46,8 @@ def counter(path):
     # RTLD_NOLOAD: a handle on what is there already; nothing is loaded anew.
     library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     name = os.path.basename(path)
-    for prefix, symbols in _POOLS:
-        for symbol in symbols if name.startswith(prefix) else ():
+    for prefixes, symbols in _POOLS:
+        for symbol in symbols if name.startswith(prefixes) else ():
             function = getattr(library, symbol, None)
             if function is not None:
                 function.argtypes, function.restype = (), ctypes.c_int
@@ -76,7 +68,7 @@ def _built_for(library, symbol):
 
 def pool_libraries():
     """Paths of the shared libraries in this process that have a pool of threads."""
-    return _mapped_libraries(tuple(prefix for prefix, _ in _POOLS))
+    return _mapped_libraries(tuple(prefix for prefixes, _ in _POOLS for prefix in prefixes))
 
 
 def pools():
@@ -118,25 +110,15 @@ def _mpi():
     return {"world_size": mpi.COMM_WORLD.Get_size(), "library": " ".join(first.split())}
 
 
-def launcher_size():
-    """How many ranks the launcher says there are."""
-    torchrun = (TORCHRUN_SIZE,) if TORCHRUN in os.environ else ()
-    for name in SIZE_VARIABLES + torchrun:
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    return None
-
-
-def _report(rank):
+def _report(rank, size):
     # Not its command line: that may hold secrets.
-    report = {"rank": rank, "pid": os.getpid(), "errors": []}
+    report = {"rank": rank, "pid": os.getpid(), "launcher_size": size, "errors": []}
     parts = {
         "affinity": lambda: sorted(os.sched_getaffinity(0)),
         "pools": pools,
         "opencv_threads": opencv_threads,
         "allocator": allocator,
         "mpi": _mpi,
-        "launcher_size": launcher_size,
     }
     for name, part in parts.items():
         try:
@@ -152,10 +134,10 @@ def _weight(report):
     return (bool(report.get("mpi")), bool(report.get("opencv_threads")), bool(report.get("pools")))
 
 
-def write(folder, rank):
+def write(folder, rank, size):
     """Write the report, unless another process of this rank has written one that tells more."""
     path = os.path.join(folder, f"rank-{rank}.json")
-    report = _report(rank)
+    report = _report(rank, size)
     try:
         with open(path, encoding="utf-8") as old:
             if _weight(json.load(old)) > _weight(report):

@@ -23,13 +23,12 @@ import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-# Others set RANK too: it counts in what torchrun has started.
-TORCHRUN_RANK, TORCHRUN = "RANK", "TORCHELASTIC_RUN_ID"
+SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
-def _rank():
-    torchrun = (TORCHRUN_RANK,) if TORCHRUN in os.environ else ()
-    for name in RANK_VARIABLES + torchrun:
+def _number(names, torchruns):
+    """The first of these variables; others set torchrun's too, which count in what it started."""
+    for name in (*names, torchruns) if "TORCHELASTIC_RUN_ID" in os.environ else names:
         value = os.environ.get(name, "")
         if value.isdigit():
             return int(value)
@@ -72,7 +71,7 @@ def _is_worker():
 
 
 def _start():
-    rank = _rank()
+    rank, size = _number(RANK_VARIABLES, "RANK"), _number(SIZE_VARIABLES, "WORLD_SIZE")
     if rank is None:
         return
     folder = os.environ.get("TUNE_PROBE_DIR")
@@ -82,14 +81,16 @@ def _start():
         sys.meta_path.insert(0, _Witness(os.path.join(folder, f"rank-{rank}.cv2")))
     if _is_worker():
         return
-    if live:
-        _call("rank_live", "start", live, rank)
+    if live and size is not None:
+        _call("rank_live", "start", live, rank, size)
     if profiles:
         _call("rank_report", "start_profile", profiles, rank)
     if folder:
         pid = os.getpid()
         # A forked child inherits this handler: only the process that registered it reports.
-        atexit.register(lambda: os.getpid() == pid and _call("rank_report", "write", folder, rank))
+        atexit.register(
+            lambda: os.getpid() == pid and _call("rank_report", "write", folder, rank, size)
+        )
         _call("rank_phases", "start", folder, rank)
 
 
