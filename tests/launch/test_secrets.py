@@ -135,7 +135,11 @@ def test_what_the_environment_and_the_commands_hold_is_known_anywhere() -> None:
     assert redactor.words(("run", f"x{IT}y")) == ("run", "x***y")
 
 
-def test_a_word_that_is_no_secret_stays_whatever_its_variable() -> None:
+def test_what_looks_random_in_the_environment_is_hidden_in_texts_but_not_in_commands() -> None:
+    commit = "0123456789abcdef0123"
+    redactor = Redactor.of({"COMMIT": commit, "HOSTTYPE": "x86_64-pc-linux-gnu"})
+    assert redactor.text(f"{commit} on x86_64-pc-linux-gnu") == "*** on x86_64-pc-linux-gnu"
+    assert redactor.words(("--commit", commit)) == ("--commit", commit)
     plain = Redactor.of({"USE_TOKEN": "true", "X_PASSWORD": "abc", "PWD": "/work/folder"})
     assert plain.text("true abc /work/folder") == "true abc /work/folder"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -234,9 +234,14 @@ _EMPTY_WORDS = frozenset({"true", "false", "none", "null", "default", "enabled",
 
 @dataclass(frozen=True)
 class Redactor:
-    """Knows ``secrets``, and hides them beside all that looks like one."""
+    """Knows ``secrets``, and hides them beside all that looks like one.
+
+    ``suspects`` are values that may be secrets: they are hidden in texts, but not in commands,
+    of which a study is made.
+    """
 
     secrets: frozenset[str] = frozenset()
+    suspects: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, environ: Mapping[str, str], *commands: Sequence[str]) -> Redactor:
@@ -249,27 +254,38 @@ class Redactor:
         for command in commands:
             hide_words(command, lambda word: hide_shapes(word, found.add), found.add)
         secrets = {s for s in found if len(s) >= SHORTEST and s.lower() not in _EMPTY_WORDS}
-        return cls(frozenset(secrets))
+        return cls(frozenset(secrets), frozenset(filter(_RANDOM.fullmatch, environ.values())))
 
     def text(self, text: str) -> str:
         """The text without secrets."""
-        return hide_shapes(self._known.sub(HIDDEN, text))
+        return hide_shapes(self._suspected.sub(HIDDEN, text))
 
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
         """The command without secrets; as many words as before."""
-        return hide_words(argv, self.text, lambda _: None)
+
+        def hide(word: str) -> str:
+            return hide_shapes(self._known.sub(HIDDEN, word))
+
+        return hide_words(argv, hide, lambda _: None)
 
     @cached_property
     def _known(self) -> re.Pattern[str]:
-        """All their forms, the longest first: plain, in a URL, quoted, line by line."""
-        forms: set[str] = set()
-        for secret in self.secrets:
-            encoded = quote(secret, safe="", errors="backslashreplace")
-            quoted = {json.dumps(secret)[1:-1], repr(secret)[1:-1]}
-            forms |= {secret, encoded, unquote(secret), *quoted}
-            forms |= {line for line in map(str.strip, secret.splitlines()) if len(line) >= LINE}
-        longest_first = sorted((f for f in forms if len(f) >= SHORTEST), key=len, reverse=True)
-        return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        return _any_of(self.secrets)
+
+    @cached_property
+    def _suspected(self) -> re.Pattern[str]:
+        return _any_of(self.secrets | self.suspects)
+
+
+def _any_of(secrets: Iterable[str]) -> re.Pattern[str]:
+    """A pattern of all their forms, the longest first: plain, in a URL, quoted, line by line."""
+    forms: set[str] = set()
+    for secret in secrets:
+        encoded = quote(secret, safe="", errors="backslashreplace")
+        forms |= {secret, encoded, unquote(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
+        forms |= {line for line in map(str.strip, secret.splitlines()) if len(line) >= LINE}
+    longest_first = sorted((f for f in forms if len(f) >= SHORTEST), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 
 
 def redact_spec(spec: StudySpec, environ: Mapping[str, str]) -> StudySpec:
