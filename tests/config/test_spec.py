@@ -234,6 +234,25 @@ def test_one_rank_a_gpu_unless_the_number_is_given() -> None:
     assert build(*OWN, machine=gpus, mpi_procs=8).layout.ranks == 8
 
 
+def test_num_workers_is_the_same_knob_as_iterator_workers(tmp_path: Path) -> None:
+    typed = build(
+        *(*OWN, "data.num_workers={num_workers}"),
+        knobs=("num_workers=0..2", "omp_threads"),
+        baselines=("num_workers=1",),
+    )
+    own = build(
+        *(*OWN, "data.num_workers={iterator_workers}"),
+        knobs=("iterator_workers=0..2", "omp_threads"),
+        baselines=("iterator_workers=1",),
+    )
+    assert typed == own and typed.command[-1] == "data.num_workers={iterator_workers}"
+    text = 'command = "{python} -c pass {out} {num_workers}"\n[knobs.num_workers]\nrange = "0..2"\n'
+    (tmp_path / "x.toml").write_text(text)
+    filed = build(file=load(tmp_path / "x.toml"))
+    assert filed.command[-1] == "{iterator_workers}"
+    assert "iterator_workers" in {knob.name for knob in filed.knobs}
+
+
 def test_the_space_can_be_typed() -> None:
     spec = build(
         *(*OWN, "-j={iterator_workers}", "-c={communicator}", "-b", "{batch}"),

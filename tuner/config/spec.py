@@ -39,6 +39,9 @@ class WantedLauncher(NamedTuple):
     args: tuple[str, ...] = ()
 
 
+#: What others call a knob of ours: PyTorch's DataLoader has `num_workers`.
+ALIASES = {"num_workers": "iterator_workers"}
+
 #: (what is asked for, path of the program, environment) -> the mpirun.
 FindLauncher = Callable[[WantedLauncher, str, Mapping[str, str]], LauncherInfo]
 
@@ -89,7 +92,9 @@ def build_spec(
     environ = os.environ if environ is None else environ
     cwd = cwd or Path.cwd()
     typed = {key: value for key, value in (options or {}).items() if value not in (None, ())}
-    study = _merged(file or {}, typed, command)
+    file, typed = _in_own_names(file or {}, typed)
+    file |= {key: _placed(file[key]) for key in ("command", "job") if key in file}
+    study = _merged(file, typed, _placed(command))
     template = study.command
     check_command(template, "after --" if command is not None else f"in {source}")
     machine = machine or this_machine(environ=environ)
@@ -139,6 +144,25 @@ def build_spec(
         **program.fields(template, study.job, path, cwd),
         **figures,
     )
+
+
+def _in_own_names(file: Document, typed: dict[str, Any]) -> tuple[Document, dict[str, Any]]:
+    """Both with :data:`ALIASES` replaced where a knob is named; placeholders are not yet."""
+    file, typed = dict(file), dict(typed)
+    if isinstance(file.get("knobs"), dict):
+        file["knobs"] = {ALIASES.get(name, name): knob for name, knob in file["knobs"].items()}
+    for key in {"knobs", "fixes", "baselines"} & typed.keys():
+        pairs = (text.partition("=") for text in typed[key])
+        typed[key] = tuple(ALIASES.get(name.strip(), name) + "".join(rest) for name, *rest in pairs)
+    return file, typed
+
+
+def _placed(words: Any) -> Any:
+    """A command with the placeholders of :data:`ALIASES` replaced."""
+    if isinstance(words, str):
+        for alias, name in ALIASES.items():
+            words = words.replace(f"{{{alias}}}", f"{{{name}}}")
+    return [_placed(word) for word in words] if isinstance(words, list | tuple) else words
 
 
 def _merged(file: Document, typed: Mapping[str, Any], command: Sequence[str] | None) -> Study:
