@@ -51,13 +51,10 @@ NO = Failed(FailureKind.SWITCH, "iterator_workers=2 in rank 1: ValueError: no")
         (ObjectiveSpec(key="samples_per_s"), "logreport:samples_per_s"),
     ],
 )
-def test_it_cannot_for_a_figure_that_does_not_follow_from_the_pace(
+def test_it_cannot_for_a_figure_that_does_not_follow_from_the_pace_nor_on_other_hosts(
     objective: ObjectiveSpec, said: str
 ) -> None:
     assert said in why_cold(objective, {})
-
-
-def test_nor_for_ranks_on_other_hosts() -> None:
     assert "other hosts" in why_cold(ObjectiveSpec(), {"SLURM_JOB_ID": "7"})
 
 
@@ -221,24 +218,15 @@ def running(told: Records) -> RunningJob | None:
 
 
 def live(told: Records) -> Live | None:
-    history = told.history
-    return live_costs(
-        history.spec,
-        history.records,
-        history.pooling.canonical,
-        [knob.name for knob in history.knobs],
-    )
+    history, names = told.history, [knob.name for knob in told.history.knobs]
+    return live_costs(history.spec, history.records, history.pooling.canonical, names)
 
 
-@pytest.mark.parametrize("way", ["cold", "fails"])
-def test_a_job_ends(way: str) -> None:
-    told = Records().starts(setting(2), 2.0)
-    if way == "cold":
-        told.cold(setting(3), 2.0)
-    else:
-        told.window(setting(3), CRASH)
-    assert running(told) is None
-    assert live(told) is not None
+def test_a_launch_or_a_failure_ends_a_job() -> None:
+    launched = Records().starts(setting(2), 2.0).cold(setting(3), 2.0)
+    failed = Records().starts(setting(2), 2.0).window(setting(3), CRASH)
+    for told in (launched, failed):
+        assert running(told) is None and live(told) is not None
 
 
 def test_a_job_serves_what_has_its_cold_part() -> None:

@@ -100,16 +100,7 @@ def test_what_breaks_the_protocol_is_hung_up_on(
         raise ConnectionResetError
 
 
-def test_a_job_that_ends_is_noticed(server: JobServer, peer: Peer) -> None:
-    job = peer()
-    job.sendall(LINE)
-    heard(server)
-    job.close()
-    heard(server, 2)
-    assert server.problem == "it closed the connection" and server.hello is not None
-
-
-def test_nobody_else_is_let_in(server: JobServer, peer: Peer) -> None:
+def test_nobody_else_is_let_in_and_an_end_is_noticed(server: JobServer, peer: Peer) -> None:
     first = peer()
     server.receive(0.05)
     with pytest.raises(ConnectionRefusedError):
@@ -117,6 +108,9 @@ def test_nobody_else_is_let_in(server: JobServer, peer: Peer) -> None:
     first.sendall(LINE)
     heard(server)
     assert not server.path.exists(), "all ranks have met: a tool that is killed leaves none"
+    first.close()
+    heard(server, 2)
+    assert server.problem == "it closed the connection" and server.hello is not None
 
 
 def test_the_socket_is_its_owners_and_goes_again(tmp_path: Path) -> None:

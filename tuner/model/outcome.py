@@ -241,7 +241,7 @@ class ExclusionKind(StrEnum):
 
     INTERFERENCE = "interference"  # other processes, a quota, heat, or swapping
     REMEASURED = "remeasured"  # the user asked to measure anew
-    JOB_DRIFTED = "job drifted"  # the running job no longer measured what it did
+    JOB_DRIFTED = "job drifted"  # by older versions: the running job had changed
     LIVE_DISAGREES = "live disagrees"  # launches contradict the windows
     AFTER_SWITCH = "after a switch"  # a failure that the switch may have caused
     RANKS_WAITED = "ranks waited"  # the probe's ranks waited for each other in vain
