@@ -45,13 +45,8 @@ from tuner.results.exporters import shell, table
 from tuner.results.study_view import StudyView
 
 #: Those that there are, ``sh`` only where it is none of the others.
-SHELLS = tuple(
-    {
-        os.path.realpath(path): name
-        for name in ("sh", "dash", "bash")
-        if (path := shutil.which(name))
-    }.values()
-)
+_FOUND = {shutil.which(name): name for name in ("sh", "dash", "bash")}
+SHELLS = tuple({os.path.realpath(path): name for path, name in _FOUND.items() if path}.values())
 
 #: Of so many studies one has its report looked at, which takes longer than all the rest.
 PAGES = 5
@@ -94,19 +89,8 @@ class Place:
         self.home = self._folder("home")
         self.scripts = self._folder("scripts")
         self.result = self.scripts / "result"
-        names = (
-            "plain",
-            "a b",
-            "$(touch pwned)",
-            "'",
-            '"x"',
-            "a\nb",
-            "-n",
-            "*",
-            "é~",
-            "a=b",
-            "`x`",
-        )
+        names = ("plain", "a b", "$(touch pwned)", "'", '"x"', "a\nb", "-n", "*", "é~", "a=b",
+                 "`x`")  # fmt: skip
         self.folders = [self._folder(f"in/{name}") for name in names]
         for folder in self.folders:
             for program in ("mpirun", "program"):

@@ -19,13 +19,13 @@ def eventually(done: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def alive(pid: int) -> bool:
-    """Whether there is such a process, and it is no zombie."""
+def alive(pid: int, started: int | None = None) -> bool:
+    """Whether there is such a process, started at that clock tick, and it is no zombie."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return False
-    return text.rpartition(")")[2].split()[0] != "Z"
+    return fields[0] not in "ZX" and started in (None, int(fields[19]))
 
 
 def marked(value: str, name: str = MARKER) -> list[int]:

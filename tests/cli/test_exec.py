@@ -67,13 +67,6 @@ def test_the_command_runs_with_the_setting_after_the_warnings(tune: Tune, databa
 
 
 @pytest.mark.system
-def test_placeholders_of_a_study_that_keeps_the_defaults(tune_on: Tune) -> None:
-    argv = (sys.executable, "-c", "import sys; print(sys.argv[1:])")
-    done = tune_on(best_is({}), "exec", "--", *argv, "a", "-j", "{iterator_workers}", "b")
-    assert (done.code, done.out) == (0, "['a', 'b']\n")
-
-
-@pytest.mark.system
 def test_options_stand_on_either_side_of_the_name(tune: Tune, database: Path) -> None:
     for words in (
         ("mnist", "--storage", str(database), "--", "true"),

@@ -44,29 +44,17 @@ def test_the_commands_at_the_end_of_a_run_and_of_a_report_work_word_for_word(
 
 
 def printed_commands() -> set[str]:
-    """``tune …`` in every message of the source, what is filled in as ``X``."""
+    """``tune …`` in every text of the source, what is filled in as ``X``."""
     found: set[str] = set()
     for path in Path(tuner.__file__).parent.rglob("*.py"):
-        tree = ast.parse(path.read_text())
-        parts = [node.values for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
-        inner = {id(part) for values in parts for part in values}
-        docs = {
-            ast.get_docstring(node, clean=False)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.JoinedStr):
-                text = "".join(
-                    str(part.value) if isinstance(part, ast.Constant) else "X"
-                    for part in node.values
-                )
-            elif (
-                isinstance(node, ast.Constant) and id(node) not in inner and node.value not in docs
-            ):
-                text = str(node.value)
-            else:
-                continue
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        filled = [node.values for node in nodes if isinstance(node, ast.JoinedStr)]
+        parts = {id(part) for values in filled for part in values}
+        texts = ["".join(str(part.value) if isinstance(part, ast.Constant) else "X"
+                         for part in values) for values in filled]  # fmt: skip
+        texts += [str(node.value) for node in nodes
+                  if isinstance(node, ast.Constant) and id(node) not in parts]  # fmt: skip
+        for text in texts:
             found |= set(re.findall(r"`(tune(?: [^`]*)?)`", text))
             found |= set(re.findall(r"(?m)(?:^|: )(tune (?:-|[a-z]+ )[^`\n]*)$", text))
     return found

@@ -39,7 +39,6 @@ from tuner.model import (
     Flag,
     Knob,
     LaunchRecord,
-    Measurement,
     Purpose,
     Setting,
     Verdict,
@@ -169,14 +168,13 @@ def test_the_final_loss_of_both_is_shown(
     capsys: pytest.CaptureFixture[str], best: float | None, defaults: float | None, line: str
 ) -> None:
     data = samples.faster()
-
-    def with_loss(found: Measurement | None, loss: float | None) -> Measurement:
-        assert found is not None
-        runs = tuple(dataclasses.replace(sample, loss=loss) for sample in found.samples)
-        return dataclasses.replace(found, samples=runs)
-
-    candidate = with_loss(data.result.candidate, best)
-    baseline = with_loss(data.result.baseline, defaults)
+    assert data.result.candidate is not None and data.result.baseline is not None
+    candidate, baseline = (
+        dataclasses.replace(
+            each, samples=tuple(dataclasses.replace(run, loss=loss) for run in each.samples)
+        )
+        for each, loss in ((data.result.candidate, best), (data.result.baseline, defaults))
+    )
     result = dataclasses.replace(data.result, candidate=candidate, baseline=baseline)
     text = shown(dataclasses.replace(data, result=result), capsys)
     assert line in text

@@ -9,15 +9,15 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.faults import left
 from tests.faults.rows import JobFault, Moment
+from tests.marked import alive, marked
 from tuner.hosts import interference, process
 from tuner.hosts.machine import this_machine
 from tuner.launch import stacks, trial
@@ -51,6 +51,9 @@ ITERATIONS, LIVE_ITERATIONS = 4, 12
 STALL_S = 3.0
 LIMIT_S = 30.0
 NAME = "faults"
+#: In the environment of all that a bench starts; its value is the bench's own.
+BENCH = "TUNE_TEST_BENCH"
+CGROUPS, DEPTH = Path("/sys/fs/cgroup"), 4
 KNOBS = (Knob("step", IntRange(1, 16), Flag(), live=True),)
 
 
@@ -76,6 +79,39 @@ class EachInTurn:
         if not left:
             return Stop("all were launched")
         return Step(Purpose.SEARCH if left[1:] else Purpose.BASELINE, left[0])
+
+
+def notes(folder: Path) -> list[dict[str, Any]]:
+    """What the processes of the trainer left of themselves."""
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+
+
+def processes_left(name: str, noted: Path) -> list[int]:
+    """The processes that noted themselves or carry a bench's variable, and still run."""
+    living = {n["pid"] for n in notes(noted) if alive(n["pid"], n["start"])}
+    return sorted({*living, *marked(name, BENCH)})
+
+
+def everything_left(name: str, folder: Path, markers: Iterable[str]) -> list[str]:
+    """Processes, shared memory, temporary files, groups, notes: read from the system itself."""
+    found = []
+    for pid in processes_left(name, folder / "noted"):
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+        except OSError:
+            command = b"?"
+        found.append(f"process {pid}: {command.decode(errors='replace')[:80]}")
+    shared = {path for note in notes(folder / "noted") for path in note["segments"]}
+    found += [f"shared memory {path}" for path in sorted(shared) if Path(path).exists()]
+    found += [f"temporary {path.name}" for path in (folder / "tmp").iterdir()]
+    groups = {f"tune-{marker[:16]}" for marker in markers}
+    for top, folders, _ in os.walk(CGROUPS):  # groups of others come and go meanwhile
+        found += [f"control group {top}/{each}" for each in folders if each in groups]
+        if top.count("/") - str(CGROUPS).count("/") >= DEPTH:
+            folders.clear()
+    found += [f"{path} of a running job" for path in (folder / "outputs").rglob("live.sock")]
+    found += [f"note {path.name}" for path in (folder / "lock").glob("in-flight*")]
+    return found
 
 
 @dataclass
@@ -174,7 +210,7 @@ class FaultBench:
         """
         changes = {
             VARIABLE: COUNT,
-            left.VARIABLE: self.name,
+            BENCH: self.name,
             "TUNE_LOCK_DIR": str(self.folder / "lock"),
             "TMPDIR": str(self.folder / "tmp"),
         }
@@ -274,11 +310,11 @@ class FaultBench:
 
     def left(self) -> list[str]:
         """What is left of all that was started."""
-        return left.everything(self.name, self.folder, self.markers)
+        return everything_left(self.name, self.folder, self.markers)
 
     def close(self) -> None:
         """End what should have ended by itself, and remove the folder."""
-        for pid in left.processes(self.name, self.folder / "noted"):
+        for pid in processes_left(self.name, self.folder / "noted"):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from signal import SIGKILL, SIGSTOP, SIGTERM
 from typing import TYPE_CHECKING, Any, Literal
 
-from tests.faults import left
 from tuner.model import FailureKind
 
 if TYPE_CHECKING:
@@ -92,11 +91,11 @@ def _mpirun(number: int) -> Strike:
 def _kill_the_supervisor(bench: FaultBench) -> None:
     """After a look at the processes of the trial, as ``tune`` takes it now and then."""
     bench.trial.pids()
-    os.kill(left.parent(bench.trial.pid), SIGKILL)
+    os.kill(bench.trial._process.pid, SIGKILL)
 
 
 def _stop_the_supervisor(bench: FaultBench) -> None:
-    os.kill(left.parent(bench.trial.pid), SIGSTOP)
+    os.kill(bench.trial._process.pid, SIGSTOP)
     (bench.folder / "go").touch()
 
 

@@ -108,7 +108,6 @@ def test_a_seed_gives_one_run_and_without_a_cache_nothing_is_fetched(
     ("flags", "words"),
     [
         (["--communicator", "flat"], "--communicator flat: it exchanges GPU memory"),
-        (["--loaderjob", "0"], "0 is not 1 or more"),
         (["--out", "/dev/null/out"], "--out /dev/null/out: cannot write there"),
         ([*SMALL, "--out", "other"], "train.npz cannot be read"),
     ],

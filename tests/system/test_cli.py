@@ -17,8 +17,8 @@ from tests.light_trainer import MAIN, QUICK, command, environment, make_folder, 
 pytestmark = pytest.mark.system
 
 
-def test_a_study_ends_with_its_result_and_the_next_commands(quick_study: Path) -> None:
-    out = (quick_study / "first.out").read_text()
+def test_a_study_shows_its_progress_its_result_and_the_next_commands(quick_study: Path) -> None:
+    out, err = ((quick_study / name).read_text() for name in ("first.out", "first.err"))
     for line in (
         r"Study quick: finished, 4 settings (measured|tried \(.*\)) in \d+ launches",
         r"[\d.]+ times faster than your defaults \(95 % ",
@@ -27,10 +27,6 @@ def test_a_study_ends_with_its_result_and_the_next_commands(quick_study: Path) -
         "  tune export quick --format sh -o job.sh",
     ):
         assert re.search(line, out), line
-
-
-def test_progress_is_timed_lines_without_a_terminal(quick_study: Path) -> None:
-    err = (quick_study / "first.err").read_text()
     assert "\x1b" not in err
     assert re.search(r"(?m)^\[0:\d\d\] - baseline: (stopped after )?[\d.]+ s", err)
     assert re.search(r"(?m)^\[0:\d\d\] 4/4 ", err)

@@ -17,11 +17,8 @@ pytestmark = pytest.mark.system
 
 #: What is typed, and the answers; the cursor is at the end of the last word.
 CASES = {
-    ("tune", "expo"): ["export"],
     ("tune", "--trial"): ["--trials", "--trial-limit"],
-    ("tune", "run", "--see"): ["--seed"],
     ("tune", "show", ""): ["mnist"],
-    ("tune", "export", "--format", "j"): ["json"],
     ("tune", "--knob", "openc"): ["opencv_threads="],
 }
 

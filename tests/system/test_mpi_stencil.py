@@ -33,14 +33,6 @@ def test_three_ranks_find_what_one_finds_and_say_how_long_it_took(tmp_path: Path
     assert sums == ["3.500000000e+01"] * 2
 
 
-def test_a_grid_smaller_than_the_job_is_refused_in_one_line(tmp_path: Path) -> None:
-    done = run(tmp_path, 3, "--rows", "2")
-    assert done.code == 2
-    (error,) = done.errors
-    assert error.startswith("mpi_stencil.py: error: --rows 2: each of the 3 ranks needs")
-    assert "Traceback" not in done.stderr
-
-
 def test_it_is_tuned_by_what_it_prints(tmp_path: Path) -> None:
     figure = ["--objective", r"pattern:^time per step: ([\d.]+) ms", "--unit", "ms"]
     short = ["--trials", "2", "--warm-ups", "0", "--no-confirm", "--knob", "omp_threads=1,2"]

