@@ -161,17 +161,16 @@ def _spec(rng: random.Random, place: Place) -> StudySpec:
 def case(rng: random.Random, place: Place) -> Case:
     """One hostile study; the same random numbers give the same."""
     spec = _spec(rng, place)
-    values = {knob.name: rng.choice(_values(knob)) for knob in spec.knobs if rng.random() < 0.9}
+    values = {
+        knob.name: rng.choice(knob.domain.values)
+        for knob in spec.knobs
+        if isinstance(knob.domain, Choice) and rng.random() < 0.9
+    }
     best = Setting.of(values or {"argument": "x"})
     data = study({BASELINE: 3.0, best: 1.0}, spec)
     out = text(rng).replace("/", "_")[:100].lstrip(".").replace("\n", " ") or "out"
     secrets = tuple(text(rng) or "x" for _ in range(8))
     return Case(data, out, secrets, _expected(data, place, out, secrets))
-
-
-def _values(knob: Knob) -> tuple[Value, ...]:
-    assert isinstance(knob.domain, Choice)
-    return knob.domain.values
 
 
 def _expected(data: StudyView, place: Place, out: str, secrets: Sequence[str]) -> tuple[str, ...]:

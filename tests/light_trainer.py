@@ -56,7 +56,9 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
     return env | ours | changes
 
 
-def tune(folder: Path, *args: str, **changes: str) -> subprocess.CompletedProcess[str]:
+def tune(
+    folder: Path, *args: str, umask: int = -1, **changes: str
+) -> subprocess.CompletedProcess[str]:
     """Run ``tune`` to its end in a folder."""
     return subprocess.run(
         [sys.executable, "-c", MAIN, *args],
@@ -65,6 +67,7 @@ def tune(folder: Path, *args: str, **changes: str) -> subprocess.CompletedProces
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
+        umask=umask,
     )

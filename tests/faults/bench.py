@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.faults.rows import JobFault, Moment
+from tests.faults.rows import FINISHED, JobFault, Moment
 from tests.marked import alive, marked
 from tuner.hosts import interference, process
 from tuner.hosts.machine import this_machine
@@ -60,6 +60,12 @@ KNOBS = (Knob("step", IntRange(1, 16), Flag(), live=True),)
 def setting(step: int) -> Setting:
     """A setting of the study; its launches report 0.04 s times ``step``."""
     return Setting.of({"step": step})
+
+
+def kind(record: LaunchRecord) -> str:
+    """What a launch came to, in a word."""
+    ending = record.outcome.ending
+    return ending.kind.value if isinstance(ending, Failed) else FINISHED
 
 
 class EachInTurn:
@@ -299,10 +305,8 @@ class FaultBench:
 
     def _ended(self, record: LaunchRecord) -> None:
         (self.folder / "fault.json").unlink(missing_ok=True)
-        ending = record.outcome.ending
-        kind = ending.kind.value if isinstance(ending, Failed) else "finished"
-        self.ended.append((record.number, kind))
-        runs_on = record.outcome.window is not None and kind == "finished"
+        self.ended.append((record.number, kind(record)))
+        runs_on = record.outcome.window is not None and kind(record) == FINISHED
         for each in [] if runs_on else self.left():
             self.problems.append((self._step, f"after launch {record.number}: {each}"))
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.faults.bench import NAME, FaultBench, setting
+from tests.faults.bench import NAME, FaultBench, kind, setting
 from tests.faults.rows import FINISHED, JobFault
 from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord
 from tuner.model.errors import TunerError
@@ -127,12 +127,6 @@ def _own_small_disk(folder: Path) -> None:
         Path("/proc/self/gid_map").write_text(f"0 {group} 1")
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", folder], check=True)
-
-
-def kind(record: LaunchRecord) -> str:
-    """What a launch came to, in a word."""
-    ending = record.outcome.ending
-    return ending.kind.value if isinstance(ending, Failed) else FINISHED
 
 
 def _report(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.light_trainer import MAIN, QUICK, TRAINER, environment
+from tests import light_trainer
+from tests.light_trainer import QUICK, TRAINER, command
 
 pytestmark = pytest.mark.system
 
@@ -69,26 +70,16 @@ MPIRUN = ("-x", f"HF_TOKEN={next(_left)}", "-x", f"OTHER_SECRET={next(_left)}")
 STORAGE = f"postgresql://me:{next(_left)}@127.0.0.1:1/x?sslpassword={next(_left)}"
 
 
-def tune(folder: Path, *args: str, **changes: str) -> subprocess.CompletedProcess[bytes]:
+def tune(folder: Path, *args: str, **changes: str) -> subprocess.CompletedProcess[str]:
     """``tune`` with all these secrets about it, and no umask."""
-    lock = folder.parent / "lock"
-    return subprocess.run(
-        [sys.executable, "-c", MAIN, *args],
-        cwd=folder,
-        env=environment(folder, **ENV, **changes) | {"TUNE_LOCK_DIR": str(lock)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=300,
-        check=False,
-        umask=0,
-    )
+    lock = str(folder.parent / "lock")
+    return light_trainer.tune(folder, *args, umask=0, **ENV, TUNE_LOCK_DIR=lock, **changes)
 
 
-def study(folder: Path, *changed: str, **changes: str) -> subprocess.CompletedProcess[bytes]:
+def study(folder: Path, *changed: str, **changes: str) -> subprocess.CompletedProcess[str]:
     args = (part for arg in MPIRUN for part in ("--mpirun-arg", arg))
-    command = (sys.executable, "train.py", "--out", "{out}", "-j", "{iterator_workers}")
     options = (*QUICK, "--trials", "2", "--no-confirm", "--run-dir", "outputs/deep", *args)
-    return tune(folder, *options, "--", *command, *(changed or WORDS), **changes)
+    return tune(folder, *options, *command(*(changed or WORDS)), **changes)
 
 
 def found_in(data: bytes) -> list[int]:
@@ -109,7 +100,7 @@ def contents(folder: Path, *but: str) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder of a study, and all that was said about it."""
     folder = tmp_path_factory.mktemp("canaries") / "work"
     folder.mkdir(mode=0o700)
@@ -118,28 +109,28 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     commands = [("show",), ("show", "--json"), ("studies",)]
     for name in ("sh", "env", "json", "args", "csv", "md"):
         commands.append(("export", "-f", name, "-o", f"exports.{name}"))
-    for done in (study(folder), *(tune(folder, *command) for command in commands)):
+    for done in (study(folder), *(tune(folder, *words) for words in commands)):
         assert done.returncode == 0, done.stderr
         said += [done.stdout, done.stderr]
-    return folder, b"\n".join(said)
+    return folder, "\n".join(said)
 
 
 def test_none_is_in_the_outputs_the_database_the_folders_or_the_lock(
-    made: tuple[Path, bytes],
+    made: tuple[Path, str],
 ) -> None:
     assert len(found_in("\n".join([*ENV.values(), *WORDS, *MPIRUN, STORAGE]).encode())) > 40
     data = contents(made[0].parent)
     # The note of the dashboard is in it, too.
     for word in (b"tune_launches", b"dashboard", b"--password", b"measuring"):
         assert word in data
-    assert found_in(data) == found_in(made[1]) == []
+    assert found_in(data) == found_in(made[1].encode()) == []
     script = (made[0] / "exports.sh").read_text()
     assert ': "${TUNE_SECRET_1:?' in script
     assert '--password "$TUNE_SECRET_' in script
 
 
 def test_the_ranks_were_given_all_of_them_and_a_new_secret_is_no_new_study(
-    made: tuple[Path, bytes],
+    made: tuple[Path, str],
 ) -> None:
     folder = made[0]
     before = contents(folder).count(b'INSERT INTO "tune_launches"')
@@ -154,7 +145,7 @@ def test_the_ranks_were_given_all_of_them_and_a_new_secret_is_no_new_study(
 
 
 def test_everything_is_for_its_owner_only_though_there_is_no_umask(
-    made: tuple[Path, bytes],
+    made: tuple[Path, str],
 ) -> None:
     folder = made[0]
     wide = [
@@ -173,11 +164,11 @@ def test_what_a_failed_program_told_is_hidden_but_in_its_own_output(tmp_path: Pa
     (folder / "train.py").write_text(TALKATIVE)
     done = study(folder, CRASH="1")
     assert done.returncode != 0
-    assert b"ValueError: cannot reach postgresql://me:***@host/db" in done.stderr
-    assert found_in(done.stderr + done.stdout) == []
+    assert "ValueError: cannot reach postgresql://me:***@host/db" in done.stderr
+    assert found_in((done.stderr + done.stdout).encode()) == []
     shown = tune(folder, "show")
-    assert b"ValueError" in shown.stdout
-    assert found_in(shown.stdout + shown.stderr) == []
+    assert "ValueError" in shown.stdout
+    assert found_in((shown.stdout + shown.stderr).encode()) == []
     own = b"\n".join(path.read_bytes() for path in folder.rglob("output.log"))
     assert len(found_in(own)) > 40, "the ranks were given the real ones"
     data = contents(tmp_path, "output.log")
@@ -187,7 +178,7 @@ def test_what_a_failed_program_told_is_hidden_but_in_its_own_output(tmp_path: Pa
 
 def test_a_database_that_cannot_be_reached_is_named_without_its_password(tmp_path: Path) -> None:
     done = tune(tmp_path, "studies", "--storage", STORAGE, TUNE_DEBUG="1")
-    assert found_in(done.stdout + done.stderr) == [] and b"127.0.0.1" in done.stderr
+    assert found_in((done.stdout + done.stderr).encode()) == [] and "127.0.0.1" in done.stderr
     program = ("--", sys.executable, "-c", "{out}", *WORDS)
     done = tune(tmp_path, "run", "--storage", STORAGE, "--dry-run", *program)
-    assert found_in(done.stdout + done.stderr) == [] and b"***" in done.stdout
+    assert found_in((done.stdout + done.stderr).encode()) == [] and "***" in done.stdout

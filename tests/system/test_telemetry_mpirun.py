@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.jobs import finished, run_trainer
-from tuner.model import Telemetry, Track
+from tuner.model import Track
 
 pytestmark = pytest.mark.system
 
@@ -55,14 +55,6 @@ def neighbour() -> Iterator[None]:
         process.kill()
 
 
-def recorded(folder: Path, seconds: float) -> Telemetry:
-    outcome = run_trainer(folder, TRAINER, str(seconds), ranks=3, trial_limit_s=60.0)
-    finished(outcome)
-    assert not any(thread.name == "telemetry" for thread in threading.enumerate())
-    assert outcome.telemetry is not None
-    return outcome.telemetry
-
-
 def total(track: Track, name: str) -> float:
     """The sum over time: of cores CPU seconds, of shares seconds."""
     begins = (0.0, *track.times_s)
@@ -79,7 +71,11 @@ def most(track: Track, name: str) -> float:
 
 @pytest.mark.usefixtures("neighbour")
 def test_each_rank_is_recorded_by_what_it_does(tmp_path: Path) -> None:
-    telemetry = recorded(tmp_path, 2.0)
+    outcome = run_trainer(tmp_path, TRAINER, "2.0", ranks=3, trial_limit_s=60.0)
+    finished(outcome)
+    assert not any(thread.name == "telemetry" for thread in threading.enumerate())
+    telemetry = outcome.telemetry
+    assert telemetry is not None
     assert [track.rank for track in telemetry.tracks] == [None, 0, 1, 2]
     host, burner, sleeper, parent = telemetry.tracks
 
@@ -98,9 +94,3 @@ def test_each_rank_is_recorded_by_what_it_does(tmp_path: Path) -> None:
     burst = most(host, "network_burst_bytes_per_s")
     assert burst > 2 * total(host, "network_bytes_per_s") / host.times_s[-1] > 0
     assert 0 < telemetry.cost_cores < 1
-
-
-def test_a_short_launch_has_an_interval_or_says_why(tmp_path: Path) -> None:
-    telemetry = recorded(tmp_path, 0.2)
-    ranks = {track.rank for track in telemetry.tracks}
-    assert ranks >= {0, 1, 2} or any("ranks" in gap for gap in telemetry.gaps)
