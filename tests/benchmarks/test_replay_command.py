@@ -21,24 +21,17 @@ class Done(NamedTuple):
     err: str
 
 
-Replay = Callable[..., Done]
-
-
 @pytest.fixture
 def replay(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Replay:
-    """Runs the program in this process, in an empty folder."""
+) -> Callable[..., Done]:
+    """Runs the program in this process, in a folder that has a surface."""
     monkeypatch.chdir(tmp_path)
-
-    def call(*args: str) -> Done:
-        return Done(main(args, command, "replay"), *capfd.readouterr())
-
-    return call
-
-
-def test_the_result_in_words(replay: Replay, tmp_path: Path) -> None:
     write(tmp_path / "bowl.json", document(slope=0.2))
+    return lambda *args: Done(main(args, command, "replay"), *capfd.readouterr())
+
+
+def test_the_result_in_words(replay: Callable[..., Done], tmp_path: Path) -> None:
     done = replay("bowl.json")
     assert (done.code, done.err) == (0, "")
     assert re.match(
@@ -53,8 +46,7 @@ def test_the_result_in_words(replay: Replay, tmp_path: Path) -> None:
     assert "export:" not in done.out
 
 
-def test_the_result_as_json_and_its_trace(replay: Replay, tmp_path: Path) -> None:
-    write(tmp_path / "bowl.json", document())
+def test_the_result_as_json_and_its_trace(replay: Callable[..., Done], tmp_path: Path) -> None:
     made = json.loads(
         replay("bowl.json", "--budget", "1m", "--json", "--trace", "a trace.jsonl").out
     )
@@ -77,9 +69,8 @@ def test_the_result_as_json_and_its_trace(replay: Replay, tmp_path: Path) -> Non
     ],
 )
 def test_each_mistake_is_one_error(
-    replay: Replay, tmp_path: Path, arguments: tuple[str, ...]
+    replay: Callable[..., Done], tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    write(tmp_path / "bowl.json", document())
     with (tmp_path / "sparse.json").open("wb") as file:
         file.truncate(10 << 30)
     done = replay(*arguments)
@@ -87,8 +78,7 @@ def test_each_mistake_is_one_error(
     assert done.err.count("error:") == 1
 
 
-def test_in_running_jobs(replay: Replay, tmp_path: Path) -> None:
-    write(tmp_path / "bowl.json", document())
+def test_in_running_jobs(replay: Callable[..., Done], tmp_path: Path) -> None:
     out = replay("bowl.json", "--live").out
     assert re.search(
         r"search: +\d+\.\d best runs \(\d+ windows in \d+ jobs?, \d+ settings\); \w+", out

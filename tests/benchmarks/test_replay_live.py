@@ -15,7 +15,7 @@ from tests.study_surface import record
 from tests.surfaces import document, setting, write
 from tuner.model import Finished, Purpose, Setting
 from tuner.study.history import History
-from tuner.study.policy import SearchThenConfirm, Step, Stop
+from tuner.study.policy import Step
 
 
 def surface(tmp_path: Path, cold: tuple[str, ...] = (), **made: Any) -> replay.Surface:
@@ -62,32 +62,6 @@ def test_what_a_window_says_is_what_launches_say(tmp_path: Path) -> None:
     for place, truth_s in ((0, 10.0), (1, 10.0 * math.exp(1.0))):
         times = [x.ending.elapsed_s for x in outcomes[place::2] if isinstance(x.ending, Finished)]
         assert statistics.median(times) == pytest.approx(truth_s, rel=0.03)
-
-
-class Watching(SearchThenConfirm):
-    """Keeps the history that it was last shown."""
-
-    history: History
-
-    def next(self, history: History) -> Step | Stop:
-        self.history = history
-        return super().next(history)
-
-
-def test_the_search_and_the_judge_go_by_one_scale(tmp_path: Path) -> None:
-    """Else a window is held against a best that is a few iterations of a run longer."""
-    loaded, course = surface(tmp_path), Watching()
-    spec = replay.spec(loaded, options={"live": "on", "confirm": False})
-    study = replay.play(loaded, spec, 0, course)
-    shown = {r.number: r.outcome.ending for r in course.history.records}
-    assert isinstance(shown.pop(0), Finished)  # of the launch that was thrown away
-    measured = {x.record.number: x.record.outcome.ending for x in study.launches}
-    assert list(measured) == list(shown) == list(range(1, len(study.launches) + 1))
-    for number, ending in measured.items():
-        if isinstance(ending, Finished):
-            known = shown[number]
-            assert isinstance(known, Finished)
-            assert known.elapsed_s == pytest.approx(ending.elapsed_s)
 
 
 def test_a_study_finds_the_best_for_less(tmp_path: Path) -> None:
