@@ -19,7 +19,6 @@ from tuner.hosts.counters import (
     host_row,
     is_of_host,
     of_steps,
-    others_s,
 )
 from tuner.hosts.procfs import TICKS, CpuTimes
 from tuner.model import HOST_COLUMNS
@@ -106,14 +105,14 @@ END = START._replace(
 
 
 def test_an_interval() -> None:
-    row = host_row(START, END, trial_s=4.0, others_s=0.8, memory_bytes=1e6)
+    row = host_row(START, END, trial_s=4.0, memory_bytes=1e6, interface="lo")
     assert row.keys() <= HOST_COLUMNS.keys()
     assert {name: pytest.approx(value) for name, value in row.items()} == {
         "user_cores": 1.0,
         "system_cores": 0.25,
         "steal_cores": 0.05,
         "iowait_cores": 0.025,
-        "others_cores": 0.2,
+        "others_cores": 0.2,  # neither of the trial nor of this process
         "runnable_threads": 6.0,
         "throttled_share": 6 / 8,  # six of the eight seconds that were asked for
         "io_pressure_share": 0.75,
@@ -122,13 +121,10 @@ def test_an_interval() -> None:
         "memory_bytes": 1e6,
     }
     older = END._replace(quotas={"b": Quota(None, 1.0)})  # set against the trial
-    row = host_row(START, older, trial_s=3.0, others_s=None, memory_bytes=0.0)
+    row = host_row(START, older, trial_s=3.0, memory_bytes=0.0)
     assert row["throttled_share"] == 0.25
-
-
-def test_others_are_what_is_neither_of_the_trial_nor_ours() -> None:
-    assert others_s(START, END, trial_s=4.0) == pytest.approx(5.0 - 4.0 - 0.2)
-    assert others_s(START, END._replace(cpus=0), trial_s=4.0) is None
+    row = host_row(START, END._replace(cpus=0), trial_s=4.0, memory_bytes=0.0)
+    assert row["others_cores"] is row["user_cores"] is None
 
 
 def test_a_made_up_proc_stat_is_found_out() -> None:
@@ -159,7 +155,7 @@ def test_no_rate_is_negative_and_no_share_above_one(
 ) -> None:
     """Counters may be set back, appear and vanish: an interface that is replaced, a group."""
     after = after._replace(at_s=before.at_s + interval_s)
-    row = host_row(before, after, trial_s=trial_s, others_s=None, memory_bytes=0.0)
+    row = host_row(before, after, trial_s=trial_s, memory_bytes=0.0)
     for name, value in row.items():
         assert value is None or value >= 0, name
         assert value is None or not name.endswith("_share") or value <= 1, name

@@ -140,22 +140,11 @@ def gaps(first: HostCounters, last: HostCounters) -> list[str]:
     return found
 
 
-def others_s(before: HostCounters, after: HostCounters, trial_s: float) -> float | None:
-    """CPU time of processes that are neither of the trial nor this one.
-
-    Below 0 if the processes were read later than the host. ``None``: not known.
-    """
-    if not 0 < before.cpus == after.cpus:
-        return None
-    return after.cpu.busy - before.cpu.busy - trial_s - (after.own_s - before.own_s)
-
-
 def host_row(
     before: HostCounters,
     after: HostCounters,
     *,
     trial_s: float,
-    others_s: float | None,
     memory_bytes: float,
     interface: str = "",
 ) -> dict[str, float | None]:
@@ -165,24 +154,26 @@ def host_row(
         before: The counters at its begin.
         after: Those at its end, later.
         trial_s: CPU time of the trial's processes in it.
-        others_s: CPU time of all others, at least 0.
         memory_bytes: Of the trial's processes at its end.
-        interface: That of which the bursts are seen; without one the busiest counts.
+        interface: That of which the network is told.
     """
     interval_s = after.at_s - before.at_s
-    network = moved(before, after)
-    moved_bytes = network.get(interface, max(network.values(), default=None))
+    moved_bytes = moved(before, after).get(interface)
     row: dict[str, float | None] = {
-        "others_cores": None if others_s is None else others_s / interval_s,
         "runnable_threads": None if after.runnable is None else float(after.runnable),
         "throttled_share": _throttled(before, after, trial_s),
         "network_bytes_per_s": None if moved_bytes is None else moved_bytes / interval_s,
         "memory_bytes": memory_bytes,
     }
-    for name in ("user", "system", "steal", "iowait"):
-        grown_s = getattr(after.cpu, name) - getattr(before.cpu, name)
-        known = 0 < before.cpus == after.cpus
-        row[f"{name}_cores"] = max(0.0, grown_s) / interval_s if known else None
+    known = 0 < before.cpus == after.cpus
+    grown_s = {
+        name: getattr(after.cpu, name) - getattr(before.cpu, name)
+        for name in ("user", "system", "steal", "iowait", "busy")
+    }
+    # What is neither of the trial nor of this process.
+    grown_s["others"] = grown_s.pop("busy") - trial_s - (after.own_s - before.own_s)
+    for name, cpu_s in grown_s.items():
+        row[f"{name}_cores"] = max(0.0, cpu_s) / interval_s if known else None
     for name in PRESSURES:
         told = name in before.waited_s and name in after.waited_s
         waited_s = after.waited_s[name] - before.waited_s[name] if told else 0.0

@@ -90,18 +90,6 @@ def test_what_was_used_before_it_began_is_left_out(made: Path) -> None:
     assert rank.columns["own_user_cores"] == (0.0,)
 
 
-def test_what_the_host_is_read_too_early_for_is_no_others_time(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The trial's time is known before the host's: it is not another's in the next interval."""
-    found, told_s = begun(made), iter([-1e-6, 1e-6, 1e-6])
-    monkeypatch.setattr(counters, "others_s", lambda *_: next(told_s))
-    for _ in range(3):
-        found.look(MEMBERS)
-    first, second, third = found.telemetry(0.0).tracks[0].columns["others_cores"]
-    assert first == second == 0.0 and third
-
-
 def test_a_made_up_host_has_no_cpus(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = begun(made)
     found.look(MEMBERS)

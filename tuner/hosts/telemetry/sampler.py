@@ -110,7 +110,6 @@ class Recording:
         self._host = Host(root)
         self._first = self._last = self._host.look()
         self._look: ProcessSnapshot = {}
-        self._debt_s = 0.0
         self._of_ranks: dict[int, tuple[float, ProcessSnapshot]] = {}
         self._most = points_for(ranks, len(RANK_COLUMNS))
         self._series: dict[int | None, Series] = {None: Series()}
@@ -170,14 +169,6 @@ class Recording:
         busiest = self._moved.most_common(1)
         if busiest and busiest[0][0] != self._interface:
             self._interface, self._burst = busiest[0][0], None  # mean and peak are of the same one
-        interval_s = now.at_s - before.at_s
-        # The host and the processes are not read at the same moment: one interval has too much
-        # of others, the next too little. What one lacks to nothing is taken from the next.
-        others_s = counters.others_s(before, now, trial_s)
-        if others_s is not None:
-            others_s += self._debt_s
-            self._debt_s = max(-interval_s, min(0.0, others_s))
-            others_s = max(0.0, others_s)
         # The launch's own processes: all but the supervisor.
         own = {(member.pid, member.started) for member in members}
         resident = sum(seen.stat.resident_bytes for key, seen in after.items() if key in own)
@@ -185,7 +176,6 @@ class Recording:
             before,
             now,
             trial_s=trial_s,
-            others_s=others_s,
             memory_bytes=float(resident),
             interface=self._interface,
         )
