@@ -438,6 +438,7 @@ def test_so_does_one_that_tells_of_it_as_it_ends(bench: Make, ends_in: str) -> N
     made = bench(ends)
     outcome = warm_up(made) if ends_in == "a warm-up" else made(ONE)
     assert outcome is not None and finished(outcome).iterations == 20
+    assert outcome.exit_code == 0, "its end was waited for"
     assert made.jobs.refusal == "its log counts 20 iterations, 40 ended at session.step()"
 
 

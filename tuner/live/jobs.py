@@ -20,7 +20,7 @@ from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.eligibility import is_reachable
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
-from tuner.live.server import PAUSE, VARIABLE, End, Hello, JobServer
+from tuner.live.server import PAUSE, VARIABLE, Hello, JobServer
 from tuner.live.window import WindowRun
 from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome, Setting, Value
 
@@ -40,8 +40,7 @@ class Job:
     request: MeasurementRequest  # what it was started for, with its setting
     launch: RunningLaunch
     server: JobServer  # the socket that its ranks know of
-    clock: Callable[[], float]
-    started_s: float  # by the clock
+    started_s: float  # by `time.monotonic`
     switches: int = 0  # that it was told to make
     _values: dict[str, Value | None] = field(default_factory=dict)
 
@@ -149,20 +148,14 @@ class LiveJobs:
 
     Args:
         start: Starts a launch.
-        clock: Seconds that only go forward.
 
     Attributes:
         refusal: Why the last launch accepted no switches; ``None``: it did, or ended by chance.
         ends_alone: A job has ended by itself, with windows in it.
     """
 
-    def __init__(
-        self,
-        start: Callable[[Launch], process.RunningTrial] = process.start,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, start: Callable[[Launch], process.RunningTrial] = process.start) -> None:
         self._start = start
-        self._clock = clock
         self._job: Job | None = None
         self._marked_s = 0.0  # the end of the last window
         self.refusal: str | None = None
@@ -195,7 +188,7 @@ class LiveJobs:
             TunerError, UsageError: As :func:`tuner.launch.trial.run`.
         """
         job, outcome = self._job, None
-        since_s = self._clock() if job is None else self._marked_s
+        since_s = time.monotonic() if job is None else self._marked_s
         try:
             if (
                 job is not None
@@ -210,7 +203,7 @@ class LiveJobs:
         except BaseException:
             self.end()
             raise
-        self._marked_s = self._clock()
+        self._marked_s = time.monotonic()
         return outcome
 
     def warm_up(self, request: MeasurementRequest) -> Outcome | None:
@@ -228,7 +221,7 @@ class LiveJobs:
         server = job.server
         try:
             outcome, goes_on = job.launch.outcome_at_its_end(
-                lambda: any(isinstance(message, End) for message in server.receive(0.0))
+                lambda: any(message.type == "over" for message in server.receive(0.0))
             )
             if isinstance(outcome.ending, Finished):  # else it may not have come so far
                 self.refusal = job.refusal(outcome)
@@ -239,7 +232,7 @@ class LiveJobs:
         finally:
             if self._job is None:
                 job.end()
-        self._marked_s = self._clock()
+        self._marked_s = time.monotonic()
         return outcome
 
     def _started(
@@ -250,11 +243,11 @@ class LiveJobs:
         A job that ``pauses`` reports the program's own end, and waits there for an order.
         """
         server: JobServer | None = None
-        started_s = self._clock()
+        started_s = time.monotonic()
 
         def with_server(launch: Launch) -> process.RunningTrial:
             nonlocal server
-            server = JobServer(launch.folder, self._clock)  # the folder is there by now
+            server = JobServer(launch.folder)  # the folder is there by now
             own = {} if server.problem else {VARIABLE: str(server.path), PAUSE: str(int(pauses))}
             return self._start(replace(launch, env={**launch.env, **own}))
 
@@ -266,7 +259,6 @@ class LiveJobs:
                 setting=request.setting,
                 expected_iterations=iterations,
                 start=with_server,
-                clock=self._clock,
                 on_progress=request.on_progress,
                 cancelled=request.cancelled,
                 stopper=request.stopper,
@@ -277,7 +269,7 @@ class LiveJobs:
         if isinstance(running, Outcome):
             return running
         assert server is not None
-        return Job(request, running, server, self._clock, started_s)
+        return Job(request, running, server, started_s)
 
     def _in_new_job(
         self, request: MeasurementRequest, model: FullRunModel, since_s: float
@@ -324,7 +316,7 @@ class LiveJobs:
             _link(job.request.launch.folder, request.launch.folder)
         if outcome.exit_code is not None or isinstance(outcome.ending, Failed):
             self.end()
-            outcome = replace(outcome, wall_s=self._clock() - since_s)
+            outcome = replace(outcome, wall_s=time.monotonic() - since_s)
         return outcome
 
 

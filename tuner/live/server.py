@@ -15,7 +15,7 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -162,21 +162,19 @@ class JobServer:
 
     Args:
         folder: The launch's.
-        clock: Seconds that only go forward.
 
     Attributes:
         hello: What the job can do, once it has said so.
         problem: Why no socket could be made, or the connection was given up; else empty.
-        lost_s: When that was, by the clock.
+        lost_s: When that was, by `time.monotonic`.
         iterations: How many the program made by its own end; ``None``: it has not said.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folder: Path) -> None:
         self.path = folder.absolute() / NAME
         self.hello: Hello | None = None
         self.problem, self.lost_s = "", 0.0
         self.iterations: int | None = None
-        self._clock = clock
         self._received = b""
         self._peer: socket.socket | None = None
         self._selector = selectors.DefaultSelector()
@@ -291,7 +289,7 @@ class JobServer:
             self.iterations = message.iterations
 
     def _give_up(self, problem: str) -> None:
-        self.problem, self.lost_s = problem, self._clock()
+        self.problem, self.lost_s = problem, time.monotonic()
         self.hang_up()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -57,7 +58,7 @@ ANALYSIS_S = 0.1
 class WindowRun:
     """Switches a job to a setting, and follows it until the window is done or the job has ended.
 
-    The time for the window began at ``since_s``, by the job's clock.
+    The time for the window began at ``since_s``, by `time.monotonic`.
     """
 
     def __init__(
@@ -66,14 +67,13 @@ class WindowRun:
         self.job, self.request, self.model = job, request, model
         self._since_s = since_s
         self._is_first = request is job.request  # the job was started for this window
-        self._now = job.clock
         self._times_s: list[float] = []  # since the switch
         self._unmarked_s: list[float] = []  # those without an evaluation or an epoch's start
         self._estimate = Estimate(0, ())
         self._switched: Switched | None = None
         self._stopped: Stopped | None = None  # by the stopper; the job runs on
         self._changed: frozenset[str] = frozenset()
-        self._ordered_s, self._switched_s = self._now(), 0.0
+        self._ordered_s, self._switched_s = time.monotonic(), 0.0
         self._analysed, self._analysed_s, self._is_enough = 0, -math.inf, False
 
     def measure(self) -> Outcome | None:
@@ -101,12 +101,12 @@ class WindowRun:
     def switch(self) -> Ended | None:
         """Have the ranks change; how the job ended, if it did."""
         self.job.switches += 1
-        self._ordered_s = self._now()
+        self._ordered_s = time.monotonic()
         values = self.job.order(self.request.setting)
         self._changed = frozenset(values)
         self.job.server.send(order(self.job.switches, values))
         ended = self._follow(lambda: self._switched is not None)
-        self._switched_s = self._now()
+        self._switched_s = time.monotonic()
         return ended
 
     def run(self) -> Ended | None:
@@ -131,7 +131,7 @@ class WindowRun:
     def _is_lost(self) -> bool:
         """Whether the job lives, but accepts no switches any more."""
         server = self.job.server
-        return not server.is_open and self._now() - server.lost_s > LAST_S
+        return not server.is_open and time.monotonic() - server.lost_s > LAST_S
 
     def _hear(self, found: list[Message]) -> None:
         self.job.monitor.heard += len(found)
@@ -148,14 +148,14 @@ class WindowRun:
     # --- when it ends ----------------------------------------------------------------
 
     def _is_done(self) -> bool:
-        is_time = self._now() - self._analysed_s >= ANALYSIS_S
+        is_time = time.monotonic() - self._analysed_s >= ANALYSIS_S
         if not self._is_enough and is_time and len(self._times_s) > self._analysed:
             self._analyse()
         return self._is_enough
 
     def _analyse(self) -> None:
         """Make the estimate, and see if it is enough."""
-        self._analysed, self._analysed_s = len(self._times_s), self._now()
+        self._analysed, self._analysed_s = len(self._times_s), time.monotonic()
         most_are_marked = 2 * len(self._unmarked_s) < len(self._times_s)
         window = self._estimate = estimate(self._times_s if most_are_marked else self._unmarked_s)
         if not window.iterations:
@@ -174,7 +174,7 @@ class WindowRun:
             return Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
         limit_s = self.job.monitor.launch.limit_s
         since_s = self.job.started_s if self._is_first else self._ordered_s
-        if limit_s is not None and self._now() - since_s >= limit_s:
+        if limit_s is not None and time.monotonic() - since_s >= limit_s:
             return Failed(FailureKind.LIMIT, f"not done within the trial limit of {limit_s:g} s")
         if self._is_lost() and not self._is_first:
             return self._stalled(f"the job accepts no more switches: {self.job.server.problem}")
@@ -182,7 +182,7 @@ class WindowRun:
         limit_s = self.request.spec.stall_limit_s
         if found is not None or self._switched is not None or limit_s is None:
             return found
-        if self._now() - self._ordered_s < limit_s:
+        if time.monotonic() - self._ordered_s < limit_s:
             return None
         who = self.job.monitor.silence()
         return self._stalled(f"no answer to the request to switch within {limit_s:g} s: {who}")
@@ -202,7 +202,7 @@ class WindowRun:
         load: Load | None,
         telemetry: Telemetry | None,
     ) -> Outcome:
-        job, window, now_s = self.job, self._estimate, self._now()
+        job, window, now_s = self.job, self._estimate, time.monotonic()
         setting, spec = self.request.setting, self.request.spec
         ranks = self._switched.ranks if self._switched else ()
         observation = observed(job.monitor.watcher.result(), ranks)
