@@ -27,16 +27,13 @@ class _Finder:
     def __init__(self, agent, todo):
         self._agent, self._todo = agent, todo
 
-    def find_spec(self, name, path=None, target=None):
-        hook = self._todo.get(name)
+    def find_spec(self, name, *_):
+        hook = self._todo.pop(name, None)
         if hook is None:
             return None
-        spec = None
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find is not None and finder is not self else None
-            if spec is not None:
-                break
+        from importlib.util import find_spec
+
+        spec = find_spec(name)  # by the others: we know it no more
         try:
             self._act_after(spec.loader, hook)
         except Exception:  # no loader, or one that cannot be told: the program runs without us

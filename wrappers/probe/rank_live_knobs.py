@@ -32,7 +32,7 @@ class Knobs:
             Each knob that can be changed from now on, with its value; None if it is not known.
         """
         pools = Pools()
-        if pools.begin():
+        if pools.known:
             self._all["omp_threads"] = pools.apply, pools.read, None
         if "cv2" in sys.modules:
             self._take_opencv()
@@ -115,19 +115,11 @@ class Pools:
     """Every pool of BLAS and OpenMP in this process, PyTorch's own included."""
 
     def __init__(self):
-        self._first = {}
-
-    def begin(self):
-        """Keep what the pools have now as how the job started.
-
-        Returns:
-            Whether there is any.
-        """
-        self._first = {name: read() for name, (read, _) in _pools().items()}
-        return bool(self._first)
+        #: Each with its count at the start, or when it was first seen.
+        self.known = {name: read() for name, (read, _) in _pools().items()}
 
     def apply(self, threads):
-        """Set the count; None: to what each pool had when it was first seen.
+        """Set the count; None: to the first of each.
 
         It is capped as the environment would cap it, which no library does inside a process:
         above the CPUs that it may use an OpenBLAS becomes hundreds of times slower.
@@ -135,9 +127,9 @@ class Pools:
         most = len(os.sched_getaffinity(0))
         pools = _pools()
         for name, (read, _) in pools.items():  # before any is set: one may tell another
-            self._first.setdefault(name, read())
+            self.known.setdefault(name, read())
         for name, (_, write) in pools.items():
-            write(self._first[name] if threads is None else min(int(threads), most))
+            write(self.known[name] if threads is None else min(int(threads), most))
 
     def read(self):
         """The count that is in force: the largest."""
