@@ -34,9 +34,6 @@ Field = NDArray[np.float64]
 #: Steps of a benchmark run (2 ranks on 2 cores take about 4 s for them), and of a whole job.
 BENCHMARK_STEPS, JOB_STEPS = 100, 5000
 
-#: How often a run reports its progress.
-REPORTS = 20
-
 #: The largest difference from the known solution that is rounding; a stale row makes more.
 TOLERANCE = 1e-8
 
@@ -154,7 +151,6 @@ def simulate(world: MPI.Intracomm, options: StencilOptions) -> int:
     session = None if ranks.live is None else ranks.live.session()
     slab.step(world)  # not timed
     world.Barrier()
-    reports = np.unique(np.linspace(0, options.steps, REPORTS + 1, dtype=int)[1:-1])
     begin_s = time.perf_counter()
     done = 0
     while done < options.steps or (session is not None and session.more()):
@@ -162,9 +158,6 @@ def simulate(world: MPI.Intracomm, options: StencilOptions) -> int:
         done += 1
         if session is not None:
             session.step()
-        if done in reports:
-            step_s = (time.perf_counter() - begin_s) / done
-            say(f"step {done} of {options.steps}, {1000 * step_s:.3f} ms each")
     slowest_s = max(world.allgather((time.perf_counter() - begin_s) / done))
     heat = sum(world.allgather(float(slab.field.sum())))
     error = max(world.allgather(slab.error(done + 1)))
