@@ -31,18 +31,16 @@ from tuner.model import (
 
 @dataclass(frozen=True)
 class Pooling:
-    """What is known of the knobs' effects.
+    """What is known of the knobs' effects; what contradicts itself is not relied on.
 
     ``caps`` holds per knob the value that every larger one comes to; ``dropped`` the knobs
-    that the program overrides, with the reason; ``notes`` what was seen but contradicts
-    itself, and so is not relied on.
+    that the program overrides, with the reason.
     """
 
     knobs: tuple[Knob, ...] = ()
     fixed: frozenset[str] = frozenset()
     caps: Mapping[str, int] = field(default_factory=dict)
     dropped: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_records(cls, spec: StudySpec, records: Iterable[LaunchRecord]) -> Pooling:
@@ -56,16 +54,11 @@ class Pooling:
                     seen.setdefault(effect.knob, []).append(effect)
         caps: dict[str, int] = {}
         dropped: dict[str, str] = {}
-        notes: list[str] = []
         for name in (knob.name for knob in spec.knobs if knob.name not in fixed):
-            reason, note = _override(name, seen.get(name, []))
-            if reason:
+            if reason := _override(seen.get(name, [])):
                 dropped[name] = reason
-                continue
-            cap, cap_note = _cap(name, seen.get(name, []), least)
-            if cap is not None:
+            elif (cap := _cap(seen.get(name, []), least)) is not None:
                 caps[name] = cap
-            notes += [text for text in (note, cap_note) if text]
         while more := {
             knob.name: f"it depends on {parent}, which has no effect"
             for knob in spec.knobs
@@ -73,7 +66,7 @@ class Pooling:
             if parent in dropped and knob.name not in dropped
         }:
             dropped |= more
-        return cls(tuple(spec.knobs), fixed, caps, tuple(dropped.items()), tuple(notes))
+        return cls(tuple(spec.knobs), fixed, caps, tuple(dropped.items()))
 
     def canonical(self, setting: Setting) -> Setting:
         """The one form of all settings that come to the same; idempotent.
@@ -129,26 +122,23 @@ def _least_cap(spec: StudySpec) -> int:
     return spec.machine.cores if binding else 1
 
 
-def _override(name: str, seen: Sequence[Effect]) -> tuple[str, str]:
-    """(why the knob is dropped, note): at most one of them is not empty.
+def _override(seen: Sequence[Effect]) -> str:
+    """Why the knob is dropped; empty if it is not.
 
     The program overrides the knob if the same came of whatever was asked. A value that
     was honoured agrees with this only if it is the very one that the program sets anyway.
     """
     overridden = [effect for effect in seen if effect.verdict is Verdict.OVERRIDDEN]
-    if not overridden:
-        return "", ""
     came_to = {_came_to(effect) for effect in seen}
-    if len(came_to) > 1:
-        found = ", ".join(sorted(f"{e.asked} gave {_came_to(e)}" for e in set(seen)))
-        return "", f"{name} was overridden in one launch and not in another ({found}): kept."
+    if not overridden or len(came_to) > 1:
+        return ""
     used = came_to.pop()
     why = "the program does not use it" if used is None else f"the program always uses {used}"
-    return min((each.reason for each in overridden if each.reason), default=why), ""
+    return min((each.reason for each in overridden if each.reason), default=why)
 
 
-def _cap(name: str, seen: Sequence[Effect], least: int) -> tuple[int | None, str]:
-    """(cap, note): the cap is the largest value, from ``least`` on, that a launch came to.
+def _cap(seen: Sequence[Effect], least: int) -> int | None:
+    """The largest value, from ``least`` on, that a launch came to; ``None`` if there is no cap.
 
     A launch can be seen with fewer threads than it has, never with more: so the largest
     sight is the truest, and a sight below a value that was honoured is none.
@@ -156,11 +146,7 @@ def _cap(name: str, seen: Sequence[Effect], least: int) -> tuple[int | None, str
     honoured = [e.asked for e in seen if e.verdict is Verdict.HONOURED and isinstance(e.asked, int)]
     capped = [e.observed for e in seen if e.verdict is Verdict.CAPPED]
     cap = max((n for n in capped if isinstance(n, int) and n >= least), default=None)
-    if cap is None or cap >= max(honoured, default=cap):
-        return cap, ""
-    return None, (
-        f"{name} was capped at {cap} in one launch, {max(honoured)} was honoured in another."
-    )
+    return cap if cap is None or cap >= max(honoured, default=cap) else None
 
 
 def _came_to(effect: Effect) -> Value | None:

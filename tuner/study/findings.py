@@ -179,7 +179,6 @@ def _notes(history: History) -> Sequence[str]:
             " they are not compared"
         )
     notes += dropped_notes(history)
-    notes += history.pooling.notes
     notes += interference.notes(history)
     switched_off = why_switched_off(history.records)
     return [*notes, switched_off] if switched_off else notes

@@ -148,7 +148,7 @@ class StudyRun:
     def _tell_what_is_new(self, step: Step) -> None:
         history = self.history
         switched_off = why_switched_off(history.records)
-        for text in (*dropped_notes(history), *history.pooling.notes, switched_off):
+        for text in (*dropped_notes(history), switched_off):
             self._say(text)
         if step.purpose is Purpose.BASELINE:
             self._say(inherited_note(self.spec, dict(os.environ)) or "")

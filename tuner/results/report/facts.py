@@ -107,7 +107,6 @@ def knob_lines(data: StudyView) -> list[str]:
     return [
         *(wording.capped(cap) for cap in data.result.caps),
         *(wording.not_tuned(name, why) for name, why in data.pooling.dropped),
-        *data.pooling.notes,
     ]
 
 
