@@ -15,9 +15,7 @@ from typing import Any
 import pytest
 
 from tests.marked import eventually, marked
-from tuner.hosts import machine, process
-from tuner.hosts.procfs import Stat, processes
-from tuner.hosts.supervisor.cleanup import carriers
+from tuner.hosts import machine
 from tuner.launch import launchers, render, trial
 from tuner.model import (
     BASELINE,
@@ -73,20 +71,15 @@ def spec_of(
     )
 
 
-def rendered(spec: StudySpec, setting: Setting, folder: Path) -> Launch:
-    """The launch of a setting in a folder, with a marker of its own."""
-    marker = uuid.uuid4().hex
-    return render.launch(spec, setting, folder, environ=ENVIRON, cwd=folder.parent, marker=marker)
-
-
 def run(spec: StudySpec, setting: Setting, folder: Path, **options: Any) -> Outcome:
     """Launch a setting; afterwards nothing of it may be alive."""
-    launch = rendered(spec, setting, folder)
+    marker = uuid.uuid4().hex
+    launch = render.launch(spec, setting, folder, environ=ENVIRON, cwd=folder.parent, marker=marker)
     options.setdefault("expected_iterations", None)
     try:
         return trial.run(launch, spec=spec, setting=setting, **options)
     finally:
-        assert alive(launch) == []
+        assert marked(marker) == []
 
 
 def run_trainer(
@@ -100,11 +93,6 @@ def run_trainer(
     """Launch a trainer in ``a trial`` below the folder; ``fields`` are those of the spec."""
     spec = spec_of(folder, code, *words, **fields)
     return run(spec, setting, folder / "a trial", **(options or {}))
-
-
-def alive(launch: Launch) -> list[Stat]:
-    """The live processes that carry the launch's marker."""
-    return carriers(processes(), launch.env[process.MARKER])
 
 
 def finished(outcome: Outcome) -> Finished:
