@@ -433,6 +433,7 @@ def test_so_does_one_that_tells_of_it_as_it_ends(bench: Make, ends_in: str) -> N
         for _ in range(100):  # more than is read at once
             rank.send({"type": "steps", "first": 9, "s": [0.1] * 300, "marks": []})
         rank.send({"type": "end", "iterations": 40})
+        time.sleep(0.3)  # it says so as it ends
         return 0
 
     made = bench(ends)
