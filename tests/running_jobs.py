@@ -77,11 +77,11 @@ class FakeJobs(LiveJobs):
             value = Failed(FailureKind.INTERRUPTED, "asked to")
         if isinstance(value, Failed):
             self.end()
-            is_switch = value.kind is FailureKind.SWITCH
-            exclusion = Exclusion(ExclusionKind.AFTER_SWITCH, "", (self.refused_knob,))
+            knobs = (self.refused_knob,) if value.kind is FailureKind.SWITCH else ()
+            exclusion = Exclusion(ExclusionKind.AFTER_SWITCH, "", knobs)
             return Outcome(
                 *(value, started_s + SWITCH_S, 1),
-                exclusion=exclusion if is_switch else None,
+                exclusion=exclusion if knobs or not started_s else None,
                 window=window,
             )
         assert isinstance(value, float)

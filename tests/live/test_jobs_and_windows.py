@@ -232,6 +232,9 @@ def test_a_crash_in_a_window_is_typed(bench: Make) -> None:
     outcome = live(TWO)
     assert (failed(outcome).kind, outcome.exit_code) == (FailureKind.CRASHED, 7)
     assert failed(outcome).log_tail == "it begins"
+    assert outcome.exclusion is not None, "the switch may be at fault"
+    assert "; that may be the switch's fault" in outcome.exclusion.text
+    assert bench(plays(switch, 7))(ONE).exclusion is None, "no switch has changed anything"
     assert window(outcome).job == 1
     assert live.jobs._job is None
 

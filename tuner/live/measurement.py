@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tuner.launch.trial import ignore
 from tuner.live import eligibility
-from tuner.live.eligibility import COLD, NOT_BY_THE_SWITCH
+from tuner.live.eligibility import COLD
 from tuner.live.scale import full_run_model
 from tuner.model import (
-    Exclusion,
-    ExclusionKind,
-    Failed,
     Launch,
     LaunchRecord,
     Outcome,
@@ -26,7 +23,6 @@ from tuner.model import (
     Purpose,
     Setting,
     StudySpec,
-    wording,
 )
 from tuner.model.errors import UsageError
 from tuner.search.stopper import EarlyStopper
@@ -114,7 +110,7 @@ class LiveMeasurement:
                 )
                 outcome = jobs.window(request, known)
                 self._refused = 0 if jobs.refusal is None else self._refused + 1
-                return _judged(outcome, request.number)
+                return outcome
             jobs.end()  # nothing of a study runs beside a launch
             may_go_on = not (eligibility.why_switched_off(records) or self._why_cold(records))
             if request.purpose is Purpose.WARM_UP and may_go_on:
@@ -173,18 +169,3 @@ class LiveMeasurement:
         if why or not refused or self._jobs is None:
             return why
         return self._jobs.refusal or ""
-
-
-def _judged(outcome: Outcome, number: int) -> Outcome:
-    """The outcome, excluded if it failed in a job that others had used before it.
-
-    A separate launch then shows whether the setting or the switch failed.
-    """
-    window, ending = outcome.window, outcome.ending
-    if window is None or outcome.exclusion is not None or not isinstance(ending, Failed):
-        return outcome
-    if ending.kind in NOT_BY_THE_SWITCH or window.job == number:
-        return outcome
-    failed = wording.failure(ending)
-    text = f"{failed}; that may be the switch's fault: it is launched by itself"
-    return replace(outcome, exclusion=Exclusion(ExclusionKind.AFTER_SWITCH, text))

@@ -14,6 +14,7 @@ from tuner.knobs.effects import effects
 from tuner.launch import failure, stacks
 from tuner.launch.monitor import STOPPER_ENTRIES, Ended
 from tuner.launch.trial import sampler
+from tuner.live.eligibility import NOT_BY_THE_SWITCH
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.live.server import Message, RankState, Steps, Switched, order
@@ -209,12 +210,9 @@ class WindowRun:
         log = self.model.log(window.times_s, window.each)
         some = log[:: -(len(log) // STOPPER_ENTRIES + 1)][::-1]  # the last is among them
         switched_s = self._switched_s or now_s
-        exclusion = None
-        if refusal is not None and refusal[0].kind is FailureKind.SWITCH:
-            text = f"{wording.failure(refusal[0])}; it is launched by itself"
-            exclusion = Exclusion(ExclusionKind.AFTER_SWITCH, text, refusal[1:])
+        ending = self._ending(ended, None if refusal is None else refusal[0], observation.ranks)
         return Outcome(
-            self._ending(ended, None if refusal is None else refusal[0], observation.ranks),
+            ending,
             wall_s=now_s - self._since_s,
             exit_code=None if ended is None else ended[0].code,
             progress=tuple(Progress(iteration, elapsed_s) for iteration, elapsed_s in some),
@@ -222,7 +220,7 @@ class WindowRun:
             # Of a refused switch they would show nothing.
             effects=() if refusal else effects_of(setting, spec, observation, ranks),
             load=load,
-            exclusion=exclusion,
+            exclusion=self._exclusion(ending, refusal),
             telemetry=telemetry,
             window=Window(
                 job=job.request.number,
@@ -247,6 +245,19 @@ class WindowRun:
         if self._stopped is not None:
             return self._stopped
         return Finished(self.model.figure_s(self._estimate.pace_s), self.model.iterations)
+
+    def _exclusion(self, ending: Ending, refusal: tuple[Failed, str] | None) -> Exclusion | None:
+        """Why a failure does not count: a launch then shows if the setting failed or the switch."""
+        if not isinstance(ending, Failed) or ending.kind in NOT_BY_THE_SWITCH:
+            return None
+        said = wording.failure(ending)
+        if refusal is not None and ending.kind is FailureKind.SWITCH:
+            text, knobs = f"{said}; it is launched by itself", refusal[1:]
+            return Exclusion(ExclusionKind.AFTER_SWITCH, text, knobs)
+        if self._is_first:
+            return None
+        text = f"{said}; that may be the switch's fault: it is launched by itself"
+        return Exclusion(ExclusionKind.AFTER_SWITCH, text)
 
 
 def went_well(ended: Ended) -> bool:
