@@ -2,17 +2,40 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.written_logs import FORMATS, Entry, as_lines, entries
 from tuner.launch.objectives import EndedLaunch
 from tuner.launch.objectives.logreport import LogReport, epochs, parse, steps
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 from tuner.stats.loss_check import DIVERGED
+
+Entry = dict[str, Any]
+
+
+def entries(*elapsed: float) -> list[Entry]:
+    """A log of an entry an iteration, with these times."""
+    return [{"iteration": n, "elapsed_time": each} for n, each in enumerate(elapsed, start=1)]
+
+
+def as_lines(log: Sequence[Entry]) -> str:
+    """The log as JSON lines."""
+    return "".join(json.dumps(entry) + "\n" for entry in log)
+
+
+#: How a log of each name is written.
+FORMATS: dict[str, Callable[[Sequence[Entry]], str]] = {
+    "log": lambda log: json.dumps(log, indent=4),
+    "log.json": json.dumps,
+    "log.jsonl": as_lines,
+    "log.yaml": yaml.safe_dump,
+}
 
 
 def ended(folder: Path) -> EndedLaunch:

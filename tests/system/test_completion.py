@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import store_study
-from tests.scripts import python_script
+from tests.light_trainer import python_script
 from tests.study_samples import study
 
 pytestmark = pytest.mark.system

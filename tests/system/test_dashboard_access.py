@@ -22,9 +22,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.light_trainer import MAIN
+from tests.light_trainer import MAIN, python_script
 from tests.marked import eventually
-from tests.scripts import python_script
 from tests.serving import Answer, ask, serving
 from tests.study_surface import CONFIRMED, FakeRunner, study_in
 from tuner.results.dashboard import access

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import study_samples as samples
-from tests.scripts import python_script
+from tests.light_trainer import python_script
 from tests.study_samples import SPEC, setting, study
 from tuner.model import BASELINE, Choice, Env, Knob, LauncherInfo, StudySpec
 from tuner.results.exporters.shell import script
