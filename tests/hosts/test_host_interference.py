@@ -23,10 +23,7 @@ START = HostSnapshot(
     ours_s=7.0,
     hot=5,
     swapped_bytes=4096,
-    table=(
-        Stat(10, 1, 1, "init", user_s=1.0),
-        Stat(20, 2, 1, "python", user_s=9.0),
-    ),
+    table=(Stat(10, 1, 1, "init", user_s=1.0), Stat(20, 2, 1, "python", user_s=9.0)),
 )
 #: Ten seconds later on four CPUs: 25 s busy, of them 20 s of the launch.
 END = START._replace(

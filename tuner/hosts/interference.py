@@ -47,10 +47,7 @@ class HostSnapshot(NamedTuple):
 
 
 def look(
-    members: Collection[int] = (),
-    *,
-    root: Path = Path("/"),
-    cpus: Collection[int] | None = None,
+    members: Collection[int] = (), *, root: Path = Path("/"), cpus: Collection[int] | None = None
 ) -> HostSnapshot:
     """Read the counters: a few milliseconds, more if there are thousands of processes.
 

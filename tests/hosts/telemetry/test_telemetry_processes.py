@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from tests.host_files import plant, stat_line
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import TICKS, Stat
-from tuner.hosts.telemetry.processes import (
-    ProcessSnapshot,
-    Seen,
-    look,
-    rank_row,
-    reaped_s,
-    used,
-)
+from tuner.hosts.telemetry.processes import ProcessSnapshot, Seen, look, rank_row, reaped_s, used
 from tuner.model import RANK_COLUMNS
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -44,12 +37,7 @@ def seen(
 
 def test_a_rank_and_its_child() -> None:
     before = dict([seen(10, 1.0, 0.5), seen(11, 2.0)])
-    after = dict(
-        [
-            seen(10, 2.0, 1.0, tasks={10: 0.5, 12: 0.5}),
-            seen(11, 3.0, tasks={11: 2.0}),
-        ]
-    )
+    after = dict([seen(10, 2.0, 1.0, tasks={10: 0.5, 12: 0.5}), seen(11, 3.0, tasks={11: 2.0})])
     row = rank_row(before, after, 2.0)
     assert row.keys() == RANK_COLUMNS.keys()
     assert row == {

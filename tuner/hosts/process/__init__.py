@@ -21,16 +21,7 @@ from tuner.hosts.supervisor.cleanup import MARKER
 from tuner.hosts.untrusted_files import create
 from tuner.model import Launch
 
-__all__ = [
-    "MARKER",
-    "OUTPUT",
-    "Exit",
-    "RunningTrial",
-    "execute",
-    "hurry",
-    "run_tool",
-    "start",
-]
+__all__ = ["MARKER", "OUTPUT", "Exit", "RunningTrial", "execute", "hurry", "run_tool", "start"]
 
 #: The name of the file in a trial's folder that takes the output of the command.
 OUTPUT = "output.log"

@@ -173,11 +173,7 @@ class Recording:
         own = {(member.pid, member.started) for member in members}
         resident = sum(seen.stat.resident_bytes for key, seen in after.items() if key in own)
         row = counters.host_row(
-            before,
-            now,
-            trial_s=trial_s,
-            memory_bytes=float(resident),
-            interface=self._interface,
+            before, now, trial_s=trial_s, memory_bytes=float(resident), interface=self._interface
         )
         burst, self._burst = self._burst, None
         row["network_burst_bytes_per_s"] = burst.most_bytes_per_s if burst else None
