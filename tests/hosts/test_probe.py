@@ -14,7 +14,6 @@ import pytest
 
 from tuner.hosts import observe
 from tuner.hosts.probe import Report, probe_environment, read_reports
-from tuner.launch.activity import THREAD_NAME, probe_transfers
 from tuner.model import RankView
 
 PROBE = Path(__file__).resolve().parents[2] / "wrappers" / "probe"
@@ -224,17 +223,3 @@ def test_the_probe_goes_before_the_users_path(tmp_path: Path) -> None:
     assert rest == "a:b"
     assert added["TUNE_PROBE_DIR"] == str(tmp_path / "probe")
     assert set(added) == {"PYTHONPATH", "TUNE_PROBE_DIR"}
-
-
-# --- its thread --------------------------------------------------------------------------
-
-
-def test_only_what_our_thread_moves_counts_however_late_it_is(tmp_path: Path) -> None:
-    io = "rchar: {}\nwchar: 2\nsyscr: 100\nread_bytes: 3\nwrite_bytes: 4\ncancelled: 0\n"
-    assert probe_transfers(7, str(tmp_path)) == 0
-    for thread, name, read, told in ((7, b"python", 1000, 0), (8, THREAD_NAME, 1, 10)):
-        folder = tmp_path / f"7/task/{thread}"
-        folder.mkdir(parents=True)
-        (folder / "comm").write_bytes(name + b"\n")
-        (folder / "io").write_text(io.format(read))
-        assert probe_transfers(7, str(tmp_path)) == told

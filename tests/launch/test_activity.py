@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from tuner.launch import activity
-from tuner.launch.activity import Computing, activities, is_own
+from tuner.launch.activity import THREAD_NAME, Computing, activities, is_own, probe_transfers
 
 
 def test_waiting_is_told_from_computing_by_the_code() -> None:
@@ -145,3 +145,14 @@ def test_a_look_ends_in_time_and_the_next_sees_others(monkeypatch: pytest.Monkey
         assert now_s - before_s <= 0.75
     assert True in answers and False in answers
     assert set(asked) == set(range(40))
+
+
+def test_only_what_our_thread_moves_counts_however_late_it_is(tmp_path: Path) -> None:
+    io = "rchar: {}\nwchar: 2\nsyscr: 100\nread_bytes: 3\nwrite_bytes: 4\ncancelled: 0\n"
+    assert probe_transfers(7, str(tmp_path)) == 0
+    for thread, name, read, told in ((7, b"python", 1000, 0), (8, THREAD_NAME, 1, 10)):
+        folder = tmp_path / f"7/task/{thread}"
+        folder.mkdir(parents=True)
+        (folder / "comm").write_bytes(name + b"\n")
+        (folder / "io").write_text(io.format(read))
+        assert probe_transfers(7, str(tmp_path)) == told

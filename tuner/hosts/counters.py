@@ -116,8 +116,8 @@ def is_of_host(before: HostCounters, after: HostCounters) -> bool:
     """Whether CPU times are the host's: all states together have grown as the clock has."""
     clock_s = after.cpus * (after.at_s - before.at_s)
     off_s = abs(sum(after.cpu) - sum(before.cpu) - clock_s)
-    # What is less than a tick of a CPU may be counted before or after.
-    return before.cpus == after.cpus > 0 and off_s <= OFF * clock_s + 2 * after.cpus / TICKS
+    cut_s = after.cpus * len(after.cpu) / TICKS  # each state of each CPU is cut to whole ticks
+    return before.cpus == after.cpus > 0 and off_s <= OFF * clock_s + cut_s
 
 
 def gaps(first: HostCounters, last: HostCounters) -> list[str]:
