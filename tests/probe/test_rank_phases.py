@@ -63,20 +63,25 @@ def test_the_programs_own_work_is_told_from_its_loading(run: Run, tmp_path: Path
     assert found["compute"].where in {"train.py:5 spin", "train.py:6 spin"}
 
 
-def test_a_library_is_known_by_its_files(run: Run, tmp_path: Path) -> None:
-    code = """
-def library(file):
-    names = {"time": time}
-    code = "def __next__(): time.sleep(0.6)"
-    exec(compile(code, "/x/site-packages/" + file, "exec"), names)
-    return names["__next__"]
-library("chainer/iterators/serial.py")()
-library("chainermn/communicators/x.py")()
-"""
-    run(code)
-    found = seen(tmp_path)
-    assert found["loader"].where == "train.py:13 __next__"
-    assert found["exchange"].where == "train.py:14 __next__"
+C10D = "torch/distributed/distributed_c10d.py"
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "phase"),
+    [
+        ("chainer/iterators/serial.py", "__next__", "loader"),
+        ("chainermn/communicators/x.py", "bcast", "exchange"),
+        (C10D, "all_reduce", "exchange"),
+        (C10D, "init_process_group", None),  # it belongs to the start
+    ],
+)
+def test_a_library_is_known_by_its_files(
+    file: str, name: str, phase: str | None, run: Run, tmp_path: Path
+) -> None:
+    code = f"def sleep(): time.sleep(0.6)\ndef {name}(): sleep()"
+    run(f"exec(compile({code!r}, '/x/site-packages/{file}', 'exec'))\n{name}()\nspin()")
+    others = {name: share.where for name, share in seen(tmp_path).items() if name != "compute"}
+    assert others == ({phase: f"train.py:8 {name}"} if phase else {})
 
 
 def test_a_method_without_a_frame_is_read_in_the_source(run: Run, tmp_path: Path) -> None:
@@ -95,21 +100,6 @@ def test_imports_do_not_count(run: Run, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time; time.sleep(1)")
     run("import slow\nspin(1.2)")
     assert seen(tmp_path)["compute"].blocked < 0.5
-
-
-@pytest.mark.parametrize(("name", "counts"), [("init_process_group", False), ("all_reduce", True)])
-def test_the_start_of_a_process_group_is_no_exchange(
-    name: str, counts: bool, run: Run, tmp_path: Path
-) -> None:
-    code = """
-def library(name):
-    names = {"time": time}
-    exec(compile(f"def barrier(): time.sleep(0.6)\\ndef {name}(): barrier()",
-         "/x/site-packages/torch/distributed/distributed_c10d.py", "exec"), names)
-    return names[name]
-"""
-    run(f"{code}library({name!r})()\nspin()")
-    assert ("exchange" in seen(tmp_path)) == counts
 
 
 # --- that nobody notices it --------------------------------------------------------------

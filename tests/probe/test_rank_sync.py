@@ -256,6 +256,13 @@ def test_without_the_supervisor_no_rank_waits(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_nobody_else_of_the_host_is_met(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: -1)  # no rank is ours then
+    job.start()
+    job.join()
+    assert job.alone()
+
+
 # --- the program's own end ---------------------------------------------------------------
 
 
