@@ -423,5 +423,5 @@ def test_the_hint_names_the_file_that_says_most_of_the_first_failure(
         (tmp_path / "stacks").mkdir()
     with pytest.raises(NothingMeasuredError) as caught:
         give_up(failing(tmp_path, *failures))
-    assert caught.value.hint.startswith(f"Read {tmp_path}/{hint}")
+    assert caught.value.hint.startswith(f"read {tmp_path}/{hint}")
     assert ("--objective wall" in caught.value.hint) == (failures[0] is MISSING)

@@ -134,7 +134,7 @@ def test_what_could_be_kept_nowhere_is_told_to_the_user(
     monkeypatch.setattr(Store, "add", no_row)
     with pytest.raises(TunerError, match="the disk is full") as caught:
         study_in(folder, FakeRunner())
-    assert "Not saved: launch 1 (" in caught.value.hint and " s." in caught.value.hint
+    assert "not saved: launch 1 (" in caught.value.hint and caught.value.hint.endswith(" s")
 
 
 def test_a_second_signal_while_it_is_kept_loses_nothing(
@@ -233,7 +233,7 @@ def test_a_database_that_goes_while_it_is_used_is_noticed(
     assert len(runner.settings) == 4, "before the next launch"
     record = json.loads((folder / "surface" / "0004" / NAME).read_text())
     assert record["record"]["number"] == 4
-    assert "Put it back" in caught.value.hint
+    assert "put it back" in caught.value.hint
     assert str(folder / "surface" / "0004" / NAME) in caught.value.hint
     if act is not removed:
         put_back(folder)

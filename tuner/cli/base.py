@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TAIL, TYPED = "tuner.tail", "tuner.typed"
 
 #: For who forgot them.
-BEHIND_DASHES = "Put the program and its options after `--`: tune -n 4 -- python train.py"
+BEHIND_DASHES = "put the program and its options after `--`: tune -n 4 -- python train.py"
 
 EXAMPLES = (
     ("tune --mpi-procs 8 --trials 50", "tune the shipped ChainerMN MNIST trainer"),

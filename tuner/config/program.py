@@ -119,9 +119,9 @@ def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
     if "/" not in word:
         found = shutil.which(word, path=environ.get("PATH", os.defpath))
         if found is None:
-            hint = "Is its environment active? Its full path does as well."
+            hint = "is its environment active? its full path works as well"
             if (cwd / word).is_file():
-                hint = f"It lies in the current folder: write {_start(word)}."
+                hint = f"it lies in the current folder: write {_start(word)}"
             raise UsageError(f"the command's program {word!r} is not on PATH", hint)
         return str(Path(found).absolute())
     path = cwd / word
@@ -199,7 +199,7 @@ def check_name(name: str, place: str = "name") -> str:
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{place} {name!r}: is no name for a study",
-            "up to 100 letters, digits, and . _ - after the first, such as mnist-n8.",
+            "up to 100 letters, digits, and . _ - after the first, such as mnist-n8",
         )
     return name
 

@@ -94,7 +94,7 @@ def measuring(
         if not wait:
             raise BusyError(
                 f"this machine is measuring for {held} already",
-                "Two at once would spoil both: wait for it, or add --wait to queue up.",
+                "wait for it, or add --wait to queue up: two at once would spoil both",
             )
         if not waiting and on_wait is not None:
             on_wait(held)
@@ -201,6 +201,6 @@ def _open(path: Path) -> int:
     except OSError as error:
         raise UsageError(
             f"the lock file {path} cannot be used: {error.strerror}",
-            f"Remove it, or set {LOCK_DIR_VARIABLE} to a folder of your own.",
+            f"remove it, or set {LOCK_DIR_VARIABLE} to a folder of your own",
         ) from error
     return descriptor

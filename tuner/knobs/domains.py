@@ -17,7 +17,7 @@ MAX_VALUES = 10_000
 MAX_INT = 10**15 - 1
 
 _INT = re.compile(r"[+-]?[0-9]{1,15}")
-_HOW = "Write a range such as 1..16, or a list such as 1,2,4 or naive,flat."
+_HOW = "write a range such as 1..16, or a list such as 1,2,4 or naive,flat"
 
 
 def parse_value(text: str) -> Value:
@@ -112,5 +112,5 @@ def _elsewhere(name: str) -> str:
     """What to do with a value that the table does not name."""
     if name == "allocator":
         return OTHER_ALLOCATOR
-    whose = "Another interface of this host goes" if name == "nccl_interface" else "Other values go"
-    return f"{whose} into a study file: [knobs.{name}] values = [...]."
+    whose = "another interface of this host goes" if name == "nccl_interface" else "other values go"
+    return f"{whose} into a study file: [knobs.{name}] values = [...]"

@@ -86,12 +86,12 @@ def _engine(url: str, busy_s: float) -> Engine:
     except ModuleNotFoundError as error:
         raise UsageError(
             f"--storage {display_url(url)}: the module {error.name} is not installed",
-            "Install it: pip install 'psycopg[binary]'",
+            "install it: pip install 'psycopg[binary]'",
         ) from error
     except (sa.exc.ArgumentError, ValueError):
         raise UsageError(
             f"--storage {display_url(url)} is not a database URL",
-            "Write the path of an SQLite file, or postgresql://USER@HOST:PORT/NAME.",
+            "write the path of an SQLite file, or postgresql://USER@HOST:PORT/NAME",
         ) from None  # its words repeat the URL, which may hold a password
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up)
@@ -109,17 +109,17 @@ def _prepare_file(path: Path, *, create: bool) -> None:
         raise UsageError(
             f"the database {path} would lie on a network file system ({kind}),"
             " where SQLite loses data",
-            "Put it on a local disk with --storage, e.g. --storage /var/tmp/tune.db, and copy"
-            " the file when the study is done; or use a PostgreSQL server.",
+            "put it on a local disk with --storage, e.g. --storage /var/tmp/tune.db, and copy"
+            " the file when the study is done; or use a PostgreSQL server",
         )
     if path.is_dir():
-        raise UsageError(f"the database {path} is a folder", "Name a file in it with --storage.")
+        raise UsageError(f"the database {path} is a folder", "name a file in it with --storage")
     if path.exists():
         return
     if not create:
         raise UsageError(
             f"there is no database {path} yet",
-            "Run tune first, or name another database with --storage FILE.",
+            "run tune first, or name another database with --storage FILE",
         )
     try:
         make_folder(path.parent)
@@ -128,7 +128,7 @@ def _prepare_file(path: Path, *, create: bool) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise from_os_error(
-            error, f"the database {path}", "Choose another place with --storage FILE."
+            error, f"the database {path}", "choose another place with --storage FILE"
         ) from error
 
 
@@ -162,12 +162,12 @@ def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
         raise UsageError(
             f"the database {display_url(url)} was made by a newer tune"
             f" (schema {version}, this one knows {schema.SCHEMA_VERSION})",
-            "Update tune, or choose another database with --storage FILE.",
+            "update tune, or choose another database with --storage FILE",
         )
     if not create and version is None:
         raise UsageError(
             f"the database {display_url(url)} holds no studies of tune",
-            "Run tune first, or name another database with --storage FILE.",
+            "run tune first, or name another database with --storage FILE",
         )
     if not create and version == schema.SCHEMA_VERSION:
         return

@@ -21,34 +21,34 @@ _Told = tuple[type[TunerError], str, str]
 _FULL: _Told = (
     TunerError,
     "the disk is full: {place} could not be written",
-    "Free some space, then run the same command again: what was saved before is kept.",
+    "free some space, then run the same command again: what was saved before is kept",
 )
 _FOREIGN: _Told = (
     UsageError,
     "the database {place} is not as tune made it: {line}",
-    "Restore a copy, or choose another database with --storage FILE.",
+    "restore a copy, or choose another database with --storage FILE",
 )
 _CORRUPT: _Told = (
     UsageError,
     "the database {place} is corrupt",
-    "Restore a copy, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW;"
-    " a new one is made with --storage FILE.",
+    "restore a copy, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW;"
+    " a new one is made with --storage FILE",
 )
 _NO_INODES: _Told = (
     TunerError,
     "the file system of the database {place} has no free inodes",
-    "Remove files that are not needed (df -i shows how many there are), then run the same"
-    " command again: what was saved before is kept.",
+    "remove files that are not needed (df -i shows how many there are), then run the same"
+    " command again: what was saved before is kept",
 )
 _GONE: _Told = (
     TunerError,
     "the server of the database {place} is gone: {line}",
-    "Start it, then run the same command again: what was saved before is kept.",
+    "start it, then run the same command again: what was saved before is kept",
 )
 _OTHER: _Told = (
     TunerError,
     "the database {place} failed: {line}",
-    "What was saved before is kept.",
+    "what was saved before is kept",
 )
 
 _UNREACHABLE = "connection|could not translate host name|authentication|does not exist"
@@ -61,31 +61,30 @@ _COMPLAINTS: Mapping[str, _Told] = {
     "database is locked|lock timeout": (
         BusyError,
         "the database {place} is locked by another process",
-        "End the program that holds it, then run the same command again:"
-        " what was measured is kept.",
+        "end the program that holds it, then run the same command again: what was measured is kept",
     ),
     "readonly database|read-only transaction|read-only file system": (
         UsageError,
         "the database {place} is read-only",
-        "Make the file and its folder writable, or choose another with --storage FILE.",
+        "make the file and its folder writable, or choose another with --storage FILE",
     ),
     "not a database": (
         UsageError,
         "{place} is not an SQLite database",
-        "Choose another file with --storage FILE.",
+        "choose another file with --storage FILE",
     ),
     "malformed|invalid page|disk image|decode to utf-8|file format": _CORRUPT,
     "no such table|no such column|has no column|too big|datatype mismatch": _FOREIGN,
     "unable to open database file": (
         UsageError,
         "the database {place} cannot be opened",
-        "Check that it is a file that you may read and write, in a folder that you may"
-        " write to, or choose another with --storage FILE.",
+        "check that it is a file that you may read and write, in a folder that you may"
+        " write to, or choose another with --storage FILE",
     ),
     _UNREACHABLE: (
         UsageError,
         "the database {place} cannot be used: {line}",
-        "Check host, port, user, password and name in --storage, and that the server runs.",
+        "check host, port, user, password and name in --storage, and that the server runs",
     ),
 }
 

@@ -140,6 +140,6 @@ def require_same(name: str, old: JsonDict, new: JsonDict) -> None:
     if differences:
         raise UsageError(
             f"the stored study {name} differs from what was typed: " + "; ".join(differences),
-            f"To keep both, add --name {name}-2. To replace the stored one, add --fresh,"
-            " which deletes its measurements.",
+            f"to keep both, add --name {name}-2; to replace the stored one, add --fresh,"
+            " which deletes its measurements",
         )

@@ -139,7 +139,7 @@ class Store:
                 connection.execute(sa.insert(_STUDIES).values(columns))
             except sa.exc.IntegrityError as error:
                 raise UsageError(
-                    f"the study {spec.name} exists already", "Choose another with --name NAME."
+                    f"the study {spec.name} exists already", "choose another with --name NAME"
                 ) from error
         return self.load(spec.name)
 
@@ -231,7 +231,7 @@ class Store:
             except sa.exc.IntegrityError as error:
                 raise UsageError(
                     f"launch {record.number} of {name} is there already",
-                    "Another tune works on this study: end it, or use another --name.",
+                    "another tune works on this study: end it, or use another --name",
                 ) from error
             assert made.inserted_primary_key is not None
             (key,) = made.inserted_primary_key
@@ -297,7 +297,7 @@ class Store:
             what = "moved or removed" if found is None else "replaced by another file"
             raise TunerError(
                 f"the database {self._path} was {what} while the study ran",
-                "Put it back, then run the same command again.",
+                "put it back, then run the same command again",
             )
 
     @contextmanager
@@ -309,8 +309,8 @@ class Store:
             raise UsageError(
                 f"the database {display_url(self.url)} holds a row that is not of tune,"
                 f" {what}: {str(error)[:200]}",
-                "Another program or version wrote it, or the disk is damaged: restore a copy, or"
-                " begin anew with --fresh or --storage FILE.",
+                "another program or version wrote it, or the disk is damaged: restore a copy, or"
+                " begin anew with --fresh or --storage FILE",
             ) from error
 
     def _as_it_is(self, found: _Row, identity: JsonDict) -> _Row:
@@ -341,9 +341,9 @@ class Store:
     def _no_study(self, name: str) -> UsageError:
         names = [study.name for study in self.studies()]
         near = get_close_matches(name, names, n=3) or names[:5]
-        hint = f"It has {', '.join(near)}; `tune studies` lists all." if near else ""
+        hint = f"it has {', '.join(near)}; `tune studies` lists all" if near else ""
         return UsageError(
-            f"no study {name} in {display_url(self.url)}", hint or "It has no studies."
+            f"no study {name} in {display_url(self.url)}", hint or "it has no studies"
         )
 
 

@@ -47,7 +47,7 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
     if driver is None:
         raise UsageError(
             f"--storage {display_url(text)}: only SQLite and PostgreSQL databases are supported",
-            "Give the path of an SQLite file, sqlite:///FILE or postgresql://USER@HOST/NAME.",
+            "give the path of an SQLite file, sqlite:///FILE or postgresql://USER@HOST/NAME",
         )
     try:
         parsed = make_url(text)
@@ -64,7 +64,7 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
     ):
         raise UsageError(
             f"--storage {display_url(text)}: not the path of an SQLite file",
-            "Write sqlite:///FILE, sqlite:////ABSOLUTE/FILE, or only the path.",
+            "write sqlite:///FILE, sqlite:////ABSOLUTE/FILE, or only the path",
         )
     return f"{driver}://{rest}"
 
@@ -72,9 +72,9 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
 def _no_url(text: str) -> UsageError:
     return UsageError(
         f"--storage {display_url(text)}: not a database URL",
-        "Write postgresql://USER@HOST:PORT/NAME, the port a number, the password in PGPASSWORD or"
+        "write postgresql://USER@HOST:PORT/NAME, the port a number, the password in PGPASSWORD or"
         " ~/.pgpass. One that stands before the @ has %40 %3A %2F %3F %23 for its own @ : / ? #."
-        " ./NAME is a file, whatever its name.",
+        " ./NAME is a file, whatever its name",
     )
 
 

@@ -160,7 +160,7 @@ class Projection:
             raise UsageError(
                 f"the tables of Optuna in {display_url(store.url)} do not fit Optuna"
                 f" {optuna.__version__}: {error}",
-                "Run optuna storage upgrade, or choose another database with --storage FILE.",
+                "run optuna storage upgrade, or choose another database with --storage FILE",
             ) from error
 
     def close(self) -> None:
@@ -253,7 +253,7 @@ class Projection:
             raise UsageError(
                 f"the database {display_url(self._store.url)} holds an Optuna study {self._name}"
                 " of another program",
-                "Choose another name with --name NAME, or another database with --storage FILE.",
+                "choose another name with --name NAME, or another database with --storage FILE",
             )
         return study
 

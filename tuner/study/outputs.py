@@ -39,7 +39,7 @@ def prepare(folder: Path) -> None:
             probe.flush()
     except OSError as error:
         raise from_os_error(
-            error, f"the output folder {folder}", "Choose another place with --run-dir FOLDER."
+            error, f"the output folder {folder}", "choose another place with --run-dir FOLDER"
         ) from error
 
 
@@ -52,7 +52,7 @@ def require_no_link(folder: Path) -> None:
     if folder.is_symlink():
         raise UsageError(
             f"the study's folder {folder} is a symbolic link",
-            "Remove the link, or choose another place with --run-dir FOLDER.",
+            "remove the link, or choose another place with --run-dir FOLDER",
         )
 
 

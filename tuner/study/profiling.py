@@ -39,7 +39,7 @@ def with_command(spec: StudySpec, typed: tuple[str, ...] | None) -> StudySpec:
     if redact_spec(full, os.environ).command != spec.command:
         raise UsageError(
             f"that is not the command of {spec.name}: {' '.join(spec.command)}",
-            "Type that one, or leave it out.",
+            "type that one, or leave it out",
         )
     return full
 
@@ -119,9 +119,9 @@ def profiled(
             if profile is None:
                 raise NothingMeasuredError(
                     f"no rank of {name} left a profile",
-                    "Only Python programs are profiled, and those that end by themselves: not one"
+                    "only Python programs are profiled, and those that end by themselves: not one"
                     " started with -I, -E or -S, nor one that leaves through os._exit. `perf"
-                    " record` sees others.",
+                    " record` sees others",
                 )
             run = ProfiledSide(name, setting, folder, ending.elapsed_s, ending.loss, profile)
             found.append(run)

@@ -195,7 +195,7 @@ class Recorder:
             self.journal.reserve(launch)
         except OSError as error:
             raise from_os_error(
-                error, f"the output folder {launch}", "Choose another place with --run-dir FOLDER."
+                error, f"the output folder {launch}", "choose another place with --run-dir FOLDER"
             ) from error
 
     def record(self, record: LaunchRecord) -> bool:
@@ -219,10 +219,10 @@ class Recorder:
         except TunerError as error:
             value = estimates.estimate_s(record.outcome.samples)
             if recorded:
-                error.hint += f" Launch {record.number} is kept in {Path(record.folder) / NAME}."
+                error.hint += f"; launch {record.number} is kept in {Path(record.folder) / NAME}"
             elif value is not None:
                 shown = figures.shown(self.objective, value)
-                error.hint += f" Not saved: launch {record.number} ({record.setting}), {shown}."
+                error.hint += f"; not saved: launch {record.number} ({record.setting}), {shown}"
             raise
 
     def tell(self, before: History, history: History) -> History:

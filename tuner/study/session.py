@@ -44,10 +44,10 @@ from tuner.study.recorder import Recorder
 #: So many launches in a row that were ended from outside end the study: it would go on so.
 LOST_IN_A_ROW = 3
 
-_MENDED = ", mend the cause, then run the same command again."
+_MENDED = ", mend the cause, then run the same command again"
 _WITHOUT_LOG = (
     ": has the program done its work? --log NAME names another file below {out}; --objective wall"
-    " needs no log, --objective 'pattern:REGEX' reads what is printed."
+    " needs no log, --objective 'pattern:REGEX' reads what is printed"
 )
 
 
@@ -181,7 +181,7 @@ class StudyRun:
                 raise TunerError(
                     f"the disk is full, or its quota used up: launch {record.number} ended with"
                     f" {ending.reason}",
-                    "Free some space, then run the same command again: what was measured is kept.",
+                    "free some space, then run the same command again: what was measured is kept",
                 )
             self._say(self.live.note(self.history.records))
             if not isinstance(ending, Failed) or ending.kind not in FROM_OUTSIDE:
@@ -191,8 +191,8 @@ class StudyRun:
                 raise TunerError(
                     f"{lost} launches in a row were ended from outside, the last one as"
                     f" {ending.kind}: {ending.reason}",
-                    f"Read {_where_to_read(record)}, mend the cause, then run the same command"
-                    " again: what was measured is kept.",
+                    f"read {_where_to_read(record)}, mend the cause, then run the same command"
+                    " again: what was measured is kept",
                 )
 
     def _run(self, step: Step) -> LaunchRecord:
@@ -252,7 +252,7 @@ class StudyRun:
             raise from_os_error(
                 error,
                 f"the output folder {launch.folder}",
-                "Choose another place with --run-dir FOLDER.",
+                "choose another place with --run-dir FOLDER",
             ) from error
 
     def _record(self, record: LaunchRecord) -> None:
@@ -291,13 +291,13 @@ def give_up(failures: Sequence[LaunchRecord]) -> NoReturn:
         raise LimitReachedError(
             f"nothing could be measured: each of {len(failures)} launches was over the"
             f" time limit ({failed.reason})",
-            f"Give them more time with --trial-limit, or read {_where_to_read(record)}.",
+            f"give them more time with --trial-limit, or read {_where_to_read(record)}",
         )
     advice = _WITHOUT_LOG if failed.kind is FailureKind.NO_LOG else _MENDED
     raise NothingMeasuredError(
         f"nothing could be measured: {len(failures)} launches in a row failed, the first with"
         f" {failed.kind}: {failed.reason}",
-        f"Read {_where_to_read(record)}{advice}",
+        f"read {_where_to_read(record)}{advice}",
     )
 
 
