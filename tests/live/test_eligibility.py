@@ -51,15 +51,12 @@ NO = Failed(FailureKind.SWITCH, "iterator_workers=2 in rank 1: ValueError: no")
         (ObjectiveSpec(key="samples_per_s"), "logreport:samples_per_s"),
     ],
 )
-def test_it_cannot_for_a_figure_that_does_not_follow_from_the_pace_nor_on_other_hosts(
-    objective: ObjectiveSpec, said: str
-) -> None:
+def test_not_if_no_figure_follows_from_the_pace(objective: ObjectiveSpec, said: str) -> None:
     assert said in why_cold(objective, {})
     assert "other hosts" in why_cold(ObjectiveSpec(), {"SLURM_JOB_ID": "7"})
 
 
 def windows() -> Records:
-    """A job that has had windows."""
     return Records().cold(START, 3.0).starts(START, 3.0).window(OTHER, 2.0)
 
 
@@ -98,8 +95,8 @@ def test_after_two_values_of_a_knob_that_no_job_took_live_measurement_is_over() 
     assert not may_be_window(told.records, Purpose.SEARCH, THIRD)
     assert not why_switched_off(refusing(two, setting(2, 2)).records), "one value"
     assert not why_switched_off(refusing(two, three, works=False).records), "the settings' fault"
-    numbers = tuple(record.number for record in told.records)
-    told.exclude(numbers, Exclusion(ExclusionKind.REMEASURED, "measured anew"))
+    remeasured = Exclusion(ExclusionKind.REMEASURED, "measured anew")
+    told.exclude(tuple(record.number for record in told.records), remeasured)
     assert not why_switched_off(told.records), "what is measured anew is tried anew"
 
 

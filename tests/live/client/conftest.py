@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 import pytest
 
-LIMIT_S = 60
-
 
 @pytest.fixture(autouse=True)
 def limited() -> Iterator[None]:
@@ -19,10 +17,10 @@ def limited() -> Iterator[None]:
         for process in multiprocessing.active_children():
             process.kill()
         # Not an OSError: multiprocessing takes one, where it waits, for a child that is gone.
-        pytest.fail(f"the test took longer than {LIMIT_S} s")
+        pytest.fail("the test took longer than 60 s")
 
     before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(LIMIT_S)
+    signal.alarm(60)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
