@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-import stat
 from pathlib import Path
-
-import pytest
 
 from tests.study_samples import SPEC, record, setting
 from tuner.launch import failure
@@ -18,7 +15,6 @@ from tuner.launch.secrets import (
     is_secret,
     is_secret_variable,
     kept_record,
-    make_folder,
     recorded_environment,
     redact_spec,
 )
@@ -176,16 +172,6 @@ def test_a_long_text_takes_no_time_that_grows_with_its_square() -> None:
     ):  # fmt: skip
         hide_shapes(part * (60_000 // len(part)))  # the suite's own limit would end it
     hide_shapes("--password" + " " * 30_000)
-
-
-def test_folders_are_made_for_their_owner_only(tmp_path: Path) -> None:
-    make_folder(tmp_path / "a" / "b" / "c")
-    make_folder(tmp_path / "a" / "b" / "c")
-    for folder in ("a", "a/b", "a/b/c"):
-        assert stat.S_IMODE((tmp_path / folder).stat().st_mode) == 0o700
-    (tmp_path / "file").touch()
-    with pytest.raises(FileExistsError):
-        make_folder(tmp_path / "file")
 
 
 def test_the_end_of_an_output_is_hidden_before_its_lines_are_cut(tmp_path: Path) -> None:

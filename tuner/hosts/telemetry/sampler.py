@@ -32,7 +32,7 @@ PART = 8
 FIRST_S = 0.05
 
 #: What each may cost, as a share of one core: together below 1 %.
-LOOK_SHARE, WINDOW_SHARE, GPU_SHARE = 0.004, 0.0015, 0.001
+LOOK_SHARE, WINDOW_SHARE = 0.005, 0.0015
 
 _NO_GPU: Row = dict.fromkeys(("gpu_share", "gpu_power_w"))
 
@@ -119,7 +119,6 @@ class Recording:
         self._interface = ""  # that moved the most so far
         self._burst: Burst | None = None
         self._gpus = Gpus(environ) if gpus else None
-        self._next_gpu_s = 0.0
         self._gaps: dict[str, None] = {}
 
     def run(self, members: Callable[[], Sequence[Member]], ended: threading.Event) -> None:
@@ -179,7 +178,7 @@ class Recording:
         row["network_burst_bytes_per_s"] = burst.most_bytes_per_s if burst else None
         row["network_busy_share"] = burst.busy_s / burst.looked_s if burst else None
         span = (before.at_s - self._began_s, now.at_s - self._began_s)
-        self._series[None].add(*span, {**row, **self._gpu_columns()})
+        self._series[None].add(*span, {**row, **(self._gpus.columns() if self._gpus else _NO_GPU)})
         self._last, self._look = now, after
         for rank, group in processes.by_rank(after).items():
             begin_s, then = self._of_ranks.get(rank, (0.0, {}))
@@ -189,14 +188,6 @@ class Recording:
             columns = processes.rank_row(then, group, end_s - begin_s, waits=self._waits)
             self._series[rank].add(begin_s, end_s, columns)
             self._of_ranks[rank] = (end_s, group)
-
-    def _gpu_columns(self) -> Row:
-        if self._gpus is None or self._age_s() < self._next_gpu_s:
-            return _NO_GPU
-        before_s = time.thread_time()
-        columns = self._gpus.columns()
-        self._next_gpu_s = self._next_s(before_s, LOOK_S, GPU_SHARE)
-        return columns
 
     def window(self, ended: Callable[[], bool]) -> None:
         """Look at the interface that moved the most so far, every millisecond."""
