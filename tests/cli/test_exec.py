@@ -45,7 +45,7 @@ def test_a_command_without_knobs_is_left_alone(argv: list[str]) -> None:
     assert filled(tuple(argv), best_is({})) == tuple(argv)
 
 
-def test_what_the_command_does_not_get_is_said() -> None:
+def test_a_warning_names_what_the_command_does_not_get() -> None:
     (line,) = not_carried(study(), ("train", "-j{iterator_workers}", "{other}"))
     assert line.startswith("the command does not get communicator=naive")
     assert "write {communicator} where" in line

@@ -86,7 +86,7 @@ def test_one_trial(tune: Tune, recorded: str, words: tuple[str, ...]) -> None:
         (("1", "--launch", "1"), "trial 1 and --launch 1"),
     ],
 )
-def test_what_cannot_be_explained_is_said(
+def test_what_cannot_be_explained_is_an_error(
     words: tuple[str, ...], said: str, tune: Tune, recorded: str
 ) -> None:
     done = tune("explain", *words, "--storage", recorded)

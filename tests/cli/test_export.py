@@ -111,7 +111,7 @@ def test_what_cannot_be_written_is_one_error(tune: Tune, database: Path, tmp_pat
     assert (code, "Permission denied" in err) == (2, True)
 
 
-def test_what_a_format_cannot_carry_is_said_on_stderr(tune: Tune, database: Path) -> None:
+def test_a_warning_names_what_a_format_cannot_carry(tune: Tune, database: Path) -> None:
     _, out, err = export(tune, database, "--format", "env")
     assert "OMP_NUM_THREADS=1\n" in out
     assert "tune: warning: an environment cannot carry iterator_workers=1\n" in err

@@ -122,7 +122,7 @@ def test_without_a_gain_the_defaults_are_the_best(capsys: pytest.CaptureFixture[
     ) in shown(samples.no_gain(), capsys)
 
 
-def test_stopped_settings_are_told_from_measured_and_failed_ones(
+def test_stopped_settings_differ_from_measured_and_failed_ones(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rows = shown(samples.at_least(), capsys).partition("\nSettings\n")[2].splitlines()
@@ -217,7 +217,7 @@ def test_a_knob_that_is_not_tuned_is_named_once(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("reason", ["", "nothing: 1 launch failed, rank 1 ended with status 1"])
-def test_why_the_defaults_failed_is_said_once(
+def test_the_reason_of_failed_defaults_stands_once(
     capsys: pytest.CaptureFixture[str], reason: str
 ) -> None:
     data = study({BASELINE: None})

@@ -564,7 +564,7 @@ def test_the_file_says_it_all(tmp_path: Path) -> None:
         ('["none"]', "bindto", "bind: launcher_option 'bindto'", "'bind_to'"),
     ],
 )
-def test_the_launcher_is_asked_before_anything_runs(
+def test_options_of_the_launcher_are_checked_before_anything_runs(
     tmp_path: Path, values: str, option: str, word: str, hint: str
 ) -> None:
     text = f'[knobs.bind]\nvalues = {values}\nlauncher_option = "{option}"'

@@ -129,7 +129,7 @@ def test_none_is_in_the_outputs_the_database_the_folders_or_the_lock(
     assert '--password "$TUNE_SECRET_' in script
 
 
-def test_the_ranks_were_given_all_of_them_and_a_new_secret_is_no_new_study(
+def test_the_ranks_get_all_of_them_and_a_new_secret_is_no_new_study(
     made: tuple[Path, str],
 ) -> None:
     folder = made[0]
@@ -158,7 +158,7 @@ def test_everything_is_for_its_owner_only_though_there_is_no_umask(
     assert names >= {"tune.db", "output.log", "rank-0.json", "exports.sh", "out", "deep"}
 
 
-def test_what_a_failed_program_told_is_hidden_but_in_its_own_output(tmp_path: Path) -> None:
+def test_what_a_failed_program_printed_is_hidden_except_in_its_own_output(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "train.py").write_text(TALKATIVE)

@@ -103,7 +103,7 @@ def test_every_binding_is_understood(info: LauncherInfo, tmp_path: Path, bind_to
     ended_well(start(info, tmp_path, bind_to=bind_to), tmp_path)
 
 
-def test_every_process_of_the_trial_is_seen_and_carries_the_marker(
+def test_every_process_of_the_trial_is_found_and_carries_the_marker(
     info: LauncherInfo, tmp_path: Path
 ) -> None:
     running = start(info, tmp_path, "stay")

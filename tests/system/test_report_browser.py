@@ -112,7 +112,7 @@ def until(page: Any, script: str) -> None:
     raise AssertionError(f"never: {script}")
 
 
-def test_what_is_asked_for_is_drawn_then(desk: Any, pages: dict[str, Path]) -> None:
+def test_a_figure_is_drawn_once_it_is_opened(desk: Any, pages: dict[str, Path]) -> None:
     """By the keyboard alone: the tables and the further knobs open."""
     more = desk.locator("details.more > summary").first
     assert more.inner_text() == "6 more knobs"
