@@ -12,7 +12,7 @@ MOST = 64 * 1024  # bytes a line
 
 _SEND_S = 5.0  # who does not read keeps the job no longer
 _PAUSE_S = 0.005
-_LOOK_MS = 1
+_LOOK_MS = 2  # between two calls of MPI
 
 
 class Line:
