@@ -1,4 +1,4 @@
-"""What users type: study files, options, commands with placeholders, URLs, words to complete."""
+"""What users type: study files, names, options."""
 
 from __future__ import annotations
 
