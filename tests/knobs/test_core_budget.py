@@ -88,9 +88,7 @@ def asked(spec: StudySpec) -> list[float]:
         ({}, 8),  # two hardware threads a core
         ({"logical_cpus": 8, "affinity_cpus": 8}, 8),
         ({"quota_cpus": 3.0}, 3),
-        ({"quota_cpus": 12.0}, 8),
         ({"quota_cpus": 0.4}, 1),
-        ({"affinity_cpus": 4}, 2),
         ({"affinity_cpus": 3}, 2),
         ({"affinity_cpus": 1}, 1),
         ({"affinity_cpus": 4, "quota_cpus": 1.0}, 1),

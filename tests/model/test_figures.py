@@ -24,14 +24,12 @@ positive = st.floats(1e-30, 1e30)
         (TIME, 0.9412, "0.941 s"),
         (ObjectiveSpec(kind="wall"), 83.14, "83.1 s"),
         (STEADY, 0.0045678, "4.57 ms/it"),
-        (STEADY, 2.5, "2.50 s/it"),
         (STEADY, 4e-7, "0.400 us/it"),
         (STEADY, 90.0, "1.50 min/it"),
         (RATE, 1 / 12.345, "12.3 ns/day"),
         (RATE, 1 / 1.2345e9, "1.23e+09 ns/day"),
         (ObjectiveSpec(kind="pattern", unit="ms"), 0.25, "250 ms"),
         (ObjectiveSpec(kind="pattern", unit="min"), 90.0, "1.50 min"),
-        (ObjectiveSpec(kind="pattern", unit="s"), 8.314, "8.31 s"),
         (ObjectiveSpec(kind="pattern", unit="J"), 1234.4, "1234 J"),
         (KEY, 0.012345, "0.0123"),
     ],
@@ -69,11 +67,9 @@ def test_a_stopped_launch(
 ) -> None:
     assert figures.stopped(objective, found) == f"stopped {said}"
     assert figures.projected(objective, found) == in_a_table
-
-
-def test_a_stopped_window_is_shorter_than_what_it_is_scaled_to() -> None:
-    said = figures.stopped(TIME, stopped(4.1, 9.8), in_window=True)
-    assert said == "stopped early (projected 9.80 s)"
+    if "projected" in said:  # a window is shorter than what it is scaled to
+        in_window = figures.stopped(objective, found, in_window=True)
+        assert in_window == "stopped early (projected 9.80 s)"
 
 
 def test_only_a_speed_is_faster() -> None:

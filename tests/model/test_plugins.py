@@ -43,13 +43,10 @@ def test_ours_cannot_be_replaced_and_come_first() -> None:
 
 
 @pytest.mark.usefixtures("package")
-@pytest.mark.parametrize("name", ["bad", "worse"])
-def test_a_broken_package_is_one_error(name: str) -> None:
-    with pytest.raises(UsageError, match=f"tuner.exporters: {name} .* brings-formats cannot be"):
-        exporter_for(name)
-
-
-def test_an_unknown_name_has_the_nearest() -> None:
+def test_a_broken_package_is_one_error_and_an_unknown_name_has_the_nearest() -> None:
+    for name in ("bad", "worse"):
+        with pytest.raises(UsageError, match=f"tuner.exporters: {name} .* brings-formats cannot"):
+            exporter_for(name)
     with pytest.raises(UsageError) as caught:
         plugins.find("tuner.none", {"alpha": "a:b"}, "alpa", what="thing")
     assert caught.value.message == "unknown thing: alpa"
