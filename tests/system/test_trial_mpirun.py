@@ -72,6 +72,7 @@ if os.fork() == 0:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.setsid()
     time.sleep(50)
+time.sleep(2)  # so that the workers are seen
 if rank == 0:
     for n in range(1, 1000):
         time.sleep(0.2)
