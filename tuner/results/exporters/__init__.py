@@ -27,8 +27,6 @@ SHIPPED = {
     "md": "tuner.results.exporters.table:markdown",
 }
 
-_SUFFIXES = {".sh": "sh", ".env": "env", ".json": "json", ".csv": "csv", ".md": "md"}
-
 
 @dataclass(frozen=True)
 class Export:
@@ -55,7 +53,7 @@ def format_of(filename: str) -> str:
     """
     path = PurePath(filename)
     suffix = path.suffix or (path.name if path.name == ".env" else ".sh")
-    name = _SUFFIXES.get(suffix, suffix[1:])
+    name = suffix[1:]
     if name not in names():
         raise UsageError(
             f"{filename}: no format goes by the suffix {suffix}",
