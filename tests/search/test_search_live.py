@@ -145,6 +145,20 @@ def test_what_is_dearer_by_as_much_as_it_is_faster_is_not_measured_again_and_aga
     assert len(history) <= 14
 
 
+def test_after_six_windows_of_other_settings_the_incumbent_is_measured_again() -> None:
+    """The machine may have changed since: what came later would be compared with another one."""
+    search, best = Search(SPACE), (4, 4, "none")
+    others = [(1, 1, "none"), (1, 2, "none"), (2, 1, "none"), (2, 2, "none"), (8, 1, "none")]
+    tried = [(best, 10.0), *((key, 20.0) for key in (*others, (1, 4, "none")))]
+    history = [
+        SearchObservation(key, "finished", Purpose.SEARCH, 1.0, time_s, in_job=True)
+        for key, time_s in tried
+    ]
+    found = search.next(history, made((1, 1, "none")))
+    assert isinstance(found, Proposal)
+    assert (found.purpose, found.setting) == (Purpose.REPEAT, best)
+
+
 @pytest.mark.parametrize(("away", "smaller"), [(0.01, True), (0.2, False)])
 def test_what_windows_differ_by_is_learnt_from_few_repeats(*, away: float, smaller: bool) -> None:
     def run_sd(*, in_job: bool) -> float:

@@ -28,6 +28,9 @@ from tuner.stats.estimates import TRIALS
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
 
+#: After so many windows of other settings the incumbent is measured again.
+AGAIN_AFTER = 6
+
 Reason = Literal["trials", "budget", "converged", "exhausted"]
 
 
@@ -97,6 +100,10 @@ class Search:
             return self._baseline(state)
         if state.fit is None or state.best is None:
             return self._first(state)
+        windows = [seen.setting for seen in history if seen.in_job][-AGAIN_AFTER:]
+        if len(windows) == AGAIN_AFTER and state.best.key not in windows:
+            # The machine may have become slower or faster since the incumbent was measured.
+            return self._repeat(state.best.key, state, state.fit)
         return self._weigh(state, state.fit, state.best)
 
     def _baseline(self, state: State) -> Proposal:
