@@ -100,8 +100,8 @@ class Search:
             return self._baseline(state)
         if state.fit is None or state.best is None:
             return self._first(state)
-        windows = [seen.setting for seen in history if seen.in_job][-AGAIN_AFTER:]
-        if len(windows) == AGAIN_AFTER and state.best.key not in windows:
+        recent = [seen.setting for seen in history[-AGAIN_AFTER:] if seen.in_job]
+        if len(recent) == AGAIN_AFTER and state.best.key not in recent:
             # The machine may have become slower or faster since the incumbent was measured.
             return self._repeat(state.best.key, state, state.fit)
         return self._weigh(state, state.fit, state.best)
