@@ -150,3 +150,8 @@ def test_the_command_inherits_three_descriptors_and_no_ignored_signal(tmp_path: 
 def test_run_tool_ends_what_takes_too_long() -> None:
     with pytest.raises(TimeoutError, match="sleep does not end within"):
         process.run_tool(["sleep", "600"], timeout_s=0.05)
+
+
+def test_run_tool_ends_what_prints_without_an_end() -> None:
+    with pytest.raises(TimeoutError, match="yes prints without an end"):
+        process.run_tool(["yes"], timeout_s=600)

@@ -142,7 +142,7 @@ def test_one_that_hangs(
 ) -> None:
     monkeypatch.setattr("tuner.launch.launchers.discovery._VERSION_LIMIT_S", 0.05)
     hanging = script(tmp_path / "mpirun", "sleep 600 & sleep 600")
-    with pytest.raises(UsageError, match="does not answer within"):
+    with pytest.raises(UsageError, match="does not end within"):
         find(str(hanging), environ=environ)
 
 

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -74,22 +75,28 @@ def run_tool(
     """Run a short command without input and collect what it prints.
 
     Raises:
-        TimeoutError: It took longer than ``timeout_s``; it was ended.
+        TimeoutError: It took longer than ``timeout_s``, or printed more than 16 MiB; it was ended.
         OSError: It cannot be started.
     """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as error:
         request = request_of(argv, os.environ if env is None else env, Path.cwd())
         running = RunningTrial(request, output=output.fileno(), error=error.fileno())
+        ended, too_much, end_s = None, False, time.monotonic() + timeout_s
         try:
-            ended = running.wait(timeout_s)
+            while ended is None and not too_much and (left_s := end_s - time.monotonic()) > 0:
+                ended = running.wait(min(0.02, left_s))
+                too_much = max(os.fstat(each.fileno()).st_size for each in (output, error)) > (
+                    _MOST_PRINTED
+                )
         finally:
             last = running.stop()
         texts = []
         for file in (output, error):
             file.seek(0)
             texts.append(file.read(_MOST_PRINTED).decode(errors="replace"))
-    if ended is None:
-        raise TimeoutError(f"{argv[0]} does not end within {timeout_s:g} s")
+    if too_much or ended is None:
+        what = "prints without an end" if too_much else f"does not end within {timeout_s:g} s"
+        raise TimeoutError(f"{argv[0]} {what}")
     code = -signal.SIGKILL if last.code is None else last.code
     return subprocess.CompletedProcess(list(argv), code, texts[0], texts[1])
 

@@ -162,8 +162,7 @@ def _ask(path: Path, question: Sequence[str], environ: Mapping[str, str]) -> str
     try:
         answer = process.run_tool(question, timeout_s=_VERSION_LIMIT_S, env=environ)
     except TimeoutError as error:
-        message = f"{said} does not answer within {_VERSION_LIMIT_S:.0f} s"
-        raise UsageError(message, hint) from error
+        raise UsageError(f"{said}: {error}", hint) from error
     except OSError as error:
         raise UsageError(f"{question[0]} cannot be run: {error.strerror}", hint) from error
     text = answer.stdout + answer.stderr
