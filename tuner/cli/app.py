@@ -23,7 +23,7 @@ COMMANDS = {
     "run": "Find the fastest setting (also without the word `run`).",
     "show": "Show a study: result, settings, knob importance, failures.",
     "studies": "List the studies in the database, or delete one.",
-    "export": "Export the best setting: sh, env, json, args, csv or md.",
+    "export": "Export the best setting, for a shell, a program or a table.",
     "exec": "Run any command with the best setting.",
     "report": "Write a study as one HTML page with its figures.",
     "dashboard": "Open the studies in the browser, behind a token.",

@@ -9,6 +9,7 @@ import click
 
 from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option, study_argument
+from tuner.results.exporters import SHIPPED
 
 
 def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -32,7 +33,7 @@ def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str
     "--format",
     "-f",
     "format_name",
-    metavar="sh|env|json|args|csv|md",
+    metavar="|".join(SHIPPED),
     shell_complete=_complete_format,
     help="The format [by the file's suffix, else sh].",
 )

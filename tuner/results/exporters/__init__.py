@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from tuner.model import plugins
 from tuner.model.errors import UsageError
-from tuner.results.study_view import StudyView
+
+if TYPE_CHECKING:
+    from tuner.results.study_view import StudyView
 
 #: The entry point group of formats that other packages bring.
 GROUP = "tuner.exporters"
@@ -37,7 +40,7 @@ class Export:
     executable: bool = False
 
 
-Exporter = Callable[[StudyView], Export]
+Exporter = Callable[["StudyView"], Export]
 
 
 def names() -> tuple[str, ...]:
