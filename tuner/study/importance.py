@@ -18,10 +18,6 @@ FEWEST = 6
 #: eight, and would call the knob important that tells the best two apart by noise.
 FAST_SHARE = 0.5
 
-#: Of more settings than this an even selection by rank is looked at: the shares stay the same
-#: within their own uncertainty, and 2,000 settings would take a quarter of a second longer.
-MOST = 500
-
 
 def importance(history: History) -> dict[str, float]:
     """The share of each tuned knob in what makes a setting fast, the largest first.
@@ -43,14 +39,7 @@ def importance(history: History) -> dict[str, float]:
     ]
     if len(measured) < FEWEST or not varied:
         return {}
-    return _evaluate(history, _selection(measured), varied)
-
-
-def _selection(measured: list[Measurement]) -> list[Measurement]:
-    """At most ``MOST`` settings, spread evenly from the fastest to the slowest."""
-    ranked = sorted(measured, key=lambda m: (m.typical_s or 0.0, m.setting.to_json()))
-    step = max(1.0, len(ranked) / MOST)
-    return [ranked[int(place * step)] for place in range(min(MOST, len(ranked)))]
+    return _evaluate(history, measured, varied)
 
 
 def _evaluate(history: History, measured: list[Measurement], varied: list[str]) -> dict[str, float]:
