@@ -266,7 +266,9 @@ USAGE = "usage: torchrun\ntorchrun: error: no such option"
 
 
 def test_under_torchrun_the_ranks_own_words_are_the_reason() -> None:
+    unset = "rendezvous: environment variable RANK expected, but not set"
     for text, kind, reason in (
+        (raised(f"ValueError: env:// {unset}"), CRASHED, "(--launcher torchrun sets it for each"),
         (RAISED + failed(1), CRASHED, "exit code 1: ValueError: a bad thing"),
         ("no data here\n" + failed(3), CRASHED, "exit code 3: no data here"),
         (failed(3), CRASHED, "exit code 3: rank 1 was the first to end"),

@@ -179,6 +179,8 @@ _ROOT = re.compile(r"^Root Cause.*?^  rank +: (\d+)\b.*?^  exitcode +: (-?\d+)\b
 _UNSTARTED = re.compile(
     r'  File ".*/torch/distributed/run\.py", line \d+, in |(torchrun|run\.py): error: '
 )
+#: What torch.distributed raises in a program that something else has started.
+_NEEDS_TORCHRUN = re.compile(r"env:// rendezvous: environment variable \w+ expected")
 #: Its log, as torch 2.5, 2.2 and 1.13 begin a line, and the stars around its word on threads.
 _LOG = re.compile(
     r"[DIWEC]\d{4} [\d:.]+ \d+ \S*torch/distributed/(elastic/|launcher/|run\.py)"
@@ -238,6 +240,8 @@ def explain(
     was_killed = rank is not None and code is not None and code < 0
     line = _most_telling(own, launcher, [] if was_killed else raised)
     reason = f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
+    if _NEEDS_TORCHRUN.search(line):
+        reason += " (--launcher torchrun sets it for each rank)"
     if oom_kills and code not in _FAULT_CODES:
         told = any(map(_KILLED.search, launcher)) or any(map(_WORKER_LOST.search, raised))
         certain = certain and not any(map(_FAULT.search, launcher))
