@@ -8,13 +8,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tuner.results.dashboard.server import DashboardServer, bind
+from tuner.cli import stored
+from tuner.results.dashboard.server import HOME, DashboardServer, bind
+from tuner.results.report import report
+from tuner.store import Store
 
 
 @contextmanager
 def serving(url: str, host: str = "127.0.0.1") -> Iterator[DashboardServer]:
-    """Serve a database on any free port, in a thread."""
-    with bind(url, host, port=0) as server:
+    """Serve a database on any free port, in a thread; its reports are those of the tool."""
+    with (
+        Store.open(url, create=False) as store,
+        bind(url, lambda name: report(stored.load(store, name), HOME), host=host, port=0) as server,
+    ):
         thread = threading.Thread(target=server.serve)
         thread.start()
         try:

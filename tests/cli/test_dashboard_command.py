@@ -31,7 +31,7 @@ def dashboard(tune: Tune, database: Path, *more: str) -> tuple[str, str]:
 
 def test_the_url_with_its_token_is_the_result(tune: Tune, database: Path) -> None:
     out, err = dashboard(tune, database)
-    url = r"http://127\.0\.0\.1:\d+/dashboard/\?token=[\w-]{43}"
+    url = r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}"
     assert re.fullmatch(rf"dashboard at {url} \(Ctrl-C ends it\)\n", out)
     assert err == "dashboard ended\n"
     _, err = dashboard(tune, database, "--host", "0.0.0.0")

@@ -115,10 +115,22 @@ def asked(
 def test_it_answers_on_loopback(pages: DashboardServer) -> None:
     address = urlsplit(pages.url)
     assert address.netloc.startswith("127.0.0.1:")
-    assert (address.path, address.query) == ("/dashboard/", f"token={pages.token}")
+    assert (address.path, address.query) == ("/", f"token={pages.token}")
     assert not pages.is_wide
     assert "Optuna" in asked(pages, "/dashboard/").body
     assert asked(pages, "/api/studies").status == 200
+
+
+@pytest.mark.system
+def test_its_first_page_is_the_report_of_the_latest_study(pages: DashboardServer) -> None:
+    latest, named = asked(pages, "/"), asked(pages, f"/report/{CONFIRMED.name}")
+    assert latest.headers["content-type"] == "text/html; charset=utf-8"
+    assert latest.body == named.body
+    assert '<a href="/dashboard/">All studies' in latest.body
+    assert "times faster than your defaults" in latest.body
+    missing = asked(pages, "/report/<b>other")
+    assert missing.status == 404
+    assert "<b>" not in missing.body
 
 
 @pytest.mark.system
@@ -145,13 +157,13 @@ def test_a_port_in_use_is_one_error(pages: DashboardServer, url: str) -> None:
     port = urlsplit(pages.page).port
     assert port is not None
     with pytest.raises(BusyError, match=f"port {port} on 127.0.0.1 is in use"):
-        server.bind(url, port=port)
+        server.bind(url, str, port=port)
 
 
 @pytest.mark.parametrize("host", ["", "::", "::1", "192.0.2.1", "nowhere.invalid"])
 def test_what_is_no_address_of_this_machine_is_one_error(url: str, host: str) -> None:
     with pytest.raises(UsageError) as caught:
-        server.bind(url, host, port=0)
+        server.bind(url, str, host=host, port=0)
     assert repr(host) in caught.value.message or host in caught.value.message
     assert "--host" in caught.value.hint
 
@@ -161,7 +173,7 @@ def test_what_is_no_address_of_this_machine_is_one_error(url: str, host: str) ->
 )
 def test_a_token_that_could_be_guessed_or_not_be_sent_is_refused(url: str, given: str) -> None:
     with pytest.raises(UsageError, match="TUNE_DASHBOARD_TOKEN") as caught:
-        server.bind(url, port=0, token=given)
+        server.bind(url, str, port=0, token=given)
     assert not given or given not in str(caught.value)
 
 

@@ -262,7 +262,7 @@ def test_on_every_address_the_page_has_this_machines_name(database: Path) -> Non
     with serving(f"sqlite:///{database}", "0.0.0.0") as server:
         assert server.is_wide
         port = urlsplit(server.page).port
-        assert server.page == f"http://{socket.gethostname()}:{port}/dashboard/"
+        assert server.page == f"http://{socket.gethostname()}:{port}/"
         known = {"Authorization": f"Bearer {server.token}"}
         assert ask(f"127.0.0.1:{port}", "/api/studies", headers=known).status == 200
         assert ask(f"127.0.0.1:{port}", "/").status == 403
@@ -296,7 +296,7 @@ class Started:
 
     @property
     def address(self) -> str:
-        found = re.search(r"http://(127\.0\.0\.1:\d+)/dashboard/", self.line)
+        found = re.search(r"http://(127\.0\.0\.1:\d+)/", self.line)
         assert found is not None, self.line
         return found[1]
 
@@ -354,17 +354,17 @@ def test_another_user_of_the_machine_finds_no_token(started: Started) -> None:
     assert OWN_TOKEN not in told
     # All of that is there for the user itself.
     assert OWN_TOKEN in Path(f"{shown}/environ").read_text()
-    url = f"url=http://{started.address}/dashboard/?token={OWN_TOKEN}"
+    url = f"url=http://{started.address}/?token={OWN_TOKEN}"
     assert url in started.page.read_text()
 
 
 def test_ctrl_c_ends_it_and_a_token_of_the_users_own_is_repeated_nowhere(
     started: Started, database: Path
 ) -> None:
-    assert "/dashboard/?token=$TUNE_DASHBOARD_TOKEN" in started.line
+    assert "/?token=$TUNE_DASHBOARD_TOKEN" in started.line
     known = {"Authorization": f"Bearer {OWN_TOKEN}"}
     assert ask(started.address, "/api/studies", headers=known).status == 200
-    assert ask(started.address, f"/dashboard/?token={OWN_TOKEN}").status == 303
+    assert ask(started.address, f"/?token={OWN_TOKEN}").status == 303
     assert ask(started.address, f"/nowhere?token={OWN_TOKEN}").status == 303
     started.process.send_signal(signal.SIGINT)
     out, err = started.process.communicate(timeout=60)

@@ -62,11 +62,12 @@ def test_the_study_shows_its_note_and_its_heat_map_and_fetches_nothing_from_else
     page: Any, server: DashboardServer
 ) -> None:
     assert "token" not in page.url
+    page.get_by_role("link", name="All studies").click()
     page.get_by_text(CONFIRMED.name).first.click()
     page.goto(page.url.rstrip("/") + "/note")
     page.get_by_text("times faster than your defaults").first.wait_for()
     page.get_by_text(re.compile("tune export surface --storage .* --format sh")).first.wait_for()
-    page.goto(f"{server.page}studies/1")
+    page.goto(f"{server.page}dashboard/studies/1")
     heat_map = page.locator("[id='user-defined-plot:tune-pair-0']")
     heat_map.locator(".hm image").first.wait_for(state="attached")
     heat_map.scroll_into_view_if_needed()
@@ -86,7 +87,7 @@ def stranger(browser: Any) -> Any:
 def assert_in(page: Any, server: DashboardServer) -> None:
     """It came to the dashboard, at an address that does not tell the token, and may ask."""
     page.wait_for_url(server.page)
-    assert page.evaluate("fetch('/api/studies').then(answer => answer.status)") == 200
+    assert page.request.get(f"{server.page}api/studies").status == 200
 
 
 def test_a_link_in_a_file_and_on_another_site_lets_in(
@@ -131,7 +132,7 @@ def test_a_page_of_another_port_gets_nothing_with_the_cookie(
 
 def test_what_a_program_wrote_stays_text(page: Any, server: DashboardServer) -> None:
     """A failure's text in the note: no tag, no picture, no link."""
-    page.goto(f"{server.page}studies/2/note")
+    page.goto(f"{server.page}dashboard/studies/2/note")
     page.get_by_text("<script>alert(1)</script>").first.wait_for()
     made_of_it = "a[href*='evil.example'], a[href^='javascript:'], img[src*='evil.example']"
     assert page.locator(made_of_it).evaluate_all("all => all.map(e => e.outerHTML)") == []

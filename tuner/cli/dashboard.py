@@ -49,11 +49,19 @@ def command(port: int, host: str, open_browser: bool, storage: str | None) -> No
     """Serve the dashboard until Ctrl-C."""
     from tuner.cli import console, stored
     from tuner.results.dashboard import access, annotate, server
+    from tuner.results.report import report
 
     token = access.token_of(os.environ.get(access.TOKEN_VARIABLE))
     store = stored.open_store(storage)
     stored.chosen(store, None)
-    with _ended_as_by_ctrl_c(), server.bind(store.url, host, port, token) as pages:
+
+    def report_of(name: str | None) -> str:
+        return report(stored.watched(store, stored.load(store, name)), server.HOME)
+
+    with (
+        _ended_as_by_ctrl_c(),
+        server.bind(store.url, report_of, host=host, port=port, token=token) as pages,
+    ):
         for summary in store.studies():
             annotate(store.url, stored.watched(store, stored.load(store, summary.name)))
         if pages.is_wide:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option, study_argument
-
-if TYPE_CHECKING:
-    from tuner.results.study_view import StudyView
 
 
 @click.command(
@@ -50,7 +45,7 @@ def command(study: str | None, filename: str, open_browser: bool, storage: str |
     if to_stdout and open_browser:
         raise UsageError("--open needs a file", "name one with -o FILE")
     store = stored.open_store(storage)
-    data = _at_its_place(stored.watched(store, stored.load(store, study)), store.url)
+    data = stored.watched(store, stored.load(store, study))
     text = report(data)
     if to_stdout:
         sys.stdout.flush()
@@ -62,10 +57,3 @@ def command(study: str | None, filename: str, open_browser: bool, storage: str |
     console.err(f"wrote {filename} ({size_mb:.1f} MB, study {data.spec.name})")
     if open_browser and click.launch(path.absolute().as_uri()):
         console.warn(f"no browser could be started: open {filename}")
-
-
-def _at_its_place(data: StudyView, url: str) -> StudyView:
-    """The same study; its commands name the database so that they hold in every folder."""
-    from tuner.store.urls import place
-
-    return replace(data, result=replace(data.result, storage=place(url)))

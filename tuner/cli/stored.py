@@ -42,11 +42,14 @@ def chosen(store: Store, study: str | None) -> str:
 
 
 def watched(store: Store, data: StudyView) -> StudyView:
-    """The same study with what was recorded of a launch of the best and one of the defaults.
+    """The same study as a page shows it.
 
-    :func:`load` leaves that out: there is much of it, and it is of no use to the others.
+    It has what was recorded of a launch of the best and one of the defaults; :func:`load` leaves
+    that out: there is much of it, and it is of no use to the others. Its commands name the
+    database so that they hold in every folder.
     """
     from tuner.results.report.plots import runs
+    from tuner.store.urls import place
 
     found: dict[int, Telemetry] = {}
     for side in runs.sides(data):
@@ -55,7 +58,8 @@ def watched(store: Store, data: StudyView) -> StudyView:
             if seen is not None:
                 found[record.number] = seen
                 break
-    return replace(data, records=tuple(_with(r, found.get(r.number)) for r in data.records))
+    records = tuple(_with(r, found.get(r.number)) for r in data.records)
+    return replace(data, records=records, result=replace(data.result, storage=place(store.url)))
 
 
 def _with(record: LaunchRecord, seen: Telemetry | None) -> LaunchRecord:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from tuner.model import figures, wording
 from tuner.model.wording import one_line
@@ -58,7 +59,7 @@ def note(data: StudyView) -> str:
     """The result as Markdown: the verdict and the summary of the report, and commands to use it."""
     from tuner.results.report import words
 
-    use = words.use(data, data.result.storage)
+    use, name = words.use(data, data.result.storage), quote(data.spec.name)
     commands = [one_line(f"{line} # {what}", None) for line, what in use]
     rows = [*words.summary(data), *words.machine(data)]
     lines = [
@@ -70,7 +71,7 @@ def note(data: StudyView) -> str:
         *(f"- {markdown_text(wording.capped(cap))}" for cap in data.result.caps),
         "",
         *(["```sh", *commands, "```", ""] if commands else []),
-        "The figures are on the study's first page; `tune report` has all of them in one file.",
+        f"The figures are on the study's first page, all of them in [its report](/report/{name}).",
     ]
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Serves optuna-dashboard, which knows no users of its own, to those who know the token.
+"""Serves the reports and optuna-dashboard, which knows no users, to those who know the token.
 
 It listens on loopback by default, and :func:`tuner.results.dashboard.access.guarded` checks each
 request.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import html
 import ipaddress
 import json
 import logging
@@ -21,7 +22,7 @@ from tuner.results.dashboard import access
 from tuner.results.dashboard.annotations import IMPORTANCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -30,6 +31,11 @@ SILENCE_S = 60
 
 #: Connections that are held at once; more wait in the kernel's queue.
 MOST_CONNECTIONS = 128
+
+#: Where the reports are, by the study's name; at ``/`` that of the latest.
+REPORTS = "/report/"
+#: Where optuna-dashboard is.
+HOME = "/dashboard/"
 
 _IMPORTANCES = re.compile(r"/api/studies/([0-9]{1,18})/param_importances")
 
@@ -76,12 +82,19 @@ class DashboardServer:
 
 
 def bind(
-    url: str, host: str = "127.0.0.1", port: int = 8080, token: str | None = None
+    url: str,
+    report_of: Callable[[str | None], str],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    token: str | None = None,
 ) -> DashboardServer:
     """Take the port; nothing is served yet.
 
     Args:
         url: The database to show.
+        report_of: The page of a study, of the latest one if none is named; ``UsageError`` if
+            there is no such study.
         host: An IPv4 address or a name of this machine.
         port: The port; 0 takes any that is free.
         token: The user's own; a new one if there is none.
@@ -104,7 +117,7 @@ def bind(
         storage = open_storage(url)
         logging.getLogger("waitress").setLevel(logging.ERROR)  # a queue is no news
         listener = waitress.create_server(
-            access.guarded(_with_our_importance(wsgi(storage), storage), token),
+            access.guarded(_with_ours(wsgi(storage), storage, report_of), token),
             sockets=[taken],
             threads=8,
             connection_limit=MOST_CONNECTIONS,
@@ -115,17 +128,27 @@ def bind(
     except BaseException:
         taken.close()
         raise
-    return DashboardServer(listener, f"http://{shown}:{number}/dashboard/", token, wide)
+    return DashboardServer(listener, f"http://{shown}:{number}/", token, wide)
 
 
-def _with_our_importance(app: WSGIApplication, storage: Any) -> WSGIApplication:
-    """The application with our importance of the knobs.
+def _with_ours(
+    app: WSGIApplication, storage: Any, report_of: Callable[[str | None], str]
+) -> WSGIApplication:
+    """The application with our reports, and our importance of the knobs.
 
-    Its own is computed from other data, so the two would contradict each other.
+    Its own importance is computed from other data, so the two would contradict each other.
     """
 
     def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        found = _IMPORTANCES.fullmatch(environ.get("PATH_INFO", ""))
+        path = environ.get("PATH_INFO", "")
+        if path == "/" or path.startswith(REPORTS):
+            try:
+                status, text = "200 OK", report_of(path.removeprefix(REPORTS).strip("/") or None)
+            except UsageError as error:
+                status, text = "404 Not Found", html.escape(f"{error}: {error.hint}")
+            start_response(status, [("Content-Type", "text/html; charset=utf-8")])
+            return [text.encode()]
+        found = _IMPORTANCES.fullmatch(path)
         if found is not None:
             with contextlib.suppress(KeyError):  # no such study: the application says so
                 ours = storage.get_study_system_attrs(int(found[1])).get(IMPORTANCE, {})

@@ -8,11 +8,14 @@ if TYPE_CHECKING:
     from tuner.results.study_view import StudyView
 
 
-def report(data: StudyView) -> str:
-    """The page of a study: one HTML file that works without a network."""
+def report(data: StudyView, home: str = "") -> str:
+    """The page of a study: one HTML file that works without a network.
+
+    ``home`` is the address of the other studies, if the page is a part of the dashboard.
+    """
     from tuner.results.report.page import page
 
-    return page(data, weights(data))
+    return page(data, weights(data), home)
 
 
 def weights(data: StudyView) -> dict[str, float]:

@@ -31,12 +31,13 @@ _FIGURE = re.compile(r"\W{0,2}\d.{0,20}")
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(data: StudyView, weights: Mapping[str, float]) -> str:
+def page(data: StudyView, weights: Mapping[str, float], home: str = "") -> str:
     """The whole page of a study; the same study gives the same text.
 
     Args:
         data: The study.
         weights: The importance of its knobs, as far as it is known.
+        home: The address of the other studies; empty: there is none.
     """
     built = [(family, family.build(data, weights)) for family in FAMILIES]
     families = [(family, found) for family, found in built if any(each.drawing for each in found)]
@@ -57,6 +58,7 @@ def page(data: StudyView, weights: Mapping[str, float]) -> str:
         .get_template("page.html.jinja")
         .render(
             data=data,
+            home=home,
             version=metadata.version("tuner"),
             bars=words.bars(data),
             script_text=words.script(data),
