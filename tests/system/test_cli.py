@@ -97,6 +97,59 @@ def test_on_a_terminal_the_view_is_redrawn(tmp_path: Path) -> None:
     assert "\x1b[1m" in text  # a heading
 
 
+def test_a_command_prepares_each_launch_and_leaves_nothing(tmp_path: Path) -> None:
+    program = (
+        "--baseline",
+        "k=1",
+        "--knob",
+        "k=1,2",
+        "--objective",
+        "wall",
+        "--",
+        "sleep",
+        "0.{k}",
+    )
+    args = ("-n", "1", "--name", "s", "--no-confirm", "--prepare", "sh prepare.sh", *program)
+    script = tmp_path / "prepare.sh"
+    script.write_text("echo to fail; exit 3")
+    done = tune(tmp_path, *args)
+    assert done.returncode == 3
+    assert "--prepare failed: exit code 3" in done.stderr
+    (said,) = re.findall(r"read (\S+), then", done.stderr)
+    assert Path(said).read_text() == "to fail\n"
+    script.write_text("sleep 300 & echo $! >> pids")
+    assert tune(tmp_path, *args).returncode == 0
+    pids = (tmp_path / "pids").read_text().split()
+    shown = json.loads(tune(tmp_path, "export", "--format", "json").stdout)
+    assert len(pids) == len(shown["launches"]) > 3
+    assert not any(Path("/proc", pid).exists() for pid in pids)
+
+
+def test_ctrl_c_ends_what_prepares_a_launch(tmp_path: Path) -> None:
+    (tmp_path / "prepare.sh").write_text("echo $$ > pid; kill -INT $TUNE; sleep 300")
+    program = ("--objective", "wall", "--knob", "omp_threads", "--", "true")
+    start = 'export TUNE=$$; exec "$@"'
+    ended = subprocess.run(
+        [
+            "sh",
+            "-c",
+            start,
+            "sh",
+            sys.executable,
+            "-c",
+            MAIN,
+            "--prepare",
+            "sh prepare.sh",
+            *program,
+        ],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert ended.returncode == 130
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
 # --- what is exported is used as a user would: run, checked, sourced ------------------------
 
 

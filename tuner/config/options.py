@@ -1,7 +1,7 @@
 """Every option of a study that both the command line and the study file know: one row each.
 
-The command line's options, the keys of the study file, the template of ``tune init`` and the
-command of a report are made from this table. It needs no library, so that ``tune --help`` is quick.
+The command line's options, the keys of the study file and the template of ``tune init`` are made
+from this table. It needs no library, so that ``tune --help`` is quick.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ class Kind:
     """What an option's value is.
 
     ``read`` makes the value of what a TOML file holds, and raises ValueError with what is wanted.
-    ``typed`` is what the command line makes of a word before that; ``written`` is its inverse.
+    ``typed`` is what the command line makes of a word before that.
     """
 
     read: Callable[[Any], Any]
     metavar: str
     typed: Callable[[str], Any] = str
-    written: Callable[[Any], str] = str
 
 
 def _seconds(value: object) -> float:
@@ -112,24 +111,13 @@ def _whole(low: int = 1, high: int = MOST_WHOLE) -> Kind:
     return Kind(read, "N", int)
 
 
-def _number(value: float) -> str:
-    """Every digit of it, without an exponent."""
-    from decimal import Decimal
-
-    return format(Decimal(repr(value).removesuffix(".0")), "f")
-
-
-def _seconds_text(value: float | None) -> str:
-    return "none" if value is None else f"{_number(value)}s"
-
-
-SECONDS = Kind(_seconds, "TIME", written=_seconds_text)
-SECONDS_OR_NONE = Kind(_seconds_or_none, "TIME", written=_seconds_text)
-SHARE = Kind(_share, "PERCENT", written=lambda share: f"{_number(float(f'{100 * share:.12g}'))}%")
+SECONDS = Kind(_seconds, "TIME")
+SECONDS_OR_NONE = Kind(_seconds_or_none, "TIME")
+SHARE = Kind(_share, "PERCENT")
 TEXT = Kind(_text, "TEXT")
 WORDS = Kind(_words, "ARG")
-MULTIPLE = Kind(_multiple, "X", float, _number)
-AMOUNT = Kind(_amount, "X", float, _number)
+MULTIPLE = Kind(_multiple, "X", float)
+AMOUNT = Kind(_amount, "X", float)
 
 
 @dataclass(frozen=True)
@@ -158,13 +146,6 @@ class Option:
         """Its value if nobody sets it; ``None``: it depends on the rest, or there is none."""
         return getattr(StudySpec, self.field) if self.field else None
 
-    def words(self, value: Any) -> list[str]:
-        """How the command line says this value."""
-        if isinstance(value, bool):
-            yes, _, no = self.flag.partition("/")
-            return [yes if value else no]
-        return [self.flag, self.kind.written(value)]
-
 
 OPTIONS = (
     Option(
@@ -178,6 +159,9 @@ OPTIONS = (
            '"torchrun"', "what is found first", metavar="KIND"),
     Option("mpirun_args", "--mpirun-arg", WORDS, WHAT, "One more argument for mpirun; repeatable",
            '["--mca", "pml", "ob1"]'),
+    Option("prepare", "--prepare", WORDS, WHAT,
+           "Command to run before each launch, untimed; a running job's windows come without",
+           "['rm', '-rf', 'cache']", field="prepare", metavar="COMMAND"),
     Option("samples_per_run", "--samples-per-run", AMOUNT, WHAT,
            "Samples that one run (or iteration) processes: shows samples per second", "60000",
            field="items", metavar="N", old=("--items", "items")),

@@ -92,6 +92,9 @@ def begin(
                 f"the trial's folder {folder} cannot be made: {error.strerror}",
                 "check the permissions and the free space there",
             ) from error
+    if spec.prepare and not _prepared(launch, spec.prepare, cancelled):
+        failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
+        return Outcome(failed, wall_s=0.0, exit_code=None)
     objective = objective_for(spec.objective)
     classifier = OutcomeClassifier(launch, spec, objective, expected_iterations)
     before = look()
@@ -110,6 +113,30 @@ def begin(
         launch, spec, running, objective, clock, on_progress or ignore, cancelled, stopper
     )
     return RunningLaunch(setting, monitor, classifier, before)
+
+
+def _prepared(launch: Launch, argv: tuple[str, ...], cancelled: Callable[[], bool]) -> bool:
+    """Run the user's ``--prepare`` and end what it leaves; False if the user has ended it.
+
+    Raises:
+        TunerError: It cannot be started, or failed.
+    """
+    folder = launch.folder / "prepare"
+    hint = f"read {folder / process.OUTPUT}, then run the same command again: nothing is lost"
+    try:
+        make_folder(folder)
+        running = process.start(replace(launch, argv=argv, env=os.environ, folder=folder))
+    except OSError as error:
+        raise TunerError(f"--prepare cannot be run: {error.filename}: {error.strerror}") from error
+    try:
+        while (exit_ := running.wait(0.1)) is None:
+            if cancelled():
+                return False
+    finally:
+        running.stop()
+    if exit_.code != 0:
+        raise TunerError(f"--prepare failed: {failure.ended(exit_.code)}", hint)
+    return True
 
 
 def run(launch: Launch, **options: Any) -> Outcome:

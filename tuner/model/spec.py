@@ -141,7 +141,7 @@ class StudySpec:
     ``{python}`` and ``{knob_name}``; ``command`` is what is measured, ``job`` the whole job
     that an export runs (empty: the same as ``command``). ``knobs`` are resolved: each domain
     is cut to this machine and workload; ``fixed`` holds what ``--fix`` asked for.
-    ``left_out`` says per knob why it is not tuned here.
+    ``left_out`` says per knob why it is not tuned here. ``prepare`` is run before each launch.
     """
 
     name: str
@@ -152,6 +152,7 @@ class StudySpec:
     knobs: tuple[Knob, ...]
     fixed: Setting = BASELINE
     job: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()
     objective: ObjectiveSpec = LOGGED_TIME
     trials: int = 50
     budget_s: float | None = None  # of launches before the confirmation

@@ -39,6 +39,7 @@ def identity(spec: StudySpec) -> JsonDict:
         "command": list(spec.command),
         "baseline": _baseline(spec),
         ROUTES: {knob.name: _route(knob, spec.command) for knob in spec.knobs},
+        "prepare": list(spec.prepare),
         "folder": spec.folder,
         "interpreter": spec.interpreter,
         "ranks": spec.layout.ranks,
