@@ -39,7 +39,7 @@ _SHIFT = 0.05  # of the size, each way
 _AREA = (0.35, 1.0)  # share of an image that a random crop has
 _ASPECT = (3 / 4, 4 / 3)  # width over height of a random crop
 
-#: So many broken images are named by each process.
+#: This many broken images are named by each process.
 NAMED = 5
 
 

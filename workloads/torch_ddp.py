@@ -28,7 +28,7 @@ from trainer_options import WorkloadError
 
 NAME = Path(__file__).name
 
-#: The first rank to exit ends the job: so long the others leave rank 0 to speak, s.
+#: The first rank to exit ends the job: this long the others leave rank 0 to speak, s.
 LAST_WORD_S = 2.0
 
 

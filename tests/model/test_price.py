@@ -61,7 +61,7 @@ def test_the_price_of_what_is_timed(
 def test_what_a_figure_does_not_tell_is_refused() -> None:
     price.check(RATE, None, 2.0)
     price.check(STEADY, 64.0, 2.0)
-    with pytest.raises(UsageError, match=r"\(ns/day\) is no time, so --samples-per-run 64"):
+    with pytest.raises(UsageError, match=r"\(ns/day\) is not a time, so --samples-per-run 64"):
         price.check(RATE, 64.0, None)
     for objective in (FLOPS, replace(RATE, unit="", maximize=True), replace(RATE, maximize=False)):
         with pytest.raises(UsageError, match="tells of no time, so --price-per-hour 2 has"):

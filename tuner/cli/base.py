@@ -44,7 +44,7 @@ def tail(ctx: click.Context) -> tuple[str, ...] | None:
 
 
 class GroupedOption(click.Option):
-    """An option that stands under a heading in the help; ``old`` is a former name of it.
+    """An option under a heading in the help; ``old`` is a former name of it.
 
     Former names still work, but no help and no completion shows them.
     """

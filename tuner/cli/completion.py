@@ -36,7 +36,7 @@ def complete(instruction: str) -> int:
     shell, _, action = instruction.partition("_")
     if shell not in SHELLS or action not in ("source", "complete"):
         raise UsageError(
-            f"completion is asked for {instruction!r}, which is no shell's",
+            f"completion is asked for {instruction!r}, which is not a shell's",
             'eval "$(tune completion bash)" sets it up anew',
         )
     if shell == "bash":

@@ -71,7 +71,7 @@ def err(text: str) -> None:
 
 
 def _wrapped(text: str, indent: str) -> str:
-    """Text behind an indent, wrapped between words."""
+    """Text after an indent, wrapped between words."""
     import shutil
     import textwrap
 
@@ -130,7 +130,7 @@ def print_table(
     for column, title in enumerate(cells[0]):
         table.add_column(title, justify="right" if column in right else "left", overflow="fold")
     for row in cells[1:]:
-        table.add_row(*(Text(cell) for cell in row))  # Text: a name with [brackets] is no markup
+        table.add_row(*(Text(cell) for cell in row))  # Text: a name with [brackets] is not markup
     console = rich_console(sys.stdout if live else StringIO())
     console.width = most or (min(console.width, MAX_WIDTH) if live else MOST_COLUMNS)
     console.print(table)

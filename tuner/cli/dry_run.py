@@ -50,7 +50,7 @@ def print_launches(spec: StudySpec, *, as_json: bool) -> None:
 def script(
     spec: StudySpec, launches: list[tuple[Setting, Launch]], environment: dict[str, str]
 ) -> Iterator[str]:
-    """Lines to be pasted: all that is no command of a launch stands in comments of one line."""
+    """Lines to be pasted: everything but the commands of the launches is in one-line comments."""
     variables = ["env", *(f"{name}={value}" for name, value in sorted(environment.items()))]
     for setting, launch in launches:
         yield wording.one_line(f"# {setting_text.assigned(setting, spec.knobs)}", None)

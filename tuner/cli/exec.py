@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class ExecCommand(TuneCommand):
-    """``tune exec``: without ``--`` the first word that is no option begins the command."""
+    """``tune exec``: without ``--`` the first word that is not an option begins the command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Leave the options behind the command's first word to the command."""
+        """Leave the options after the command's first word to the command."""
         ctx.allow_interspersed_args = tail(ctx) is not None
         return super().parse_args(ctx, args)
 

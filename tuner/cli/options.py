@@ -28,7 +28,7 @@ OUTPUT = "Output"
 def option(
     *names: str, heading: str = "Options", **attributes: Any
 ) -> Callable[[Function], Function]:
-    """A click option that stands under ``heading`` in the help; ``old`` is its former name."""
+    """A click option under ``heading`` in the help; ``old`` is its former name."""
     return click.option(*names, cls=GroupedOption, heading=heading, **attributes)
 
 
@@ -91,7 +91,7 @@ def _objectives(ctx: click.Context, param: click.Parameter, text: str) -> list[s
     return [n for n in ("logreport", "logreport:steady", "pattern:", "wall") if n.startswith(text)]
 
 
-#: What is completed behind an option of the table.
+#: What is completed after an option of the table.
 _COMPLETIONS: dict[str, Complete] = {
     "launcher": launcher_names,
     "live": lambda ctx, param, text: [n for n in ("auto", "on", "off") if n.startswith(text)],

@@ -10,7 +10,7 @@ from pathlib import Path
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export
 
-#: How each database file of SQLite begins, and what it puts behind the name for others.
+#: How each database file of SQLite begins, and what it appends to the name for others.
 _SQLITE = b"SQLite format 3\0"
 _BESIDE = ("-wal", "-shm", "-journal")
 

@@ -65,7 +65,7 @@ def _is_said(data: StudyView) -> bool:
 
 
 def print_next(data: StudyView, storage: str | None) -> None:
-    """The commands to type next: to be copied as they stand, but for a hidden password.
+    """The commands to type next: to be copied as they are, but for a hidden password.
 
     Args:
         data: The study.

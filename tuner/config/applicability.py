@@ -175,7 +175,7 @@ def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | No
         return f"{value} is not installed here", hint
     if is_ours and knob.name == "nccl_interface" and value not in {UNSET, *host.found.interfaces}:
         hint = f"there are {', '.join(host.found.interfaces) or 'none'}"
-        return f"{value} is no network interface of this host that is up", hint
+        return f"{value} is not a network interface of this host that is up", hint
     if isinstance(knob.route, LauncherOption):
         options = {**render.LAUNCHER_DEFAULTS, **_FREE.get(knob.name, {}), knob.route.option: value}
         try:

@@ -48,7 +48,7 @@ def select(
     """Choose the knobs.
 
     In the study are those that the file lists (without a list: the usual ones), whose
-    placeholder stands in the command, or that an option names; ``--all-knobs`` names every one
+    placeholder is in the command, or that an option names; ``--all-knobs`` names every one
     that can reach the program. What changes the numerics is there only if it is named.
 
     Args:

@@ -198,7 +198,7 @@ def check_name(name: str, place: str = "name") -> str:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{place} {name!r}: is no name for a study",
+            f"{place} {name!r} is not a name for a study",
             "up to 100 letters, digits, and . _ - after the first, such as mnist-n8",
         )
     return name

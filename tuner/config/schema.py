@@ -1,6 +1,6 @@
 """The shape of a study: the keys of a study file and what each may hold.
 
-What an option may hold stands in :mod:`tuner.config.options`; what a value means for its knob is
+What an option may hold is in :mod:`tuner.config.options`; what a value means for its knob is
 checked by :mod:`tuner.config.study_file`.
 """
 

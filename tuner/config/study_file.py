@@ -88,7 +88,7 @@ def load(path: Path) -> Document:
     try:
         if path.exists() and not path.is_file():  # a FIFO would be waited for, a device has no end
             raise UsageError(
-                f"the study file {path} cannot be read: it is no regular file",
+                f"the study file {path} cannot be read: it is not a regular file",
                 "name a file with --study FILE",
             )
         with path.open("rb") as file:
@@ -272,7 +272,7 @@ def _left_out_mistakes(study: Study) -> list[str]:
     mistakes = []
     for name in study.left_out:
         if name in study.knobs:
-            mistakes.append(f"left_out.{name}: stands under knobs as well: keep one of them.")
+            mistakes.append(f"left_out.{name}: is under knobs as well: keep one of them.")
         elif not table.is_known(name):
             hint = capital(suggestion(name, table.names()))
             mistakes.append(f"left_out.{name}: there is no such knob. {hint}")

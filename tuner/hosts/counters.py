@@ -207,7 +207,7 @@ def _throttled(before: HostCounters, after: HostCounters, trial_s: float) -> flo
 
 # --- the network at a millisecond, since a mean hides bursts ---------------------------------
 
-#: A window is so long, and is read so often, s.
+#: A window is this long, and is read this often, s.
 WINDOW_S = 0.05
 STEP_S = 0.001
 

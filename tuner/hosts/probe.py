@@ -29,7 +29,7 @@ def probe_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, str
 
     Args:
         folder: The trial's own folder; the reports go to ``probe/`` below it.
-        environ: The environment to be extended; its ``PYTHONPATH`` is kept behind the probe.
+        environ: The environment to be extended; its ``PYTHONPATH`` is kept after the probe.
 
     Returns:
         ``PYTHONPATH`` and ``TUNE_PROBE_DIR`` alone, to be merged into the environment.

@@ -87,8 +87,8 @@ def names(folder: str) -> list[str]:
 
 
 def parse_stat(text: bytes) -> Stat | None:
-    """A line of ``stat``; ``None`` if it is no such line (the process is gone)."""
-    # The name stands in parentheses and may itself hold blanks and parentheses.
+    """A line of ``stat``; ``None`` if it is not such a line (the process is gone)."""
+    # The name is in parentheses and may itself hold blanks and parentheses.
     head, _, tail = text.rpartition(b")")
     number, _, name = head.partition(b" (")
     fields = tail.split()

@@ -78,7 +78,7 @@ def worlds(axes: Sequence[Axis]) -> Iterator[dict[str, tuple[Value, ...]]]:
 
 
 def _parents_first(axes: Iterable[Axis]) -> list[Axis]:
-    """The axes, in their order as far as each stands behind those that it depends on."""
+    """The axes, in their order, but each after those that it depends on."""
     waiting, ordered = list(axes), list[Axis]()
     while waiting:
         names = {axis.name for axis in waiting}

@@ -53,7 +53,7 @@ def _asked(knobs: Sequence[Knob], layout: Layout, pick: Callable[[Iterable[int]]
 def counts(world: _World) -> Mapping[Role, tuple[int, ...]]:
     """The numbers that each role can take; a role without a knob has what is not asked for.
 
-    A value that is no number, such as ``unset``, counts as 1.
+    A value that is not a number, such as ``unset``, counts as 1.
     """
     found: dict[Role, tuple[int, ...]] = {role: (n,) for role, n in UNASKED.items()}
     for name, values in world.items():

@@ -65,7 +65,7 @@ def check_domain(domain: Domain, *, where: str) -> Domain:
             raise UsageError(f"{where}: the list of values is empty", _HOW)
         ((value, times),) = Counter(domain.values).most_common(1)
         if times > 1:
-            raise UsageError(f"{where}: {shown(value)} stands twice", "name each value once")
+            raise UsageError(f"{where}: {shown(value)} is there twice", "name each value once")
         return domain
     if isinstance(domain.high, int):
         written = f"{where}: the range {domain.low}..{domain.high}"

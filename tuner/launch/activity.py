@@ -30,9 +30,9 @@ _NEUTRAL = re.compile(r"(libc|libpthread|librt)[.-][\w.-]*|ld-(linux|musl)[\w.-]
 #: What the probe's thread in a rank calls itself (``wrappers/probe/rank_phases.py``). It reads
 #: and writes a little each second, whatever the program does: that is no sign of life.
 THREAD_NAME = b"tune-probe"
-#: A thread is asked so often, a moment apart, before it counts as not computing, times …
+#: A thread is asked this often, a moment apart, before it counts as not computing, times …
 LOOKS = 3
-#: … and all of them for so long: nothing else is noticed meanwhile, s.
+#: … and all of them for this long: nothing else is noticed meanwhile, s.
 MOST_S = 0.5
 
 
@@ -104,7 +104,7 @@ class Computing:
         return any(answers)
 
     def _any(self, pids: Collection[int]) -> bool:
-        # Of each, also those behind one that computes: their times are compared with the next.
+        # Of each, also those after one that computes: their times are compared with the next.
         waits = {pid: self._mostly_in_kernel(pid) for pid in pids}
         deadline_s = self._clock() + self._most_s
         for _ in range(LOOKS):
@@ -162,7 +162,7 @@ def _mapped(pid: int, address: int) -> str:
 _DETACH, _SEIZE, _INTERRUPT = 17, 0x4206, 0x4207  # linux/ptrace.h
 _WALL = 0x40000000  # linux/wait.h: threads too
 
-#: So long a thread has to stop, s: it needs a CPU for it, and others may have them all.
+#: A thread has this long to stop, s: it needs a CPU for it, and others may have them all.
 STOP_S = 0.25
 
 

@@ -20,7 +20,7 @@ from tuner.search.throughput import warmed_up
 
 @dataclass(frozen=True)
 class Through:
-    """A stopper that is shown the wall time or, of so many iterations, the steady state."""
+    """A stopper that is shown the wall time or, of this many iterations, the steady state."""
 
     stopper: EarlyStopper
     iterations: int | None = None

@@ -17,7 +17,7 @@ from tuner.model import FailureKind
 TAIL_LINES = 20
 LINE_CHARACTERS = 500
 
-#: Of mpirun's notices (some explain at length) so much is a reason.
+#: This much of a notice of mpirun's (some explain at length) is a reason.
 NOTICE_CHARACTERS = 240
 #: Terminal escapes and other control characters: a tail is shown on the user's terminal.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -90,9 +90,9 @@ _IN_NOTICES: _Phrases = (
     (_DISK, r"No space left on device|Disk quota exceeded"),
 )
 
-#: How far from the end an exception may stand (those of other ranks come behind it), lines.
+#: How far from the end an exception may stand (those of other ranks come after it), lines.
 EXCEPTIONS = 64
-#: So many lines at the end are a program's last words, if it has no exceptions.
+#: This many lines at the end are a program's last words, if it has no exceptions.
 LAST_WORDS = 5
 
 
@@ -125,11 +125,11 @@ _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Process
 _MARKS = "~^ "
 #: What Python says below an exception in whose place another one was raised.
 _HANDLED = ("During handling of the above", "The above exception was the direct cause")
-#: So many lines at the end may be its only ones (``python -S``, a program that prints the error).
+#: This many lines at the end may be its only ones (``python -S``, a program that prints the error).
 LAST_LINES = 3
 #: What mpirun puts before the lines of each rank if it is asked to (``--tag-output``).
 _TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )", re.MULTILINE)
-#: Open MPI's notices stand between rules.
+#: Open MPI's notices are between rules.
 _NOTICE = re.compile(r"^-{74}\n(.*?)(?:^-{74}$\n?|\Z)", re.MULTILINE | re.DOTALL)
 #: How the lines of MPICH's Hydra begin, which has no rules around them.
 _HYDRA = (
@@ -165,7 +165,7 @@ _ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
 #: Where programs send who has called them wrongly, below the line that says what was wrong.
 _ADVICE = re.compile(r"Try \W.+ --?h(?:elp)?\W for .*")
 
-# torchrun always ends with exit code 1. Which rank failed first, and how, stands in the table below
+# torchrun always ends with exit code 1. Which rank failed first, and how, is in the table below
 # its ChildFailedError (torch.distributed.elastic.multiprocessing.errors).
 _TORCHRUN = re.compile(
     r"(?:^Traceback \(most recent call last\):\n(?:(?!Traceback )[^\n]*\n)*?)?"

@@ -18,7 +18,7 @@ BUSY_SHARE = 0.02
 #: Which code busy processes run is looked up (which stops a thread for a moment) only if nothing
 #: else was seen for this share of the limit; until then each counts as computing.
 TRUSTED_SHARE = 0.25
-#: A process in state D (it waits for a disk, a network file system) gets so many limits.
+#: A process in state D (it waits for a disk, a network file system) gets this many limits.
 KERNEL_TIMES = 10
 #: Ranks that are gone while mpirun lives: it should have noticed by then, s.
 GONE_S = 10.0
@@ -50,8 +50,8 @@ class HangDetector:
     """Watches one job.
 
     Args:
-        limit_s: The job hangs if nothing happened for so long.
-        ranks: Silence counts only once so many ranks were seen; 0: however many there are.
+        limit_s: The job hangs if nothing happened for this long.
+        ranks: Silence counts only once this many ranks were seen; 0: however many there are.
         computes: Whether one of these processes, which use a CPU, runs code of its own.
     """
 

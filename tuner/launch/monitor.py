@@ -28,11 +28,11 @@ SAMPLE_S = 0.5
 SAMPLE_SHARE = 0.01
 #: The usual time between two looks at whether the job lives, s; with a low limit more often.
 HANG_CHECK_S = 1.0
-HANG_CHECKS = 10  # so often at least within the limit
+HANG_CHECKS = 10  # this often at least within the limit
 
 #: No program prints as much on purpose, and the disk is not ours alone, bytes.
 MOST_OUTPUT = 1 << 30
-#: Of a longer log the stopper is shown so many entries, evenly spaced: they say the same.
+#: The stopper is shown this many entries of a longer log, evenly spaced: they say the same.
 STOPPER_ENTRIES = 200
 
 #: How a launch ended, and the reason if we ended it.

@@ -94,7 +94,7 @@ def assignments(
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """The environment part of a setting: (names to unset, values by name).
 
-    A knob whose placeholder stands in ``template`` (by default ``spec.command``)
+    A knob whose placeholder is in ``template`` (by default ``spec.command``)
     goes there, and not into the environment.
     """
     unset: list[str] = []

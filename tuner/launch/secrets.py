@@ -134,7 +134,7 @@ def hide_words(argv: Sequence[str], hide: Callable[[str], str], found: OnSecret)
 
 # --- texts ----------------------------------------------------------------------------------------
 
-#: ``--name VALUE``, ``name=VALUE``, ``"name": VALUE``: the name and what stands before the value.
+#: ``--name VALUE``, ``name=VALUE``, ``"name": VALUE``: the name and what precedes the value.
 _NAMED = re.compile(
     r"(?<![\w.-])(?:(--?[A-Za-z][\w.-]{0,63})(?:=|(?:[^\S\r\n]|\\\r?\n)+)"
     r"|([A-Za-z_][\w.-]{0,63})[\"']?\s{0,3}(?:=|:(?!/))\s{0,3})"
@@ -147,7 +147,7 @@ _VALUE = re.compile(
 )
 #: What a shell puts something else for.
 _EXPANDED = re.compile(r"\"?\$(?:\(|\{\w+\}|[A-Z_][A-Z0-9_]*\b)")
-#: ``scheme://user:password@host``: what stands before the password. Figures and a slash are a port.
+#: ``scheme://user:password@host``: what precedes the password. Figures and a slash are a port.
 _LOGIN = re.compile(r":/{1,3}(?::|[^\s:@/]{1,256}:(?![0-9]{1,5}/))")
 #: ``https://token@host`` as git takes it; addresses at which whoever knows them may write.
 _AFTER = re.compile(
@@ -328,7 +328,7 @@ FAMILIES = (
 )  # fmt: skip
 #: The same; their values may look random.
 NAMES = frozenset({"CUDA_VISIBLE_DEVICES", "GLIBC_TUNABLES", "LD_PRELOAD", "MPI4PY_LIBMPI"})
-#: What stands between the parts of a list or a path.
+#: What separates the parts of a list or a path.
 _MARKS = re.compile(r"[/:,;=.\s]")
 _PLAIN = re.compile(r"[\w ./:,;=+^*@%\[\]{}()<>|&!?~#-]*")
 

@@ -20,7 +20,7 @@ from tuner.launch.secrets import make_folder
 
 #: In the trial's folder.
 FOLDER = "stacks"
-#: So long for one process, and for all of them, s.
+#: This long for one process, and for all of them, s.
 ONE_S = 5.0
 ALL_S = 15.0
 

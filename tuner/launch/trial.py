@@ -39,7 +39,7 @@ from tuner.model import (
 from tuner.model.errors import TunerError
 from tuner.search.stopper import EarlyStopper
 
-#: So much of the end of the output is read for the reason of a failure, bytes.
+#: This much of the end of the output is read for the reason of a failure, bytes.
 OUTPUT_BYTES = 1 << 16
 #: Where the kernel counts what it ended.
 VMSTAT = "/proc/vmstat"

@@ -30,11 +30,11 @@ COLD = frozenset({Purpose.WARM_UP, Purpose.CONFIRM, Purpose.RECORD})
 #: Failures that no switch can be at fault for.
 NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
 
-#: If running jobs could not be switched to so many values of a knob, though a launch with each
+#: If running jobs could not be switched to this many values of a knob, though a launch with each
 #: worked, the way in which the program changes the knob is at fault: the next would fail alike.
 MOST_REFUSED = 2
 
-#: No disagreement is less than this share, nor less than so many standard errors.
+#: No disagreement is less than this share, nor less than this many standard errors.
 LEAST_OFF, DEVIATIONS = 0.05, 2.5
 
 #: How far the scale of windows is off, as the logarithm's standard deviation: it is learnt from a

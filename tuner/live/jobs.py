@@ -24,7 +24,7 @@ from tuner.live.server import PAUSE, VARIABLE, Hello, JobServer
 from tuner.live.window import WindowRun
 from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome, Setting, Value
 
-#: A log and the ranks may differ by so many iterations: the first ones may be told apart
+#: A log and the ranks may differ by this many iterations: the first ones may be told apart
 #: otherwise, and a step be left out now and then …
 LEAST_MISCOUNTED = 2
 #: … and by no larger share of them.
@@ -131,7 +131,7 @@ def miscounted(outcome: Outcome, seen: int, hook: str) -> str:
         return ""
     logged = [entry.iteration for entry in outcome.progress] or [outcome.ending.iterations]
     last = logged[-1]
-    # Those behind the last entry are in no log: fewer than between two entries.
+    # Those after the last entry are in no log: fewer than between two entries.
     most = last + max(after - before for before, after in pairwise((0, *logged)))
     allowed = max(LEAST_MISCOUNTED, MISCOUNTED_SHARE * last)
     if last < seen < most or abs(seen - last) <= allowed:

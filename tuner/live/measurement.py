@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tuner.live.jobs import LiveJobs
 
 #: A program that never accepted switches will not begin to. One whose jobs had windows can: its
-#: ranks may fail to connect by chance. After so many such launches in a row it is over.
+#: ranks may fail to connect by chance. After this many such launches in a row it is over.
 IN_A_ROW = 2
 
 _HINT = (
@@ -91,7 +91,7 @@ class LiveMeasurement:
     def __init__(self, spec: StudySpec, run: TrialRunner, jobs: LiveJobs | None = None) -> None:
         self._spec, self._run = spec, run
         self._jobs = None if spec.live == "off" else jobs
-        self._refused = 0  # so many launches in a row accepted no switches
+        self._refused = 0  # this many launches in a row accepted no switches
 
     def measure(self, request: MeasurementRequest) -> Outcome:
         """Measure a setting, in a window if that :meth:`is_window`.

@@ -60,7 +60,7 @@ class FullRunModel:
         return log
 
     def _clock_s(self, seconds: float) -> float:
-        """So many seconds of a running job on the clock of the figure."""
+        """This many seconds of a running job on the clock of the figure."""
         return seconds / self.iterations if self.steady else seconds
 
 

@@ -108,7 +108,7 @@ class Switched:
 
 @dataclass(frozen=True)
 class End:
-    """The program ends, with so many ``iterations``; "over": it waits for an order before that."""
+    """The program ends, with this many ``iterations``; "over": it waits for an order first."""
 
     iterations: Count
     type: Literal["over", "end"] = "end"
@@ -153,7 +153,7 @@ VARIABLE = "TUNE_LIVE_SOCKET"
 #: With this variable rank 0 reports the program's own end, and waits there for an order.
 PAUSE = "TUNE_LIVE_PAUSE"
 
-#: An order may take so long to be sent, s.
+#: An order may take this long to be sent, s.
 SEND_S = 10.0
 
 
@@ -198,7 +198,7 @@ class JobServer:
         return self.hello is not None and self.is_open
 
     def receive(self, timeout_s: float) -> list[Message]:
-        """The messages that came, after at most so long."""
+        """The messages that came, after at most this long."""
         found: list[Message] = []
         for key, _ in self._selector.select(max(0.0, timeout_s)):
             if key.fileobj is self._listener:

@@ -52,7 +52,7 @@ TICK_S = 0.05
 #: A job that ends closes its connection first, and has ended before this is over, s.
 LAST_S = 10.0
 
-#: The iterations are analysed so often at most, s: that takes milliseconds of the ranks' cores.
+#: The iterations are analysed this often at most, s: that takes milliseconds of the ranks' cores.
 ANALYSIS_S = 0.1
 
 

@@ -21,7 +21,7 @@ class TunerError(Exception):
     Whatever foreign text is in it, it can be printed: control characters come escaped.
 
     Args:
-        message: What was wrong: the value and where it stands.
+        message: What was wrong: the value and where it is.
         hint: What to do next; may be empty.
 
     Attributes:

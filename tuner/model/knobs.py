@@ -63,7 +63,7 @@ class Flag:
 
     ``option`` (``--loaderjob``) is appended with the value if the command has no
     ``{knob}`` placeholder; with ``option=None`` the command must have the placeholder.
-    A ``switch`` takes no value: for :data:`ON` the option stands alone, for :data:`OFF` it is
+    A ``switch`` takes no value: for :data:`ON` the option alone is given, for :data:`OFF` it is
     left out, be it appended or the one before the placeholder.
     """
 
@@ -149,14 +149,14 @@ class Setting:
         """The inverse of :meth:`to_json`.
 
         Raises:
-            ValueError: The text is no setting.
+            ValueError: The text is not a setting.
         """
         try:
             values = json.loads(text)
         except RecursionError as error:
             raise ValueError("nested too deeply for a setting") from error
         if not isinstance(values, dict):
-            raise ValueError(f"{text[:80]!r} is no setting")
+            raise ValueError(f"{text[:80]!r} is not a setting")
         if not all(isinstance(value, int | str) for value in values.values()):
             raise ValueError(f"{text[:80]!r} has a value of another kind")
         return cls.of(values)

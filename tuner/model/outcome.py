@@ -293,7 +293,7 @@ class Window:
 class Outcome:
     """What a launch came to, with all that was seen of it.
 
-    ``exclusion`` says why its time is no measure of the setting; ``None``: it is one.
+    ``exclusion`` says why its time does not measure the setting; ``None``: it does.
     ``window`` tells of the running job that it was measured in; ``None``: it was a launch of
     its own.
     """

@@ -13,7 +13,7 @@ from tuner.model import Conclusion, ObjectiveSpec, Result, StudySpec
 from tuner.model.errors import UsageError
 from tuner.model.figures import number
 
-#: What stands behind the slash of a rate, in seconds.
+#: What follows the slash of a rate, in seconds.
 _PER_S = {
     "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0,
     "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0,
@@ -42,12 +42,12 @@ def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float |
     """Refuse what a figure does not tell.
 
     Raises:
-        UsageError: Items of a figure that is no time, or a price of one that tells of none.
+        UsageError: Items of a figure that is not a time, or a price of one that tells of none.
     """
     called = f"The objective ({objective.unit or objective.kind})"
     if items is not None and not objective.is_time:
         raise UsageError(
-            f"{called} is no time, so --samples-per-run {items:g} gives no samples per second",
+            f"{called} is not a time, so --samples-per-run {items:g} gives no samples per second",
             "leave it out, or read a time: --objective wall, or a pattern with --unit s",
         )
     if price_per_hour is not None and timed(objective) is None:

@@ -162,7 +162,7 @@ class StudySpec:
     confirm: bool = True
     warm_ups: int = 1
     trial_limit_s: float | None = None
-    stall_limit_s: float | None = 120.0  # nothing happens for so long: it hangs
+    stall_limit_s: float | None = 120.0  # nothing happens for this long: it hangs
     seed: int = 0
     left_out: tuple[tuple[str, str], ...] = ()
     typed: tuple[str, ...] = ()  # the words after `tune` that asked for it; none from Python

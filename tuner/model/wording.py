@@ -96,7 +96,7 @@ def cores(used: float, of: int) -> str:
 
 
 def most_of_it(load: Load) -> str:
-    """Who above all, to stand behind how much: ``, above all pid 6263 (python)``."""
+    """Who above all, to follow how much: ``, above all pid 6263 (python)``."""
     return f", above all {load.busiest}" if load.busiest else ""
 
 
@@ -123,7 +123,7 @@ def parse_time_s(text: str) -> float:
     """``90``, ``90s``, ``2m`` (or ``2min``), ``1.5h``, ``.5s``, in seconds.
 
     Raises:
-        ValueError: It is no time, or not above 0; the text says what one looks like. Who
+        ValueError: It is not a time, or not above 0; the text says what one looks like. Who
             knows the place (an option, a key) makes the user's error of it.
     """
     match = _TIME.fullmatch(text.strip())

@@ -11,7 +11,7 @@ from tuner.model.wording import count, duration, failure, seconds, times
 
 
 def runs(best: Measurement, other: Measurement) -> str:
-    """How many runs stand behind a comparison."""
+    """How many runs a comparison rests on."""
     a, b = len(best.samples), len(other.samples)
     if a == b == 1:
         return "1 run each"
@@ -19,7 +19,7 @@ def runs(best: Measurement, other: Measurement) -> str:
 
 
 def comparison(result: Result) -> str:
-    """What the best setting is against the reference, with what stands behind it.
+    """What the best setting is against the reference, with what it rests on.
 
     Never more than was proven: before the confirmation these are medians of a few runs.
     """
@@ -248,7 +248,7 @@ def break_even(result: Result) -> BreakEven | None:
 
     The saving is the best's median time of a run (of a steady state: of all its iterations)
     times the proven ratio minus 1 (the estimate, or the lower end if only that is claimed).
-    A figure that is no time of the run tells of no saving, a time that is read by a pattern
+    A figure that is not a time of the run tells of no saving, a time that is read by a pattern
     neither: nobody knows what it is the time of.
     """
     finding, best, clock = result.finding, result.best, result.objective.clock

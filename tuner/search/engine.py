@@ -28,7 +28,7 @@ from tuner.stats.estimates import TRIALS
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
 
-#: After so many windows of other settings the incumbent is measured again.
+#: After this many windows of other settings the incumbent is measured again.
 AGAIN_AFTER = 6
 
 Reason = Literal["trials", "budget", "converged", "exhausted"]

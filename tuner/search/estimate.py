@@ -18,8 +18,8 @@ _CEILING = 1.6
 _MANY, _SOME = 160, 60
 
 
-#: A lone slow run is not believed if it lies so many standard deviations above what its neighbours
-#: say (more as long as fewer than ``_FEW`` settings are known) and this far, as a logarithm.
+#: A lone slow run is not believed if it lies this many standard deviations (more below ``_FEW``
+#: known settings) and this far, as a logarithm, above what its neighbours say.
 _SLOW_SDS, _EARLY_SDS, _FEW = 1.7, 3.0, 10
 _ORDINARY = 0.3
 
@@ -83,7 +83,7 @@ _Known = list[tuple[Group, tuple[float, float, float]]]
 
 
 def _thinned(known: _Known) -> _Known:
-    """What bears on the best, and of a long tail behind it a part."""
+    """What bears on the best, and part of the long tail after it."""
     if len(known) <= _MANY:
         return known
     ordered = sorted(known, key=lambda each: each[1][0])

@@ -21,7 +21,7 @@ from tuner.search.space import Floats, Grid, Rows
 #: Variance of the level of all times, in squared logarithms: it is hardly known before.
 _LEVEL_VAR = 1.0
 
-#: Columns of the hyperparameters behind those of the knobs.
+#: Columns of the hyperparameters after those of the knobs.
 _ROUGH, _DEMAND_LENGTH, _NOISE = -3, -2, -1
 
 

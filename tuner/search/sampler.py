@@ -34,7 +34,7 @@ from tuner.search.pruner import PROJECTION
 from tuner.search.regions import excessive, infeasible
 from tuner.search.space import Grid, Key, KnobAxis, Space
 
-#: A range with more values than this is searched on a scale of so many.
+#: A range with more values than this is searched on a scale of this many.
 MOST_VALUES = 64
 
 #: The number of trials is the study's business, not the sampler's.
@@ -205,7 +205,7 @@ class _Axis:
 
 
 def _scale(distribution: FloatDistribution | IntDistribution) -> tuple[Any, ...]:
-    """The values of a range; of a long one so many, evenly or in equal ratios."""
+    """The values of a range; of a long one this many, evenly or in equal ratios."""
     low, high, step = distribution.low, distribution.high, distribution.step
     if step is not None and not distribution.log:
         number = math.floor((high - low) / step + 1e-9) + 1

@@ -116,7 +116,7 @@ def beside(grid: Grid, rows: Rows, centre: Rows) -> Flags:
     return np.asarray(near)
 
 
-#: Of a window that is stopped early so much is run all the same: what is thrown away after the
+#: This much of a window that is stopped early is run all the same: what is thrown away after the
 #: switch, and the iterations that show that it cannot win.
 _CUT_SHARE = 0.5
 

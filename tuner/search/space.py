@@ -134,7 +134,7 @@ class Grid:
         return np.where(self.exist(rows), rows, 0) if self._conditions else rows
 
     def levels(self, rows: Rows) -> Rows:
-        """The rows with one index more, behind those of the values, for "does not exist"."""
+        """The rows with one index more, after those of the values, for "does not exist"."""
         return np.where(self.exist(rows), rows, self.sizes) if self._conditions else rows
 
     def row(self, key: Key) -> Rows:

@@ -32,7 +32,7 @@ Log = Sequence[tuple[int, float]]
 #: How many standard deviations the lower end lies below the projection.
 Z = 1.75
 
-#: A launch that has shown no entry may have started for so many usual start-ups.
+#: A launch that has shown no entry may have started for this many usual start-ups.
 _PATIENCE = 4.0
 
 #: The prior figure for one interval's spread counts as this many intervals.
@@ -120,7 +120,7 @@ def by_drift(log: Log, iterations: int, pace_cv: float) -> tuple[float, float]:
 
 
 def _is_done(progress: Log, iterations: int | None) -> bool:
-    """True once it has trained to its end: its time is known, whatever it does behind that."""
+    """True once it has trained to its end: its time is known, whatever it does after that."""
     return bool(progress) and iterations is not None and progress[-1][0] >= iterations
 
 
@@ -209,7 +209,7 @@ class ProjectionStopper:
 class TimeLimitStopper:
     """Stops a launch once it has taken ``limit_s`` of its own elapsed time for certain.
 
-    With ``iterations`` a launch that has done them is left alone: what it does behind its
+    With ``iterations`` a launch that has done them is left alone: what it does after its
     training is none of its elapsed time.
     """
 

@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 from tuner.model import Progress
 
 #: Of its iterations a program warms up in this share (the first passes over its data and its
-#: code): the steady state begins with the first entry of the log behind it.
+#: code): the steady state begins with the first entry of the log after it.
 WARM_UP_SHARE = 0.2
 
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from tuner.stats import noise
 
-#: What stands for a loss that is no number any more, or is beyond it: the training diverged.
+#: What stands for a loss that is not a number any more, or is beyond it: the training diverged.
 DIVERGED = 1e30
 
 #: A loss up to this many times the greatest of the defaults' is none the worse.
 RATIO = 2.0
-#: Nor is one within so many standard deviations of the defaults' own.
+#: Nor is one within this many standard deviations of the defaults' own.
 DEVIATIONS = 6.0
 #: Nor is a difference below this: near 0 ratios say nothing.
 DIFFERENCE = 1e-3

@@ -4,7 +4,7 @@ Every package estimates spread here: `pooled` for groups of values (the logarith
 same setting, a group for each setting), `spread` if the squared deviations are known already.
 
 Few repeats may agree by chance. So each estimate is shrunk towards what is usual: a `SpreadPrior`
-counts as so many degrees of freedom of that spread.
+counts as this many degrees of freedom of that spread.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _float(data: Any) -> float:
 
 def _int(data: Any) -> int:
     if type(data) is not int or not -MOST <= data < MOST:
-        raise TypeError(f"{shown(data)} is no number")
+        raise TypeError(f"{shown(data)} is not a number")
     return data
 
 

@@ -140,7 +140,7 @@ def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
         lines = mounts.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return ""
-    for line in lines:  # proc(5): the third word is the device, the type stands behind the dash
+    for line in lines:  # proc(5): the third word is the device, the type follows the dash
         words, _, rest = line.partition(" - ")
         if words.split(" ")[2:3] == [f"{os.major(device)}:{os.minor(device)}"]:
             return rest.split(" ")[0]

@@ -222,7 +222,7 @@ def _machine(text: str) -> Machine:
 
 
 def telemetry_rows(launch_id: int, found: Telemetry) -> list[dict[str, Any]]:
-    """The rows of ``tune_telemetry``: the first has all that is no track."""
+    """The rows of ``tune_telemetry``: the first has all but the tracks."""
     content: list[tuple[str | None, int | None, Any]] = [(None, None, replace(found, tracks=()))]
     content += [(track.host, track.rank, track) for track in found.tracks]
     return [

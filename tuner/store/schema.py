@@ -1,4 +1,4 @@
-"""Our tables. They stand beside Optuna's in the same database and are the truth."""
+"""Our tables. They are beside Optuna's in the same database and are the truth."""
 
 from __future__ import annotations
 
@@ -105,13 +105,13 @@ telemetry = sa.Table(
     "tune_telemetry",
     metadata,
     sa.Column("launch_id", sa.ForeignKey("tune_launches.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("track", sa.Integer, primary_key=True),  # 0: all that is no track; then 1, 2, …
+    sa.Column("track", sa.Integer, primary_key=True),  # 0: all but the tracks; then 1, 2, …
     sa.Column("host", SafeText),
     sa.Column("rank", sa.Integer),  # null: the host's own track
     sa.Column("content", SafeText, nullable=False),  # JSON: a Telemetry without tracks, a Track
 )
 
-#: The tables of Optuna's storage, which stand beside ours.
+#: The tables of Optuna's storage, which are beside ours.
 OF_OPTUNA = frozenset(
     {"studies", "study_directions", "study_user_attributes", "study_system_attributes"}
     | {"trials", "trial_user_attributes", "trial_system_attributes", "trial_params"}

@@ -55,7 +55,7 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
         raise _no_url(text) from None
     name = parsed.database or ""
     if driver != "sqlite":
-        if "@" in f"{parsed.host}{name}":  # one in the password: what follows is no host
+        if "@" in f"{parsed.host}{name}":  # one in the password: what follows is not a host
             raise _no_url(text)
     elif (
         name in {"", ":memory:"}

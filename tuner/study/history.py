@@ -25,7 +25,7 @@ from tuner.model import (
 )
 from tuner.stats import estimates
 
-#: So many failures in a row, with nothing measured, end the study: the cause is not a setting.
+#: This many failures in a row, with nothing measured, end the study: the cause is not a setting.
 GIVE_UP_AFTER = 5
 
 

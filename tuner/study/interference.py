@@ -33,7 +33,7 @@ from tuner.study.history import History
 VARIABLE = "TUNE_DISTURBED"
 COUNT = "count"
 
-#: So often one after the other a setting is measured again; then the machine is just so.
+#: A setting is measured again this often in a row; then interference is part of the machine.
 MOST_AGAIN = 2
 
 #: What others may use in any case: in cores, and as a share of the CPUs (that is as far as the
@@ -46,7 +46,7 @@ FACTOR, DEVIATIONS = 2.0, 3.0
 #: The standard deviation of a normal distribution, in median absolute deviations.
 _MAD = 1.4826
 
-#: So many of the latest launches say what is usual; so many in a row are it, whatever was before.
+#: What is usual follows from this many of the latest launches, or from this many in a row alone.
 RECENT, IN_A_ROW = 15, 3
 
 #: What a cgroup's quota may hold back, as a share of a launch's time; what may be swapped.

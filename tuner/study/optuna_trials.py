@@ -38,7 +38,7 @@ from tuner.study.history import History
 if TYPE_CHECKING:
     from tuner.store import Store
 
-#: So often another process may be quicker to make Optuna's tables.
+#: Another process may be quicker to make Optuna's tables this often.
 RACES = 20
 
 #: On each of Optuna's trials: the number of the launch that it tells of.

@@ -38,7 +38,7 @@ COST_SHARE = 0.5
 #: What the confirmation has cost at the next look, in multiples of what it has at this one.
 _NEXT_LOOK = 1.6
 
-#: So many launches of one side may fail before it is said to fail.
+#: This many launches of one side may fail before it is said to fail.
 FAILURES = 2
 
 

@@ -34,7 +34,7 @@ def with_command(spec: StudySpec, typed: tuple[str, ...] | None) -> StudySpec:
         if any(HIDDEN in word for word in spec.command):
             raise UsageError(
                 f"the command of {spec.name} has secrets, which are never kept",
-                "type it again behind the name: … -- COMMAND",
+                "type it again after the name: … -- COMMAND",
             )
         return spec
     full = replace(spec, command=(spec.command[0], *typed[1:]))

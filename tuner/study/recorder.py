@@ -74,10 +74,10 @@ def parse(content: bytes) -> Entry:
     try:
         document = json.loads(content)
         if document["state"] != "ended":
-            raise ValueError("no record of a launch that has ended")
+            raise ValueError("not a record of a launch that has ended")
         return codec.from_json(Entry, document)
     except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"no record of a launch: {error!r}") from error
+        raise ValueError(f"not a record of a launch: {error!r}") from error
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ def adopt(store: Store, journal: Journal, emit: Callable[[Event], None]) -> None
     known = store.launches(journal.study, detail=False)
     found, damaged = journal.found({record.folder for record in known})
     for path in damaged:
-        emit(Note(f"{path} is no record of a launch: it is left as it is"))
+        emit(Note(f"{path} is not a record of a launch: it is left as it is"))
     for record in lacking(known, found):
         store.add(journal.study, record)
         file = Path(record.folder) / NAME

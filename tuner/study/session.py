@@ -41,7 +41,7 @@ from tuner.study.interruption import Interruption
 from tuner.study.policy import Policy, Step, Stop
 from tuner.study.recorder import Recorder
 
-#: So many launches in a row that were ended from outside end the study: it would go on so.
+#: This many launches in a row that were ended from outside end the study: more would follow.
 LOST_IN_A_ROW = 3
 
 _MENDED = ", mend the cause, then run the same command again"

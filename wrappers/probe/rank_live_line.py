@@ -33,7 +33,7 @@ class Line:
         return _is_ready(self._socket, select.POLLOUT)
 
     def wait(self, limit_s):
-        """Until something is there to be received, or the other side is gone; at most so long."""
+        """Until something is there to be received, or the other side is gone; at most this long."""
         return bool(self._lines) or _is_ready(self._socket, select.POLLIN, limit_s)
 
     def receive(self, limit_s=0.0):

@@ -15,7 +15,7 @@ PROTOCOL = 2
 
 #: How long all ranks are waited for at their first boundary.
 MEETING_S = 30.0
-#: Rank 0 may be busy alone for so long, with an evaluation for instance; and so may a change take.
+#: Rank 0 may be busy alone for this long, with an evaluation for instance, or with a change.
 SILENCE_S = 60.0
 
 _IN_VAIN_S = 1.0  # who waits longer for what does not come has spoilt what the job's clock says

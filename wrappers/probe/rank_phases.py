@@ -28,7 +28,7 @@ _HERE = os.path.dirname(__file__) + "/"
 
 _PAUSE_S = 0.05  # between two looks, give or take half
 _WRITE_S = 1.0
-_SHARE = 500  # a look and a write may take one part in so many of the thread's time
+_SHARE = 500  # a look and a write may take one part in this many of the thread's time
 _LEAST_LOOKS = 2  # a helper that is over at once has nothing to say
 _STOP_S = 0.2  # an exit waits for no longer
 

@@ -27,7 +27,7 @@ __all__ = ["MARKER", "OUTPUT", "Exit", "RunningTrial", "execute", "hurry", "run_
 #: The name of the file in a trial's folder that takes the output of the command.
 OUTPUT = "output.log"
 
-#: So much of what a short command prints is read, bytes.
+#: This much of what a short command prints is read, bytes.
 _MOST_PRINTED = 16 << 20
 
 #: Where the temporary files of a launch go if its TMPDIR is too long.

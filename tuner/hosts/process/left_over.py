@@ -22,7 +22,7 @@ from tuner.model.errors import TunerError
 
 #: More than any note takes.
 _NOTE_BYTES = 1 << 14
-#: The supervisor may be at it still: it gets so long before it is ended with the rest, s.
+#: The supervisor may be at it still: it gets this long before it is ended with the rest, s.
 _GRACE_S = TERM_WAIT_S + SETTLE_S + 1.0
 
 

@@ -20,7 +20,7 @@ MARKER = "TUNE_TRIAL"
 #: The one that marks the supervisor itself: the next `tune` must know of it too.
 SUPERVISES = "TUNE_SUPERVISES"
 
-#: A process in the middle of an exec shows an empty environment for some microseconds; so long
+#: A process in the middle of an exec shows an empty environment for some microseconds; this long
 #: is waited for it, s. A program may also have none, and is then never told from that.
 EXEC_WAIT_S = 0.05
 

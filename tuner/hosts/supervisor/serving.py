@@ -158,7 +158,7 @@ class Supervisor:
                 self.wall_s = time.monotonic() - self.started_s
 
     def _pause(self, seconds: float) -> None:
-        """Wait so long, or until a signal comes (a child that ended)."""
+        """Wait this long, or until a signal comes (a child that ended)."""
         select.select([self.wake], [], [], max(0.0, seconds))
         self.hurry = self.hurry or bool(self._woken() & _ENDING_SIGNALS)
 

@@ -19,7 +19,7 @@ from tuner.hosts.procfs import Stat
 def parse_wait(line: bytes) -> tuple[float, float] | None:
     """Seconds that a thread ran, and that it was ready but another had the CPU.
 
-    ``None`` if it is no line of ``/proc/PID/task/TID/schedstat``.
+    ``None`` if it is not a line of ``/proc/PID/task/TID/schedstat``.
     """
     fields = line.split()
     if len(fields) != 3 or not all(field.isdigit() and len(field) <= 20 for field in fields):

@@ -227,10 +227,10 @@ class Recording:
         )
 
 
-#: So many intervals at most, and no fewer where there are many ranks; even numbers.
+#: This many intervals at most, and no fewer where there are many ranks; even numbers.
 MOST_POINTS, LEAST_POINTS = 200, 20
 
-#: So many values for all ranks of a host together.
+#: This many values for all ranks of a host together.
 MOST_VALUES = 40_000
 
 #: Columns of which the greatest value is kept, not the mean.
@@ -272,7 +272,7 @@ class Series:
     """The intervals of one track, in the order they come.
 
     Args:
-        most: So many are kept, an even number.
+        most: This many are kept, an even number.
     """
 
     def __init__(self, most: int = MOST_POINTS) -> None:

@@ -86,7 +86,7 @@ def find(
 def _candidates(
     mpirun: str | None, names: Sequence[str], program: str | None, environ: Mapping[str, str]
 ) -> Iterator[Path]:
-    """Where the launcher may be, best first; what is named by the option stands alone.
+    """Where the launcher may be, best first; what the option names is the only one.
 
     If ``program`` itself is called so (``python3.12`` is a ``python``), no other is meant:
     torchrun needs the torch of the ranks.

@@ -26,7 +26,7 @@ class Launcher:
     """One way to start ranks: how it is found, and its options."""
 
     kind: str
-    #: The names of the program that starts its ranks, best first, without a version behind them.
+    #: The names of the program that starts its ranks, best first, without a version after them.
     programs: tuple[str, ...]
     #: Regular expressions with a group for the version in what :meth:`question` prints.
     versions: tuple[str, ...]
@@ -106,7 +106,7 @@ OptionWords = Mapping[str, tuple[str, Mapping[str, str]]]
 
 _PLACES = ("core", "socket", "numa")
 _OPENMPI: OptionWords = {
-    # Ranks often share cores here, which Open MPI refuses without the word behind the colon.
+    # Ranks often share cores here, which Open MPI refuses without the word after the colon.
     "bind_to": (
         "--bind-to",
         {"none": "none", **{place: f"{place}:overload-allowed" for place in _PLACES}},

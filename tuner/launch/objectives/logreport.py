@@ -30,7 +30,7 @@ MOST_BYTES = 16 << 20
 LOSSES = ("main/loss", "validation/main/loss", "loss", "train/loss")
 #: Iterations that a database holds and a float tells apart.
 MOST_ITERATIONS = 2**53
-#: Of what a parser says of a log, or of its keys, so many letters are shown: they quote the log.
+#: Of what a parser says of a log, or of its keys, this many letters are shown: they quote the log.
 LONGEST_FAULT = 400
 
 
@@ -93,7 +93,7 @@ class LogReport(Objective):
             steady_s = throughput.steady_s([(step.iteration, step.elapsed_s) for step in progress])
             if steady_s is None:
                 raise BadLogError(
-                    "has no steady state: no two entries with time between them behind the first"
+                    "has no steady state: no two entries with time between them after the first"
                     f" {throughput.WARM_UP_SHARE:.0%} of its {progress[-1].iteration} iterations"
                 )
             value = steady_s

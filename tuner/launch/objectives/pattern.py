@@ -16,11 +16,11 @@ from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec
 from tuner.model.errors import UsageError, shown
 from tuner.model.wording import one_line
 
-#: One search may take so long in all, s.
+#: One search may take this long in all, s.
 LIMIT_S = 20.0
-#: So much of the end of the output is searched, bytes.
+#: This much of the end of the output is searched, bytes.
 SEARCHED_BYTES = 16 << 20
-#: Of what a group holds so many letters are kept.
+#: This many letters of what a group holds are kept.
 LONGEST_TEXT = 200
 #: A number as C, Python and Fortran (``1.5D+02``) print it.
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][+-]?\d+)?", re.ASCII)

@@ -21,7 +21,7 @@ from tuner.live.client.loop import Until, find_agent
 #: Parts of Chainer 7's iterator that are used here, beside what is public.
 _PARTS = ("_comm", "_prefetch_loop", "_state", "order_sampler", "n_processes", "n_prefetch")
 
-#: So long an old loader may take for the batch that it has begun, s.
+#: An old loader may take this long for the batch that it has begun, s.
 _PATIENCE_S = 20.0
 
 
@@ -129,7 +129,7 @@ class Orders:
 
     A loader draws the next epoch's order when it loads the first batch of it, ahead of the
     training, whose ``epoch`` it may be far behind. Drawn a second time it would be another one, and
-    all orders behind it as well.
+    all orders after it as well.
     """
 
     def __init__(self, sampler: Callable[[Any, int], Any], epoch: Callable[[], int]) -> None:

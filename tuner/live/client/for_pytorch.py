@@ -103,7 +103,7 @@ class PpeExtension:
         """An iteration boundary."""
         if self._agent is None:
             return
-        # What ends here began behind the last call: with that iteration's other extensions.
+        # What ends here began after the last call: with that iteration's other extensions.
         mark, epoch = self._mark, manager.epoch
         self._mark, self._epoch = epoch != self._epoch, epoch
         self._agent.step(mark)

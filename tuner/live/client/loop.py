@@ -93,7 +93,7 @@ class Until:
     Args:
         trigger: The program's own stop trigger, which may fire only once.
         agent: Says whether to go on, and hears of the program's own end.
-        between: Whether the loop can end here, once the program's own end is behind it.
+        between: Whether the loop can end here, after the program's own end.
     """
 
     def __init__(

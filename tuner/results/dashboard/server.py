@@ -115,7 +115,7 @@ def bind(
         shown = socket.gethostname() if address == "0.0.0.0" else host
         wide = not ipaddress.ip_address(address).is_loopback
         storage = open_storage(url)
-        logging.getLogger("waitress").setLevel(logging.ERROR)  # a queue is no news
+        logging.getLogger("waitress").setLevel(logging.ERROR)  # a queue is not news
         listener = waitress.create_server(
             access.guarded(_with_ours(wsgi(storage), storage, report_of), token),
             sockets=[taken],
@@ -167,7 +167,8 @@ def _listening(host: str, port: int) -> socket.socket:
     """A socket that holds the port."""
     if not host or ":" in host:  # all addresses, and IPv6, to the socket
         raise UsageError(
-            f"--host {host!r} is no IPv4 address and no name", "--host 0.0.0.0: every address"
+            f"--host {host!r} is not an IPv4 address or a name",
+            "--host 0.0.0.0: every address",
         )
     try:
         return socket.create_server((host, port), backlog=MOST_CONNECTIONS)

@@ -19,7 +19,7 @@ HELD_SHARE = 0.15
 #: What explains less is not spoken of.
 LEAST_SHARE = 0.1
 
-#: A verdict is clear where it explains so much, and so many times what the next one does.
+#: A verdict is clear where it explains this much, and this many times what the next one does.
 CLEAR_SHARE = 0.2
 CLEAR_TIMES = 1.5
 

@@ -56,7 +56,7 @@ class Remedy:
 class Suspect:
     """A cause with the share of the ranks' time that it explains, and the evidence.
 
-    ``subject`` says who or what, to stand behind the cause.
+    ``subject`` says who or what, to follow the cause.
     """
 
     cause: Cause

@@ -11,7 +11,7 @@ from tuner.results.explain.cause import Cause, Suspect, per_cent
 #: The trial's threads fit on the cores up to this: a look catches a thread that has just ended.
 FITS = 1.1
 
-#: Less than this of the threads that want a CPU is no culprit.
+#: Less than this of the threads that want a CPU is not the cause.
 CULPRIT = 0.2
 
 #: Less CPU than this, in cores, is always there (daemons, the kernel's own threads).
@@ -20,7 +20,7 @@ ALWAYS_CORES = 0.25
 #: More CPU than this, in cores, that no rank and no other process used: they do not add up.
 UNASSIGNED_CORES = 0.5
 
-#: With so much of the host idle, it is not the CPUs that are short, but those that may be used.
+#: With this much of the host idle, it is not the CPUs that are short, but those that may be used.
 IDLE = 0.3
 
 #: A worker or a rank that wants more has threads of its own.
@@ -111,7 +111,7 @@ def _others(case: Case) -> Suspect:
     )
 
 
-#: A GPU that works so much of the time is what the ranks wait for.
+#: A GPU that works this much of the time is what the ranks wait for.
 GPU = 0.7
 
 #: Below this share of their time in their own work the ranks are not bound by it.

@@ -16,7 +16,7 @@ DISK = 0.1
 #: A link at its limit moves, in the milliseconds with traffic, as many bytes as in its best ones
 #: (measured: 0.9 of them, 0.8 beside other processes; over a link with room 0.5).
 FLAT = 0.7
-#: Less is no load for any network, bytes/s.
+#: Less loads no network, bytes/s.
 LEAST_BYTES_PER_S = 1e6
 
 
@@ -143,7 +143,7 @@ def _waiting(case: Case) -> Suspect | None:
     return Suspect(Cause.WAITING, share, (said,), case.where("compute"), bool(case.inside))
 
 
-#: A rank for which the others wait so much more of their time is waited for: in three seconds
+#: A rank for which the others wait this much more of their time is waited for: in three seconds
 #: with 70 looks chance alone moves a share of 0.2 by 0.05.
 LATE = 0.15
 #: … and its own is at the most this part of theirs.

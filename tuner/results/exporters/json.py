@@ -126,7 +126,7 @@ def measurement_json(measurement: Measurement, spec: StudySpec) -> JsonDict:
 
 
 def _with_figure(document: JsonDict, spec: StudySpec) -> JsonDict:
-    """What has an ``elapsed_s`` with its figure; the first is ``None`` if that is no time."""
+    """What has an ``elapsed_s`` with its figure; the first is ``None`` if that is not a time."""
     cost = document["elapsed_s"]
     kept = cost if spec.objective.is_time else None
     return document | {"elapsed_s": kept, "figure": figures.figure(spec.objective, cost)}

@@ -34,7 +34,7 @@ _MARKS = re.compile(r"[\\|`*\[\]~<&#$!]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 #: Where a bare address becomes a link, even behind backslashes.
 _LINKS = re.compile(r":(?=//)|www(?=\.)|@", re.IGNORECASE)
 
-#: Shows nothing, and joins what stands around it.
+#: Shows nothing, and joins what is around it.
 _WORD_JOINER = "\u2060"
 
 

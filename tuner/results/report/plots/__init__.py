@@ -16,7 +16,7 @@ Build = Callable[[StudyView, Mapping[str, float]], list[Figure]]
 
 @dataclass(frozen=True)
 class Family:
-    """Figures that stand together under a heading.
+    """Figures under one heading.
 
     ``build`` is given the study and the importance of its knobs; an empty list leaves the
     heading out. ``more`` is said of those that are shown only if they are asked for.

@@ -66,7 +66,7 @@ class DrawnRun:
 
     @property
     def is_bound(self) -> bool:
-        """True if all that is known is that it takes at least so long."""
+        """True if all that is known is that it takes at least this long."""
         return self.stopped is not None and self.stopped.projection_s <= self.stopped.bound_s
 
     @property

@@ -284,7 +284,7 @@ def _heat(objective: ObjectiveSpec, across: str, up: str, cells: Cells) -> JsonD
         },
     }
     if len(columns) <= _READABLE and len(rows) <= 2 * _READABLE:
-        heat["text"] = [  # without the unit, which stands beside the colours
+        heat["text"] = [  # without the unit, which is beside the colours
             ["" if m is None else figures.typical(objective, m).partition(" ")[0] for m in row]
             for row in grid
         ]

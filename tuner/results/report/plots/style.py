@@ -19,7 +19,7 @@ BEST, BASELINE, OTHER, FAILED, GREEN = "#1a7fc0", "#d55e00", "#7d8590", "#b3589a
 #: Points of one trace at most: more hide each other, and make a page slow.
 MOST_POINTS = 250
 
-#: Figures that differ more than this stand on a logarithmic axis.
+#: Figures that differ more than this get a logarithmic axis.
 _FEW_TIMES = 8.0
 
 #: What is put on an axis by its size; all else is a name.
@@ -128,7 +128,7 @@ def marker(colour: str, symbol: str, size: int) -> JsonDict:
 
 
 def thinned(items: Sequence[Item], most: int = MOST_POINTS) -> list[Item]:
-    """At most so many, spread evenly, the first and the last among them."""
+    """At most this many, spread evenly, the first and the last among them."""
     if len(items) <= most:
         return list(items)
     step = (len(items) - 1) / (most - 1)
@@ -159,7 +159,7 @@ def measure_axis(costs: Iterable[float], objective: ObjectiveSpec) -> JsonDict:
 
 
 def at(objective: ObjectiveSpec, cost: float | None) -> float | None:
-    """Where a cost stands on such an axis; ``None`` for none, and for one of a bound of nothing."""
+    """Where a cost is on such an axis; ``None`` for none, and for one of a bound of nothing."""
     return objective.figure(cost) if cost else None
 
 
