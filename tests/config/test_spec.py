@@ -331,7 +331,7 @@ def test_the_space_can_be_typed() -> None:
         ({"objective": "wall", "log": "x"}, "--log x: the objective wall reads no log", ""),
         ({"samples_per_run": 0.0}, "--samples-per-run 0.0: must be a number above 0", ""),
         ({"price_per_hour": math.inf}, "--price-per-hour inf: must be a number above 0", ""),
-        ({"objective": "pattern:(.)", "samples_per_run": 3.0}, "is not a time, so --samples-per", ""),
+        ({"objective": "pattern:(.)", "samples_per_run": 3.0}, "is not a time, so --samples", ""),
     ],
 )
 def test_a_bad_option_names_value_place_and_next_step(
