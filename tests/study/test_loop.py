@@ -190,6 +190,25 @@ def test_a_study_of_something_else_is_refused(folder: Path) -> None:
 # --- failures ----------------------------------------------------------------------------
 
 
+def test_a_program_that_breaks_on_the_way_ends_the_study_which_goes_on_once_it_is_mended(
+    folder: Path,
+) -> None:
+    spec, launched = replace(SPEC, trials=12), 0
+
+    def time_s(setting: Setting) -> float | Failed:
+        nonlocal launched
+        launched += 1
+        return nearly_flat(setting) if launched <= 6 else crash(setting)
+
+    with pytest.raises(NothingMeasuredError, match="the program no longer works: 5 launches"):
+        study_in(folder, FakeRunner(time_s), spec)
+    assert launched < 25
+    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+        assert store.load(SPEC.name).state is StudyState.FAILED
+    found = study_in(folder, FakeRunner(nearly_flat), spec)
+    assert (found.state, found.settings_failed) == (StudyState.FINISHED, 0)
+
+
 def test_a_failed_trial_is_kept_and_not_tried_again(folder: Path) -> None:
     def time_s(setting: Setting) -> float | Failed:
         return crash(setting) if setting.as_dict().get("omp_threads") == 3 else surface(setting)
@@ -287,7 +306,7 @@ def test_whatever_ends_it_the_study_does_not_stay_running(folder: Path, at: type
     with pytest.raises(BrokenPipeError):
         study_in(folder, FakeRunner(), on_event=break_off)
     row = row_in(folder)
-    assert (row.state, row.reason) == (StudyState.INTERRUPTED, "broken off (BrokenPipeError)")
+    assert (row.state, row.reason) == (StudyState.INTERRUPTED, "the output was closed")
     assert study_in(folder, FakeRunner()).trials == 6
 
 

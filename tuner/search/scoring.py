@@ -342,5 +342,5 @@ def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
 def _spent(group: Group, options: Options) -> bool:
     """True where a launched setting is not launched again."""
     if group.finished:
-        return group.launches >= options.most_repeats
+        return group.failures > 1 or group.launches >= options.most_repeats
     return group.failures > 0 or group.launches >= 2

@@ -74,7 +74,8 @@ def build(
     )
     shown = by_setting.get(best) if best is not None else None
     if finding is None:
-        kept = baseline if history.spec.fixed.is_baseline else None
+        works = confirmed is None or confirmed.failure is None
+        kept = baseline if works and history.spec.fixed.is_baseline else None
         shown = estimates.best(m for m in (shown, kept) if m is not None)
     if confirmed is not None and confirmed.reference is not None:
         reference = by_setting.get(confirmed.reference)

@@ -207,6 +207,14 @@ class History:
         """The launches of a study in which nothing has worked; empty if something has."""
         return () if any(record.outcome.samples for record in self.valid) else self.valid
 
+    def no_longer_works(self) -> tuple[LaunchRecord, ...]:
+        """The last launches if all failed, two settings among them that had worked; else empty."""
+        last, canonical = self.valid[-GIVE_UP_AFTER:], self.pooling.canonical
+        if not all(isinstance(record.outcome.ending, Failed) for record in last):
+            return ()
+        worked = {canonical(record.setting) for record in self.valid if record.outcome.samples}
+        return last if len({canonical(r.setting) for r in last} & worked) > 1 else ()
+
     def fruitless_trials(self) -> tuple[LaunchRecord, ...]:
         """The trials in the present space if none of them worked; empty if one has."""
         made = tuple(record for record in self._present if record.purpose in estimates.TRIALS)

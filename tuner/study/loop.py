@@ -179,8 +179,9 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
             with suppress(TunerError):  # the first error is the one to tell
                 row = store.find(name)
                 if row is not None and row.state is StudyState.RUNNING:
-                    broken_off = f"broken off ({type(error).__name__})"
-                    reason = error.message if isinstance(error, TunerError) else broken_off
+                    is_closed = isinstance(error, BrokenPipeError)
+                    other = "the output was closed" if is_closed else type(error).__name__
+                    reason = error.message if isinstance(error, TunerError) else other
                     store.set_state(name, StudyState.INTERRUPTED, reason)
             raise
 

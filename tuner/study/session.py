@@ -111,6 +111,8 @@ class StudyRun:
                 self._launch(step)
                 if len(self.history.fruitless()) >= GIVE_UP_AFTER:
                     break
+                if broken := self.history.no_longer_works():
+                    give_up(broken, "the program no longer works")
             if self.result(StudyState.RUNNING, "").candidate is None:
                 give_up(self.history.fruitless() or self.history.fruitless_trials())
             assert isinstance(step, Stop)
@@ -275,7 +277,7 @@ class StudyRun:
         self.context.emit(LaunchEnded(told, measurement, is_best and bool(told.outcome.samples)))
 
 
-def give_up(failures: Sequence[LaunchRecord]) -> NoReturn:
+def give_up(failures: Sequence[LaunchRecord], what: str = "nothing could be measured") -> NoReturn:
     """End a study in which nothing works, or nothing but the baseline, which is no setting here.
 
     Raises:
@@ -289,13 +291,12 @@ def give_up(failures: Sequence[LaunchRecord]) -> NoReturn:
     kinds = {getattr(each.outcome.ending, "kind", None) for each in failures}
     if kinds == {FailureKind.LIMIT}:
         raise LimitReachedError(
-            f"nothing could be measured: each of {len(failures)} launches was over the"
-            f" time limit ({failed.reason})",
+            f"{what}: each of {len(failures)} launches was over the time limit ({failed.reason})",
             f"give them more time with --trial-limit, or read {_where_to_read(record)}",
         )
     advice = _WITHOUT_LOG if failed.kind is FailureKind.NO_LOG else _MENDED
     raise NothingMeasuredError(
-        f"nothing could be measured: {len(failures)} launches in a row failed, the first with"
+        f"{what}: {len(failures)} launches in a row failed, the first with"
         f" {failed.kind}: {failed.reason}",
         f"read {_where_to_read(record)}{advice}",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,42 +11,52 @@ from tuner.results.explain.case import Case
 from tuner.results.explain.cause import Cause, Explanation, Remedy, per_cent
 from tuner.stats import estimates
 
-Cell = Callable[[Case], str]
+#: A figure and how it is shown; ``None`` if it was not seen.
+Cell = Callable[[Case], tuple[float, str] | None]
+
+#: A line of the table with less than this everywhere is left out.
+_LEAST = 0.005
 
 #: Verdicts that nothing held the run back.
 _FOUND_NOTHING = frozenset({Cause.CPU, Cause.GPU, Cause.UNKNOWN})
 
 
 def _host(name: str, shown: str = "{:.3g}", scale: float = 1.0) -> Cell:
-    return lambda case: shown.format(case.host[name] * scale) if name in case.host else ""
+    def cell(case: Case) -> tuple[float, str] | None:
+        figure = case.host.get(name)
+        return None if figure is None else (figure * scale, shown.format(figure * scale))
+
+    return cell
 
 
 def _ranks(*names: str) -> Cell:
-    def cell(case: Case) -> str:
+    def cell(case: Case) -> tuple[float, str] | None:
         seen = any(name in rank.columns for rank in case.ranks for name in names)
-        return f"{sum(map(case.total, names)):.3g}" if seen else ""
+        figure = sum(map(case.total, names))
+        return (figure, f"{figure:.3g}") if seen else None
 
     return cell
 
 
 def _phase(phase: str) -> Cell:
-    def cell(case: Case) -> str:
+    def cell(case: Case) -> tuple[float, str] | None:
         parts = [("ran", "running"), ("queued", "queued"), ("slept", "blocked")]
         told = [
             f"{word} {share:.0%}"
             for word, part in parts
-            if (share := case.phase(phase, part)) >= 0.005
+            if (share := case.phase(phase, part)) >= _LEAST
         ]
-        shown = f"{case.phase(phase):.0%}" + (f" ({', '.join(told)})" if told else "")
-        return shown if case.inside else ""
+        share = case.phase(phase)
+        return (
+            (share, f"{share:.0%}" + f" ({', '.join(told)})" * bool(told)) if case.inside else None
+        )
 
     return cell
 
 
 _SHARE = "{:.0%}"
-_NOTHING = re.compile(r"(0%?( [A-Z].*)?)?")
 
-#: Each line of the table: what it is, and its figure; empty if it was not seen.
+#: Each line of the table: what it is, and its figure.
 ROWS: tuple[tuple[str, Cell], ...] = (
     ("main threads: own work", _phase("compute")),
     ("main threads: loading data", _phase("loader")),
@@ -71,8 +80,12 @@ ROWS: tuple[tuple[str, Cell], ...] = (
 
 def table(runs: Sequence[ExplainedRun]) -> list[list[str]]:
     """What was seen of each launch, a line a figure; what is nothing everywhere is left out."""
-    rows = [[label, *(cell(run.found.case) for run in runs)] for label, cell in ROWS]
-    return [row for row in rows if any(not _NOTHING.fullmatch(cell) for cell in row[1:])]
+    rows = []
+    for label, cell in ROWS:
+        seen = [cell(run.found.case) for run in runs]
+        if any(each is not None and each[0] >= _LEAST for each in seen):
+            rows.append([label, *("" if each is None else each[1] for each in seen)])
+    return rows
 
 
 def sentence(found: Explanation) -> str:
