@@ -3,7 +3,7 @@
     python -m benchmarks.ways [--seeds 10] [--jobs 2] [--plot FILE.png] [SURFACE.json ...]
 
 Each is a `Policy` as `tune`'s own, replayed on every surface (those of `surfaces/` and those of
-`made_up.py`). Costs are in best runs; regrets are capped at 50 %. The plot is the mean regret of
+`synthetic.py`). Costs are in best runs; regrets are capped at 50 %. The plot is the mean regret of
 what is called best against the cost so far.
 """
 
@@ -23,7 +23,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from benchmarks import made_up, pictures, replay
+from benchmarks import pictures, replay, synthetic
 from benchmarks.search import SURFACES, cost_to, middle, quantile
 from tuner.knobs.space import guesses, values
 from tuner.model import Choice, Ending, Finished, Purpose, Setting, Stopped
@@ -266,7 +266,10 @@ def main() -> None:
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        paths = options.surfaces or [*sorted(SURFACES.glob("*.json")), *made_up.write(Path(folder))]
+        paths = options.surfaces or [
+            *sorted(SURFACES.glob("*.json")),
+            *synthetic.write(Path(folder)),
+        ]
         tasks = [
             (way, path, seed)
             for way in WAYS

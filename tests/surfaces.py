@@ -1,4 +1,4 @@
-"""A small made-up surface: a bowl with its best at 2 threads and 2 workers."""
+"""A small synthetic surface: a bowl with its best at 2 threads and 2 workers."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ def test_launches_that_were_excluded_are_listed(tune_on: Tune) -> None:
     assert "Launches excluded\n  launch 9 (" in text
     assert f"): {why}" in " ".join(text.split())
     assert "1 launch was excluded (number 9: other" in text
-    (row,) = json.loads(tune_on(data, "show", "--json").out)["set_aside"]
+    (row,) = json.loads(tune_on(data, "show", "--json").out)["excluded"]
     assert (row["number"], row["disturbed"]) == (9, why)
 
 

@@ -281,7 +281,7 @@ def test_the_space_can_be_typed() -> None:
         ({"mpi_procs": 0}, "--mpi-procs 0: must be at least 1", "--help"),
         ({"trial_limit_s": "0"}, "--trial-limit 0: must be a time above 0", ""),
         ({"budget_s": "2 weeks"}, "--budget '2 weeks'", ""),
-        ({"min_gain": "0%"}, "--min-gain 0%: must be a percentage", ""),
+        ({"min_gain": "0%"}, "--min-gain 0%: must be between 0 % and 100 %", ""),
         ({"trials": 0, "seed": -1}, "--seed -1", ""),
         ({"name": "a b"}, "--name 'a b'", ""),
         ({"name": ""}, "--name: must not be empty", ""),

@@ -127,7 +127,7 @@ def test_an_interval() -> None:
     assert row["others_cores"] is row["user_cores"] is None
 
 
-def test_a_made_up_proc_stat_is_found_out() -> None:
+def test_a_synthetic_proc_stat_is_found_out() -> None:
     assert is_of_host(START, END)
     assert not is_of_host(START, END._replace(cpu=START.cpu)), "it stands still"
     assert is_of_host(START, START._replace(at_s=100.02)), "less than it counts in"

@@ -59,7 +59,7 @@ def test_a_link_is_not_followed_and_a_file_is_read(tmp_path: Path) -> None:
 
 
 @HOSTILE
-@pytest.mark.parametrize("name", ["rank-0.json", "rank-0.17.phases", "rank-0.17.prof"])
+@pytest.mark.parametrize("name", ["rank-0.json", "rank-0.17.phases", "rank-0.17.json"])
 def test_what_a_probe_left_cannot_hang_its_reader(
     replace: Callable[[Path], None], name: str, tmp_path: Path
 ) -> None:

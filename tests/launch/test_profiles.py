@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import cProfile
-import marshal
+import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,21 +14,19 @@ from tuner.launch.profiles import Profile, changes, read
 
 
 def left(folder: Path, name: str, **own_s: float) -> None:
-    """A profile as ``cProfile`` writes it: own seconds by function."""
-    entries: dict[object, object] = {
-        ("/job/train.py", 7, name): (1, 1, s, s, {}) for name, s in own_s.items()
-    }
-    (folder / name).write_bytes(marshal.dumps(entries))
+    """A profile as the probe writes it: own seconds by function."""
+    entries = [["/job/train.py", 7, function, own] for function, own in own_s.items()]
+    (folder / name).write_text(json.dumps(entries))
 
 
 def test_ranks_are_averaged_and_of_several_pythons_in_a_rank_the_longest_counts(
     tmp_path: Path,
 ) -> None:
     assert read(tmp_path) is None and read(tmp_path / "gone") is None
-    left(tmp_path, "rank-0.9.prof", helper=0.1)
-    left(tmp_path, "rank-0.10.prof", load=3.0, step=1.0)
-    left(tmp_path, "rank-0.12.prof", helper=0.2)
-    left(tmp_path, "rank-1.11.prof", load=1.0)
+    left(tmp_path, "rank-0.9.json", helper=0.1)
+    left(tmp_path, "rank-0.10.json", load=3.0, step=1.0)
+    left(tmp_path, "rank-0.12.json", helper=0.2)
+    left(tmp_path, "rank-1.11.json", load=1.0)
     found = read(tmp_path)
     assert found is not None
     assert found.ranks == 2
@@ -40,30 +36,16 @@ def test_ranks_are_averaged_and_of_several_pythons_in_a_rank_the_longest_counts(
 
 
 def test_what_is_no_profile_is_passed_over(tmp_path: Path) -> None:
-    values: list[Any] = [[1], {"a": 1}, {("f", 1, "n"): (1,)}, {("f", 1, "n"): (1, 1, "x")}]
-    for data in (b"", b"not marshal", *[marshal.dumps(value) for value in values]):
-        (tmp_path / "rank-0.10.prof").write_bytes(data)
+    for data in ("", "no JSON", "[1]", "{}", '["f"]', '[["f", 1, "n"]]', '[["f", 1, "n", "x"]]'):
+        (tmp_path / "rank-0.10.json").write_text(data)
         assert read(tmp_path) is None
     # Nor is what looks from inside the program's.
-    probe = ("/x/wrappers/probe/rank_report.py", 37, "_mapped")
-    own = ("/x/probe/train.py", 1, "step")
-    entries: dict[object, object] = {key: (1, 1, 1.0, 1.0, {}) for key in (probe, own)}
-    (tmp_path / "rank-1.10.prof").write_bytes(marshal.dumps(entries))
+    probe = ["/x/wrappers/probe/rank_report.py", 37, "_mapped", 1.0]
+    own = ["/x/probe/train.py", 1, "step", 1.0]
+    (tmp_path / "rank-1.10.json").write_text(json.dumps([probe, own]))
     found = read(tmp_path)
     assert found is not None
     assert (found.ranks, found.own_s) == (1, {"probe/train.py:1 step": 1.0})
-
-
-def test_a_real_profile_is_read(tmp_path: Path) -> None:
-    profile = cProfile.Profile()
-    profile.enable()
-    sorted(range(100_000), key=lambda number: -number)
-    profile.disable()
-    profile.dump_stats(tmp_path / "rank-3.77.prof")
-    found = read(tmp_path)
-    assert found is not None
-    assert "sorted" in " ".join(found.own_s)
-    assert any(name.startswith("launch/test_profiles.py:") for name in found.own_s)
 
 
 names = st.sampled_from(["load", "step", "wait", "exchange"])

@@ -77,7 +77,7 @@ class TuneGroup(click.Group):
             hint = f"did you mean `tune {meant}`? " if meant else ""
             raise UsageError(
                 f"unknown command: {args[0]}",
-                f"{hint}Put the program to tune after `--`: tune -- {args[0]} ...",
+                f"{hint}the program to tune goes after `--`: tune -- {args[0]} ...",
             )
         return super().resolve_command(ctx, args)
 

@@ -29,9 +29,11 @@ def print_launches(spec: StudySpec, *, as_json: bool) -> None:
     """Print what the baseline and the guesses would run."""
     environment = launcher_for(spec.launcher.kind).environment(spec.launcher)
     launches = _launches(spec)
-    hider = Redactor.of(os.environ, *(launch.argv for _, launch in launches))
+    redactor = Redactor.of(os.environ, *(launch.argv for _, launch in launches))
     spec = redact_spec(spec, os.environ)
-    launches = [(each, replace(launch, argv=hider.words(launch.argv))) for each, launch in launches]
+    launches = [
+        (each, replace(launch, argv=redactor.words(launch.argv))) for each, launch in launches
+    ]
     if as_json:
         rows = [
             {"setting": setting, "environment": environment, "argv": launch.argv}

@@ -67,7 +67,7 @@ def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> 
     for warning in warnings:
         console.warn(warning)
     if data.keeps_defaults:
-        console.warn(f"run with your defaults: {claims.comparison(data.result)}")
+        console.warn(f"running with your defaults: {claims.comparison(data.result)}")
     return process.execute(argv, env)
 
 

@@ -14,7 +14,7 @@ MEANINGS = (
     ("0", "a result"),
     ("1", "a defect in `tune` itself"),
     ("2", "a mistake in the command line or in a file"),
-    ("3", "no (further) measurement was possible; existing results are kept"),
+    ("3", "nothing more could be measured; what was measured is kept"),
     ("4", "every launch was stopped by the time limit"),
     ("5", "another process holds this machine or the database"),
     ("128+n", "ended by signal n (130: Ctrl-C); type the same command again to continue"),

@@ -82,7 +82,7 @@ def _report(error: Exception) -> int:
     if os.environ.get("TUNE_DEBUG") == "1":
         import traceback
 
-        write_error(_hider().text("".join(traceback.format_exception(error))))
+        write_error(_redactor().text("".join(traceback.format_exception(error))))
     if isinstance(error, TunerError):
         return say(error.message, error.hint, error.exit_code)
     if isinstance(error, click.ClickException):
@@ -110,10 +110,10 @@ def say(message: str, hint: str, code: int) -> int:
     """Write an error and its next step to stderr; returns ``code``."""
     red = bool(sys.stderr.isatty()) and not os.environ.get("NO_COLOR")
     label = "\x1b[1;31merror:\x1b[0m" if red else "error:"
-    hider = _hider()
-    lines = _lines(hider.text(message)) or ["unknown"]
+    redactor = _redactor()
+    lines = _lines(redactor.text(message)) or ["unknown"]
     text = f"tune: {label} " + "\n  ".join(lines) + "\n"
-    for number, line in enumerate(_lines(hider.text(hint))):
+    for number, line in enumerate(_lines(redactor.text(hint))):
         text += f"  {'next:' if number == 0 else '     '} {line}\n"
     write_error(text)
     return code
@@ -123,7 +123,7 @@ def _lines(text: str) -> list[str]:
     return [console.harmless(line) for line in text.strip().split("\n") if text.strip()]
 
 
-def _hider() -> Redactor:
+def _redactor() -> Redactor:
     """Knows the secrets of this process; loaded for errors only."""
     from tuner.launch.secrets import Redactor
 
@@ -190,9 +190,9 @@ def _defect(error: Exception) -> int:
     import tempfile
     import traceback
 
-    hider = _hider()
-    text = f"argv: {hider.words(sys.argv)!r}\npython: {sys.version}\n"
-    text += hider.text("".join(traceback.format_exception(error, limit=-MOST_FRAMES)))
+    redactor = _redactor()
+    text = f"argv: {redactor.words(sys.argv)!r}\npython: {sys.version}\n"
+    text += redactor.text("".join(traceback.format_exception(error, limit=-MOST_FRAMES)))
     # One file a user, put in the place of the last one: nobody else's link there is followed.
     path = Path(tempfile.gettempdir()) / f"tune-error-{os.getuid()}.txt"
     try:

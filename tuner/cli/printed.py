@@ -116,7 +116,7 @@ def print_failures(data: StudyView) -> None:
 
 def print_excluded(data: StudyView) -> None:
     """Each launch that was excluded, with the reason."""
-    rows = facts.set_aside(data)
+    rows = facts.excluded(data)
     lines = [f"{_numbered(row)} ({row['name']}): {row['disturbed']}" for row in rows]
     _print_block(f"{facts.kinds(rows).capitalize()} excluded", lines)
 

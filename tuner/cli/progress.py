@@ -204,7 +204,12 @@ class PlainView:
         """Show one event."""
         tally, text = self.tally, ""
         tally.add(event)
-        if isinstance(event, LaunchEnded):
+        if isinstance(event, StudyStarted) and event.resumed:
+            measured = f"{wording.count(event.measured, 'setting')} measured so far"
+            text = f"continuing {event.spec.name}: {measured}"
+            if event.so_far is None:
+                text = f"{event.spec.name} is finished: nothing is launched (--fresh begins anew)"
+        elif isinstance(event, LaunchEnded):
             is_trial = event.record.purpose in estimates.TRIALS
             counts = is_trial and not estimates.is_excluded(event.record)
             place = f"{tally.done}/{tally.asked}" if counts else "-"

@@ -47,7 +47,7 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
             "core_budget": facts.budget_lines(data),
             "inherited": facts.inherited(data),
             "failures": facts.failures(data),
-            "set_aside": facts.set_aside(data),
+            "excluded": facts.excluded(data),
         }
         sys.stdout.write(dumps(document))
         return

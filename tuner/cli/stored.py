@@ -10,7 +10,7 @@ from tuner.model.errors import UsageError
 from tuner.results.study_view import StudyView
 
 if TYPE_CHECKING:
-    from tuner.model import LaunchRecord, Telemetry
+    from tuner.model import Telemetry
     from tuner.store import Store
 
 #: Launches of a setting that are looked at for one of which something was recorded.
@@ -58,12 +58,10 @@ def watched(store: Store, data: StudyView) -> StudyView:
             if seen is not None:
                 found[record.number] = seen
                 break
-    records = tuple(_with(r, found.get(r.number)) for r in data.records)
+    records = tuple(
+        replace(r, outcome=replace(r.outcome, telemetry=found.get(r.number))) for r in data.records
+    )
     return replace(data, records=records, result=replace(data.result, storage=place(store.url)))
-
-
-def _with(record: LaunchRecord, seen: Telemetry | None) -> LaunchRecord:
-    return replace(record, outcome=replace(record.outcome, telemetry=seen)) if seen else record
 
 
 def load(store: Store, study: str | None, *, detail: bool = True) -> StudyView:

@@ -67,7 +67,10 @@ def answer(row: Knob, host: TargetHost, *, own: bool = False) -> Answer:
     listed = space.values(knob.domain, host.machine)
     refused = {v: why for v in listed if (why := _refusal(knob, v, host))}
     if not own:
-        kept = tuple(v for v in listed if v not in refused and not _is_idle(knob, v, host))
+        several = {"socket": host.found.sockets, "numa": host.machine.numa_nodes}
+        places = several if isinstance(knob.route, LauncherOption) else {}
+        # Of a place that is there once, the value comes to another one.
+        kept = tuple(v for v in listed if v not in refused and places.get(str(v), 2) > 1)
         knob = knob if kept == listed else replace(knob, domain=Choice(kept))
     names = frozenset({knob.name} if own else ())
     (knob,) = space.resolve([knob], host.machine, host.layout, own=names)
@@ -187,12 +190,6 @@ def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | No
 
 #: With what a launcher is asked whether it takes a value of another option.
 _FREE: Mapping[str, Mapping[str, Value]] = {"map_by": {"bind_to": "core"}}
-
-
-def _is_idle(knob: Knob, value: Value, host: TargetHost) -> bool:
-    """True for a value that comes to another one on this host."""
-    several = {"socket": host.found.sockets, "numa": host.machine.numa_nodes}
-    return isinstance(knob.route, LauncherOption) and several.get(str(value), 2) < 2
 
 
 def _on_host(knob: Knob, host: TargetHost) -> Knob:

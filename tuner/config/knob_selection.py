@@ -234,7 +234,7 @@ def _put_baselines(
         if name not in placed:
             raise UsageError(
                 f"--baseline {name}={text}: the command has no {{{name}}}",
-                "it gives the value of a placeholder in the baseline",
+                f"write {{{name}}} where the program takes it, or leave --baseline out",
             )
         rows[name] = replace(rows[name], default=parse_value(text))
 
@@ -259,7 +259,7 @@ def _check_known(option: str, name: str, rows: Mapping[str, Knob]) -> None:
     if name not in rows:
         raise UsageError(
             f"{option} {name}: there is no such knob",
-            f"{suggestion(name, rows)} For a knob of your own, put {{{name}}} into the command",
+            f"for a knob of your own, put {{{name}}} into the command; {suggestion(name, rows)}",
         )
 
 

@@ -49,7 +49,7 @@ def _share(value: object) -> float:
     try:
         return parse_share(value if isinstance(value, str) else "")
     except ValueError as error:
-        raise ValueError('must be a percentage between 0 % and 100 %, such as "2%"') from error
+        raise ValueError('must be between 0 % and 100 %, with the sign, such as "2%"') from error
 
 
 def _multiple(value: object) -> float:

@@ -21,6 +21,7 @@ from tuner.knobs import ROLES
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
 from tuner.launch import render
+from tuner.launch.launchers import launcher_for
 from tuner.launch.objectives import objective_for, with_argument
 from tuner.launch.secrets import recorded_environment
 from tuner.live import eligibility
@@ -120,7 +121,8 @@ def build_spec(
         study.option("mpirun"), study.option("launcher"), study.option("mpirun_args") or ()
     )
     launcher = find(wanted, path, environ)
-    _check_launcher(launcher, layout)
+    # The launcher refuses the user's own arguments now, not at the first launch.
+    launcher_for(launcher.kind).argv(launcher, layout.ranks, render.LAUNCHER_DEFAULTS, ())
     why_not_live = eligibility.why_cold(objective, environ)
     if figures["live"] == "on" and why_not_live:
         raise UsageError(
@@ -238,10 +240,3 @@ def _check_gpus(template: Sequence[str], found: Sequence[str], source: str) -> N
             f"the command ({source}) asks for a GPU (--gpu), and none was found here",
             f"On CPUs: tune --study {trainer}",
         )
-
-
-def _check_launcher(launcher: LauncherInfo, layout: Layout) -> None:
-    """Have the launcher refuse the user's own arguments now, not at the first launch."""
-    from tuner.launch.launchers import launcher_for
-
-    launcher_for(launcher.kind).argv(launcher, layout.ranks, render.LAUNCHER_DEFAULTS, ())

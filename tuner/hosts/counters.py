@@ -17,7 +17,7 @@ from tuner.hosts.procfs import TICKS, CpuTimes
 PRESSURES = ("io", "memory")
 
 #: A sum of all CPU states that is off the clock by more than this share is not the host's own
-#: (a container's made-up ``/proc/stat``): nothing is read from it.
+#: (a container's synthetic ``/proc/stat``): nothing is read from it.
 OFF = 0.2
 
 _SOME = re.compile(rb"^some .*\btotal=(\d{1,19})\b", re.MULTILINE)

@@ -14,7 +14,7 @@ from typing import Any
 from tuner.knobs import ROLES, Role
 from tuner.knobs.conditions import worlds
 from tuner.knobs.space import axes
-from tuner.model import Knob, Layout, StudySpec, Value
+from tuner.model import Knob, Layout, StudySpec, Value, wording
 
 _World = Mapping[str, Sequence[Value]]
 
@@ -90,9 +90,10 @@ def summary(spec: StudySpec) -> str:
         return ""
     cores = spec.machine.usable_cores
     least, most = (_asked(spec.knobs, spec.layout, pick) for pick in (min, max))
+    ranks = wording.count(spec.layout.ranks_per_host, "rank")
     return (
-        f"{spec.layout.ranks_per_host} ranks x (threads + workers x their threads) ask for"
-        f" {least:g} to {most:g} cores; this host has {cores} for them"
+        f"{ranks} x (threads + workers x their threads): settings ask for {least:g} to {most:g}"
+        f" cores; this host has {cores}"
     )
 
 

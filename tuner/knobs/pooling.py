@@ -19,7 +19,6 @@ from tuner.model import (
     Knob,
     LauncherOption,
     LaunchRecord,
-    Outcome,
     Setting,
     Stopped,
     StudySpec,
@@ -49,7 +48,10 @@ class Pooling:
         least = _least_cap(spec)
         seen: dict[str, list[Effect]] = {}
         for outcome in (record.outcome for record in records):
-            for effect in outcome.effects if _got_going(outcome) else ():
+            is_cut = isinstance(outcome.ending, Stopped) and bool(outcome.progress)
+            # What a launch starts is not all there if it got less far.
+            got_far = is_cut or isinstance(outcome.ending, Finished)
+            for effect in outcome.effects if got_far else ():
                 if effect.verdict is not Verdict.NOT_OBSERVABLE:
                     seen.setdefault(effect.knob, []).append(effect)
         caps: dict[str, int] = {}
@@ -107,12 +109,6 @@ class Pooling:
         return {name: min(numbers) for name, numbers in alike.items() if numbers}
 
 
-def _got_going(outcome: Outcome) -> bool:
-    """True if all that a launch starts is there: others may not have got so far."""
-    ending = outcome.ending
-    return isinstance(ending, Finished) or (isinstance(ending, Stopped) and bool(outcome.progress))
-
-
 def _least_cap(spec: StudySpec) -> int:
     """The smallest cap to believe: if binding is tuned, a lower one may be one binding's."""
     binding = any(
@@ -129,7 +125,10 @@ def _override(seen: Sequence[Effect]) -> str:
     was honoured agrees with this only if it is the very one that the program sets anyway.
     """
     overridden = [effect for effect in seen if effect.verdict is Verdict.OVERRIDDEN]
-    came_to = {_came_to(effect) for effect in seen}
+    came_to = {
+        e.asked if e.observed is None and e.verdict is Verdict.HONOURED else e.observed
+        for e in seen
+    }
     if not overridden or len(came_to) > 1:
         return ""
     used = came_to.pop()
@@ -147,9 +146,3 @@ def _cap(seen: Sequence[Effect], least: int) -> int | None:
     capped = [e.observed for e in seen if e.verdict is Verdict.CAPPED]
     cap = max((n for n in capped if isinstance(n, int) and n >= least), default=None)
     return cap if cap is None or cap >= max(honoured, default=cap) else None
-
-
-def _came_to(effect: Effect) -> Value | None:
-    if effect.observed is None and effect.verdict is Verdict.HONOURED:
-        return effect.asked
-    return effect.observed

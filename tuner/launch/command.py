@@ -105,7 +105,10 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
         alone = bool(missing) and token == f"{{{missing[0]}}}"
         if not missing:
             result += _filled(template, index, values)
-        elif (is_script := _is_script(token)) or (alone and not option_before(template, index)):
+            continue
+        # Several words; ``--name=two words`` is one, whatever is in it.
+        is_script = len(token.split()) > 1 and not _OPTION_WITH_VALUE.match(token)
+        if is_script or (alone and not option_before(template, index)):
             why = "" if is_script else " without an option before it"
             needed = " ".join(f"--baseline {name}=VALUE" for name in dict.fromkeys(missing))
             raise UsageError(
@@ -113,7 +116,7 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
                 " for the baseline",
                 f"say what it is by default: {needed}",
             )
-        elif alone:
+        if alone:
             result.pop()
     return tuple(result)
 
@@ -134,11 +137,6 @@ def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> t
             f"put it after the option that it belongs to: --option {place}",
         )
     return (option,)
-
-
-def _is_script(token: str) -> bool:
-    """Whether a token has several words; ``--name=two words`` is one, whatever is in it."""
-    return len(token.split()) > 1 and not _OPTION_WITH_VALUE.match(token)
 
 
 def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:

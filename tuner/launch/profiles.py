@@ -6,7 +6,7 @@ those that it called. A function that waits has its waiting time, so a starved l
 
 from __future__ import annotations
 
-import marshal
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from tuner.hosts.untrusted_files import read_untrusted
 #: Where the ranks leave their profiles (the variable that the probe reads).
 VARIABLE = "TUNE_PROFILE_DIR"
 #: No profile of a rank comes near this size, bytes.
-MOST_BYTES = 256 << 20
+MOST_BYTES = 32 << 20
 
-_NAME = re.compile(r"rank-([0-9]{1,9})\.[0-9]{1,10}\.prof")
+_NAME = re.compile(r"rank-([0-9]{1,9})\.[0-9]{1,10}\.json")
 
 #: Below this folder lie installed packages: what is above it says nothing.
 _PACKAGES = ("site-packages", "dist-packages")
@@ -71,7 +71,7 @@ def read(folder: Path) -> Profile | None:
     over.
     """
     ranks: dict[int, dict[str, float]] = {}
-    for path in sorted(folder.glob("rank-*.prof")):
+    for path in sorted(folder.glob("rank-*.json")):
         if (found := _NAME.fullmatch(path.name)) is None:
             continue
         rank, own_s = int(found[1]), _own_s(path)
@@ -92,19 +92,14 @@ def changes(before: Profile, after: Profile) -> list[FunctionChange]:
 
 
 def _own_s(path: Path) -> dict[str, float]:
-    """Seconds in each function itself, as ``Profile.dump_stats`` wrote them.
-
-    An entry is ``(file, line, name): (calls, …, own_s, …)``.
-    """
+    """Seconds in each function itself, as the probe wrote them."""
     own_s: dict[str, float] = {}
     try:
-        entries = marshal.loads(read_untrusted(path, MOST_BYTES))
-        for (file, line, name), value in entries.items():
-            seconds = float(value[2])
+        for file, line, name, seconds in json.loads(read_untrusted(path, MOST_BYTES)):
             if seconds > 0 and PurePath(str(file)).parts[-3:-1] != _PROBE:
                 key = label(str(file), line, str(name))
                 own_s[key] = own_s.get(key, 0.0) + seconds
-    except (OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, MemoryError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return {}
     return own_s
 

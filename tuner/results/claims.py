@@ -50,10 +50,13 @@ def _not_compared(result: Result) -> str:
 
 
 def _concluded(result: Result) -> str:
-    """What the launches in turn prove."""
+    """What the launches in turn show."""
     finding, said = result.finding, words(result.objective)
     if result.conclusion is Conclusion.BASELINE_FAILS:
-        why = _defaults_fail(result)
+        failed = result.baseline.failure if result.baseline else None
+        why = "your defaults failed when they were launched again"  # they worked in the search
+        if failed is not None:
+            why = f"your defaults fail ({failure(failed)})"
         if finding is None or result.reference is None:
             return f"{why}; {_not_pursued(result)}"
         guess = f"the first guess that worked, {result.reference.setting}"
@@ -67,13 +70,6 @@ def _concluded(result: Result) -> str:
     if finding is None:
         return f"{verdict} your defaults; {_not_pursued(result)}"
     return f"{verdict} your defaults ({_interval(finding, said)})"
-
-
-def _defaults_fail(result: Result) -> str:
-    failed = result.baseline.failure if result.baseline else None
-    if failed is None:  # they worked in the search
-        return "your defaults failed when they were launched again"
-    return f"your defaults fail ({failure(failed)})"
 
 
 def _not_pursued(result: Result) -> str:

@@ -93,8 +93,8 @@ class Search:
         guess = self._guess(state)
         if guess is not None:
             return Proposal(guess, Purpose.GUESS, state.limit, state.noise)
-        # Of a running job the defaults are no setting: they need one of their own, and are best
-        # stopped against what was found. So they are the last.
+        # A running job cannot switch to the baseline, which needs a launch of its own. That is
+        # stopped earlier once a good setting is known, so the baseline comes last.
         later = state.live is not None and state.best is not None
         if not later and self._wants_baseline(history, state.groups):
             return self._baseline(state)

@@ -31,7 +31,9 @@ class Pace:
         """Learn from a log; ``None`` from an empty one."""
         if not progress:
             return None
-        shown = [list(entries)[-1].iteration for _, entries in groupby(progress, _seen)]
+        # Entries of one look have its time in common; if no look is known, each had its own.
+        looks = groupby(progress, lambda e: e.iteration if e.seen_s is None else e.seen_s)
+        shown = [list(entries)[-1].iteration for _, entries in looks]
         interval = max((b - a for a, b in pairwise(shown)), default=None)
         first, last = progress[0], progress[-1]
         if last.iteration <= first.iteration or last.elapsed_s <= first.elapsed_s:
@@ -63,11 +65,6 @@ def steady_s(log: Sequence[tuple[int, float]]) -> float | None:
     if place is None or log[-1][0] == log[place][0] or log[-1][1] == log[place][1]:
         return None
     return (log[-1][1] - log[place][1]) / (log[-1][0] - log[place][0])
-
-
-def _seen(entry: Progress) -> float:
-    """What entries of one look have in common; where no look is known each had its own."""
-    return entry.iteration if entry.seen_s is None else entry.seen_s
 
 
 def startup_s(progress: Sequence[Progress]) -> float | None:

@@ -150,10 +150,12 @@ def write(folder, rank, size):
 def start_profile(folder, rank):
     """Profile the main thread with cProfile, from here to the exit of this process.
 
-    ``FOLDER/rank-N.PID.prof`` is written then; a fork's child writes nothing.
+    ``FOLDER/rank-N.PID.json`` is written then, a list of (file, line, name, own seconds), and
+    ``….prof`` for pstats and the like; a fork's child writes nothing.
     """
     import atexit
     import cProfile
+    import json
     import marshal
 
     pid = os.getpid()
@@ -165,7 +167,10 @@ def start_profile(folder, rank):
         profile.create_stats()
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            write_file(f"{folder}/rank-{rank}.{pid}.prof", marshal.dumps(profile.stats))
+            path = f"{folder}/rank-{rank}.{pid}"
+            write_file(f"{path}.prof", marshal.dumps(profile.stats))
+            entries = [[*function, each[2]] for function, each in profile.stats.items()]
+            write_file(f"{path}.json", json.dumps(entries).encode("utf-8", "replace"))
         except Exception:  # the profile is lost; the program's own exit must not show it
             pass
 

@@ -90,7 +90,7 @@ def test_what_was_used_before_it_began_is_left_out(made: Path) -> None:
     assert rank.columns["own_user_cores"] == (0.0,)
 
 
-def test_a_made_up_host_has_no_cpus(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_synthetic_host_has_no_cpus(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = begun(made)
     found.look(MEMBERS)
     monkeypatch.setattr(counters, "is_of_host", lambda first, last: False)

@@ -76,7 +76,9 @@ def _shortage(case: Case) -> Suspect:
         cause = Cause.CORES
     if cause is Cause.OWN_THREADS and case.forked:
         cause = Cause.PROCESSES
-    if cause is Cause.WORKERS and _have_threads(case):
+    has_opencv = any(view.opencv_loaded or view.opencv_threads for view in case.views)
+    have_threads = case.workers > 0 and case.children_wanted > ONE_THREAD * case.workers
+    if cause is Cause.WORKERS and has_opencv and have_threads:
         cause = Cause.OPENCV
     processes = "" if inside else " and processes"  # of a program without Python both count
     said = {
@@ -91,12 +93,6 @@ def _shortage(case: Case) -> Suspect:
     subject = f"{wording.count(ranks, 'rank')} on {wording.count(case.cores, 'core')}"
     subject = subject if cause is Cause.CORES else ""
     return Suspect(cause, share, (_waits(case), said[cause]), subject, inside)
-
-
-def _have_threads(case: Case) -> bool:
-    """Whether the workers run several threads each, and OpenCV is there to start them."""
-    opencv = any(view.opencv_loaded or view.opencv_threads for view in case.views)
-    return opencv and case.workers > 0 and case.children_wanted > ONE_THREAD * case.workers
 
 
 def _others(case: Case) -> Suspect:

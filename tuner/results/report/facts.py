@@ -47,7 +47,7 @@ def failures(data: StudyView) -> list[JsonDict]:
     ]
 
 
-def set_aside(data: StudyView) -> list[JsonDict]:
+def excluded(data: StudyView) -> list[JsonDict]:
     """The launches that do not count, with the reason, for people and for ``--json``."""
     return [
         _launch(data, record) | {"disturbed": why.text, "exclusion": asdict(why)}
@@ -68,7 +68,7 @@ def _launch(data: StudyView, record: LaunchRecord) -> JsonDict:
 
 
 def kinds(rows: Iterable[JsonDict]) -> str:
-    """What failed or was set aside: ``launches``, ``windows``, or both."""
+    """What failed or was excluded: ``launches``, ``windows``, or both."""
     jobs = [row["job"] for row in rows]
     found = ("launches" if None in jobs else "", "windows" if any(jobs) else "")
     return " and ".join(filter(None, found))

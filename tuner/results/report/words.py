@@ -109,9 +109,10 @@ def use(data: StudyView, storage: str) -> list[Row]:
         return []
     name = shlex.quote(data.spec.name)
     place = f" --storage {shlex.quote(storage)}" if storage else ""
+    what = "your defaults" if data.keeps_defaults else "this setting"
     return [
-        (f"tune export {name}{place} --format sh -o job.sh", "the whole job with this setting"),
-        (f"tune exec {name}{place} -- COMMAND", "any command with this setting"),
+        (f"tune export {name}{place} --format sh -o job.sh", f"the whole job with {what}"),
+        (f"tune exec {name}{place} -- COMMAND", f"any command with {what}"),
         (f"tune show {name}{place}", "every setting, how much each knob matters, failures"),
     ]
 
@@ -222,14 +223,14 @@ def has_hidden(data: StudyView) -> bool:
 
 
 def failures(data: StudyView) -> Table | None:
-    """What failed and what was set aside, launch by launch; ``None`` if nothing was."""
+    """What failed and what was excluded, launch by launch; ``None`` if nothing was."""
     rows = [
         (str(each["number"]), str(each["name"]), str(each["failure"]), f"{each['folder']}/")
         for each in facts.failures(data)
     ]
     rows += [
         (str(each["number"]), str(each["name"]), f"excluded: {each['disturbed']}", "")
-        for each in facts.set_aside(data)
+        for each in facts.excluded(data)
     ]
     rows.sort(key=lambda row: int(row[0]))
     return Table.of(("launch", "setting", "why", "log folder"), rows) if rows else None

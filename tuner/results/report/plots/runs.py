@@ -135,11 +135,12 @@ def sides(data: StudyView) -> list[Side]:
         # Nothing is called best if the verdict is to keep the defaults.
         name = "best candidate" if result.conclusion is Conclusion.NO_GAIN else "best"
         named[chosen] = f"best: {named[chosen]}" if chosen in named else name
-    runs = counted(data)
-    return [
-        Side(name, setting, tuple(run for run in runs if run.setting == setting), _colour(name))
-        for setting, name in named.items()
-    ]
+    runs, found = counted(data), []
+    for setting, name in named.items():
+        colour = style.BEST if name.startswith("best") else style.OTHER
+        colour = style.BASELINE if name == "your defaults" else colour
+        found.append(Side(name, setting, tuple(r for r in runs if r.setting == setting), colour))
+    return found
 
 
 def standing(data: StudyView, setting: Setting) -> list[LaunchRecord]:
@@ -153,12 +154,6 @@ def standing(data: StudyView, setting: Setting) -> list[LaunchRecord]:
     return sorted(
         made, key=lambda r: (r is not median, r.outcome.window is not None, not r.outcome.samples)
     )
-
-
-def _colour(name: str) -> str:
-    if name == "your defaults":
-        return style.BASELINE
-    return style.BEST if name.startswith("best") else style.OTHER
 
 
 def centre(costs: Sequence[float]) -> Centre:

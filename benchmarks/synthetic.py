@@ -1,6 +1,6 @@
 """Surfaces of our own making, of other shapes than the six models in `surfaces/`.
 
-    python -m benchmarks.made_up FOLDER
+    python -m benchmarks.synthetic FOLDER
 
 They were made to look at while the search was chosen (`tune-…`) and to be reported on only
 (`hold-…`): what helps on these six models alone is worth nothing. The format is that of
@@ -25,7 +25,7 @@ Values = Sequence[int | str]
 
 @dataclass(frozen=True)
 class Job:
-    """A made-up job: a formula for its time, in units of its best, and where it fails."""
+    """A synthetic job: a formula for its time, in units of its best, and where it fails."""
 
     name: str
     knobs: Mapping[str, Values]
