@@ -146,6 +146,6 @@ def test_what_is_left_out_is_said_in_a_sentence() -> None:
     )
     assert core_budget.summary(spec) == (
         "2 ranks x (threads + workers x their threads): settings ask for 2 to 40 cores;"
-        " this host has 8 for them"
+        " this host has 8"
     )
     assert core_budget.summary(spec_of({"batch": IntRange(1, 2)})) == ""
