@@ -121,7 +121,7 @@ def test_of_two_that_no_window_tells_apart_the_one_that_asks_for_less_is_best() 
         ]
 
     assert Search(SPACE).best(history(in_job=True)) == (2, 2, "none")
-    careless = Search(SPACE, Options(thrift=0.0))
+    careless = Search(SPACE, Options(core_price=0.0))
     assert careless.best(history(in_job=True)) == (4, 8, "none")
     assert Search(SPACE).best(history(in_job=False)) == careless.best(history(in_job=False))
 

@@ -54,7 +54,7 @@ def chosen(omp_threads: int, communicator: str = "naive") -> Setting:
 @pytest.mark.parametrize(
     ("kind", "ranks", "environ", "said"),
     [
-        ("torchrun", 2, {}, "torchrun sets OMP_NUM_THREADS=1 where nothing else does"),
+        ("torchrun", 2, {}, "torchrun sets OMP_NUM_THREADS=1 if nothing else does"),
         ("torchrun", 2, {"OMP_NUM_THREADS": "4"}, "your environment sets OMP_NUM_THREADS=4"),
         ("torchrun", 1, {}, None),
         ("openmpi", 2, {}, None),

@@ -334,7 +334,7 @@ KNOBS: tuple[Knob, ...] = (
         "OMPI_MCA_btl_tcp_eager_limit",
         (16_384, 262_144, 1_048_576),
         help="bytes up to which a message over TCP is sent without asking",
-        why="Each question costs a round trip, which over TCP is dear (default 64 KiB).",
+        why="Each question costs a round trip, which is expensive over TCP (default 64 KiB).",
         source="Open MPI 5, TCP"
         " <https://docs.open-mpi.org/en/v5.0.x/tuning-apps/networking/tcp.html>",
         when=(("ompi_btl", ("tcp",)),),

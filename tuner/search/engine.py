@@ -126,8 +126,8 @@ class Search:
         in_jobs = any(seen.in_job for seen in history)
         kernel = self._of_windows if in_jobs else self._kernel
         fitted = fit(kernel, groups, self.seed)
-        thrift = self.options.thrift if in_jobs else 0.0
-        best = incumbent(fitted, groups, thrift) if fitted else None
+        core_price = self.options.core_price if in_jobs else 0.0
+        best = incumbent(fitted, groups, core_price) if fitted else None
         run_sd = _RUN_SD
         if fitted is not None and best is not None:
             run_sd = float(fitted.noise_sd(self._grid.rows([best.key]))[0])
@@ -160,7 +160,7 @@ class Search:
         return None
 
     def _wants_baseline(self, history: Sequence[SearchObservation], groups: Groups) -> bool:
-        """True until the defaults were launched; again where they failed, perhaps by chance."""
+        """True until the defaults were launched; again if they failed, perhaps by chance."""
         seen = [each for each in history if each.purpose is Purpose.BASELINE]
         if not seen:
             return self.space.baseline is None or self.space.baseline not in groups

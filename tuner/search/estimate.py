@@ -28,7 +28,7 @@ _ORDINARY = 0.3
 class Incumbent:
     """The setting that is called best: its estimate as a logarithm, with a standard error.
 
-    Settings are compared by their worth: the estimate with what their cores cost (:func:`dear`).
+    Settings are compared by their worth: the estimate with the :func:`price_of_cores`.
     """
 
     key: Key
@@ -36,7 +36,7 @@ class Incumbent:
     se: float
     worth: float
     second: float  # the lowest worth among the other settings
-    thrift: float  # by which they were compared
+    core_price: float  # by which they were compared
 
 
 def fit(kernel: Kernel, groups: Groups, seed: int) -> Gaussian | None:
@@ -106,31 +106,31 @@ def _repeats(grid: Grid, used: list[Group], noise_over: float) -> tuple[float, i
     return (squares / dof if dof else 0.0), dof
 
 
-def incumbent(model: Gaussian, groups: Groups, thrift: float = 0.0) -> Incumbent | None:
+def incumbent(model: Gaussian, groups: Groups, core_price: float = 0.0) -> Incumbent | None:
     """The lowest shrunk mean among the settings that ran to the end.
 
     Args:
         model: What the launches say.
         groups: The launches.
-        thrift: The share that is added for each octave of cores asked for beyond what there is.
+        core_price: The share that is added for each octave of cores asked for beyond what there is.
     """
     grid, keys = model.kernel.grid, [g.key for g in groups.values() if g.finished]
     if not keys:
         return None
     rows = grid.rows(keys)
     mean, se = model.predict(rows)
-    worth = mean + dear(grid, rows, thrift)
+    worth = mean + price_of_cores(grid, rows, core_price)
     best = int(np.argmin(worth))
     others = np.delete(worth, best)
     second = float(others.min()) if len(others) else float(worth[best]) + 0.3
     return Incumbent(
-        keys[best], float(mean[best]), float(se[best]), float(worth[best]), second, thrift
+        keys[best], float(mean[best]), float(se[best]), float(worth[best]), second, core_price
     )
 
 
-def dear(grid: Grid, rows: Rows, thrift: float) -> Floats:
+def price_of_cores(grid: Grid, rows: Rows, core_price: float) -> Floats:
     """What is held against each row for the cores that it asks for beyond what there is.
 
-    A logarithm: the share ``thrift`` for each octave.
+    A logarithm: the share ``core_price`` for each octave.
     """
-    return np.asarray(thrift * np.maximum(grid.demand(rows), 0.0))
+    return np.asarray(core_price * np.maximum(grid.demand(rows), 0.0))

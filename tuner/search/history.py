@@ -55,7 +55,7 @@ class Group:
 
     @property
     def only_failed(self) -> bool:
-        """True where it failed and nothing else came of it."""
+        """True if it failed and nothing else came of it."""
         return self.failures > 0 and not self.finished and not self.projected
 
     def estimate(self, noise_sd: float) -> tuple[float, float, float] | None:

@@ -23,7 +23,7 @@ class Options:
     contender_chance: float = 0.2  # that a setting is better by more than the precision
     # added for each octave of too few cores, where windows were measured: what a setting starts
     # at the beginning of a run is in no window
-    thrift: float = 0.02
+    core_price: float = 0.02
     # log standard deviation of the prior of the noise, where windows were measured: those of a
     # steady job differ far less than launches do, those of another as much
     window_noise: float = 1.2

@@ -71,7 +71,7 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
 def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     """How likely each row fails for nothing but asking for more cores than all that ran.
 
-    A prior for where a failure is dear: a share for each octave beyond. Once something ran out,
+    A prior for if a failure is expensive: a share for each octave beyond. Once something ran out,
     the limit lies between what ran and that, anywhere on a scale of doublings.
     """
     ran = [g.key for g in groups.values() if g.finished or g.projected]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tuner.model import Value
-from tuner.search.estimate import Incumbent, dear
+from tuner.search.estimate import Incumbent, price_of_cores
 from tuner.search.gaussian import Gaussian
 from tuner.search.history import Group, Groups
 from tuner.search.kernel import Kernel
@@ -220,11 +220,11 @@ class ScoredCandidates:
 
     @property
     def all_tried(self) -> bool:
-        """True where no setting is left that was not launched and promises anything."""
+        """True if no setting is left that was not launched and promises anything."""
         return not (self.gain[~self.known] > 0).any()
 
     def converged(self) -> bool:
-        """True where going on is expected to gain too little."""
+        """True if going on is expected to gain too little."""
         options, gain = self.options, float(self.gain.max())
         if self.state.live is not None:
             # one window more costs little: what it promises is no reason to go on, nor to end
@@ -242,13 +242,13 @@ class ScoredCandidates:
         order = np.argsort(-self.gain)
         likely = self.rows[order[~self.hopeless[order]][:120]]
         rows = np.concatenate([self.grid.rows([self.best.key]), likely])
-        return _expected_regret(self.fitted, self.grid, rows, self.best.thrift, self.state.rng)
+        return _expected_regret(self.fitted, self.grid, rows, self.best.core_price, self.state.rng)
 
     def neighbour(self) -> int | None:
         """The untried setting next to the incumbent that promises most.
 
         A smooth model can be sure and wrong beside a kink, so no search ends before these
-        were looked at; none where each is tried, or far worse even by a doubtful model.
+        were looked at; none if each is tried, or far worse even by a doubtful model.
         """
         near = beside(self.grid, self.rows, self.grid.row(self.best.key)) & ~self.known
         scores = (self.best.worth - self.worth) / np.hypot(self.sd, 0.03)
@@ -282,7 +282,7 @@ def scored_candidates(
     grid, groups = kernel.grid, state.groups
     rows, known = _open_rows(kernel, state)
     mean, sd = fitted.predict(rows)
-    worth = mean + dear(grid, rows, best.thrift)
+    worth = mean + price_of_cores(grid, rows, best.core_price)
     keys = [grid.key(row) if seen else None for row, seen in zip(rows, known, strict=True)]
     # of the incumbent: what is saved if another run shows it to be slower than the second
     own = np.array([key == best.key for key in keys])
@@ -318,14 +318,16 @@ def _regret(state: State, fitted: Gaussian, best: Incumbent, grid: Grid) -> floa
     others = [key for key, group in state.groups.items() if group.finished and key != best.key]
     if not others:
         return math.inf  # alone, it is compared with what is not known yet
-    return _expected_regret(fitted, grid, grid.rows([best.key, *others]), best.thrift, state.rng)
+    return _expected_regret(
+        fitted, grid, grid.rows([best.key, *others]), best.core_price, state.rng
+    )
 
 
 def _expected_regret(
-    fitted: Gaussian, grid: Grid, rows: Rows, thrift: float, rng: np.random.Generator
+    fitted: Gaussian, grid: Grid, rows: Rows, core_price: float, rng: np.random.Generator
 ) -> float:
     """By how much, expected, the best of the rows lies below the first."""
-    drawn = fitted.sample(rows, 128, rng) + dear(grid, rows, thrift)
+    drawn = fitted.sample(rows, 128, rng) + price_of_cores(grid, rows, core_price)
     return float(np.mean(drawn[:, 0] - drawn.min(1)))
 
 
@@ -340,7 +342,7 @@ def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
 
 
 def _spent(group: Group, options: Options) -> bool:
-    """True where a launched setting is not launched again."""
+    """True if a launched setting is not launched again."""
     if group.finished:
         return group.failures > 1 or group.launches >= options.most_repeats
     return group.failures > 0 or group.launches >= 2

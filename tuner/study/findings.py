@@ -150,7 +150,7 @@ def inherited_note(spec: StudySpec, environ: dict[str, str]) -> str | None:
         texts = " ".join(f"{name}={value}" for name, value in names.items())
         return f"your environment sets {texts}: the baseline runs with it"
     if spec.launcher.kind == "torchrun" and spec.layout.ranks > 1 and OMP not in environ:
-        return f"torchrun sets {OMP}=1 where nothing else does: the baseline runs with it"
+        return f"torchrun sets {OMP}=1 if nothing else does: the baseline runs with it"
     return None
 
 
