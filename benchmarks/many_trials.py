@@ -50,7 +50,7 @@ from tuner.model import (
 from tuner.store import Store, resolve_url
 from tuner.study.findings import build, summary
 from tuner.study.history import History
-from tuner.study.optuna_trials import Projection
+from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import SearchThenConfirm, Step
 
 TARGET_S = 1.0
@@ -128,9 +128,9 @@ def make(url: str, trials: int) -> None:
         store.create(spec)
         for made in records:
             store.add(SPEC.name, made)
-        projection = Projection(store, SPEC.name)
-        history = History(spec, projection.sync(History(spec, tuple(records))))
-        projection.close()
+        study = OptunaStudy(store, SPEC.name)
+        history = History(spec, study.sync(History(spec, tuple(records))))
+        study.close()
         best = SearchThenConfirm().best(history)
         found = build(history, store.url, StudyState.FINISHED, "made", best)
         store.set_summary(SPEC.name, summary(found))
@@ -146,9 +146,9 @@ def suggest(url: str) -> None:
             tuple(store.launches(SPEC.name, detail=False)),
             row.forgiven_until,
         )
-        projection = Projection(store, SPEC.name)
-        history = replace(history, records=projection.sync(history))
-        projection.close()
+        study = OptunaStudy(store, SPEC.name)
+        history = replace(history, records=study.sync(history))
+        study.close()
         step = SearchThenConfirm().next(history)
         if not isinstance(step, Step):
             raise SystemExit(f"nothing to suggest: {step.reason}")

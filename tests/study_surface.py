@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from tuner.model import (
     Effect,
@@ -253,3 +253,9 @@ def optuna_in(folder: Path) -> dict[int, FrozenTrial]:
     records = {r.number: r.trial for r in records_in(folder) if r.trial is not None}
     assert {launch: trial.number for launch, trial in told.items()} == records
     return told
+
+
+def counted_in(folder: Path) -> set[int]:
+    """The launches whose trials have not failed: those that are excluded have."""
+    trials = optuna_in(folder).items()
+    return {launch for launch, trial in trials if trial.state is not TrialState.FAIL}

@@ -28,7 +28,7 @@ from tuner.results.dashboard.server import DashboardServer
 from tuner.results.report import weights
 from tuner.store import Store
 from tuner.study import tune
-from tuner.study.optuna_trials import open_storage
+from tuner.study.optuna_study import open_storage
 
 
 def test_the_note_has_result_and_commands() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tuner.store.store import Store
-from tuner.study.optuna_trials import Projection
+from tuner.study.optuna_study import OptunaStudy
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with all tables and nothing in them: making Optuna's takes half a second."""
     path = tmp_path_factory.mktemp("template") / "tune.db"
     with Store.open(f"sqlite:///{path}", create=True) as store:
-        Projection(store, "none").close()
+        OptunaStudy(store, "none").close()
     return path
 
 

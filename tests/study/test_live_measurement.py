@@ -16,6 +16,7 @@ from tests.study_surface import (
     CONFIRMED,
     SPEC,
     FakeRunner,
+    counted_in,
     events_of,
     optuna_in,
     records_in,
@@ -207,7 +208,7 @@ def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measuremen
     last = max(r.number for r in aside)
     assert all(r.outcome.window is None for r in records_in(folder) if r.number > last)
     assert sum("switched off" in text for text in found.notes) == 1
-    assert not {record.number for record in aside} & set(optuna_in(folder))
+    assert not {record.number for record in aside} & counted_in(folder)
     assert any("excluded" in note for note in found.notes)
 
 

@@ -14,8 +14,8 @@ from tests.study_surface import (
     CONFIRMED,
     SPEC,
     FakeRunner,
+    counted_in,
     events_of,
-    optuna_in,
     records_in,
     study_in,
     surface,
@@ -59,8 +59,8 @@ def test_a_disturbed_launch_is_made_again(folder: Path) -> None:
         again = history.records[record.number]
         assert (again.setting, again.purpose) == (record.setting, record.purpose)
         assert not again.outcome.exclusion
-    assert not {5, 7} & set(optuna_in(folder))
-    assert {6, 8} <= set(optuna_in(folder)) | {r.number for r in history.records if r.trial is None}
+    assert not {5, 7} & counted_in(folder)
+    assert {6, 8} <= counted_in(folder) | {r.number for r in history.records if r.trial is None}
     ended = [each for each in events_of(LaunchEnded, events) if each.record.number in {5, 7}]
     assert [each.measurement for each in ended] == [None, None]
     assert any(note.startswith("2 launches were excluded") for note in found.notes)
@@ -99,7 +99,7 @@ def test_remeasuring_counts_nothing_of_before_and_keeps_it(folder: Path) -> None
     old, new = records[: before.launches], records[before.launches :]
     assert {record.outcome.exclusion for record in old} == {REMEASURED}
     assert {record.outcome.exclusion for record in new} == {None}
-    assert all(number > before.launches for number in optuna_in(folder))
+    assert all(number > before.launches for number in counted_in(folder))
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
         assert result(store, SPEC.name) == after
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tuner.cli.base import GroupedOption
-from tuner.config.options import OPTIONS, SPACE, WHAT, Option
+from tuner.config.options import OPTIONS, PRUNERS, SAMPLERS, SPACE, WHAT, Option
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -91,10 +91,16 @@ def _objectives(ctx: click.Context, param: click.Parameter, text: str) -> list[s
     return [n for n in ("logreport", "logreport:steady", "pattern:", "wall") if n.startswith(text)]
 
 
+def _one_of(names: Collection[str]) -> Complete:
+    return lambda ctx, param, text: [name for name in names if name.startswith(text)]
+
+
 #: What is completed after an option of the table.
 _COMPLETIONS: dict[str, Complete] = {
     "launcher": launcher_names,
-    "live": lambda ctx, param, text: [n for n in ("auto", "on", "off") if n.startswith(text)],
+    "live": _one_of(("auto", "on", "off")),
+    "sampler": _one_of(SAMPLERS),
+    "pruner": _one_of(PRUNERS),
 }
 
 

@@ -16,6 +16,23 @@ from tuner.model.wording import parse_share, parse_time_s
 #: More than any count or amount that makes sense; a longer integer may be no float.
 MOST_WHOLE, MOST_AMOUNT = 10**9, 1e15
 
+#: What ``--sampler`` and ``--pruner`` name, with Optuna's class for it; ours have none.
+SAMPLERS = {
+    "tune": "",
+    "tpe": "TPESampler",
+    "gp": "GPSampler",
+    "cmaes": "CmaEsSampler",
+    "random": "RandomSampler",
+    "grid": "GridSampler",
+    "brute-force": "BruteForceSampler",
+}
+PRUNERS = {
+    "race": "",
+    "none": "NopPruner",
+    "median": "MedianPruner",
+    "hyperband": "HyperbandPruner",
+}
+
 WHAT = "What to run"
 SPACE = "What to try"
 LIMITS = "How much"
@@ -168,6 +185,12 @@ OPTIONS = (
     Option("price_per_hour", "--price-per-hour", AMOUNT, WHAT,
            "Price of all the hardware, in any currency: shows what a run costs", "4.1",
            field="price_per_hour"),
+    Option("sampler", "--sampler", TEXT, SPACE,
+           f"What suggests settings: {', '.join(SAMPLERS)}, or module:Class of yours",
+           '"tpe"', "tune", field="sampler", metavar="NAME"),
+    Option("pruner", "--pruner", TEXT, SPACE,
+           f"What stops a launch early: {', '.join(PRUNERS)}, or module:Class of yours",
+           '"none"', "race", field="pruner", metavar="NAME"),
     Option("seed", "--seed", _whole(0, 2**32 - 1), SPACE, "Seed of the search", "0", "0",
            field="seed"),
     Option("oversubscription", "--oversubscribe", MULTIPLE, SPACE,

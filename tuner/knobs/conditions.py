@@ -10,22 +10,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from tuner.model import Value, When
 
 
-class Axis(Protocol):
-    """A knob with its values listed."""
+class _Named(Protocol):
+    """A knob, and when it exists."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def values(self) -> tuple[Value, ...]: ...
+    def when(self) -> When: ...
+
+
+Conditional = TypeVar("Conditional", bound=_Named)
+
+
+class Axis(_Named, Protocol):
+    """A knob with its values listed."""
 
     @property
-    def when(self) -> When: ...
+    def values(self) -> tuple[Value, ...]: ...
 
 
 #: For each knob of a study when it exists.
@@ -59,7 +66,7 @@ def worlds(axes: Sequence[Axis]) -> Iterator[dict[str, tuple[Value, ...]]]:
     Together they hold each setting once. Without a condition it is one, in the axes' order.
     There may be exponentially many; the first few cost no more than themselves.
     """
-    ordered, names = _parents_first(axes), {axis.name for axis in axes}
+    ordered, names = parents_first(axes), {axis.name for axis in axes}
     parts = {axis.name: _parts(axis, axes) for axis in axes}
     stack: list[tuple[int, dict[str, tuple[Value, ...]]]] = [(0, {})]
     while stack:
@@ -77,9 +84,9 @@ def worlds(axes: Sequence[Axis]) -> Iterator[dict[str, tuple[Value, ...]]]:
             stack.append((place + 1, world))
 
 
-def _parents_first(axes: Iterable[Axis]) -> list[Axis]:
-    """The axes, in their order, but each after those that it depends on."""
-    waiting, ordered = list(axes), list[Axis]()
+def parents_first(axes: Iterable[Conditional]) -> list[Conditional]:
+    """The knobs in their order, but each after those that it depends on."""
+    waiting, ordered = list(axes), list[Conditional]()
     while waiting:
         names = {axis.name for axis in waiting}
         free = (i for i, axis in enumerate(waiting) if names.isdisjoint(dict(axis.when)))

@@ -171,6 +171,8 @@ class StudySpec:
     environment: tuple[tuple[str, str], ...] = ()  # the user's, allowlisted names only
     items: float | None = None  # that what is timed works through: a run, an iteration
     price_per_hour: float | None = None  # of all the hardware, in any currency
+    sampler: str = "tune"  # of Optuna's study: ours, one of its own, or module:Class
+    pruner: str = "race"
     live: Live = "auto"  # whether one running job measures many settings
 
 

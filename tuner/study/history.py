@@ -237,6 +237,8 @@ def changes(old: StudySpec, new: StudySpec) -> list[str]:
         "trial_limit_s": "time limit",
         "stall_limit_s": "stall limit",
         "seed": "seed",
+        "sampler": "sampler",
+        "pruner": "pruner",
         "live": "live",
         "oversubscription": "oversubscription",
     }

@@ -23,12 +23,13 @@ from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.store.urls import place, resolve_url
 from tuner.study import outputs as folders
+from tuner.study import samplers
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
 from tuner.study.history import History, changes
 from tuner.study.interference import COUNT, REMEASURED, VARIABLE, InterferenceFilter
 from tuner.study.interruption import Interruption, StudyInterrupted
-from tuner.study.optuna_trials import Projection
+from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Stop
 from tuner.study.recorder import Journal, Recorder, adopt
 from tuner.study.session import Cancelled, StudyContext, StudyRun
@@ -142,20 +143,21 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
     The host is ours; it is looked at for interference if it ``is_real``.
     """
     store, spec, name = context.store, context.spec, context.spec.name
-    with closing(Projection(store, name)) as projection:
+    samplers.check(spec)
+    with closing(OptunaStudy(store, name)) as optuna_study:
         if fresh and store.has(name):
-            for text in _delete(store, projection, context.folder, name):
+            for text in _delete(store, optuna_study, context.folder, name):
                 context.emit(Note(text))
             folders.prepare(context.folder)
         before = store.find(name)
         if before is not None:
             require_same(name, before.identity, identity(spec))
         try:
-            history = _resumed(context, before) if before else _created(context, projection)
+            history = _resumed(context, before) if before else _created(context, optuna_study)
             # Our tables, Optuna's study and the history agree from here on.
-            history = replace(history, records=projection.sync(history))
+            history = replace(history, records=optuna_study.sync(history))
             journal = _journal(context, store.load(name))
-            recorder = Recorder(store, projection, journal, context.emit, spec.objective)
+            recorder = Recorder(store, optuna_study, journal, context.emit, spec.objective)
             interference_filter = InterferenceFilter()
             if is_real:  # the machine is looked at before anything is launched
                 load = interference.before()
@@ -201,20 +203,23 @@ def delete(store: Store, name: str, outputs: Path | None = None) -> list[str]:
         BusyError: A process measures on this host.
         UsageError: There is no such study.
     """
-    with lock.measuring(name, environ=os.environ), closing(Projection(store, name)) as projection:
-        return _delete(store, projection, folders.study_folder(outputs, store.url, name), name)
+    with (
+        lock.measuring(name, environ=os.environ),
+        closing(OptunaStudy(store, name)) as optuna_study,
+    ):
+        return _delete(store, optuna_study, folders.study_folder(outputs, store.url, name), name)
 
 
-def _delete(store: Store, projection: Projection, folder: Path, name: str) -> list[str]:
+def _delete(store: Store, optuna_study: OptunaStudy, folder: Path, name: str) -> list[str]:
     launches = store.folders(name)
-    projection.remove()  # first: what is ours must not outlive the proof that it is
+    optuna_study.remove()  # first: what is ours must not outlive the proof that it is
     store.remove(name)
     left = folders.remove(launches, folder)
     return [f"the folders of earlier launches in {each} are left as they are" for each in left]
 
 
-def _created(context: StudyContext, projection: Projection) -> History:
-    projection.remove()
+def _created(context: StudyContext, optuna_study: OptunaStudy) -> History:
+    optuna_study.remove()
     context.store.create(context.spec)
     context.emit(StudyStarted(context.spec, False, 0))
     return History(context.spec, ())

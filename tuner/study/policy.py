@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tuner.launch.clocks import stopper_by
@@ -25,12 +25,15 @@ from tuner.model import (
     wording,
 )
 from tuner.search import Done, Options, Proposal, Search
+from tuner.search.history import grouped
+from tuner.search.regions import excessive, infeasible
+from tuner.search.space import Grid
 from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
 from tuner.search.throughput import startup_s
 from tuner.stats import confirm
 from tuner.stats.confirm import Next, Run, SearchTimes, Side
 from tuner.study.history import History
-from tuner.study.observations import as_setting, observations, search_space
+from tuner.study.observations import as_key, as_setting, observations, search_space
 
 #: The confirmation may cost this share of the search; then the next look is the last.
 COST_SHARE = 0.5
@@ -44,11 +47,15 @@ FAILURES = 2
 
 @dataclass(frozen=True)
 class Step:
-    """The next launch; ``stopper`` may end it early."""
+    """The next launch; ``stopper`` may end it early.
+
+    ``proposal`` is what the search proposed, if it is of the search.
+    """
 
     purpose: Purpose
     setting: Setting
     stopper: EarlyStopper | None = None
+    proposal: Proposal | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,25 @@ def _step(launch: Proposal, history: History) -> Step:
     if launch.limit is not None:
         race = ProjectionStopper(launch.limit, launch.noise, iterations)
         stopper = stopper_by(history.spec.objective.clock, race, iterations)
-    return Step(launch.purpose, setting, stopper)
+    return Step(launch.purpose, setting, stopper, launch)
+
+
+def with_setting(step: Step, setting: Setting, history: History) -> Step:
+    """The step with another setting, which the search did not propose itself."""
+    if setting == step.setting:
+        return step
+    if step.proposal is None:
+        return replace(step, setting=setting)
+    return _step(replace(step.proposal, setting=as_key(history, setting)), history)
+
+
+def is_ruled_out(history: History, setting: Setting) -> bool:
+    """Whether a (canonical) setting asks for too many cores, or is held not to run."""
+    key, grid = as_key(history, setting), Grid(search_space(history))
+    if key is None:
+        return True
+    row, groups = grid.rows([key]), grouped(observations(history, history.searched))
+    return bool((infeasible(grid, row, groups) | excessive(grid, row))[0])
 
 
 def _reason(done: Done, history: History) -> str:

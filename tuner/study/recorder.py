@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,8 +30,10 @@ from tuner.study.events import Event, Note
 
 if TYPE_CHECKING:
     from tuner.store import Store, Summary
+    from tuner.study.asked import Asked
     from tuner.study.history import History
-    from tuner.study.optuna_trials import Projection
+    from tuner.study.optuna_study import OptunaStudy
+    from tuner.study.policy import Step
 
 #: In a launch's folder once it has ended; complete or not there.
 NAME = "record.json"
@@ -151,7 +154,7 @@ class Journal:
                 continue
             same = (entry.study, entry.created_at) == (self.study, self.created_at)
             if same and not difference(self.identity, entry.identity):
-                mine.append(replace(entry.record, folder=str(path.parent), trial=None))
+                mine.append(replace(entry.record, folder=str(path.parent)))
         return mine, damaged
 
 
@@ -179,7 +182,7 @@ class Recorder:
     """Keeps the launches of one study."""
 
     store: Store
-    projection: Projection
+    trials: OptunaStudy
     journal: Journal
     emit: Callable[[Event], None]
     objective: ObjectiveSpec = LOGGED_TIME
@@ -196,6 +199,24 @@ class Recorder:
         except OSError as error:
             raise from_os_error(
                 error, f"the output folder {launch}", "choose another place with --run-dir FOLDER"
+            ) from error
+
+    def ask(self, history: History, step: Step) -> Asked:
+        """Ask Optuna's study for the trial of a step.
+
+        Raises:
+            TunerError: The sampler failed, or the database.
+        """
+        try:
+            return self.trials.ask(history, step)
+        except TunerError:
+            raise
+        except Exception as error:  # it may be the user's code
+            file = self.journal.folder / "sampler-traceback.txt"
+            file.write_text(traceback.format_exc())
+            raise TunerError(
+                f"the sampler {history.spec.sampler} failed: {type(error).__name__}: {error}",
+                f"its traceback is in {file}; what was measured is kept",
             ) from error
 
     def record(self, record: LaunchRecord) -> bool:
@@ -232,11 +253,11 @@ class Recorder:
         if seemed is not None and seemed != history.expected_iterations(last.setting):
             self.emit(Note(f"launch {last.number} is the longest: shorter ones stopped early"))
             return self.sync(history)
-        return replace(history, records=self.projection.tell(history))
+        return replace(history, records=self.trials.tell(history))
 
     def sync(self, history: History) -> History:
         """Have Optuna say what our tables say; later launches may have changed earlier ones."""
-        return replace(history, records=self.projection.sync(history))
+        return replace(history, records=self.trials.sync(history))
 
     def exclude(self, history: History, numbers: Collection[int], why: Exclusion) -> History:
         """Count these launches no more, in our tables and in Optuna; the history without them.

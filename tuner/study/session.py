@@ -21,6 +21,7 @@ from tuner.model import (
     Launch,
     LaunchRecord,
     Outcome,
+    Progress,
     Purpose,
     Result,
     StudySpec,
@@ -32,12 +33,14 @@ from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import outputs
+from tuner.study import outputs, samplers
+from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
 from tuner.study.history import GIVE_UP_AFTER, History
 from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
+from tuner.study.optuna_study import SEARCHED
 from tuner.study.policy import Policy, Step, Stop
 from tuner.study.recorder import Recorder
 
@@ -201,6 +204,9 @@ class StudyRun:
         """Launch the setting, or measure it live; the record is not kept yet."""
         spec, history, purpose = self.spec, self.history, step.purpose
         number = max((record.number for record in history.records), default=0) + 1
+        asked = self._ask(step)
+        if asked is not None:
+            step = asked.step
         folder = outputs.launch_folder(self.context.folder, number)
         trial = history.trials + 1 if purpose in estimates.TRIALS else None
         live = self.live.is_window(history.records, purpose, step.setting)
@@ -219,8 +225,9 @@ class StudyRun:
             env=recorded_environment(os.environ),
             folder=str(folder),
             started_at=started_at,
-            outcome=self._measure(number, launch, step),
+            outcome=self._measure(number, launch, step, asked),
             machine=spec.machine,
+            trial=None if asked is None else asked.number,
         )
         record, note = self.interference.judged(record, spec, history.records)
         if note:
@@ -228,8 +235,30 @@ class StudyRun:
         # Before anybody hears of it: the database, Optuna, the terminal.
         return kept_record(record, os.environ)
 
-    def _measure(self, number: int, launch: Launch, step: Step) -> Outcome:
+    def _ask(self, step: Step) -> Asked | None:
+        """The trial of the step; ``None``: it is none."""
         history = self.history
+        if step.purpose not in SEARCHED or not history.contains(step.setting):
+            return None
+        asked = self.recorder.ask(history, step)
+        if asked.redrawn:
+            often = wording.count(asked.redrawn, "suggestion")
+            self.context.emit(
+                Note(f"{often} of {history.spec.sampler} not launched: known, or ruled out")
+            )
+        if history.spec.pruner != samplers.RACE:
+            stopper = PrunerStopper(asked, history.expected_iterations(asked.step.setting))
+            asked.step = replace(asked.step, stopper=stopper)
+        return asked
+
+    def _measure(self, number: int, launch: Launch, step: Step, asked: Asked | None) -> Outcome:
+        history = self.history
+
+        def on_progress(progress: Progress) -> None:
+            self.context.emit(LaunchProgress(number, progress))
+            if asked is not None:
+                asked.report(progress)
+
         best = estimates.best(estimates.measurements(history.searched, history.pooling.canonical))
         request = MeasurementRequest(
             number,
@@ -240,7 +269,7 @@ class StudyRun:
             records=history.records,
             incumbent_s=None if best is None else best.elapsed_s,
             stopper=step.stopper,
-            on_progress=lambda progress: self.context.emit(LaunchProgress(number, progress)),
+            on_progress=on_progress,
             cancelled=self.context.stop,
         )
         started_s = time.monotonic()

@@ -38,13 +38,13 @@ def annotate(url: str, data: StudyView) -> None:
     from optuna_dashboard import get_note, save_note, save_plotly_graph_object
 
     from tuner.results.report import weights
-    from tuner.study import optuna_trials
+    from tuner.study import optuna_study
 
     importance = weights(data)
     text, found = note(data), plots(data, importance)
-    with optuna_trials.translating(url):
-        storage = optuna_trials.open_storage(url)
-        study = optuna_trials.load(storage, data.spec.name, figures.axis(data.spec.objective))
+    with optuna_study.translating(url):
+        storage = optuna_study.open_storage(url)
+        study = optuna_study.load(storage, data.spec.name, figures.axis(data.spec.objective))
         if study is None:
             return
         if get_note(study) != text:  # saving makes a new version each time

@@ -109,7 +109,7 @@ def bind(
         import waitress
         from optuna_dashboard import wsgi
 
-        from tuner.study.optuna_trials import open_storage
+        from tuner.study.optuna_study import open_storage
 
         address, number = taken.getsockname()
         shown = socket.gethostname() if address == "0.0.0.0" else host

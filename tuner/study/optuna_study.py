@@ -1,6 +1,8 @@
-"""Optuna's study: a copy of our tables for Optuna's own tools, the dashboard first.
+"""Optuna's study, on which the search runs, in the database of our tables.
 
-It can be made anew at any time; no decision reads it.
+Each launch of the search is a trial: it is asked for, reports as it goes on, and is told once our
+tables have what it came to. These are the truth: if the study says anything else, it is made anew
+from them.
 """
 
 from __future__ import annotations
@@ -22,18 +24,32 @@ from optuna.distributions import (
     distribution_to_json,
 )
 from optuna.exceptions import OptunaError
+from optuna.pruners import NopPruner
 from optuna.storages import RDBStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from tuner.model import Failed, IntRange, Knob, LaunchRecord, Purpose, Stopped, figures
+from tuner.model import (
+    Failed,
+    IntRange,
+    Knob,
+    LaunchRecord,
+    Purpose,
+    Setting,
+    Stopped,
+    StudySpec,
+    figures,
+)
 from tuner.model.errors import UsageError
 from tuner.stats import estimates
 from tuner.store.database import BUSY_S, engine_options
 from tuner.store.failures import translated
 from tuner.store.urls import display_url
+from tuner.study import samplers
+from tuner.study.asked import Asked
 from tuner.study.history import History
+from tuner.study.policy import Step, is_ruled_out
 
 if TYPE_CHECKING:
     from tuner.store import Store
@@ -48,8 +64,11 @@ LAUNCH = "launch"
 #: is the space of the trials.
 OURS = "tuner:space"
 
-#: Launches that tell something of a setting; Optuna knows no baseline and no confirmation.
-_TOLD = frozenset({*estimates.TRIALS, Purpose.REPEAT})
+#: The purposes of launches that are trials; Optuna knows no baseline and no confirmation.
+SEARCHED = frozenset({*estimates.TRIALS, Purpose.REPEAT})
+
+#: After this many suggestions in a row that are of no use the sampler has nothing new to say.
+MOST_REDRAWS = 20
 
 #: Where Optuna keeps constraints: a positive value is one that does not hold.
 _CONSTRAINTS = "constraints"
@@ -100,43 +119,49 @@ def distributions(knobs: tuple[Knob, ...]) -> dict[str, BaseDistribution]:
     }
 
 
-def is_told(history: History, record: LaunchRecord) -> bool:
-    """True if the launch tells of a setting in the present space."""
-    if record.purpose not in _TOLD or estimates.is_excluded(record):
-        return False
-    return history.contains(history.pooling.canonical(record.setting))
+def is_trial(history: History, record: LaunchRecord) -> bool:
+    """True if the launch is a trial in the present space."""
+    canonical = history.pooling.canonical(record.setting)
+    return record.purpose in SEARCHED and history.contains(canonical)
 
 
 def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
     """The launch as Optuna's trial: its figure, in the user's unit.
 
     Optuna knows no bounds: a stopped launch is pruned, its projection an intermediate value at
-    the last iteration that it logged. A failure is a constraint that does not hold.
+    the last iteration that it logged. A failure is a constraint that does not hold. A launch that
+    is excluded has failed, too.
     """
-    ending = record.outcome.ending
+    ending, exclusion = record.outcome.ending, record.outcome.exclusion
+    value = figures.figure(history.spec.objective, estimates.estimate_s(record.outcome.samples))
     state = TrialState.COMPLETE
-    notes: dict[str, Any] = {LAUNCH: record.number, "purpose": record.purpose.value}
+    notes: dict[str, Any] = {LAUNCH: record.number}
+    if record.purpose is not Purpose.SEARCH:
+        notes["purpose"] = record.purpose.value
     if record.job is not None:
         notes["job"] = record.job
     seen: dict[int, float] = {}
-    if isinstance(ending, Failed):
-        state = TrialState.FAIL
-        notes["failure"] = f"{ending.kind}: {ending.reason}"
+    if exclusion is not None:
+        state, notes["failure"] = TrialState.FAIL, f"excluded: {exclusion.text}"
+    elif isinstance(ending, Failed):
+        state, notes["failure"] = TrialState.FAIL, f"{ending.kind}: {ending.reason}"
     elif isinstance(ending, Stopped):
-        state = TrialState.PRUNED
+        state, value = (
+            TrialState.PRUNED,
+            figures.figure(history.spec.objective, ending.projection_s),
+        )
         progress = record.outcome.progress
-        last = progress[-1].iteration if progress else 0
-        seen[last] = float(f"{ending.projection_s:.6g}")
-        notes |= {"bound_s": ending.bound_s, "rule": ending.rule}
-    params = history.pooling.canonical(record.setting).as_dict()
-    value = figures.figure(history.spec.objective, estimates.estimate_s(record.outcome.samples))
+        seen[progress[-1].iteration if progress else 0] = _rounded(value or 0.0)
+        notes["stopped"] = {"bound_s": ending.bound_s, "rule": ending.rule}
+    canonical = history.pooling.canonical(record.setting)
+    params = (record.setting if history.contains(record.setting) else canonical).as_dict()
     trial = create_trial(
         state=state,
-        value=None if value is None else float(f"{value:.6g}"),  # a clock knows no more digits
+        value=None if value is None or state is TrialState.FAIL else _rounded(value),
         params=params,
         distributions=distributions(tuple(k for k in history.knobs if k.name in params)),
         user_attrs=notes,
-        system_attrs={_CONSTRAINTS: (1.0 if state is TrialState.FAIL else 0.0,)},
+        system_attrs={_CONSTRAINTS: (1.0,)} if state is TrialState.FAIL else {},
         intermediate_values=seen,
     )
     # Optuna's times are local and without a zone.
@@ -146,7 +171,29 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
     return trial
 
 
-class Projection:
+def instead_of_a_launch(history: History, setting: Setting) -> FrozenTrial | None:
+    """What a trial is told that is not worth a launch; ``None``: it is worth one."""
+    canonical = history.pooling.canonical(setting)
+    known = history.of(history.searched, canonical)
+    if known:
+        told = as_trial(history, known[-1])
+        told.set_user_attr("redrawn", f"measured by launch {known[-1].number}")
+        del told.user_attrs[LAUNCH]
+        return told
+    if not is_ruled_out(history, canonical):
+        return None
+    return _failed("redrawn", "asks for too many cores, or more than what failed")
+
+
+def _failed(name: str, why: str) -> FrozenTrial:
+    return create_trial(state=TrialState.FAIL, user_attrs={name: why})
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")  # a clock knows no more digits
+
+
+class OptunaStudy:
     """The study of one name in the database of our tables.
 
     Every method may raise what :func:`tuner.store.failures.translate` makes of an error.
@@ -154,6 +201,7 @@ class Projection:
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._name = store, name
+        self._study: optuna.Study | None = None  # with sampler and pruner
         try:
             self._rdb = open_storage(store.url)
         except RuntimeError as error:  # the tables of another major version
@@ -174,15 +222,16 @@ class Projection:
         Raises:
             UsageError: Another program has a study of this name.
         """
-        with translated(self._store.url, OptunaError, opened=True):
+        with self._translated():
             if self._existing() is not None:
                 optuna.delete_study(study_name=self._name, storage=self._rdb)
 
     def sync(self, history: History) -> tuple[LaunchRecord, ...]:
         """Make Optuna's study say what our tables say; call it whenever that may not be so.
 
-        What is lacking is added. If a trial is there twice, or says anything else (its launch
-        does not count any more, the space has changed), the study is made anew.
+        A trial that was left running is told what its launch came to, or that it is lost. What
+        is lacking is added. If a trial is there twice, or says anything else (its launch does not
+        count any more, the space has changed), the study is made anew.
 
         Returns:
             The launches, with the numbers of their trials.
@@ -190,11 +239,18 @@ class Projection:
         Raises:
             UsageError: Another program has a study of this name.
         """
-        wanted = {r.number: as_trial(history, r) for r in history.records if is_told(history, r)}
+        wanted = {r.number: as_trial(history, r) for r in history.records if is_trial(history, r)}
+        by_trial = {r.trial: wanted[r.number] for r in history.records if r.number in wanted}
         space = _space(history)
-        with translated(self._store.url, OptunaError, opened=True):
+        with self._translated():
             study = self._existing()
-            trials = study.get_trials(deepcopy=False) if study is not None else []
+            for trial in () if study is None else study.get_trials(deepcopy=False):
+                if trial.state is TrialState.RUNNING:
+                    told = by_trial.get(trial.number)
+                    if told is None or told.params != trial.params:
+                        told = _failed("failure", "lost: its process is gone")
+                    self._finish(study, trial.number, told)
+            trials = [] if study is None else study.get_trials(deepcopy=False)
             ours = [trial for trial in trials if LAUNCH in trial.user_attrs]
             numbers = {trial.user_attrs[LAUNCH]: trial.number for trial in ours}
             is_true = len(numbers) == len(ours) and all(
@@ -213,23 +269,74 @@ class Projection:
             for number, trial in wanted.items():
                 if number not in numbers:
                     numbers[number] = self._add(trial)
+            self._equip(study, history.spec)
         return tuple(self._numbered(r, numbers.get(r.number)) for r in history.records)
+
+    def ask(self, history: History, step: Step) -> Asked:
+        """The next trial, with the step that it makes.
+
+        A guess and a repeat are enqueued; a search is what the sampler suggests. If that is known
+        already, or ruled out, the trial is told so, and the sampler is asked again. If it has
+        nothing new to say, the step's own setting is enqueued.
+        """
+        study = self._study
+        assert study is not None  # it is synchronised first
+        with self._translated():
+            redrawn = 0
+            if step.purpose is Purpose.SEARCH:
+                if isinstance(study.sampler, samplers.SearchSampler):
+                    study.sampler.proposed = step.setting
+                    return Asked(study.ask(), step, history)
+                while redrawn < MOST_REDRAWS:
+                    asked = Asked(study.ask(), step, history, redrawn)
+                    known = instead_of_a_launch(history, asked.step.setting)
+                    if known is None:
+                        return asked
+                    self._finish(study, asked.number, known)
+                    redrawn += 1
+            study.enqueue_trial(step.setting.as_dict())
+            return Asked(study.ask(), step, history, redrawn)
 
     def tell(self, history: History) -> tuple[LaunchRecord, ...]:
         """Tell of the history's last launch, which our tables hold.
-
-        If a commit fails, Optuna makes the trial once more, though the first may be there (a
-        network file system, a connection that broke): :meth:`sync` at the end mends that.
 
         Returns:
             The launches, with the numbers of their trials.
         """
         *before, last = history.records
-        number = None
-        if is_told(history, last):
-            with translated(self._store.url, OptunaError, opened=True):
-                number = self._add(as_trial(history, last))
+        number = last.trial
+        if is_trial(history, last):
+            with self._translated():
+                if number is None:
+                    number = self._add(as_trial(history, last))
+                else:
+                    self._finish(self._study, number, as_trial(history, last))
         return (*before, self._numbered(last, number))
+
+    def _finish(self, study: optuna.Study | None, number: int, wanted: FrozenTrial) -> None:
+        """Tell a running trial what it came to; again after a crash in between."""
+        assert study is not None
+        key = self._rdb.get_trial_id_from_study_id_trial_number(study._study_id, number)
+        for step, value in wanted.intermediate_values.items():
+            self._rdb.set_trial_intermediate_value(key, step, value)
+        for name, text in wanted.user_attrs.items():
+            self._rdb.set_trial_user_attr(key, name, text)
+        for name, value in wanted.system_attrs.items():
+            self._rdb.set_trial_system_attr(key, name, value)
+        values = wanted.value if wanted.state is TrialState.COMPLETE else None
+        study.tell(number, values, wanted.state)
+
+    def _equip(self, study: optuna.Study, spec: StudySpec) -> None:
+        """Give the study its sampler, which a study made anew keeps, and its pruner."""
+        if self._study is None:
+            sampler = samplers.sampler(spec, len(study.get_trials(deepcopy=False)))
+            pruner = samplers.pruner(spec)
+        else:
+            sampler, pruner = self._study.sampler, self._study.pruner
+        study.sampler, study.pruner = sampler, pruner or NopPruner()
+        # What a grid does at its end; it is for the search to say when it is over.
+        study.stop = lambda: None  # type: ignore[method-assign]
+        self._study = study
 
     def _numbered(self, record: LaunchRecord, trial: int | None) -> LaunchRecord:
         """The launch with the number of its trial, in our tables too."""
@@ -240,6 +347,9 @@ class Projection:
     def _add(self, trial: FrozenTrial) -> int:
         key = self._rdb.get_study_id_from_name(self._name)
         return self._rdb.get_trial_number_from_id(self._rdb.create_new_trial(key, trial))
+
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated(self._store.url, OptunaError, opened=True)
 
     def _existing(self) -> optuna.Study | None:
         study = None

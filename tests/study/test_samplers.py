@@ -1,0 +1,234 @@
+"""Optuna drives the search: whatever samples and prunes, what it says is what happens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.trial import FrozenTrial, TrialState
+
+from tests.study_surface import (
+    SPEC,
+    FakeRunner,
+    Killed,
+    events_of,
+    nearly_flat,
+    optuna_in,
+    records_in,
+    study_in,
+)
+from tuner.config.options import PRUNERS, SAMPLERS
+from tuner.model import Failed, ObjectiveSpec, Purpose, Setting, Stopped, StudyState
+from tuner.model.errors import TunerError, UsageError
+from tuner.study import asked
+from tuner.study.events import Note
+
+MINE = """
+import optuna
+
+class Descending(optuna.samplers.RandomSampler):
+    def sample_independent(self, study, trial, param_name, param_distribution):
+        number = len(study.get_trials(deepcopy=False))
+        return {"omp_threads": 1 + number % 4, "iterator_workers": 3}[param_name]
+
+class Stubborn(optuna.samplers.RandomSampler):
+    def sample_independent(self, study, trial, param_name, param_distribution):
+        return 2
+
+class Outside(optuna.samplers.RandomSampler):
+    def sample_independent(self, study, trial, param_name, param_distribution):
+        return 99
+
+class Raising(optuna.samplers.RandomSampler):
+    def sample_independent(self, study, trial, param_name, param_distribution):
+        raise ValueError("no idea")
+
+class Prunes(optuna.pruners.BasePruner):
+    def prune(self, study, trial):
+        return True
+
+class Breaks(optuna.pruners.BasePruner):
+    def prune(self, study, trial):
+        raise ValueError("no idea")
+"""
+
+
+@pytest.fixture
+def mine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module of the user's in the current folder."""
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    (folder / "samplers_of_mine.py").write_text(MINE)
+    return "samplers_of_mine"
+
+
+def trials_in(folder: Path) -> list[FrozenTrial]:
+    url = f"sqlite:///{folder / 'tune.db'}"
+    return optuna.load_study(study_name=SPEC.name, storage=url).trials
+
+
+def searched_in(folder: Path) -> list[Setting]:
+    return [r.setting for r in records_in(folder) if r.purpose is Purpose.SEARCH]
+
+
+# --- samplers ------------------------------------------------------------------------------
+
+
+def test_what_a_sampler_of_the_users_suggests_is_what_is_launched(folder: Path, mine: str) -> None:
+    runner = FakeRunner()
+    study_in(folder, runner, replace(SPEC, sampler=f"{mine}:Descending"))
+    searched = searched_in(folder)
+    assert len(searched) == 4
+    assert {setting.as_dict()["iterator_workers"] for setting in searched} == {3}
+    for record in records_in(folder):
+        if record.purpose is Purpose.SEARCH:
+            assert trials_in(folder)[record.trial or 0].params == record.setting.as_dict()
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_each_sampler_makes_a_study_without_a_setting_twice(folder: Path, name: str) -> None:
+    needs = {"gp": ("torch", "scipy"), "cmaes": ("cmaes",)}.get(name, ())
+    spec = replace(SPEC, sampler=name, trials=12)
+    missing = " ".join(package for package in needs if find_spec(package) is None)
+    if missing:
+        with pytest.raises(UsageError, match=f"--sampler {name} needs {missing}"):
+            study_in(folder, FakeRunner(), spec)
+        return
+    found = study_in(folder, FakeRunner(nearly_flat), spec)
+    assert found.state is StudyState.FINISHED
+    tried = [r.setting for r in records_in(folder) if r.purpose in {Purpose.GUESS, Purpose.SEARCH}]
+    assert max(Counter(tried).values()) == 1
+    assert not [trial for trial in trials_in(folder) if not trial.state.is_finished()]
+    assert set(optuna_in(folder)) == {r.number for r in records_in(folder) if r.trial is not None}
+
+
+def test_a_setting_that_is_known_is_told_and_not_launched_again(folder: Path, mine: str) -> None:
+    events: list[Any] = []
+    study_in(
+        folder,
+        FakeRunner(),
+        replace(SPEC, sampler=f"{mine}:Stubborn"),
+        on_event=events.append,
+    )
+    assert len(set(searched_in(folder))) == len(searched_in(folder)) == 4
+    redrawn = [trial for trial in trials_in(folder) if "redrawn" in trial.user_attrs]
+    assert redrawn
+    known = next(t for t in optuna_in(folder).values() if t.params == redrawn[-1].params)
+    assert (redrawn[-1].state, redrawn[-1].value) == (known.state, known.value)
+    notes = [note.text for note in events_of(Note, events)]
+    assert any("suggestions of" in text and "not launched" in text for text in notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "hint"),
+    [
+        ("tpee", "there is no such sampler", "did you mean 'tpe'"),
+        ("nowhere:Sampler", "No module named 'nowhere'", "module:Class"),
+        ("collections:Counter", "is not an Optuna sampler", ""),
+        ("samplers_of_mine:Prunes", "is not an Optuna sampler", ""),
+    ],
+)
+def test_what_is_no_sampler_is_one_error(
+    folder: Path, mine: str, name: str, said: str, hint: str
+) -> None:
+    assert mine
+    with pytest.raises(UsageError) as caught:
+        study_in(folder, FakeRunner(), replace(SPEC, sampler=name))
+    assert said in caught.value.message and hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("Raising", "ValueError: no idea"), ("Outside", "omp_threads=99")]
+)
+def test_a_sampler_that_fails_ends_the_study_and_loses_nothing(
+    folder: Path, mine: str, name: str, said: str
+) -> None:
+    with pytest.raises(TunerError, match=said) as caught:
+        study_in(folder, FakeRunner(), replace(SPEC, sampler=f"{mine}:{name}"))
+    if name == "Raising":
+        assert f"{mine}:Raising" in caught.value.message
+        assert "no idea" in (folder / "surface" / "sampler-traceback.txt").read_text()
+    before = records_in(folder)
+    assert len(before) == 4
+    assert study_in(folder, FakeRunner()).trials == 6
+    assert records_in(folder)[:4] == before
+    assert not [trial for trial in trials_in(folder) if not trial.state.is_finished()]
+
+
+# --- pruners -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PRUNERS)
+def test_each_pruner_makes_a_study(folder: Path, name: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(asked, "REPORT_EVERY_S", 0.0)
+    study_in(folder, FakeRunner(), replace(SPEC, pruner=name))
+    stopped = [r for r in records_in(folder) if isinstance(r.outcome.ending, Stopped)]
+    of_trials = [r for r in stopped if r.purpose is not Purpose.BASELINE]
+    assert bool(of_trials) == (name == "race") or name not in {"race", "none"}
+
+
+def test_what_a_pruner_of_the_users_says_is_what_happens(
+    folder: Path, mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asked, "REPORT_EVERY_S", 0.0)
+    study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:Prunes"))
+    endings = [r.outcome.ending for r in records_in(folder) if r.trial is not None]
+    assert endings
+    assert all(isinstance(each, Stopped) and each.rule == "pruner" for each in endings)
+    assert {trial.state for trial in trials_in(folder)} == {TrialState.PRUNED}
+    with pytest.raises(TunerError, match="the pruner Breaks failed: ValueError: no idea"):
+        study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:Breaks"), fresh=True)
+
+
+def test_a_pruner_needs_values_on_the_way(folder: Path) -> None:
+    spec = replace(SPEC, pruner="median", objective=ObjectiveSpec(kind="wall"))
+    with pytest.raises(UsageError, match="--pruner median needs an objective that grows"):
+        study_in(folder, FakeRunner(), spec)
+
+
+# --- while it runs -------------------------------------------------------------------------
+
+
+def test_a_running_trial_is_seen_with_its_curve(folder: Path) -> None:
+    seen: list[list[FrozenTrial]] = []
+    reported: list[dict[int, float]] = []
+
+    def look(event: object) -> None:
+        if type(event).__name__ == "LaunchProgress":
+            running = [t for t in trials_in(folder) if t.state is TrialState.RUNNING]
+            reported.extend(trial.intermediate_values for trial in running)
+
+    def before(count: int) -> None:
+        if count:
+            seen.append([t for t in trials_in(folder) if t.state is TrialState.RUNNING])
+
+    study_in(folder, runner := FakeRunner(before=before), on_event=look)
+    assert [len(each) for each in seen] == [1, 1, 0, 1, 1, 1, 1], "the baseline is none"
+    launched = [setting.as_dict() for setting in runner.settings[1:]]
+    assert all(not now or now[0].params == made for now, made in zip(seen, launched, strict=True))
+    assert any(25 in values for values in reported)
+    trials = trials_in(folder)
+    assert all(t.datetime_start and t.datetime_complete for t in trials)
+
+
+def test_a_trial_that_a_dead_process_left_running_is_lost(folder: Path) -> None:
+    def die(count: int) -> None:
+        if count == 5:
+            raise Killed
+
+    with pytest.raises(Killed):
+        study_in(folder, FakeRunner(before=die))
+    assert [t.number for t in trials_in(folder) if t.state is TrialState.RUNNING] == [3]
+    study_in(folder, FakeRunner())
+    lost = trials_in(folder)[3]
+    assert (lost.state, lost.user_attrs) == (
+        TrialState.FAIL,
+        {"failure": "lost: its process is gone"},
+    )
+    assert not any(isinstance(r.outcome.ending, Failed) for r in records_in(folder))
+    assert len(optuna_in(folder)) == 6

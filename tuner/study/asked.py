@@ -1,0 +1,115 @@
+"""A trial that Optuna's study was asked for, while its launch runs."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import cast
+
+import optuna
+from optuna.exceptions import OptunaError
+from sqlalchemy.exc import SQLAlchemyError
+
+from tuner.knobs.conditions import parents_first
+from tuner.knobs.space import values
+from tuner.model import IntRange, Knob, Progress, Setting, Stopped, Value, figures
+from tuner.model.errors import TunerError
+from tuner.search.stopper import GoOn, Log, Verdict, by_drift, elapsed_bound
+from tuner.study.history import History
+from tuner.study.policy import Step, with_setting
+
+#: A report takes some 10 ms: with this between two of them less than 1 % of a launch, s.
+REPORT_EVERY_S = 2.0
+
+#: What is known of a run's pace before it has shown it, as a relative spread.
+_PACE_CV = 0.05
+
+
+def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
+    """The setting that the sampler suggests: a value of each knob that exists in it.
+
+    Raises:
+        TunerError: A value is outside of its domain.
+    """
+    names = {knob.name for knob in knobs}
+    chosen: dict[str, Value] = {}
+    for knob in parents_first(knobs):
+        if any(on in names and chosen.get(on) not in allowed for on, allowed in knob.when):
+            continue
+        value: Value
+        if isinstance(knob.domain, IntRange):
+            value = trial.suggest_int(knob.name, knob.domain.low, int(knob.domain.high))
+        else:
+            value = cast("Value", trial.suggest_categorical(knob.name, knob.domain.values))
+        if value not in values(knob.domain):
+            raise TunerError(f"the sampler suggests {knob.name}={value!r}, outside of the space")
+        chosen[knob.name] = value
+    return Setting.of(chosen)
+
+
+class Asked:
+    """The trial, with the step that it makes.
+
+    Args:
+        trial: What the study gave.
+        step: The policy's; the trial's setting takes the place of its own.
+        history: The study so far.
+        redrawn: How many suggestions before it were known already, or ruled out.
+    """
+
+    def __init__(self, trial: optuna.Trial, step: Step, history: History, redrawn: int = 0) -> None:
+        self._trial, self._spec, self.redrawn = trial, history.spec, redrawn
+        self.number = trial.number
+        self.step = with_setting(step, suggested(trial, history.knobs), history)
+        self.reported: int | None = None  # the last step, an iteration
+        self._next_s = 0.0
+
+    def report(self, progress: Progress) -> None:
+        """Report the time so far; if it grows to the figure, and not too often.
+
+        A report that cannot be written is left out: nothing depends on it.
+        """
+        now_s, spec = time.monotonic(), self._spec
+        if spec.objective.clock != "elapsed" or now_s < self._next_s:
+            return
+        value = figures.figure(spec.objective, progress.elapsed_s)
+        with suppress(OptunaError, SQLAlchemyError):
+            self._trial.report(float(value or 0.0), progress.iteration)
+            self.reported = progress.iteration
+        self._next_s = now_s + REPORT_EVERY_S
+
+    def should_prune(self) -> bool:
+        """What the study's pruner says of the reports."""
+        try:
+            return self._trial.should_prune()
+        except (OptunaError, SQLAlchemyError):
+            return False
+        except Exception as error:  # it may be the user's code
+            name = type(self._trial.study.pruner).__name__
+            raise TunerError(
+                f"the pruner {name} failed: {type(error).__name__}: {error}",
+                "--pruner race or none; what was measured is kept",
+            ) from error
+
+
+@dataclass
+class PrunerStopper:
+    """Stops a launch if Optuna's pruner says so of what was reported."""
+
+    asked: Asked
+    iterations: int | None
+    _judged: int | None = None
+
+    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
+        """Whether the launch is pruned; asked again only after another report."""
+        if not progress or self.asked.reported in (None, self._judged):
+            return GoOn()
+        self._judged = self.asked.reported
+        if not self.asked.should_prune():
+            return GoOn()
+        bound_s = elapsed_bound(progress, since_launch_s, startup_s)
+        finish_s, log_sd = bound_s, 0.5
+        if self.iterations is not None and len(progress) > 1:
+            finish_s, log_sd = by_drift(progress, self.iterations, _PACE_CV)
+        return Stopped(bound_s, max(bound_s, finish_s), bound_s, None, log_sd, "pruner")

@@ -1,0 +1,154 @@
+"""What ``--sampler`` and ``--pruner`` name: our own, Optuna's, or a class of the user's."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.pruners import BasePruner
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from tuner.config.options import PRUNERS, SAMPLERS
+from tuner.knobs import space
+from tuner.model import Setting, StudySpec
+from tuner.model.errors import UsageError, suggestion
+
+_Base = TypeVar("_Base", BaseSampler, BasePruner)
+
+#: The names of ours.
+SEARCH, RACE = "tune", "race"
+
+#: What else a sampler imports.
+_NEEDS = {"gp": ("torch", "scipy"), "cmaes": ("cmaes",)}
+
+
+class SearchSampler(BaseSampler):
+    """Suggests what the search of :mod:`tuner.search.engine` proposes, given the whole history.
+
+    Outside of ``tune``, :class:`tuner.search.RuntimeSampler` is the same search on trials alone.
+    """
+
+    def __init__(self) -> None:
+        self.proposed = Setting()
+
+    def infer_relative_search_space(
+        self,
+        study: Study,  # noqa: ARG002 (Optuna's signature)
+        trial: FrozenTrial,  # noqa: ARG002
+    ) -> dict[str, BaseDistribution]:
+        """Nothing: each parameter is asked for by itself."""
+        return {}
+
+    def sample_relative(
+        self,
+        study: Study,  # noqa: ARG002
+        trial: FrozenTrial,  # noqa: ARG002
+        search_space: dict[str, BaseDistribution],  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """Nothing either."""
+        return {}
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """The proposed value; a random one of a knob that the proposal does not have."""
+        found = self.proposed.as_dict().get(param_name)
+        if found is not None:
+            return found
+        other = RandomSampler(seed=0)  # the user enqueued a trial with a part of its knobs
+        return other.sample_independent(study, trial, param_name, param_distribution)
+
+
+def check(spec: StudySpec) -> None:
+    """Raise what :func:`sampler` and :func:`pruner` raise, before anything is made."""
+    sampler(spec, 0)
+    pruner(spec)
+
+
+def sampler(spec: StudySpec, trials: int) -> BaseSampler:
+    """The sampler of a study that has so many trials.
+
+    Raises:
+        UsageError: There is none of that name, it needs a package, or it cannot be made.
+    """
+    name = spec.sampler
+    if name == SEARCH:
+        return SearchSampler()
+    options: dict[str, Any] = {"seed": spec.seed + trials}  # a resumed study goes on elsewhere
+    if name == "grid":
+        options["search_space"] = {k.name: list(space.values(k.domain)) for k in spec.knobs}
+    missing = [package for package in _NEEDS.get(name, ()) if find_spec(package) is None]
+    if missing:
+        packages = " ".join(missing)
+        raise UsageError(f"--sampler {name} needs {packages}", f"pip install {packages}")
+    kind = _class("sampler", name, SAMPLERS, optuna.samplers)
+    return _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
+
+
+def pruner(spec: StudySpec) -> BasePruner | None:
+    """The pruner of a study; ``None``: our race, which needs no trial to judge by.
+
+    Raises:
+        UsageError: There is none of that name, it cannot be made, or the objective has no values
+            on the way.
+    """
+    name = spec.pruner
+    if name == RACE:
+        return None
+    if name != "none" and spec.objective.clock != "elapsed":
+        raise UsageError(
+            f"--pruner {name} needs an objective that grows as a run goes on, such as the"
+            f" elapsed_time of a log; this one is {spec.objective.kind}",
+            "--pruner race or none",
+        )
+    kind = _class("pruner", name, PRUNERS, optuna.pruners)
+    return _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
+
+
+def _class(what: str, name: str, known: Mapping[str, str], package: ModuleType) -> Any:
+    """The class of that name, or of the user's module in the current folder or elsewhere."""
+    if name in known:
+        return getattr(package, known[name])
+    module, _, attribute = name.partition(":")
+    if not attribute:
+        near = suggestion(name, known)
+        raise UsageError(
+            f"--{what} {name}: there is no such {what}", f"{near} Or a class of yours: module:Class"
+        )
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"--{what} {name}: {error}", "write module:Class") from error
+
+
+def _object(
+    what: str, name: str, kind: Any, base: type[_Base], options: Mapping[str, Any]
+) -> _Base:
+    """An object of the class, made with those of the options that it takes."""
+    try:
+        takes = inspect.signature(kind).parameters
+        with warnings.catch_warnings():  # some are marked experimental
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            made = kind(**{key: value for key, value in options.items() if key in takes})
+    except Exception as error:  # it may be the user's code
+        raise UsageError(f"--{what} {name}: {type(error).__name__}: {error}") from error
+    if not isinstance(made, base):
+        raise UsageError(f"--{what} {name} is not an Optuna {what}")
+    return made
