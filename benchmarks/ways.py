@@ -21,15 +21,20 @@ from pathlib import Path
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from benchmarks import pictures, replay, synthetic
 from benchmarks.search import SURFACES, cost_to, middle, quantile
+from tuner.config.options import SAMPLERS
 from tuner.knobs.space import guesses, values
 from tuner.model import Choice, Ending, Finished, Purpose, Setting, Stopped
 from tuner.search import Options
 from tuner.search.stopper import Limit, Noise, ProjectionStopper
+from tuner.store.store import Store
+from tuner.study import samplers
 from tuner.study.history import History
+from tuner.study.optuna_study import SEARCHED, OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
 
 #: More regret than this counts as this: one that fails, or a study that found nothing.
@@ -172,8 +177,59 @@ class Unraced:
         return replace(step, stopper=None) if isinstance(step, Step) else step
 
 
+class NoStore(Store):
+    """In place of our tables: nothing is kept."""
+
+    def __init__(self) -> None:
+        self.url = "sqlite://"
+
+    def has(self, name: str) -> bool:  # noqa: ARG002 (the method's signature)
+        """Nothing is there."""
+        return False
+
+    def set_trial(self, name: str, number: int, trial: int | None) -> None:
+        """Leave it."""
+
+
+@dataclass
+class Sampled:
+    """`tune --sampler NAME`: its loop, on a study of Optuna's in memory."""
+
+    sampler: str
+    inner: Policy = field(default_factory=SearchThenConfirm)
+    _study: OptunaStudy | None = None
+    _asked: int | None = None
+
+    def best(self, history: History) -> Setting | None:
+        """As ours."""
+        return self.inner.best(history)
+
+    def next(self, history: History) -> Step | Stop:
+        """Ours, but a search is what the sampler suggests."""
+        history = replace(history, spec=replace(history.spec, sampler=self.sampler))
+        if self._study is None:
+            optuna.logging.set_verbosity(optuna.logging.ERROR)
+            self._study = OptunaStudy(NoStore(), history.spec.name, InMemoryStorage())
+            self._study.sync(History(history.spec, ()))
+        if self._asked is not None:
+            *before, last = history.records
+            told = (*before, replace(last, trial=self._asked))
+            self._study.tell(replace(history, records=told))
+            self._asked = None
+        step = self.inner.next(history)
+        if isinstance(step, Step) and step.purpose in SEARCHED:
+            asked = self._study.ask(history, step)
+            self._asked, step = asked.number, asked.step
+        return step
+
+
 WAYS: dict[str, Callable[[], Policy]] = {
     "tune": SearchThenConfirm,
+    **{
+        f"tune --sampler {name}": partial(Sampled, name)
+        for name in SAMPLERS
+        if name != samplers.SEARCH and samplers.lacks(name) == []
+    },
     "TPE, all run to their end": Tpe,
     "TPE, raced": partial(Tpe, raced=True),
     "pattern search, raced": Pattern,

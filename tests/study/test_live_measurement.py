@@ -272,3 +272,11 @@ def test_a_program_that_cannot_be_switched_is_measured_by_launches_from_then_on(
     run(folder, jobs, wider)
     assert len(records_in(folder)) > len(made)
     assert (jobs.settings, jobs.ends) == ([], 0), "nor is the warm-up a job"
+
+
+@pytest.mark.parametrize("name", ["tpe", "random"])
+def test_another_samplers_settings_are_measured_in_windows_too(folder: Path, name: str) -> None:
+    found = run(folder, FakeJobs(), replace(SPEC, sampler=name))
+    searched = [r for r in records_in(folder) if r.purpose is Purpose.SEARCH]
+    assert found.trials == SPEC.trials
+    assert searched and all(record.job is not None for record in searched)

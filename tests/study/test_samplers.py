@@ -23,7 +23,18 @@ from tests.study_surface import (
     study_in,
 )
 from tuner.config.options import PRUNERS, SAMPLERS
-from tuner.model import Failed, ObjectiveSpec, Purpose, Setting, Stopped, StudyState
+from tuner.model import (
+    Choice,
+    Failed,
+    Flag,
+    IntRange,
+    Knob,
+    ObjectiveSpec,
+    Purpose,
+    Setting,
+    Stopped,
+    StudyState,
+)
 from tuner.model.errors import TunerError, UsageError
 from tuner.study import asked
 from tuner.study.events import Note
@@ -158,6 +169,19 @@ def test_a_sampler_that_fails_ends_the_study_and_loses_nothing(
     assert study_in(folder, FakeRunner()).trials == 6
     assert records_in(folder)[:4] == before
     assert not [trial for trial in trials_in(folder) if not trial.state.is_finished()]
+
+
+@pytest.mark.parametrize("name", ["random", "tpe", "brute-force"])
+def test_a_knob_is_suggested_only_if_it_exists(folder: Path, name: str) -> None:
+    knobs = (
+        Knob("spins", IntRange(1, 3), Flag("-s"), when=(("wait", ("active",)),)),
+        Knob("wait", Choice(("active", "passive")), Flag("-w")),
+    )
+    study_in(folder, FakeRunner(), replace(SPEC, knobs=knobs, sampler=name))
+    settings = {setting.items for setting in searched_in(folder)}
+    assert settings
+    assert all(("wait", "passive") in items or len(items) == 2 for items in settings)
+    assert {tuple(sorted(t.params.items())) for t in optuna_in(folder).values()} >= settings
 
 
 # --- pruners -------------------------------------------------------------------------------

@@ -71,14 +71,15 @@ def tune(
         policy: Says what comes next; search, then confirmation, if not given.
 
     Raises:
-        UsageError: A name, database or folder that cannot be used, or a study that belongs
-            to another command, rank count, MPI or machine.
+        UsageError: A name, database, folder, sampler or pruner that cannot be used, or a study
+            that belongs to another command, rank count, MPI or machine.
         NothingMeasuredError: Nothing worked; ``LimitReachedError`` if only time was short.
         BusyError: The host or the database is in use.
         TunerError: The disk is full.
         StudyInterrupted: Ended by a signal (a ``KeyboardInterrupt``); what was measured is kept.
     """
     check_name(spec.name)
+    samplers.check(spec)
     url = resolve_url(storage, os.environ)
     folder = folders.study_folder(outputs, url, spec.name)
     with ExitStack() as stack:
@@ -143,7 +144,6 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
     The host is ours; it is looked at for interference if it ``is_real``.
     """
     store, spec, name = context.store, context.spec, context.spec.name
-    samplers.check(spec)
     with closing(OptunaStudy(store, name)) as optuna_study:
         if fresh and store.has(name):
             for text in _delete(store, optuna_study, context.folder, name):

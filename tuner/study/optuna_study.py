@@ -25,7 +25,7 @@ from optuna.distributions import (
 )
 from optuna.exceptions import OptunaError
 from optuna.pruners import NopPruner
-from optuna.storages import RDBStorage
+from optuna.storages import BaseStorage, RDBStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -194,16 +194,16 @@ def _rounded(value: float) -> float:
 
 
 class OptunaStudy:
-    """The study of one name in the database of our tables.
+    """The study of one name in the database of our tables, or in another storage.
 
     Every method may raise what :func:`tuner.store.failures.translate` makes of an error.
     """
 
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: Store, name: str, storage: BaseStorage | None = None) -> None:
         self._store, self._name = store, name
         self._study: optuna.Study | None = None  # with sampler and pruner
         try:
-            self._rdb = open_storage(store.url)
+            self._storage = storage or open_storage(store.url)
         except RuntimeError as error:  # the tables of another major version
             raise UsageError(
                 f"the tables of Optuna in {display_url(store.url)} do not fit Optuna"
@@ -213,8 +213,9 @@ class OptunaStudy:
 
     def close(self) -> None:
         """Close the connections."""
-        self._rdb.remove_session()
-        self._rdb.engine.dispose()
+        self._storage.remove_session()
+        if isinstance(self._storage, RDBStorage):
+            self._storage.engine.dispose()
 
     def remove(self) -> None:
         """Remove the study.
@@ -224,7 +225,7 @@ class OptunaStudy:
         """
         with self._translated():
             if self._existing() is not None:
-                optuna.delete_study(study_name=self._name, storage=self._rdb)
+                optuna.delete_study(study_name=self._name, storage=self._storage)
 
     def sync(self, history: History) -> tuple[LaunchRecord, ...]:
         """Make Optuna's study say what our tables say; call it whenever that may not be so.
@@ -258,11 +259,11 @@ class OptunaStudy:
             )
             if study is None or study.user_attrs[OURS] != space or not is_true:
                 if study is not None:
-                    optuna.delete_study(study_name=self._name, storage=self._rdb)
+                    optuna.delete_study(study_name=self._name, storage=self._storage)
                 maximize = history.spec.objective.maximize
                 towards = StudyDirection.MAXIMIZE if maximize else StudyDirection.MINIMIZE
                 study = optuna.create_study(
-                    study_name=self._name, storage=self._rdb, direction=towards
+                    study_name=self._name, storage=self._storage, direction=towards
                 )
                 study.set_user_attr(OURS, space)
                 numbers = {}
@@ -316,13 +317,13 @@ class OptunaStudy:
     def _finish(self, study: optuna.Study | None, number: int, wanted: FrozenTrial) -> None:
         """Tell a running trial what it came to; again after a crash in between."""
         assert study is not None
-        key = self._rdb.get_trial_id_from_study_id_trial_number(study._study_id, number)
+        key = self._storage.get_trial_id_from_study_id_trial_number(study._study_id, number)
         for step, value in wanted.intermediate_values.items():
-            self._rdb.set_trial_intermediate_value(key, step, value)
+            self._storage.set_trial_intermediate_value(key, step, value)
         for name, text in wanted.user_attrs.items():
-            self._rdb.set_trial_user_attr(key, name, text)
+            self._storage.set_trial_user_attr(key, name, text)
         for name, value in wanted.system_attrs.items():
-            self._rdb.set_trial_system_attr(key, name, value)
+            self._storage.set_trial_system_attr(key, name, value)
         values = wanted.value if wanted.state is TrialState.COMPLETE else None
         study.tell(number, values, wanted.state)
 
@@ -345,8 +346,8 @@ class OptunaStudy:
         return replace(record, trial=trial)
 
     def _add(self, trial: FrozenTrial) -> int:
-        key = self._rdb.get_study_id_from_name(self._name)
-        return self._rdb.get_trial_number_from_id(self._rdb.create_new_trial(key, trial))
+        key = self._storage.get_study_id_from_name(self._name)
+        return self._storage.get_trial_number_from_id(self._storage.create_new_trial(key, trial))
 
     def _translated(self) -> AbstractContextManager[None]:
         return translated(self._store.url, OptunaError, opened=True)
@@ -354,11 +355,11 @@ class OptunaStudy:
     def _existing(self) -> optuna.Study | None:
         study = None
         with suppress(KeyError):
-            study = optuna.load_study(study_name=self._name, storage=self._rdb)
+            study = optuna.load_study(study_name=self._name, storage=self._storage)
         if study is not None and OURS not in study.user_attrs:
             if self._store.has(self._name) and not study.get_trials(deepcopy=False):
                 # Begun by a process of ours that was killed before it could mark it.
-                optuna.delete_study(study_name=self._name, storage=self._rdb)
+                optuna.delete_study(study_name=self._name, storage=self._storage)
                 return None
             raise UsageError(
                 f"the database {display_url(self._store.url)} holds an Optuna study {self._name}"

@@ -80,6 +80,11 @@ def check(spec: StudySpec) -> None:
     pruner(spec)
 
 
+def lacks(name: str) -> list[str]:
+    """The packages that a sampler needs and that are not installed."""
+    return [package for package in _NEEDS.get(name, ()) if find_spec(package) is None]
+
+
 def sampler(spec: StudySpec, trials: int) -> BaseSampler:
     """The sampler of a study that has so many trials.
 
@@ -92,9 +97,7 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler:
     options: dict[str, Any] = {"seed": spec.seed + trials}  # a resumed study goes on elsewhere
     if name == "grid":
         options["search_space"] = {k.name: list(space.values(k.domain)) for k in spec.knobs}
-    missing = [package for package in _NEEDS.get(name, ()) if find_spec(package) is None]
-    if missing:
-        packages = " ".join(missing)
+    if packages := " ".join(lacks(name)):
         raise UsageError(f"--sampler {name} needs {packages}", f"pip install {packages}")
     kind = _class("sampler", name, SAMPLERS, optuna.samplers)
     return _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
