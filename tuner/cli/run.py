@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from tuner.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from tuner.model import Result
+    from tuner.model import Result, StudySpec
 
 
 @click.command(
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Run one study."""
-    spec = replace(options.spec_of(given, tail(ctx)), typed=ctx.meta[TYPED])
+    spec = _joined(ctx, given["join"]) if given["join"] else options.spec_of(given, tail(ctx))
+    spec = replace(spec, typed=ctx.meta[TYPED])
     if given["dry_run"]:
         from tuner.cli import dry_run
 
@@ -68,10 +70,39 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             fresh=given["fresh"],
             remeasure=given["remeasure"],
             wait=given["wait"],
+            joined=given["join"] is not None,
             on_event=view,
         )
     typed = ctx.get_parameter_source("storage") is ParameterSource.COMMANDLINE
     return _finish(result, given, shown=given["storage"] if typed else None)
+
+
+#: What else can be typed beside ``--join``: all the rest is in the stored study.
+_WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet"}
+
+
+def _joined(ctx: click.Context, name: str) -> StudySpec:
+    """The stored study, for this host.
+
+    Raises:
+        UsageError: Something else is typed that belongs to the study.
+    """
+    from tuner.model.errors import UsageError
+    from tuner.store.urls import resolve_url
+    from tuner.study.loop import to_join
+
+    typed = [
+        param.opts[0]
+        for param in ctx.command.params
+        if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        and param.name not in _WITH_JOIN
+    ]
+    if typed or tail(ctx) is not None:
+        raise UsageError(
+            f"--join {name} takes the study as it is stored, without {(typed or ['a command'])[0]}",
+            f"tune --join {name} --storage URL",
+        )
+    return to_join(resolve_url(ctx.params["storage"], os.environ), name)
 
 
 def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:

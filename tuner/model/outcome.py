@@ -245,6 +245,7 @@ class ExclusionKind(StrEnum):
     LIVE_DISAGREES = "live disagrees"  # launches contradict the windows
     AFTER_SWITCH = "after a switch"  # a failure that the switch may have caused
     RANKS_WAITED = "ranks waited"  # the probe's ranks waited for each other in vain
+    OTHER_HOST = "another host"  # one that is not as fast as the study's
 
 
 @dataclass(frozen=True)

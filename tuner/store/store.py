@@ -218,21 +218,31 @@ class Store:
         """Add a launch with its samples and telemetry, and the new summary, in one transaction.
 
         Returns:
-            The number of the launch.
+            The number of the launch: the next free one if another host has taken its own.
 
         Raises:
             UsageError: The study has a launch of that number, or there is no such study.
         """
-        outcome = record.outcome
+        outcome, host = record.outcome, record.machine.hostname
         with self._transaction() as connection:
-            columns = {"study_id": self._study_id(connection, name), **rows.launch_columns(record)}
-            try:
-                made = connection.execute(sa.insert(_LAUNCHES).values(columns))
-            except sa.exc.IntegrityError as error:
-                raise UsageError(
-                    f"launch {record.number} of {name} is there already",
-                    "another tune works on this study: end it, or use another --name",
-                ) from error
+            study_id = self._study_id(connection, name)
+            if connection.dialect.name != "sqlite":  # one transaction after the other
+                connection.execute(
+                    sa.select(_STUDIES.c.id).where(_STUDIES.c.id == study_id).with_for_update()
+                )
+            mine = sa.select(_LAUNCHES.c.machine).where(_LAUNCHES.c.study_id == study_id)
+            taken = connection.execute(mine.where(_LAUNCHES.c.number == record.number)).scalar()
+            if taken is not None:
+                if codec.loads(dict[str, Any], taken).get("hostname") == host:
+                    raise UsageError(
+                        f"launch {record.number} of {name} is there already",
+                        "another tune works on this study: end it, or use another --name",
+                    )
+                last = sa.select(sa.func.max(_LAUNCHES.c.number))
+                number = connection.execute(last.where(_LAUNCHES.c.study_id == study_id)).scalar()
+                record = replace(record, number=(number or 0) + 1)
+            columns = {"study_id": study_id, **rows.launch_columns(record)}
+            made = connection.execute(sa.insert(_LAUNCHES).values(columns))
             assert made.inserted_primary_key is not None
             (key,) = made.inserted_primary_key
             for window, sample in enumerate(outcome.samples):
@@ -244,6 +254,13 @@ class Store:
             changes = {} if summary is None else rows.summary_columns(summary)
             connection.execute(_updated(name, changes))
         return record.number
+
+    def counts(self, name: str) -> tuple[int, int]:
+        """How many launches a study has, and how many of them are excluded."""
+        with self._transaction() as connection:
+            mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
+            number, excluded = sa.func.count(), sa.func.count(_LAUNCHES.c.exclusion)
+            return connection.execute(sa.select(number, excluded).where(mine)).one()._t
 
     def set_trial(self, name: str, launch_number: int, trial_number: int | None) -> None:
         """Note which of Optuna's trials tells of the launch."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import cast
 
 import optuna
 from optuna.exceptions import OptunaError
+from optuna.storages import RDBStorage
 from sqlalchemy.exc import SQLAlchemyError
 
 from tuner.knobs.conditions import parents_first
@@ -16,6 +18,7 @@ from tuner.knobs.space import values
 from tuner.model import IntRange, Knob, Progress, Setting, Stopped, Value, figures
 from tuner.model.errors import TunerError
 from tuner.search.stopper import GoOn, Log, Verdict, by_drift, elapsed_bound
+from tuner.study import workers
 from tuner.study.history import History
 from tuner.study.policy import Step, with_setting
 
@@ -60,7 +63,10 @@ class Asked:
 
     def __init__(self, trial: optuna.Trial, step: Step, history: History, redrawn: int = 0) -> None:
         self._trial, self._spec, self.redrawn = trial, history.spec, redrawn
-        self.number = trial.number
+        self.number, self._beaten_s = trial.number, -math.inf
+        if workers.is_shared(trial.storage):  # before its parameters: others look for both
+            trial.set_user_attr(workers.HOST, history.spec.machine.hostname)
+            self.beat()
         self.step = with_setting(step, suggested(trial, history.knobs), history)
         self.reported: int | None = None  # the last step, an iteration
         self._next_s = 0.0
@@ -78,6 +84,16 @@ class Asked:
             self._trial.report(float(value or 0.0), progress.iteration)
             self.reported = progress.iteration
         self._next_s = now_s + REPORT_EVERY_S
+
+    def beat(self) -> None:
+        """Say that the trial's host is alive, if other hosts may ask; not too often."""
+        now_s, storage = time.monotonic(), self._trial.storage
+        if isinstance(storage, RDBStorage) and workers.is_shared(storage):
+            if now_s < self._beaten_s + workers.HEARTBEAT_S:
+                return
+            self._beaten_s = now_s
+            with suppress(OptunaError, SQLAlchemyError):
+                storage.record_heartbeat(self._trial._trial_id)
 
     def should_prune(self) -> bool:
         """What the study's pruner says of the reports."""

@@ -37,13 +37,15 @@ class History:
     are of one scale (:func:`tuner.live.scale.rescaled`): see :meth:`judged`.
     ``forgiven_until`` is the number of the last launch whose failure is forgotten: where
     nothing at all had worked, the fault was not the setting's, and a new run tries again.
-    ``baseline`` is the setting that the baseline comes to, if that is known.
+    ``baseline`` is the setting that the baseline comes to, if that is known. ``pending`` are the
+    settings that other hosts measure at present.
     """
 
     spec: StudySpec
     records: tuple[LaunchRecord, ...]
     forgiven_until: int = 0
     baseline: Setting | None = None
+    pending: tuple[Setting, ...] = ()
 
     @classmethod
     def judged(
@@ -59,7 +61,8 @@ class History:
 
     def with_records(self, records: Iterable[LaunchRecord]) -> History:
         """The history with these launches in place of its own, judged and rescaled anew."""
-        return History.judged(self.spec, records, self.forgiven_until, self.baseline)
+        judged = History.judged(self.spec, records, self.forgiven_until, self.baseline)
+        return replace(judged, pending=self.pending)
 
     def add(self, record: LaunchRecord) -> History:
         """The history with one launch more."""

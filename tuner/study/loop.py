@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 
 from tuner.config.program import check_name
 from tuner.hosts import interference, lock
-from tuner.launch.secrets import redact_spec
+from tuner.hosts.machine import this_machine
+from tuner.launch.secrets import HIDDEN, redact_spec
 from tuner.live.measurement import LiveMeasurement, TrialRunner
 from tuner.model import Result, StudySpec, StudyState
-from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
+from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError, UsageError
 from tuner.stats import estimates
 from tuner.store.identity import identity, require_same
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
-from tuner.store.urls import place, resolve_url
+from tuner.store.urls import display_url, place, resolve_url, sqlite_path
 from tuner.study import outputs as folders
 from tuner.study import samplers
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
@@ -46,6 +47,7 @@ def tune(
     fresh: bool = False,
     remeasure: bool = False,
     wait: bool = False,
+    joined: bool = False,
     on_event: Callable[[Event], None] | None = None,
     run: TrialRunner | None = None,
     jobs: LiveJobs | None = None,
@@ -64,6 +66,7 @@ def tune(
         fresh: Delete what the study has and begin anew.
         remeasure: Keep what the study has, but count none of its times any more.
         wait: Wait while another process measures on this host.
+        joined: Another host began the study: measure a part of its search (:func:`to_join`).
         on_event: Called with each :data:`tuner.study.events.Event`.
         run: Runs a launch; :func:`tuner.launch.trial.run` if not given.
         jobs: Measures settings in running jobs; if not given, none does beside a ``run``, else
@@ -82,12 +85,14 @@ def tune(
     samplers.check(spec)
     url = resolve_url(storage, os.environ)
     folder = folders.study_folder(outputs, url, spec.name)
+    if joined:  # the hosts may share a disk
+        folder /= spec.machine.hostname
     with ExitStack() as stack:
         stop = stack.enter_context(Interruption())
         store = stack.enter_context(Store.open(url, create=True))
         emit = on_event or (lambda _: None)
         policy = policy or SearchThenConfirm()
-        context = StudyContext(spec, store, folder, emit, stop, policy, remeasure)
+        context = StudyContext(spec, store, folder, emit, stop, policy, remeasure, joined)
         if not (fresh or remeasure) and (found := _finished(context)) is not None:
             return found
         folders.prepare(folder)
@@ -126,7 +131,7 @@ def _finished(context: StudyContext) -> Result | None:
     row = store.find(spec.name)
     if row is None or row.state is not StudyState.FINISHED:
         return None
-    require_same(spec.name, row.identity, identity(spec))
+    _require_same(context, row)
     history = History.judged(spec, store.launches(spec.name, detail=False), row.forgiven_until)
     if changes(row.spec, spec) or not isinstance(context.policy.next(history), Stop):
         return None
@@ -144,14 +149,14 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
     The host is ours; it is looked at for interference if it ``is_real``.
     """
     store, spec, name = context.store, context.spec, context.spec.name
-    with closing(OptunaStudy(store, name)) as optuna_study:
+    with closing(OptunaStudy(store, name, joined=context.joined)) as optuna_study:
         if fresh and store.has(name):
             for text in _delete(store, optuna_study, context.folder, name):
                 context.emit(Note(text))
             folders.prepare(context.folder)
         before = store.find(name)
         if before is not None:
-            require_same(name, before.identity, identity(spec))
+            _require_same(context, before)
         try:
             history = _resumed(context, before) if before else _created(context, optuna_study)
             # Our tables, Optuna's study and the history agree from here on.
@@ -179,7 +184,7 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
             return _close(run, StudyState.FINISHED, reason)
         except BaseException as error:
             with suppress(TunerError):  # the first error is the one to tell
-                row = store.find(name)
+                row = None if context.joined else store.find(name)
                 if row is not None and row.state is StudyState.RUNNING:
                     is_closed = isinstance(error, BrokenPipeError)
                     other = "the output was closed" if is_closed else type(error).__name__
@@ -218,6 +223,36 @@ def _delete(store: Store, optuna_study: OptunaStudy, folder: Path, name: str) ->
     return [f"the folders of earlier launches in {each} are left as they are" for each in left]
 
 
+def to_join(url: str, name: str) -> StudySpec:
+    """The stored study as this host measures it for the one that began it: in launches.
+
+    Raises:
+        UsageError: There is no such study, no other host can reach it, or its command hides a
+            secret.
+    """
+    if sqlite_path(url) is not None:
+        raise UsageError(
+            f"--join {name}: another host cannot share the SQLite file {display_url(url)}",
+            "keep the study on a server: --storage postgresql://USER@HOST/DATABASE",
+        )
+    with Store.open(url, create=False) as store:
+        spec = store.load(name).spec
+    if any(HIDDEN in word for word in (*spec.command, *spec.prepare)):
+        raise UsageError(
+            f"--join {name}: the stored command hides a secret, so it cannot be run here",
+            "let the program read it from a file or a variable",
+        )
+    return replace(spec, machine=this_machine(), live="off")
+
+
+def _require_same(context: StudyContext, row: StudyRow) -> None:
+    """Refuse a stored study of something else; one that is joined may be of another host."""
+    here = identity(context.spec)
+    if context.joined:
+        here["hostname"] = row.identity.get("hostname")
+    require_same(row.name, row.identity, here)
+
+
 def _created(context: StudyContext, optuna_study: OptunaStudy) -> History:
     optuna_study.remove()
     context.store.create(context.spec)
@@ -233,13 +268,15 @@ def _resumed(context: StudyContext, row: StudyRow) -> History:
         context.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
     records = tuple(store.launches(spec.name, detail=False))
     forgiven = row.forgiven_until
-    if row.state is StudyState.FAILED:
+    if row.state is StudyState.FAILED and not context.joined:
         # Nothing had worked, so the fault was not the settings': they get another chance.
         forgiven = max((record.number for record in records), default=0)
         store.forgive(spec.name, forgiven)
     history = History.judged(spec, records, forgiven)
     so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
     context.emit(StudyStarted(spec, True, _measured(history), so_far))
+    if context.joined:
+        return history
     for text in changes(row.spec, spec):
         context.emit(Note(text))
     store.update_spec(spec)
@@ -260,6 +297,9 @@ def _measured(history: History) -> int:
 def _close(run: StudyRun, state: StudyState, reason: str) -> Result:
     """Write down how it ended and say so."""
     found, store, name = run.result(state, reason), run.context.store, run.spec.name
+    if run.context.joined:  # the host that began it says how it ends
+        run.context.emit(StudyEnded(found))
+        return found
     store.set_summary(name, summary(found))
     store.set_state(name, state, reason)
     run.context.emit(StudyEnded(found))

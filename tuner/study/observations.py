@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
@@ -15,11 +17,12 @@ from tuner.model import (
     Finished,
     LaunchRecord,
     Progress,
+    Purpose,
     Setting,
     Stopped,
     Value,
 )
-from tuner.search.history import SearchObservation
+from tuner.search.history import SearchObservation, grouped
 from tuner.search.space import Key, KnobAxis, Space
 from tuner.search.throughput import Pace, startup_s
 from tuner.study.history import History
@@ -101,6 +104,26 @@ def as_setting(history: History, key: Key) -> Setting:
 def observations(history: History, records: Sequence[LaunchRecord]) -> list[SearchObservation]:
     """What the launches came to, the oldest first."""
     return [_observation(history, record) for record in records]
+
+
+def pending(history: History, observed: Sequence[SearchObservation]) -> list[SearchObservation]:
+    """What other hosts measure at present: as fast as it was, or as the slowest setting.
+
+    So something else is proposed meanwhile (the "constant liar" of Ginsbourger, Le Riche & Carraro,
+    2010).
+    """
+    known = grouped(observed)
+    worst = max((each.elapsed_s for each in observed if each.elapsed_s is not None), default=1.0)
+    found = []
+    for setting in history.pending:
+        key = as_key(history, history.pooling.canonical(setting))
+        if key is None:
+            continue
+        seen = known[key].finished if key in known else []
+        elapsed_s = math.exp(statistics.median(seen)) if seen else worst
+        purpose = Purpose.REPEAT if key in known else Purpose.SEARCH
+        found.append(SearchObservation(key, "finished", purpose, 0.0, elapsed_s))
+    return found
 
 
 def _observation(history: History, record: LaunchRecord) -> SearchObservation:

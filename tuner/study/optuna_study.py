@@ -23,7 +23,7 @@ from optuna.distributions import (
     IntDistribution,
     distribution_to_json,
 )
-from optuna.exceptions import OptunaError
+from optuna.exceptions import OptunaError, UpdateFinishedTrialError
 from optuna.pruners import NopPruner
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.study import StudyDirection
@@ -46,7 +46,7 @@ from tuner.stats import estimates
 from tuner.store.database import BUSY_S, engine_options
 from tuner.store.failures import translated
 from tuner.store.urls import display_url
-from tuner.study import samplers
+from tuner.study import samplers, workers
 from tuner.study.asked import Asked
 from tuner.study.history import History
 from tuner.study.policy import Step, is_ruled_out
@@ -82,13 +82,19 @@ def open_storage(url: str) -> RDBStorage:
     with translating(url):
         for _ in range(RACES):
             try:
-                return RDBStorage(escaped, engine_options(url, BUSY_S))
+                return _storage(escaped, url)
             except DBAPIError as error:
                 # Another first run makes the same tables: it has made one more of them by now.
                 if not (isinstance(error, IntegrityError) or "already exists" in str(error.orig)):
                     raise
                 time.sleep(0.1)
-        return RDBStorage(escaped, engine_options(url, BUSY_S))
+        return _storage(escaped, url)
+
+
+def _storage(escaped: str, url: str) -> RDBStorage:
+    with warnings.catch_warnings():  # heartbeats are marked experimental
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return RDBStorage(escaped, engine_options(url, BUSY_S), **workers.heartbeats(url))
 
 
 def translating(url: str) -> AbstractContextManager[None]:
@@ -174,6 +180,8 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
 def instead_of_a_launch(history: History, setting: Setting) -> FrozenTrial | None:
     """What a trial is told that is not worth a launch; ``None``: it is worth one."""
     canonical = history.pooling.canonical(setting)
+    if canonical in history.pending:
+        return _taken()
     known = history.of(history.searched, canonical)
     if known:
         told = as_trial(history, known[-1])
@@ -183,6 +191,10 @@ def instead_of_a_launch(history: History, setting: Setting) -> FrozenTrial | Non
     if not is_ruled_out(history, canonical):
         return None
     return _failed("redrawn", "asks for too many cores, or more than what failed")
+
+
+def _taken() -> FrozenTrial:
+    return _failed("redrawn", "another host measures it")
 
 
 def _failed(name: str, why: str) -> FrozenTrial:
@@ -196,11 +208,15 @@ def _rounded(value: float) -> float:
 class OptunaStudy:
     """The study of one name in the database of our tables, or in another storage.
 
+    One that was ``joined`` belongs to another host: it is never made anew here.
+
     Every method may raise what :func:`tuner.store.failures.translate` makes of an error.
     """
 
-    def __init__(self, store: Store, name: str, storage: BaseStorage | None = None) -> None:
-        self._store, self._name = store, name
+    def __init__(
+        self, store: Store, name: str, storage: BaseStorage | None = None, *, joined: bool = False
+    ) -> None:
+        self._store, self._name, self._joined = store, name, joined
         self._study: optuna.Study | None = None  # with sampler and pruner
         try:
             self._storage = storage or open_storage(store.url)
@@ -232,7 +248,8 @@ class OptunaStudy:
 
         A trial that was left running is told what its launch came to, or that it is lost. What
         is lacking is added. If a trial is there twice, or says anything else (its launch does not
-        count any more, the space has changed), the study is made anew.
+        count any more, the space has changed), the study is made anew; but not while another host
+        runs a trial of it.
 
         Returns:
             The launches, with the numbers of their trials.
@@ -245,19 +262,23 @@ class OptunaStudy:
         space = _space(history)
         with self._translated():
             study = self._existing()
+            elsewhere = (
+                set() if study is None else {t.number for t in self._elsewhere(study, history)}
+            )
             for trial in () if study is None else study.get_trials(deepcopy=False):
-                if trial.state is TrialState.RUNNING:
+                if trial.state is TrialState.RUNNING and trial.number not in elsewhere:
                     told = by_trial.get(trial.number)
                     if told is None or told.params != trial.params:
                         told = _failed("failure", "lost: its process is gone")
                     self._finish(study, trial.number, told)
             trials = [] if study is None else study.get_trials(deepcopy=False)
-            ours = [trial for trial in trials if LAUNCH in trial.user_attrs]
+            ours = [t for t in trials if LAUNCH in t.user_attrs and not self._is_news(t, history)]
             numbers = {trial.user_attrs[LAUNCH]: trial.number for trial in ours}
             is_true = len(numbers) == len(ours) and all(
                 _is_same(trial, wanted.get(trial.user_attrs[LAUNCH])) for trial in ours
             )
-            if study is None or study.user_attrs[OURS] != space or not is_true:
+            is_true = is_true and study is not None and study.user_attrs[OURS] == space
+            if study is None or not (is_true or elsewhere or self._joined):
                 if study is not None:
                     optuna.delete_study(study_name=self._name, storage=self._storage)
                 maximize = history.spec.objective.maximize
@@ -267,6 +288,8 @@ class OptunaStudy:
                 )
                 study.set_user_attr(OURS, space)
                 numbers = {}
+            # Their hosts are about to tell of these.
+            numbers |= {r.number: r.trial for r in history.records if r.trial in elsewhere}
             for number, trial in wanted.items():
                 if number not in numbers:
                     numbers[number] = self._add(trial)
@@ -279,24 +302,33 @@ class OptunaStudy:
         A guess and a repeat are enqueued; a search is what the sampler suggests. If that is known
         already, or ruled out, the trial is told so, and the sampler is asked again. If it has
         nothing new to say, the step's own setting is enqueued.
+
+        Raises:
+            TakenError: Another host has just begun to measure that.
         """
         study = self._study
         assert study is not None  # it is synchronised first
         with self._translated():
             redrawn = 0
-            if step.purpose is Purpose.SEARCH:
-                if isinstance(study.sampler, samplers.SearchSampler):
-                    study.sampler.proposed = step.setting
-                    return Asked(study.ask(), step, history)
-                while redrawn < MOST_REDRAWS:
-                    asked = Asked(study.ask(), step, history, redrawn)
+            is_search = step.purpose is Purpose.SEARCH
+            if isinstance(study.sampler, samplers.SearchSampler):
+                study.sampler.proposed = step.setting
+            else:
+                while is_search and redrawn < MOST_REDRAWS:
+                    asked = Asked(workers.ask(study), step, history, redrawn)
                     known = instead_of_a_launch(history, asked.step.setting)
-                    if known is None:
+                    if known is None and not self._is_taken(study, asked, history):
                         return asked
-                    self._finish(study, asked.number, known)
+                    self._finish(study, asked.number, known or _taken())
                     redrawn += 1
-            study.enqueue_trial(step.setting.as_dict())
-            return Asked(study.ask(), step, history, redrawn)
+                is_search = False
+            if not is_search:
+                study.enqueue_trial(step.setting.as_dict())
+            asked = Asked(workers.ask(study), step, history, redrawn)
+            if self._is_taken(study, asked, history):
+                self._finish(study, asked.number, _taken())
+                raise workers.TakenError
+            return asked
 
     def tell(self, history: History) -> tuple[LaunchRecord, ...]:
         """Tell of the history's last launch, which our tables hold.
@@ -311,8 +343,55 @@ class OptunaStudy:
                 if number is None:
                     number = self._add(as_trial(history, last))
                 else:
-                    self._finish(self._study, number, as_trial(history, last))
+                    try:
+                        self._finish(self._study, number, as_trial(history, last))
+                    except (KeyError, UpdateFinishedTrialError):
+                        # Another host took this one for lost, or made the study anew.
+                        number = self._add(as_trial(history, last))
         return (*before, self._numbered(last, number))
+
+    def pending(self, history: History) -> tuple[Setting, ...]:
+        """The settings that other hosts measure at present."""
+        study = self._study
+        assert study is not None  # it is synchronised first
+        with self._translated():
+            if self._storage.get_study_id_from_name(self._name) != study._study_id:
+                study = optuna.load_study(study_name=self._name, storage=self._storage)
+                self._equip(study, history.spec)  # its own host has made it anew
+            trials = self._elsewhere(study, history)
+        settings = [Setting.of(trial.params) for trial in trials if trial.params]
+        return tuple(history.pooling.canonical(setting) for setting in settings)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other hosts may work on the study too."""
+        return workers.is_shared(self._storage)
+
+    def _elsewhere(self, study: optuna.Study, history: History) -> list[FrozenTrial]:
+        if not self.is_shared:
+            return []
+        return workers.running_elsewhere(study, history.spec.machine.hostname)
+
+    def _is_news(self, trial: FrozenTrial, history: History) -> bool:
+        """Whether it tells of a launch on another host that the history does not have yet."""
+        here = history.spec.machine.hostname
+        number = trial.user_attrs[LAUNCH]
+        known = any(record.number == number for record in history.records)
+        return self.is_shared and trial.user_attrs.get(workers.HOST, here) != here and not known
+
+    def _is_taken(self, study: optuna.Study, asked: Asked, history: History) -> bool:
+        """Whether another host asked for the same setting a moment before."""
+        canonical = history.pooling.canonical
+        wanted = canonical(asked.step.setting)
+        if not self.is_shared or wanted in history.pending:  # then it is known, and meant
+            return False
+        always = {knob.name for knob in history.knobs if not knob.when}
+        for _ in range(20):
+            earlier = [t for t in self._elsewhere(study, history) if t.number < asked.number]
+            if all(always <= trial.params.keys() for trial in earlier):
+                break
+            time.sleep(0.05)  # its sampler is at work
+        return any(canonical(Setting.of(trial.params)) == wanted for trial in earlier)
 
     def _finish(self, study: optuna.Study | None, number: int, wanted: FrozenTrial) -> None:
         """Tell a running trial what it came to; again after a crash in between."""

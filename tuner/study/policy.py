@@ -33,7 +33,7 @@ from tuner.search.throughput import startup_s
 from tuner.stats import confirm
 from tuner.stats.confirm import Next, Run, SearchTimes, Side
 from tuner.study.history import History
-from tuner.study.observations import as_key, as_setting, observations, search_space
+from tuner.study.observations import as_key, as_setting, observations, pending, search_space
 
 #: The confirmation may cost this share of the search; then the next look is the last.
 COST_SHARE = 0.5
@@ -119,6 +119,7 @@ class SearchThenConfirm:
         observed = observations(history, history.searched)
         names = [knob.name for knob in history.knobs]
         costs = live_costs(history.spec, history.records, history.pooling.canonical, names)
+        observed += pending(history, observed)
         launch = self._searching(history).next(observed, costs)
         if isinstance(launch, Done):
             return Stop(_reason(launch, history))

@@ -27,6 +27,7 @@ from tuner.store import codec
 from tuner.store.failures import from_os_error
 from tuner.store.identity import difference
 from tuner.study.events import Event, Note
+from tuner.study.workers import TakenError
 
 if TYPE_CHECKING:
     from tuner.store import Store, Summary
@@ -206,10 +207,11 @@ class Recorder:
 
         Raises:
             TunerError: The sampler failed, or the database.
+            TakenError: Another host has just begun to measure the same.
         """
         try:
             return self.trials.ask(history, step)
-        except TunerError:
+        except (TunerError, TakenError):
             raise
         except Exception as error:  # it may be the user's code
             file = self.journal.folder / "sampler-traceback.txt"
@@ -229,14 +231,14 @@ class Recorder:
             return False
         return True
 
-    def add(self, record: LaunchRecord, summary: Summary, *, recorded: bool) -> None:
-        """Add the launch to our tables.
+    def add(self, record: LaunchRecord, summary: Summary, *, recorded: bool) -> int:
+        """Add the launch to our tables; its number, which another host may have taken.
 
         Raises:
             TunerError: The database cannot be written; the hint says what became of the launch.
         """
         try:
-            self.store.add(self.journal.study, record, summary)
+            return self.store.add(self.journal.study, record, summary)
         except TunerError as error:
             value = estimates.estimate_s(record.outcome.samples)
             if recorded:
@@ -254,6 +256,16 @@ class Recorder:
             self.emit(Note(f"launch {last.number} is the longest: shorter ones stopped early"))
             return self.sync(history)
         return replace(history, records=self.trials.tell(history))
+
+    def others(self, history: History) -> History:
+        """The history with what other hosts have measured since, and measure at present."""
+        if not self.trials.is_shared:
+            return history
+        pending = self.trials.pending(history)
+        excluded = sum(record.outcome.exclusion is not None for record in history.records)
+        if self.store.counts(self.journal.study) != (len(history.records), excluded):
+            history = history.with_records(self.store.launches(self.journal.study, detail=False))
+        return replace(history, pending=pending)
 
     def sync(self, history: History) -> History:
         """Have Optuna say what our tables say; later launches may have changed earlier ones."""

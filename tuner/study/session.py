@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -16,6 +17,8 @@ from tuner.live.eligibility import live_vs_cold, why_switched_off
 from tuner.live.measurement import LiveMeasurement, MeasurementRequest
 from tuner.model import (
     FROM_OUTSIDE,
+    Exclusion,
+    ExclusionKind,
     Failed,
     FailureKind,
     Launch,
@@ -33,7 +36,7 @@ from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import outputs, samplers
+from tuner.study import outputs, samplers, workers
 from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
@@ -43,6 +46,7 @@ from tuner.study.interruption import Interruption
 from tuner.study.optuna_study import SEARCHED
 from tuner.study.policy import Policy, Step, Stop
 from tuner.study.recorder import Recorder
+from tuner.study.workers import TakenError
 
 #: This many launches in a row that were ended from outside end the study: more would follow.
 LOST_IN_A_ROW = 3
@@ -69,6 +73,7 @@ class StudyContext:
     stop: Interruption
     policy: Policy
     remeasure: bool = False
+    joined: bool = False  # another host began the study
 
 
 @dataclass
@@ -111,7 +116,8 @@ class StudyRun:
                     self._warm_up(step)
                     is_warm = True
                 self._tell_what_is_new(step)
-                self._launch(step)
+                with suppress(TakenError):  # then something else is next
+                    self._launch(step)
                 if len(self.history.fruitless()) >= GIVE_UP_AFTER:
                     break
                 if broken := self.history.no_longer_works():
@@ -127,7 +133,17 @@ class StudyRun:
 
     def _next(self) -> Step | Stop:
         """What comes next; before the end windows and launches must agree."""
+        self.history = self.recorder.others(self.history)
+        if self.context.joined:
+            return self._next_joined()
         step = self.context.policy.next(self.history)
+        while self.history.pending and (isinstance(step, Stop) or step.purpose is Purpose.CONFIRM):
+            self._say("the search ends once the other hosts have ended their launches")
+            if self.context.stop():
+                raise Cancelled
+            time.sleep(workers.LOOK_S)
+            self.history = self.recorder.others(self.history)
+            step = self.context.policy.next(self.history)
         if isinstance(step, Stop):
             why = live_vs_cold(self.history.records, self.history.pooling.canonical)
             if why is not None:
@@ -137,6 +153,29 @@ class StudyRun:
                     self.history = self.recorder.exclude(self.history, windows, why)
                 self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
                 step = self.context.policy.next(self.history)
+        return step
+
+    def _next_joined(self) -> Step | Stop:
+        """What a host does that has joined a study: the baseline, then a part of the search.
+
+        Raises:
+            TunerError: It is not as fast as the others.
+        """
+        records, host = self.history.records, self.spec.machine.hostname
+        mine = [r for r in estimates.counted(records) if r.machine.hostname == host]
+        why = workers.why_left_out(records, host, self.spec.objective)
+        if why is None or not any(record.purpose is Purpose.BASELINE for record in mine):
+            return Step(Purpose.BASELINE, self.history.default)
+        if why:
+            exclusion = Exclusion(ExclusionKind.OTHER_HOST, f"{host} is left out: {why}")
+            self.history = self.recorder.exclude(self.history, [r.number for r in mine], exclusion)
+            raise TunerError(
+                exclusion.text,
+                "its launches count no more: is anything else running here, or is the CPU hot?",
+            )
+        step = self.context.policy.next(self.history)
+        if isinstance(step, Stop) or step.purpose is Purpose.CONFIRM:
+            return Stop("the search is over; the host that began the study confirms the result")
         return step
 
     def _warm_up(self, step: Step) -> None:
@@ -254,6 +293,11 @@ class StudyRun:
     def _measure(self, number: int, launch: Launch, step: Step, asked: Asked | None) -> Outcome:
         history = self.history
 
+        def cancelled() -> bool:
+            if asked is not None:
+                asked.beat()
+            return self.context.stop()
+
         def on_progress(progress: Progress) -> None:
             self.context.emit(LaunchProgress(number, progress))
             if asked is not None:
@@ -270,7 +314,7 @@ class StudyRun:
             incumbent_s=None if best is None else best.elapsed_s,
             stopper=step.stopper,
             on_progress=on_progress,
-            cancelled=self.context.stop,
+            cancelled=cancelled,
         )
         started_s = time.monotonic()
         try:
@@ -293,7 +337,9 @@ class StudyRun:
         light = replace(record, outcome=replace(record.outcome, telemetry=None))
         before, history = self.history, self.history.add(light)
         found = self.result(StudyState.RUNNING, "", history)
-        self.recorder.add(record, summary(found), recorded=written)
+        number = self.recorder.add(record, summary(found), recorded=written)
+        if number != record.number:  # another host has taken it
+            history = before.add(replace(light, number=number))
         self.history = history
         self.history = self.recorder.tell(before, history)
         told, measurement = self.history.records[-1], None

@@ -1,0 +1,137 @@
+"""Several hosts on one study, on a PostgreSQL server: processes that call themselves so."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from tests.study_surface import MACHINE, SPEC, FakeRunner, surface
+from tests.system.test_postgres import running
+from tuner.model import LaunchRecord, Outcome, Purpose, Result, StudySpec
+from tuner.model.errors import TunerError
+from tuner.store import Store, resolve_url
+from tuner.study import tune
+from tuner.study.optuna_study import open_storage
+
+pytestmark = pytest.mark.system
+pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+
+#: A launch of the model's second takes this long, s.
+SCALE = 0.05
+
+HOSTS = ("node1", "node2", "node3")
+
+
+@pytest.fixture(scope="module")
+def server(require_program: Callable[[str], str]) -> Iterator[str]:
+    with running(require_program) as one:
+        yield one.url
+
+
+@dataclass
+class Sleeper(FakeRunner):
+    """Takes the time that it says, ``slowness`` times as long."""
+
+    slowness: float = 1.0
+
+    def __call__(self, *args: object, **given: object) -> Outcome:
+        began_s = time.monotonic()
+        outcome: Outcome = super().__call__(*args, **given)  # type: ignore[arg-type]
+        left_s = SCALE * outcome.wall_s
+        cancelled = given["cancelled"]
+        while time.monotonic() < began_s + left_s:
+            assert callable(cancelled)
+            cancelled()
+            time.sleep(0.01)
+        return outcome
+
+
+def measure(spec: StudySpec, host: str, url: str, folder: Path, slowness: float = 1.0) -> Result:
+    """One host's work; the first one begins the study."""
+    os.environ["TUNE_LOCK_DIR"] = str(folder / f"lock-{host}")
+    os.chdir(folder)
+    joined = host != HOSTS[0]
+    runner = Sleeper(time_s=lambda setting: slowness * surface(setting))
+    machine = replace(MACHINE, hostname=host)
+    return tune(replace(spec, machine=machine), storage=url, joined=joined, run=runner)
+
+
+@dataclass
+class Cluster:
+    pool: ProcessPoolExecutor
+    url: str
+    folder: Path
+
+    def start(self, spec: StudySpec, host: str, slowness: float = 1.0) -> Future[Result]:
+        return self.pool.submit(measure, spec, host, self.url, self.folder, slowness)
+
+    def records(self, spec: StudySpec) -> tuple[LaunchRecord, ...]:
+        with Store.open(resolve_url(self.url, {}), create=False) as store:
+            return tuple(store.launches(spec.name))
+
+    def wait_for(self, spec: StudySpec, launches: int) -> None:
+        deadline_s = time.monotonic() + 60
+        while time.monotonic() < deadline_s:
+            try:
+                if len(self.records(spec)) >= launches:
+                    return
+            except TunerError:  # not begun yet
+                pass
+            time.sleep(0.05)
+        raise AssertionError("the study does not begin")
+
+
+@pytest.fixture
+def cluster(server: str, tmp_path: Path) -> Iterator[Cluster]:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(len(HOSTS), mp_context=context) as pool:
+        yield Cluster(pool, server, tmp_path)
+
+
+@pytest.mark.parametrize("sampler", ["tune", "tpe", "grid"])
+def test_hosts_share_the_search_and_measure_nothing_twice(cluster: Cluster, sampler: str) -> None:
+    spec = replace(SPEC, name=f"shared-{sampler}", trials=12, confirm=True, sampler=sampler)
+    first = cluster.start(spec, HOSTS[0])
+    cluster.wait_for(spec, 2)
+    others = [cluster.start(spec, host) for host in HOSTS[1:]]
+    found = first.result(120)
+    for each in others:
+        each.result(120)
+    records = cluster.records(spec)
+    searched = Counter(r.setting for r in records if r.purpose is Purpose.SEARCH)
+    assert set(searched.values()) == {1}
+    assert {record.machine.hostname for record in records} == set(HOSTS)
+    confirming = {r.machine.hostname for r in records if r.purpose is Purpose.CONFIRM}
+    assert confirming == {HOSTS[0]}
+    assert found.best is not None
+    study = optuna.load_study(study_name=spec.name, storage=open_storage(cluster.url))
+    trials = study.get_trials(deepcopy=False)
+    assert not any(trial.state is TrialState.RUNNING for trial in trials)
+    launches = [t.user_attrs["launch"] for t in trials if "launch" in t.user_attrs]
+    made = [
+        r.number for r in records if r.purpose in {Purpose.SEARCH, Purpose.GUESS, Purpose.REPEAT}
+    ]
+    assert sorted(launches) == sorted(made)
+
+
+def test_a_slower_host_is_left_out(cluster: Cluster) -> None:
+    spec = replace(SPEC, name="slower", trials=12)
+    first = cluster.start(spec, HOSTS[0])
+    cluster.wait_for(spec, 4)
+    with pytest.raises(
+        TunerError, match=r"node2 is left out: the defaults take 6\.00 s here and 4\.00 s"
+    ):
+        cluster.start(spec, HOSTS[1], slowness=1.5).result(120)
+    first.result(120)
+    mine = [r for r in cluster.records(spec) if r.machine.hostname == HOSTS[1]]
+    assert all(r.outcome.exclusion for r in mine if r.purpose is not Purpose.WARM_UP)

@@ -1,0 +1,111 @@
+"""Several hosts that work on one study in the database of a server.
+
+Each measures for itself. Optuna's trials say who measures what: a running trial has the name of its
+host, and a heartbeat as long as that is alive.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import warnings
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import optuna
+from optuna.storages import BaseStorage, RDBStorage
+from optuna.storages import fail_stale_trials as _fail_stale_trials
+from optuna.trial import FrozenTrial, TrialState
+
+from tuner.model import LaunchRecord, ObjectiveSpec, Purpose, figures
+from tuner.stats import estimates, noise
+from tuner.store.urls import sqlite_path
+
+#: On each trial of a study that hosts can share: which one runs it.
+HOST = "host"
+
+#: How often a running trial says that it is alive, and after how long without it counts as lost, s.
+HEARTBEAT_S, LOST_AFTER_S = 10, 30
+
+#: How often a host that waits for others looks again, s.
+LOOK_S = 0.5
+
+#: Hosts differ if their baselines differ by more standard errors than this, and by this share.
+DEVIATIONS, LEAST_OFF = 3.0, 0.02
+
+#: A host is left out after this many launches of the baseline at least.
+BASELINES = 2
+
+
+class TakenError(Exception):
+    """Another host has just begun to measure the setting."""
+
+
+def heartbeats(url: str) -> dict[str, Any]:
+    """The options of Optuna's storage for a database that several hosts can reach."""
+    if sqlite_path(url) is not None:
+        return {}
+    return {"heartbeat_interval": HEARTBEAT_S, "grace_period": LOST_AFTER_S}
+
+
+def is_shared(storage: BaseStorage) -> bool:
+    """Whether other hosts may work on a study of this storage."""
+    return isinstance(storage, RDBStorage) and storage.heartbeat_interval is not None
+
+
+def ask(study: optuna.Study) -> optuna.Trial:
+    """The study's next trial; its heartbeat is ours to send (:meth:`Asked.beat`)."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Heartbeat of storage")
+        return study.ask()
+
+
+def running_elsewhere(study: optuna.Study, host: str) -> list[FrozenTrial]:
+    """The trials that other hosts run; one of a host that is lost is failed."""
+    with warnings.catch_warnings():  # marked experimental
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        _fail_stale_trials(study)
+    found = []
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+        begun = trial.datetime_start or datetime.now()
+        # Each is named right after it began; one that never was is nobody's.
+        is_new = HOST not in trial.user_attrs and (datetime.now() - begun).seconds < LOST_AFTER_S
+        if is_new or trial.user_attrs.get(HOST, host) != host:
+            found.append(trial)
+    return found
+
+
+def why_left_out(
+    records: Sequence[LaunchRecord], host: str, objective: ObjectiveSpec
+) -> str | None:
+    """Why the figures of a host are not those of the others; empty if they are.
+
+    The medians of the baseline's launches are compared, with the noise of all launches that were
+    repeated on one host. ``None``: another launch of the baseline has to tell.
+    """
+    times: dict[tuple[str, str], list[float]] = {}
+    for record in estimates.counted(records):
+        for sample in record.outcome.samples:
+            if record.job is None and sample.elapsed_s > 0:
+                where = record.machine.hostname, record.setting.to_json()
+                times.setdefault(where, []).append(math.log(sample.elapsed_s))
+    default = {r.setting.to_json() for r in records if r.purpose is Purpose.BASELINE}
+    mine: list[float] = []
+    others: list[float] = []
+    for (at, setting), found in times.items():
+        if setting in default:
+            (mine if at == host else others).extend(found)
+    if not mine or not others:
+        return ""
+    sd, _ = noise.pooled(times.values(), noise.RUNS)
+    off = statistics.median(mine) - statistics.median(others)
+    se = sd * math.sqrt(1 / len(mine) + 1 / len(others))
+    if abs(off) <= max(DEVIATIONS * se, math.log1p(LEAST_OFF)):
+        return ""
+    if len(mine) < BASELINES:
+        return None
+    here, there = (
+        figures.shown(objective, math.exp(statistics.median(each))) for each in (mine, others)
+    )
+    return f"the defaults take {here} here and {there} on the other hosts"
