@@ -10,7 +10,7 @@ from typing import cast
 
 import optuna
 from optuna.exceptions import OptunaError
-from optuna.storages import RDBStorage
+from optuna.storages._heartbeat import BaseHeartbeat
 from sqlalchemy.exc import SQLAlchemyError
 
 from tuner.knobs.conditions import parents_first
@@ -88,7 +88,7 @@ class Asked:
     def beat(self) -> None:
         """Say that the trial's host is alive, if other hosts may ask; not too often."""
         now_s, storage = time.monotonic(), self._trial.storage
-        if isinstance(storage, RDBStorage) and workers.is_shared(storage):
+        if isinstance(storage, BaseHeartbeat) and workers.is_shared(storage):
             if now_s < self._beaten_s + workers.HEARTBEAT_S:
                 return
             self._beaten_s = now_s

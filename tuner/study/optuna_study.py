@@ -262,22 +262,22 @@ class OptunaStudy:
         space = _space(history)
         with self._translated():
             study = self._existing()
-            elsewhere = (
-                set() if study is None else {t.number for t in self._elsewhere(study, history)}
-            )
-            for trial in () if study is None else study.get_trials(deepcopy=False):
+            begun = [] if study is None else self._trials(study)
+            elsewhere = {t.number for t in begun if self._is_elsewhere(t, history)}
+            for trial in begun:
                 if trial.state is TrialState.RUNNING and trial.number not in elsewhere:
-                    told = by_trial.get(trial.number)
-                    if told is None or told.params != trial.params:
-                        told = _failed("failure", "lost: its process is gone")
-                    self._finish(study, trial.number, told)
+                    known = by_trial.get(trial.number)
+                    if known is None or known.params != trial.params:
+                        known = _failed("failure", "lost: its process is gone")
+                    self._finish(study, trial.number, known)
             trials = [] if study is None else study.get_trials(deepcopy=False)
-            ours = [t for t in trials if LAUNCH in t.user_attrs and not self._is_news(t, history)]
+            told = [trial for trial in trials if LAUNCH in trial.user_attrs]
+            ours = [trial for trial in told if not self._is_news(trial, history)]
             numbers = {trial.user_attrs[LAUNCH]: trial.number for trial in ours}
             is_true = len(numbers) == len(ours) and all(
                 _is_same(trial, wanted.get(trial.user_attrs[LAUNCH])) for trial in ours
             )
-            is_true = is_true and study is not None and study.user_attrs[OURS] == space
+            is_true = is_true and study is not None and study.user_attrs.get(OURS) == space
             if study is None or not (is_true or elsewhere or self._joined):
                 if study is not None:
                     optuna.delete_study(study_name=self._name, storage=self._storage)
@@ -358,7 +358,7 @@ class OptunaStudy:
             if self._storage.get_study_id_from_name(self._name) != study._study_id:
                 study = optuna.load_study(study_name=self._name, storage=self._storage)
                 self._equip(study, history.spec)  # its own host has made it anew
-            trials = self._elsewhere(study, history)
+            trials = [t for t in self._trials(study) if self._is_elsewhere(t, history)]
         settings = [Setting.of(trial.params) for trial in trials if trial.params]
         return tuple(history.pooling.canonical(setting) for setting in settings)
 
@@ -367,17 +367,21 @@ class OptunaStudy:
         """Whether other hosts may work on the study too."""
         return workers.is_shared(self._storage)
 
-    def _elsewhere(self, study: optuna.Study, history: History) -> list[FrozenTrial]:
-        if not self.is_shared:
-            return []
-        return workers.running_elsewhere(study, history.spec.machine.hostname)
+    def _trials(self, study: optuna.Study) -> list[FrozenTrial]:
+        """All trials; those of hosts that are lost have failed."""
+        if self.is_shared:
+            workers.fail_lost(study)
+        return study.get_trials(deepcopy=False)
+
+    def _is_elsewhere(self, trial: FrozenTrial, history: History) -> bool:
+        return self.is_shared and workers.is_elsewhere(trial, history.spec.machine.hostname)
 
     def _is_news(self, trial: FrozenTrial, history: History) -> bool:
         """Whether it tells of a launch on another host that the history does not have yet."""
-        here = history.spec.machine.hostname
-        number = trial.user_attrs[LAUNCH]
-        known = any(record.number == number for record in history.records)
-        return self.is_shared and trial.user_attrs.get(workers.HOST, here) != here and not known
+        here, number = history.spec.machine.hostname, trial.user_attrs.get(LAUNCH)
+        if number is None or not self.is_shared or trial.user_attrs.get(workers.HOST, here) == here:
+            return False
+        return not any(record.number == number for record in history.records)
 
     def _is_taken(self, study: optuna.Study, asked: Asked, history: History) -> bool:
         """Whether another host asked for the same setting a moment before."""
@@ -387,7 +391,12 @@ class OptunaStudy:
             return False
         always = {knob.name for knob in history.knobs if not knob.when}
         for _ in range(20):
-            earlier = [t for t in self._elsewhere(study, history) if t.number < asked.number]
+            earlier = [
+                trial
+                for trial in self._trials(study)
+                if trial.number < asked.number
+                and (self._is_elsewhere(trial, history) or self._is_news(trial, history))
+            ]
             if all(always <= trial.params.keys() for trial in earlier):
                 break
             time.sleep(0.05)  # its sampler is at work
@@ -435,7 +444,8 @@ class OptunaStudy:
         study = None
         with suppress(KeyError):
             study = optuna.load_study(study_name=self._name, storage=self._storage)
-        if study is not None and OURS not in study.user_attrs:
+        # One that was joined is ours; its host may be about to mark it.
+        if study is not None and not self._joined and OURS not in study.user_attrs:
             if self._store.has(self._name) and not study.get_trials(deepcopy=False):
                 # Begun by a process of ours that was killed before it could mark it.
                 optuna.delete_study(study_name=self._name, storage=self._storage)

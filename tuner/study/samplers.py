@@ -94,7 +94,8 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler:
     name = spec.sampler
     if name == SEARCH:
         return SearchSampler()
-    options: dict[str, Any] = {"seed": spec.seed + trials}  # a resumed study goes on elsewhere
+    # A resumed study goes on elsewhere; what other hosts measure counts as bad (TPE's option).
+    options: dict[str, Any] = {"seed": spec.seed + trials, "constant_liar": True}
     if name == "grid":
         options["search_space"] = {k.name: list(space.values(k.domain)) for k in spec.knobs}
     if packages := " ".join(lacks(name)):

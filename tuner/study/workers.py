@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import Any
 
 import optuna
-from optuna.storages import BaseStorage, RDBStorage
-from optuna.storages import fail_stale_trials as _fail_stale_trials
+from optuna.storages import BaseStorage, fail_stale_trials
+from optuna.storages._heartbeat import BaseHeartbeat
 from optuna.trial import FrozenTrial, TrialState
 
 from tuner.model import LaunchRecord, ObjectiveSpec, Purpose, figures
@@ -51,7 +51,7 @@ def heartbeats(url: str) -> dict[str, Any]:
 
 def is_shared(storage: BaseStorage) -> bool:
     """Whether other hosts may work on a study of this storage."""
-    return isinstance(storage, RDBStorage) and storage.heartbeat_interval is not None
+    return isinstance(storage, BaseHeartbeat) and storage.get_heartbeat_interval() is not None
 
 
 def ask(study: optuna.Study) -> optuna.Trial:
@@ -61,19 +61,22 @@ def ask(study: optuna.Study) -> optuna.Trial:
         return study.ask()
 
 
-def running_elsewhere(study: optuna.Study, host: str) -> list[FrozenTrial]:
-    """The trials that other hosts run; one of a host that is lost is failed."""
+def fail_lost(study: optuna.Study) -> None:
+    """Fail the running trials of hosts that are lost."""
     with warnings.catch_warnings():  # marked experimental
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        _fail_stale_trials(study)
-    found = []
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        begun = trial.datetime_start or datetime.now()
-        # Each is named right after it began; one that never was is nobody's.
-        is_new = HOST not in trial.user_attrs and (datetime.now() - begun).seconds < LOST_AFTER_S
-        if is_new or trial.user_attrs.get(HOST, host) != host:
-            found.append(trial)
-    return found
+        fail_stale_trials(study)
+
+
+def is_elsewhere(trial: FrozenTrial, host: str) -> bool:
+    """Whether a trial is run by another host than this."""
+    if trial.state is not TrialState.RUNNING:
+        return False
+    if HOST in trial.user_attrs:
+        return bool(trial.user_attrs[HOST] != host)
+    # Each is named right after it began; one that never was is nobody's.
+    begun = trial.datetime_start
+    return begun is None or (datetime.now() - begun).total_seconds() < LOST_AFTER_S
 
 
 def why_left_out(
