@@ -259,8 +259,9 @@ class Store:
         """How many launches a study has, and how many of them are excluded."""
         with self._transaction() as connection:
             mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
-            number, excluded = sa.func.count(), sa.func.count(_LAUNCHES.c.exclusion)
-            return connection.execute(sa.select(number, excluded).where(mine)).one()._t
+            query = sa.select(sa.func.count(), sa.func.count(_LAUNCHES.c.exclusion)).where(mine)
+            number, excluded = connection.execute(query).one()
+            return number, excluded
 
     def set_trial(self, name: str, launch_number: int, trial_number: int | None) -> None:
         """Note which of Optuna's trials tells of the launch."""
