@@ -282,3 +282,12 @@ def test_a_study_file_in_the_current_folder_is_taken_up_and_named(
     assert done.code == 2
     assert "trails" in done.err
     assert "Did you mean 'trials'" in done.err
+
+
+def test_joining_says_what_it_needs(tune: Tune, tmp_path: Path) -> None:
+    code, _, err = tune("--join", "x", "--storage", str(tmp_path / "x.db"))
+    assert code == 2
+    assert "another host cannot share the SQLite file" in err
+    code, _, err = tune("--join", "x", "--trials", "3", "--storage", "postgresql://h/d")
+    assert code == 2
+    assert "--join x takes the study as it is stored, without --trials" in err

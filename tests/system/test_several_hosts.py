@@ -20,7 +20,7 @@ from tests.system.test_postgres import running
 from tuner.model import LaunchRecord, Outcome, Purpose, Result, StudySpec
 from tuner.model.errors import TunerError
 from tuner.store import Store, resolve_url
-from tuner.study import tune
+from tuner.study import tune, workers
 from tuner.study.optuna_study import open_storage
 
 pytestmark = pytest.mark.system
@@ -58,6 +58,7 @@ class Sleeper(FakeRunner):
 
 def measure(spec: StudySpec, host: str, url: str, folder: Path, slowness: float = 1.0) -> Result:
     """One host's work; the first one begins the study."""
+    workers.HEARTBEAT_S, workers.LOST_AFTER_S = 1, 2
     os.environ["TUNE_LOCK_DIR"] = str(folder / f"lock-{host}")
     os.chdir(folder)
     joined = host != HOSTS[0]
@@ -135,3 +136,31 @@ def test_a_slower_host_is_left_out(cluster: Cluster) -> None:
     first.result(120)
     mine = [r for r in cluster.records(spec) if r.machine.hostname == HOSTS[1]]
     assert all(r.outcome.exclusion for r in mine if r.purpose is not Purpose.WARM_UP)
+
+
+def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster) -> None:
+    spec = replace(SPEC, name="lost", trials=12)
+    first = cluster.start(spec, HOSTS[0], slowness=8)
+    cluster.wait_for(spec, 1)
+    context = multiprocessing.get_context("spawn")
+    lost = context.Process(
+        target=measure, args=(spec, HOSTS[1], cluster.url, cluster.folder, 8), daemon=True
+    )
+    lost.start()
+    storage = open_storage(cluster.url)
+    study = optuna.load_study(study_name=spec.name, storage=storage)
+
+    def of_the_lost() -> list[optuna.trial.FrozenTrial]:
+        trials = study.get_trials(deepcopy=False)
+        return [each for each in trials if each.user_attrs.get("host") == HOSTS[1]]
+
+    deadline_s = time.monotonic() + 60
+    while not any(trial.params for trial in of_the_lost()) and time.monotonic() < deadline_s:
+        time.sleep(0.02)
+    lost.kill()
+    lost.join()
+    found = first.result(120)
+    last = of_the_lost()[-1]
+    assert last.state is TrialState.FAIL
+    assert "launch" not in last.user_attrs
+    assert found.failures == 0
