@@ -70,9 +70,6 @@ SEARCHED = frozenset({*estimates.TRIALS, Purpose.REPEAT})
 #: After this many suggestions in a row that are of no use the sampler has nothing new to say.
 MOST_REDRAWS = 20
 
-#: Where Optuna keeps constraints: a positive value is one that does not hold.
-_CONSTRAINTS = "constraints"
-
 
 def open_storage(url: str) -> RDBStorage:
     """Optuna's storage in a database of ours; raises what the store raises."""
@@ -135,8 +132,7 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
     """The launch as Optuna's trial: its figure, in the user's unit.
 
     Optuna knows no bounds: a stopped launch is pruned, its projection an intermediate value at
-    the last iteration that it logged. A failure is a constraint that does not hold. A launch that
-    is excluded has failed, too.
+    the last iteration that it logged. A launch that is excluded has failed, too.
     """
     ending, exclusion = record.outcome.ending, record.outcome.exclusion
     value = figures.figure(history.spec.objective, estimates.estimate_s(record.outcome.samples))
@@ -167,7 +163,6 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
         params=params,
         distributions=distributions(tuple(k for k in history.knobs if k.name in params)),
         user_attrs=notes,
-        system_attrs={_CONSTRAINTS: (1.0,)} if state is TrialState.FAIL else {},
         intermediate_values=seen,
     )
     # Optuna's times are local and without a zone.
@@ -410,8 +405,6 @@ class OptunaStudy:
             self._storage.set_trial_intermediate_value(key, step, value)
         for name, text in wanted.user_attrs.items():
             self._storage.set_trial_user_attr(key, name, text)
-        for name, value in wanted.system_attrs.items():
-            self._storage.set_trial_system_attr(key, name, value)
         values = wanted.value if wanted.state is TrialState.COMPLETE else None
         study.tell(number, values, wanted.state)
 
