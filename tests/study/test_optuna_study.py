@@ -68,13 +68,13 @@ def launch(
 
 
 @pytest.mark.parametrize(
-    ("made", "state", "value", "attributes", "constraint", "seen"),
+    ("made", "state", "value", "attributes", "seen"),
     [
-        (launch(1.25), TrialState.COMPLETE, 1.25, {}, None, {}),
-        (launch(STOPPED, entries=0), TrialState.PRUNED, 3.0, BOUND, None, {0: 3.0}),
-        (launch(STOPPED, entries=4), TrialState.PRUNED, 3.0, BOUND, None, {100: 3.0}),
-        (launch(CRASH), TrialState.FAIL, None, {"failure": "crashed: exit status 1"}, 1.0, {}),
-        (launch(INTERRUPTED), TrialState.FAIL, None, {"failure": GONE}, 1.0, {}),
+        (launch(1.25), TrialState.COMPLETE, 1.25, {}, {}),
+        (launch(STOPPED, entries=0), TrialState.PRUNED, 3.0, BOUND, {0: 3.0}),
+        (launch(STOPPED, entries=4), TrialState.PRUNED, 3.0, BOUND, {100: 3.0}),
+        (launch(CRASH), TrialState.FAIL, None, {"failure": "crashed: exit status 1"}, {}),
+        (launch(INTERRUPTED), TrialState.FAIL, None, {"failure": GONE}, {}),
     ],
 )
 def test_a_launch_is_trial_with_what_came_of_it(
@@ -82,13 +82,11 @@ def test_a_launch_is_trial_with_what_came_of_it(
     state: TrialState,
     value: float | None,
     attributes: dict[str, object],
-    constraint: float | None,
     seen: dict[int, float],
 ) -> None:
     trial = as_trial(History.judged(SPEC, (made,)), made)
     assert (trial.state, trial.value, trial.params) == (state, value, BEST.as_dict())
     assert trial.user_attrs == {"launch": 7, **attributes}
-    assert trial.system_attrs == ({"constraints": (constraint,)} if constraint else {})
     assert trial.intermediate_values == seen
     assert trial.datetime_start is not None
     assert trial.datetime_start.astimezone() == datetime.fromisoformat(made.started_at)

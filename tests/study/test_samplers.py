@@ -10,6 +10,7 @@ from typing import Any
 
 import optuna
 import pytest
+from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from tests.study_surface import (
@@ -182,6 +183,24 @@ def test_a_knob_is_suggested_only_if_it_exists(folder: Path, name: str) -> None:
     assert settings
     assert all(("wait", "passive") in items or len(items) == 2 for items in settings)
     assert {tuple(sorted(t.params.items())) for t in optuna_in(folder).values()} >= settings
+
+
+@pytest.mark.parametrize(
+    ("values", "stored"),
+    [
+        ((1, 2, 3, 4), IntDistribution(1, 4)),
+        ((0, 4, 8), IntDistribution(0, 8, step=4)),
+        ((1, 2, 4), CategoricalDistribution((1, 2, 4))),
+        ((1, "x"), CategoricalDistribution((1, "x"))),
+        ((3, 2, 1), CategoricalDistribution((3, 2, 1))),
+    ],
+)
+def test_whole_numbers_in_equal_steps_are_a_range_for_optuna(
+    folder: Path, values: tuple[Any, ...], stored: object
+) -> None:
+    knobs = (SPEC.knobs[0], Knob("size", Choice(values), Flag("-s")))
+    study_in(folder, FakeRunner(lambda _: 1.0), replace(SPEC, knobs=knobs, sampler="random"))
+    assert {trial.distributions["size"] for trial in trials_in(folder)} == {stored}
 
 
 # --- pruners -------------------------------------------------------------------------------

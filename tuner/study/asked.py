@@ -6,16 +6,18 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import cast
 
 import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.exceptions import OptunaError
 from optuna.storages._heartbeat import BaseHeartbeat
 from sqlalchemy.exc import SQLAlchemyError
 
 from tuner.knobs.conditions import parents_first
 from tuner.knobs.space import values
-from tuner.model import IntRange, Knob, Progress, Setting, Stopped, Value, figures
+from tuner.model import Choice, Domain, IntRange, Knob, Progress, Setting, Stopped, Value, figures
 from tuner.model.errors import TunerError
 from tuner.search.stopper import GoOn, Log, Verdict, by_drift, elapsed_bound
 from tuner.study import workers
@@ -27,6 +29,17 @@ REPORT_EVERY_S = 2.0
 
 #: What is known of a run's pace before it has shown it, as a relative spread.
 _PACE_CV = 0.05
+
+
+def distribution(domain: Domain) -> BaseDistribution:
+    """A resolved domain in Optuna's words; whole numbers in equal steps are a range."""
+    if isinstance(domain, IntRange):
+        return IntDistribution(domain.low, int(domain.high))
+    numbers = [value for value in domain.values if type(value) is int]
+    steps = {after - before for before, after in pairwise(numbers)}
+    if len(numbers) == len(domain.values) and len(steps) == 1 and min(steps) > 0:
+        return IntDistribution(numbers[0], numbers[-1], step=min(steps))
+    return CategoricalDistribution(domain.values)
 
 
 def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
@@ -41,9 +54,11 @@ def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
         if any(on in names and chosen.get(on) not in allowed for on, allowed in knob.when):
             continue
         value: Value
-        if isinstance(knob.domain, IntRange):
-            value = trial.suggest_int(knob.name, knob.domain.low, int(knob.domain.high))
+        given = distribution(knob.domain)
+        if isinstance(given, IntDistribution):
+            value = trial.suggest_int(knob.name, given.low, given.high, step=given.step)
         else:
+            assert isinstance(knob.domain, Choice)
             value = cast("Value", trial.suggest_categorical(knob.name, knob.domain.values))
         if value not in values(knob.domain):
             raise TunerError(f"the sampler suggests {knob.name}={value!r}, outside of the space")

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 import optuna
 from optuna.distributions import (
     BaseDistribution,
-    CategoricalDistribution,
-    IntDistribution,
     distribution_to_json,
 )
 from optuna.exceptions import OptunaError, UpdateFinishedTrialError
@@ -32,7 +30,6 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from tuner.model import (
     Failed,
-    IntRange,
     Knob,
     LaunchRecord,
     Purpose,
@@ -47,7 +44,7 @@ from tuner.store.database import BUSY_S, engine_options
 from tuner.store.failures import translated
 from tuner.store.urls import display_url
 from tuner.study import samplers, workers
-from tuner.study.asked import Asked
+from tuner.study.asked import Asked, distribution
 from tuner.study.history import History
 from tuner.study.policy import Step, is_ruled_out
 
@@ -114,12 +111,7 @@ def load(storage: RDBStorage, name: str, metric: str) -> optuna.Study | None:
 
 def distributions(knobs: tuple[Knob, ...]) -> dict[str, BaseDistribution]:
     """The space in Optuna's words; domains are resolved."""
-    return {
-        knob.name: IntDistribution(knob.domain.low, int(knob.domain.high))
-        if isinstance(knob.domain, IntRange)
-        else CategoricalDistribution(knob.domain.values)
-        for knob in knobs
-    }
+    return {knob.name: distribution(knob.domain) for knob in knobs}
 
 
 def is_trial(history: History, record: LaunchRecord) -> bool:
