@@ -34,8 +34,9 @@ from tuner.search.stopper import Limit, Noise, ProjectionStopper
 from tuner.store.store import Store
 from tuner.study import samplers
 from tuner.study.history import History
-from tuner.study.optuna_study import SEARCHED, OptunaStudy
+from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
+from tuner.study.trials import SEARCHED
 
 #: More regret than this counts as this: one that fails, or a study that found nothing.
 MOST_REGRET = 0.5

@@ -46,7 +46,8 @@ from tuner.model import (
 from tuner.model.errors import UsageError
 from tuner.store import Store
 from tuner.study.history import History
-from tuner.study.optuna_study import OURS, OptunaStudy, as_trial, is_trial, open_storage
+from tuner.study.optuna_study import OURS, OptunaStudy, open_storage
+from tuner.study.trials import as_trial, is_trial
 
 STOPPED = Stopped(1.5, 3.0, 2.5, 3.5, 0.12, "drift")
 INTERRUPTED = Failed(FailureKind.INTERRUPTED, "ended by the user")

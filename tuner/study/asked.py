@@ -6,40 +6,29 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import cast
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.distributions import IntDistribution
 from optuna.exceptions import OptunaError
 from optuna.storages._heartbeat import BaseHeartbeat
 from sqlalchemy.exc import SQLAlchemyError
 
 from tuner.knobs.conditions import parents_first
 from tuner.knobs.space import values
-from tuner.model import Choice, Domain, IntRange, Knob, Progress, Setting, Stopped, Value, figures
+from tuner.model import Choice, Knob, Progress, Setting, Stopped, Value, figures
 from tuner.model.errors import TunerError
 from tuner.search.stopper import GoOn, Log, Verdict, by_drift, elapsed_bound
 from tuner.study import workers
 from tuner.study.history import History
 from tuner.study.policy import Step, with_setting
+from tuner.study.trials import distribution
 
 #: A report takes some 10 ms: with this between two of them less than 1 % of a launch, s.
 REPORT_EVERY_S = 2.0
 
 #: What is known of a run's pace before it has shown it, as a relative spread.
 _PACE_CV = 0.05
-
-
-def distribution(domain: Domain) -> BaseDistribution:
-    """A resolved domain in Optuna's words; whole numbers in equal steps are a range."""
-    if isinstance(domain, IntRange):
-        return IntDistribution(domain.low, int(domain.high))
-    numbers = [value for value in domain.values if type(value) is int]
-    steps = {after - before for before, after in pairwise(numbers)}
-    if len(numbers) == len(domain.values) and len(steps) == 1 and min(steps) > 0:
-        return IntDistribution(numbers[0], numbers[-1], step=min(steps))
-    return CategoricalDistribution(domain.values)
 
 
 def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:

@@ -9,7 +9,7 @@ import optuna
 from tuner.model import Measurement
 from tuner.stats import estimates
 from tuner.study.history import History
-from tuner.study.optuna_study import distributions
+from tuner.study.trials import distributions
 
 #: Below this many settings the numbers would say more about chance than about the knobs.
 FEWEST = 6

@@ -7,46 +7,44 @@ from them.
 
 from __future__ import annotations
 
-import json
-import math
 import time
 import warnings
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    distribution_to_json,
-)
 from optuna.exceptions import OptunaError, UpdateFinishedTrialError
 from optuna.pruners import NopPruner
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from tuner.model import (
-    Failed,
-    Knob,
     LaunchRecord,
     Purpose,
     Setting,
-    Stopped,
     StudySpec,
-    figures,
 )
 from tuner.model.errors import UsageError
-from tuner.stats import estimates
 from tuner.store.database import BUSY_S, engine_options
 from tuner.store.failures import translated
 from tuner.store.urls import display_url
 from tuner.study import samplers, workers
-from tuner.study.asked import Asked, distribution
+from tuner.study.asked import Asked
 from tuner.study.history import History
-from tuner.study.policy import Step, is_ruled_out
+from tuner.study.policy import Step
+from tuner.study.trials import (
+    LAUNCH,
+    as_trial,
+    failed,
+    instead_of_a_launch,
+    is_same,
+    is_trial,
+    space_text,
+    taken,
+)
 
 if TYPE_CHECKING:
     from tuner.store import Store
@@ -54,15 +52,9 @@ if TYPE_CHECKING:
 #: Another process may be quicker to make Optuna's tables this often.
 RACES = 20
 
-#: On each of Optuna's trials: the number of the launch that it tells of.
-LAUNCH = "launch"
-
 #: On our studies, so that another program's study of the same name is left alone; its value
 #: is the space of the trials.
 OURS = "tuner:space"
-
-#: The purposes of launches that are trials; Optuna knows no baseline and no confirmation.
-SEARCHED = frozenset({*estimates.TRIALS, Purpose.REPEAT})
 
 #: After this many suggestions in a row that are of no use the sampler has nothing new to say.
 MOST_REDRAWS = 20
@@ -107,89 +99,6 @@ def load(storage: RDBStorage, name: str, metric: str) -> optuna.Study | None:
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             study.set_metric_names([metric])
     return study
-
-
-def distributions(knobs: tuple[Knob, ...]) -> dict[str, BaseDistribution]:
-    """The space in Optuna's words; domains are resolved."""
-    return {knob.name: distribution(knob.domain) for knob in knobs}
-
-
-def is_trial(history: History, record: LaunchRecord) -> bool:
-    """True if the launch is a trial in the present space."""
-    canonical = history.pooling.canonical(record.setting)
-    return record.purpose in SEARCHED and history.contains(canonical)
-
-
-def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
-    """The launch as Optuna's trial: its figure, in the user's unit.
-
-    Optuna knows no bounds: a stopped launch is pruned, its projection an intermediate value at
-    the last iteration that it logged. A launch that is excluded has failed, too.
-    """
-    ending, exclusion = record.outcome.ending, record.outcome.exclusion
-    value = figures.figure(history.spec.objective, estimates.estimate_s(record.outcome.samples))
-    state = TrialState.COMPLETE
-    notes: dict[str, Any] = {LAUNCH: record.number}
-    if record.purpose is not Purpose.SEARCH:
-        notes["purpose"] = record.purpose.value
-    if record.job is not None:
-        notes["job"] = record.job
-    seen: dict[int, float] = {}
-    if exclusion is not None:
-        state, notes["failure"] = TrialState.FAIL, f"excluded: {exclusion.text}"
-    elif isinstance(ending, Failed):
-        state, notes["failure"] = TrialState.FAIL, f"{ending.kind}: {ending.reason}"
-    elif isinstance(ending, Stopped):
-        state, value = (
-            TrialState.PRUNED,
-            figures.figure(history.spec.objective, ending.projection_s),
-        )
-        progress = record.outcome.progress
-        seen[progress[-1].iteration if progress else 0] = _rounded(value or 0.0)
-        notes["stopped"] = {"bound_s": ending.bound_s, "rule": ending.rule}
-    canonical = history.pooling.canonical(record.setting)
-    params = (record.setting if history.contains(record.setting) else canonical).as_dict()
-    trial = create_trial(
-        state=state,
-        value=None if value is None or state is TrialState.FAIL else _rounded(value),
-        params=params,
-        distributions=distributions(tuple(k for k in history.knobs if k.name in params)),
-        user_attrs=notes,
-        intermediate_values=seen,
-    )
-    # Optuna's times are local and without a zone.
-    started = datetime.fromisoformat(record.started_at).astimezone().replace(tzinfo=None)
-    trial.datetime_start = started
-    trial.datetime_complete = started + timedelta(seconds=record.outcome.wall_s)
-    return trial
-
-
-def instead_of_a_launch(history: History, setting: Setting) -> FrozenTrial | None:
-    """What a trial is told that is not worth a launch; ``None``: it is worth one."""
-    canonical = history.pooling.canonical(setting)
-    if canonical in history.pending:
-        return _taken()
-    known = history.of(history.searched, canonical)
-    if known:
-        told = as_trial(history, known[-1])
-        told.set_user_attr("redrawn", f"measured by launch {known[-1].number}")
-        del told.user_attrs[LAUNCH]
-        return told
-    if not is_ruled_out(history, canonical):
-        return None
-    return _failed("redrawn", "asks for too many cores, or more than what failed")
-
-
-def _taken() -> FrozenTrial:
-    return _failed("redrawn", "another host measures it")
-
-
-def _failed(name: str, why: str) -> FrozenTrial:
-    return create_trial(state=TrialState.FAIL, user_attrs={name: why})
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.6g}")  # a clock knows no more digits
 
 
 class OptunaStudy:
@@ -246,7 +155,7 @@ class OptunaStudy:
         """
         wanted = {r.number: as_trial(history, r) for r in history.records if is_trial(history, r)}
         by_trial = {r.trial: wanted[r.number] for r in history.records if r.number in wanted}
-        space = _space(history)
+        space = space_text(history)
         with self._translated():
             study = self._existing()
             begun = [] if study is None else self._trials(study)
@@ -255,14 +164,14 @@ class OptunaStudy:
                 if trial.state is TrialState.RUNNING and trial.number not in elsewhere:
                     known = by_trial.get(trial.number)
                     if known is None or known.params != trial.params:
-                        known = _failed("failure", "lost: its process is gone")
+                        known = failed("failure", "lost: its process is gone")
                     self._finish(study, trial.number, known)
             trials = [] if study is None else study.get_trials(deepcopy=False)
             told = [trial for trial in trials if LAUNCH in trial.user_attrs]
             ours = [trial for trial in told if not self._is_news(trial, history)]
             numbers = {trial.user_attrs[LAUNCH]: trial.number for trial in ours}
             is_true = len(numbers) == len(ours) and all(
-                _is_same(trial, wanted.get(trial.user_attrs[LAUNCH])) for trial in ours
+                is_same(trial, wanted.get(trial.user_attrs[LAUNCH])) for trial in ours
             )
             is_true = is_true and study is not None and study.user_attrs.get(OURS) == space
             if study is None or not (is_true or elsewhere or self._joined):
@@ -306,14 +215,14 @@ class OptunaStudy:
                     known = instead_of_a_launch(history, asked.step.setting)
                     if known is None and not self._is_taken(study, asked, history):
                         return asked
-                    self._finish(study, asked.number, known or _taken())
+                    self._finish(study, asked.number, known or taken())
                     redrawn += 1
                 is_search = False
             if not is_search:
                 study.enqueue_trial(step.setting.as_dict())
             asked = Asked(workers.ask(study), step, history, redrawn)
             if self._is_taken(study, asked, history):
-                self._finish(study, asked.number, _taken())
+                self._finish(study, asked.number, taken())
                 raise workers.TakenError
             return asked
 
@@ -441,19 +350,3 @@ class OptunaStudy:
                 "choose another name with --name NAME, or another database with --storage FILE",
             )
         return study
-
-
-def _is_same(told: FrozenTrial, wanted: FrozenTrial | None) -> bool:
-    """True if both say the same of a launch."""
-    if wanted is None or (told.state, told.params) != (wanted.state, wanted.params):
-        return False
-    if told.value is None or wanted.value is None:
-        return told.value is wanted.value
-    return math.isclose(told.value, wanted.value, rel_tol=1e-6)
-
-
-def _space(history: History) -> str:
-    space = distributions(history.knobs)
-    texts: dict[str, object] = {name: distribution_to_json(d) for name, d in space.items()}
-    conditions = {knob.name: knob.when for knob in history.knobs if knob.when}
-    return json.dumps(texts | ({"{when}": conditions} if conditions else {}))

@@ -43,9 +43,9 @@ from tuner.study.findings import build, dropped_notes, inherited_note, summary
 from tuner.study.history import GIVE_UP_AFTER, History
 from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
-from tuner.study.optuna_study import SEARCHED
 from tuner.study.policy import Policy, Step, Stop
 from tuner.study.recorder import Recorder
+from tuner.study.trials import SEARCHED
 from tuner.study.workers import TakenError
 
 #: This many launches in a row that were ended from outside end the study: more would follow.
