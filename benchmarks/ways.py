@@ -41,6 +41,9 @@ from tuner.study.trials import SEARCHED
 #: More regret than this counts as this: one that fails, or a study that found nothing.
 MOST_REGRET = 0.5
 
+#: Of the lines, told apart with any colour vision (Okabe and Ito, Color Universal Design, 2008).
+COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+
 #: Costs at which the plot has a point, in best runs.
 GRID = tuple(range(1, 81))
 
@@ -296,11 +299,16 @@ def plot(results: Sequence[Replayed], path: Path) -> None:
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    for way in reversed(dict.fromkeys(result.way for result in results)):  # ours on top
+    ways = list(dict.fromkeys(result.way for result in results))
+    for number, way in reversed(list(enumerate(ways))):  # ours on top
         own = [result for result in results if result.way == way]
         regrets = [100 * statistics.mean(result.at(cost) for result in own) for cost in GRID]
-        ours = {"color": "black", "width": 4} if way == "tune" else {"width": 2}
-        figure.add_scatter(x=GRID, y=regrets, name=way, line={"shape": "hv", **ours})
+        line = {"color": COLOURS[number % len(COLOURS)], "width": 2, "shape": "hv"}
+        if way == "tune":
+            line |= {"color": "black", "width": 4}
+        elif "--sampler" not in way:  # a way that was tried
+            line |= {"dash": "dot"}
+        figure.add_scatter(x=GRID, y=regrets, name=way, line=line)
     figure.update_layout(
         template="plotly_white",
         xaxis_title="cost of the search so far, in best runs",
@@ -308,9 +316,9 @@ def plot(results: Sequence[Replayed], path: Path) -> None:
         yaxis_type="log",
         yaxis_tickvals=[1, 2, 5, 10, 20, 50],
         margin={"t": 20, "r": 20},
-        legend={"traceorder": "reversed", "x": 0.99, "xanchor": "right", "y": 0.99},
+        legend={"traceorder": "reversed", "x": 1.01, "xanchor": "left", "y": 1},
     )
-    pictures.write(figure, path, width=900, height=520)
+    pictures.write(figure, path, width=1100, height=520)
 
 
 def main() -> None:
