@@ -1,6 +1,6 @@
 """One study on four hosts against one: does its search end sooner, with as good a best?
 
-    python -m benchmarks.several_hosts [--hosts 4] [--trials 32] [--seeds 3]
+    python -m benchmarks.several_hosts [--hosts 4] [--trials 50] [--seeds 3]
 
 The hosts are network namespaces of this machine (Linux, root, iproute2), each with its own name,
 processes and /tmp; the study is in a PostgreSQL server that all of them reach. The program sleeps
@@ -116,19 +116,25 @@ def server(folder: Path) -> Iterator[str]:
         run("pg_ctl", "-D", data, "-m", "immediate", "stop")
 
 
-def start(host: str, folder: Path, words: Sequence[object]) -> subprocess.Popen[bytes]:
-    """Start ``tune`` on a host."""
+@contextmanager
+def started(host: str, folder: Path, words: Sequence[object]) -> Iterator[subprocess.Popen[bytes]]:
+    """``tune`` on a host; at the end all of that host is killed."""
     into = ["nsenter", f"--net=/run/netns/{host}"]
     into += ["unshare", "-u", "-m", "-p", "-f", "--kill-child", "--mount-proc"]
     tune = [str(Path(sys.executable).with_name("tune")), *map(str, words)]
     with (folder / f"{host}.txt").open("wb") as output:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*into, "sh", "-c", INIT, host, *tune],
             cwd=folder,
             env=os.environ | {"TUNE_DISTURBED": "count"},
             stdout=output,
             stderr=subprocess.STDOUT,
         )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 class Run(NamedTuple):
@@ -152,11 +158,11 @@ def study(url: str, hosts: Sequence[str], folder: Path, trials: int, seed: int) 
     words += ["--trials", trials, "--min-gain", "0.01%", "--seed", seed, "--storage", url]
     words += ["--name", name, "--", sys.executable, program, "{iterator_workers}"]
     with ExitStack() as stack:
-        first = stack.enter_context(start(hosts[0], folder, words))
+        first = stack.enter_context(started(hosts[0], folder, words))
         while not launches(url, name) and first.poll() is None:
             time.sleep(0.2)
         join = ["--join", name, "--storage", url]
-        others = [stack.enter_context(start(host, folder, join)) for host in hosts[1:]]
+        others = [stack.enter_context(started(host, folder, join)) for host in hosts[1:]]
         codes = [each.wait() for each in (first, *others)]
     if any(codes):
         texts = [(folder / f"{host}.txt").read_text() for host in hosts]
@@ -193,7 +199,7 @@ def main() -> None:
     """Print a line for each study, then the ratio."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hosts", type=int, default=4)
-    parser.add_argument("--trials", type=int, default=32)
+    parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     if os.geteuid() or not shutil.which("ip"):
