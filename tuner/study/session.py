@@ -136,14 +136,7 @@ class StudyRun:
         self.history = self.recorder.others(self.history)
         if self.context.joined:
             return self._next_joined()
-        step = self.context.policy.next(self.history)
-        while self.history.pending and (isinstance(step, Stop) or step.purpose is Purpose.CONFIRM):
-            self._say("the search ends once the other hosts have ended their launches")
-            if self.context.stop():
-                raise Cancelled
-            time.sleep(workers.LOOK_S)
-            self.history = self.recorder.others(self.history)
-            step = self.context.policy.next(self.history)
+        step = self._proposed()
         if isinstance(step, Stop):
             why = live_vs_cold(self.history.records, self.history.pooling.canonical)
             if why is not None:
@@ -154,6 +147,19 @@ class StudyRun:
                 self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
                 step = self.context.policy.next(self.history)
         return step
+
+    def _proposed(self) -> Step | Stop:
+        """What the policy says; no search ends while other hosts measure a part of it."""
+        while True:
+            step = self.context.policy.next(self.history)
+            is_over = isinstance(step, Stop) or step.purpose is Purpose.CONFIRM
+            if not is_over or not self.history.pending:
+                return step
+            if self.context.stop():
+                raise Cancelled
+            self._say("waiting for the launches of the other hosts")
+            time.sleep(workers.LOOK_S)
+            self.history = self.recorder.others(self.history)
 
     def _next_joined(self) -> Step | Stop:
         """What a host does that has joined a study: the baseline, then a part of the search.
@@ -173,7 +179,7 @@ class StudyRun:
                 exclusion.text,
                 "its launches count no more: is anything else running here, or is the CPU hot?",
             )
-        step = self.context.policy.next(self.history)
+        step = self._proposed()
         if isinstance(step, Stop) or step.purpose is Purpose.CONFIRM:
             return Stop("the search is over; the host that began the study confirms the result")
         return step
