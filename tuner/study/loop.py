@@ -11,9 +11,11 @@ from pathlib import Path
 from signal import SIGINT, Signals
 from typing import TYPE_CHECKING
 
+from tuner.config import program
 from tuner.config.program import check_name
 from tuner.hosts import interference, lock
 from tuner.hosts.machine import this_machine
+from tuner.launch.launchers import find
 from tuner.launch.secrets import HIDDEN, redact_spec
 from tuner.live.measurement import LiveMeasurement, TrialRunner
 from tuner.model import Result, StudySpec, StudyState
@@ -227,8 +229,8 @@ def to_join(url: str, name: str) -> StudySpec:
     """The stored study as this host measures it for the one that began it: in launches.
 
     Raises:
-        UsageError: There is no such study, no other host can reach it, or its command hides a
-            secret.
+        UsageError: There is no such study, no other host can reach it, its command hides a
+            secret, or this host lacks its program or mpirun.
     """
     if sqlite_path(url) is not None:
         raise UsageError(
@@ -242,7 +244,10 @@ def to_join(url: str, name: str) -> StudySpec:
             f"--join {name}: the stored command hides a secret, so it cannot be run here",
             "let the program read it from a file or a variable",
         )
-    return replace(spec, machine=this_machine(), live="off")
+    program.check(spec.command, environ=os.environ, cwd=Path(spec.folder or Path.cwd()))
+    mpirun, kind = spec.launcher.mpirun, spec.launcher.kind
+    launcher = find(mpirun, spec.launcher.extra_args, kind=kind, environ=os.environ)
+    return replace(spec, machine=this_machine(), launcher=launcher, live="off")
 
 
 def _require_same(context: StudyContext, row: StudyRow) -> None:
