@@ -232,7 +232,7 @@ WAYS: dict[str, Callable[[], Policy]] = {
     **{
         f"tune --sampler {name}": partial(Sampled, name)
         for name in SAMPLERS
-        if name != samplers.SEARCH and samplers.lacks(name) == []
+        if name != "tune" and samplers.lacks(name) == []
     },
     "TPE, all run to their end": Tpe,
     "TPE, raced": partial(Tpe, raced=True),

@@ -14,7 +14,7 @@ from benchmarks import replay
 from benchmarks.replay.machine import ENTRIES, STOP_S, TICK_S, VirtualMachine
 from tests.surfaces import setting, surface
 from tuner.model import Conclusion, Finished, Stopped
-from tuner.search.stopper import GoOn
+from tuner.search.stopper import GoOn, TimeLimitStopper
 from tuner.search.throughput import startup_s
 
 
@@ -38,13 +38,14 @@ def test_a_running_launch_shows_only_what_its_log_would(tmp_path: Path) -> None:
     machine = VirtualMachine(surface(tmp_path), seed=1)
     shown: list[tuple[int, float, float | None]] = []
 
-    def stopper(log: Any, since_s: float, startup_s: float | None) -> GoOn | Stopped:
-        shown.append((len(log), since_s, startup_s))
-        if len(log) < 3:
-            return GoOn()
-        return Stopped(1.0, 20.0, 10.0, 30.0, 0.1, "drift")
+    class Stopper(TimeLimitStopper):
+        def __call__(self, log: Any, since_s: float, startup_s: float | None, /) -> GoOn | Stopped:
+            shown.append((len(log), since_s, startup_s))
+            if len(log) < 3:
+                return GoOn()
+            return Stopped(1.0, 20.0, 10.0, 30.0, 0.1, "drift")
 
-    played = machine.launch(setting(2, 2), stopper)
+    played = machine.launch(setting(2, 2), Stopper(0.0))
     assert {entries for entries, _, own_s in shown if own_s is None} == {0}
     assert {own_s for entries, _, own_s in shown if entries} == {startup_s(played.progress)}
     times = [since_s for _, since_s, _ in shown]

@@ -39,6 +39,10 @@ class Through:
             return self.stopper(view, 0.0, None)
         return self.stopper(view, (since_launch_s - startup_s - since_s) / left, 0.0)
 
+    def in_window(self) -> EarlyStopper:
+        """The stopper itself: the log of a window is that of the figure."""
+        return self.stopper.in_window()
+
 
 def stopper_by(clock: Clock, stopper: EarlyStopper, iterations: int | None) -> EarlyStopper | None:
     """The stopper for a launch whose figure follows from this clock; ``None``: it runs to its end.

@@ -23,10 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from tuner.launch.clocks import Through
 from tuner.live.scale import FullRunModel, with_projection
 from tuner.model import Stopped
-from tuner.search.stopper import EarlyStopper, ProjectionStopper
+from tuner.search.stopper import EarlyStopper
 
 #: No more values than this are analysed.
 MOST = 1000
@@ -168,19 +167,13 @@ def stopped(window: Estimate, model: FullRunModel, stopper: EarlyStopper | None)
         model: What is known of a full run.
         stopper: That of the launch; ``None``: the window runs to its end.
     """
-    if isinstance(stopper, Through):
-        stopper = stopper.stopper
     if stopper is None or window.iterations < LEAST_STOPPED or window.took_s < LEAST_S:
         return None
-    if isinstance(stopper, ProjectionStopper):
-        noise = stopper.noise  # from log interval to interval
-        pace_cv = noise.pace_cv * math.sqrt(noise.interval or 1)
-        stopper = replace(stopper, noise=replace(noise, pace_cv=pace_cv, interval=1))
     times_s = window.times_s
     if len(times_s) < LEAST:  # one of so few may hold what happens once, as a compiler
         times_s = (min(times_s),) * len(times_s)
     log = model.log(times_s, window.each)
-    verdict = stopper(log, log[-1][1], 0.0)
+    verdict = stopper.in_window()(log, log[-1][1], 0.0)
     if not isinstance(verdict, Stopped):
         return None
     verdict = replace(verdict, log_sd=max(verdict.log_sd, window.pace_se))

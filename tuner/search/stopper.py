@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
@@ -76,6 +76,9 @@ class EarlyStopper(Protocol):
     def __call__(
         self, progress: Log, since_launch_s: float, startup_s: float | None, /
     ) -> Verdict: ...
+
+    def in_window(self) -> EarlyStopper:
+        """The stopper as it judges a window: each iteration is an entry of the program's clock."""
 
 
 def elapsed_bound(log: Log, since_launch_s: float, startup_s: float | None) -> float:
@@ -165,6 +168,11 @@ class ProjectionStopper:
             return Stopped(bound, bound * 1.2, bound, None, 0.5, "elapsed")
         return verdict
 
+    def in_window(self) -> ProjectionStopper:
+        """The spread of single iterations in place of that from entry to entry."""
+        pace_cv = self.noise.pace_cv * math.sqrt(self.noise.interval or 1)
+        return replace(self, noise=replace(self.noise, pace_cv=pace_cv, interval=1))
+
     def _exceeds(self, low_s: float, forecast_sd: float = 0.0) -> bool:
         """Whether the lower end of a projection lies above the limit."""
         if low_s <= 0:
@@ -224,3 +232,7 @@ class TimeLimitStopper:
         if bound_s <= self.limit_s:
             return GoOn()
         return Stopped(bound_s, bound_s, bound_s, None, 0.5, "cut")
+
+    def in_window(self) -> TimeLimitStopper:
+        """The same."""
+        return self

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import optuna
 from optuna.distributions import IntDistribution
 from optuna.exceptions import OptunaError
+from optuna.pruners import BasePruner
 from optuna.storages._heartbeat import BaseHeartbeat
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -18,10 +19,11 @@ from tuner.knobs.conditions import parents_first
 from tuner.knobs.space import values
 from tuner.model import Choice, Knob, Progress, Setting, Stopped, Value, figures
 from tuner.model.errors import TunerError
-from tuner.search.stopper import GoOn, Log, Verdict, by_drift, elapsed_bound
+from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict, by_drift, elapsed_bound
 from tuner.study import workers
 from tuner.study.history import History
 from tuner.study.policy import Step, with_setting
+from tuner.study.samplers import SearchPruner
 from tuner.study.trials import distribution
 
 #: A report takes some 10 ms: with this between two of them less than 1 % of a launch, s.
@@ -99,6 +101,11 @@ class Asked:
             with suppress(OptunaError, SQLAlchemyError):
                 storage.record_heartbeat(self._trial._trial_id)
 
+    @property
+    def pruner(self) -> BasePruner:
+        """The study's."""
+        return self._trial.study.pruner
+
     def should_prune(self) -> bool:
         """What the study's pruner says of the reports."""
         try:
@@ -106,7 +113,7 @@ class Asked:
         except (OptunaError, SQLAlchemyError):
             return False
         except Exception as error:  # it may be the user's code
-            name = type(self._trial.study.pruner).__name__
+            name = type(self.pruner).__name__
             raise TunerError(
                 f"the pruner {name} failed: {type(error).__name__}: {error}",
                 "--pruner race or none; what was measured is kept",
@@ -115,14 +122,28 @@ class Asked:
 
 @dataclass
 class PrunerStopper:
-    """Stops a launch if Optuna's pruner says so of what was reported."""
+    """Stops a launch if its trial is to be pruned.
+
+    Attributes:
+        asked: The trial.
+        race: What the pruner ``race`` judges by; ``None``: it lets the launch run to its end.
+        iterations: How many the launch will do; ``None`` if that is not known.
+    """
 
     asked: Asked
+    race: EarlyStopper | None
     iterations: int | None
     _judged: int | None = None
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Whether the launch is pruned; asked again only after another report."""
+        """Whether the launch is pruned; pruners of Optuna are asked after each report."""
+        pruner = self.asked.pruner
+        if isinstance(pruner, SearchPruner):
+            pruner.verdict = GoOn()
+            if self.race is not None:
+                pruner.verdict = self.race(progress, since_launch_s, startup_s)
+            pruned = isinstance(pruner.verdict, Stopped) and self.asked.should_prune()
+            return pruner.verdict if pruned else GoOn()
         if not progress or self.asked.reported in (None, self._judged):
             return GoOn()
         self._judged = self.asked.reported
@@ -133,3 +154,7 @@ class PrunerStopper:
         if self.iterations is not None and len(progress) > 1:
             finish_s, log_sd = by_drift(progress, self.iterations, _PACE_CV)
         return Stopped(bound_s, max(bound_s, finish_s), bound_s, None, log_sd, "pruner")
+
+    def in_window(self) -> PrunerStopper:
+        """The same, with the race as it judges a window."""
+        return replace(self, race=None if self.race is None else self.race.in_window())

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import optuna
 from optuna.exceptions import OptunaError, UpdateFinishedTrialError
-from optuna.pruners import NopPruner
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -312,11 +311,10 @@ class OptunaStudy:
     def _equip(self, study: optuna.Study, spec: StudySpec) -> None:
         """Give the study its sampler, which a study made anew keeps, and its pruner."""
         if self._study is None:
-            sampler = samplers.sampler(spec, len(study.get_trials(deepcopy=False)))
-            pruner = samplers.pruner(spec)
+            study.sampler = samplers.sampler(spec, len(study.get_trials(deepcopy=False)))
+            study.pruner = samplers.pruner(spec)
         else:
-            sampler, pruner = self._study.sampler, self._study.pruner
-        study.sampler, study.pruner = sampler, pruner or NopPruner()
+            study.sampler, study.pruner = self._study.sampler, self._study.pruner
         # What a grid does at its end; it is for the search to say when it is over.
         study.stop = lambda: None  # type: ignore[method-assign]
         self._study = study

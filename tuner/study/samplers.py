@@ -21,13 +21,11 @@ from optuna.trial import FrozenTrial
 
 from tuner.config.options import PRUNERS, SAMPLERS
 from tuner.knobs import space
-from tuner.model import Setting, StudySpec
+from tuner.model import Setting, Stopped, StudySpec
 from tuner.model.errors import UsageError, suggestion
+from tuner.search.stopper import GoOn, Verdict
 
 _Base = TypeVar("_Base", BaseSampler, BasePruner)
-
-#: The names of ours.
-SEARCH, RACE = "tune", "race"
 
 #: What else a sampler imports.
 _NEEDS = {"gp": ("torch", "scipy"), "cmaes": ("cmaes",)}
@@ -74,6 +72,25 @@ class SearchSampler(BaseSampler):
         return other.sample_independent(study, trial, param_name, param_distribution)
 
 
+class SearchPruner(BasePruner):
+    """Prunes what the race of its launch stops (:mod:`tuner.search.stopper`).
+
+    The race sees the whole log, at once. Outside of ``tune``, :class:`tuner.search.RacePruner` is
+    the same race on a trial's reports alone.
+    """
+
+    def __init__(self) -> None:
+        self.verdict: Verdict = GoOn()
+
+    def prune(
+        self,
+        study: Study,  # noqa: ARG002
+        trial: FrozenTrial,  # noqa: ARG002
+    ) -> bool:
+        """Whether the race stops the launch."""
+        return isinstance(self.verdict, Stopped)
+
+
 def check(spec: StudySpec) -> None:
     """Raise what :func:`sampler` and :func:`pruner` raise, before anything is made."""
     sampler(spec, 0)
@@ -92,7 +109,7 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler:
         UsageError: There is none of that name, it needs a package, or it cannot be made.
     """
     name = spec.sampler
-    if name == SEARCH:
+    if name == "tune":
         return SearchSampler()
     # A resumed study goes on elsewhere; what other hosts measure counts as bad (TPE's option).
     options: dict[str, Any] = {"seed": spec.seed + trials, "constant_liar": True}
@@ -104,16 +121,16 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler:
     return _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
 
 
-def pruner(spec: StudySpec) -> BasePruner | None:
-    """The pruner of a study; ``None``: our race, which needs no trial to judge by.
+def pruner(spec: StudySpec) -> BasePruner:
+    """The pruner of a study.
 
     Raises:
         UsageError: There is none of that name, it cannot be made, or the objective has no values
             on the way.
     """
     name = spec.pruner
-    if name == RACE:
-        return None
+    if name == "race":
+        return SearchPruner()
     if name != "none" and spec.objective.clock != "elapsed":
         raise UsageError(
             f"--pruner {name} needs an objective that grows as a run goes on, such as the"

@@ -36,7 +36,7 @@ from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import outputs, samplers, workers
+from tuner.study import outputs, workers
 from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
@@ -291,9 +291,9 @@ class StudyRun:
             self.context.emit(
                 Note(f"{often} of {history.spec.sampler} not launched: known, or ruled out")
             )
-        if history.spec.pruner != samplers.RACE:
-            stopper = PrunerStopper(asked, history.expected_iterations(asked.step.setting))
-            asked.step = replace(asked.step, stopper=stopper)
+        iterations = history.expected_iterations(asked.step.setting)
+        stopper = PrunerStopper(asked, asked.step.stopper, iterations)
+        asked.step = replace(asked.step, stopper=stopper)
         return asked
 
     def _measure(self, number: int, launch: Launch, step: Step, asked: Asked | None) -> Outcome:
