@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -164,3 +166,38 @@ def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster) -> None:
     assert last.state is TrialState.FAIL
     assert "launch" not in last.user_attrs
     assert found.failures == 0
+
+
+#: ``tune`` on a host that calls itself so.
+NAMED = (
+    "import socket, sys; name = sys.argv.pop(1); socket.gethostname = lambda: name;"
+    " from tuner.cli.main import main; sys.exit(main())"
+)
+
+
+def test_a_host_joins_with_the_stored_command(server: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import sys, time; time.sleep(0.5 + int(sys.argv[1]) / 20)")
+
+    def start(host: str, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", NAMED, host, *words],
+            cwd=tmp_path,
+            env=os.environ | {"TUNE_LOCK_DIR": str(tmp_path / host), "TUNE_DISTURBED": "count"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    typed = ["--mpi-procs", "1", "--knob", "size=1..9", "--baseline", "size=9", "--trials", "12"]
+    typed += ["--objective", "wall", "--live", "off", "--no-confirm", "--name", "typed"]
+    with Store.open(resolve_url(server, {}), create=True) as store:
+        command = ["--", sys.executable, str(program), "{size}"]
+        first = start(HOSTS[0], *typed, "--storage", server, *command)
+        while first.poll() is None and not (store.has("typed") and store.launches("typed")):
+            time.sleep(0.05)
+        second = start(HOSTS[1], "--join", "typed", "--storage", server)
+        printed = [each.communicate(timeout=120) for each in (first, second)]
+        assert [first.returncode, second.returncode] == [0, 0], printed
+        assert {r.machine.hostname for r in store.launches("typed")} == set(HOSTS[:2])
+    assert "the search is over; the host that began the study" in printed[1][1]

@@ -181,7 +181,9 @@ class StudyRun:
             )
         step = self._proposed()
         if isinstance(step, Stop) or step.purpose is Purpose.CONFIRM:
-            return Stop("the search is over; the host that began the study confirms the result")
+            over = "the search is over; the host that began the study confirms the result"
+            self._say(over)
+            return Stop(over)
         return step
 
     def _warm_up(self, step: Step) -> None:
