@@ -153,6 +153,8 @@ class PrunerStopper:
         finish_s, log_sd = bound_s, 0.5
         if self.iterations is not None and len(progress) > 1:
             finish_s, log_sd = by_drift(progress, self.iterations, _PACE_CV)
+        elif self.iterations is not None and progress[-1][0]:
+            finish_s = progress[-1][1] * self.iterations / progress[-1][0]
         return Stopped(bound_s, max(bound_s, finish_s), bound_s, None, log_sd, "pruner")
 
     def in_window(self) -> PrunerStopper:
