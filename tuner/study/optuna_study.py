@@ -183,6 +183,11 @@ class OptunaStudy:
                 )
                 study.set_user_attr(OURS, space)
                 numbers = {}
+                for trial in told:
+                    if (now := wanted.get(trial.user_attrs[LAUNCH])) is not None:
+                        now.intermediate_values = (
+                            trial.intermediate_values | now.intermediate_values
+                        )
             # Their hosts are about to tell of these.
             numbers |= {r.number: r.trial for r in history.records if r.trial in elsewhere}
             for number, trial in wanted.items():

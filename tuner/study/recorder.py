@@ -255,6 +255,8 @@ class Recorder:
         if seemed is not None and seemed != history.expected_iterations(last.setting):
             self.emit(Note(f"launch {last.number} is the longest: shorter ones stopped early"))
             return self.sync(history)
+        if before.knobs != history.knobs:  # the launch shows that the program lacks one
+            return self.sync(history)
         return replace(history, records=self.trials.tell(history))
 
     def others(self, history: History) -> History:

@@ -115,6 +115,7 @@ class StudyRun:
                 if not is_warm:
                     self._warm_up(step)
                     is_warm = True
+                    continue  # the warm-up shows which knobs the program has
                 self._tell_what_is_new(step)
                 with suppress(TakenError):  # then something else is next
                     self._launch(step)
