@@ -22,6 +22,7 @@ from tests.study_surface import (
     optuna_in,
     records_in,
     study_in,
+    surface,
 )
 from tuner.config.options import PRUNERS, SAMPLERS
 from tuner.model import (
@@ -76,6 +77,7 @@ def mine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
     (folder / "samplers_of_mine.py").write_text(MINE)
+    (folder / "broken_of_mine.py").write_text("class Sampler(")
     return "samplers_of_mine"
 
 
@@ -142,7 +144,9 @@ def test_a_setting_that_is_known_is_told_and_not_launched_again(folder: Path, mi
         ("tpee", "there is no such sampler", "did you mean 'tpe'"),
         ("nowhere:Sampler", "No module named 'nowhere'", "module:Class"),
         ("collections:Counter", "is not an Optuna sampler", ""),
-        ("samplers_of_mine:Prunes", "is not an Optuna sampler", ""),
+        ("samplers_of_mine:Prunes", "is not an Optuna sampler", "optuna.samplers.BaseSampler"),
+        ("broken_of_mine:Sampler", "SyntaxError", "module:Class"),
+        (":Sampler", "ValueError", "module:Class"),
     ],
 )
 def test_what_is_no_sampler_is_one_error(
@@ -223,7 +227,10 @@ def test_what_a_pruner_of_the_users_says_is_what_happens(
     endings = [r.outcome.ending for r in records_in(folder) if r.trial is not None]
     assert endings
     assert all(isinstance(each, Stopped) and each.rule == "pruner" for each in endings)
-    assert {trial.state for trial in trials_in(folder)} == {TrialState.PRUNED}
+    trials = trials_in(folder)
+    assert {trial.state for trial in trials} == {TrialState.PRUNED}
+    heading_for = [surface(Setting.of(trial.params)) for trial in trials]
+    assert [trial.value for trial in trials] == pytest.approx(heading_for, rel=0.1)
     with pytest.raises(TunerError, match="the pruner Breaks failed: ValueError: no idea"):
         study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:Breaks"), fresh=True)
 
@@ -257,6 +264,18 @@ def test_a_running_trial_is_seen_with_its_curve(folder: Path) -> None:
     assert any(25 in values for values in reported)
     trials = trials_in(folder)
     assert all(t.datetime_start and t.datetime_complete for t in trials)
+
+
+def test_the_curves_are_kept_when_the_space_changes(folder: Path) -> None:
+    study_in(folder, FakeRunner())
+    before = {n: t.intermediate_values for n, t in optuna_in(folder).items()}
+    assert all(before.values())
+    knobs = (replace(SPEC.knobs[0], domain=IntRange(1, 6)), *SPEC.knobs[1:])
+    study_in(folder, FakeRunner(), replace(SPEC, knobs=knobs, trials=8))
+    after = optuna_in(folder)
+    assert {n: after[n].intermediate_values for n in before} == before
+    distributions = [trial.distributions["omp_threads"] for trial in after.values()]
+    assert set(distributions) == {IntDistribution(1, 6)}
 
 
 def test_a_trial_that_a_dead_process_left_running_is_lost(folder: Path) -> None:

@@ -22,7 +22,7 @@ from optuna.trial import FrozenTrial
 from tuner.config.options import PRUNERS, SAMPLERS
 from tuner.knobs import space
 from tuner.model import Setting, Stopped, StudySpec
-from tuner.model.errors import UsageError, suggestion
+from tuner.model.errors import UsageError, nearest
 from tuner.search.stopper import GoOn, Verdict
 
 _Base = TypeVar("_Base", BaseSampler, BasePruner)
@@ -147,16 +147,21 @@ def _class(what: str, name: str, known: Mapping[str, str], package: ModuleType) 
         return getattr(package, known[name])
     module, _, attribute = name.partition(":")
     if not attribute:
-        near = suggestion(name, known)
+        near = nearest(name, known)
+        meant = f"did you mean {near!r}? " if near else ""
         raise UsageError(
-            f"--{what} {name}: there is no such {what}", f"{near} Or a class of yours: module:Class"
+            f"--{what} {name}: there is no such {what}",
+            f"{meant}known: {', '.join(known)}, or a class of yours: module:Class",
         )
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
         return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"--{what} {name}: {error}", "write module:Class") from error
+    except Exception as error:  # the module is the user's
+        raise UsageError(
+            f"--{what} {name}: {type(error).__name__}: {error}",
+            "write module:Class, of a module in this folder or installed",
+        ) from error
 
 
 def _object(
@@ -171,5 +176,8 @@ def _object(
     except Exception as error:  # it may be the user's code
         raise UsageError(f"--{what} {name}: {type(error).__name__}: {error}") from error
     if not isinstance(made, base):
-        raise UsageError(f"--{what} {name} is not an Optuna {what}")
+        raise UsageError(
+            f"--{what} {name} is not an Optuna {what}",
+            f"derive the class from optuna.{what}s.{base.__name__}",
+        )
     return made

@@ -64,7 +64,7 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
     """The launch as Optuna's trial: its figure, in the user's unit.
 
     Optuna knows no bounds: a stopped launch is pruned, its projection an intermediate value at
-    the last iteration that it logged. A launch that is excluded has failed, too.
+    the iteration that a launch ends with. A launch that is excluded has failed, too.
     """
     ending, exclusion = record.outcome.ending, record.outcome.exclusion
     value = figures.figure(history.spec.objective, estimates.estimate_s(record.outcome.samples))
@@ -85,7 +85,8 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
             figures.figure(history.spec.objective, ending.projection_s),
         )
         progress = record.outcome.progress
-        seen[progress[-1].iteration if progress else 0] = _rounded(value or 0.0)
+        reached = progress[-1].iteration if progress else 0
+        seen[history.expected_iterations(record.setting) or reached] = _rounded(value or 0.0)
         notes["stopped"] = {"bound_s": ending.bound_s, "rule": ending.rule}
     canonical = history.pooling.canonical(record.setting)
     params = (record.setting if history.contains(record.setting) else canonical).as_dict()
