@@ -61,6 +61,15 @@ class Raising(optuna.samplers.RandomSampler):
     def sample_independent(self, study, trial, param_name, param_distribution):
         raise ValueError("no idea")
 
+class Complaining(optuna.samplers.RandomSampler):
+    def sample_independent(self, study, trial, param_name, param_distribution):
+        raise optuna.exceptions.OptunaError("no idea")
+
+class Afterwards(optuna.samplers.RandomSampler):
+    def after_trial(self, study, trial, state, values):
+        if "purpose" not in trial.user_attrs:
+            raise KeyError("no idea")
+
 class Prunes(optuna.pruners.BasePruner):
     def prune(self, study, trial):
         return True
@@ -81,9 +90,15 @@ def mine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "samplers_of_mine"
 
 
+NEW = {"omp_threads": 3, "iterator_workers": 3}
+
+
+def url_of(folder: Path) -> str:
+    return f"sqlite:///{folder / 'tune.db'}"
+
+
 def trials_in(folder: Path) -> list[FrozenTrial]:
-    url = f"sqlite:///{folder / 'tune.db'}"
-    return optuna.load_study(study_name=SPEC.name, storage=url).trials
+    return optuna.load_study(study_name=SPEC.name, storage=url_of(folder)).trials
 
 
 def searched_in(folder: Path) -> list[Setting]:
@@ -159,21 +174,42 @@ def test_what_is_no_sampler_is_one_error(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("Raising", "ValueError: no idea"), ("Outside", "omp_threads=99")]
+    ("name", "said"),
+    [
+        ("Raising", "ValueError: no idea"),
+        ("Outside", "ValueError: it suggests omp_threads=99"),
+        ("Complaining", "OptunaError: no idea"),
+        ("Afterwards", "KeyError: 'no idea'"),
+    ],
 )
 def test_a_sampler_that_fails_ends_the_study_and_loses_nothing(
     folder: Path, mine: str, name: str, said: str
 ) -> None:
-    with pytest.raises(TunerError, match=said) as caught:
+    with pytest.raises(TunerError, match=f"the sampler {mine}:{name} failed: {said}"):
         study_in(folder, FakeRunner(), replace(SPEC, sampler=f"{mine}:{name}"))
-    if name == "Raising":
-        assert f"{mine}:Raising" in caught.value.message
-        assert "no idea" in (folder / "surface" / "sampler-traceback.txt").read_text()
-    before = records_in(folder)
-    assert len(before) == 4
-    assert study_in(folder, FakeRunner()).trials == 6
-    assert records_in(folder)[:4] == before
+    assert said in (folder / "surface" / "sampler-traceback.txt").read_text()
     assert not [trial for trial in trials_in(folder) if not trial.state.is_finished()]
+    before = records_in(folder)
+    assert len(before) == (5 if name == "Afterwards" else 4)
+    assert study_in(folder, FakeRunner()).trials == 6
+    assert records_in(folder)[: len(before)] == before
+    assert not [trial for trial in trials_in(folder) if not trial.state.is_finished()]
+
+
+def test_what_another_program_enqueues_is_launched_once(folder: Path) -> None:
+    def enqueue(count: int) -> None:
+        if count == 4:
+            study = optuna.load_study(study_name=SPEC.name, storage=url_of(folder))
+            known = study.get_trials(deepcopy=False)[0].params
+            for params in (known, NEW, NEW | {"omp_threads": 99}):
+                study.enqueue_trial(params)
+
+    study_in(folder, FakeRunner(before=enqueue))
+    trials = [trial for trial in trials_in(folder) if trial.system_attrs.get("fixed_params")]
+    known, new, outside = trials[-3:]
+    assert "measured by launch 2" in known.user_attrs["redrawn"]
+    assert new.params == NEW and searched_in(folder).count(Setting.of(NEW)) == 1
+    assert (outside.state, "99" in outside.user_attrs["failure"]) == (TrialState.FAIL, True)
 
 
 @pytest.mark.parametrize("name", ["random", "tpe", "brute-force"])
@@ -216,7 +252,7 @@ def test_each_pruner_makes_a_study(folder: Path, name: str, monkeypatch: Any) ->
     study_in(folder, FakeRunner(), replace(SPEC, pruner=name))
     stopped = [r for r in records_in(folder) if isinstance(r.outcome.ending, Stopped)]
     of_trials = [r for r in stopped if r.purpose is not Purpose.BASELINE]
-    assert bool(of_trials) == (name == "race") or name not in {"race", "none"}
+    assert bool(of_trials) == (name != "none")
 
 
 def test_what_a_pruner_of_the_users_says_is_what_happens(
@@ -231,8 +267,10 @@ def test_what_a_pruner_of_the_users_says_is_what_happens(
     assert {trial.state for trial in trials} == {TrialState.PRUNED}
     heading_for = [surface(Setting.of(trial.params)) for trial in trials]
     assert [trial.value for trial in trials] == pytest.approx(heading_for, rel=0.1)
-    with pytest.raises(TunerError, match="the pruner Breaks failed: ValueError: no idea"):
+    with pytest.raises(TunerError, match=f"the pruner {mine}:Breaks failed: ValueError: no idea"):
         study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:Breaks"), fresh=True)
+    assert "no idea" in (folder / "surface" / "pruner-traceback.txt").read_text()
+    assert {trial.state for trial in trials_in(folder)} == {TrialState.FAIL}
 
 
 def test_a_pruner_needs_values_on_the_way(folder: Path) -> None:

@@ -56,7 +56,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     spec = replace(spec, typed=ctx.meta[TYPED])
     if given["dry_run"]:
         from tuner.cli import dry_run
+        from tuner.study import samplers
 
+        samplers.check(spec)
         dry_run.print_launches(spec, as_json=given["as_json"])
         return exits.OK
     from tuner.cli import progress

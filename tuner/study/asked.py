@@ -6,28 +6,31 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 import optuna
 from optuna.distributions import IntDistribution
-from optuna.exceptions import OptunaError
+from optuna.exceptions import OptunaError, StorageInternalError
 from optuna.pruners import BasePruner
 from optuna.storages._heartbeat import BaseHeartbeat
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from tuner.knobs.conditions import parents_first
 from tuner.knobs.space import values
-from tuner.model import Choice, Knob, Progress, Setting, Stopped, Value, figures
-from tuner.model.errors import TunerError
+from tuner.model import Choice, Knob, Progress, Setting, Stopped, Value
 from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict, by_drift, elapsed_bound
 from tuner.study import workers
 from tuner.study.history import History
 from tuner.study.policy import Step, with_setting
-from tuner.study.samplers import SearchPruner
+from tuner.study.samplers import SearchPruner, guarded
 from tuner.study.trials import distribution
 
-#: A report takes some 10 ms: with this between two of them less than 1 % of a launch, s.
-REPORT_EVERY_S = 2.0
+#: A report takes 2 to 10 ms: with this between two of them 1 % of a launch at most, s.
+REPORT_EVERY_S = 1.0
+
+#: A launch whose length is known reports this often, so that trials have the same steps.
+REPORTS = 10
 
 #: What is known of a run's pace before it has shown it, as a relative spread.
 _PACE_CV = 0.05
@@ -37,7 +40,7 @@ def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
     """The setting that the sampler suggests: a value of each knob that exists in it.
 
     Raises:
-        TunerError: A value is outside of its domain.
+        ValueError: A value is outside of its domain.
     """
     names = {knob.name for knob in knobs}
     chosen: dict[str, Value] = {}
@@ -52,7 +55,7 @@ def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
             assert isinstance(knob.domain, Choice)
             value = cast("Value", trial.suggest_categorical(knob.name, knob.domain.values))
         if value not in values(knob.domain):
-            raise TunerError(f"the sampler suggests {knob.name}={value!r}, outside of the space")
+            raise ValueError(f"it suggests {knob.name}={value!r}, which is outside of the space")
         chosen[knob.name] = value
     return Setting.of(chosen)
 
@@ -64,32 +67,41 @@ class Asked:
         trial: What the study gave.
         step: The policy's; the trial's setting takes the place of its own.
         history: The study so far.
+        folder: Where the traceback of a pruner is kept.
         redrawn: How many suggestions before it were known already, or ruled out.
     """
 
-    def __init__(self, trial: optuna.Trial, step: Step, history: History, redrawn: int = 0) -> None:
-        self._trial, self._spec, self.redrawn = trial, history.spec, redrawn
+    def __init__(
+        self, trial: optuna.Trial, step: Step, history: History, folder: Path, redrawn: int
+    ) -> None:
+        self._trial, self._spec, self._folder = trial, history.spec, folder
+        self.redrawn = redrawn
         self.number, self._beaten_s = trial.number, -math.inf
         if workers.is_shared(trial.storage):  # before its parameters: others look for both
             trial.set_user_attr(workers.HOST, history.spec.machine.hostname)
             self.beat()
         self.step = with_setting(step, suggested(trial, history.knobs), history)
         self.reported: int | None = None  # the last step, an iteration
-        self._next_s = 0.0
+        self.iterations = history.expected_iterations(self.step.setting)
+        self._next_s = self._next_step = 0.0
 
     def report(self, progress: Progress) -> None:
         """Report the time so far; if it grows to the figure, and not too often.
 
         A report that cannot be written is left out: nothing depends on it.
         """
-        now_s, spec = time.monotonic(), self._spec
-        if spec.objective.clock != "elapsed" or now_s < self._next_s:
+        now_s, step = time.monotonic(), progress.iteration
+        if self._spec.objective.clock != "elapsed":
             return
-        value = figures.figure(spec.objective, progress.elapsed_s)
+        if now_s < self._next_s or step < self._next_step:
+            return
         with suppress(OptunaError, SQLAlchemyError):
-            self._trial.report(float(value or 0.0), progress.iteration)
-            self.reported = progress.iteration
+            self._trial.report(progress.elapsed_s, step)
+            self.reported = step
         self._next_s = now_s + REPORT_EVERY_S
+        if self.iterations:
+            part = self.iterations / REPORTS
+            self._next_step = (step // part + 1) * part
 
     def beat(self) -> None:
         """Say that the trial's host is alive, if other hosts may ask; not too often."""
@@ -109,15 +121,10 @@ class Asked:
     def should_prune(self) -> bool:
         """What the study's pruner says of the reports."""
         try:
-            return self._trial.should_prune()
-        except (OptunaError, SQLAlchemyError):
+            with guarded("pruner", self.pruner, self._folder):
+                return self._trial.should_prune()
+        except (DBAPIError, StorageInternalError):
             return False
-        except Exception as error:  # it may be the user's code
-            name = type(self.pruner).__name__
-            raise TunerError(
-                f"the pruner {name} failed: {type(error).__name__}: {error}",
-                "--pruner race or none; what was measured is kept",
-            ) from error
 
 
 @dataclass
@@ -127,12 +134,10 @@ class PrunerStopper:
     Attributes:
         asked: The trial.
         race: What the pruner ``race`` judges by; ``None``: it lets the launch run to its end.
-        iterations: How many the launch will do; ``None`` if that is not known.
     """
 
     asked: Asked
     race: EarlyStopper | None
-    iterations: int | None
     _judged: int | None = None
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
@@ -150,11 +155,11 @@ class PrunerStopper:
         if not self.asked.should_prune():
             return GoOn()
         bound_s = elapsed_bound(progress, since_launch_s, startup_s)
-        finish_s, log_sd = bound_s, 0.5
-        if self.iterations is not None and len(progress) > 1:
-            finish_s, log_sd = by_drift(progress, self.iterations, _PACE_CV)
-        elif self.iterations is not None and progress[-1][0]:
-            finish_s = progress[-1][1] * self.iterations / progress[-1][0]
+        finish_s, log_sd, iterations = bound_s, 0.5, self.asked.iterations
+        if iterations and len(progress) > 1:
+            finish_s, log_sd = by_drift(progress, iterations, _PACE_CV)
+        elif iterations and progress[-1][0]:
+            finish_s = progress[-1][1] * iterations / progress[-1][0]
         return Stopped(bound_s, max(bound_s, finish_s), bound_s, None, log_sd, "pruner")
 
     def in_window(self) -> PrunerStopper:

@@ -151,7 +151,9 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
     The host is ours; it is looked at for interference if it ``is_real``.
     """
     store, spec, name = context.store, context.spec, context.spec.name
-    with closing(OptunaStudy(store, name, joined=context.joined)) as optuna_study:
+    with closing(
+        OptunaStudy(store, name, folder=context.folder, joined=context.joined)
+    ) as optuna_study:
         if fresh and store.has(name):
             for text in _delete(store, optuna_study, context.folder, name):
                 context.emit(Note(text))

@@ -11,6 +11,7 @@ import time
 import warnings
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import optuna
@@ -18,7 +19,7 @@ from optuna.exceptions import OptunaError, UpdateFinishedTrialError
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from tuner.model import (
     LaunchRecord,
@@ -26,7 +27,7 @@ from tuner.model import (
     Setting,
     StudySpec,
 )
-from tuner.model.errors import UsageError
+from tuner.model.errors import TunerError, UsageError
 from tuner.store.database import BUSY_S, engine_options
 from tuner.store.failures import translated
 from tuner.store.urls import display_url
@@ -103,15 +104,22 @@ def load(storage: RDBStorage, name: str, metric: str) -> optuna.Study | None:
 class OptunaStudy:
     """The study of one name in the database of our tables, or in another storage.
 
-    One that was ``joined`` belongs to another host: it is never made anew here.
+    One that was ``joined`` belongs to another host: it is never made anew here. The traceback of a
+    sampler or a pruner goes to the ``folder``.
 
     Every method may raise what :func:`tuner.store.failures.translate` makes of an error.
     """
 
     def __init__(
-        self, store: Store, name: str, storage: BaseStorage | None = None, *, joined: bool = False
+        self,
+        store: Store,
+        name: str,
+        storage: BaseStorage | None = None,
+        *,
+        folder: Path = Path(),
+        joined: bool = False,
     ) -> None:
-        self._store, self._name, self._joined = store, name, joined
+        self._store, self._name, self._folder, self._joined = store, name, folder, joined
         self._study: optuna.Study | None = None  # with sampler and pruner
         try:
             self._storage = storage or open_storage(store.url)
@@ -199,36 +207,61 @@ class OptunaStudy:
     def ask(self, history: History, step: Step) -> Asked:
         """The next trial, with the step that it makes.
 
-        A guess and a repeat are enqueued; a search is what the sampler suggests. If that is known
-        already, or ruled out, the trial is told so, and the sampler is asked again. If it has
-        nothing new to say, the step's own setting is enqueued.
+        A guess and a repeat are enqueued; a search is what the sampler suggests, or what another
+        program has enqueued. If that is known already, or ruled out, the trial is told so, and the
+        sampler is asked again. If it has nothing new to say, the step's own setting is enqueued.
 
         Raises:
             TakenError: Another host has just begun to measure that.
+            TunerError: The sampler failed, or the database.
         """
-        study = self._study
+        study, redrawn = self._study, 0
         assert study is not None  # it is synchronised first
+        is_ours = step.purpose is not Purpose.SEARCH
+        if isinstance(study.sampler, samplers.SearchSampler):
+            study.sampler.proposed = step.setting
         with self._translated():
-            redrawn = 0
-            is_search = step.purpose is Purpose.SEARCH
-            if isinstance(study.sampler, samplers.SearchSampler):
-                study.sampler.proposed = step.setting
-            else:
-                while is_search and redrawn < MOST_REDRAWS:
-                    asked = Asked(workers.ask(study), step, history, redrawn)
-                    known = instead_of_a_launch(history, asked.step.setting)
-                    if known is None and not self._is_taken(study, asked, history):
+            if is_ours:
+                study.enqueue_trial(step.setting.as_dict())
+            while True:
+                asked, known = self._suggestion(study, history, step, redrawn)
+                if asked is not None:
+                    is_taken = self._is_taken(study, asked, history)
+                    if known is None and not is_taken:
                         return asked
                     self._finish(study, asked.number, known or taken())
-                    redrawn += 1
-                is_search = False
-            if not is_search:
-                study.enqueue_trial(step.setting.as_dict())
-            asked = Asked(workers.ask(study), step, history, redrawn)
-            if self._is_taken(study, asked, history):
-                self._finish(study, asked.number, taken())
-                raise workers.TakenError
-            return asked
+                    if is_taken and asked.step.setting == step.setting:
+                        raise workers.TakenError
+                redrawn += 1
+                if redrawn == MOST_REDRAWS and not is_ours:
+                    study.enqueue_trial(step.setting.as_dict())
+
+    def _suggestion(
+        self, study: optuna.Study, history: History, step: Step, redrawn: int
+    ) -> tuple[Asked | None, FrozenTrial | None]:
+        """A trial, and what it is to be told if its setting is not worth a launch.
+
+        ``None``: another program has enqueued it, with a setting outside of the space.
+        """
+        with samplers.guarded("sampler", study.sampler, self._folder), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Fixed parameter")  # outside: that is said below
+            trial = workers.ask(study)
+            try:
+                asked = Asked(trial, step, history, self._folder, redrawn)
+            except BaseException as error:
+                self.fail(trial.number, f"{type(error).__name__}: {error}")
+                attributes = self._storage.get_trial_system_attrs(trial._trial_id)
+                if isinstance(error, ValueError) and "fixed_params" in attributes:
+                    return None, None
+                raise
+        if asked.step.setting == step.setting:
+            return asked, None
+        return asked, instead_of_a_launch(history, asked.step.setting)
+
+    def fail(self, number: int, why: str) -> None:
+        """Tell a running trial that it has failed, as far as that can be told."""
+        with suppress(TunerError, OptunaError, SQLAlchemyError):
+            self._finish(self._study, number, failed("failure", why))
 
     def tell(self, history: History) -> tuple[LaunchRecord, ...]:
         """Tell of the history's last launch, which our tables hold.
@@ -311,7 +344,8 @@ class OptunaStudy:
         for name, text in wanted.user_attrs.items():
             self._storage.set_trial_user_attr(key, name, text)
         values = wanted.value if wanted.state is TrialState.COMPLETE else None
-        study.tell(number, values, wanted.state)
+        with samplers.guarded("sampler", study.sampler, self._folder):
+            study.tell(number, values, wanted.state)
 
     def _equip(self, study: optuna.Study, spec: StudySpec) -> None:
         """Give the study its sampler, which a study made anew keeps, and its pruner."""

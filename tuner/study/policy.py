@@ -158,8 +158,9 @@ def with_setting(step: Step, setting: Setting, history: History) -> Step:
     if setting == step.setting:
         return step
     if step.proposal is None:
-        return replace(step, setting=setting)
-    return _step(replace(step.proposal, setting=as_key(history, setting)), history)
+        return replace(step, purpose=Purpose.SEARCH, setting=setting)
+    key = as_key(history, setting)
+    return _step(replace(step.proposal, purpose=Purpose.SEARCH, setting=key), history)
 
 
 def is_ruled_out(history: History, setting: Setting) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,7 +26,6 @@ from tuner.store import codec
 from tuner.store.failures import from_os_error
 from tuner.store.identity import difference
 from tuner.study.events import Event, Note
-from tuner.study.workers import TakenError
 
 if TYPE_CHECKING:
     from tuner.store import Store, Summary
@@ -209,17 +207,7 @@ class Recorder:
             TunerError: The sampler failed, or the database.
             TakenError: Another host has just begun to measure the same.
         """
-        try:
-            return self.trials.ask(history, step)
-        except (TunerError, TakenError):
-            raise
-        except Exception as error:  # it may be the user's code
-            file = self.journal.folder / "sampler-traceback.txt"
-            file.write_text(traceback.format_exc())
-            raise TunerError(
-                f"the sampler {history.spec.sampler} failed: {type(error).__name__}: {error}",
-                f"its traceback is in {file}; what was measured is kept",
-            ) from error
+        return self.trials.ask(history, step)
 
     def record(self, record: LaunchRecord) -> bool:
         """Put the launch's own record on the disk; False if it cannot be written."""

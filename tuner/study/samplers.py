@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 import sys
+import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,15 +17,17 @@ from typing import Any, TypeVar
 
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.exceptions import StorageInternalError
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
+from sqlalchemy.exc import DBAPIError
 
 from tuner.config.options import PRUNERS, SAMPLERS
 from tuner.knobs import space
 from tuner.model import Setting, Stopped, StudySpec
-from tuner.model.errors import UsageError, nearest
+from tuner.model.errors import TunerError, UsageError, nearest
 from tuner.search.stopper import GoOn, Verdict
 
 _Base = TypeVar("_Base", BaseSampler, BasePruner)
@@ -91,6 +96,58 @@ class SearchPruner(BasePruner):
         return isinstance(self.verdict, Stopped)
 
 
+class PacePruner(BasePruner):
+    """A pruner of Optuna that compares the time an iteration at the last report.
+
+    What is reported is the time so far. That grows, and Optuna's pruners take the least value of a
+    trial for its best.
+    """
+
+    def __init__(self, pruner: BasePruner) -> None:
+        self._pruner = pruner
+
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        """What the pruner says of the trials' paces."""
+
+        def get_trials(*args: Any, **options: Any) -> list[FrozenTrial]:
+            return [_with_paces(each) for each in study.get_trials(*args, **options)]
+
+        view, now = copy(study), _with_paces(trial)
+        view.get_trials = get_trials  # type: ignore[method-assign]
+        last = now.last_step
+        if last is not None:
+            now.intermediate_values = {last: now.intermediate_values[last]}
+        return self._pruner.prune(view, now)
+
+
+def _with_paces(trial: FrozenTrial) -> FrozenTrial:
+    paced = copy(trial)
+    times_s = trial.intermediate_values
+    paced.intermediate_values = {step: time_s / max(step, 1) for step, time_s in times_s.items()}
+    return paced
+
+
+@contextmanager
+def guarded(what: str, code: BaseSampler | BasePruner, folder: Path) -> Iterator[None]:
+    """While entered, what a sampler or a pruner raises is one error with its name.
+
+    Its traceback goes to a file in the folder.
+    """
+    try:
+        yield
+    except (TunerError, DBAPIError, StorageInternalError):
+        raise
+    except (Exception, SystemExit) as error:  # it may be the user's code
+        name = f"{type(code).__module__}:{type(code).__qualname__}"
+        file = folder / f"{what}-traceback.txt"
+        file.write_text(traceback.format_exc())
+        raise TunerError(
+            f"the {what} {name} failed: {type(error).__name__}: {error}",
+            f"its traceback is in {file}; what was measured is kept, and the same command with"
+            f" another --{what} goes on",
+        ) from error
+
+
 def check(spec: StudySpec) -> None:
     """Raise what :func:`sampler` and :func:`pruner` raise, before anything is made."""
     sampler(spec, 0)
@@ -138,7 +195,8 @@ def pruner(spec: StudySpec) -> BasePruner:
             "--pruner race or none",
         )
     kind = _class("pruner", name, PRUNERS, optuna.pruners)
-    return _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
+    made = _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
+    return PacePruner(made) if name in PRUNERS else made
 
 
 def _class(what: str, name: str, known: Mapping[str, str], package: ModuleType) -> Any:

@@ -250,11 +250,18 @@ class StudyRun:
 
     def _run(self, step: Step) -> LaunchRecord:
         """Launch the setting, or measure it live; the record is not kept yet."""
+        asked = self._ask(step)
+        if asked is None:
+            return self._launched(step, None)
+        try:
+            return self._launched(asked.step, asked)
+        except TunerError as error:
+            self.recorder.trials.fail(asked.number, error.message)
+            raise
+
+    def _launched(self, step: Step, asked: Asked | None) -> LaunchRecord:
         spec, history, purpose = self.spec, self.history, step.purpose
         number = max((record.number for record in history.records), default=0) + 1
-        asked = self._ask(step)
-        if asked is not None:
-            step = asked.step
         folder = outputs.launch_folder(self.context.folder, number)
         trial = history.trials + 1 if purpose in estimates.TRIALS else None
         live = self.live.is_window(history.records, purpose, step.setting)
@@ -294,9 +301,7 @@ class StudyRun:
             self.context.emit(
                 Note(f"{often} of {history.spec.sampler} not launched: known, or ruled out")
             )
-        iterations = history.expected_iterations(asked.step.setting)
-        stopper = PrunerStopper(asked, asked.step.stopper, iterations)
-        asked.step = replace(asked.step, stopper=stopper)
+        asked.step = replace(asked.step, stopper=PrunerStopper(asked, asked.step.stopper))
         return asked
 
     def _measure(self, number: int, launch: Launch, step: Step, asked: Asked | None) -> Outcome:

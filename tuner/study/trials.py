@@ -114,7 +114,8 @@ def instead_of_a_launch(history: History, setting: Setting) -> FrozenTrial | Non
     if known:
         told = as_trial(history, known[-1])
         told.set_user_attr("redrawn", f"measured by launch {known[-1].number}")
-        del told.user_attrs[LAUNCH]
+        for name in (LAUNCH, "purpose", "job"):
+            told.user_attrs.pop(name, None)
         return told
     if not is_ruled_out(history, canonical):
         return None
