@@ -118,7 +118,9 @@ def record(number: int, purpose: Purpose, setting: Setting, noise: random.Random
 def make(url: str, trials: int) -> None:
     """Write the study into our tables and Optuna's."""
     noise = random.Random(1)
-    points = noise.sample(list(space.points(SPEC.knobs)), trials)
+    guesses = space.guesses(SPEC)  # so that what comes next is of the search
+    others = noise.sample(list(space.points(SPEC.knobs)), trials)
+    points = list(dict.fromkeys([*guesses, *others]))[:trials]
     records = [
         record(1, Purpose.BASELINE, BASELINE, noise),
         *(record(n, Purpose.SEARCH, point, noise) for n, point in enumerate(points, start=2)),
@@ -148,11 +150,13 @@ def suggest(url: str) -> None:
         )
         study = OptunaStudy(store, SPEC.name)
         history = replace(history, records=study.sync(history))
-        study.close()
         step = SearchThenConfirm().next(history)
         if not isinstance(step, Step):
             raise SystemExit(f"nothing to suggest: {step.reason}")
-        print(step.purpose, step.setting)
+        asked = study.ask(history, step)
+        study.fail(asked.number, "it was only asked for")
+        study.close()
+        print(asked.step.purpose, asked.step.setting)
 
 
 def timed(argv: list[str], environ: dict[str, str]) -> float:

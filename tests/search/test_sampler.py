@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import optuna
 import pytest
@@ -95,6 +95,15 @@ def test_the_same_trials_and_seed_give_the_same_proposal() -> None:
         return study.ask(SPACE).params
 
     assert proposed() == proposed()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"cores": 0}, {"ranks": 0}, {"precision": -1.0}, {"oversubscribe": 0}, {"roles": {"a": "b"}}],
+)
+def test_arguments_out_of_range_are_one_error(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(given))):
+        RuntimeSampler(**given)
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])

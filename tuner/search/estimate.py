@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tuner.search.gaussian import Effort, Evidence, Gaussian
-from tuner.search.history import Group, Groups
+from tuner.search.history import Group, Groups, fastest
 from tuner.search.kernel import Kernel
 from tuner.search.space import Floats, Grid, Key, Rows
 
@@ -114,7 +114,8 @@ def incumbent(model: Gaussian, groups: Groups, core_price: float = 0.0) -> Incum
         groups: The launches.
         core_price: The share that is added for each octave of cores asked for beyond what there is.
     """
-    grid, keys = model.kernel.grid, [g.key for g in groups.values() if g.finished]
+    grid = model.kernel.grid
+    keys = fastest({key: group for key, group in groups.items() if group.finished})
     if not keys:
         return None
     rows = grid.rows(keys)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from optuna.distributions import (
@@ -45,7 +45,7 @@ class RuntimeSampler(BaseSampler):
     """A Gaussian process over the settings; made for times that scatter by a few per cent.
 
     It repeats what may be the best, so that no lucky run wins, and counts a pruned trial as
-    what it was heading for (:class:`~tuner.search.pruner.RacePruner` says that). A trial that
+    what it was heading for (:class:`~tuner.search.pruner.RacePruner` says that). A setting that
     failed is not proposed again, nor is one that runs. Values above 0 are compared by their
     ratios, others by their differences. One objective only.
 
@@ -58,6 +58,9 @@ class RuntimeSampler(BaseSampler):
         oversubscribe: See ``cores``; ``None``: no limit.
         precision: Values that differ by less than this share count as equal.
         seed: The same seed and trials give the same proposals.
+
+    Raises:
+        ValueError: A number is out of its range, or a role is unknown.
     """
 
     def __init__(
@@ -70,6 +73,15 @@ class RuntimeSampler(BaseSampler):
         precision: float = 0.02,
         seed: int | None = None,
     ) -> None:
+        if (cores is not None and cores < 1) or ranks < 1:
+            raise ValueError(f"cores={cores} and ranks={ranks} must be at least 1")
+        if not 0 < precision < 1 or (oversubscribe is not None and oversubscribe <= 0):
+            raise ValueError(
+                f"precision={precision} must be a share above 0 and oversubscribe={oversubscribe}"
+                " above 0"
+            )
+        if unknown := set((roles or {}).values()) - set(get_args(Role)):
+            raise ValueError(f"unknown roles: {unknown}; known: {', '.join(get_args(Role))}")
         self._cores, self._ranks, self._roles = cores, ranks, dict(roles or {})
         self._most_demand = None if cores is None else oversubscribe
         self._options = Options(trials=_ENDLESS, precision=precision)

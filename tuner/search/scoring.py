@@ -14,7 +14,7 @@ import numpy as np
 from tuner.model import Value
 from tuner.search.estimate import Incumbent, price_of_cores
 from tuner.search.gaussian import Gaussian
-from tuner.search.history import Group, Groups
+from tuner.search.history import Group, Groups, fastest
 from tuner.search.kernel import Kernel
 from tuner.search.options import Options
 from tuner.search.regions import chance_of_failure, excessive, infeasible, overdone, risk
@@ -76,7 +76,7 @@ def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows
     for _, key in sorted(known, key=lambda each: each[0])[:_CENTRES]:
         parts += _surroundings(grid, grid.row(key), rng)
     if groups:
-        parts.append(grid.rows(list(groups)))
+        parts.append(grid.rows(fastest(groups)))
     return np.asarray(np.unique(canonical(np.concatenate(parts)), axis=0))
 
 
@@ -168,6 +168,9 @@ class Live:
         return np.asarray(entry_s + window_s + 2 * fails * self.startup_s)
 
 
+#: The regret is that against so many settings, the likeliest to be better.
+_LIKELY = 120
+
 #: From this chance of a failure on a setting is not what a search of running jobs goes on for.
 _HOPELESS = 0.5
 
@@ -240,7 +243,7 @@ class ScoredCandidates:
     def _hidden(self) -> float:
         """What all that is not yet known could still give: the incumbent's expected regret."""
         order = np.argsort(-self.gain)
-        likely = self.rows[order[~self.hopeless[order]][:120]]
+        likely = self.rows[order[~self.hopeless[order]][:_LIKELY]]
         rows = np.concatenate([self.grid.rows([self.best.key]), likely])
         return _expected_regret(self.fitted, self.grid, rows, self.best.core_price, self.state.rng)
 
@@ -315,12 +318,11 @@ def scored_candidates(
 
 def _regret(state: State, fitted: Gaussian, best: Incumbent, grid: Grid) -> float:
     """By how much, expected, another setting that finished is better than the best."""
-    others = [key for key, group in state.groups.items() if group.finished and key != best.key]
-    if not others:
+    finished = {key: g for key, g in state.groups.items() if g.finished and key != best.key}
+    if not finished:
         return math.inf  # alone, it is compared with what is not known yet
-    return _expected_regret(
-        fitted, grid, grid.rows([best.key, *others]), best.core_price, state.rng
-    )
+    rows = grid.rows([best.key, *fastest(finished, _LIKELY)])
+    return _expected_regret(fitted, grid, rows, best.core_price, state.rng)
 
 
 def _expected_regret(
