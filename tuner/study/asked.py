@@ -26,8 +26,8 @@ from tuner.study.policy import Step, with_setting
 from tuner.study.samplers import SearchPruner, guarded
 from tuner.study.trials import distribution
 
-#: A report takes 2 to 10 ms: with this between two of them 1 % of a launch at most, s.
-REPORT_EVERY_S = 1.0
+#: The least between two reports, s, and the share of a launch that they may take.
+REPORT_EVERY_S, MOST_SHARE = 1.0, 0.01
 
 #: A launch whose length is known reports this often, so that trials have the same steps.
 REPORTS = 10
@@ -98,7 +98,8 @@ class Asked:
         with suppress(OptunaError, SQLAlchemyError):
             self._trial.report(progress.elapsed_s, step)
             self.reported = step
-        self._next_s = now_s + REPORT_EVERY_S
+        written_s = time.monotonic()
+        self._next_s = written_s + max(REPORT_EVERY_S, (written_s - now_s) / MOST_SHARE)
         if self.iterations:
             part = self.iterations / REPORTS
             self._next_step = (step // part + 1) * part
@@ -109,9 +110,9 @@ class Asked:
         if isinstance(storage, BaseHeartbeat) and workers.is_shared(storage):
             if now_s < self._beaten_s + workers.HEARTBEAT_S:
                 return
-            self._beaten_s = now_s
             with suppress(OptunaError, SQLAlchemyError):
                 storage.record_heartbeat(self._trial._trial_id)
+            self._beaten_s = time.monotonic()
 
     @property
     def pruner(self) -> BasePruner:

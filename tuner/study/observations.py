@@ -35,16 +35,20 @@ _BY_CHANCE = frozenset(
     {FailureKind.CRASHED, FailureKind.LAUNCHER, FailureKind.NO_LOG, FailureKind.BAD_LOG}
 )
 
-_pace = lru_cache(maxsize=4096)(Pace.of)
-_startup_s = lru_cache(maxsize=4096)(startup_s)
+_pace = lru_cache(maxsize=1 << 16)(Pace.of)
+_startup_s = lru_cache(maxsize=1 << 16)(startup_s)
 
 
-def search_space(history: History) -> Space:
-    """The settings that differ on this machine, as the search sees them; needs a knob."""
+def search_space(history: History, *suggested: Setting) -> Space:
+    """The settings that differ on this machine, as the search sees them; needs a knob.
+
+    Those that were ``suggested`` by another sampler, or are measured elsewhere, are among them.
+    """
     spec = history.spec
     canonical = history.pooling.canonical
     guesses = [canonical(guess) for guess in space.guesses(spec)]
     launched = [canonical(record.setting) for record in history.valid]
+    launched += [canonical(setting) for setting in (*history.pending, *suggested)]
     distinct = {
         name: _on_a_scale(values, {s.as_dict().get(name) for s in (*guesses, *launched)})
         for name, values in history.distinct

@@ -26,6 +26,7 @@ from tuner.model import (
     Purpose,
     Setting,
     StudySpec,
+    figures,
 )
 from tuner.model.errors import TunerError, UsageError
 from tuner.store.database import BUSY_S, engine_options
@@ -94,11 +95,15 @@ def load(storage: RDBStorage, name: str, metric: str) -> optuna.Study | None:
         study = optuna.load_study(study_name=name, storage=storage)
     except KeyError:
         return None
+    _name_values(study, metric)
+    return study
+
+
+def _name_values(study: optuna.Study, metric: str) -> None:
     if study.metric_names != [metric]:
         with warnings.catch_warnings():  # the method is marked experimental
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             study.set_metric_names([metric])
-    return study
 
 
 class OptunaStudy:
@@ -190,6 +195,7 @@ class OptunaStudy:
                     study_name=self._name, storage=self._storage, direction=towards
                 )
                 study.set_user_attr(OURS, space)
+                _name_values(study, figures.axis(history.spec.objective))
                 numbers = {}
                 for trial in told:
                     if (now := wanted.get(trial.user_attrs[LAUNCH])) is not None:
@@ -288,7 +294,14 @@ class OptunaStudy:
         study = self._study
         assert study is not None  # it is synchronised first
         with self._translated():
-            if self._storage.get_study_id_from_name(self._name) != study._study_id:
+            try:
+                number = self._storage.get_study_id_from_name(self._name)
+            except KeyError as error:
+                raise TunerError(
+                    f"the host that began the study {self._name} makes its trials anew",
+                    "run the same command again: what was measured is kept",
+                ) from error
+            if number != study._study_id:
                 study = optuna.load_study(study_name=self._name, storage=self._storage)
                 self._equip(study, history.spec)  # its own host has made it anew
             trials = [t for t in self._trials(study) if self._is_elsewhere(t, history)]

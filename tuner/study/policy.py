@@ -165,7 +165,7 @@ def with_setting(step: Step, setting: Setting, history: History) -> Step:
 
 def is_ruled_out(history: History, setting: Setting) -> bool:
     """Whether a (canonical) setting asks for too many cores, or is held not to run."""
-    key, grid = as_key(history, setting), Grid(search_space(history))
+    key, grid = as_key(history, setting), Grid(search_space(history, setting))
     if key is None:
         return True
     row, groups = grid.rows([key]), grouped(observations(history, history.searched))

@@ -30,6 +30,9 @@ from tuner.model import Setting, Stopped, StudySpec
 from tuner.model.errors import TunerError, UsageError, nearest
 from tuner.search.stopper import GoOn, Verdict
 
+#: A grid with more settings than this takes seconds a suggestion, and gigabytes.
+MOST_POINTS = 100_000
+
 _Base = TypeVar("_Base", BaseSampler, BasePruner)
 
 #: What else a sampler imports.
@@ -170,7 +173,13 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler:
         return SearchSampler()
     # A resumed study goes on elsewhere; what other hosts measure counts as bad (TPE's option).
     options: dict[str, Any] = {"seed": spec.seed + trials, "constant_liar": True}
+    options["consider_pruned_trials"] = True  # CMA-ES's: the race stops many
     if name == "grid":
+        if (size := space.size(spec.knobs)) > MOST_POINTS:
+            raise UsageError(
+                f"--sampler grid lists all {size} settings, more than {MOST_POINTS}",
+                "narrow the ranges, or take --sampler random",
+            )
         options["search_space"] = {k.name: list(space.values(k.domain)) for k in spec.knobs}
     if packages := " ".join(lacks(name)):
         raise UsageError(f"--sampler {name} needs {packages}", f"pip install {packages}")
@@ -212,7 +221,7 @@ def _class(what: str, name: str, known: Mapping[str, str], package: ModuleType) 
             f"{meant}known: {', '.join(known)}, or a class of yours: module:Class",
         )
     if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.append(here)
     try:
         return getattr(import_module(module), attribute)
     except Exception as error:  # the module is the user's

@@ -16,6 +16,7 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from tuner.knobs.conditions import parents_first
 from tuner.model import (
     Domain,
     Failed,
@@ -89,7 +90,10 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
         seen[history.expected_iterations(record.setting) or reached] = _rounded(value or 0.0)
         notes["stopped"] = {"bound_s": ending.bound_s, "rule": ending.rule}
     canonical = history.pooling.canonical(record.setting)
-    params = (record.setting if history.contains(record.setting) else canonical).as_dict()
+    chosen = (record.setting if history.contains(record.setting) else canonical).as_dict()
+    # In the order in which they are asked for: some samplers build a tree of them.
+    order = [knob.name for knob in parents_first(history.knobs)]
+    params = {name: chosen[name] for name in order if name in chosen}
     trial = create_trial(
         state=state,
         value=None if value is None or state is TrialState.FAIL else _rounded(value),
@@ -111,12 +115,8 @@ def instead_of_a_launch(history: History, setting: Setting) -> FrozenTrial | Non
     if canonical in history.pending:
         return taken()
     known = history.of(history.searched, canonical)
-    if known:
-        told = as_trial(history, known[-1])
-        told.set_user_attr("redrawn", f"measured by launch {known[-1].number}")
-        for name in (LAUNCH, "purpose", "job"):
-            told.user_attrs.pop(name, None)
-        return told
+    if known:  # a copy of what that came to would count twice
+        return failed("redrawn", f"measured by launch {known[-1].number}")
     if not is_ruled_out(history, canonical):
         return None
     return failed("redrawn", "asks for too many cores, or more than what failed")
