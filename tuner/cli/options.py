@@ -157,7 +157,7 @@ _OF_PLACE: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
     (("--run-dir",), PLACE, "FOLDER", "Folder of the launches' own folders [beside the database].",
      {"old": "--outputs"}),
     (("--join",), PLACE, "STUDY",
-     "Measure on this host too, a part of the search of a study on a server (--storage URL).",
+     "Measure a part of a study's search on this host; the study is on a server (--storage URL).",
      {"shell_complete": study_names}),
     (("--fresh",), PLACE, "", "Delete the stored study and start anew.", {"is_flag": True}),
     (("--wait",), PLACE, "", "Wait while another study runs on this host.", {"is_flag": True}),
