@@ -6,7 +6,7 @@ import inspect
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from importlib import import_module
@@ -21,7 +21,7 @@ from optuna.exceptions import StorageInternalError
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import DBAPIError
 
 from tuner.config.options import PRUNERS, SAMPLERS
@@ -130,6 +130,35 @@ def _with_paces(trial: FrozenTrial) -> FrozenTrial:
     return paced
 
 
+def _learning_from_pruned(sampler: BaseSampler) -> BaseSampler:
+    """The sampler, shown pruned trials as complete ones: their value is where they were heading.
+
+    Optuna's GPSampler passes them over, and most launches are pruned.
+    """
+    original = sampler.sample_relative
+
+    def sample_relative(
+        study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        def get_trials(
+            deepcopy: bool = True,
+            states: Container[TrialState] | None = None,
+            use_cache: bool = False,
+        ) -> list[FrozenTrial]:
+            trials = [copy(each) for each in study._get_trials(deepcopy, None, use_cache)]
+            for each in trials:
+                if each.state is TrialState.PRUNED:
+                    each.state = TrialState.COMPLETE
+            return [each for each in trials if states is None or each.state in states]
+
+        view = copy(study)
+        view._get_trials = get_trials  # type: ignore[method-assign]
+        return original(view, trial, search_space)
+
+    sampler.sample_relative = sample_relative  # type: ignore[method-assign]
+    return sampler
+
+
 @contextmanager
 def guarded(what: str, code: BaseSampler | BasePruner, folder: Path) -> Iterator[None]:
     """While entered, what a sampler or a pruner raises is one error with its name.
@@ -184,7 +213,8 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler:
     if packages := " ".join(lacks(name)):
         raise UsageError(f"--sampler {name} needs {packages}", f"pip install {packages}")
     kind = _class("sampler", name, SAMPLERS, optuna.samplers)
-    return _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
+    made = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
+    return _learning_from_pruned(made) if name == "gp" else made
 
 
 def pruner(spec: StudySpec) -> BasePruner:
