@@ -121,11 +121,15 @@ def _sound(database: Path, kept: Sequence[Kept]) -> Iterator[str]:
             JOIN trial_user_attributes AS a ON a.trial_id = trials.trial_id AND key = 'launch'
             LEFT JOIN trial_values AS v ON v.trial_id = trials.trial_id"""
         ).fetchall()
-        (trials,) = connection.execute("SELECT count(*) FROM trials").fetchone()
+        (left,) = connection.execute(
+            "SELECT count(*) FROM trials WHERE state IN ('RUNNING', 'WAITING')"
+        ).fetchone()
     ours = {(each.trial, each.number, each.elapsed_s) for each in kept if each.trial is not None}
     theirs = {(number, int(launch), value) for number, _, launch, value in told}
-    if ours != theirs or trials != len(ours) or {row[1] for row in told} - {"COMPLETE"}:
-        yield f"Optuna has {sorted(theirs)} of {trials} trials, we {sorted(ours)}"
+    if ours != theirs or len(told) != len(ours) or {row[1] for row in told} - {"COMPLETE"}:
+        yield f"Optuna has {sorted(theirs)}, we {sorted(ours)}"
+    if left:
+        yield f"{left} trials are left running or waiting"
 
 
 def _unlocked(case: Path) -> Iterator[str]:
