@@ -90,6 +90,7 @@ def mine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "samplers_of_mine"
 
 
+ONCE = {Purpose.GUESS, Purpose.SEARCH}
 NEW = {"omp_threads": 3, "iterator_workers": 3}
 
 
@@ -312,6 +313,32 @@ def test_a_running_trial_is_seen_with_its_curve(folder: Path) -> None:
     assert any(25 in values for values in reported)
     trials = trials_in(folder)
     assert all(t.datetime_start and t.datetime_complete for t in trials)
+
+
+@pytest.mark.parametrize("at", range(1, 6))
+def test_a_kill_between_enqueueing_and_asking_leaves_nothing_waiting(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    spec = replace(SPEC, sampler="random")
+    study_in(folder, FakeRunner(), spec)
+    course = [(r.purpose, r.setting) for r in records_in(folder)]
+    original, asks = optuna.Study.ask, 0
+
+    def ask(*args: Any, **given: Any) -> optuna.Trial:
+        nonlocal asks
+        asks += 1
+        if asks == at:
+            raise Killed
+        return original(*args, **given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(optuna.Study, "ask", ask)
+        with pytest.raises(Killed):
+            study_in(folder, FakeRunner(), spec, fresh=True)
+    study_in(folder, FakeRunner(), spec)
+    assert not [trial for trial in trials_in(folder) if not trial.state.is_finished()]
+    launched = [r.setting for r in records_in(folder) if r.purpose in ONCE]
+    assert len(launched) == len(set(launched)) == len([p for p, _ in course if p in ONCE])
 
 
 def test_the_curves_are_kept_when_the_space_changes(folder: Path) -> None:

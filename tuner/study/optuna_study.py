@@ -106,6 +106,13 @@ def _name_values(study: optuna.Study, metric: str) -> None:
             study.set_metric_names([metric])
 
 
+def _enqueue(study: optuna.Study, setting: Setting) -> None:
+    """Enqueue a setting, unless a process that was killed has left it in the queue."""
+    params, waiting = setting.as_dict(), study.get_trials(False, (TrialState.WAITING,))
+    if not any(trial.system_attrs.get("fixed_params") == params for trial in waiting):
+        study.enqueue_trial(params)
+
+
 class OptunaStudy:
     """The study of one name in the database of our tables, or in another storage.
 
@@ -228,7 +235,7 @@ class OptunaStudy:
             study.sampler.proposed = step.setting
         with self._translated():
             if is_ours:
-                study.enqueue_trial(step.setting.as_dict())
+                _enqueue(study, step.setting)
             while True:
                 asked, known = self._suggestion(study, history, step, redrawn)
                 if asked is not None:
@@ -240,7 +247,7 @@ class OptunaStudy:
                         raise workers.TakenError
                 redrawn += 1
                 if redrawn == MOST_REDRAWS and not is_ours:
-                    study.enqueue_trial(step.setting.as_dict())
+                    _enqueue(study, step.setting)
 
     def _suggestion(
         self, study: optuna.Study, history: History, step: Step, redrawn: int
