@@ -138,6 +138,15 @@ def test_each_sampler_makes_a_study_without_a_setting_twice(folder: Path, name: 
     assert set(optuna_in(folder)) == {r.number for r in records_in(folder) if r.trial is not None}
 
 
+@pytest.mark.parametrize("name", ["grid", "brute-force", "random"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_space_can_be_tried_to_its_end(folder: Path, name: str, seed: int) -> None:
+    knobs = (SPEC.knobs[0], replace(SPEC.knobs[1], domain=IntRange(1, 2)))
+    spec = replace(SPEC, knobs=knobs, sampler=name, trials=20, seed=seed, until=1e-9)
+    study_in(folder, FakeRunner(nearly_flat), spec)
+    assert len({r.setting for r in records_in(folder) if r.trial is not None}) == 8
+
+
 def test_any_value_of_a_long_range_can_be_suggested(folder: Path) -> None:
     knobs = (Knob("chunk", IntRange(1, 999), Flag("-c")),)
     spec = replace(SPEC, knobs=knobs, sampler="random", trials=12)

@@ -214,6 +214,10 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler:
         raise UsageError(f"--sampler {name} needs {packages}", f"pip install {packages}")
     kind = _class("sampler", name, SAMPLERS, optuna.samplers)
     made = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
+    if name in {"grid", "brute-force"}:
+        # All they do then is to stop the study once nothing is left; on an enqueued trial the grid
+        # fails. The policy says when the search is over.
+        made.after_trial = lambda *_: None  # type: ignore[method-assign]
     return _learning_from_pruned(made) if name == "gp" else made
 
 
