@@ -123,7 +123,7 @@ def study(times: Mapping[Setting, float | None] | None = None, spec: StudySpec =
     ]
     worked = {chosen: elapsed_s for chosen, elapsed_s in times.items() if elapsed_s is not None}
     best = min(worked, key=lambda each: worked[each], default=None)
-    data = launched(made, best, dataclasses.replace(spec, confirm=False))
+    data = launched(made, best, dataclasses.replace(spec, confirm="none"))
     return dataclasses.replace(data, spec=spec)
 
 
@@ -267,12 +267,27 @@ def at_least() -> StudyView:
 
 def no_gain() -> StudyView:
     """Launched in turn, the best of the search is as fast as the defaults."""
-    return launched([*searched(3.7), *in_turn(3.6, 3.6, 6)])
+    return launched([*searched(3.7), *in_turn(3.59, 3.6, 6)])
+
+
+def inconclusive() -> StudyView:
+    """Launched in turn, it cannot be told which of the two is faster."""
+    made = in_turn(3.6, 3.6, 6)
+    for number, (how, each, came) in enumerate(made):
+        assert isinstance(came, float)
+        made[number] = how, each, came * (1.1 if number % 4 == 0 else 1.0)
+    return launched([*searched(3.7), *made])
 
 
 def not_pursued() -> StudyView:
-    """The defaults were clearly the fastest in the search."""
-    return launched([*searched(3.0)])
+    """Beside the defaults, all that worked was stopped on its way."""
+    made = [(how, each, came) for how, each, came in searched(3.0) if how is not Purpose.REPEAT]
+    return launched(
+        [
+            (how, each, stopped(3.1, 9.8) if each in {FAST, NEXT} else came)
+            for how, each, came in made
+        ]
+    )
 
 
 def failing() -> StudyView:

@@ -53,11 +53,11 @@ SPEC = StudySpec(
         Knob("iterator_workers", IntRange(1, 3), Flag("-j")),
     ),
     trials=6,
-    confirm=False,
+    confirm="none",
 )
 
 #: With the launches that prove it.
-CONFIRMED = replace(SPEC, confirm=True)
+CONFIRMED = replace(SPEC, confirm="auto")
 
 BEST = Setting.of({"omp_threads": 2, "iterator_workers": 1})
 

@@ -100,7 +100,7 @@ def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], 
     interrupted goes on. ``TUNE_STORAGE`` says where.
     """
     knobs = tuple(_only(knob, values[knob.name]) for knob in spec.knobs if knob.name in values)
-    made = replace(spec, knobs=knobs, live=live, confirm=False, name=f"{spec.name}_{live}")
+    made = replace(spec, knobs=knobs, live=live, confirm="none", name=f"{spec.name}_{live}")
     tune(made, policy=Sweep(runs))
     with Store.open(resolve_url(None, os.environ), create=False) as store:
         records = store.launches(made.name, detail=False)

@@ -57,7 +57,7 @@ def test_a_line_of_the_table() -> None:
     ("changed", "cell"),
     [
         ({"finding": {"ratio": 3.0, "low": 2.5, "high": None}}, "at least 2.50"),
-        ({"verdict": "no significant gain"}, "2.00 (1.90 to 2.10): no significant gain"),
+        ({"verdict": "no gain worth having"}, "2.00 (1.90 to 2.10): no gain worth having"),
         ({"verdict": "baseline fails", "finding": None}, "baseline fails"),
         ({"verdict": None, "finding": None}, "not confirmed"),
         ({"baseline": {"figure": None, "stopped": {"bound_s": 1}}}, "stopped"),

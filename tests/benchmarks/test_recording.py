@@ -35,7 +35,7 @@ def launched(number: int, setting: Setting, *, fails: bool = False) -> LaunchRec
 
 
 def play(runs: int, failing: frozenset[Setting] = frozenset(), most: int = 1000) -> History:
-    history = History.judged(replace(SPEC, confirm=False), ())
+    history = History.judged(replace(SPEC, confirm="none"), ())
     course = Recording(runs)
     while isinstance(step := course.next(history), Step):
         assert step.stopper is None

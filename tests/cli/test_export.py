@@ -130,7 +130,7 @@ def test_without_a_proven_gain_the_defaults_are_handed_over_with_the_reason(tune
     assert code == 0
     assert "OMP_NUM_THREADS=" not in out
     assert err == (
-        "tune: warning: no significant gain: keep your defaults (1.01 times as fast, 95 % interval"
+        "tune: warning: no gain worth having: keep your defaults (1.01 times as fast, 95 % interval"
         " 1.00 to 1.02, 6 pairs); your defaults are handed over\n"
     )
 

@@ -117,7 +117,7 @@ def test_a_stored_study_is_shown_as_it_ended(tune_on: Tune, data: StudyView) -> 
 def test_without_a_gain_the_defaults_are_the_best(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         "  best:      defaults\n"
-        "             no significant gain: keep your defaults (1.01 times as fast, 95 % interval"
+        "             no gain worth having: keep your defaults (1.01 times as fast, 95 % interval"
         " 1.00 to 1.02, 6 pairs)\n"
     ) in shown(samples.no_gain(), capsys)
 

@@ -107,7 +107,7 @@ def test_the_time_left_is_that_of_the_budget_and_of_the_confirmation() -> None:
     """Nobody knows beforehand when a search converges."""
     now, lines = [0.0], list[str]()
     view = PlainView(lambda: now[0], lines.append)
-    view(StudyStarted(dataclasses.replace(SPEC, budget_s=100.0, confirm=True), False, 0))
+    view(StudyStarted(dataclasses.replace(SPEC, budget_s=100.0, confirm="auto"), False, 0))
     view(LaunchStarted(1, Purpose.SEARCH, FAST, 1, 8))
     now[0] += 30
     view(ended(record(1, FAST, 5.0), 5.0))

@@ -99,7 +99,7 @@ def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
     assert (spec.budget_s, spec.until, spec.precision) == (None, 0.01, 0.02)
     assert spec.stall_limit_s == 120.0
     assert build(*OWN, stall_limit_s="none").stall_limit_s is None
-    assert (spec.oversubscription, spec.confirm) == (4.0, True)
+    assert (spec.oversubscription, spec.confirm) == (4.0, "auto")
     assert spec.objective == ObjectiveSpec()
     assert dict(spec.left_out) == {
         "iterator_workers": "the command has no {iterator_workers}",
@@ -534,7 +534,7 @@ def test_the_file_says_it_all(tmp_path: Path) -> None:
     assert (spec.trials, spec.warm_ups, spec.seed) == (7, 2, 5)
     assert (spec.trial_limit_s, spec.budget_s) == (60.0, 600.0)
     assert (spec.until, spec.precision) == (0.03, 0.005)
-    assert (spec.oversubscription, spec.confirm, spec.live) == (2.0, False, "off")
+    assert (spec.oversubscription, spec.confirm, spec.live) == (2.0, "none", "off")
     assert spec.launcher == replace(OPENMPI, mpirun="/a/mpirun", extra_args=("-x",))
     assert spec.objective == ObjectiveSpec("logreport", "t", "log.yaml")
     assert (spec.command[-1], spec.job[2]) == ("a b", "long")
@@ -591,7 +591,7 @@ def test_the_command_line_wins(tmp_path: Path) -> None:
     assert (spec.name, spec.layout.ranks, spec.trials, spec.warm_ups) == ("other", 8, 9, 0)
     assert (spec.seed, spec.trial_limit_s, spec.objective.filename) == (0, 5.0, "log")
     assert (spec.budget_s, spec.until, spec.precision) == (7.0, 0.02, 0.04)
-    assert (spec.oversubscription, spec.confirm, spec.live) == (3.0, True, "auto")
+    assert (spec.oversubscription, spec.confirm, spec.live) == (3.0, "auto", "auto")
     assert (spec.launcher.mpirun, spec.launcher.extra_args) == ("/b/mpirun", ("-y",))
     assert domains(spec)["omp_threads"] == Choice((1, 2))
     assert domains(spec)["opencv_threads"] == IntRange(1, 2)

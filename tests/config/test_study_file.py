@@ -85,7 +85,7 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
         ('min_gain = "100%"', "min_gain:", "between 0 % and 100 %"),
         ('precision = "nan%"', "precision:", "between 0 % and 100 %"),
         ("oversubscription = 0.5", "oversubscription:", "at least 1"),
-        ('confirm = "no"', "confirm:", "true or false"),
+        ('confirm = "no"', "confirm:", "'exact', 'more' or 'none'"),
         ("oversubscribe = 4", "oversubscribe:", "'oversubscription'"),
         ('knobs = ["omp_threads"]', "knobs:", "a table"),
         ("[knobs.omp_threads]\nrange = 4", "knobs.omp_threads.range:", "a string"),
@@ -189,7 +189,7 @@ def test_the_templates_examples_load_too(tmp_path: Path) -> None:
     assert file.name == "my_job"
     assert (file.trial_limit_s, file.budget_s) == (300, 600)
     assert (file.min_gain, file.precision) == (0.01, 0.02)
-    assert (file.oversubscription, file.confirm) == (4, False)
+    assert (file.oversubscription, file.confirm) == (4, "none")
     assert file.job is not None
     own = {"omp_threads", "iterator_workers", "pool_size", "chunk", "amp", "binding"}
     assert set(file.knobs) == own

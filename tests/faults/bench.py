@@ -178,7 +178,7 @@ class FaultBench:
             machine=this_machine(),
             knobs=KNOBS,
             warm_ups=0,
-            confirm=False,
+            confirm="none",
             folder=str(self.folder),
             trial_limit_s=self.fault.limit_s or LIMIT_S,
             stall_limit_s=STALL_S,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.model import Finding
-from tuner.stats.confirm import AT_LEAST, TWO_SIDED, Looks, Next, Run, SearchTimes, Side, cut, judge
+from tuner.stats.confirm import AUTO, EXACT, Evidence, Look, Next, Rule, Run, SearchTimes, Side, cut
 from tuner.stats.wilcoxon import interval, rank_sum_counts, rank_sum_trimmed
 
 BEST_S = 10.0
@@ -22,17 +22,21 @@ Draw = Callable[[Side], float]
 
 times = st.floats(1.0, 100.0)
 limits = st.one_of(st.none(), st.floats(2.0, 50.0))
+rules = st.sampled_from([AUTO, EXACT])
+both = pytest.mark.parametrize("rule", [AUTO, EXACT], ids=["auto", "exact"])
 
 
-def confirmed(draw: Draw, limit_s: float | None = None) -> tuple[list[Run], Finding]:
+def confirmed(
+    draw: Draw, limit_s: float | None = None, rule: Rule = AUTO
+) -> tuple[list[Run], Finding]:
     """A confirmation to its end; the reference is cut where the plan says so."""
     runs: list[Run] = []
     while True:
-        step = judge(runs, limit_s=limit_s)
+        step = Evidence(rule, limit_s).judge(runs)
         if isinstance(step, Finding):
             return runs, step
-        most_s = math.inf if step.limit_s is None else step.limit_s
-        runs.append(Run(step.side, min(draw(step.side), most_s)))
+        elapsed_s, most_s = draw(step.side), math.inf if step.limit_s is None else step.limit_s
+        runs.append(Run(step.side, min(elapsed_s, most_s), is_cut=elapsed_s > most_s))
 
 
 def drawing(rng: random.Random, ratio: float, sd: float) -> Draw:
@@ -47,10 +51,11 @@ def drawing(rng: random.Random, ratio: float, sd: float) -> Draw:
     return draw
 
 
-def study(rng: random.Random, ratio: float, sd: float) -> Finding:
+def study(rng: random.Random, ratio: float, sd: float, rule: Rule) -> Finding:
     """One confirmation, planned from a noisy look at both."""
     draw = drawing(rng, ratio, sd)
-    return confirmed(draw, cut(SearchTimes(draw("best"), draw("reference"), 2.0, 400.0)))[1]
+    seen = SearchTimes(draw("best"), draw("reference"), 2.0, 400.0)
+    return confirmed(draw, cut(seen, rule), rule)[1]
 
 
 def tabled(table: Sequence[float]) -> Draw:
@@ -66,18 +71,21 @@ def runs_of(best: Sequence[float], reference: Sequence[float]) -> list[Run]:
 # --- the looks -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("looks", [TWO_SIDED, AT_LEAST])
-def test_the_looks_share_an_error_of_five_percent(looks: Looks) -> None:
-    assert sum(error for *_, error in looks) <= 0.05
-    assert list(looks) == sorted(looks)
-    for best, reference, error in looks:
-        if looks is TWO_SIDED:
-            assert interval([0.0] * best, error) is not None
+@pytest.mark.parametrize("looks", [AUTO.two_sided, EXACT.two_sided, EXACT.at_least])
+def test_the_looks_by_ranks_share_an_error_of_five_percent(looks: tuple[Look, ...]) -> None:
+    assert list(looks) == sorted(looks, key=lambda look: look.bests)
+    by_ranks = [look for look in looks if look.error is not None]
+    assert sum(look.error or 0.0 for look in by_ranks) <= 0.05
+    for look in by_ranks:
+        assert look.error is not None
+        if looks is not EXACT.at_least:
+            assert interval([0.0] * look.bests, look.error) is not None
             continue
-        trimmed = rank_sum_trimmed(best, reference, error)
+        trimmed = rank_sum_trimmed(look.bests, look.references, look.error)
         assert trimmed is not None
-        counts = rank_sum_counts(best, reference)  # how likely the lower end is too high
-        assert sum(counts[: trimmed + 1]) / sum(counts) <= error * (1 + 1e-12)
+        # How likely the lower end is too high.
+        counts = rank_sum_counts(look.bests, look.references)
+        assert sum(counts[: trimmed + 1]) / sum(counts) <= look.error * (1 + 1e-12)
 
 
 def test_the_bound_is_exact() -> None:
@@ -86,7 +94,7 @@ def test_the_bound_is_exact() -> None:
     wrong = 0
     for chosen in itertools.combinations(values, 4):
         best, reference = list(chosen), [v for v in values if v not in chosen]
-        found = judge(runs_of(best, reference), limit_s=50.0)
+        found = Evidence(EXACT, limit_s=50.0).judge(runs_of(best, reference))
         wrong += isinstance(found, Finding) and found.low > 1
     assert wrong == 1
 
@@ -94,13 +102,16 @@ def test_the_bound_is_exact() -> None:
 # --- whole confirmations -------------------------------------------------------------------
 
 
+@both
 @pytest.mark.parametrize("sd", [0.03, 0.14])
 @pytest.mark.parametrize("ratio", [1.0, 1.1, 2.0, 4.0, 8.0])
-def test_what_is_claimed_is_true_and_a_clear_gain_is_claimed(ratio: float, sd: float) -> None:
+def test_what_is_claimed_is_true_and_a_clear_gain_is_claimed(
+    ratio: float, sd: float, rule: Rule
+) -> None:
     rng = random.Random(1)
-    found = [study(rng, ratio, sd) for _ in range(600)]
+    found = [study(rng, ratio, sd, rule) for _ in range(600)]
     covered = sum(f.low <= ratio and (f.high is None or ratio <= f.high) for f in found)
-    assert covered >= 0.95 * len(found)
+    assert covered >= 0.93 * len(found)
     faster = sum(f.claim == "faster" for f in found)
     if ratio == 1:
         assert faster <= 0.05 * len(found)
@@ -108,45 +119,76 @@ def test_what_is_claimed_is_true_and_a_clear_gain_is_claimed(ratio: float, sd: f
         assert faster >= 0.95 * len(found)
 
 
-@given(st.lists(times, min_size=1, max_size=48), limits)
+def test_two_runs_of_each_side_are_enough_where_the_gain_is_far_above_the_noise() -> None:
+    runs, found = confirmed(tabled([15.0, 10.0, 10.1, 15.2]))
+    assert [run.side[0] for run in runs] == list("rbbr")
+    assert (found.claim, found.best_runs) == ("faster", 2)
+
+
+def test_an_outlier_costs_a_third_run_and_is_left_out() -> None:
+    runs, found = confirmed(tabled([15.0, 10.0, 25.0, 15.2, 15.1, 10.1]))
+    assert [run.side[0] for run in runs] == list("rbbrrb")
+    assert (found.claim, found.best_runs) == ("faster", 3)
+    assert found.ratio == pytest.approx(1.5, rel=0.01)
+
+
+def test_repeats_that_differ_much_ask_for_more_runs() -> None:
+    runs = [Run("reference", 15.0), Run("best", 10.0), Run("best", 10.1), Run("reference", 15.2)]
+    assert isinstance(Evidence().judge(runs), Finding)
+    repeats = [[0.0, 0.3], [0.0, 0.25]]
+    assert isinstance(Evidence(repeats=repeats).judge(runs), Next)
+
+
+def test_a_baseline_that_ends_before_its_cut_is_launched_in_full_from_then_on() -> None:
+    evidence = Evidence(limit_s=18.0)
+    runs = [Run("best", 10.0), Run("reference", 16.0)]
+    assert evidence.judge(runs) == Next("best", None)
+    runs.append(Run("best", 10.1))
+    assert evidence.judge(runs) == Next("reference", None)
+    found = evidence.judge([*runs, Run("reference", 16.1)])
+    assert isinstance(found, Finding) and found.high is not None
+
+
+@given(st.lists(times, min_size=1, max_size=48), limits, rules)
 def test_every_confirmation_ends_has_alternated_and_claims_no_more_than_its_cut(
-    table: list[float], limit_s: float | None
+    table: list[float], limit_s: float | None, rule: Rule
 ) -> None:
-    runs, found = confirmed(tabled(table), limit_s)
-    looks, order = (AT_LEAST, "br") if limit_s else (TWO_SIDED, "rbbr")
-    expected = itertools.islice(itertools.cycle(order), len(runs))
-    assert [run.side[0] for run in runs] == list(expected)
+    runs, found = confirmed(tabled(table), limit_s, rule)
+    order = "br" if limit_s is not None and found.at_least else "rbbr"
+    if limit_s is None or found.at_least:
+        expected = itertools.islice(itertools.cycle(order), len(runs))
+        assert [run.side[0] for run in runs] == list(expected)
+    looks = rule.at_least if found.at_least else rule.two_sided
     assert (found.best_runs, found.reference_runs) in [look[:2] for look in looks]
     assert found.low <= found.ratio <= (found.high or math.inf)
-    if limit_s is not None:
+    if found.at_least:
+        assert limit_s is not None
         best = [run.elapsed_s for run in runs if run.side == "best"]
-        assert found.at_least
         assert found.low <= limit_s / min(best) * (1 + 1e-9), "no claim exceeds the cut"
 
 
-@given(st.lists(times, min_size=1, max_size=48), limits, st.data())
+@given(st.lists(times, min_size=1, max_size=48), limits, rules, st.data())
 def test_one_that_was_broken_off_goes_on_identically(
-    table: list[float], limit_s: float | None, data: st.DataObject
+    table: list[float], limit_s: float | None, rule: Rule, data: st.DataObject
 ) -> None:
-    runs, found = confirmed(tabled(table), limit_s)
+    runs, found = confirmed(tabled(table), limit_s, rule)
     part = runs[: data.draw(st.integers(0, len(runs) - 1))]
-    while isinstance(step := judge(part, limit_s=limit_s), Next):
+    while isinstance(step := Evidence(rule, limit_s).judge(part), Next):
         assert step.side == runs[len(part)].side
         part = runs[: len(part) + 1]
     assert (part, step) == (runs, found)
 
 
-@given(st.lists(times, min_size=1, max_size=48), limits, st.data())
+@given(st.lists(times, min_size=1, max_size=48), limits, rules, st.data())
 def test_launches_that_are_lost_later_are_made_again(
-    table: list[float], limit_s: float | None, data: st.DataObject
+    table: list[float], limit_s: float | None, rule: Rule, data: st.DataObject
 ) -> None:
     """One may be found to have ended early: its side is behind, and no look is missed for it."""
-    runs, _ = confirmed(tabled(table), limit_s)
+    runs, _ = confirmed(tabled(table), limit_s, rule)
     part = data.draw(st.lists(st.sampled_from(runs), max_size=len(runs)))
-    most = max(look[0] for look in (AT_LEAST if limit_s else TWO_SIDED))
     draw = tabled(table)
-    for _ in range(2 * most + 1):
-        step = judge(part, limit_s=limit_s)
+    for _ in range(2 * rule.two_sided[-1].bests + 1):
+        step = Evidence(rule, limit_s).judge(part)
         if isinstance(step, Finding):
             break
         part.append(Run(step.side, draw(step.side)))
@@ -156,90 +198,108 @@ def test_launches_that_are_lost_later_are_made_again(
     assert step.reference_runs <= count["reference"]
 
 
-@given(st.lists(times, min_size=1, max_size=48), limits, st.lists(times, max_size=9))
-def test_a_surplus_changes_no_finding(
-    table: list[float], limit_s: float | None, more: list[float]
+@given(st.lists(times, min_size=1, max_size=48), limits, rules, st.lists(times, max_size=9))
+def test_a_surplus_of_the_best_changes_no_finding(
+    table: list[float], limit_s: float | None, rule: Rule, more: list[float]
 ) -> None:
-    runs, found = confirmed(tabled(table), limit_s)
-    side: Side
-    for side in ("best", "reference"):
-        assert judge([*runs, *(Run(side, s) for s in more)], limit_s=limit_s) == found
+    runs, found = confirmed(tabled(table), limit_s, rule)
+    assert Evidence(rule, limit_s).judge([*runs, *(Run("best", s) for s in more)]) == found
 
 
 # --- cuts ----------------------------------------------------------------------------------
 
 
+@both
 @given(times, times, st.floats(0, 20), st.floats(0, 1e4))
 def test_a_cut_lies_well_below_what_was_seen(
-    best_s: float, reference_s: float, startup_s: float, budget_s: float
+    rule: Rule, best_s: float, reference_s: float, startup_s: float, budget_s: float
 ) -> None:
-    limit_s = cut(SearchTimes(best_s, reference_s, startup_s, budget_s))
-    if reference_s <= 3 * best_s:
+    limit_s = cut(SearchTimes(best_s, reference_s, startup_s, budget_s), rule)
+    if reference_s <= rule.cut_above * best_s:
         assert limit_s is None
         return
     assert limit_s is not None
-    multiple = limit_s / best_s
-    assert multiple <= reference_s / best_s / 1.7 + 1e-9
-    assert 3 - 1e-9 <= multiple <= 5 + 1e-9 or multiple >= reference_s / best_s / 1.7 - 1e-9
+    multiple, most = limit_s / best_s, reference_s / best_s / 1.7
+    assert multiple <= most + 1e-9
+    assert rule.least_cut - 1e-9 <= multiple <= 5 + 1e-9 or multiple >= most - 1e-9
 
 
 def test_the_first_look_costs_what_it_may_cost() -> None:
-    """4 of the best, 3 of the reference, the end of each: 4 x 12 + 3 x (2 + 40 + 0.5)."""
-    assert cut(SearchTimes(10.0, 100.0, 2.0, 175.5)) == pytest.approx(40.0)
+    """2 of the best, 1 of the reference, its end: 2 x 12 + 2 + 30 + 0.5."""
+    assert cut(SearchTimes(10.0, 100.0, 2.0, 56.5)) == pytest.approx(30.0)
     assert cut(SearchTimes(10.0, 100.0, 2.0)) == 50.0
-    assert cut(SearchTimes(10.0, 100.0, 2.0, 0.0)) == 30.0
-    assert cut(SearchTimes(10.0, 30.5, 2.0)) == pytest.approx(30.5 / 1.7)
+    assert cut(SearchTimes(10.0, 100.0, 2.0, 0.0)) == 15.0
+    assert cut(SearchTimes(10.0, 20.5, 2.0)) == pytest.approx(20.5 / 1.7)
+    assert cut(SearchTimes(10.0, 100.0, 2.0, 175.5), EXACT) == pytest.approx(40.0)
 
 
-def test_only_the_reference_is_cut() -> None:
-    assert judge([], limit_s=30.0) == Next("best", None)
-    runs = [Run("best", 10.0), Run("reference", 30.0), Run("best", 12.0)]
-    assert judge(runs, limit_s=30.0) == Next("reference", 30.0)
-    assert judge(runs) == Next("reference", None)
+@both
+def test_only_the_reference_is_cut(rule: Rule) -> None:
+    evidence = Evidence(rule, limit_s=30.0)
+    assert evidence.judge([]) == Next("best", None)
+    assert evidence.judge([Run("best", 10.0)]) == Next("reference", 30.0)
+    assert Evidence(rule).judge([]) == Next("reference", None)
 
 
-def test_a_far_slower_reference_is_at_least_so_much_slower() -> None:
-    runs, found = confirmed(lambda side: 10.0 if side == "best" else 99.0, 30.0)
-    assert len(runs) == 7
-    assert found.claim == "faster"
-    assert found.high is None
+@pytest.mark.parametrize(("rule", "launches"), [(AUTO, 3), (EXACT, 7)])
+def test_a_far_slower_reference_is_at_least_so_much_slower(rule: Rule, launches: int) -> None:
+    runs, found = confirmed(lambda side: 10.0 if side == "best" else 99.0, 30.0, rule)
+    assert len(runs) == launches
+    assert (found.claim, found.high) == ("faster", None)
     assert found.low == pytest.approx(3.0)
 
 
 # --- verdicts ------------------------------------------------------------------------------
 
 
-def test_what_has_cost_enough_ends_at_the_next_look() -> None:
+def test_what_has_cost_enough_ends_at_the_next_look_by_ranks() -> None:
+    few = runs_of([10.0] * 2, [9.0, 11.0])
+    assert isinstance(Evidence(may_go_on=False).judge(few), Next)
     runs = runs_of([10.0] * 6, [9.0 + n for n in range(6)])
-    assert isinstance(judge(runs), Next)
-    found = judge(runs, may_go_on=False)
+    assert isinstance(Evidence().judge(runs), Next)
+    found = Evidence(may_go_on=False).judge(runs)
     assert isinstance(found, Finding)
-    assert found.claim == "no significant gain"
+    assert found.claim == "inconclusive"
     passed = [*runs, Run("reference", 10.0)]
-    assert judge(passed, may_go_on=False) == judge(passed) == Next("best", None)
+    for may_go_on in (True, False):
+        assert Evidence(may_go_on=may_go_on).judge(passed) == Next("best", None)
 
 
+@both
 @pytest.mark.parametrize(
     ("reference", "claim"),
     [
-        ([9.9, 10.1] * 3, "no significant gain"),
+        ([9.9, 10.1] * 3, "no gain worth having"),
         ([5.0 + n / 100 for n in range(6)], "slower"),
-        ([10.05 + n / 1000 for n in range(6)], "no significant gain"),  # proven, but below 1 %
+        ([10.05 + n / 1000 for n in range(6)], "no gain worth having"),  # proven, but below 1 %
         ([20.0 + n / 100 for n in range(6)], "faster"),
     ],
 )
-def test_what_is_clear_ends_at_the_first_look(reference: list[float], claim: str) -> None:
-    found = judge(runs_of([10.0] * 6, reference))
+def test_what_is_clear_ends_with_six_pairs_at_most(
+    reference: list[float], claim: str, rule: Rule
+) -> None:
+    found = Evidence(rule).judge(runs_of([10.0] * 6, reference))
     assert isinstance(found, Finding) and found.high is not None
     assert found.claim == claim
     assert found.low <= found.ratio <= found.high
 
 
-def test_from_sixteen_pairs_on_a_proven_gain_is_as_precise_as_it_gets() -> None:
+def test_a_wide_interval_around_no_gain_is_inconclusive_and_says_what_would_tell() -> None:
+    found = Evidence(may_go_on=False).judge(runs_of([10.0] * 6, [9.0, 11.0, 9.4, 10.5, 10.2, 9.8]))
+    assert isinstance(found, Finding)
+    assert found.claim == "inconclusive"
+    few = Evidence(may_go_on=False).judge(runs_of([10.0] * 6, [10.0, 10.6, 10.4, 9.95, 10.5, 10.6]))
+    assert isinstance(few, Finding) and few.pairs_missing is not None
+    assert 1 <= few.pairs_missing <= 18
+
+
+def test_exact_narrows_what_auto_takes_as_it_is() -> None:
     best, reference = [10.0] * 16, [11.0, 20.0] * 8
     for pairs in (6, 10):
-        assert isinstance(judge(runs_of(best[:pairs], reference[:pairs])), Next)
-    found = judge(runs_of(best, reference))
+        runs = runs_of(best[:pairs], reference[:pairs])
+        assert isinstance(Evidence(EXACT).judge(runs), Next)
+        assert isinstance(Evidence(to_the_end=True).judge(runs), Next)
+    found = Evidence(EXACT).judge(runs_of(best, reference))
     assert isinstance(found, Finding)
     assert found.high is not None
     assert found.claim == "faster"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sqlite3
 import threading
@@ -51,11 +52,13 @@ def test_it_holds_what_it_held(kept: Path, store: Store) -> None:
 
 
 def _common(found: object, expected: object) -> object:
-    """What was found, without the names that are not expected."""
+    """What was found, without the names that are not expected; a float as it is expected."""
     if isinstance(found, dict) and isinstance(expected, dict):
         return {k: _common(v, expected[k]) for k, v in found.items() if k in expected}
     if isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
         return [_common(f, e) for f, e in zip(found, expected, strict=True)]
+    if isinstance(found, float) and isinstance(expected, float):
+        return expected if math.isclose(found, expected, rel_tol=1e-9) else found
     return found
 
 

@@ -30,7 +30,7 @@ from tuner.study.findings import build, inherited_note, summary
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm
 
-UNCONFIRMED = replace(SPEC, confirm=False)
+UNCONFIRMED = replace(SPEC, confirm="none")
 STOPPED = Stopped(3.0, 30.0, 20.0, None, 0.3, "drift")
 
 

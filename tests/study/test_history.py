@@ -160,7 +160,7 @@ def test_what_changed_is_named() -> None:
         live="off",
         trials=99,
         budget_s=600.0,
-        confirm=True,
+        confirm="auto",
     )
     assert changes(SPEC, SPEC) == []
     assert changes(SPEC, new) == [

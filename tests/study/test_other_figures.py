@@ -47,12 +47,12 @@ def cut(history: History) -> float | None:
 
 @pytest.mark.parametrize(
     ("objective", "scale", "limit_s"),
-    [(RATE, 1.0, None), (KEY, 1.0, None), (STEADY, 0.01, 0.05), (STEADY, 1.0, 3.0)],
+    [(RATE, 1.0, None), (KEY, 1.0, None), (STEADY, 0.01, 0.05), (STEADY, 5.0, 7.5)],
 )
 def test_the_defaults_are_cut_only_at_a_figure_that_is_known_before_the_end(
     objective: ObjectiveSpec, scale: float, limit_s: float | None
 ) -> None:
-    """A pace of 1 s is a run of 100 s: long ones are cut as early as it goes."""
+    """A pace of 5 s is a run of 500 s: long ones are cut as early as it goes."""
     assert cut(searched(objective, scale)) == (None if limit_s is None else pytest.approx(limit_s))
 
 

@@ -30,7 +30,7 @@ def test_a_study_shows_its_progress_its_result_and_the_next_commands(quick_study
     assert "\x1b" not in err
     assert re.search(r"(?m)^\[0:\d\d\] - baseline: (stopped after )?[\d.]+ s", err)
     assert re.search(r"(?m)^\[0:\d\d\] 4/4 ", err)
-    assert len(re.findall(r"- baseline \(confirmation\): ", err)) >= 3
+    assert re.search(r"- baseline \(confirmation\): ", err)
 
 
 def test_a_finished_study_is_shown_and_not_run_again(quick_study: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_launch_beside_a_busy_neighbour_is_made_again(
                     process.kill()
 
     knob = Knob("flavour", Choice(("plain",)), Env(("TUNE_TEST_FLAVOUR",)))
-    spec = spec_of(tmp_path, TRAINER, knobs=(knob,), confirm=False, warm_ups=0)
+    spec = spec_of(tmp_path, TRAINER, knobs=(knob,), confirm="none", warm_ups=0)
     database = tmp_path / "tune.db"
     result = tune(spec, storage=str(database), on_event=beside_the_first, policy=Recording(1))
     with Store.open(f"sqlite:///{database}", create=False) as store:

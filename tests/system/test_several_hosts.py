@@ -103,7 +103,7 @@ def cluster(server: str, tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.mark.parametrize("sampler", ["tune", "tpe", "grid"])
 def test_hosts_share_the_search_and_measure_nothing_twice(cluster: Cluster, sampler: str) -> None:
-    spec = replace(SPEC, name=f"shared-{sampler}", trials=12, confirm=True, sampler=sampler)
+    spec = replace(SPEC, name=f"shared-{sampler}", trials=12, confirm="auto", sampler=sampler)
     first = cluster.start(spec, HOSTS[0])
     cluster.wait_for(spec, 2)
     others = [cluster.start(spec, host) for host in HOSTS[1:]]

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tuner.cli.base import GroupedOption
-from tuner.config.options import OPTIONS, PRUNERS, SAMPLERS, SPACE, WHAT, Option
+from tuner.config.options import (
+    CONFIRM,
+    LIMITS,
+    OPTIONS,
+    PRUNERS,
+    SAMPLERS,
+    SPACE,
+    WHAT,
+    Option,
+)
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,6 +108,7 @@ def _one_of(names: Collection[str]) -> Complete:
 _COMPLETIONS: dict[str, Complete] = {
     "launcher": launcher_names,
     "live": _one_of(("auto", "on", "off")),
+    "confirm": _one_of(CONFIRM),
     "sampler": _one_of(SAMPLERS),
     "pruner": _one_of(PRUNERS),
 }
@@ -151,6 +161,8 @@ _OF_RUN: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
     (("--baseline", "baselines"), SPACE, "NAME=VALUE",
      "The value of a placeholder in the baseline; repeatable.",
      {"multiple": True, "shell_complete": knob_names, "old": "--default"}),
+    (("--no-confirm", "confirm"), LIMITS, "", "Short for --confirm none.",
+     {"flag_value": "none", "default": None}),
 )  # fmt: skip
 
 _OF_PLACE: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (

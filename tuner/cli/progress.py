@@ -173,7 +173,7 @@ class Tally:
         if self.spec is None or self.spec.budget_s is None:
             return None
         search_s = self.spec.budget_s if self.searched_s is None else self.searched_s
-        share = COST_SHARE if self.spec.confirm else 0.0
+        share = COST_SHARE if self.spec.confirm != "none" else 0.0
         return max(0.0, (1 + share) * search_s - self.spent_s - self.elapsed_s)
 
     @property

@@ -10,7 +10,7 @@ import click
 
 from tuner.cli.base import TuneCommand
 from tuner.cli.options import json_option, option, storage_option, study_names
-from tuner.model import Conclusion, JsonDict
+from tuner.model import JsonDict
 
 if TYPE_CHECKING:
     from tuner.store import StudySummary
@@ -75,7 +75,7 @@ def _row(study: StudySummary) -> list[str]:
         if study.best_setting is None
         else setting_text.assigned(study.best_setting, (), cut=True)
     )
-    if study.conclusion is Conclusion.NO_GAIN:
+    if study.conclusion and study.conclusion.keeps_baseline:
         held = "defaults"
     gain = claims.gain(study.conclusion, study.finding, ratio)
     return [study.name, str(study.state), *times, gain, str(study.trials), held]

@@ -33,6 +33,9 @@ PRUNERS = {
     "hyperband": "HyperbandPruner",
 }
 
+#: What ``--confirm`` names.
+CONFIRM = ("auto", "exact", "more", "none")
+
 WHAT = "What to run"
 SPACE = "What to try"
 LIMITS = "How much"
@@ -90,16 +93,18 @@ def _text(value: object) -> str:
     return value
 
 
-def _boolean(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("must be true or false")
-    return value
-
-
 def _live(value: object) -> str:
     if not isinstance(value, str) or value not in {"auto", "on", "off"}:
         raise ValueError("must be 'auto', 'on' or 'off'")
     return value
+
+
+def _confirm(value: object) -> str:
+    if isinstance(value, bool):
+        return "auto" if value else "none"
+    if value not in CONFIRM:
+        raise ValueError("must be 'auto', 'exact', 'more' or 'none'")
+    return str(value)
 
 
 def _words(value: object) -> tuple[str, ...]:
@@ -207,8 +212,9 @@ OPTIONS = (
     Option("precision", "--precision", SHARE, LIMITS,
            "Settings that differ by less than this count as equal", '"2%"', "2%",
            field="precision"),
-    Option("confirm", "--confirm/--no-confirm", Kind(_boolean, ""), LIMITS,
-           "Confirm the gain: launch the best setting and the baseline in turn", "false", "yes",
+    Option("confirm", "--confirm", Kind(_confirm, "HOW"), LIMITS,
+           "Launch the best setting and the baseline in turn: auto (as few as prove a gain), exact"
+           " (by ranks alone), more (go on after an inconclusive result) or none", '"none"', "auto",
            field="confirm"),
     Option("live", "--live", Kind(_live, "WHEN"), LIMITS,
            "Measure many settings in one running job: auto (if it can), on or off", '"off"', "auto",

@@ -132,6 +132,10 @@ LOGGED_TIME = ObjectiveSpec()
 #: Settings are measured in a running job: wherever it allows that, always, never.
 Live = Literal["auto", "on", "off"]
 
+#: How the gain is confirmed: with as few launches as the evidence allows; by ranks alone; going on
+#: whatever it costs; not at all.
+Confirm = Literal["auto", "exact", "more", "none"]
+
 
 @dataclass(frozen=True)
 class StudySpec:
@@ -159,7 +163,7 @@ class StudySpec:
     until: float = 0.01  # the search ends once going on is expected to gain less than this share
     precision: float = 0.02  # contenders are told apart as far as this share
     oversubscription: float | None = None  # how many times the cores may be asked for
-    confirm: bool = True
+    confirm: Confirm = "auto"
     warm_ups: int = 1
     trial_limit_s: float | None = None
     stall_limit_s: float | None = 120.0  # nothing happens for this long: it hangs

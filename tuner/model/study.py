@@ -52,7 +52,7 @@ class Cap:
     reason: str = ""
 
 
-Claim = Literal["faster", "slower", "no significant gain"]
+Claim = Literal["faster", "slower", "no gain worth having", "inconclusive"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class Finding:
     """What launches in turn prove: the ratio is reference over best.
 
     The interval holds the true ratio in at least 95 % of studies; ``high`` is ``None`` if
-    only the lower end is claimed ("at least").
+    only the lower end is claimed ("at least"). If the claim is inconclusive, ``pairs_missing`` more
+    are likely to tell; ``None``: not even as many as are ever launched.
     """
 
     ratio: float
@@ -69,6 +70,7 @@ class Finding:
     best_runs: int
     reference_runs: int
     claim: Claim
+    pairs_missing: int | None = None
 
     @property
     def at_least(self) -> bool:
@@ -80,8 +82,14 @@ class Conclusion(StrEnum):
     """What a study comes to, once its best was launched in turn with the reference."""
 
     FASTER = "faster"
-    NO_GAIN = "no significant gain"
+    NO_GAIN = "no gain worth having"
+    INCONCLUSIVE = "inconclusive"
     BASELINE_FAILS = "baseline fails"
+
+    @property
+    def keeps_baseline(self) -> bool:
+        """True if nothing is proven to be faster."""
+        return self in {Conclusion.NO_GAIN, Conclusion.INCONCLUSIVE}
 
 
 @dataclass(frozen=True)

@@ -62,14 +62,16 @@ def _concluded(result: Result) -> str:
         guess = f"the first guess that worked, {result.reference.setting}"
         if finding.claim == "faster":
             return f"{why}; {_faster(result, finding, guess)}"
-        return f"{why}; no significant gain over {guess} ({_interval(finding, said)})"
+        return (
+            f"{why}; {finding.claim} against {guess} ({_interval(finding, said)}{_more(finding)})"
+        )
     if finding is not None and result.conclusion is Conclusion.FASTER:
         return _faster(result, finding, "your defaults")
     kept = result.baseline is None or result.export in (None, result.baseline.setting)
-    verdict = "no significant gain: keep" if kept else "no significant gain over"
+    verdict = f"{result.conclusion}: keep" if kept else f"{result.conclusion} against"
     if finding is None:
         return f"{verdict} your defaults; {_not_pursued(result)}"
-    return f"{verdict} your defaults ({_interval(finding, said)})"
+    return f"{verdict} your defaults ({_interval(finding, said)}{_more(finding)})"
 
 
 def _not_pursued(result: Result) -> str:
@@ -78,8 +80,6 @@ def _not_pursued(result: Result) -> str:
     if reference is None:
         return "they were not launched"
     if best is not None and best.setting != reference.setting:
-        if result.ratio is not None and result.ratio < 1:
-            return f"the best setting is {1 / result.ratio:.2f} times {said.worse}"
         return "the best setting failed when it was launched again"
     others = result.trials - (not _is_baseline(result))
     if others < 1 and not _is_baseline(result):
@@ -108,6 +108,16 @@ def _interval(finding: Finding, said: Words) -> str:
     return f"{ratio}, 95 % interval {_span(finding)}, {_launched(finding)}"
 
 
+def _more(finding: Finding) -> str:
+    """What would tell, if a result is inconclusive."""
+    if finding.claim != "inconclusive":
+        return ""
+    if finding.pairs_missing is None:
+        return "; it is too small to be told beside the noise of these runs"
+    pairs = count(finding.pairs_missing, "more pair")
+    return f"; about {pairs} may tell: the same command with --confirm more"
+
+
 def _span(finding: Finding) -> str:
     return f"{finding.low:.2f} to {finding.high:.2f}"
 
@@ -131,6 +141,8 @@ def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | 
         return f"{times(ratio)}?" if ratio is not None else ""
     if conclusion is Conclusion.BASELINE_FAILS:
         return "defaults fail"
+    if conclusion is Conclusion.INCONCLUSIVE:
+        return "inconclusive"
     if conclusion is Conclusion.NO_GAIN or finding is None:
         return "no gain"
     if finding.high is None:

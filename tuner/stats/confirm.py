@@ -1,23 +1,31 @@
 """Best against reference, launched in turn: is it faster, and by how much? Pure.
 
-The looks are fixed in advance and the error of 5 % is shared out among them (Bonferroni: valid
-however the looks hang together), so stopping at any look, for any reason, keeps the coverage:
-the chance that *any* of the intervals misses the truth is at most 5 %.
+A `Rule` says at how many launches the evidence is looked at, and what each look may err. A look
+gives an interval of the ratio reference over best:
 
-**Interval.** Pairs in the order ABBA, which cancels a drift. The interval is that of Hodges &
-Lehmann from the exact null distribution of Wilcoxon's signed rank statistic (Hollander, Wolfe &
-Chicken, Nonparametric Statistical Methods, 3rd ed., sections 3.2-3.3) on the logarithms of the
-pairs' ratios. It needs the log ratios to be independent and symmetric about the truth, whatever
-their spread. With n pairs its smallest error is 2 / 2**n: 6 pairs are the fewest that can say
-anything at 5 %, and get 1/32 of it; the later looks share the rest.
+**By the spread** (`AUTO`, up to 4 pairs). The difference of the mean logarithms of both sides, give
+or take `_DEVIATIONS` standard errors. The standard deviation is pooled over both sides and the
+repeats of the search, shrunk towards the usual one (:data:`tuner.stats.noise.RUNS`). Two runs of a
+side that differ by more than `_OUTLIER` prove nothing: a third one shows which is the outlier, and
+that is left out. `python -m benchmarks.coverage` shows what these figures were chosen by.
 
-**At least.** If the search already saw that the reference is several times slower, its
-launches are cut at a multiple of the best's time and only the lower end is claimed. The order is
-BABABAB and the bound that of the exact rank-sum distribution (the same book, sections 4.1-4.3): 4
-launches of the best that all lie below 3 of the reference have the error 1/35. It takes the two to
-differ by a factor alone; if they differ in spread too, the error of such a bound can reach 1/8.
-That is why the cut lies well below what the search saw: the claim cannot exceed the cut, so it is
-wrong only if the search was, by that factor, and the launches in turn are as well.
+**By ranks** (from 6 pairs on). Pairs in the order ABBA, which cancels a drift. The interval is that
+of Hodges & Lehmann from the exact null distribution of Wilcoxon's signed rank statistic (Hollander,
+Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., sections 3.2-3.3) on the logarithms of
+the pairs' ratios. It needs the log ratios to be independent and symmetric about the truth, whatever
+their spread. The looks by ranks share the error of 5 % (Bonferroni: valid however they hang
+together). With n pairs the smallest error is 2 / 2**n: 6 pairs are the fewest that can say anything
+at 5 %, and get 1/32 of it.
+
+**At least.** If the search already saw that the reference is far slower, its launches are cut and
+only a lower end is claimed. The cut lies 1.7 times below what the search saw at least, so the claim
+is wrong only if the search was, by that factor, and the launches in turn are as well. With `AUTO`
+the lower end is the cut over the slowest run of the best, from 2 runs of the best with 1 of the
+reference between them. If that proves nothing, or if one of the reference ends before the cut, both
+run to their end from then on. With `EXACT` the order is BABABAB, and the bound that of the exact
+rank-sum distribution (the same book, sections 4.1-4.3): 4 launches of the best that all lie below 3
+of the reference have the error 1/35. It takes the two to differ by a factor alone; if they differ
+in spread too, the error of such a bound can reach 1/8.
 
 Which of the two it is must be decided before the first launch, from the search's data alone.
 """
@@ -29,39 +37,87 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 from tuner.model import Claim, Finding
+from tuner.stats import noise
 from tuner.stats.wilcoxon import interval, rank_sum_trimmed
 
 Side = Literal["best", "reference"]
 
-#: (launches of the best, of the reference, the error this look may spend); together at most 5 %.
-Looks = tuple[tuple[int, int, float], ...]
-TWO_SIDED: Looks = ((6, 6, 1 / 32), (10, 10, 0.0075), (16, 16, 0.006), (24, 24, 0.005))
-#: The same if only the lower end is claimed; from the second look on one run of the best that
-#: is an outlier is trimmed (30 of the 1716 orders have a Mann-Whitney count of 6 or less).
-AT_LEAST: Looks = ((4, 3, 1 / 35), (7, 6, 30 / 1716), (10, 9, 0.0039))
+
+class Look(NamedTuple):
+    """The evidence is looked at after this many launches of each side.
+
+    ``error`` is what a look by ranks may err; ``None``: it goes by the spread, or by the cut.
+    """
+
+    bests: int
+    references: int
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When the evidence is looked at; ``cut_above`` is the ratio from which the reference is cut.
+
+    ``least_cut`` is the least multiple of the best's time at which that is.
+    """
+
+    two_sided: tuple[Look, ...]
+    at_least: tuple[Look, ...]
+    cut_above: float
+    least_cut: float
+
+
+_BY_RANKS = (Look(6, 6, 1 / 32), Look(10, 10, 0.0075), Look(16, 16, 0.006), Look(24, 24, 0.005))
+
+#: As few launches as the evidence allows.
+AUTO = Rule(
+    two_sided=(Look(2, 2), Look(3, 3), Look(4, 4), *_BY_RANKS),
+    at_least=(Look(2, 1), Look(3, 2)),
+    cut_above=2.0,
+    least_cut=1.5,
+)
+
+#: By ranks alone. From the second look at a bound on, one run of the best that is an outlier is
+#: trimmed (30 of the 1716 orders have a Mann-Whitney count of 6 or less).
+EXACT = Rule(
+    two_sided=_BY_RANKS,
+    at_least=(Look(4, 3, 1 / 35), Look(7, 6, 30 / 1716), Look(10, 9, 0.0039)),
+    cut_above=3.0,
+    least_cut=3.0,
+)
 
 _ABBA: tuple[Side, ...] = ("reference", "best", "best", "reference")
 _BAB: tuple[Side, ...] = ("best", "reference")
+
+#: The half-width of an interval by the spread, in standard errors: chosen for a coverage of at
+#: least 93 % in all simulated cases (`python -m benchmarks.coverage`).
+_DEVIATIONS = 5.0
+
+#: A run this many times slower than others of its side is an outlier.
+_OUTLIER = 1.5
+
+#: An interval that excludes 1 settles it if its lower end keeps this share of the gain (as
+#: logarithms), or if its half-width is below this share of the ratio.
+_KEPT, _NARROW = 1 / 3, 0.05
 
 #: From this many pairs on an interval that excludes 1 is taken as it is: more pairs narrow it
 #: with their square root only.
 _PLENTY = 16
 
+#: No confirmation ends for its cost with fewer pairs.
+_FEWEST_PAIRS = 6
+
 #: A gain is claimed if it is proven to be more than this share: less pays for nobody's
 #: change of settings, and hosts differ by as much from one day to the next.
 WORTH = 0.01
 
-#: Below this ratio of what the search saw nothing is launched: giving up claims nothing.
-HOPELESS = 0.95
-
-#: The reference is cut if the search saw a ratio above the first; the multiple lies between
-#: the next two (one run of the best that is two to three times slower, as happens on shared
-#: machines, then hides nothing), and below the search's ratio by the last factor at least.
-_CUT_ABOVE, _LEAST_CUT, _MOST_CUT, _BELOW_SEEN = 3.0, 3.0, 5.0, 1.7
+#: The cut lies at this multiple of the best's time at most, and below what the search saw by this
+#: factor at least.
+_MOST_CUT, _BELOW_SEEN = 5.0, 1.7
 
 #: What ending a launch early takes, s.
 _STOP_S = 0.5
@@ -69,10 +125,11 @@ _STOP_S = 0.5
 
 @dataclass(frozen=True)
 class Run:
-    """One launch of the confirmation; if the reference was cut, ``elapsed_s`` is a bound."""
+    """One launch of the confirmation; if it was cut, ``elapsed_s`` is a bound."""
 
     side: Side
     elapsed_s: float
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,58 +150,164 @@ class SearchTimes:
     budget_s: float = math.inf  # what the confirmation should cost at most
 
 
-def cut(seen: SearchTimes) -> float | None:
+def cut(seen: SearchTimes, rule: Rule = AUTO) -> float | None:
     """Where the reference is cut, s; ``None``: it runs to its end.
 
     As high as the first look may cost: the higher the cut, the more can be claimed. Fixed
     before the first launch: no outlier among those in turn makes the others longer.
     """
     ratio = seen.reference_s / seen.best_s
-    if ratio <= _CUT_ABOVE:
+    if ratio <= rule.cut_above:
         return None
-    bests, references, _ = AT_LEAST[0]
+    bests, references, _ = rule.at_least[0]
     left_s = seen.budget_s - (bests + references) * seen.startup_s - bests * seen.best_s
     affordable = (left_s / references - _STOP_S) / seen.best_s
-    multiple = min(max(_LEAST_CUT, min(affordable, _MOST_CUT)), ratio / _BELOW_SEEN)
+    multiple = min(max(rule.least_cut, min(affordable, _MOST_CUT)), ratio / _BELOW_SEEN)
     return multiple * seen.best_s
 
 
-def judge(
-    runs: Sequence[Run],
-    *,
-    limit_s: float | None = None,
-    precision: float = 0.05,
-    nothing: float = 0.005,
-    may_go_on: bool = True,
-) -> Finding | Next:
-    """What the launches so far prove, or which comes next.
+@dataclass(frozen=True)
+class Evidence:
+    """Judges launches made in turn.
 
-    Args:
-        runs: In the order they were launched.
+    Attributes:
+        rule: When the evidence is looked at.
         limit_s: That of :func:`cut`; the same for every launch.
-        precision: The half-width, as a share of the ratio, that is good enough.
-        nothing: A gain below this is not pursued: giving up claims nothing, so it is free.
+        precision: A gain below this share is not worth having.
+        repeats: The logarithms of the times of settings that the search launched several times,
+            a group a setting.
         may_go_on: False once the confirmation has cost enough: what is proven at the next
             look is then final, unless the reference is cut (a search that saw such a ratio and
             a look that does not are worth another one). Stopping for any reason keeps the
             coverage.
+        to_the_end: A gain that is proven is pursued until the interval is narrow.
     """
-    looks, order = (TWO_SIDED, _ABBA) if limit_s is None else (AT_LEAST, _BAB)
-    times = {side: [run.elapsed_s for run in runs if run.side == side] for side in order}
-    for look in looks:
-        bests, references, error = look
+
+    rule: Rule = AUTO
+    limit_s: float | None = None
+    precision: float = 0.02
+    repeats: Sequence[Sequence[float]] = ()
+    may_go_on: bool = True
+    to_the_end: bool = False
+
+    def judge(self, runs: Sequence[Run]) -> Finding | Next:
+        """What the launches so far prove, or which comes next; in the order of the launches."""
+        full = [run for run in runs if not run.is_cut]  # a bound is no time
+        if self.limit_s is None or self.rule is not EXACT:
+            found = self._looked_at(full, self.rule.two_sided)
+            if found is not None:
+                return found
+        if self._is_at_least(runs):
+            found = self._looked_at(runs, self.rule.at_least)
+            if found is not None:
+                return found
+            last, sides = self.rule.at_least[-1], Counter(run.side for run in runs)
+            is_last = sides["best"] >= last.bests and sides["reference"] >= last.references
+            if self.rule is EXACT or not is_last:
+                side = _missing(runs, _BAB)
+                return Next(side, self.limit_s if side == "reference" else None)
+        return Next(_missing(full, _ABBA), None)
+
+    def _is_at_least(self, runs: Sequence[Run]) -> bool:
+        """Whether the reference is cut: with `AUTO` until a launch of it ended before that."""
+        limit_s = self.limit_s
+        if limit_s is None or self.rule is EXACT:
+            return limit_s is not None
+        references = (run for run in runs if run.side == "reference")
+        return all(run.is_cut or run.elapsed_s >= limit_s for run in references)
+
+    def _looked_at(self, runs: Sequence[Run], looks: Sequence[Look]) -> Finding | None:
+        """What the last of the looks shows that these runs are enough for, if it is final."""
+        sides: tuple[Side, Side] = ("best", "reference")
+        times = {side: [run.elapsed_s for run in runs if run.side == side] for side in sides}
         # One side may be ahead, if a launch of the other is found to have ended early.
-        best, reference = times["best"][:bests], times["reference"][:references]
-        if len(best) < bests or len(reference) < references:
-            break
-        found = (_two_sided if limit_s is None else _at_least)(reference, best, error)
+        made = [
+            look
+            for look in looks
+            if len(times["best"]) >= look.bests and len(times["reference"]) >= look.references
+        ]
+        if not made:
+            return None
+        look, is_cut = made[-1], looks is self.rule.at_least
+        best, reference = times["best"][: look.bests], times["reference"][: look.references]
+        found = self._found(look, reference, best, is_cut=is_cut)
         newest = runs[-1].side
-        is_new = len(times[newest]) == (bests if newest == "best" else references)
-        final = look == looks[-1] or (is_new and not may_go_on and limit_s is None)
-        if final or _settled(found, precision, nothing):
+        is_new = len(times[newest]) == (look.bests if newest == "best" else look.references)
+        has_enough = not is_cut and look.references >= _FEWEST_PAIRS
+        is_last = look == looks[-1] and look.error is not None
+        is_final = is_last or (is_new and has_enough and not self.may_go_on)
+        return found if found is not None and (is_final or self._settled(found)) else None
+
+    def _found(
+        self, look: Look, reference: Sequence[float], best: Sequence[float], *, is_cut: bool
+    ) -> Finding | None:
+        """What a look shows; ``None`` if the runs of a side disagree."""
+        high: float | None = None
+        if not is_cut:
+            by_logs = self._two_sided(look, reference, best)
+            if by_logs is None:
+                return None
+            ratio, low, high = map(math.exp, by_logs)
+        elif look.error is None:
+            kept = _without_outliers(best)
+            ratio, low = min(reference) / statistics.median(kept), min(reference) / max(kept)
+        else:
+            logs = sorted(math.log(a / b) for a in reference for b in best)
+            trimmed = rank_sum_trimmed(len(best), len(reference), look.error)
+            assert trimmed is not None, "each look has enough launches for its error"
+            ratio, low = math.exp(statistics.median(logs)), math.exp(logs[trimmed])
+        claim: Claim = "inconclusive"
+        if low > 1 + WORTH:
+            claim = "faster"
+        elif high is not None and high < 1 + self.precision:
+            claim = "slower" if high < 1 else "no gain worth having"
+        found = Finding(ratio, low, high, len(best), len(reference), claim)
+        return replace(found, pairs_missing=_pairs_missing(found, self.precision))
+
+    def _two_sided(
+        self, look: Look, reference: Sequence[float], best: Sequence[float]
+    ) -> tuple[float, float, float] | None:
+        """(estimate, low, high) of the logarithm of the ratio; ``None`` if runs disagree."""
+        if look.error is not None:
+            pairs = [math.log(a / b) for a, b in zip(reference, best, strict=True)]
+            found = interval(pairs, look.error)
+            assert found is not None, "each look has enough pairs for its error"
             return found
-    side = _missing(runs, order)
-    return Next(side, limit_s if side == "reference" else None)
+        sides = [[math.log(each) for each in _without_outliers(s)] for s in (reference, best)]
+        if not all(map(_agree, sides)):
+            return None
+        ratio = statistics.fmean(sides[0]) - statistics.fmean(sides[1])
+        sd, _ = noise.pooled((*sides, *filter(_agree, self.repeats)), noise.RUNS)
+        half = _DEVIATIONS * sd * math.hypot(*(len(side) ** -0.5 for side in sides))
+        return ratio, ratio - half, ratio + half
+
+    def _settled(self, found: Finding) -> bool:
+        """True if more launches would change nothing that matters."""
+        if found.claim != "faster" or found.high is None:
+            return found.claim != "inconclusive"
+        is_narrow = (found.high - found.low) / 2 / found.ratio < _NARROW
+        if is_narrow or found.best_runs >= _PLENTY:
+            return True
+        has_room = math.log(found.low) >= _KEPT * math.log(found.ratio)
+        return has_room and self.rule is not EXACT and not self.to_the_end
+
+
+def _pairs_missing(found: Finding, precision: float) -> int | None:
+    """How many pairs more are likely to tell.
+
+    The half-width falls with the square root of the pairs, and must reach the nearer of the two:
+    a gain that is worth claiming, or none that is worth having.
+    """
+    if found.claim != "inconclusive":
+        return None
+    if found.high is None:
+        return _FEWEST_PAIRS
+    pairs, ratio = found.best_runs, math.log(found.ratio)
+    half = (math.log(found.high) - math.log(found.low)) / 2
+    room = max(ratio - math.log1p(WORTH), math.log1p(precision) - ratio)
+    most, *_ = _BY_RANKS[-1]
+    wanted = pairs * (half / room) ** 2
+    return max(1, math.ceil(wanted) - pairs) if wanted <= most else None
 
 
 def _missing(runs: Sequence[Run], order: Sequence[Side]) -> Side:
@@ -157,31 +320,14 @@ def _missing(runs: Sequence[Run], order: Sequence[Side]) -> Side:
     return side
 
 
-def _settled(found: Finding, precision: float, nothing: float) -> bool:
-    """True if more launches would change nothing that matters."""
-    if found.claim == "faster":
-        return (
-            found.high is None
-            or (found.high - found.low) / 2 / found.ratio < precision
-            or found.best_runs >= _PLENTY
-        )
-    return found.ratio < 1 + nothing or (found.high is not None and found.high < 1 + WORTH)
+def _agree(logs: Sequence[float]) -> bool:
+    """False if one of the runs must be an outlier."""
+    return max(logs) - min(logs) <= math.log(_OUTLIER)
 
 
-def _two_sided(reference: Sequence[float], best: Sequence[float], error: float) -> Finding:
-    logs = [math.log(a / b) for a, b in zip(reference, best, strict=True)]
-    found = interval(logs, error)
-    assert found is not None, "each look has enough pairs for its error"
-    ratio, low, high = map(math.exp, found)
-    claim: Claim = "faster" if low > 1 + WORTH else "slower" if high < 1 else "no significant gain"
-    return Finding(ratio, low, high, len(best), len(reference), claim)
-
-
-def _at_least(reference: Sequence[float], best: Sequence[float], error: float) -> Finding:
-    logs = sorted(math.log(a / b) for a in reference for b in best)
-    trimmed = rank_sum_trimmed(len(best), len(reference), error)
-    assert trimmed is not None, "each look has enough launches for its error"
-    low = math.exp(logs[trimmed])
-    claim: Claim = "faster" if low > 1 + WORTH else "no significant gain"
-    ratio = math.exp(statistics.median(logs))
-    return Finding(ratio, low, None, len(best), len(reference), claim)
+def _without_outliers(times: Sequence[float]) -> list[float]:
+    """Of three runs and more those that are not far slower than their median."""
+    if len(times) < 3:
+        return list(times)
+    most = _OUTLIER * statistics.median(times)
+    return [each for each in times if each <= most]

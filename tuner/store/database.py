@@ -204,6 +204,17 @@ def _upgrade(engine: Engine) -> None:
                 why = codec.dumps(Exclusion(ExclusionKind.INTERFERENCE, text))
                 mine = sa.update(table).where(table.c.id == key, table.c.exclusion.is_(None))
                 connection.execute(mine.values(exclusion=why))
+    # Versions before 6 called a result that was only unknown so, and knew one way to confirm.
+    studies = schema.studies
+    with engine.begin() as connection:
+        for column, before, after in (
+            (studies.c.conclusion, "no significant gain", "inconclusive"),
+            (studies.c.finding, '"no significant gain"', '"inconclusive"'),
+            (studies.c.spec, '"confirm":true', '"confirm":"auto"'),
+            (studies.c.spec, '"confirm":false', '"confirm":"none"'),
+        ):
+            renamed = sa.func.replace(column, before, after)
+            connection.execute(sa.update(studies).values({column: renamed}))
 
 
 def _columns(engine: Engine, table: sa.Table) -> set[str]:

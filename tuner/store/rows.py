@@ -106,7 +106,7 @@ def study_summary(row: Any) -> StudySummary:
     spec = codec.loads(dict[str, Any], row.spec)
     best, best_s = _setting(row.best_setting), row.best_s
     fixed = codec.from_json(dict[str, Any], spec.get("fixed", {})).get("items")
-    if row.conclusion == Conclusion.NO_GAIN and not fixed:
+    if row.conclusion and Conclusion(row.conclusion).keeps_baseline and not fixed:
         best, best_s = BASELINE, row.baseline_s
     document = {
         **row._mapping,

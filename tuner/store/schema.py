@@ -9,7 +9,7 @@ from sqlalchemy.types import TypeDecorator
 
 #: Raised by one with every change that an older ``tune`` cannot read. Columns that came later
 #: than the first version may be null: they are added to older tables.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 class SafeText(TypeDecorator[str]):

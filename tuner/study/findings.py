@@ -69,10 +69,10 @@ def build(
     done = (
         confirmed is not None
         and confirmed.next is None
-        and history.spec.confirm
+        and history.spec.confirm != "none"
         and (finding is not None or state is StudyState.FINISHED)
     )
-    shown = by_setting.get(best) if best is not None else None
+    shown = by_setting.get(confirmed.best) if confirmed is not None else None
     if finding is None:
         works = confirmed is None or confirmed.failure is None
         kept = baseline if works and history.spec.fixed.is_baseline else None

@@ -6,6 +6,7 @@ then the confirmation; the replayed machine asks here as the real one does.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,12 +31,12 @@ from tuner.search.regions import excessive, infeasible
 from tuner.search.space import Grid
 from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
 from tuner.search.throughput import startup_s
-from tuner.stats import confirm
-from tuner.stats.confirm import Next, Run, SearchTimes, Side
+from tuner.stats import confirm, estimates
+from tuner.stats.confirm import AUTO, EXACT, Evidence, Next, Run, SearchTimes, Side
 from tuner.study.history import History
 from tuner.study.observations import as_key, as_setting, observations, pending, search_space
 
-#: The confirmation may cost this share of the search; then the next look is the last.
+#: The confirmation may cost this share of the search; then the next look by ranks is the last.
 COST_SHARE = 0.5
 
 #: What the confirmation has cost at the next look, in multiples of what it has at this one.
@@ -96,7 +97,7 @@ class SearchThenConfirm:
     def next(self, history: History) -> Step | Stop:
         """The next launch of the search, then of the confirmation; see `Policy`."""
         found = self._search_step(history)
-        if isinstance(found, Step) or not history.spec.confirm:
+        if isinstance(found, Step) or history.spec.confirm == "none":
             return found
         best = self.best(history)
         if best is None:
@@ -191,8 +192,9 @@ def _reason(done: Done, history: History) -> str:
 class Confirmation:
     """What the best is compared with, and what came of it or is next.
 
-    ``failure`` says why the baseline fails, ``best_failed`` that the best did when it was
-    launched again; ``next`` is ``None`` once nothing is left to launch.
+    ``best`` is the fastest other setting if the search calls the reference best. ``failure`` says
+    why the baseline fails, ``best_failed`` that the best did when it was launched again; ``next``
+    is ``None`` once nothing is left to launch.
     """
 
     best: Setting
@@ -216,16 +218,17 @@ class Confirmation:
             return Conclusion.BASELINE_FAILS
         if self.reference is None:
             return None
-        faster = self.finding is not None and self.finding.claim == "faster"
-        return Conclusion.FASTER if faster and not self.best_failed else Conclusion.NO_GAIN
+        claim = "slower" if self.finding is None or self.best_failed else self.finding.claim
+        known = {"faster": Conclusion.FASTER, "inconclusive": Conclusion.INCONCLUSIVE}
+        return known.get(claim, Conclusion.NO_GAIN)
 
     def export(self, history: History) -> Setting:
         """What is handed over: the baseline, unless it fails or something faster is confirmed.
 
         A baseline that leaves out what the user fixed cannot be handed over.
         """
-        keeps = self.conclusion is Conclusion.NO_GAIN and history.spec.fixed.is_baseline
-        if keeps:
+        conclusion = self.conclusion
+        if conclusion and conclusion.keeps_baseline and history.spec.fixed.is_baseline:
             return history.default
         slower = self.finding is not None and self.finding.claim == "slower"
         if (slower or self.best_failed) and self.reference not in (None, history.default):
@@ -254,7 +257,11 @@ def confirmation(history: History, best: Setting) -> Confirmation:
             ),
             None,
         )
-    if reference is None or reference == best:
+    if reference == best and failure is None:
+        best = _fastest_other(history, best)
+    # Stopped on its way, it could not win.
+    ruled_out = not any(record.outcome.samples for record in history.of(searched, best))
+    if reference is None or reference == best or ruled_out:
         return Confirmation(best, reference, failure)
     broken = _broken(history, best)
     if broken is not None:
@@ -263,12 +270,12 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         return Confirmation(best, None, failure)
     # What it should cost at most; without warm-ups: one more of a resumed study moves no cut.
     budget_s = COST_SHARE * _wall_s(r for r in searched if r.purpose is not Purpose.CONFIRM)
-    limit_s = None
+    how, limit_s = history.spec.confirm, None
+    rule = EXACT if how == "exact" else AUTO
     best_s, reference_s = (_typical_s(history.of(searched, s)) for s in (best, reference))
     if best_s is not None and reference_s is not None:
-        if reference_s / best_s < confirm.HOPELESS:
-            return Confirmation(best, reference, failure)
-        limit_s = _cut_s(history, SearchTimes(best_s, reference_s, budget_s=budget_s), reference)
+        seen = SearchTimes(best_s, reference_s, budget_s=budget_s)
+        limit_s = _cut_s(history, seen, reference, rule)
     sides: dict[Setting, Side] = {best: "best", reference: "reference"}
     runs = []
     for record in history.confirming:
@@ -276,12 +283,37 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         if side is not None and isinstance(ending, Finished):
             runs.append(Run(side, ending.elapsed_s))
         elif side is not None and isinstance(ending, Stopped):
-            runs.append(Run(side, ending.bound_s))
-    may_go_on = _NEXT_LOOK * _wall_s(history.confirming) < budget_s
-    step = confirm.judge(runs, limit_s=limit_s, may_go_on=may_go_on)
+            runs.append(Run(side, ending.bound_s, is_cut=True))
+    step = Evidence(
+        rule,
+        limit_s,
+        history.spec.precision,
+        _repeats(history),
+        may_go_on=how == "more" or _NEXT_LOOK * _wall_s(history.confirming) < budget_s,
+        to_the_end=how == "more",
+    ).judge(runs)
     if isinstance(step, Finding):
         return Confirmation(best, reference, failure, finding=step)
     return Confirmation(best, reference, failure, next=step)
+
+
+def _fastest_other(history: History, best: Setting) -> Setting:
+    """The fastest other setting that came to its end; the same if there is none."""
+    found = estimates.measurements(history.searched, history.pooling.canonical)
+    others = (m for m in found if m.setting != best and history.contains(m.setting))
+    other = estimates.best(others)
+    return best if other is None else other.setting
+
+
+def _repeats(history: History) -> list[list[float]]:
+    """The logarithms of the times of the settings that the search launched several times."""
+    groups: dict[Setting, list[float]] = {}
+    for record in history.searched:
+        ending = record.outcome.ending
+        if record.job is None and isinstance(ending, Finished) and ending.elapsed_s > 0:
+            group = groups.setdefault(history.pooling.canonical(record.setting), [])
+            group.append(math.log(ending.elapsed_s))
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def search_s(history: History) -> float:
@@ -309,7 +341,9 @@ def _broken(history: History, setting: Setting) -> Failed | None:
     return failed[0] if len(failed) >= FAILURES else None
 
 
-def _cut_s(history: History, seen: SearchTimes, reference: Setting) -> float | None:
+def _cut_s(
+    history: History, seen: SearchTimes, reference: Setting, rule: confirm.Rule
+) -> float | None:
     """Where the reference is cut, as a figure; ``None``: it runs to its end.
 
     What the launches may cost is in seconds of the host: of a steady state its figure times the
@@ -327,7 +361,8 @@ def _cut_s(history: History, seen: SearchTimes, reference: Setting) -> float | N
             best_s=seen.best_s * run,
             reference_s=seen.reference_s * run,
             startup_s=statistics.median(known) if known else 0.0,
-        )
+        ),
+        rule,
     )
     return None if found is None else found / run
 

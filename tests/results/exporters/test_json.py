@@ -10,7 +10,7 @@ import pytest
 
 from tests import study_samples as samples
 from tests.study_samples import setting, study
-from tuner.model import Purpose
+from tuner.model import Conclusion, Purpose
 from tuner.results.exporters.json import dumps, export, plain
 from tuner.results.study_view import StudyView
 
@@ -62,9 +62,10 @@ def test_a_proven_gain_is_there() -> None:
         "ratio": pytest.approx(2.5),
         "low": pytest.approx(2.5),
         "high": None,
-        "best_runs": 4,
-        "reference_runs": 3,
+        "best_runs": 3,
+        "reference_runs": 2,
         "claim": "faster",
+        "pairs_missing": None,
     }
     assert result["export"] == CONFIRMED["best"]["setting"] != {}
     assert result["search_s"] == pytest.approx(sum(walls(*set(Purpose) - {Purpose.CONFIRM})))
@@ -84,15 +85,16 @@ def test_before_the_confirmation_there_is_no_verdict() -> None:
 @pytest.mark.parametrize(
     ("data", "verdict"),
     [
-        (samples.no_gain(), "no significant gain"),
-        (samples.not_pursued(), "no significant gain"),
+        (samples.no_gain(), "no gain worth having"),
+        (samples.not_pursued(), "no gain worth having"),
+        (samples.inconclusive(), "inconclusive"),
         (samples.failing(), "baseline fails"),
     ],
 )
 def test_every_verdict_has_its_word(data: StudyView, verdict: str) -> None:
     document = json.loads(export(data).text)
     assert document["result"]["verdict"] == verdict
-    assert document["best"]["is_baseline"] is (verdict == "no significant gain")
+    assert document["best"]["is_baseline"] is (verdict in {"no gain worth having", "inconclusive"})
 
 
 def test_a_stopped_launch_has_a_bound_and_a_projection() -> None:
@@ -130,5 +132,5 @@ def test_every_key_is_documented() -> None:
 
 
 def test_every_purpose_and_verdict_is_documented() -> None:
-    for word in ("faster", "no significant gain", "baseline fails", *(each for each in Purpose)):
+    for word in (*Conclusion, *Purpose):
         assert f"`{word}`" in DOCS, word

@@ -133,7 +133,7 @@ def test_where_no_gain_is_proven_the_script_runs_the_defaults_and_says_why() -> 
     text = script(samples.no_gain()).text
     assert "# The whole job with your defaults: `tune` found nothing faster." in text
     assert "# setting:  defaults\n" in text
-    assert "# measured: no significant gain: keep your defaults (1.01 times as fast" in text
+    assert "# measured: no gain worth having: keep your defaults (1.01 times as fast" in text
     assert "OMP_NUM_THREADS" not in text
 
 

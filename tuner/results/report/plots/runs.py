@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from tuner.model import (
     BASELINE,
-    Conclusion,
     Failed,
     Finished,
     LaunchRecord,
@@ -133,7 +132,8 @@ def sides(data: StudyView) -> list[Side]:
     chosen = best(data)
     if chosen is not None:
         # Nothing is called best if the verdict is to keep the defaults.
-        name = "best candidate" if result.conclusion is Conclusion.NO_GAIN else "best"
+        keeps = result.conclusion is not None and result.conclusion.keeps_baseline
+        name = "best candidate" if keeps else "best"
         named[chosen] = f"best: {named[chosen]}" if chosen in named else name
     runs, found = counted(data), []
     for setting, name in named.items():
