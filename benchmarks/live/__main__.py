@@ -1,15 +1,12 @@
 """Windows of a running job against cold launches, on this machine.
 
     python -m benchmarks.live points [--study chainer_mnist] [--ranks 4] [--runs 2] [--picture FILE]
-    python -m benchmarks.live search [--article-s 1087]
     python -m benchmarks.live cost
 
 ``points`` measures 30 settings or more both ways, in random order, and compares: the rank
-correlation of the medians and the bias of the windows. ``search`` runs the search of
-``vs_article.py`` in running jobs; with ``--article-s`` the article's 50 launches, some 20
-minutes, are not made again. ``cost`` tells what a job pays for the extension and the probe
-while no one switches its setting. All want an idle machine. ``TUNE_STORAGE`` says where studies
-are kept; what is there is not measured again.
+correlation of the medians and the bias of the windows. ``cost`` tells what a job pays for the
+extension and the probe while no one switches its setting. Both want an idle machine.
+``TUNE_STORAGE`` says where studies are kept; what is there is not measured again.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.live import cost, points, search
+from benchmarks.live import cost, points
 
 
 def main() -> int:
@@ -31,10 +28,6 @@ def main() -> int:
     part.add_argument("--runs", type=int, default=2, help="of each setting, both ways")
     part.add_argument("--picture", type=Path, help="a PNG of both times")
     part.set_defaults(run=points.main)
-    part = parts.add_parser("search")
-    part.add_argument("--seeds", type=int, default=1)
-    part.add_argument("--article-s", type=float, help="what the article's search takes here, s")
-    part.set_defaults(run=search.main)
     part = parts.add_parser("cost")
     part.add_argument("--pairs", type=int, default=10)
     part.set_defaults(run=cost.main)

@@ -13,7 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.model import Finding
-from tuner.stats.confirm import AUTO, EXACT, Evidence, Look, Next, Rule, Run, SearchTimes, Side, cut
+from tuner.stats.confirm import (
+    AUTO,
+    EXACT,
+    LEAST_CUT,
+    Evidence,
+    Look,
+    Next,
+    Rule,
+    Run,
+    SearchTimes,
+    Side,
+    cut,
+)
 from tuner.stats.wilcoxon import interval, rank_sum_counts, rank_sum_trimmed
 
 BEST_S = 10.0
@@ -27,12 +39,16 @@ both = pytest.mark.parametrize("rule", [AUTO, EXACT], ids=["auto", "exact"])
 
 
 def confirmed(
-    draw: Draw, limit_s: float | None = None, rule: Rule = AUTO
+    draw: Draw,
+    limit_s: float | None = None,
+    rule: Rule = AUTO,
+    seen: float = 1.0,
+    before: Sequence[Run] = (),
 ) -> tuple[list[Run], Finding]:
     """A confirmation to its end; the reference is cut where the plan says so."""
-    runs: list[Run] = []
+    runs = list(before)
     while True:
-        step = Evidence(rule, limit_s).judge(runs)
+        step = Evidence(rule, limit_s, seen).judge(runs)
         if isinstance(step, Finding):
             return runs, step
         elapsed_s, most_s = draw(step.side), math.inf if step.limit_s is None else step.limit_s
@@ -52,10 +68,14 @@ def drawing(rng: random.Random, ratio: float, sd: float) -> Draw:
 
 
 def study(rng: random.Random, ratio: float, sd: float, rule: Rule) -> Finding:
-    """One confirmation, planned from a noisy look at both."""
+    """One confirmation, planned from a noisy look at both; the baseline came last in the search."""
     draw = drawing(rng, ratio, sd)
     seen = SearchTimes(draw("best"), draw("reference"), 2.0, 400.0)
-    return confirmed(draw, cut(seen, rule), rule)[1]
+    limit_s, seen_ratio = cut(seen, rule), seen.reference_s / seen.best_s
+    is_stopped = seen_ratio > 3
+    last_s = LEAST_CUT * seen.best_s if is_stopped else seen.reference_s
+    before = [Run("reference", last_s, is_stopped)] if rule is AUTO else []
+    return confirmed(draw, limit_s, rule, seen_ratio, before)[1]
 
 
 def tabled(table: Sequence[float]) -> Draw:
@@ -154,7 +174,8 @@ def test_every_confirmation_ends_has_alternated_and_claims_no_more_than_its_cut(
     table: list[float], limit_s: float | None, rule: Rule
 ) -> None:
     runs, found = confirmed(tabled(table), limit_s, rule)
-    order = "br" if limit_s is not None and found.at_least else "rbbr"
+    bound = "br" if rule is EXACT else "brrbbr"
+    order = bound if limit_s is not None and found.at_least else "rbbr"
     if limit_s is None or found.at_least:
         expected = itertools.islice(itertools.cycle(order), len(runs))
         assert [run.side[0] for run in runs] == list(expected)
@@ -221,16 +242,19 @@ def test_a_cut_lies_well_below_what_was_seen(
     assert limit_s is not None
     multiple, most = limit_s / best_s, reference_s / best_s / 1.7
     assert multiple <= most + 1e-9
-    assert rule.least_cut - 1e-9 <= multiple <= 5 + 1e-9 or multiple >= most - 1e-9
+    assert rule.least_cut - 1e-9 <= multiple <= rule.most_cut + 1e-9 or multiple >= most - 1e-9
 
 
-def test_the_first_look_costs_what_it_may_cost() -> None:
-    """2 of the best, 1 of the reference, its end: 2 x 12 + 2 + 30 + 0.5."""
-    assert cut(SearchTimes(10.0, 100.0, 2.0, 56.5)) == pytest.approx(30.0)
-    assert cut(SearchTimes(10.0, 100.0, 2.0)) == 50.0
-    assert cut(SearchTimes(10.0, 100.0, 2.0, 0.0)) == 15.0
-    assert cut(SearchTimes(10.0, 20.5, 2.0)) == pytest.approx(20.5 / 1.7)
+def test_exact_cuts_as_high_as_its_first_look_may_cost() -> None:
+    """4 of the best, 3 of the reference, their ends: 4 x 12 + 3 x (2 + 40 + 0.5)."""
     assert cut(SearchTimes(10.0, 100.0, 2.0, 175.5), EXACT) == pytest.approx(40.0)
+    assert cut(SearchTimes(10.0, 100.0, 2.0), EXACT) == 50.0
+    assert cut(SearchTimes(10.0, 100.0, 2.0, 0.0), EXACT) == 30.0
+
+
+def test_a_cut_is_cheap_and_never_near_what_was_seen() -> None:
+    assert cut(SearchTimes(10.0, 100.0, 2.0)) == 15.0
+    assert cut(SearchTimes(10.0, 20.5, 2.0)) == pytest.approx(20.5 / 1.7)
 
 
 @both
@@ -241,12 +265,33 @@ def test_only_the_reference_is_cut(rule: Rule) -> None:
     assert Evidence(rule).judge([]) == Next("reference", None)
 
 
-@pytest.mark.parametrize(("rule", "launches"), [(AUTO, 3), (EXACT, 7)])
-def test_a_far_slower_reference_is_at_least_so_much_slower(rule: Rule, launches: int) -> None:
-    runs, found = confirmed(lambda side: 10.0 if side == "best" else 99.0, 30.0, rule)
-    assert len(runs) == launches
+@pytest.mark.parametrize(
+    ("rule", "seen", "order"), [(AUTO, 5.0, "br"), (AUTO, 2.9, "brr"), (EXACT, 5.0, "brbrbrb")]
+)
+def test_a_far_slower_reference_is_at_least_so_much_slower(
+    rule: Rule, seen: float, order: str
+) -> None:
+    draw: Draw = lambda side: 10.0 if side == "best" else 99.0  # noqa: E731
+    runs, found = confirmed(draw, 30.0, rule, seen)
+    assert "".join(run.side[0] for run in runs) == order
     assert (found.claim, found.high) == ("faster", None)
     assert found.low == pytest.approx(3.0)
+
+
+def test_the_last_launch_of_the_search_is_the_first_of_the_confirmation() -> None:
+    far = Run("reference", 15.0, is_cut=True)
+    assert isinstance(
+        Evidence(limit_s=15.0, seen_ratio=4.0).judge([far, Run("best", 10.0)]), Finding
+    )
+    runs, found = confirmed(tabled([10.0, 10.1, 15.2]), before=[Run("reference", 15.0)])
+    assert [run.side[0] for run in runs] == list("rbbr")
+    assert (found.claim, found.best_runs) == ("faster", 2)
+
+
+def test_an_outlier_of_the_best_makes_no_claim_but_costs_another_look() -> None:
+    runs, found = confirmed(tabled([25.0, 99.0, 99.0, 10.0, 10.0, 99.0]), 15.0, seen=5.0)
+    assert [run.side[0] for run in runs] == list("brrbbr")
+    assert (found.claim, found.best_runs, found.low) == ("faster", 3, 1.5)
 
 
 # --- verdicts ------------------------------------------------------------------------------

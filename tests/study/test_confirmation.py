@@ -97,11 +97,26 @@ def found(history: History) -> Result:
 def test_far_slower_defaults_are_cut_and_only_a_lower_end_is_claimed() -> None:
     history = proved(searched(8.0), {BEST: always(1.0), BASELINE: always(8.0)})
     state = confirmation(history, BEST)
-    assert sides(history) == "bdb"
+    assert sides(history) == "bd"
     defaults = [m.outcome.ending for m in history.confirming if m.setting.is_baseline]
     assert all(isinstance(ending, Stopped) for ending in defaults)
     assert state.finding is not None and state.finding.at_least
     assert state.conclusion is Conclusion.FASTER and state.finding.low < 8.0
+
+
+def test_a_baseline_that_came_last_in_the_search_is_the_first_launch_in_turn() -> None:
+    stopped = Stopped(1.6, 4.0, 3.5, 4.5, 0.1, "drift")
+    far, near = (
+        history_of((Purpose.SEARCH, BEST, 1.0), (Purpose.BASELINE, BASELINE, default))
+        for default in (stopped, 1.5)
+    )
+    far = proved(far, {BEST: always(1.0)})
+    assert sides(far) == "b"
+    finding = confirmation(far, BEST).finding
+    assert finding is not None and finding.at_least and finding.low == pytest.approx(1.6)
+    near = proved(near, {BEST: always(1.0), BASELINE: always(1.5)})
+    assert sides(near) == "bbd"
+    assert confirmation(near, BEST).conclusion is Conclusion.FASTER
 
 
 def test_what_turns_out_slower_than_the_defaults_is_not_handed_over() -> None:

@@ -214,8 +214,8 @@ OPTIONS = (
            field="precision"),
     Option("confirm", "--confirm", Kind(_confirm, "HOW"), LIMITS,
            "Launch the best setting and the baseline in turn: auto (as few as prove a gain), exact"
-           " (by ranks alone), more (go on after an inconclusive result) or none", '"none"', "auto",
-           field="confirm"),
+           " (by ranks alone), more (both to their end, until the interval is narrow) or none",
+           '"none"', "auto", field="confirm"),
     Option("live", "--live", Kind(_live, "WHEN"), LIMITS,
            "Measure many settings in one running job: auto (if it can), on or off", '"off"', "auto",
            field="live"),

@@ -25,7 +25,7 @@ from tuner.model import (
 from tuner.stats import estimates, noise
 
 #: Launches of their own in any study: what they confirm is confirmed of what is exported.
-COLD = frozenset({Purpose.WARM_UP, Purpose.CONFIRM, Purpose.RECORD})
+COLD = frozenset({Purpose.WARM_UP, Purpose.BASELINE, Purpose.CONFIRM, Purpose.RECORD})
 
 #: Failures that no switch can be at fault for.
 NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
@@ -170,15 +170,12 @@ def is_reachable(start: Setting, wanted: Setting, live: AbstractSet[str]) -> boo
 
     Args:
         start: What the job was started with; a knob that it cannot change stays as there.
-        wanted: A running job cannot switch to the baseline, so the baseline (the empty setting)
-            needs a job that was started with it; nor can a variable be removed from processes
-            that run.
+        wanted: A running job cannot switch to what it leaves out, so the baseline (the empty
+            setting) needs a launch; nor can a variable be removed from processes that run.
         live: The knobs that the job can change.
     """
-    if wanted.is_baseline:
-        return start.is_baseline
     new, old = wanted.as_dict(), start.as_dict()
     return all(
-        new.get(knob) == old.get(knob) or (knob in live and new.get(knob) != UNSET)
+        new.get(knob) == old.get(knob) or (knob in live and new.get(knob) not in {None, UNSET})
         for knob in new | old
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tuner.live.eligibility import is_reachable, why_switched_off
-from tuner.model import BASELINE, Failed, Finished, LaunchRecord, Purpose, Setting, StudySpec
+from tuner.model import Failed, Finished, LaunchRecord, Setting, StudySpec
 from tuner.search import Live
 from tuner.search.throughput import Pace, startup_s
 
@@ -58,8 +58,7 @@ def running_job(
         return None
     number = last.window.job
     started = next((r for r in records if r.number == number), records[-1])
-    start = BASELINE if started.purpose is Purpose.BASELINE else started.setting
-    return RunningJob(number, canonical(start), frozenset(last.window.live))
+    return RunningJob(number, canonical(started.setting), frozenset(last.window.live))
 
 
 def live_costs(

@@ -23,6 +23,7 @@ from tuner.search.regions import beyond, excessive, infeasible
 from tuner.search.scoring import Live, ScoredCandidates, State, candidates, scored_candidates
 from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
+from tuner.stats.confirm import LEAST_CUT
 from tuner.stats.estimates import TRIALS
 
 #: Of single runs about their setting's median, before any setting was run twice.
@@ -93,8 +94,8 @@ class Search:
         guess = self._guess(state)
         if guess is not None:
             return Proposal(guess, Purpose.GUESS, state.limit, state.noise)
-        # A running job cannot switch to the baseline, which needs a launch of its own. That is
-        # stopped earlier once a good setting is known, so the baseline comes last.
+        # Among windows of a running job it comes last: as a launch of its own it is stopped
+        # earlier once a good setting is known, and the confirmation counts it as its first.
         later = state.live is not None and state.best is not None
         if not later and self._wants_baseline(history, state.groups):
             return self._baseline(state)
@@ -107,10 +108,13 @@ class Search:
         return self._weigh(state, state.fit, state.best)
 
     def _baseline(self, state: State) -> Proposal:
-        """The defaults, stopped at a multiple of the incumbent: they may be ruinous."""
+        """The baseline, stopped at a multiple of the incumbent: it may be ruinous.
+
+        It runs long enough to serve the confirmation as a bound.
+        """
         limit = state.limit
         if limit is not None:
-            limit = replace(limit, factor=self.options.baseline_factor)
+            limit = replace(limit, factor=self.options.baseline_factor, least=LEAST_CUT)
         return Proposal(self.space.baseline, Purpose.BASELINE, limit, state.noise)
 
     def _state(self, history: Sequence[SearchObservation], live: Live | None = None) -> State:

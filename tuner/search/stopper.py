@@ -53,11 +53,15 @@ class Noise:
 
 @dataclass(frozen=True)
 class Limit:
-    """What a trial is stopped against: ``factor`` times an estimate with a standard error."""
+    """What a trial is stopped against: ``factor`` times an estimate with a standard error.
+
+    Once its log has an entry it runs for ``least`` times the estimate in any case.
+    """
 
     seconds: float
     log_se: float = 0.0
     factor: float = 1.0
+    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,9 @@ class ProjectionStopper:
             rule = self._by_forecast if len(progress) >= 2 else self._by_bounds
             verdict = rule(progress, iterations, bound)
         if isinstance(verdict, GoOn) and self._exceeds(bound):  # longer than the limit already
-            return Stopped(bound, bound * 1.2, bound, None, 0.5, "elapsed")
+            verdict = Stopped(bound, bound * 1.2, bound, None, 0.5, "elapsed")
+        if isinstance(verdict, Stopped) and bound < self.limit.least * self.limit.seconds:
+            return GoOn(verdict.projection_s)
         return verdict
 
     def in_window(self) -> ProjectionStopper:

@@ -18,14 +18,14 @@ together). With n pairs the smallest error is 2 / 2**n: 6 pairs are the fewest t
 at 5 %, and get 1/32 of it.
 
 **At least.** If the search already saw that the reference is far slower, its launches are cut and
-only a lower end is claimed. The cut lies 1.7 times below what the search saw at least, so the claim
-is wrong only if the search was, by that factor, and the launches in turn are as well. With `AUTO`
-the lower end is the cut over the slowest run of the best, from 2 runs of the best with 1 of the
-reference between them. If that proves nothing, or if one of the reference ends before the cut, both
-run to their end from then on. With `EXACT` the order is BABABAB, and the bound that of the exact
-rank-sum distribution (the same book, sections 4.1-4.3): 4 launches of the best that all lie below 3
-of the reference have the error 1/35. It takes the two to differ by a factor alone; if they differ
-in spread too, the error of such a bound can reach 1/8.
+only a lower end is claimed: with `AUTO` the shortest launch of the reference over the slowest of
+the best. One run of the best is enough, since an outlier makes the claim smaller. From `_ALONE`
+times on one launch of the reference is enough, as outliers are 2 to 3 times slower; below that a
+second one shows whether the first is an outlier. If that proves nothing, more of both are launched;
+if a reference ends before the cut, both run to their end from then on. With `EXACT` the order is
+BABABAB, and the bound that of the exact rank-sum distribution (the same book, sections 4.1-4.3): 4
+launches of the best that all lie below 3 of the reference have the error 1/35. It takes the two to
+differ by a factor alone; if they differ in spread too, the error of such a bound can reach 1/8.
 
 Which of the two it is must be decided before the first launch, from the search's data alone.
 """
@@ -62,23 +62,28 @@ class Look(NamedTuple):
 class Rule:
     """When the evidence is looked at; ``cut_above`` is the ratio from which the reference is cut.
 
-    ``least_cut`` is the least multiple of the best's time at which that is.
+    ``least_cut`` and ``most_cut`` are the multiples of the best's time between which that is.
     """
 
     two_sided: tuple[Look, ...]
     at_least: tuple[Look, ...]
     cut_above: float
     least_cut: float
+    most_cut: float
 
+
+#: At least this multiple of the best's time is a launch of the reference followed for a bound.
+LEAST_CUT = 1.5
 
 _BY_RANKS = (Look(6, 6, 1 / 32), Look(10, 10, 0.0075), Look(16, 16, 0.006), Look(24, 24, 0.005))
 
 #: As few launches as the evidence allows.
 AUTO = Rule(
     two_sided=(Look(2, 2), Look(3, 3), Look(4, 4), *_BY_RANKS),
-    at_least=(Look(2, 1), Look(3, 2)),
+    at_least=(Look(1, 1), Look(1, 2), Look(2, 2), Look(3, 3)),
     cut_above=2.0,
-    least_cut=1.5,
+    least_cut=LEAST_CUT,
+    most_cut=LEAST_CUT,
 )
 
 #: By ranks alone. From the second look at a bound on, one run of the best that is an outlier is
@@ -88,6 +93,7 @@ EXACT = Rule(
     at_least=(Look(4, 3, 1 / 35), Look(7, 6, 30 / 1716), Look(10, 9, 0.0039)),
     cut_above=3.0,
     least_cut=3.0,
+    most_cut=5.0,
 )
 
 _ABBA: tuple[Side, ...] = ("reference", "best", "best", "reference")
@@ -95,7 +101,7 @@ _BAB: tuple[Side, ...] = ("best", "reference")
 
 #: The half-width of an interval by the spread, in standard errors: chosen for a coverage of at
 #: least 93 % in all simulated cases (`python -m benchmarks.coverage`).
-_DEVIATIONS = 5.0
+_DEVIATIONS = 6.0
 
 #: A run this many times slower than others of its side is an outlier.
 _OUTLIER = 1.5
@@ -115,9 +121,11 @@ _FEWEST_PAIRS = 6
 #: change of settings, and hosts differ by as much from one day to the next.
 WORTH = 0.01
 
-#: The cut lies at this multiple of the best's time at most, and below what the search saw by this
-#: factor at least.
-_MOST_CUT, _BELOW_SEEN = 5.0, 1.7
+#: The cut lies below what the search saw by this factor at least.
+_BELOW_SEEN = 1.7
+
+#: If the search saw this ratio, one launch of the reference is enough for a bound.
+_ALONE = 3.2
 
 #: What ending a launch early takes, s.
 _STOP_S = 0.5
@@ -162,7 +170,7 @@ def cut(seen: SearchTimes, rule: Rule = AUTO) -> float | None:
     bests, references, _ = rule.at_least[0]
     left_s = seen.budget_s - (bests + references) * seen.startup_s - bests * seen.best_s
     affordable = (left_s / references - _STOP_S) / seen.best_s
-    multiple = min(max(rule.least_cut, min(affordable, _MOST_CUT)), ratio / _BELOW_SEEN)
+    multiple = min(max(rule.least_cut, min(affordable, rule.most_cut)), ratio / _BELOW_SEEN)
     return multiple * seen.best_s
 
 
@@ -173,6 +181,7 @@ class Evidence:
     Attributes:
         rule: When the evidence is looked at.
         limit_s: That of :func:`cut`; the same for every launch.
+        seen_ratio: Reference over best, as the search saw it.
         precision: A gain below this share is not worth having.
         repeats: The logarithms of the times of settings that the search launched several times,
             a group a setting.
@@ -185,28 +194,50 @@ class Evidence:
 
     rule: Rule = AUTO
     limit_s: float | None = None
+    seen_ratio: float = 1.0
     precision: float = 0.02
     repeats: Sequence[Sequence[float]] = ()
     may_go_on: bool = True
     to_the_end: bool = False
 
     def judge(self, runs: Sequence[Run]) -> Finding | Next:
-        """What the launches so far prove, or which comes next; in the order of the launches."""
+        """What the launches so far prove, or which comes next; in the order of the launches.
+
+        The first of them may be the reference's last in the search, if nothing came after that.
+        """
         full = [run for run in runs if not run.is_cut]  # a bound is no time
         if self.limit_s is None or self.rule is not EXACT:
             found = self._looked_at(full, self.rule.two_sided)
             if found is not None:
                 return found
         if self._is_at_least(runs):
-            found = self._looked_at(runs, self.rule.at_least)
+            found = self._looked_at(runs, self._bounds, is_cut=True)
             if found is not None:
                 return found
-            last, sides = self.rule.at_least[-1], Counter(run.side for run in runs)
-            is_last = sides["best"] >= last.bests and sides["reference"] >= last.references
-            if self.rule is EXACT or not is_last:
-                side = _missing(runs, _BAB)
+            side = self._next_for_a_bound(runs)
+            if side is not None:
                 return Next(side, self.limit_s if side == "reference" else None)
         return Next(_missing(full, _ABBA), None)
+
+    @property
+    def _bounds(self) -> Sequence[Look]:
+        """The looks at a bound."""
+        looks = self.rule.at_least
+        if self.rule is EXACT or self.seen_ratio >= _ALONE:
+            return looks
+        return [look for look in looks if look.references > 1]
+
+    def _next_for_a_bound(self, runs: Sequence[Run]) -> Side | None:
+        """The side of the next launch; ``None``: there is no look left."""
+        if self.rule is EXACT:
+            return _missing(runs, _BAB)
+        sides = Counter(run.side for run in runs)
+        for look in self._bounds:
+            if sides["best"] < look.bests:
+                return "best"
+            if sides["reference"] < look.references:
+                return "reference"
+        return None
 
     def _is_at_least(self, runs: Sequence[Run]) -> bool:
         """Whether the reference is cut: with `AUTO` until a launch of it ended before that."""
@@ -216,7 +247,9 @@ class Evidence:
         references = (run for run in runs if run.side == "reference")
         return all(run.is_cut or run.elapsed_s >= limit_s for run in references)
 
-    def _looked_at(self, runs: Sequence[Run], looks: Sequence[Look]) -> Finding | None:
+    def _looked_at(
+        self, runs: Sequence[Run], looks: Sequence[Look], *, is_cut: bool = False
+    ) -> Finding | None:
         """What the last of the looks shows that these runs are enough for, if it is final."""
         sides: tuple[Side, Side] = ("best", "reference")
         times = {side: [run.elapsed_s for run in runs if run.side == side] for side in sides}
@@ -228,7 +261,7 @@ class Evidence:
         ]
         if not made:
             return None
-        look, is_cut = made[-1], looks is self.rule.at_least
+        look = made[-1]
         best, reference = times["best"][: look.bests], times["reference"][: look.references]
         found = self._found(look, reference, best, is_cut=is_cut)
         newest = runs[-1].side

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -257,7 +257,8 @@ def confirmation(history: History, best: Setting) -> Confirmation:
             ),
             None,
         )
-    if reference == best and failure is None:
+    is_search_best = reference == best and failure is None
+    if is_search_best:
         best = _fastest_other(history, best)
     # Stopped on its way, it could not win.
     ruled_out = not any(record.outcome.samples for record in history.of(searched, best))
@@ -270,31 +271,46 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         return Confirmation(best, None, failure)
     # What it should cost at most; without warm-ups: one more of a resumed study moves no cut.
     budget_s = COST_SHARE * _wall_s(r for r in searched if r.purpose is not Purpose.CONFIRM)
-    how, limit_s = history.spec.confirm, None
+    how, limit_s, ratio = history.spec.confirm, None, 1.0
     rule = EXACT if how == "exact" else AUTO
     best_s, reference_s = (_typical_s(history.of(searched, s)) for s in (best, reference))
     if best_s is not None and reference_s is not None:
-        seen = SearchTimes(best_s, reference_s, budget_s=budget_s)
-        limit_s = _cut_s(history, seen, reference, rule)
+        seen, ratio = SearchTimes(best_s, reference_s, budget_s=budget_s), reference_s / best_s
+        limit_s = None if how == "more" else _cut_s(history, seen, reference, rule)
     sides: dict[Setting, Side] = {best: "best", reference: "reference"}
-    runs = []
-    for record in history.confirming:
-        side, ending = sides.get(canonical(record.setting)), record.outcome.ending
-        if side is not None and isinstance(ending, Finished):
-            runs.append(Run(side, ending.elapsed_s))
-        elif side is not None and isinstance(ending, Stopped):
-            runs.append(Run(side, ending.bound_s, is_cut=True))
+    in_turn = history.confirming
+    # The search's last launch is the first in turn, unless it was chosen for its time.
+    last = searched[-1]
+    if rule is AUTO and last.purpose is Purpose.BASELINE and not is_search_best:
+        in_turn = (last, *in_turn)
     step = Evidence(
         rule,
         limit_s,
+        ratio,
         history.spec.precision,
         _repeats(history),
         may_go_on=how == "more" or _NEXT_LOOK * _wall_s(history.confirming) < budget_s,
         to_the_end=how == "more",
-    ).judge(runs)
+    ).judge(_runs(in_turn, sides, canonical))
     if isinstance(step, Finding):
         return Confirmation(best, reference, failure, finding=step)
     return Confirmation(best, reference, failure, next=step)
+
+
+def _runs(
+    records: Iterable[LaunchRecord],
+    sides: Mapping[Setting, Side],
+    canonical: Callable[[Setting], Setting],
+) -> list[Run]:
+    """The launches as evidence; those that failed, or were stopped before a log, are none."""
+    runs = []
+    for record in records:
+        side, ending = sides.get(canonical(record.setting)), record.outcome.ending
+        if side is not None and isinstance(ending, Finished):
+            runs.append(Run(side, ending.elapsed_s))
+        elif side is not None and isinstance(ending, Stopped) and ending.bound_s > 0:
+            runs.append(Run(side, ending.bound_s, is_cut=True))
+    return runs
 
 
 def _fastest_other(history: History, best: Setting) -> Setting:

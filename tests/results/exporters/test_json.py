@@ -63,7 +63,7 @@ def test_a_proven_gain_is_there() -> None:
         "low": pytest.approx(2.5),
         "high": None,
         "best_runs": 3,
-        "reference_runs": 2,
+        "reference_runs": 3,
         "claim": "faster",
         "pairs_missing": None,
     }
