@@ -226,7 +226,8 @@ class Load:
     ``others_cores`` is the CPU that processes outside of the trial used, in cores, on average;
     ``busiest`` names the greatest of them (``pid 6263 (python, user bob)``), empty if none was.
     ``throttled_s`` is how long a cgroup's quota held CPUs back; ``hot`` says that a CPU was
-    slowed down for its temperature; ``swapped_bytes`` went to or came from the swap.
+    slowed down for its temperature; ``swapped_bytes`` went to or came from the swap. ``unusual``:
+    it was more than is usual on the machine, and disturbed the launch.
     """
 
     others_cores: float
@@ -234,6 +235,7 @@ class Load:
     throttled_s: float = 0.0
     hot: bool = False
     swapped_bytes: int = 0
+    unusual: bool = False
 
 
 class ExclusionKind(StrEnum):

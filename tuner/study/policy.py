@@ -34,6 +34,7 @@ from tuner.search.throughput import startup_s
 from tuner.stats import confirm, estimates
 from tuner.stats.confirm import AUTO, EXACT, Evidence, Next, Run, SearchTimes, Side
 from tuner.study.history import History
+from tuner.study.interference import alike
 from tuner.study.observations import as_key, as_setting, observations, pending, search_space
 
 #: The confirmation may cost this share of the search; then the next look by ranks is the last.
@@ -278,7 +279,7 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         limit_s = _cut_s(history, seen, reference, rule)
     sides: dict[Setting, Side] = {best: "best", reference: "reference"}
     runs = []
-    for record in history.confirming:
+    for record in alike(history.confirming, history.records):
         side, ending = sides.get(canonical(record.setting)), record.outcome.ending
         if side is not None and isinstance(ending, Finished):
             runs.append(Run(side, ending.elapsed_s))

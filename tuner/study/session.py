@@ -135,6 +135,7 @@ class StudyRun:
     def _next(self) -> Step | Stop:
         """What comes next; before the end windows and launches must agree."""
         self.history = self.recorder.others(self.history)
+        self._exclude_outdated()
         if self.context.joined:
             return self._next_joined()
         step = self._proposed()
@@ -148,6 +149,18 @@ class StudyRun:
                 self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
                 step = self.context.policy.next(self.history)
         return step
+
+    def _exclude_outdated(self) -> None:
+        """Launches that counted though disturbed count no more once the machine is quiet again."""
+        records = self.history.records
+        if outdated := self.interference.outdated(records, self.spec):
+            numbers = [record.number for record in outdated]
+            text = f"disturbed, while launch {records[-1].number} was not"
+            exclusion = Exclusion(ExclusionKind.INTERFERENCE, text)
+            self.history = self.recorder.exclude(self.history, numbers, exclusion)
+            which = wording.count(len(numbers), "launch is", "launches are")
+            text = f"{which} excluded that counted though disturbed: the machine is quiet again"
+            self.context.emit(Note(text))
 
     def _proposed(self) -> Step | Stop:
         """What the policy says; no search ends while other hosts measure a part of it."""
