@@ -39,7 +39,10 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
+    Launch,
     LaunchRecord,
+    ObjectiveSpec,
+    Outcome,
     Purpose,
     Result,
     Setting,
@@ -254,6 +257,43 @@ def test_a_launch_that_stopped_early_is_found_out_later(folder: Path) -> None:
     assert optuna_in(folder)[2].state.name == "FAIL"
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
         assert result(store, SPEC.name) == found
+
+
+# --- what the warm-up shows ----------------------------------------------------------------
+
+
+def test_runs_of_less_than_a_second_are_told_once(folder: Path) -> None:
+    events: list[Any] = []
+    study_in(folder, FakeRunner(lambda each: surface(each) / 10), on_event=events.append)
+    (note,) = events_of(Note, events)
+    assert note.text.startswith("a run takes only 0.")
+    assert "give it more work" in note.text and "5 to 60 s" in note.text
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        (
+            "Epoch 1\nno GPU was found, \x1b[31mnothing\x07 to do\n\n",
+            "no GPU was found, nothing to do",
+        ),
+        ("", "it printed nothing"),
+    ],
+)
+def test_the_last_line_of_a_program_that_only_has_to_end_is_shown_once(
+    folder: Path, printed: str, said: str
+) -> None:
+    events: list[Any] = []
+    runner = FakeRunner()
+
+    def run(launch: Launch, **asked: Any) -> Outcome:
+        outcome = runner(launch, **asked)
+        (launch.folder / "output.log").write_text(printed)
+        return outcome
+
+    spec = replace(SPEC, objective=ObjectiveSpec("wall"), warm_ups=2)
+    study_in(folder, run, spec, on_event=events.append)
+    assert [note.text.endswith(said) for note in events_of(Note, events)] == [True]
 
 
 # --- what came to the same ---------------------------------------------------------------

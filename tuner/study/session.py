@@ -36,7 +36,7 @@ from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import outputs, workers
+from tuner.study import outputs, warm_up, workers
 from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
@@ -297,6 +297,9 @@ class StudyRun:
             machine=spec.machine,
             trial=None if asked is None else asked.number,
         )
+        if purpose is Purpose.WARM_UP and not history.records:
+            for text in warm_up.notes(record.outcome, launch, spec.objective):
+                self._say(text)
         record, note = self.interference.judged(record, spec, history.records)
         if note:
             self.context.emit(Note(note))
