@@ -87,12 +87,12 @@ class Search:
 
     def _wanted(self, history: Sequence[SearchObservation], state: State) -> Proposal | Done:
         """What promises most, as long as there is time."""
-        doubtful = self._doubtful_failure(state)
-        if doubtful is not None:
-            return Proposal(doubtful, Purpose.REPEAT, state.limit, state.noise)
         guess = self._guess(state)
         if guess is not None:
             return Proposal(guess, Purpose.GUESS, state.limit, state.noise)
+        doubtful = self._doubtful_failure(state)
+        if doubtful is not None:
+            return Proposal(doubtful, Purpose.REPEAT, state.limit, state.noise)
         # A running job cannot switch to the baseline, which needs a launch of its own. That is
         # stopped earlier once a good setting is known, so the baseline comes last.
         later = state.live is not None and state.best is not None

@@ -118,6 +118,8 @@ class SearchThenConfirm:
         if history.size == 0:
             known = history.default in history.tried
             return Stop(history.exhausted()) if known else Step(Purpose.BASELINE, history.default)
+        if history.only_baseline_can_tell:
+            return Step(Purpose.BASELINE, history.default)
         observed = observations(history, history.searched)
         names = [knob.name for knob in history.knobs]
         costs = live_costs(history.spec, history.records, history.pooling.canonical, names)

@@ -40,7 +40,7 @@ from tuner.study import outputs, warm_up, workers
 from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
-from tuner.study.history import GIVE_UP_AFTER, History
+from tuner.study.history import History
 from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
 from tuner.study.policy import Policy, Step, Stop
@@ -119,7 +119,7 @@ class StudyRun:
                 self._tell_what_is_new(step)
                 with suppress(TakenError):  # then something else is next
                     self._launch(step)
-                if len(self.history.fruitless()) >= GIVE_UP_AFTER:
+                if self.history.is_hopeless:
                     break
                 if broken := self.history.no_longer_works():
                     give_up(broken, "the program no longer works")
