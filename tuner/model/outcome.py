@@ -136,13 +136,14 @@ class RankView:
     affinity: tuple[int, ...]
     blas_threads: int | None = None
     opencv_threads: int | None = None
-    opencv_loaded: bool = False  # by the rank itself or by one of its Python children
+    opencv_loaded: bool = False  # by the rank itself or by one of its children
     world_size: int | None = None
     mpi_library: str | None = None
     pools: tuple[tuple[str, int], ...] = ()  # (library, threads)
     blas_limit: int | None = None  # the most threads the BLAS was built for
     reported: bool = False  # from inside by the probe: what it does not name is not there
     allocator: str | None = None  # the library that malloc comes from
+    mapped: bool = False  # the libraries that its processes have mapped were seen
 
 
 @dataclass(frozen=True)
