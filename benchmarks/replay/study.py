@@ -26,7 +26,7 @@ from tuner.model import (
     StudyState,
 )
 from tuner.study.findings import build
-from tuner.study.history import GIVE_UP_AFTER, History
+from tuner.study.history import History
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
 
 #: When virtual clocks begin.
@@ -137,9 +137,9 @@ def play(surface: Surface, spec: StudySpec, seed: int, course: Policy | None = N
         record = _record(step, history, machine, best)
         history = history.add(record)
         launches.append(Launched(record, machine.clock_s, course.best(history)))
-        if len(history.fruitless()) >= GIVE_UP_AFTER:
+        if history.is_hopeless:
             break
-    reason = step.reason if isinstance(step, Stop) else f"{GIVE_UP_AFTER} launches in a row failed"
+    reason = step.reason if isinstance(step, Stop) else f"{len(launches)} launches in a row failed"
     best = course.best(history)
     found = build(history, "", StudyState.FINISHED, reason, best)
     return Study(tuple(launches), best, found)

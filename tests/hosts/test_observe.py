@@ -139,6 +139,26 @@ def test_the_affinity_is_that_of_the_rank(proc: Proc, watcher: Watcher) -> None:
     assert watcher.result().ranks[0].affinity == tuple(sorted(os.sched_getaffinity(0)))
 
 
+@pytest.mark.parametrize(
+    ("maps", "mapped", "has_opencv"),
+    [
+        (None, False, False),  # not ours to read
+        ("7f00-7f01 r-xp 0 08:01 9 /usr/lib/libgomp.so.1", True, False),
+        ("7f00-7f01 r-xp 0 08:01 9 /usr/lib/libopencv_core.so.406", True, True),
+    ],
+)
+def test_the_libraries_of_a_program_without_python_are_seen(
+    proc: Proc, watcher: Watcher, maps: str | None, mapped: bool, has_opencv: bool
+) -> None:
+    proc.add(FAR + 1, name="sh", PMI_RANK=0)
+    proc.add(FAR + 2, name="solver", parent=FAR + 1, PMI_RANK=0)
+    if maps is not None:
+        plant(proc.root, {f"{FAR + 2}/maps": maps})
+    watcher.sample([FAR + 1, FAR + 2])
+    (view,) = watcher.result().ranks
+    assert (view.mapped, view.opencv_loaded) == (mapped, has_opencv)
+
+
 # --- the probe's reports -----------------------------------------------------------------
 
 

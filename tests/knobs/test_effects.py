@@ -89,6 +89,8 @@ def test_blas_threads(
         (2, {}, UNSEEN, "no rank reported"),
         (2, {"reported": True}, OVERRIDDEN, "does not load OpenCV"),
         (2, {"reported": True, "opencv_loaded": True}, UNSEEN, "child processes"),
+        (2, {"mapped": True}, OVERRIDDEN, "the program does not load OpenCV"),  # in C
+        (2, {"mapped": True, "opencv_loaded": True}, UNSEEN, "not a Python program"),
     ],
 )
 def test_opencv_threads(asked: int, seen: dict[str, int], verdict: Verdict, reason: str) -> None:

@@ -83,6 +83,22 @@ def test_a_kill_that_the_kernel_counted_is_a_want_of_memory(
     assert found.kind is (FailureKind.OUT_OF_MEMORY if is_memory else FailureKind.CRASHED)
 
 
+@pytest.mark.parametrize(
+    ("full", "said"),
+    [
+        (5, "; its log was complete before: it is the end of the program that fails"),
+        (9, ""),
+        (None, "; its log ends at iteration 5 (if that is the last one, it is the end of the"),
+    ],
+)
+def test_a_failure_after_the_work_was_done_is_told(
+    ending: OutcomeClassifier, full: int | None, said: str
+) -> None:
+    crashed = failed(replace(ending, expected_iterations=full).classify(exit_of(139), None, ()))
+    assert crashed.kind is FailureKind.CRASHED
+    assert said in crashed.reason and ("the program that fails" in crashed.reason) == bool(said)
+
+
 def test_torchrun_starts_no_mpi(ending: OutcomeClassifier) -> None:
     ranks = tuple(
         RankView(n, 1, 0, (), world_size=1, mpi_library="Open MPI v5.0.11") for n in range(2)

@@ -32,6 +32,7 @@ from tuner.model import (
     FailureKind,
     Finished,
     Knob,
+    LaunchRecord,
     ObjectiveSpec,
     Purpose,
     Setting,
@@ -65,6 +66,18 @@ def test_only_the_search_is_measured_in_windows() -> None:
     assert may_be_window(records, Purpose.SEARCH, THIRD)
     assert not any(may_be_window(records, purpose, THIRD) for purpose in COLD)
     assert not may_be_window([], Purpose.SEARCH, THIRD), "no full run was seen"
+
+
+def of_length(iterations: int) -> tuple[LaunchRecord, ...]:
+    """A warm-up whose log counts so many."""
+    (made,) = Records().cold(START, 1.2).records
+    ending = Finished(1.2, iterations)
+    return (replace(made, outcome=replace(made.outcome, ending=ending)),)
+
+
+def test_runs_too_short_for_windows_are_launched() -> None:
+    assert not may_be_window(of_length(16), Purpose.SEARCH, THIRD)
+    assert may_be_window(of_length(20), Purpose.SEARCH, THIRD)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from tuner.study.interference import REMEASURED, InterferenceFilter, interferenc
 FULL = setting(omp_threads=1, iterator_workers=1)
 ALONE = Load(0.02)
 BUSY = Load(1.5, "pid 6263 (python)")
+DISTURBED = replace(BUSY, unusual=True)
 
 OTHERS = Exclusion(ExclusionKind.INTERFERENCE, "others")
 
@@ -76,8 +77,7 @@ USED = "other processes used"
         (BUSY, after(5, Load(1.4)), FULL, 4, ""),  # it is always loaded
         (Load(3.5), after(5, Load(1.4)), FULL, 4, USED),
         (BUSY, [*after(19, ALONE), *after(2, BUSY)], FULL, 4, BESIDE),
-        (BUSY, [*after(19, ALONE), *after(3, BUSY)], FULL, 4, ""),  # a lasting change
-        (BUSY, after(3, BUSY, OTHERS), FULL, 4, ""),  # excluded ones say what is usual too
+        (BUSY, [*after(19, ALONE), *after(3, DISTURBED)], FULL, 4, BESIDE),  # however long it lasts
         (SLOW, [], FULL, 4, HELD_BACK),
         (Load(0.0, throttled_s=0.1), [], FULL, 4, ""),
         (SLOW, [], WIDE, 4, ""),  # it wants more than there is by itself
@@ -85,7 +85,6 @@ USED = "other processes used"
         (SLOW, after(3, SLOW), FULL, 4, ""),
         (HOT, [], FULL, 4, HEAT),
         (HOT, after(2, HOT), FULL, 4, HEAT),
-        (HOT, after(3, HOT), FULL, 4, ""),
         (Load(0.0, swapped_bytes=100 << 20), [], FULL, 4, SWAPPED),
         (Load(0.0, swapped_bytes=60 << 20), [], FULL, 4, ""),
     ],
@@ -113,19 +112,26 @@ def test_a_bound_that_was_reached_beside_others_is_no_bound() -> None:
 # --- again and again ---------------------------------------------------------------------
 
 
-def test_a_setting_is_measured_again_twice_and_then_counts() -> None:
+def test_two_disturbed_launches_are_made_again_and_further_ones_count() -> None:
     interference_filter, notes = InterferenceFilter(ALONE), []
     past = [launched(number, ALONE, BASELINE) for number in range(1, 6)]
-    for number in (6, 7, 8):
+    for number in (6, 7, 8, 9):
         made, note = interference_filter.judged(launched(number, BUSY), SPEC, past)
         past.append(made)
         notes.append(note)
-    assert [bool(each.outcome.exclusion) for each in past[5:]] == [True, True, False]
-    assert notes[:2] == ["", ""]
-    assert notes[2] == (
-        "launch 8 counts all the same, 3 times in a row: other processes used 1.5 of 4 cores,"
-        " above all pid 6263 (python)"
-    )
+    assert [bool(each.outcome.exclusion) for each in past[5:]] == [True, True, False, False]
+    assert all(each.outcome.load == DISTURBED for each in past[5:])
+    assert notes == [
+        "",
+        "",
+        "launch 8 counts all the same, as long as the machine stays like that: other processes used"
+        " 1.5 of 4 cores, above all pid 6263 (python)",
+        "",
+    ]
+    assert interference_filter.outdated(past, SPEC) == []
+    narrow = launched(10, Load(3.0), setting(omp_threads=1))
+    assert interference_filter.outdated([*past, narrow], SPEC) == [], "it left CPUs free"
+    assert interference_filter.outdated([*past, launched(10, ALONE)], SPEC) == past[7:]
 
 
 def test_warm_ups_and_whoever_wants_it_so_are_left_alone() -> None:
@@ -140,6 +146,10 @@ def test_warm_ups_and_whoever_wants_it_so_are_left_alone() -> None:
 # --- how often -----------------------------------------------------------------------------
 
 
+def excluded(made: LaunchRecord) -> LaunchRecord:
+    return replace(made, outcome=replace(made.outcome, exclusion=OTHERS))
+
+
 def studied(loads: Sequence[float], cpus: int = 4) -> list[Outcome]:
     """Launches of ever another setting under these loads, made again where they are disturbed."""
     spec = replace(SPEC, machine=replace(MACHINE, affinity_cpus=cpus, logical_cpus=cpus))
@@ -148,6 +158,8 @@ def studied(loads: Sequence[float], cpus: int = 4) -> list[Outcome]:
     for number, others in enumerate(loads, start=1):
         made, _ = interference_filter.judged(launched(number, Load(others), BASELINE), spec, past)
         past.append(made)
+        outdated = {each.number for each in interference_filter.outdated(past, spec)}
+        past = [excluded(each) if each.number in outdated else each for each in past]
     return [each.outcome for each in past]
 
 

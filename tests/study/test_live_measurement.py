@@ -97,6 +97,19 @@ def test_a_warm_up_that_goes_on_is_the_first_job(folder: Path) -> None:
     assert len(cold) == len(runner.launches)
 
 
+def test_a_program_of_16_iterations_is_launched_with_each_setting(folder: Path) -> None:
+    def short(setting: Setting) -> Finished:
+        return Finished(surface(setting), 16)
+
+    jobs, events = FakeJobs(), list[Any]()
+    found = run(folder, jobs, CONFIRMED, FakeRunner(short), on_event=events.append)
+    assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
+    assert (found.windows, jobs.settings) == (0, [])
+    with pytest.raises(UsageError, match="a run has 16 iterations, windows need 20") as caught:
+        run(folder, jobs, replace(SPEC, live="on"), FakeRunner(short), fresh=True)
+    assert "make a run longer" in caught.value.hint
+
+
 @pytest.mark.parametrize(("is_python", "said"), [(True, 1), (False, 0)])
 def test_a_job_that_takes_no_orders_is_asked_once(folder: Path, is_python: bool, said: int) -> None:
     jobs, events = FakeJobs(refuses="no rank met", is_python=is_python), list[Any]()

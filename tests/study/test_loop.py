@@ -39,7 +39,10 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
+    Launch,
     LaunchRecord,
+    ObjectiveSpec,
+    Outcome,
     Purpose,
     Result,
     Setting,
@@ -225,15 +228,36 @@ def test_a_failed_trial_is_kept_and_not_tried_again(folder: Path) -> None:
         assert trial.user_attrs["failure"] == "crashed: exit status 1"
 
 
-def test_five_failures_end_the_study(folder: Path) -> None:
-    names = Choice(tuple("abcdefgh"))  # a failure says nothing of another name
-    spec = replace(SPEC, knobs=(replace(SPEC.knobs[0], name="kind", domain=names),))
+NAMES = replace(
+    SPEC,  # a failure says nothing of another name
+    knobs=(replace(SPEC.knobs[0], name="kind", domain=Choice(tuple("abcdefgh"))),),
+)
+
+
+def test_two_settings_and_the_baseline_that_fail_alike_end_the_study(folder: Path) -> None:
     runner = FakeRunner(crash)
-    with pytest.raises(NothingMeasuredError, match="exit status 1") as caught:
-        study_in(folder, runner, spec)
+    with pytest.raises(NothingMeasuredError, match=r"3 launches in a row.*status 1") as caught:
+        study_in(folder, runner)
     assert str(folder / "surface" / "0002" / "output.log") in caught.value.hint
-    assert len(runner.settings) == 1 + 5
+    assert len(set(runner.settings[1:-1])) == 2 and runner.settings[-1] == BASELINE
+    assert len(runner.settings) == 1 + 3
     assert row_in(folder).state is StudyState.FAILED
+
+
+@pytest.mark.parametrize("kind", [FailureKind.LIMIT, FailureKind.OUT_OF_MEMORY])
+def test_failures_that_may_be_the_settings_fault_end_it_after_five(
+    folder: Path, kind: FailureKind
+) -> None:
+    runner = FakeRunner(lambda _: Failed(kind, "alike"))
+    with pytest.raises((NothingMeasuredError, LimitReachedError)):
+        study_in(folder, runner, NAMES)
+    assert len(runner.settings) == 1 + 5
+
+
+def test_settings_that_fail_alike_beside_a_baseline_that_works_are_tried(folder: Path) -> None:
+    good = Setting.of({"kind": "e"})
+    found = study_in(folder, FakeRunner(lambda s: 1.0 if s in {good, BASELINE} else CRASH), NAMES)
+    assert found.baseline is not None and found.baseline.elapsed_s == 1.0
 
 
 def test_a_launch_that_stopped_early_is_found_out_later(folder: Path) -> None:
@@ -254,6 +278,43 @@ def test_a_launch_that_stopped_early_is_found_out_later(folder: Path) -> None:
     assert optuna_in(folder)[2].state.name == "FAIL"
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
         assert result(store, SPEC.name) == found
+
+
+# --- what the warm-up shows ----------------------------------------------------------------
+
+
+def test_runs_of_less_than_a_second_are_told_once(folder: Path) -> None:
+    events: list[Any] = []
+    study_in(folder, FakeRunner(lambda each: surface(each) / 10), on_event=events.append)
+    (note,) = events_of(Note, events)
+    assert note.text.startswith("a run takes only 0.")
+    assert "give it more work" in note.text and "5 to 60 s" in note.text
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        (
+            "Epoch 1\nno GPU was found, \x1b[31mnothing\x07 to do\n\n",
+            "no GPU was found, nothing to do",
+        ),
+        ("", "it printed nothing"),
+    ],
+)
+def test_the_last_line_of_a_program_that_only_has_to_end_is_shown_once(
+    folder: Path, printed: str, said: str
+) -> None:
+    events: list[Any] = []
+    runner = FakeRunner()
+
+    def run(launch: Launch, **asked: Any) -> Outcome:
+        outcome = runner(launch, **asked)
+        (launch.folder / "output.log").write_text(printed)
+        return outcome
+
+    spec = replace(SPEC, objective=ObjectiveSpec("wall"), warm_ups=2)
+    study_in(folder, run, spec, on_event=events.append)
+    assert [note.text.endswith(said) for note in events_of(Note, events)] == [True]
 
 
 # --- what came to the same ---------------------------------------------------------------

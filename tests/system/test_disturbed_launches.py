@@ -53,13 +53,14 @@ def test_a_launch_beside_a_busy_neighbour_is_made_again(
     database = tmp_path / "tune.db"
     result = tune(spec, storage=str(database), on_event=beside_the_first, policy=Recording(1))
     with Store.open(f"sqlite:///{database}", create=False) as store:
-        disturbed, again, other = store.launches(spec.name)
+        disturbed, *rest = store.launches(spec.name)
     assert disturbed.outcome.exclusion is not None
     assert "other processes used" in disturbed.outcome.exclusion.text
     assert disturbed.outcome.load is not None
     assert disturbed.outcome.load.others_cores > 0.25
     assert disturbed.outcome.load.busiest.startswith("pid ")
+    # Whoever else is busy here may disturb the next one too.
+    again, other = [record for record in rest if record.outcome.exclusion is None]
     assert (again.setting, again.purpose) == (disturbed.setting, Purpose.RECORD)
-    assert again.outcome.exclusion is None
     assert other.setting != again.setting
     assert any("excluded" in note for note in result.notes)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.jobs import ENVIRON, failed, finished, run, run_trainer
+from tests.system.jobs import ENVIRON, failed, finished, run, run_trainer, spec_of
 from tuner.config.applicability import TargetHost, answer
 from tuner.config.spec import build_spec
 from tuner.config.study_file import find_study_file
@@ -27,6 +27,7 @@ from tuner.model import (
     Knob,
     LauncherInfo,
     Layout,
+    ObjectiveSpec,
     Outcome,
     Progress,
     Setting,
@@ -182,6 +183,15 @@ def test_the_rank_has_what_was_requested(tmp_path: Path) -> None:
     verdicts = {effect.knob: effect.verdict for effect in outcome.effects}
     assert verdicts["bind_to"] is verdicts["allocator"] is Verdict.HONOURED
     assert verdicts["ompi_btl"] is Verdict.NOT_OBSERVABLE
+
+
+def test_a_shell_command_is_seen_to_have_no_opencv(tmp_path: Path) -> None:
+    folder = tmp_path / "a trial"
+    spec = spec_of(tmp_path, "", knobs=(OPENCV,), objective=ObjectiveSpec("wall"))
+    spec = replace(spec, command=("sh", "-c", "sleep 0.5; echo done"))
+    (effect,) = run(spec, Setting.of({"opencv_threads": 1}), folder).effects
+    assert effect.verdict is Verdict.OVERRIDDEN
+    assert effect.reason == "the program does not load OpenCV"
 
 
 # --- torchrun; the trainer has no need of torch, which would only cost time -----------------------

@@ -47,6 +47,8 @@ class _Rank:
     threads: int = 0
     children: int = 0
     affinity: tuple[int, ...] = ()
+    mapped: bool = False  # what one of its processes has mapped was looked at
+    has_opencv: bool = False  # and held OpenCV
 
 
 class Watcher:
@@ -62,6 +64,7 @@ class Watcher:
         self._proc = str(proc)
         self._known: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._ranks: dict[int, _Rank] = {}
+        self._samples: dict[tuple[int, int], int] = {}
         #: The processes of the last sample; another thread may read them at any time.
         self.members: tuple[Member, ...] = ()
 
@@ -82,12 +85,24 @@ class Watcher:
         self.members = tuple(members)
         for rank, group in groups.items():
             noted, root = self._ranks[rank], group[0]
+            for stat in group:
+                self._look_for_opencv(stat, noted)
             is_root = (root.started, root.pid) == (noted.root.started, noted.root.pid)
             noted.threads = max(noted.threads, *(stat.threads for stat in group))
             noted.children = max(noted.children, len(group) - is_root)
             if is_root:
                 with contextlib.suppress(OSError):  # it has ended
                     noted.affinity = tuple(sorted(os.sched_getaffinity(root.pid)))
+
+    def _look_for_opencv(self, stat: Stat, noted: _Rank) -> None:
+        """See if a process has OpenCV mapped: ever more rarely, since that costs a millisecond."""
+        process = stat.pid, stat.started
+        count = self._samples[process] = self._samples.get(process, 0) + 1
+        if noted.has_opencv or count & (count - 1):
+            return
+        maps = procfs.read(f"{self._proc}/{stat.pid}/maps")
+        noted.mapped |= bool(maps)
+        noted.has_opencv = b"opencv" in maps or b"/cv2" in maps
 
     def ranks(self) -> dict[int, int | None]:
         """The rank of each process of the last sample."""
@@ -134,8 +149,12 @@ class Watcher:
             is_of_rank = report is not None and (
                 report.is_program or seen is None or report.pid == seen.root.pid
             )
-            loaded = (folder / f"rank-{rank}.cv2").exists()
-            views.append(replace(view, opencv_loaded=loaded, reported=is_of_rank))
+            loaded = (folder / f"rank-{rank}.cv2").exists() or (
+                seen is not None and seen.has_opencv
+            )
+            mapped = seen is not None and seen.mapped
+            view = replace(view, opencv_loaded=loaded, mapped=mapped, reported=is_of_rank)
+            views.append(view)
         return Observation(tuple(views))
 
 

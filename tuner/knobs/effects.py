@@ -128,9 +128,11 @@ def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
 def _opencv(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     seen = [(rank, rank.opencv_threads) for rank in ranks if rank.opencv_threads is not None]
     if not seen:
+        reported = any(rank.reported for rank in ranks)
         if any(rank.opencv_loaded for rank in ranks):
-            return _unseen("OpenCV is loaded by child processes, which do not report")
-        if any(rank.reported for rank in ranks):
+            children = "OpenCV is loaded by child processes, which do not report"
+            return _unseen(children if reported else _NO_REPORT)
+        if reported or any(rank.mapped for rank in ranks):
             return None, Verdict.OVERRIDDEN, "the program does not load OpenCV"
         return _unseen(_NO_REPORT)
     for rank, observed in seen:

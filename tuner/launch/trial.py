@@ -289,11 +289,28 @@ class OutcomeClassifier:
             )
             if kind is FailureKind.DISK_FULL and not _is_full(self.launch, line):
                 kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"
-            return Failed(kind, f"{reason}; {wrong}" if wrong else reason)
-        if wrong:
-            return Failed(FailureKind.WRONG_WORLD, wrong)
+            said = "; ".join(filter(None, (reason, wrong, self._what_was_done(exit_))))
+            return Failed(kind, said)
+        return Failed(FailureKind.WRONG_WORLD, wrong) if wrong else self._result(exit_)
+
+    def _result(self, exit_: process.Exit) -> Finished | Failed:
+        """What the program's own figure says."""
         printed = self.launch.folder / process.OUTPUT
         return self.objective.result(EndedLaunch(self.launch.out_dir, printed, exit_.wall_s))
+
+    def _what_was_done(self, exit_: process.Exit) -> str:
+        """Whether a program that failed had done its work: then it is its end that fails."""
+        found, full = self._result(exit_), self.expected_iterations
+        if self.spec.objective.clock == "wall" or not isinstance(found, Finished):
+            return ""
+        if not found.iterations:
+            return "its figure was there before: it is the end of the program that fails"
+        if full is None:
+            last = f"its log ends at iteration {found.iterations}"
+            return f"{last} (if that is the last one, it is the end of the program that fails)"
+        if found.iterations < full:
+            return ""
+        return "its log was complete before: it is the end of the program that fails"
 
 
 def _is_full(launch: Launch, line: str) -> bool:

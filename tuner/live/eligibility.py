@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from tuner.launch.hang_detector import may_be_elsewhere
+from tuner.live.windows import LEAST
 from tuner.model import (
     FROM_OUTSIDE,
     UNSET,
@@ -33,6 +34,10 @@ NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
 #: If running jobs could not be switched to this many values of a knob, though a launch with each
 #: worked, the way in which the program changes the knob is at fault: the next would fail alike.
 MOST_REFUSED = 2
+
+#: A job whose runs have fewer iterations is launched: a window would be as long as a run, and the
+#: first iterations, which no window sees, are too large a share of so few.
+LEAST_ITERATIONS = 4 * LEAST
 
 #: No disagreement is less than this share, nor less than this many standard errors.
 LEAST_OFF, DEVIATIONS = 0.05, 2.5
@@ -69,7 +74,16 @@ def may_be_window(records: Sequence[LaunchRecord], purpose: Purpose, setting: Se
         has_failed = isinstance(ending, Failed) and ending.kind not in NOT_BY_THE_SWITCH
         if each.setting == setting and each.job is not None and has_failed:
             return False  # its next launch shows if the setting failed, or the switch
-    return full_iterations(records, setting) is not None
+    iterations = full_iterations(records, setting)
+    return iterations is not None and iterations >= LEAST_ITERATIONS
+
+
+def why_too_short(records: Sequence[LaunchRecord]) -> str:
+    """Why no setting can be measured in a window, as far as the runs so far tell; else empty."""
+    iterations = estimates.full_length(records)
+    if not iterations or iterations >= LEAST_ITERATIONS:
+        return ""
+    return f"a run has {iterations} iterations, windows need {LEAST_ITERATIONS}"
 
 
 def full_iterations(records: Sequence[LaunchRecord], setting: Setting) -> int | None:

@@ -39,6 +39,8 @@ _HINT = (
     " each iteration); --live auto launches each setting if a job accepts no switches."
 )
 
+_LONGER = "make a run longer, or leave --live out: then each setting is launched"
+
 _ENDS_ALONE = (
     "a job ends at the program's own end, and the next setting needs another: with an extension, or"
     " more() in its loop, it goes on (docs/live.md)"
@@ -155,7 +157,8 @@ class LiveMeasurement:
             return ""
         why = self._why_cold(records)
         if why and self._spec.live == "on":
-            raise UsageError(f"--live on: {why}", _HINT)
+            is_short = why == eligibility.why_too_short(records)
+            raise UsageError(f"--live on: {why}", _LONGER if is_short else _HINT)
         if not why:
             return _ENDS_ALONE if self._jobs.ends_alone else ""
         python = any(rank.reported for rank in record.outcome.observation.ranks)
@@ -164,6 +167,7 @@ class LiveMeasurement:
     def _why_cold(self, records: Sequence[LaunchRecord]) -> str:
         """Why no launch of this study can be a window; empty if it can."""
         why = eligibility.why_cold(self._spec.objective, os.environ)
+        why = why or eligibility.why_too_short(records)
         had_windows = any(record.job is not None for record in records)
         refused = self._refused >= (IN_A_ROW if had_windows else 1)
         if why or not refused or self._jobs is None:

@@ -136,13 +136,14 @@ class RankView:
     affinity: tuple[int, ...]
     blas_threads: int | None = None
     opencv_threads: int | None = None
-    opencv_loaded: bool = False  # by the rank itself or by one of its Python children
+    opencv_loaded: bool = False  # by the rank itself or by one of its children
     world_size: int | None = None
     mpi_library: str | None = None
     pools: tuple[tuple[str, int], ...] = ()  # (library, threads)
     blas_limit: int | None = None  # the most threads the BLAS was built for
     reported: bool = False  # from inside by the probe: what it does not name is not there
     allocator: str | None = None  # the library that malloc comes from
+    mapped: bool = False  # the libraries that its processes have mapped were seen
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,8 @@ class Load:
     ``others_cores`` is the CPU that processes outside of the trial used, in cores, on average;
     ``busiest`` names the greatest of them (``pid 6263 (python, user bob)``), empty if none was.
     ``throttled_s`` is how long a cgroup's quota held CPUs back; ``hot`` says that a CPU was
-    slowed down for its temperature; ``swapped_bytes`` went to or came from the swap.
+    slowed down for its temperature; ``swapped_bytes`` went to or came from the swap. ``unusual``:
+    it was more than is usual on the machine, and disturbed the launch.
     """
 
     others_cores: float
@@ -234,6 +236,7 @@ class Load:
     throttled_s: float = 0.0
     hot: bool = False
     swapped_bytes: int = 0
+    unusual: bool = False
 
 
 class ExclusionKind(StrEnum):

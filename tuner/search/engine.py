@@ -88,12 +88,12 @@ class Search:
 
     def _wanted(self, history: Sequence[SearchObservation], state: State) -> Proposal | Done:
         """What promises most, as long as there is time."""
-        doubtful = self._doubtful_failure(state)
-        if doubtful is not None:
-            return Proposal(doubtful, Purpose.REPEAT, state.limit, state.noise)
         guess = self._guess(state)
         if guess is not None:
             return Proposal(guess, Purpose.GUESS, state.limit, state.noise)
+        doubtful = self._doubtful_failure(state)
+        if doubtful is not None:
+            return Proposal(doubtful, Purpose.REPEAT, state.limit, state.noise)
         # Among windows of a running job it comes last: as a launch of its own it is stopped
         # earlier once a good setting is known, and the confirmation counts it as its first.
         later = state.live is not None and state.best is not None

@@ -16,6 +16,7 @@ from tuner.model import (
     Choice,
     Domain,
     Failed,
+    FailureKind,
     Knob,
     LaunchRecord,
     Purpose,
@@ -27,6 +28,19 @@ from tuner.stats import estimates
 
 #: This many failures in a row, with nothing measured, end the study: the cause is not a setting.
 GIVE_UP_AFTER = 5
+
+#: So many settings that fail alike are enough if the baseline does, too …
+ALIKE = 2
+#: … in one of these ways. Whether others happen depends on what a setting asks for.
+_OF_THE_PROGRAM = frozenset(
+    {
+        FailureKind.CRASHED,
+        FailureKind.LAUNCHER,
+        FailureKind.NO_LOG,
+        FailureKind.BAD_LOG,
+        FailureKind.WRONG_WORLD,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -209,6 +223,31 @@ class History:
     def fruitless(self) -> tuple[LaunchRecord, ...]:
         """The launches of a study in which nothing has worked; empty if something has."""
         return () if any(record.outcome.samples for record in self.valid) else self.valid
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether nothing has worked and nothing will: the fault is not the settings'."""
+        return len(self.fruitless()) >= GIVE_UP_AFTER or any(
+            self.default in alike and len(alike) > ALIKE for alike in self._failing_alike
+        )
+
+    @property
+    def only_baseline_can_tell(self) -> bool:
+        """Whether so many settings failed alike that only the baseline shows whose fault it is."""
+        return self.default not in self.tried and any(
+            len(alike) >= ALIKE for alike in self._failing_alike
+        )
+
+    @property
+    def _failing_alike(self) -> Iterable[set[Setting]]:
+        """While nothing has worked: the (canonical) settings that failed, by how they did."""
+        found: dict[tuple[FailureKind, int | None], set[Setting]] = {}
+        for record in self.fruitless():
+            ending, code = record.outcome.ending, record.outcome.exit_code
+            if isinstance(ending, Failed) and ending.kind in _OF_THE_PROGRAM:
+                same = found.setdefault((ending.kind, code), set())
+                same.add(self.pooling.canonical(record.setting))
+        return found.values()
 
     def no_longer_works(self) -> tuple[LaunchRecord, ...]:
         """The last launches if all failed, two settings among them that had worked; else empty."""

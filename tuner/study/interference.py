@@ -2,18 +2,25 @@
 
 A launch is compared with what is usual on this machine. If it is always loaded, all launches meet
 the same, and excluding them would only cost time.
+
+A launch that was disturbed is excluded and made again. After two in a row the others may be there
+to stay, so further ones count. If a launch then finds the machine as usual again, those are
+excluded too: a disturbed launch is not compared with a quiet one. A setting of which three were
+excluded in a row causes the load itself, and counts from then on.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import Literal
 
 from tuner.hosts.interference import QUIET_CORES
 from tuner.knobs import ROLES, Role, core_budget
 from tuner.model import (
+    BASELINE,
     Exclusion,
     ExclusionKind,
     Failed,
@@ -33,8 +40,11 @@ from tuner.study.history import History
 VARIABLE = "TUNE_DISTURBED"
 COUNT = "count"
 
-#: A setting is measured again this often in a row; then interference is part of the machine.
-MOST_AGAIN = 2
+#: This many disturbed launches in a row are excluded; then the others may be there to stay.
+IN_A_ROW = 2
+
+#: This many launches of one setting in a row are excluded; then it causes the load itself.
+MOST_EXCLUDED = 3
 
 #: What others may use in any case: in cores, and as a share of the CPUs (that is as far as the
 #: kernel's two ways to count CPU time differ).
@@ -46,8 +56,9 @@ FACTOR, DEVIATIONS = 2.0, 3.0
 #: The standard deviation of a normal distribution, in median absolute deviations.
 _MAD = 1.4826
 
-#: What is usual follows from this many of the latest launches, or from this many in a row alone.
-RECENT, IN_A_ROW = 15, 3
+#: What is usual follows from this many of the latest launches that were not disturbed. Before there
+#: are a few, the look at the machine before the study is one of them.
+RECENT, FEW = 15, 3
 
 #: What a cgroup's quota may hold back, as a share of a launch's time; what may be swapped.
 LEAST_THROTTLED, LEAST_SWAPPED_BYTES = 0.05, 64 << 20
@@ -76,16 +87,57 @@ class InterferenceFilter:
             spec: The study.
             past: All launches before.
         """
-        if self.counts_all or record.purpose is Purpose.WARM_UP:  # that one counts never
+        outcome, past = record.outcome, _on_host(record.machine.hostname, past)
+        why = interference_with(outcome, record.setting, spec, past, self.before)
+        if self.counts_all or not why:
             return record, ""
-        why = interference_with(record.outcome, record.setting, spec, past, self.before)
-        if not why:
-            return record, ""
-        if again(record.setting, past):
-            exclusion = Exclusion(ExclusionKind.INTERFERENCE, why)
-            return replace(record, outcome=replace(record.outcome, exclusion=exclusion)), ""
-        times = wording.count(MOST_AGAIN + 1, "time")
-        return record, f"launch {record.number} counts all the same, {times} in a row: {why}"
+        assert outcome.load is not None, "there is no interference without a load"
+        outcome = replace(outcome, load=replace(outcome.load, unusual=True))
+        if record.purpose is Purpose.WARM_UP:  # that one counts never
+            return replace(record, outcome=outcome), ""
+        if _is_made_again(record.setting, past):
+            outcome = replace(outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why))
+            return replace(record, outcome=outcome), ""
+        made = replace(record, outcome=outcome)
+        if any(each.outcome.exclusion is None for each in _last_unusual(past)):
+            return made, ""  # that is told already
+        counts = "counts all the same, as long as the machine stays like that"
+        return made, f"launch {record.number} {counts}: {why}"
+
+    def outdated(self, records: Sequence[LaunchRecord], spec: StudySpec) -> list[LaunchRecord]:
+        """The launches that count though disturbed, if the last one found the machine as usual."""
+        here = _on_host(spec.machine.hostname, records)
+        found = [
+            record
+            for record in here
+            if not estimates.is_excluded(record) and met(record, here) == "disturbed"
+        ]
+        if self.counts_all or not found:
+            return []
+        last = here[-1].outcome
+        # Asked of a launch that wants all CPUs: others may have used what this one left free.
+        is_known = last.load is not None and not isinstance(last.ending, Failed)
+        is_quiet = is_known and not interference_with(last, BASELINE, spec, here[:-1], self.before)
+        return found if is_quiet else []
+
+
+#: What a launch met: the usual; what others did; what its own setting caused outside of it.
+Met = Literal["usual", "disturbed", "own"]
+
+
+def met(record: LaunchRecord, records: Sequence[LaunchRecord]) -> Met:
+    """What a launch met, by the launches of its study."""
+    if not _is_unusual(record):
+        return "usual"
+    before = [each for each in records if each.number < record.number]
+    return "own" if _is_own(record.setting, before) else "disturbed"
+
+
+def alike(launches: Sequence[LaunchRecord], records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
+    """Those of the launches that met what the last of them did; they alone can be compared."""
+    what = {record.number: met(record, records) for record in launches}
+    now = next((each for each in reversed(what.values()) if each != "own"), "own")
+    return [record for record in launches if what[record.number] in {now, "own"}]
 
 
 def interference_with(
@@ -108,9 +160,9 @@ def interference_with(
     own = isinstance(ending, Failed) and ending.kind is not FailureKind.LIMIT
     if load is None or own or wall_s <= 0:
         return ""
-    seen = [(each.outcome.load, each.outcome.wall_s) for each in records[-RECENT:]]
-    past = [(each, time_s) for each, time_s in seen if each is not None and time_s > 0]
-    if before is not None and len(past) < IN_A_ROW:
+    quiet = [each.outcome for each in records if not _is_unusual(each)][-RECENT:]
+    past = [(e.load, e.wall_s) for e in quiet if e.load is not None and e.wall_s > 0]
+    if before is not None and len(past) < FEW:
         past.insert(0, (before, 1.0))
     wanted, cpus = _cores_asked(setting, spec), spec.machine.affinity_cpus
     usual_cores = _limit(
@@ -128,7 +180,7 @@ def interference_with(
         and wanted <= spec.machine.cores
     ):
         return f"the cgroup's CPU quota held it back for {wording.seconds(load.throttled_s)}"
-    if load.hot and not (len(past) >= IN_A_ROW and all(p.hot for p, _ in past[-IN_A_ROW:])):
+    if load.hot:
         return "CPUs were slowed down for their temperature"
     if load.swapped_bytes > _limit([each.swapped_bytes for each, _ in past], LEAST_SWAPPED_BYTES):
         return f"{load.swapped_bytes >> 20} MiB were swapped"
@@ -141,18 +193,31 @@ def is_remeasured(record: LaunchRecord) -> bool:
     return why is not None and why.kind is ExclusionKind.REMEASURED
 
 
-def again(setting: Setting, records: Sequence[LaunchRecord]) -> bool:
-    """Whether a launch of the setting with interference is excluded and repeated."""
-    launched = (each for each in reversed(records) if each.purpose is not Purpose.WARM_UP)
-    same = takewhile(
-        lambda each: (
-            each.setting == setting
-            and each.outcome.exclusion is not None
-            and not is_remeasured(each)
-        ),
-        launched,
-    )
-    return sum(1 for _ in same) < MOST_AGAIN
+def _on_host(hostname: str, records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
+    """Other hosts that measure for the study have loads of their own."""
+    return [record for record in records if record.machine.hostname == hostname]
+
+
+def _is_unusual(record: LaunchRecord) -> bool:
+    load = record.outcome.load
+    return load is not None and load.unusual and not is_remeasured(record)
+
+
+def _last_unusual(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
+    """The disturbed launches that no other one came after."""
+    launched = [each for each in records if each.purpose is not Purpose.WARM_UP]
+    return list(takewhile(_is_unusual, reversed(launched)))
+
+
+def _is_own(setting: Setting, past: Sequence[LaunchRecord]) -> bool:
+    """Whether the setting itself causes what it meets: then it counts."""
+    mine = _last_unusual(each for each in past if each.setting == setting)
+    return sum(each.outcome.exclusion is not None for each in mine) >= MOST_EXCLUDED
+
+
+def _is_made_again(setting: Setting, past: Sequence[LaunchRecord]) -> bool:
+    """Whether a disturbed launch of the setting is excluded and made again."""
+    return len(_last_unusual(past)) < IN_A_ROW and not _is_own(setting, past)
 
 
 def _cores_asked(setting: Setting, spec: StudySpec) -> float | None:
@@ -174,8 +239,6 @@ def _limit(past: Sequence[float], least: float) -> float:
         return least
     usual = statistics.median(past)
     deviation = _MAD * statistics.median(abs(each - usual) for each in past)
-    if len(past) >= IN_A_ROW:
-        usual = max(usual, min(past[-IN_A_ROW:]))
     return max(least, FACTOR * usual, usual + DEVIATIONS * deviation)
 
 
@@ -194,6 +257,11 @@ def notes(history: History) -> list[str]:
             if len(spoiled) > 1:
                 which = f"the last one, {which}"
             found.append(f"{wording.count(len(spoiled), one, several)} excluded ({which})")
+    disturbed = [r.number for r in estimates.counted(history.records) if _is_unusual(r)]
+    if disturbed:
+        which = f"number {disturbed[-1]}" if len(disturbed) == 1 else f"last {disturbed[-1]}"
+        count = wording.count(len(disturbed), "launch counts", "launches count")
+        found.append(f"{count} though disturbed ({which}): the machine stayed like that")
     remeasured = sum(is_remeasured(record) for record in history.records)
     if remeasured:
         count = wording.count(remeasured, "earlier launch", "earlier launches")

@@ -34,6 +34,7 @@ from tuner.search.throughput import startup_s
 from tuner.stats import confirm, estimates
 from tuner.stats.confirm import AUTO, EXACT, Evidence, Next, Run, SearchTimes, Side
 from tuner.study.history import History
+from tuner.study.interference import alike
 from tuner.study.observations import as_key, as_setting, observations, pending, search_space
 
 #: The confirmation may cost this share of the search; then the next look by ranks is the last.
@@ -117,6 +118,8 @@ class SearchThenConfirm:
         if history.size == 0:
             known = history.default in history.tried
             return Stop(history.exhausted()) if known else Step(Purpose.BASELINE, history.default)
+        if history.only_baseline_can_tell:
+            return Step(Purpose.BASELINE, history.default)
         observed = observations(history, history.searched)
         names = [knob.name for knob in history.knobs]
         costs = live_costs(history.spec, history.records, history.pooling.canonical, names)
@@ -278,11 +281,11 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         seen, ratio = SearchTimes(best_s, reference_s, budget_s=budget_s), reference_s / best_s
         limit_s = None if how == "more" else _cut_s(history, seen, reference, rule)
     sides: dict[Setting, Side] = {best: "best", reference: "reference"}
-    in_turn = history.confirming
+    in_turn = list(history.confirming)
     # The search's last launch is the first in turn, unless it was chosen for its time.
     last = searched[-1]
     if rule is AUTO and last.purpose is Purpose.BASELINE and not is_search_best:
-        in_turn = (last, *in_turn)
+        in_turn.insert(0, last)
     step = Evidence(
         rule,
         limit_s,
@@ -291,7 +294,7 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         _repeats(history),
         may_go_on=how == "more" or _NEXT_LOOK * _wall_s(history.confirming) < budget_s,
         to_the_end=how == "more",
-    ).judge(_runs(in_turn, sides, canonical))
+    ).judge(_runs(alike(in_turn, history.records), sides, canonical))
     if isinstance(step, Finding):
         return Confirmation(best, reference, failure, finding=step)
     return Confirmation(best, reference, failure, next=step)

@@ -36,11 +36,11 @@ from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import outputs, workers
+from tuner.study import outputs, warm_up, workers
 from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
-from tuner.study.history import GIVE_UP_AFTER, History
+from tuner.study.history import History
 from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
 from tuner.study.policy import Policy, Step, Stop
@@ -119,7 +119,7 @@ class StudyRun:
                 self._tell_what_is_new(step)
                 with suppress(TakenError):  # then something else is next
                     self._launch(step)
-                if len(self.history.fruitless()) >= GIVE_UP_AFTER:
+                if self.history.is_hopeless:
                     break
                 if broken := self.history.no_longer_works():
                     give_up(broken, "the program no longer works")
@@ -135,6 +135,7 @@ class StudyRun:
     def _next(self) -> Step | Stop:
         """What comes next; before the end windows and launches must agree."""
         self.history = self.recorder.others(self.history)
+        self._exclude_outdated()
         if self.context.joined:
             return self._next_joined()
         step = self._proposed()
@@ -148,6 +149,18 @@ class StudyRun:
                 self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
                 step = self.context.policy.next(self.history)
         return step
+
+    def _exclude_outdated(self) -> None:
+        """Launches that counted though disturbed count no more once the machine is quiet again."""
+        records = self.history.records
+        if outdated := self.interference.outdated(records, self.spec):
+            numbers = [record.number for record in outdated]
+            text = f"disturbed, while launch {records[-1].number} was not"
+            exclusion = Exclusion(ExclusionKind.INTERFERENCE, text)
+            self.history = self.recorder.exclude(self.history, numbers, exclusion)
+            which = wording.count(len(numbers), "launch is", "launches are")
+            text = f"{which} excluded that counted though disturbed: the machine is quiet again"
+            self.context.emit(Note(text))
 
     def _proposed(self) -> Step | Stop:
         """What the policy says; no search ends while other hosts measure a part of it."""
@@ -284,6 +297,9 @@ class StudyRun:
             machine=spec.machine,
             trial=None if asked is None else asked.number,
         )
+        if purpose is Purpose.WARM_UP and not history.records:
+            for text in warm_up.notes(record.outcome, launch, spec.objective):
+                self._say(text)
         record, note = self.interference.judged(record, spec, history.records)
         if note:
             self.context.emit(Note(note))
