@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ import pytest
 
 from tests.live.scripted import CAN, Job, Rank0, Script, Starter, launch, plays
 from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
+from tests.study_surface import record
 from tests.system.jobs import failed, finished
 from tuner.launch import trial
 from tuner.live import window as windowing
 from tuner.live.jobs import LiveJobs, miscounted
 from tuner.live.measurement import MeasurementRequest
-from tuner.live.scale import FullRunModel
+from tuner.live.scale import FullRunModel, full_run_model, rescaled
 from tuner.live.server import PAUSE
 from tuner.model import (
+    LOGGED_TIME,
     Exclusion,
     ExclusionKind,
     FailureKind,
@@ -28,6 +31,7 @@ from tuner.model import (
     Load,
     Outcome,
     Progress,
+    Purpose,
     Setting,
     Stopped,
     Value,
@@ -160,6 +164,56 @@ def test_the_jobs_own_processes_are_no_neighbours(
     monkeypatch.setattr(Job, "pids", lambda _: (2**22 + 1,))  # no process has this id
     assert bench(obedient)(ONE).load == Load(0.5)
     assert named == [(2**22 + 1,)] * 2
+
+
+# --- evaluations, in a simulated clock ------------------------------------------------------
+
+#: Of a program: iterations of a whole run, after how many comes an evaluation, and its length, s.
+LENGTH, EPOCH, EVALUATION_S = 40, 10, 1.0
+THREADS = {2: 0.1, 4: 0.2, 8: 0.4}  # the pace with so many, s
+
+
+def simulated(pace_s: float, evaluation_s: float) -> list[float]:
+    """How long each iteration of a whole run takes, with the evaluation after it."""
+    return [pace_s + (n % EPOCH == 0) * evaluation_s for n in range(1, LENGTH + 1)]
+
+
+def whole_run(pace_s: float, evaluation_s: float) -> Outcome:
+    """The outcome of a launch, which logs each iteration."""
+    elapsed_s = list(accumulate(simulated(pace_s, evaluation_s), initial=2 * pace_s))
+    log = tuple(Progress(n, elapsed_s[n]) for n in range(1, LENGTH + 1))
+    return Outcome(Finished(elapsed_s[-1], LENGTH), 9.0, 0, log)
+
+
+@pytest.mark.parametrize("grows", [False, True], ids=["of fixed length", "as slow as the rest"])
+def test_an_evaluation_counts_as_often_as_a_whole_run_has_it(bench: Make, grows: bool) -> None:
+    """The warm-up shows how much there is of it, windows how it depends on the pace."""
+
+    def length_s(pace_s: float) -> float:
+        return 10 * pace_s if grows else EVALUATION_S
+
+    def program(rank: Rank0) -> None:
+        rank.hello(CAN)
+        threads: Value | None = 2
+        while True:
+            threads = rank.switch().get("omp_threads", threads) or 2
+            pace_s = THREADS[int(threads)]
+            times_s = simulated(pace_s, length_s(pace_s))[EPOCH // 2 : EPOCH + 5]
+            rank.steps(times_s, [rank.iteration + EPOCH // 2 - 1])
+
+    live, settings = bench(program), [setting_of(threads, "naive") for threads in THREADS]
+    warm_up = record(1, settings[0], Purpose.WARM_UP, whole_run(0.1, length_s(0.1)))
+    known = full_run_model([warm_up], LENGTH, LOGGED_TIME)
+    windows = [
+        record(n, each, Purpose.SEARCH, live(each, model=known))
+        for n, each in enumerate(settings, 2)
+    ]
+    for each, pace_s in zip(windows, THREADS.values(), strict=True):
+        assert window(each.outcome).evaluation_s == pytest.approx(length_s(pace_s))
+    _, *scaled = rescaled([warm_up, *windows], LOGGED_TIME)
+    for each, pace_s in zip(scaled, THREADS.values(), strict=True):
+        whole = finished(whole_run(pace_s, length_s(pace_s))).elapsed_s
+        assert finished(each.outcome).elapsed_s == pytest.approx(whole, rel=0.05)
 
 
 # --- the judge ---------------------------------------------------------------------------

@@ -18,7 +18,14 @@ from tuner.live.eligibility import NOT_BY_THE_SWITCH
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.live.server import Message, RankState, Steps, Switched, order
-from tuner.live.windows import LEAST_ENDED, Estimate, estimate, is_long_enough, stopped
+from tuner.live.windows import (
+    LEAST_ENDED,
+    Estimate,
+    estimate,
+    evaluation_s,
+    is_long_enough,
+    stopped,
+)
 from tuner.model import (
     SHORTAGES,
     Effect,
@@ -68,8 +75,9 @@ class WindowRun:
         self.job, self.request, self.model = job, request, model
         self._since_s = since_s
         self._is_first = request is job.request  # the job was started for this window
-        self._times_s: list[float] = []  # since the switch
-        self._unmarked_s: list[float] = []  # those without an evaluation or an epoch's start
+        self._marked_s: list[float] = []  # since the switch: with an evaluation, an epoch's start
+        self._unmarked_s: list[float] = []  # the others
+        self._times_s: list[float] = []  # all of them
         self._estimate = Estimate(0, ())
         self._switched: Switched | None = None
         self._stopped: Stopped | None = None  # by the stopper; the job runs on
@@ -142,9 +150,9 @@ class WindowRun:
             elif isinstance(message, Steps) and self._switched is not None:
                 for iteration, time_s in enumerate(message.times_s, message.first):
                     if iteration >= self._switched.iteration:
+                        is_marked = iteration in message.marks
+                        (self._marked_s if is_marked else self._unmarked_s).append(time_s)
                         self._times_s.append(time_s)
-                        if iteration not in message.marks:
-                            self._unmarked_s.append(time_s)
 
     # --- when it ends ----------------------------------------------------------------
 
@@ -157,8 +165,9 @@ class WindowRun:
     def _analyse(self) -> None:
         """Make the estimate, and see if it is enough."""
         self._analysed, self._analysed_s = len(self._times_s), time.monotonic()
-        most_are_marked = 2 * len(self._unmarked_s) < len(self._times_s)
-        window = self._estimate = estimate(self._times_s if most_are_marked else self._unmarked_s)
+        window = self._estimate = estimate(
+            self._times_s if self._most_are_marked else self._unmarked_s
+        )
         if not window.iterations:
             return
         elapsed_s = self.model.log(window.times_s, window.each)[-1][1]
@@ -169,6 +178,10 @@ class WindowRun:
         self._is_enough = self._stopped is not None or is_long_enough(
             window, self.model, precision, period=period
         )
+
+    @property
+    def _most_are_marked(self) -> bool:
+        return len(self._marked_s) > len(self._unmarked_s)
 
     def _reason_to_stop(self) -> Failed | Stopped | None:
         if self.request.cancelled():
@@ -210,6 +223,8 @@ class WindowRun:
         log = self.model.log(window.times_s, window.each)
         some = log[:: -(len(log) // STOPPER_ENTRIES + 1)][::-1]  # the last is among them
         switched_s = self._switched_s or now_s
+        pace_s = window.pace_s if window.iterations else 0.0
+        told = pace_s > 0 and not self._most_are_marked
         ending = self._ending(ended, None if refusal is None else refusal[0], observation.ranks)
         return Outcome(
             ending,
@@ -229,9 +244,10 @@ class WindowRun:
                 switch_s=switched_s - self._ordered_s,
                 discarded=window.discarded,
                 iterations=window.iterations,
-                pace_s=window.pace_s if window.iterations else 0.0,
+                pace_s=pace_s,
                 pace_se=window.pace_se if window.iterations > 1 else 0.0,
                 at_s=(switched_s + now_s) / 2 - job.started_s,
+                evaluation_s=evaluation_s(self._marked_s, pace_s) if told else 0.0,
             ),
         )
 

@@ -277,6 +277,7 @@ class Window:
         pace_s: Seconds an iteration, their mean.
         pace_se: Its standard error, relative.
         at_s: The middle of the window, s after the job's start.
+        evaluation_s: What each evaluation in it took, s; 0.0: there was none.
     """
 
     job: int
@@ -288,6 +289,7 @@ class Window:
     pace_s: float
     pace_se: float
     at_s: float
+    evaluation_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,12 @@ class Agent:
         """The iteration that runs, or else the next, is not like the others."""
         self._marked = True
 
+    def evaluated(self, hook, elapsed_s):
+        """An evaluation has ended: it counts to the iteration before, and the next is marked."""
+        if self._hook == hook and not self.idle:
+            self._sync.lengthen(elapsed_s)
+        self._marked = True
+
     def begins(self, hook):
         """An iteration begins. The first one shows whether the program calls :meth:`step`."""
         if self._counts(hook) and self._iteration >= 2:
