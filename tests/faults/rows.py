@@ -150,6 +150,11 @@ RANKS = (
         *("world.recv(source=(world.rank + 1) % world.size, tag=99)", STALLED),
         rank="all",
     ),
+    _inside(
+        "rank 0 waits for what never comes",
+        *("world.allreduce(0), world.recv(source=1, tag=99)", STALLED),
+        rank=0,
+    ),
     _inside("a rank loops for ever", "idle(busy=True)", LIMIT, limit_s=5.0),
     _inside("a rank ignores SIGTERM", "idle(stubborn=True)", STALLED),
     _inside("every rank ignores SIGTERM", "idle(stubborn=True)", STALLED, rank="all"),
@@ -313,7 +318,8 @@ SOME = tuple(
         "a rank forks a daemon, in a window",
         "a rank is stopped, in a window",
         "a rank raises, as it switches",
-        "all ranks wait for each other, as it switches",
+        "rank 0 waits for what never comes, in a window",
+        "rank 0 waits for what never comes, as it switches",
     )
 )
 

@@ -280,6 +280,19 @@ def test_a_window_that_hangs_fails_as_a_launch_does(
     assert live.jobs._job is None
 
 
+@pytest.mark.parametrize("hangs", [stay, silent_order], ids=["after it", "in the switch"])
+def test_a_job_whose_iterations_are_known_is_not_waited_for_as_long_as_a_launch(
+    bench: Make, monkeypatch: pytest.MonkeyPatch, hangs: Callable[[Rank0], object]
+) -> None:
+    monkeypatch.setattr(windowing, "LEAST_SILENT_S", 0.1)
+    act = (switch, hangs) if hangs is stay else (hangs, stay)
+    live = bench(plays(switch, [0.06] * 8, *act))
+    window(live(ONE, stall_limit_s=60.0))
+    ending = failed(live(TWO, stall_limit_s=60.0, limit_s=60.0))
+    assert ending.kind is FailureKind.STALLED
+    assert ending.reason.startswith("nothing happened for 0.6 s: ")
+
+
 def test_a_crash_in_a_window_is_typed(bench: Make) -> None:
     live = bench(plays(switch, STEADY, switch, 7))
     live(ONE)

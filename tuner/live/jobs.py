@@ -6,7 +6,7 @@ A job that accepts no switches is an ordinary launch, and runs to its end as one
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -20,7 +20,7 @@ from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.eligibility import is_reachable
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
-from tuner.live.server import PAUSE, VARIABLE, Hello, JobServer
+from tuner.live.server import PAUSE, VARIABLE, Hello, JobServer, Message, Steps
 from tuner.live.window import WindowRun
 from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome, Setting, Value
 
@@ -42,6 +42,7 @@ class Job:
     server: JobServer  # the socket that its ranks know of
     started_s: float  # by `time.monotonic`
     switches: int = 0  # that it was told to make
+    slowest_s: float = 0.0  # the longest iteration that was heard of
     _values: dict[str, Value | None] = field(default_factory=dict)
 
     @property
@@ -72,6 +73,13 @@ class Job:
         """
         workers = setting.as_dict().get("iterator_workers", 1)
         return 1 if self.hello.hook == "chainer" or not isinstance(workers, int) else workers
+
+    def hear(self, messages: Sequence[Message]) -> None:
+        """Note that these have come: it lives."""
+        self.monitor.heard += len(messages)
+        for message in messages:
+            if isinstance(message, Steps):
+                self.slowest_s = max(self.slowest_s, *message.times_s, 0.0)
 
     def order(self, setting: Setting) -> dict[str, Value | None]:
         """What must be changed now for the setting; ``None``: as the job was started."""
@@ -218,11 +226,14 @@ class LiveJobs:
         job = self._started(request, pauses=True)
         if isinstance(job, Outcome):
             return job
-        server = job.server
+
+        def is_over() -> bool:
+            messages = job.server.receive(0.0)
+            job.hear(messages)
+            return any(message.type == "over" for message in messages)
+
         try:
-            outcome, goes_on = job.launch.outcome_at_its_end(
-                lambda: any(message.type == "over" for message in server.receive(0.0))
-            )
+            outcome, goes_on = job.launch.outcome_at_its_end(is_over)
             if isinstance(outcome.ending, Finished):  # else it may not have come so far
                 self.refusal = job.refusal(outcome)
                 if goes_on and self.refusal is None:

@@ -59,6 +59,10 @@ TICK_S = 0.05
 #: A job that ends closes its connection first, and has ended before this is over, s.
 LAST_S = 10.0
 
+#: Once its iterations are known, a job hangs if nothing happens in it for as long as this many of
+#: the slowest; and at least for so long, s. A rank that computes, or moves bytes, does not hang.
+SILENT_TIMES, LEAST_SILENT_S = 10, 5.0
+
 #: The iterations are analysed this often at most, s: that takes milliseconds of the ranks' cores.
 ANALYSIS_S = 0.1
 
@@ -110,6 +114,10 @@ class WindowRun:
     def switch(self) -> Ended | None:
         """Have the ranks change; how the job ended, if it did."""
         self.job.switches += 1
+        stall_limit_s = self.request.spec.stall_limit_s
+        if stall_limit_s is not None and self.job.slowest_s > 0:
+            limit_s = max(LEAST_SILENT_S, SILENT_TIMES * self.job.slowest_s)
+            self.job.monitor.watch(min(stall_limit_s, limit_s))
         self._ordered_s = time.monotonic()
         values = self.job.order(self.request.setting)
         self._changed = frozenset(values)
@@ -143,7 +151,7 @@ class WindowRun:
         return not server.is_open and time.monotonic() - server.lost_s > LAST_S
 
     def _hear(self, found: list[Message]) -> None:
-        self.job.monitor.heard += len(found)
+        self.job.hear(found)
         for message in found:
             if isinstance(message, Switched) and message.number == self.job.switches:
                 self._switched = message
