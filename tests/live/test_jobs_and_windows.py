@@ -46,6 +46,7 @@ STEADY = [0.3, 0.1, 0.1, 0.1, 0.1, 0.1]
 
 switch, stay, full_log = Rank0.switch, Rank0.stay, Rank0.full_log
 silent_order = partial(Rank0.switch, answers=False)
+refuses = partial(Rank0.switch, omp_threads="no such library")
 slow = plays(switch, [0.1, 0.1], stay)
 
 
@@ -234,22 +235,27 @@ def test_what_cannot_win_is_left_and_the_job_runs_on(bench: Make) -> None:
 # --- faults ------------------------------------------------------------------------------
 
 
-def test_a_rank_that_cannot_switch_says_so(bench: Make) -> None:
+def test_a_value_that_a_rank_cannot_switch_to_costs_one_attempt(bench: Make) -> None:
     unread = partial(Rank0.switch, omp_threads="cannot be read")  # it was started with its value
-    refuses = partial(Rank0.switch, omp_threads="no such library")
-    live = bench(plays(unread, STEADY, refuses, stay))
-    window(live(ONE))
+    live = bench(plays(unread, STEADY, refuses, stay), obedient, obedient)
+    assert window(live(ONE)).job == 1
     outcome = live(TWO)
-    ending, why = failed(outcome), outcome.exclusion
-    assert (ending.kind, ending.reason) == (
-        FailureKind.SWITCH,
-        "omp_threads=4 in rank 1: no such library",
-    )
-    assert why is not None and why.kind is ExclusionKind.AFTER_SWITCH
-    assert why.knobs == ("omp_threads",)
-    assert why.text.endswith("no such library; it is launched by itself")
-    assert outcome.effects == (), "it was not switched: nothing is known of what it comes to"
-    assert live.jobs._job is None
+    assert live.jobs.cannot == "omp_threads=4 in rank 1: no such library"
+    assert (window(outcome).job, finished(outcome).iterations) == (2, 20), "started with it"
+    assert window(live(ONE)).job == 2 and not live.jobs.cannot, "other values are switched to"
+    assert window(live(TWO)).job == 4
+    assert live.start.jobs[1].rank.switches == [{}, {"omp_threads": 2}], "it is not asked again"
+
+
+def test_after_two_such_values_the_knob_is_not_live_any_more(bench: Make) -> None:
+    once = plays(switch, STEADY, refuses, stay)
+    live = bench(once, once, obedient, obedient)
+    found = [window(live(each)) for each in (ONE, TWO, setting_of(3, "naive"), ONE)]
+    assert [each.job for each in found] == [1, 2, 3, 4]
+    assert [each.live for each in found[1:3]] == [
+        ("iterator_workers", "omp_threads"),
+        ("iterator_workers",),
+    ]
 
 
 def goes_on_stepping(rank: Rank0) -> None:

@@ -6,7 +6,8 @@ A job that accepts no switches is an ordinary launch, and runs to its end as one
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -30,6 +31,9 @@ LEAST_MISCOUNTED = 2
 #: … and by no larger share of them.
 MISCOUNTED_SHARE = 0.1
 
+#: After so many values of a knob that no job could be switched to it is no live knob any more.
+MOST_REFUSED = 2
+
 _HOOKS = {"torch": "at the optimizer's step", "chainer": "at the updater's update"}
 
 
@@ -43,6 +47,8 @@ class Job:
     started_s: float  # by `time.monotonic`
     switches: int = 0  # that it was told to make
     slowest_s: float = 0.0  # the longest iteration that was heard of
+    #: Values that jobs of this study could not be switched to, by knob.
+    refused: Mapping[str, AbstractSet[Value | None]] = field(default_factory=dict)
     _values: dict[str, Value | None] = field(default_factory=dict)
 
     @property
@@ -54,7 +60,8 @@ class Job:
     @property
     def can(self) -> frozenset[str]:
         """The knobs that it can change while it runs."""
-        return frozenset(self.hello.can)
+        few = (knob for knob in self.hello.can if len(self.refused.get(knob, ())) < MOST_REFUSED)
+        return frozenset(few)
 
     @property
     def monitor(self) -> LaunchMonitor:
@@ -81,13 +88,24 @@ class Job:
             if isinstance(message, Steps):
                 self.slowest_s = max(self.slowest_s, *message.times_s, 0.0)
 
-    def order(self, setting: Setting) -> dict[str, Value | None]:
+    def changes(self, setting: Setting) -> dict[str, Value | None]:
         """What must be changed now for the setting; ``None``: as the job was started."""
         new, started = setting.as_dict(), self.request.setting.as_dict()
         wanted = {k: None if new.get(k) == started.get(k) else new.get(k) for k in self.hello.can}
-        changed = {k: value for k, value in wanted.items() if self._values.get(k) != value}
-        self._values = wanted
+        return {k: value for k, value in wanted.items() if self._values.get(k) != value}
+
+    def order(self, setting: Setting) -> dict[str, Value | None]:
+        """The :meth:`changes`, which are in force from now on."""
+        changed = self.changes(setting)
+        self._values |= changed
         return changed
+
+    def reaches(self, setting: Setting) -> bool:
+        """Whether it can be switched to the setting, as far as is known."""
+        new = setting.as_dict()
+        return is_reachable(self.request.setting, setting, self.can) and not any(
+            new.get(knob) in self.refused.get(knob, ()) for knob in self.changes(setting)
+        )
 
     def end(self) -> process.Exit:
         """End it; on return nothing of it is left. Harmless when repeated."""
@@ -159,6 +177,7 @@ class LiveJobs:
 
     Attributes:
         refusal: Why the last launch accepted no switches; ``None``: it did, or ended by chance.
+        cannot: Why the last setting could not be switched to, in words; mostly empty.
         ends_alone: A job has ended by itself, with windows in it.
     """
 
@@ -167,6 +186,8 @@ class LiveJobs:
         self._job: Job | None = None
         self._marked_s = 0.0  # the end of the last window
         self.refusal: str | None = None
+        self.cannot = ""
+        self._refused: dict[str, set[Value | None]] = {}
         self.ends_alone = False
 
     def end(self) -> None:
@@ -190,19 +211,20 @@ class LiveJobs:
         Returns:
             That of the window (`Outcome.window`), scaled to a full run; its ``wall_s`` is all the
             time since the last window of the job, or since the start of it. If the job accepts
-            no switches, or ended before it could tell enough, that of a cold launch.
+            no switches, or ended before it could tell enough, that of a cold launch. If a rank
+            cannot switch to the setting, a job is started with it, and none is asked again.
 
         Raises:
             TunerError, UsageError: As :func:`tuner.launch.trial.run`.
         """
-        job, outcome = self._job, None
+        job, outcome, self.cannot = self._job, None, ""
         since_s = time.monotonic() if job is None else self._marked_s
         try:
             if (
                 job is not None
                 and job.running.poll() is None
                 and job.server.is_open
-                and is_reachable(job.request.setting, request.setting, job.can)
+                and job.reaches(request.setting)
             ):
                 outcome = self._measured(job, request, model, since_s)
             if outcome is None:
@@ -280,7 +302,7 @@ class LiveJobs:
         if isinstance(running, Outcome):
             return running
         assert server is not None
-        return Job(request, running, server, started_s)
+        return Job(request, running, server, started_s, refused=self._refused)
 
     def _in_new_job(
         self, request: MeasurementRequest, model: FullRunModel, since_s: float
@@ -319,8 +341,11 @@ class LiveJobs:
     def _measured(
         self, job: Job, request: MeasurementRequest, model: FullRunModel, since_s: float
     ) -> Outcome | None:
-        """Measure in the running job; ``None``: it was cut short."""
-        outcome = WindowRun(job, request, model, since_s).measure()
+        """Measure in the running job; ``None``: it was cut short, or cannot be switched to it."""
+        run = WindowRun(job, request, model, since_s)
+        outcome = run.measure()
+        for knob, self.cannot in run.refused.items():
+            self._refused.setdefault(knob, set()).add(request.setting.as_dict().get(knob))
         if outcome is None:
             return None
         if request is not job.request:  # not its first window

@@ -39,6 +39,8 @@ _HINT = (
     " each iteration); --live auto launches each setting if a job accepts no switches."
 )
 
+_CANNOT = "the running job could not be switched to"
+
 _ENDS_ALONE = (
     "a job ends at the program's own end, and the next setting needs another: with an extension, or"
     " more() in its loop, it goes on (docs/live.md)"
@@ -156,6 +158,8 @@ class LiveMeasurement:
         why = self._why_cold(records)
         if why and self._spec.live == "on":
             raise UsageError(f"--live on: {why}", _HINT)
+        if not why and self._jobs.cannot:
+            return f"{_CANNOT} {self._jobs.cannot}; another job was started with it (docs/live.md)"
         if not why:
             return _ENDS_ALONE if self._jobs.ends_alone else ""
         python = any(rank.reported for rank in record.outcome.observation.ranks)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuner.hosts.interference import between, look
 from tuner.knobs.effects import effects
-from tuner.launch import failure, stacks
+from tuner.launch import stacks
 from tuner.launch.monitor import STOPPER_ENTRIES, Ended
 from tuner.launch.trial import sampler
 from tuner.live.eligibility import NOT_BY_THE_SWITCH
@@ -27,7 +28,6 @@ from tuner.live.windows import (
     stopped,
 )
 from tuner.model import (
-    SHORTAGES,
     Effect,
     Ending,
     Exclusion,
@@ -71,6 +71,9 @@ class WindowRun:
     """Switches a job to a setting, and follows it until the window is done or the job has ended.
 
     The time for the window began at ``since_s``, by `time.monotonic`.
+
+    Attributes:
+        refused: Why it cannot be switched to the setting, by knob; mostly empty.
     """
 
     def __init__(
@@ -86,30 +89,32 @@ class WindowRun:
         self._switched: Switched | None = None
         self._stopped: Stopped | None = None  # by the stopper; the job runs on
         self._changed: frozenset[str] = frozenset()
+        self.refused: dict[str, str] = {}
         self._ordered_s, self._switched_s = time.monotonic(), 0.0
         self._analysed, self._analysed_s, self._is_enough = 0, -math.inf, False
 
     def measure(self) -> Outcome | None:
-        """The outcome of the window; ``None``: the job was cut short before it told enough.
+        """The outcome of the window; ``None``: the job was cut short, or has :attr:`refused`.
 
-        If the outcome has an exit code or has failed, the job is not to be used any more.
+        If there is none, it has an exit code or has failed, the job is not to be used any more.
         """
         ended = self.switch()
-        load = telemetry = refusal = None
-        if self._switched is not None:
-            refusal = refused(self.request.setting, self._switched.ranks, self._changed)
-            if ended is None and refusal is None:
-                self.job.monitor.look_afresh()
-                before = look(self.job.running.pids())
-                with sampler(self.job.monitor) as recorder:
-                    ended = self.run()
-                load = between(before, look(self.job.running.pids()))
-                telemetry = recorder.telemetry
-        if self._stopped is None and refusal is None and self._estimate.iterations < LEAST_ENDED:
+        load = telemetry = None
+        if self._switched is not None and ended is None:
+            self.refused = refused(self.request.setting, self._switched.ranks, self._changed)
+            if self.refused:
+                return None
+            self.job.monitor.look_afresh()
+            before = look(self.job.running.pids())
+            with sampler(self.job.monitor) as recorder:
+                ended = self.run()
+            load = between(before, look(self.job.running.pids()))
+            telemetry = recorder.telemetry
+        if self._stopped is None and self._estimate.iterations < LEAST_ENDED:
             lost = not self.job.server.is_open if ended is None else went_well(ended)
             if lost:
                 return None
-        return self._outcome(ended, refusal, load, telemetry)
+        return self._outcome(ended, load, telemetry)
 
     def switch(self) -> Ended | None:
         """Have the ranks change; how the job ended, if it did."""
@@ -218,11 +223,7 @@ class WindowRun:
     # --- its outcome -----------------------------------------------------------------
 
     def _outcome(
-        self,
-        ended: Ended | None,
-        refusal: tuple[Failed, str] | None,
-        load: Load | None,
-        telemetry: Telemetry | None,
+        self, ended: Ended | None, load: Load | None, telemetry: Telemetry | None
     ) -> Outcome:
         job, window, now_s = self.job, self._estimate, time.monotonic()
         setting, spec = self.request.setting, self.request.spec
@@ -233,17 +234,16 @@ class WindowRun:
         switched_s = self._switched_s or now_s
         pace_s = window.pace_s if window.iterations else 0.0
         told = pace_s > 0 and not self._most_are_marked
-        ending = self._ending(ended, None if refusal is None else refusal[0], observation.ranks)
+        ending = self._ending(ended, observation.ranks)
         return Outcome(
             ending,
             wall_s=now_s - self._since_s,
             exit_code=None if ended is None else ended[0].code,
             progress=tuple(Progress(iteration, elapsed_s) for iteration, elapsed_s in some),
             observation=observation,
-            # Of a refused switch they would show nothing.
-            effects=() if refusal else effects_of(setting, spec, observation, ranks),
+            effects=effects_of(setting, spec, observation, ranks),
             load=load,
-            exclusion=self._exclusion(ending, refusal),
+            exclusion=self._exclusion(ending),
             telemetry=telemetry,
             window=Window(
                 job=job.request.number,
@@ -259,27 +259,18 @@ class WindowRun:
             ),
         )
 
-    def _ending(
-        self, ended: Ended | None, refusal: Failed | None, ranks: tuple[RankView, ...]
-    ) -> Ending:
+    def _ending(self, ended: Ended | None, ranks: tuple[RankView, ...]) -> Ending:
         if ended is not None and not went_well(ended):
             return self.job.launch.classifier.classify(*ended, ranks)
-        if refusal is not None:
-            return replace(refusal, log_tail=self.job.launch.output_tail())
         if self._stopped is not None:
             return self._stopped
         return Finished(self.model.figure_s(self._estimate.pace_s), self.model.iterations)
 
-    def _exclusion(self, ending: Ending, refusal: tuple[Failed, str] | None) -> Exclusion | None:
+    def _exclusion(self, ending: Ending) -> Exclusion | None:
         """Why a failure does not count: a launch then shows if the setting failed or the switch."""
-        if not isinstance(ending, Failed) or ending.kind in NOT_BY_THE_SWITCH:
+        if not isinstance(ending, Failed) or ending.kind in NOT_BY_THE_SWITCH or self._is_first:
             return None
         said = wording.failure(ending)
-        if refusal is not None and ending.kind is FailureKind.SWITCH:
-            text, knobs = f"{said}; it is launched by itself", refusal[1:]
-            return Exclusion(ExclusionKind.AFTER_SWITCH, text, knobs)
-        if self._is_first:
-            return None
         text = f"{said}; that may be the switch's fault: it is launched by itself"
         return Exclusion(ExclusionKind.AFTER_SWITCH, text)
 
@@ -313,26 +304,23 @@ def observed(from_outside: Observation, ranks: Sequence[RankState]) -> Observati
 
 
 def refused(
-    setting: Setting, ranks: Sequence[RankState], changed: Collection[str]
-) -> tuple[Failed, str] | None:
-    """The failure of a switch, and its knob; ``None`` if all ranks were switched to the setting.
+    setting: Setting, ranks: Sequence[RankState], changed: AbstractSet[str]
+) -> dict[str, str]:
+    """The knobs that a rank could not change, each with the reason; empty: all were switched.
 
     Only errors of the knobs that had to be ``changed`` count: a knob that cannot be read would else
-    fail every window. A resource that ran out is told by the exception, as that of a launch is.
+    fail every window.
     """
-    errors = [(rank.rank, *each) for rank in ranks for each in rank.errors.items()]
-    failed = [each for each in errors if each[1] in changed]
-    if not failed:
-        return None
-    number, knob, error = failed[0]
-    what = f"{knob}={setting.as_dict()[knob]}" if knob in setting.as_dict() else knob
-    others = len({rank for rank, _, _ in failed}) - 1
-    place = f"rank {number}" + (f" and {wording.count(others, 'other')}" if others else "")
-    found = failure.shortage(error)
-    if found is not None and found[0] in SHORTAGES:
-        kind, meaning = found
-        return Failed(kind, f"{meaning} at the switch to {what} in {place}: {error}"), knob
-    return Failed(FailureKind.SWITCH, f"{what} in {place}: {error}"), knob
+    found: dict[str, list[tuple[int, str]]] = {}
+    for rank in ranks:
+        for knob in sorted(changed & rank.errors.keys()):
+            found.setdefault(knob, []).append((rank.rank, rank.errors[knob]))
+    values, reasons = setting.as_dict(), {}
+    for knob, ((number, error), *others) in found.items():
+        what = f"{knob}={values[knob]}" if knob in values else knob
+        more = f" and {wording.count(len(others), 'other')}" if others else ""
+        reasons[knob] = f"{what} in rank {number}{more}: {error}"
+    return reasons
 
 
 def effects_of(

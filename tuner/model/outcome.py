@@ -168,7 +168,7 @@ class FailureKind(StrEnum):
     INTERRUPTED = "interrupted"
     DISK_FULL = "disk full"
     LAUNCHER = "could not be launched"
-    SWITCH = "could not be switched to"  # by a running job
+    SWITCH = "could not be switched to"  # by older versions: a running job could not
 
 
 #: What came from outside and says nothing of the setting: it is launched again.
@@ -252,7 +252,7 @@ class ExclusionKind(StrEnum):
 class Exclusion:
     """Why a launch is kept, but counts in no estimate; ``text`` is for the user alone.
 
-    ``knobs`` are those that the kind is about, if it is about knobs.
+    ``knobs`` are by older versions: those that the kind is about.
     """
 
     kind: ExclusionKind
