@@ -179,15 +179,16 @@ def simulated(pace_s: float, evaluation_s: float) -> list[float]:
     return [pace_s + (n % EPOCH == 0) * evaluation_s for n in range(1, LENGTH + 1)]
 
 
-def whole_run(pace_s: float, evaluation_s: float) -> Outcome:
-    """The outcome of a launch, which logs each iteration."""
-    elapsed_s = list(accumulate(simulated(pace_s, evaluation_s), initial=2 * pace_s))
-    log = tuple(Progress(n, elapsed_s[n]) for n in range(1, LENGTH + 1))
-    return Outcome(Finished(elapsed_s[-1], LENGTH), 9.0, 0, log)
+def clock(pace_s: float, evaluation_s: float) -> list[float]:
+    """When each iteration of a whole run has ended, s."""
+    return list(accumulate(simulated(pace_s, evaluation_s), initial=2 * pace_s))
 
 
+@pytest.mark.parametrize("each", [1, EPOCH], ids=["log each iteration", "log each epoch"])
 @pytest.mark.parametrize("grows", [False, True], ids=["of fixed length", "as slow as the rest"])
-def test_an_evaluation_counts_as_often_as_a_whole_run_has_it(bench: Make, grows: bool) -> None:
+def test_an_evaluation_counts_as_often_as_a_whole_run_has_it(
+    bench: Make, grows: bool, each: int
+) -> None:
     """The warm-up shows how much there is of it, windows how it depends on the pace."""
 
     def length_s(pace_s: float) -> float:
@@ -195,6 +196,11 @@ def test_an_evaluation_counts_as_often_as_a_whole_run_has_it(bench: Make, grows:
 
     def program(rank: Rank0) -> None:
         rank.hello(CAN)
+        own_s = simulated(0.1, length_s(0.1))
+        rank.steps(own_s, [n for n in range(1, LENGTH + 1) if n % EPOCH == 0])
+        elapsed_s = clock(0.1, length_s(0.1))
+        rank.log(*elapsed_s[each::each], each=each)
+        over(rank)
         threads: Value | None = 2
         while True:
             threads = rank.switch().get("omp_threads", threads) or 2
@@ -203,18 +209,18 @@ def test_an_evaluation_counts_as_often_as_a_whole_run_has_it(bench: Make, grows:
             rank.steps(times_s, [rank.iteration + EPOCH // 2 - 1])
 
     live, settings = bench(program), [setting_of(threads, "naive") for threads in THREADS]
-    warm_up = record(1, settings[0], Purpose.WARM_UP, whole_run(0.1, length_s(0.1)))
-    known = full_run_model([warm_up], LENGTH, LOGGED_TIME)
-    windows = [
-        record(n, each, Purpose.SEARCH, live(each, model=known))
-        for n, each in enumerate(settings, 2)
-    ]
-    for each, pace_s in zip(windows, THREADS.values(), strict=True):
-        assert window(each.outcome).evaluation_s == pytest.approx(length_s(pace_s))
-    _, *scaled = rescaled([warm_up, *windows], LOGGED_TIME)
-    for each, pace_s in zip(scaled, THREADS.values(), strict=True):
-        whole = finished(whole_run(pace_s, length_s(pace_s))).elapsed_s
-        assert finished(each.outcome).elapsed_s == pytest.approx(whole, rel=0.05)
+    outcome = warm_up(live, settings[0])
+    assert outcome is not None
+    records = [record(1, settings[0], Purpose.WARM_UP, outcome)]
+    known = full_run_model(records, LENGTH, LOGGED_TIME)
+    for setting in settings:
+        measured = live(setting, model=known)
+        records.append(record(len(records) + 1, setting, Purpose.SEARCH, measured))
+    _, *scaled = rescaled(records, LOGGED_TIME)
+    for found, pace_s in zip(scaled, THREADS.values(), strict=True):
+        seen_s, whole_s = length_s(pace_s), clock(pace_s, length_s(pace_s))[-1]
+        assert window(found.outcome).evaluation_s == pytest.approx(seen_s)
+        assert finished(found.outcome).elapsed_s == pytest.approx(whole_s, rel=0.05)
 
 
 # --- the judge ---------------------------------------------------------------------------

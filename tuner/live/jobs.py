@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from tuner.hosts import process
@@ -20,10 +20,20 @@ from tuner.launch.monitor import LaunchMonitor
 from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.eligibility import is_reachable
 from tuner.live.measurement import MeasurementRequest
-from tuner.live.scale import FullRunModel
+from tuner.live.scale import FullRunModel, usual_s
 from tuner.live.server import PAUSE, VARIABLE, Hello, JobServer, Message, Steps
 from tuner.live.window import WindowRun
-from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome, Setting, Value
+from tuner.model import (
+    Exclusion,
+    ExclusionKind,
+    Failed,
+    Finished,
+    Launch,
+    Outcome,
+    Progress,
+    Setting,
+    Value,
+)
 
 #: A log and the ranks may differ by this many iterations: the first ones may be told apart
 #: otherwise, and a step be left out now and then …
@@ -47,6 +57,7 @@ class Job:
     started_s: float  # by `time.monotonic`
     switches: int = 0  # that it was told to make
     slowest_s: float = 0.0  # the longest iteration that was heard of
+    run_pace_s: float = 0.0  # of the iterations up to its program's own end, s; 0.0: not heard
     #: Values that jobs of this study could not be switched to, by knob.
     refused: Mapping[str, AbstractSet[Value | None]] = field(default_factory=dict)
     _values: dict[str, Value | None] = field(default_factory=dict)
@@ -249,13 +260,19 @@ class LiveJobs:
         if isinstance(job, Outcome):
             return job
 
+        times_s: list[float] = []  # without the marked ones
+
         def is_over() -> bool:
             messages = job.server.receive(0.0)
             job.hear(messages)
+            steps = (message for message in messages if isinstance(message, Steps))
+            times_s.extend(s for each in steps for _, s, is_marked in each.each() if not is_marked)
             return any(message.type == "over" for message in messages)
 
         try:
             outcome, goes_on = job.launch.outcome_at_its_end(is_over)
+            log = [Progress(n, elapsed_s) for n, elapsed_s in enumerate(accumulate(times_s), 1)]
+            job.run_pace_s = usual_s(log) or 0.0  # as that of the program's own log
             if isinstance(outcome.ending, Finished):  # else it may not have come so far
                 self.refusal = job.refusal(outcome)
                 if goes_on and self.refusal is None:

@@ -89,12 +89,14 @@ def full_run_model(
     records = tuple(records)
     cold = [each for each in records if each.job is None and each.outcome.samples]
     steady = objective.clock == "steady"
+    seen = _by_ranks(records)
     groups: dict[Setting, list[tuple[float, float]]] = {}  # the pace, what is beside it, s
     for record in estimates.counted(cold) or cold:  # a warm-up rather than nothing
         log = record.outcome.progress
         pace_s = usual_s(log)
         if pace_s is None:
             continue
+        pace_s *= seen
         beyond = log[-1].elapsed_s / pace_s - log[-1].iteration
         if steady:  # what comes before the end of the warm-up is in no figure
             figure_s = steady_s([(each.iteration, each.elapsed_s) for each in log])
@@ -109,12 +111,28 @@ def full_run_model(
         (statistics.median(pace_s for pace_s, _ in group), statistics.median(s for _, s in group))
         for group in groups.values()
     ]
-    seen = [(w.pace_s, w.evaluation_s) for r in records if (w := r.outcome.window) is not None]
+    evaluations = [
+        (w.pace_s, w.evaluation_s) for r in records if (w := r.outcome.window) is not None
+    ]
     middle_s = statistics.median(pace_s for pace_s, _ in runs)
-    share = _fixed_share((runs, seen), middle_s)
+    share = _fixed_share((runs, evaluations), middle_s)
     beside_s = statistics.median(s / _grows(pace_s / middle_s, share) for pace_s, s in runs)
     overhead, fixed_s = beside_s * (1 - share) / middle_s, beside_s * share
     return FullRunModel(iterations, overhead, steady, incumbent_s, fixed_s)
+
+
+def _by_ranks(records: Sequence[LaunchRecord]) -> float:
+    """The pace that the ranks of a whole run told, over that of its log; 1.0: none did.
+
+    It is less than 1 if a log holds evaluations in each entry, as one of an entry an epoch does.
+    """
+    told = {w.job: w.run_pace_s for r in records if (w := r.outcome.window) and w.run_pace_s}
+    found = [
+        told[record.number] / logged_s
+        for record in records
+        if record.number in told and (logged_s := usual_s(record.outcome.progress))
+    ]
+    return min(1.0, statistics.median(found)) if found else 1.0
 
 
 def _grows(pace: float, fixed_share: float) -> float:

@@ -161,9 +161,8 @@ class WindowRun:
             if isinstance(message, Switched) and message.number == self.job.switches:
                 self._switched = message
             elif isinstance(message, Steps) and self._switched is not None:
-                for iteration, time_s in enumerate(message.times_s, message.first):
+                for iteration, time_s, is_marked in message.each():
                     if iteration >= self._switched.iteration:
-                        is_marked = iteration in message.marks
                         (self._marked_s if is_marked else self._unmarked_s).append(time_s)
                         self._times_s.append(time_s)
 
@@ -256,6 +255,7 @@ class WindowRun:
                 pace_se=window.pace_se if window.iterations > 1 else 0.0,
                 at_s=(switched_s + now_s) / 2 - job.started_s,
                 evaluation_s=evaluation_s(self._marked_s, pace_s) if told else 0.0,
+                run_pace_s=job.run_pace_s,
             ),
         )
 
