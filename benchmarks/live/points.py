@@ -70,9 +70,10 @@ def _compared(study: str, options: argparse.Namespace) -> bool:
     print(f"{len(both)} settings of {study} with {ranks} ranks, {lost} only cold")
     print(f"  all windows took {live.wall_s:.0f} s in {live.jobs} jobs, cold {cold.wall_s:.0f} s")
     _say_among_themselves(cold_s)
+    good = _agree("a run", runs) & _agree("an iteration", paces)
     if options.picture:
         draw(both, runs, options.picture.with_stem(f"{options.picture.stem}-{study}"))
-    return _agree("a run", runs) & _agree("an iteration", paces)
+    return good
 
 
 def _proof(live: Swept, cold: Swept) -> list[LaunchRecord]:
