@@ -40,10 +40,10 @@ class FakeJobs(LiveJobs):
     goes_on: bool = False
     #: A switch to this setting crashes the job.
     crashes: Setting | None = None
-    refused_knob: str = ""
     #: Called with the number of the record before each one; may raise.
     before: Callable[[int], None] = lambda _: None
     refusal: str | None = None
+    cannot: str = ""
     ends_alone: bool = False
     job: tuple[int, Setting] | None = None
     settings: list[Setting] = field(default_factory=list)
@@ -77,11 +77,10 @@ class FakeJobs(LiveJobs):
             value = Failed(FailureKind.INTERRUPTED, "asked to")
         if isinstance(value, Failed):
             self.end()
-            knobs = (self.refused_knob,) if value.kind is FailureKind.SWITCH else ()
-            exclusion = Exclusion(ExclusionKind.AFTER_SWITCH, "", knobs)
+            exclusion = Exclusion(ExclusionKind.AFTER_SWITCH, "")
             return Outcome(
                 *(value, started_s + SWITCH_S, 1),
-                exclusion=exclusion if knobs or not started_s else None,
+                exclusion=None if started_s else exclusion,
                 window=window,
             )
         assert isinstance(value, float)

@@ -141,7 +141,7 @@ def _report(
         problems.append(f"it was seen as {seen}")
     again = seen in {kind.value for kind in FROM_OUTSIDE}
     if bench.live and mine:
-        problems += _wrong_of_a_window(mine)
+        problems += _wrong_of_a_window(mine, fault)
         again = again or bool(mine[0].outcome.exclusion)
     if again and FINISHED not in kinds:
         problems.append("it was not launched again")
@@ -154,10 +154,13 @@ def _report(
     return FaultReport(fault.name, seen, reason, ended, len(mine), problems)
 
 
-def _wrong_of_a_window(mine: list[LaunchRecord]) -> list[str]:
+def _wrong_of_a_window(mine: list[LaunchRecord], fault: JobFault) -> list[str]:
     """It happened to a job that ran already; what failed is made again by itself."""
     first, *later = (each.outcome.window for each in mine)
     ending = mine[0].outcome.ending
+    if fault.is_caught:
+        is_new = first is None or first.job == mine[0].number  # None: it failed as it started
+        return [] if is_new else ["no job was started with it"]
     if first is None or first.job == mine[0].number:
         return ["it was no window of a job that ran"]
     if not isinstance(ending, Failed) or ending.kind in {*FROM_OUTSIDE, FailureKind.LIMIT}:

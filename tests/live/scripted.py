@@ -69,9 +69,9 @@ class Rank0:
         """Run on until the job is ended."""
         self.ended.wait(10.0)
 
-    def log(self, *elapsed_s: float) -> None:
-        """Write the program's own log."""
-        entries = [{"iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed_s, 1)]
+    def log(self, *elapsed_s: float, each: int = 1) -> None:
+        """Write the program's own log, an entry for each so many iterations."""
+        entries = [{"iteration": each * n, "elapsed_time": t} for n, t in enumerate(elapsed_s, 1)]
         (self.launch.out_dir / "log").write_text(json.dumps(entries))
 
     def full_log(self) -> None:

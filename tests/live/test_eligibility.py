@@ -41,7 +41,6 @@ from tuner.model import (
 from tuner.search import Live
 
 START, OTHER, THIRD = setting(1), setting(2), setting(3)
-NO = Failed(FailureKind.SWITCH, "iterator_workers=2 in rank 1: ValueError: no")
 
 
 @pytest.mark.parametrize(
@@ -89,28 +88,6 @@ def test_a_setting_that_failed_in_a_window_is_launched_next(
     records = windows().window(THIRD, Failed(kind, "it did")).records
     assert may_be_window(records, Purpose.SEARCH, THIRD) is may_be
     assert may_be_window(records, Purpose.SEARCH, OTHER)
-
-
-def refusing(*settings: Setting, knob: str = "iterator_workers", works: bool = True) -> Records:
-    """No job could be switched to these; then each was launched by itself."""
-    told = Records()
-    for each in settings:
-        told.starts(START, 3.0).window(each, NO)
-        why = Exclusion(ExclusionKind.AFTER_SWITCH, "it is launched by itself", (knob,))
-        told.exclude((told.records[-1].number,), why).cold(each, 2.0 if works else CRASH)
-    return told
-
-
-def test_after_two_values_of_a_knob_that_no_job_took_live_measurement_is_over() -> None:
-    two, three = setting(1, 2), setting(1, 3)
-    told = refusing(two, three)
-    assert why_switched_off(told.records)
-    assert not may_be_window(told.records, Purpose.SEARCH, THIRD)
-    assert not why_switched_off(refusing(two, setting(2, 2)).records), "one value"
-    assert not why_switched_off(refusing(two, three, works=False).records), "the settings' fault"
-    remeasured = Exclusion(ExclusionKind.REMEASURED, "measured anew")
-    told.exclude(tuple(record.number for record in told.records), remeasured)
-    assert not why_switched_off(told.records), "what is measured anew is tried anew"
 
 
 # --- what a job can be switched to --------------------------------------------------------

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ import pytest
 
 from tests.live.scripted import CAN, Job, Rank0, Script, Starter, launch, plays
 from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
+from tests.study_surface import record
 from tests.system.jobs import failed, finished
 from tuner.launch import trial
 from tuner.live import window as windowing
 from tuner.live.jobs import LiveJobs, miscounted
 from tuner.live.measurement import MeasurementRequest
-from tuner.live.scale import FullRunModel
+from tuner.live.scale import FullRunModel, full_run_model, rescaled
 from tuner.live.server import PAUSE
 from tuner.model import (
+    LOGGED_TIME,
     Exclusion,
     ExclusionKind,
     FailureKind,
@@ -28,6 +31,7 @@ from tuner.model import (
     Load,
     Outcome,
     Progress,
+    Purpose,
     Setting,
     Stopped,
     Value,
@@ -42,6 +46,7 @@ STEADY = [0.3, 0.1, 0.1, 0.1, 0.1, 0.1]
 
 switch, stay, full_log = Rank0.switch, Rank0.stay, Rank0.full_log
 silent_order = partial(Rank0.switch, answers=False)
+refuses = partial(Rank0.switch, omp_threads="no such library")
 slow = plays(switch, [0.1, 0.1], stay)
 
 
@@ -162,6 +167,62 @@ def test_the_jobs_own_processes_are_no_neighbours(
     assert named == [(2**22 + 1,)] * 2
 
 
+# --- evaluations, in a simulated clock ------------------------------------------------------
+
+#: Of a program: iterations of a whole run, after how many comes an evaluation, and its length, s.
+LENGTH, EPOCH, EVALUATION_S = 40, 10, 1.0
+THREADS = {2: 0.1, 4: 0.2, 8: 0.4}  # the pace with so many, s
+
+
+def simulated(pace_s: float, evaluation_s: float) -> list[float]:
+    """How long each iteration of a whole run takes, with the evaluation after it."""
+    return [pace_s + (n % EPOCH == 0) * evaluation_s for n in range(1, LENGTH + 1)]
+
+
+def clock(pace_s: float, evaluation_s: float) -> list[float]:
+    """When each iteration of a whole run has ended, s."""
+    return list(accumulate(simulated(pace_s, evaluation_s), initial=2 * pace_s))
+
+
+@pytest.mark.parametrize("each", [1, EPOCH], ids=["log each iteration", "log each epoch"])
+@pytest.mark.parametrize("grows", [False, True], ids=["of fixed length", "as slow as the rest"])
+def test_an_evaluation_counts_as_often_as_a_whole_run_has_it(
+    bench: Make, grows: bool, each: int
+) -> None:
+    """The warm-up shows how much there is of it, windows how it depends on the pace."""
+
+    def length_s(pace_s: float) -> float:
+        return 10 * pace_s if grows else EVALUATION_S
+
+    def program(rank: Rank0) -> None:
+        rank.hello(CAN)
+        own_s = simulated(0.1, length_s(0.1))
+        rank.steps(own_s, [n for n in range(1, LENGTH + 1) if n % EPOCH == 0])
+        elapsed_s = clock(0.1, length_s(0.1))
+        rank.log(*elapsed_s[each::each], each=each)
+        over(rank)
+        threads: Value | None = 2
+        while True:
+            threads = rank.switch().get("omp_threads", threads) or 2
+            pace_s = THREADS[int(threads)]
+            times_s = simulated(pace_s, length_s(pace_s))[EPOCH // 2 : EPOCH + 5]
+            rank.steps(times_s, [rank.iteration + EPOCH // 2 - 1])
+
+    live, settings = bench(program), [setting_of(threads, "naive") for threads in THREADS]
+    outcome = warm_up(live, settings[0])
+    assert outcome is not None
+    records = [record(1, settings[0], Purpose.WARM_UP, outcome)]
+    known = full_run_model(records, LENGTH, LOGGED_TIME)
+    for setting in settings:
+        measured = live(setting, model=known)
+        records.append(record(len(records) + 1, setting, Purpose.SEARCH, measured))
+    _, *scaled = rescaled(records, LOGGED_TIME)
+    for found, pace_s in zip(scaled, THREADS.values(), strict=True):
+        seen_s, whole_s = length_s(pace_s), clock(pace_s, length_s(pace_s))[-1]
+        assert window(found.outcome).evaluation_s == pytest.approx(seen_s)
+        assert finished(found.outcome).elapsed_s == pytest.approx(whole_s, rel=0.05)
+
+
 # --- the judge ---------------------------------------------------------------------------
 
 
@@ -180,22 +241,27 @@ def test_what_cannot_win_is_left_and_the_job_runs_on(bench: Make) -> None:
 # --- faults ------------------------------------------------------------------------------
 
 
-def test_a_rank_that_cannot_switch_says_so(bench: Make) -> None:
+def test_a_value_that_a_rank_cannot_switch_to_costs_one_attempt(bench: Make) -> None:
     unread = partial(Rank0.switch, omp_threads="cannot be read")  # it was started with its value
-    refuses = partial(Rank0.switch, omp_threads="no such library")
-    live = bench(plays(unread, STEADY, refuses, stay))
-    window(live(ONE))
+    live = bench(plays(unread, STEADY, refuses, stay), obedient, obedient)
+    assert window(live(ONE)).job == 1
     outcome = live(TWO)
-    ending, why = failed(outcome), outcome.exclusion
-    assert (ending.kind, ending.reason) == (
-        FailureKind.SWITCH,
-        "omp_threads=4 in rank 1: no such library",
-    )
-    assert why is not None and why.kind is ExclusionKind.AFTER_SWITCH
-    assert why.knobs == ("omp_threads",)
-    assert why.text.endswith("no such library; it is launched by itself")
-    assert outcome.effects == (), "it was not switched: nothing is known of what it comes to"
-    assert live.jobs._job is None
+    assert live.jobs.cannot == "omp_threads=4 in rank 1: no such library"
+    assert (window(outcome).job, finished(outcome).iterations) == (2, 20), "started with it"
+    assert window(live(ONE)).job == 2 and not live.jobs.cannot, "other values are switched to"
+    assert window(live(TWO)).job == 4
+    assert live.start.jobs[1].rank.switches == [{}, {"omp_threads": 2}], "it is not asked again"
+
+
+def test_after_two_such_values_the_knob_is_not_live_any_more(bench: Make) -> None:
+    once = plays(switch, STEADY, refuses, stay)
+    live = bench(once, once, obedient, obedient)
+    found = [window(live(each)) for each in (ONE, TWO, setting_of(3, "naive"), ONE)]
+    assert [each.job for each in found] == [1, 2, 3, 4]
+    assert [each.live for each in found[1:3]] == [
+        ("iterator_workers", "omp_threads"),
+        ("iterator_workers",),
+    ]
 
 
 def goes_on_stepping(rank: Rank0) -> None:
@@ -224,6 +290,19 @@ def test_a_window_that_hangs_fails_as_a_launch_does(
     ending = failed(live(ONE, **how))
     assert ending.kind is kind and said in ending.reason
     assert live.jobs._job is None
+
+
+@pytest.mark.parametrize("hangs", [stay, silent_order], ids=["after it", "in the switch"])
+def test_a_job_whose_iterations_are_known_is_not_waited_for_as_long_as_a_launch(
+    bench: Make, monkeypatch: pytest.MonkeyPatch, hangs: Callable[[Rank0], object]
+) -> None:
+    monkeypatch.setattr(windowing, "LEAST_SILENT_S", 0.1)
+    act = (switch, hangs) if hangs is stay else (hangs, stay)
+    live = bench(plays(switch, [0.06] * 8, *act))
+    window(live(ONE, stall_limit_s=60.0))
+    ending = failed(live(TWO, stall_limit_s=60.0, limit_s=60.0))
+    assert ending.kind is FailureKind.STALLED
+    assert ending.reason.startswith("nothing happened for 0.6 s: ")
 
 
 def test_a_crash_in_a_window_is_typed(bench: Make) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.study_samples import SPEC
 from tuner.live.server import RankState, Switched, parse
 from tuner.live.window import effects_of, observed, refused
-from tuner.model import Failed, FailureKind, Observation, RankView, Setting, Value, Verdict
+from tuner.model import Observation, RankView, Setting, Value, Verdict
 
 OUTSIDE = Observation((RankView(0, 5, 1, (0, 1, 2, 3)), RankView(1, 5, 2, ())))
 
@@ -78,39 +78,19 @@ def failing(rank: int, **errors: str) -> RankState:
     return replace(seen(rank), errors=errors)
 
 
-@pytest.mark.parametrize(
-    ("ranks", "kind", "reason"),
-    [
-        (
-            (failing(0, chunk="OSError: no: not here", x="y"), failing(1, z="y"), seen(2)),
-            FailureKind.SWITCH,
-            "chunk=16 in rank 0 and 1 other: OSError: no: not here",
-        ),
-        (
-            (failing(0, chunk="MemoryError"),),
-            FailureKind.OUT_OF_MEMORY,
-            "out of memory at the switch to chunk=16 in rank 0: MemoryError",
-        ),
-        (
-            (failing(3, workers="RuntimeError: can't start new thread"),),
-            FailureKind.THREADS,
-            "too many threads or processes for this system at the switch to workers in rank 3:"
-            " RuntimeError: can't start new thread",
-        ),
-    ],
-)
-def test_a_rank_that_cannot_switch_is_named(
-    ranks: tuple[RankState, ...], kind: FailureKind, reason: str
-) -> None:
-    found = refused(CHUNK, ranks, {"chunk", "workers", "x", "z"})
-    assert found is not None and found[0] == Failed(kind, reason)
+def test_a_rank_that_cannot_switch_is_named() -> None:
+    ranks = (failing(0, chunk="OSError: no: not here", x="y"), failing(1, z="y"), seen(2))
+    assert refused(CHUNK, ranks, {"chunk", "workers", "x", "z"}) == {
+        "chunk": "chunk=16 in rank 0: OSError: no: not here",
+        "x": "x in rank 0: y",
+        "z": "z in rank 1: y",
+    }
+    both = (failing(0, chunk="x"), failing(3, chunk="y"))
+    assert refused(CHUNK, both, {"chunk"}) == {"chunk": "chunk=16 in rank 0 and 1 other: x"}
 
 
 def test_of_knobs_that_were_not_switched_nothing_is_said() -> None:
     ranks = (seen(0), failing(1, workers="ValueError: cannot be read", chunk="y"))
-    assert refused(CHUNK, ranks, set()) is None
-    assert refused(CHUNK, (seen(0), seen(1)), {"chunk"}) is None
-    assert refused(CHUNK, ranks, {"chunk"}) == (
-        Failed(FailureKind.SWITCH, "chunk=16 in rank 1: y"),
-        "chunk",
-    )
+    assert refused(CHUNK, ranks, set()) == {}
+    assert refused(CHUNK, (seen(0), seen(1)), {"chunk"}) == {}
+    assert refused(CHUNK, ranks, {"chunk"}) == {"chunk": "chunk=16 in rank 1: y"}

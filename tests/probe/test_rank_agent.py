@@ -23,6 +23,7 @@ class Sync:
         self.boundaries: list[tuple[int, str]] = []
         self.overs: list[int] = []
         self.told: list[bool] = []
+        self.longer: list[tuple[int, float]] = []  # which iteration of those told, and by how much
 
     @property
     def met(self) -> bool:
@@ -37,6 +38,9 @@ class Sync:
     def ended(self, elapsed_s: float, marked: bool) -> None:
         assert elapsed_s >= 0
         self.told.append(marked)
+
+    def lengthen(self, elapsed_s: float) -> None:
+        self.longer.append((len(self.told), elapsed_s))
 
 
 @pytest.fixture
@@ -90,15 +94,17 @@ def test_the_hook_that_came_first_counts(agent: Any, sync: Sync) -> None:
 
 def test_marks_are_of_the_iteration_that_they_came_in(agent: Any, sync: Sync) -> None:
     update(agent, mark=True)  # an epoch's end
-    agent.mark()  # an evaluation
+    agent.evaluated("chainer", 0.5)
+    assert sync.longer == [(1, 0.5)], "it is of the iteration before"
     update(agent)
     update(agent)
     assert sync.told == [True, True, False]
     agent.step(mark=True)
-    agent.mark()
+    agent.evaluated("chainer", 0.5)
     agent.step()
     agent.step()
     assert sync.told[3:] == [True, False], "the first step took over from the hook"
+    assert len(sync.longer) == 1, "a step has all that came since the last"
 
 
 def test_only_one_thread_counts(agent: Any, sync: Sync) -> None:

@@ -97,7 +97,7 @@ print(updater.update.__name__, updater.update.__doc__, updater.number)
     assert (ran.stdout, ran.stderr, ran.returncode) == ("update Updates. 6\n", "", 0)
     assert (supervisor.steps[0]["hook"], supervisor.steps[0]["first"]) == ("chainer", 2)
     assert supervisor.counted() == [2, 3, 4, 5, 6]
-    assert marks(supervisor) == [3, 5]  # an epoch's end; the evaluation came after 4
+    assert marks(supervisor) == [3, 4, 5]  # an epoch's end; the evaluation came after 4
 
 
 def test_steps_of_pytorch_are_seen(run: Run, supervisor: Supervisor) -> None:
@@ -195,10 +195,19 @@ if __name__ == "__main__":
     assert (ran.stdout, ran.stderr) == ("True [False]\n", "")
 
 
-@pytest.mark.parametrize("part", ["sys.modules['tune_rank_live'].agent()", "updater.update()"])
+LOOK = "import sys; print('tune_rank_live' in sys.modules)"
+
+
+@pytest.mark.parametrize("part", ["", "updater.update()"])
 def test_a_python_that_the_rank_starts_does_not_take_its_place(run: Run, part: str) -> None:
-    """A helper that steps first took the connection."""
-    child = "import sys; print('tune_rank_live' in sys.modules)"
-    code = f"{UPDATES}\nimport subprocess, sys\n{part}\n"
-    ran = run(f"{code}subprocess.run([sys.executable, '-c', {child!r}], check=True)")
+    """A helper that steps before the rank does took the connection."""
+    how = "check=True, start_new_session=True"
+    code = f"import os, subprocess, sys\nenv = dict(os.environ)\n{UPDATES}\n{part}\n"
+    ran = run(f"{code}subprocess.run([sys.executable, '-c', {LOOK!r}], env=env, {how})")
     assert (ran.stdout, ran.stderr) == ("False\n", "")
+
+
+def test_a_python_that_becomes_the_program_is_the_rank(run: Run) -> None:
+    """As `poetry run python` does."""
+    ran = run(f"import os, sys\nos.execv(sys.executable, [sys.executable, '-c', {LOOK!r}])")
+    assert (ran.stdout, ran.stderr) == ("True\n", "")

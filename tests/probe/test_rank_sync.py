@@ -344,6 +344,21 @@ def test_a_supervisor_that_does_not_read_is_not_waited_for(supervisor: Superviso
     assert (last["first"], last["s"]) == (iteration, [0.5, 0.25]), "and counted nevertheless"
 
 
+def test_an_evaluation_is_told_with_the_iteration_before_it(supervisor: Supervisor) -> None:
+    seen = tool(supervisor)
+    seen.hello(1, "chainer", {}, 2)
+    seen.lengthen(9.0)  # no iteration has ended yet
+    for marked in (False, True):
+        seen.add(0.25, marked)
+        seen.lengthen(0.5)
+    seen.end()
+    seen.close()
+    supervisor.hello()
+    assert supervisor.until("none") is None
+    (steps,) = supervisor.steps
+    assert (steps["first"], steps["s"], steps["marks"]) == (2, [0.75, 0.75], [2, 3])
+
+
 def test_of_very_many_ranks_the_lesser_parts_are_left_out(supervisor: Supervisor) -> None:
     row = {"values": {"omp_threads": 1}, "affinity": list(range(128)), "pools": [["a", 1]]}
     seen = tool(supervisor)

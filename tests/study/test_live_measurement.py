@@ -23,18 +23,15 @@ from tests.study_surface import (
     study_in,
     surface,
 )
-from tuner.live.eligibility import COLD, MOST_REFUSED
+from tuner.live.eligibility import COLD
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.model import (
     BASELINE,
     Conclusion,
-    Ending,
     ExclusionKind,
     Failed,
-    FailureKind,
     Finished,
-    IntRange,
     Launch,
     LaunchRecord,
     Outcome,
@@ -248,44 +245,11 @@ def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(folder: 
         assert told[each.number] == pytest.approx(sample.elapsed_s)
 
 
-def stubborn() -> FakeJobs:
-    """Its program raises whenever it is to change its workers."""
-
-    def time_s(setting: Setting) -> float | Ending:
-        assert jobs.job is not None
-        workers = setting.as_dict().get("iterator_workers")
-        if workers in {None, jobs.job[1].as_dict().get("iterator_workers")}:
-            return surface(setting)
-        return Failed(FailureKind.SWITCH, f"iterator_workers={workers} in rank 1: ValueError: no")
-
-    jobs = FakeJobs(time_s, can=ALL, refused_knob="iterator_workers")
-    return jobs
-
-
-def test_a_program_that_cannot_be_switched_is_measured_by_launches_from_then_on(
-    folder: Path,
-) -> None:
-    events = list[Any]()
-    spec = replace(SPEC, trials=12, until=0.0)
-    found = run(folder, stubborn(), spec, on_event=events.append)
-    made = records_in(folder)
-    failed = [r for r in made if isinstance(r.outcome.ending, Failed)]
-    tried = {r.setting.as_dict()["iterator_workers"] for r in failed}
-    assert len(tried) == MOST_REFUSED
-    said = [text for text in notes(events) if "switched off" in text]
-    assert len(said) == 1 and said[0] in found.notes and "ValueError: no" in said[0]
-    last = max(r.number for r in failed)
-    windows = [r for r in made if r.outcome.window is not None and r not in failed]
-    assert windows and not any(r.outcome.exclusion for r in windows), "what was measured counts"
-    assert all(r.outcome.window is None for r in made if r.number > last)
-    # A study that goes on knows it.
-    threads = replace(SPEC.knobs[0], domain=IntRange(1, 6))  # there is something left to try
-    wider = replace(SPEC, knobs=(threads, *SPEC.knobs[1:]), trials=14, until=0.0)
-    jobs = stubborn()
-    jobs.goes_on = True
-    run(folder, jobs, wider)
-    assert len(records_in(folder)) > len(made)
-    assert (jobs.settings, jobs.ends) == ([], 0), "nor is the warm-up a job"
+def test_the_user_hears_of_a_value_that_no_job_can_be_switched_to(folder: Path) -> None:
+    jobs, events = FakeJobs(cannot="iterator_workers=2 in rank 1: ValueError: no"), list[Any]()
+    run(folder, jobs, on_event=events.append)
+    (said,) = [text for text in notes(events) if "could not be switched to" in text]
+    assert "iterator_workers=2 in rank 1: ValueError: no" in said
 
 
 @pytest.mark.parametrize("name", ["tpe", "random"])

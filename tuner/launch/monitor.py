@@ -60,17 +60,9 @@ class LaunchMonitor:
         self._started_s = self.clock()
         self._sampled_s = self._started_s
         self._look_s = 0.0
-        self._hang_detector = None
-        self._watched_s = self._started_s
-        limit_s = self.spec.stall_limit_s
-        if limit_s is not None:
-            # On one host, a rank that is not seen has ended: the others may wait for it.
-            known = not may_be_elsewhere(self.launch.env)
-            ranks = 0 if known else self.spec.layout.ranks
-            self._hang_check_s = min(HANG_CHECK_S, limit_s / HANG_CHECKS)
-            self._hang_detector = HangDetector(
-                limit_s, ranks, Computing(min(MOST_S, self._hang_check_s))
-            )
+        self._hang_detector: HangDetector | None = None
+        if self.spec.stall_limit_s is not None:
+            self.watch(self.spec.stall_limit_s)
 
     def follow(self, done: Callable[[], bool] = lambda: False) -> Ended | None:
         """Wait for the end, or stop the launch for the first reason that holds.
@@ -109,6 +101,16 @@ class LaunchMonitor:
         """End the launch for this reason, if it has not ended by itself just then."""
         exit_ = self.running.stop()
         return exit_, reason if exit_.stopped else None
+
+    def watch(self, limit_s: float) -> None:
+        """From now on the launch hangs if nothing happens for this long."""
+        # On one host, a rank that is not seen has ended: the others may wait for it.
+        known = not may_be_elsewhere(self.launch.env)
+        ranks = 0 if known else self.spec.layout.ranks
+        self._watched_s = self.clock()
+        self._hang_check_s = min(HANG_CHECK_S, limit_s / HANG_CHECKS)
+        computing = Computing(min(MOST_S, self._hang_check_s))
+        self._hang_detector = HangDetector(limit_s, ranks, computing)
 
     def look_afresh(self) -> None:
         """Forget what was seen of the ranks so far."""

@@ -20,7 +20,6 @@ from tuner.model import (
     ObjectiveSpec,
     Purpose,
     Setting,
-    Value,
     wording,
 )
 from tuner.stats import estimates, noise
@@ -30,10 +29,6 @@ COLD = frozenset({Purpose.WARM_UP, Purpose.BASELINE, Purpose.CONFIRM, Purpose.RE
 
 #: Failures that no switch can be at fault for.
 NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
-
-#: If running jobs could not be switched to this many values of a knob, though a launch with each
-#: worked, the way in which the program changes the knob is at fault: the next would fail alike.
-MOST_REFUSED = 2
 
 #: A job whose runs have fewer iterations is launched: a window would be as long as a run, and the
 #: first iterations, which no window sees, are too large a share of so few.
@@ -97,36 +92,9 @@ def full_iterations(records: Sequence[LaunchRecord], setting: Setting) -> int | 
 
 
 def why_switched_off(records: Sequence[LaunchRecord]) -> str:
-    """Why live measurement is over for this study; empty as long as it is not.
-
-    Windows disagreed with launches; or running jobs could not be switched to `MOST_REFUSED` values
-    of one knob, though a launch with each worked.
-    """
-    works = {
-        each.setting
-        for each in records
-        if each.job in {None, each.number} and not isinstance(each.outcome.ending, Failed)
-    }
-    refused: dict[str, dict[Value | None, LaunchRecord]] = {}
-    for each in records:
-        exclusion = each.outcome.exclusion
-        if exclusion is None:
-            continue
-        if exclusion.kind is ExclusionKind.LIVE_DISAGREES:
-            return f"{_OVER}: live and cold disagreed"
-        if exclusion.kind is ExclusionKind.AFTER_SWITCH and each.setting in works:
-            for knob in exclusion.knobs:
-                refused.setdefault(knob, {}).setdefault(each.setting.as_dict().get(knob), each)
-    for windows in refused.values():
-        if len(windows) >= MOST_REFUSED:
-            first, *_ = windows.values()
-            settings = " and ".join(str(each.setting) for each in windows.values())
-            reason = first.outcome.ending.reason if isinstance(first.outcome.ending, Failed) else ""
-            return (
-                f"{_OVER}: running jobs could not be switched to {wording.one_line(settings)}"
-                f" (the first: {wording.one_line(reason)})"
-            )
-    return ""
+    """Why live measurement is over for this study; empty as long as it is not."""
+    kinds = {each.outcome.exclusion.kind for each in records if each.outcome.exclusion is not None}
+    return f"{_OVER}: live and cold disagreed" if ExclusionKind.LIVE_DISAGREES in kinds else ""
 
 
 def live_vs_cold(

@@ -6,10 +6,11 @@ A job that accepts no switches is an ordinary launch, and runs to its end as one
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from tuner.hosts import process
@@ -19,16 +20,29 @@ from tuner.launch.monitor import LaunchMonitor
 from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.eligibility import is_reachable
 from tuner.live.measurement import MeasurementRequest
-from tuner.live.scale import FullRunModel
-from tuner.live.server import PAUSE, VARIABLE, Hello, JobServer
+from tuner.live.scale import FullRunModel, usual_s
+from tuner.live.server import PAUSE, VARIABLE, Hello, JobServer, Message, Steps
 from tuner.live.window import WindowRun
-from tuner.model import Exclusion, ExclusionKind, Failed, Finished, Launch, Outcome, Setting, Value
+from tuner.model import (
+    Exclusion,
+    ExclusionKind,
+    Failed,
+    Finished,
+    Launch,
+    Outcome,
+    Progress,
+    Setting,
+    Value,
+)
 
 #: A log and the ranks may differ by this many iterations: the first ones may be told apart
 #: otherwise, and a step be left out now and then …
 LEAST_MISCOUNTED = 2
 #: … and by no larger share of them.
 MISCOUNTED_SHARE = 0.1
+
+#: After so many values of a knob that no job could be switched to it is no live knob any more.
+MOST_REFUSED = 2
 
 _HOOKS = {"torch": "at the optimizer's step", "chainer": "at the updater's update"}
 
@@ -42,6 +56,10 @@ class Job:
     server: JobServer  # the socket that its ranks know of
     started_s: float  # by `time.monotonic`
     switches: int = 0  # that it was told to make
+    slowest_s: float = 0.0  # the longest iteration that was heard of
+    run_pace_s: float = 0.0  # of the iterations up to its program's own end, s; 0.0: not heard
+    #: Values that jobs of this study could not be switched to, by knob.
+    refused: Mapping[str, AbstractSet[Value | None]] = field(default_factory=dict)
     _values: dict[str, Value | None] = field(default_factory=dict)
 
     @property
@@ -53,7 +71,8 @@ class Job:
     @property
     def can(self) -> frozenset[str]:
         """The knobs that it can change while it runs."""
-        return frozenset(self.hello.can)
+        few = (knob for knob in self.hello.can if len(self.refused.get(knob, ())) < MOST_REFUSED)
+        return frozenset(few)
 
     @property
     def monitor(self) -> LaunchMonitor:
@@ -73,13 +92,31 @@ class Job:
         workers = setting.as_dict().get("iterator_workers", 1)
         return 1 if self.hello.hook == "chainer" or not isinstance(workers, int) else workers
 
-    def order(self, setting: Setting) -> dict[str, Value | None]:
+    def hear(self, messages: Sequence[Message]) -> None:
+        """Note that these have come: it lives."""
+        self.monitor.heard += len(messages)
+        for message in messages:
+            if isinstance(message, Steps):
+                self.slowest_s = max(self.slowest_s, *message.times_s, 0.0)
+
+    def changes(self, setting: Setting) -> dict[str, Value | None]:
         """What must be changed now for the setting; ``None``: as the job was started."""
         new, started = setting.as_dict(), self.request.setting.as_dict()
         wanted = {k: None if new.get(k) == started.get(k) else new.get(k) for k in self.hello.can}
-        changed = {k: value for k, value in wanted.items() if self._values.get(k) != value}
-        self._values = wanted
+        return {k: value for k, value in wanted.items() if self._values.get(k) != value}
+
+    def order(self, setting: Setting) -> dict[str, Value | None]:
+        """The :meth:`changes`, which are in force from now on."""
+        changed = self.changes(setting)
+        self._values |= changed
         return changed
+
+    def reaches(self, setting: Setting) -> bool:
+        """Whether it can be switched to the setting, as far as is known."""
+        new = setting.as_dict()
+        return is_reachable(self.request.setting, setting, self.can) and not any(
+            new.get(knob) in self.refused.get(knob, ()) for knob in self.changes(setting)
+        )
 
     def end(self) -> process.Exit:
         """End it; on return nothing of it is left. Harmless when repeated."""
@@ -151,6 +188,7 @@ class LiveJobs:
 
     Attributes:
         refusal: Why the last launch accepted no switches; ``None``: it did, or ended by chance.
+        cannot: Why the last setting could not be switched to, in words; mostly empty.
         ends_alone: A job has ended by itself, with windows in it.
     """
 
@@ -159,6 +197,8 @@ class LiveJobs:
         self._job: Job | None = None
         self._marked_s = 0.0  # the end of the last window
         self.refusal: str | None = None
+        self.cannot = ""
+        self._refused: dict[str, set[Value | None]] = {}
         self.ends_alone = False
 
     def end(self) -> None:
@@ -182,19 +222,20 @@ class LiveJobs:
         Returns:
             That of the window (`Outcome.window`), scaled to a full run; its ``wall_s`` is all the
             time since the last window of the job, or since the start of it. If the job accepts
-            no switches, or ended before it could tell enough, that of a cold launch.
+            no switches, or ended before it could tell enough, that of a cold launch. If a rank
+            cannot switch to the setting, a job is started with it, and none is asked again.
 
         Raises:
             TunerError, UsageError: As :func:`tuner.launch.trial.run`.
         """
-        job, outcome = self._job, None
+        job, outcome, self.cannot = self._job, None, ""
         since_s = time.monotonic() if job is None else self._marked_s
         try:
             if (
                 job is not None
                 and job.running.poll() is None
                 and job.server.is_open
-                and is_reachable(job.request.setting, request.setting, job.can)
+                and job.reaches(request.setting)
             ):
                 outcome = self._measured(job, request, model, since_s)
             if outcome is None:
@@ -218,11 +259,20 @@ class LiveJobs:
         job = self._started(request, pauses=True)
         if isinstance(job, Outcome):
             return job
-        server = job.server
+
+        times_s: list[float] = []  # without the marked ones
+
+        def is_over() -> bool:
+            messages = job.server.receive(0.0)
+            job.hear(messages)
+            steps = (message for message in messages if isinstance(message, Steps))
+            times_s.extend(s for each in steps for _, s, is_marked in each.each() if not is_marked)
+            return any(message.type == "over" for message in messages)
+
         try:
-            outcome, goes_on = job.launch.outcome_at_its_end(
-                lambda: any(message.type == "over" for message in server.receive(0.0))
-            )
+            outcome, goes_on = job.launch.outcome_at_its_end(is_over)
+            log = [Progress(n, elapsed_s) for n, elapsed_s in enumerate(accumulate(times_s), 1)]
+            job.run_pace_s = usual_s(log) or 0.0  # as that of the program's own log
             if isinstance(outcome.ending, Finished):  # else it may not have come so far
                 self.refusal = job.refusal(outcome)
                 if goes_on and self.refusal is None:
@@ -269,7 +319,7 @@ class LiveJobs:
         if isinstance(running, Outcome):
             return running
         assert server is not None
-        return Job(request, running, server, started_s)
+        return Job(request, running, server, started_s, refused=self._refused)
 
     def _in_new_job(
         self, request: MeasurementRequest, model: FullRunModel, since_s: float
@@ -308,8 +358,11 @@ class LiveJobs:
     def _measured(
         self, job: Job, request: MeasurementRequest, model: FullRunModel, since_s: float
     ) -> Outcome | None:
-        """Measure in the running job; ``None``: it was cut short."""
-        outcome = WindowRun(job, request, model, since_s).measure()
+        """Measure in the running job; ``None``: it was cut short, or cannot be switched to it."""
+        run = WindowRun(job, request, model, since_s)
+        outcome = run.measure()
+        for knob, self.cannot in run.refused.items():
+            self._refused.setdefault(knob, set()).add(request.setting.as_dict().get(knob))
         if outcome is None:
             return None
         if request is not job.request:  # not its first window

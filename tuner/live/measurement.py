@@ -41,6 +41,8 @@ _HINT = (
 
 _LONGER = "make a run longer, or leave --live out: then each setting is launched"
 
+_CANNOT = "the running job could not be switched to"
+
 _ENDS_ALONE = (
     "a job ends at the program's own end, and the next setting needs another: with an extension, or"
     " more() in its loop, it goes on (docs/live.md)"
@@ -159,6 +161,8 @@ class LiveMeasurement:
         if why and self._spec.live == "on":
             is_short = why == eligibility.why_too_short(records)
             raise UsageError(f"--live on: {why}", _LONGER if is_short else _HINT)
+        if not why and self._jobs.cannot:
+            return f"{_CANNOT} {self._jobs.cannot}; another job was started with it (docs/live.md)"
         if not why:
             return _ENDS_ALONE if self._jobs.ends_alone else ""
         python = any(rank.reported for rank in record.outcome.observation.ranks)

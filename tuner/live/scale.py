@@ -2,9 +2,11 @@
 
 A full run of N iterations takes longer than these: the first ones are slower, there are
 evaluations, and something comes after the last. A window counts none of this, so it is learnt from
-the logs of the cold launches, as the time of w more iterations: a run takes ``pace * (N + w)``. For
-the objective ``steady``, seconds an iteration from the end of the warm-up on, the figure is that
-over N: that stretch of a run has evaluations and an end too.
+the logs of the cold launches, which hold as much of it as a whole run has. A part of it takes as
+long as w more iterations, whatever their pace, the rest has a fixed length: a run takes
+``pace * (N + w) + fixed``. Launches of different paces tell the two parts apart, and so do the
+evaluations that windows have seen. For the objective ``steady``, seconds an iteration from the end
+of the warm-up on, the figure is that over N: that stretch of a run has evaluations and an end too.
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ from tuner.stats import estimates
 #: An interval of the log that took this many times the usual had something else in it.
 UNUSUAL = 1.5
 
+#: What is beside the iterations of a run differs so much by chance, as the logarithm's standard
+#: deviation; and how far its fixed share is from none, before anything is known of it.
+BESIDE_SD, SHARE_SD = 0.2, 1.0
+
 
 @dataclass(frozen=True)
 class FullRunModel:
@@ -30,19 +36,21 @@ class FullRunModel:
 
     Attributes:
         iterations: How many it makes; 0: not known.
-        overhead: What it takes beside them, in iterations (w above).
+        overhead: What it takes beside them at their pace, in iterations (w above).
         steady: The figure is of one iteration.
         incumbent_s: The figure of the best setting so far, ``None`` before there is one.
+        fixed_s: What it takes beside them at any pace, s.
     """
 
     iterations: int = 0
     overhead: float = 0.0
     steady: bool = False
     incumbent_s: float | None = None
+    fixed_s: float = 0.0
 
     def figure_s(self, pace_s: float) -> float:
         """The figure of a full run at this pace, s."""
-        return self._clock_s(pace_s * (self.iterations + self.overhead))
+        return self._clock_s(pace_s * (self.iterations + self.overhead) + self.fixed_s)
 
     def log(self, times_s: Sequence[float], each: int = 1) -> list[tuple[int, float]]:
         """(iteration, elapsed_s) of a run that warmed up as expected and then took these times.
@@ -52,7 +60,7 @@ class FullRunModel:
         """
         if not times_s:
             return []
-        total_s = self.overhead * math.fsum(times_s) / len(times_s)
+        total_s = self.overhead * math.fsum(times_s) / len(times_s) + self.fixed_s
         log = []
         for entry, time_s in enumerate(times_s, 1):
             total_s += each * time_s
@@ -70,33 +78,88 @@ def full_run_model(
     objective: ObjectiveSpec,
     incumbent_s: float | None = None,
 ) -> FullRunModel:
-    """What the cold launches of a study show of its full runs.
+    """What the cold launches of a study show of its full runs, and its windows of evaluations.
 
     Args:
-        records: Launches of the study; windows and those without a result are passed over.
+        records: Launches of the study; those without a result are passed over.
         iterations: How many a full run makes.
         objective: Its clock is "elapsed" or "steady".
         incumbent_s: The figure of the best setting so far.
     """
+    records = tuple(records)
     cold = [each for each in records if each.job is None and each.outcome.samples]
     steady = objective.clock == "steady"
-    groups: dict[Setting, list[float]] = {}
+    seen = _by_ranks(records)
+    groups: dict[Setting, list[tuple[float, float]]] = {}  # the pace, what is beside it, s
     for record in estimates.counted(cold) or cold:  # a warm-up rather than nothing
         log = record.outcome.progress
         pace_s = usual_s(log)
         if pace_s is None:
             continue
+        pace_s *= seen
         beyond = log[-1].elapsed_s / pace_s - log[-1].iteration
         if steady:  # what comes before the end of the warm-up is in no figure
             figure_s = steady_s([(each.iteration, each.elapsed_s) for each in log])
             if figure_s is None:
                 continue
             beyond = log[-1].iteration * (figure_s / pace_s - 1)
-        groups.setdefault(record.setting, []).append(max(0.0, beyond))
-    overhead = 0.0 if steady else Noise().warm_up_typical
-    if groups:
-        overhead = statistics.median(map(statistics.median, groups.values()))
-    return FullRunModel(iterations, overhead, steady, incumbent_s)
+        groups.setdefault(record.setting, []).append((pace_s, max(0.0, pace_s * beyond)))
+    if not groups:
+        overhead = 0.0 if steady else Noise().warm_up_typical
+        return FullRunModel(iterations, overhead, steady, incumbent_s)
+    runs = [
+        (statistics.median(pace_s for pace_s, _ in group), statistics.median(s for _, s in group))
+        for group in groups.values()
+    ]
+    evaluations = [
+        (w.pace_s, w.evaluation_s) for r in records if (w := r.outcome.window) is not None
+    ]
+    middle_s = statistics.median(pace_s for pace_s, _ in runs)
+    share = _fixed_share((runs, evaluations), middle_s)
+    beside_s = statistics.median(s / _grows(pace_s / middle_s, share) for pace_s, s in runs)
+    overhead, fixed_s = beside_s * (1 - share) / middle_s, beside_s * share
+    return FullRunModel(iterations, overhead, steady, incumbent_s, fixed_s)
+
+
+def _by_ranks(records: Sequence[LaunchRecord]) -> float:
+    """The pace that the ranks of a whole run told, over that of its log; 1.0: none did.
+
+    It is less than 1 if a log holds evaluations in each entry, as one of an entry an epoch does.
+    """
+    told = {w.job: w.run_pace_s for r in records if (w := r.outcome.window) and w.run_pace_s}
+    found = [
+        told[record.number] / logged_s
+        for record in records
+        if record.number in told and (logged_s := usual_s(record.outcome.progress))
+    ]
+    return min(1.0, statistics.median(found)) if found else 1.0
+
+
+def _grows(pace: float, fixed_share: float) -> float:
+    """How what is beside the iterations grows with their pace, which is relative to the usual."""
+    return fixed_share + (1 - fixed_share) * pace
+
+
+def _fixed_share(groups: Iterable[Sequence[tuple[float, float]]], usual_s: float) -> float:
+    """The share of what is beside the iterations, at the usual pace, that does not grow with it.
+
+    The maximum a posteriori, on a grid, with log-normal errors.
+
+    Args:
+        groups: Each of times (the pace, what took so long beside it, s) of one kind: the times
+            of a kind are compared with each other.
+        usual_s: The pace that the share is for.
+    """
+    kinds = [[(p / usual_s, math.log(s)) for p, s in group if s > 0] for group in groups]
+
+    def misfit(share: float) -> float:
+        total = (share / SHARE_SD) ** 2
+        for kind in kinds:
+            off = [log_s - math.log(_grows(pace, share)) for pace, log_s in kind]
+            total += len(off) * statistics.pvariance(off) / BESIDE_SD**2 if len(off) > 1 else 0.0
+        return total
+
+    return min((step / 20 for step in range(21)), key=misfit)
 
 
 def usual_s(log: Sequence[Progress]) -> float | None:

@@ -15,7 +15,7 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -78,6 +78,11 @@ class Steps:
     times_s: Annotated[tuple[Seconds, ...], Field(alias="s", max_length=_MOST_ITEMS)]
     marks: Annotated[frozenset[Count], _Items] = frozenset()
     type: Literal["steps"] = "steps"
+
+    def each(self) -> Iterator[tuple[int, float, bool]]:
+        """Each iteration with its time, s, and whether it is marked."""
+        for iteration, time_s in enumerate(self.times_s, self.first):
+            yield iteration, time_s, iteration in self.marks
 
 
 @dataclass(frozen=True)

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuner.hosts.interference import between, look
 from tuner.knobs.effects import effects
-from tuner.launch import failure, stacks
+from tuner.launch import stacks
 from tuner.launch.monitor import STOPPER_ENTRIES, Ended
 from tuner.launch.trial import sampler
 from tuner.live.eligibility import NOT_BY_THE_SWITCH
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.live.server import Message, RankState, Steps, Switched, order
-from tuner.live.windows import LEAST_ENDED, Estimate, estimate, is_long_enough, stopped
+from tuner.live.windows import (
+    LEAST_ENDED,
+    Estimate,
+    estimate,
+    evaluation_s,
+    is_long_enough,
+    stopped,
+)
 from tuner.model import (
-    SHORTAGES,
     Effect,
     Ending,
     Exclusion,
@@ -52,6 +59,10 @@ TICK_S = 0.05
 #: A job that ends closes its connection first, and has ended before this is over, s.
 LAST_S = 10.0
 
+#: Once its iterations are known, a job hangs if nothing happens in it for as long as this many of
+#: the slowest; and at least for so long, s. A rank that computes, or moves bytes, does not hang.
+SILENT_TIMES, LEAST_SILENT_S = 10, 5.0
+
 #: The iterations are analysed this often at most, s: that takes milliseconds of the ranks' cores.
 ANALYSIS_S = 0.1
 
@@ -60,6 +71,9 @@ class WindowRun:
     """Switches a job to a setting, and follows it until the window is done or the job has ended.
 
     The time for the window began at ``since_s``, by `time.monotonic`.
+
+    Attributes:
+        refused: Why it cannot be switched to the setting, by knob; mostly empty.
     """
 
     def __init__(
@@ -68,40 +82,47 @@ class WindowRun:
         self.job, self.request, self.model = job, request, model
         self._since_s = since_s
         self._is_first = request is job.request  # the job was started for this window
-        self._times_s: list[float] = []  # since the switch
-        self._unmarked_s: list[float] = []  # those without an evaluation or an epoch's start
+        self._marked_s: list[float] = []  # since the switch: with an evaluation, an epoch's start
+        self._unmarked_s: list[float] = []  # the others
+        self._times_s: list[float] = []  # all of them
         self._estimate = Estimate(0, ())
         self._switched: Switched | None = None
         self._stopped: Stopped | None = None  # by the stopper; the job runs on
         self._changed: frozenset[str] = frozenset()
+        self.refused: dict[str, str] = {}
         self._ordered_s, self._switched_s = time.monotonic(), 0.0
         self._analysed, self._analysed_s, self._is_enough = 0, -math.inf, False
 
     def measure(self) -> Outcome | None:
-        """The outcome of the window; ``None``: the job was cut short before it told enough.
+        """The outcome of the window; ``None``: the job was cut short, or has :attr:`refused`.
 
-        If the outcome has an exit code or has failed, the job is not to be used any more.
+        If there is none, it has an exit code or has failed, the job is not to be used any more.
         """
         ended = self.switch()
-        load = telemetry = refusal = None
-        if self._switched is not None:
-            refusal = refused(self.request.setting, self._switched.ranks, self._changed)
-            if ended is None and refusal is None:
-                self.job.monitor.look_afresh()
-                before = look(self.job.running.pids())
-                with sampler(self.job.monitor) as recorder:
-                    ended = self.run()
-                load = between(before, look(self.job.running.pids()))
-                telemetry = recorder.telemetry
-        if self._stopped is None and refusal is None and self._estimate.iterations < LEAST_ENDED:
+        load = telemetry = None
+        if self._switched is not None and ended is None:
+            self.refused = refused(self.request.setting, self._switched.ranks, self._changed)
+            if self.refused:
+                return None
+            self.job.monitor.look_afresh()
+            before = look(self.job.running.pids())
+            with sampler(self.job.monitor) as recorder:
+                ended = self.run()
+            load = between(before, look(self.job.running.pids()))
+            telemetry = recorder.telemetry
+        if self._stopped is None and self._estimate.iterations < LEAST_ENDED:
             lost = not self.job.server.is_open if ended is None else went_well(ended)
             if lost:
                 return None
-        return self._outcome(ended, refusal, load, telemetry)
+        return self._outcome(ended, load, telemetry)
 
     def switch(self) -> Ended | None:
         """Have the ranks change; how the job ended, if it did."""
         self.job.switches += 1
+        stall_limit_s = self.request.spec.stall_limit_s
+        if stall_limit_s is not None and self.job.slowest_s > 0:
+            limit_s = max(LEAST_SILENT_S, SILENT_TIMES * self.job.slowest_s)
+            self.job.monitor.watch(min(stall_limit_s, limit_s))
         self._ordered_s = time.monotonic()
         values = self.job.order(self.request.setting)
         self._changed = frozenset(values)
@@ -135,16 +156,15 @@ class WindowRun:
         return not server.is_open and time.monotonic() - server.lost_s > LAST_S
 
     def _hear(self, found: list[Message]) -> None:
-        self.job.monitor.heard += len(found)
+        self.job.hear(found)
         for message in found:
             if isinstance(message, Switched) and message.number == self.job.switches:
                 self._switched = message
             elif isinstance(message, Steps) and self._switched is not None:
-                for iteration, time_s in enumerate(message.times_s, message.first):
+                for iteration, time_s, is_marked in message.each():
                     if iteration >= self._switched.iteration:
+                        (self._marked_s if is_marked else self._unmarked_s).append(time_s)
                         self._times_s.append(time_s)
-                        if iteration not in message.marks:
-                            self._unmarked_s.append(time_s)
 
     # --- when it ends ----------------------------------------------------------------
 
@@ -157,8 +177,9 @@ class WindowRun:
     def _analyse(self) -> None:
         """Make the estimate, and see if it is enough."""
         self._analysed, self._analysed_s = len(self._times_s), time.monotonic()
-        most_are_marked = 2 * len(self._unmarked_s) < len(self._times_s)
-        window = self._estimate = estimate(self._times_s if most_are_marked else self._unmarked_s)
+        window = self._estimate = estimate(
+            self._times_s if self._most_are_marked else self._unmarked_s
+        )
         if not window.iterations:
             return
         elapsed_s = self.model.log(window.times_s, window.each)[-1][1]
@@ -169,6 +190,10 @@ class WindowRun:
         self._is_enough = self._stopped is not None or is_long_enough(
             window, self.model, precision, period=period
         )
+
+    @property
+    def _most_are_marked(self) -> bool:
+        return len(self._marked_s) > len(self._unmarked_s)
 
     def _reason_to_stop(self) -> Failed | Stopped | None:
         if self.request.cancelled():
@@ -197,11 +222,7 @@ class WindowRun:
     # --- its outcome -----------------------------------------------------------------
 
     def _outcome(
-        self,
-        ended: Ended | None,
-        refusal: tuple[Failed, str] | None,
-        load: Load | None,
-        telemetry: Telemetry | None,
+        self, ended: Ended | None, load: Load | None, telemetry: Telemetry | None
     ) -> Outcome:
         job, window, now_s = self.job, self._estimate, time.monotonic()
         setting, spec = self.request.setting, self.request.spec
@@ -210,17 +231,18 @@ class WindowRun:
         log = self.model.log(window.times_s, window.each)
         some = log[:: -(len(log) // STOPPER_ENTRIES + 1)][::-1]  # the last is among them
         switched_s = self._switched_s or now_s
-        ending = self._ending(ended, None if refusal is None else refusal[0], observation.ranks)
+        pace_s = window.pace_s if window.iterations else 0.0
+        told = pace_s > 0 and not self._most_are_marked
+        ending = self._ending(ended, observation.ranks)
         return Outcome(
             ending,
             wall_s=now_s - self._since_s,
             exit_code=None if ended is None else ended[0].code,
             progress=tuple(Progress(iteration, elapsed_s) for iteration, elapsed_s in some),
             observation=observation,
-            # Of a refused switch they would show nothing.
-            effects=() if refusal else effects_of(setting, spec, observation, ranks),
+            effects=effects_of(setting, spec, observation, ranks),
             load=load,
-            exclusion=self._exclusion(ending, refusal),
+            exclusion=self._exclusion(ending),
             telemetry=telemetry,
             window=Window(
                 job=job.request.number,
@@ -229,33 +251,26 @@ class WindowRun:
                 switch_s=switched_s - self._ordered_s,
                 discarded=window.discarded,
                 iterations=window.iterations,
-                pace_s=window.pace_s if window.iterations else 0.0,
+                pace_s=pace_s,
                 pace_se=window.pace_se if window.iterations > 1 else 0.0,
                 at_s=(switched_s + now_s) / 2 - job.started_s,
+                evaluation_s=evaluation_s(self._marked_s, pace_s) if told else 0.0,
+                run_pace_s=job.run_pace_s,
             ),
         )
 
-    def _ending(
-        self, ended: Ended | None, refusal: Failed | None, ranks: tuple[RankView, ...]
-    ) -> Ending:
+    def _ending(self, ended: Ended | None, ranks: tuple[RankView, ...]) -> Ending:
         if ended is not None and not went_well(ended):
             return self.job.launch.classifier.classify(*ended, ranks)
-        if refusal is not None:
-            return replace(refusal, log_tail=self.job.launch.output_tail())
         if self._stopped is not None:
             return self._stopped
         return Finished(self.model.figure_s(self._estimate.pace_s), self.model.iterations)
 
-    def _exclusion(self, ending: Ending, refusal: tuple[Failed, str] | None) -> Exclusion | None:
+    def _exclusion(self, ending: Ending) -> Exclusion | None:
         """Why a failure does not count: a launch then shows if the setting failed or the switch."""
-        if not isinstance(ending, Failed) or ending.kind in NOT_BY_THE_SWITCH:
+        if not isinstance(ending, Failed) or ending.kind in NOT_BY_THE_SWITCH or self._is_first:
             return None
         said = wording.failure(ending)
-        if refusal is not None and ending.kind is FailureKind.SWITCH:
-            text, knobs = f"{said}; it is launched by itself", refusal[1:]
-            return Exclusion(ExclusionKind.AFTER_SWITCH, text, knobs)
-        if self._is_first:
-            return None
         text = f"{said}; that may be the switch's fault: it is launched by itself"
         return Exclusion(ExclusionKind.AFTER_SWITCH, text)
 
@@ -289,26 +304,23 @@ def observed(from_outside: Observation, ranks: Sequence[RankState]) -> Observati
 
 
 def refused(
-    setting: Setting, ranks: Sequence[RankState], changed: Collection[str]
-) -> tuple[Failed, str] | None:
-    """The failure of a switch, and its knob; ``None`` if all ranks were switched to the setting.
+    setting: Setting, ranks: Sequence[RankState], changed: AbstractSet[str]
+) -> dict[str, str]:
+    """The knobs that a rank could not change, each with the reason; empty: all were switched.
 
     Only errors of the knobs that had to be ``changed`` count: a knob that cannot be read would else
-    fail every window. A resource that ran out is told by the exception, as that of a launch is.
+    fail every window.
     """
-    errors = [(rank.rank, *each) for rank in ranks for each in rank.errors.items()]
-    failed = [each for each in errors if each[1] in changed]
-    if not failed:
-        return None
-    number, knob, error = failed[0]
-    what = f"{knob}={setting.as_dict()[knob]}" if knob in setting.as_dict() else knob
-    others = len({rank for rank, _, _ in failed}) - 1
-    place = f"rank {number}" + (f" and {wording.count(others, 'other')}" if others else "")
-    found = failure.shortage(error)
-    if found is not None and found[0] in SHORTAGES:
-        kind, meaning = found
-        return Failed(kind, f"{meaning} at the switch to {what} in {place}: {error}"), knob
-    return Failed(FailureKind.SWITCH, f"{what} in {place}: {error}"), knob
+    found: dict[str, list[tuple[int, str]]] = {}
+    for rank in ranks:
+        for knob in sorted(changed & rank.errors.keys()):
+            found.setdefault(knob, []).append((rank.rank, rank.errors[knob]))
+    values, reasons = setting.as_dict(), {}
+    for knob, ((number, error), *others) in found.items():
+        what = f"{knob}={values[knob]}" if knob in values else knob
+        more = f" and {wording.count(len(others), 'other')}" if others else ""
+        reasons[knob] = f"{what} in rank {number}{more}: {error}"
+    return reasons
 
 
 def effects_of(

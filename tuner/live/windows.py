@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from tuner.live.scale import FullRunModel, with_projection
+from tuner.live.scale import UNUSUAL, FullRunModel, with_projection
 from tuner.model import Stopped
 from tuner.search.stopper import EarlyStopper
 
@@ -114,6 +114,15 @@ def estimate(times_s: Sequence[float]) -> Estimate:
 
     discarded = min(range(1, n // 2 + 1), key=marginal_error)
     return Estimate(each * discarded, tuple(means[discarded:]), each)
+
+
+def evaluation_s(marked_s: Sequence[float], pace_s: float) -> float:
+    """What each evaluation took, s, of the times of marked iterations; 0.0: there was none.
+
+    Other marked iterations, as an epoch's first, take about as long as the usual ones.
+    """
+    found = [time_s - pace_s for time_s in marked_s if time_s > UNUSUAL * pace_s]
+    return statistics.fmean(found) if found else 0.0
 
 
 def relative_error(times_s: Sequence[float]) -> float:

@@ -169,7 +169,7 @@ class FailureKind(StrEnum):
     INTERRUPTED = "interrupted"
     DISK_FULL = "disk full"
     LAUNCHER = "could not be launched"
-    SWITCH = "could not be switched to"  # by a running job
+    SWITCH = "could not be switched to"  # by older versions: a running job could not
 
 
 #: What came from outside and says nothing of the setting: it is launched again.
@@ -255,7 +255,7 @@ class ExclusionKind(StrEnum):
 class Exclusion:
     """Why a launch is kept, but counts in no estimate; ``text`` is for the user alone.
 
-    ``knobs`` are those that the kind is about, if it is about knobs.
+    ``knobs`` are by older versions: those that the kind is about.
     """
 
     kind: ExclusionKind
@@ -280,6 +280,9 @@ class Window:
         pace_s: Seconds an iteration, their mean.
         pace_se: Its standard error, relative.
         at_s: The middle of the window, s after the job's start.
+        evaluation_s: What each evaluation in it took, s; 0.0: there was none.
+        run_pace_s: The pace of the job's iterations before, up to the end of a run, s; 0.0: they
+            were not heard of.
     """
 
     job: int
@@ -291,6 +294,8 @@ class Window:
     pace_s: float
     pace_se: float
     at_s: float
+    evaluation_s: float = 0.0
+    run_pace_s: float = 0.0
 
 
 @dataclass(frozen=True)

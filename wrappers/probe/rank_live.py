@@ -17,8 +17,6 @@ from rank_live_knobs import Knobs
 from rank_live_sync import SyncPoints
 
 NAME = "tune_rank_live"
-VARIABLE = "TUNE_LIVE_SOCKET"
-
 SESSION = "session"
 
 
@@ -37,11 +35,6 @@ class Agent:
         self._marked = False
         self._iteration, self._since_s = 1, None
         self._over = False  # whether the tool knows of the program's own end
-
-    @staticmethod
-    def take_part():
-        """This process is the rank: what it starts from now on takes no part in its place."""
-        os.environ.pop(VARIABLE, None)
 
     # --- for the program -----------------------------------------------------------------
 
@@ -106,6 +99,12 @@ class Agent:
         """The iteration that runs, or else the next, is not like the others."""
         self._marked = True
 
+    def evaluated(self, hook, elapsed_s):
+        """An evaluation has ended: it counts to the iteration before, and the next is marked."""
+        if self._hook == hook and not self.idle:
+            self._sync.lengthen(elapsed_s)
+        self._marked = True
+
     def begins(self, hook):
         """An iteration begins. The first one shows whether the program calls :meth:`step`."""
         if self._counts(hook) and self._iteration >= 2:
@@ -126,7 +125,6 @@ class Agent:
         """Whether this hook counts the iterations: the first that was heard of does."""
         if self._hook is None:
             self._hook = hook
-            self.take_part()
         return self._hook == hook
 
     def _in_another_thread(self):
@@ -155,10 +153,7 @@ _agent = None
 
 def agent():
     """The :class:`Agent` of this rank; None in its forked children and once it is passive."""
-    if _agent is None or _agent.passive:
-        return None
-    _agent.take_part()
-    return _agent
+    return None if _agent is None or _agent.passive else _agent
 
 
 def start(path, rank, size):

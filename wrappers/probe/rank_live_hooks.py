@@ -98,15 +98,16 @@ def _is_new_epoch(updater):
 
 
 def _on_evaluator(agent, module):
-    """The iteration after an evaluation is not like the others."""
+    """The iterations before and after an evaluation are not like the others."""
     evaluate = module.Evaluator.__call__
 
     @functools.wraps(evaluate)
     def hooked(*args, **options):
+        begun_s = time.monotonic()
         try:
             return evaluate(*args, **options)
         finally:
-            agent.mark()
+            agent.evaluated("chainer", time.monotonic() - begun_s)
 
     module.Evaluator.__call__ = hooked
 

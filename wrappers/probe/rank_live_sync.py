@@ -53,6 +53,11 @@ class SyncPoints:
         if self._tool is not None:
             self._tool.add(elapsed_s, marked)
 
+    def lengthen(self, elapsed_s):
+        """Something that is done now and then has followed the last iteration: it is marked."""
+        if self._tool is not None:
+            self._tool.lengthen(elapsed_s)
+
     def boundary(self, iteration, hook):
         """We are before this iteration."""
         if self.met and iteration < self._poll_at:
@@ -198,6 +203,14 @@ class Tool:
         if marked:
             self._marks.append(self._first + len(self._steps_s))
         self._steps_s.append(elapsed_s)
+
+    def lengthen(self, elapsed_s):
+        """The last iteration took this much longer, and is not like the others."""
+        if self._steps_s:
+            self._steps_s[-1] += elapsed_s
+            last = self._first + len(self._steps_s) - 1
+            if last not in self._marks[-1:]:
+                self._marks.append(last)
 
     def poll(self, iteration):
         """Tell the steps since the last poll, and take the next order.

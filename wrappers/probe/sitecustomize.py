@@ -9,7 +9,8 @@ Python imports a module of this name when it starts. Ours does nothing unless it
   (``rank_phases.py``). Of a program that is killed or leaves through ``os._exit`` only the phases
   are seen.
 - ``TUNE_PROFILE_DIR``: the main thread is profiled.
-- ``TUNE_LIVE_SOCKET``: the rank's setting can be changed while it runs (``rank_live.py``).
+- ``TUNE_LIVE_SOCKET``: the rank's setting can be changed while it runs (``rank_live.py``). The
+  first Python of a rank sets ``TUNE_LIVE_PID``: those that it starts are not the rank.
 
 Then it gives way to the ``sitecustomize`` that Python would have found without it.
 
@@ -70,6 +71,12 @@ def _is_worker():
         return b"from multiprocessing." in file.read()
 
 
+def _is_first():
+    """True in the first Python of a rank, and in another one that this becomes by ``exec``."""
+    pid = str(os.getpid())
+    return os.environ.setdefault("TUNE_LIVE_PID", pid) == pid
+
+
 def _start():
     rank, size = _number(RANK_VARIABLES, "RANK"), _number(SIZE_VARIABLES, "WORLD_SIZE")
     if rank is None:
@@ -81,7 +88,7 @@ def _start():
         sys.meta_path.insert(0, _Witness(os.path.join(folder, f"rank-{rank}.cv2")))
     if _is_worker():
         return
-    if live and size is not None:
+    if live and size is not None and _is_first():
         _call("rank_live", "start", live, rank, size)
     if profiles:
         _call("rank_report", "start_profile", profiles, rank)

@@ -59,8 +59,8 @@ class Session:
 
         Args:
             knob: Its name in the study.
-            apply: Called with a value between two iterations, on every rank in the same one. What
-                it raises is reported with the setting; the old value should then be in force.
+            apply: Called with a value between two iterations, on every rank in the same one. If it
+                raises, the job is ended, and another one started with the value.
             read: Gives the value in force. It is asked before the first switch, too, for what the
                 program started with; without it ``apply(None)`` has to bring that back.
         """
