@@ -172,13 +172,13 @@ def is_reachable(start: Setting, wanted: Setting, live: AbstractSet[str]) -> boo
         start: What the job was started with; a knob that it cannot change stays as there.
         wanted: A running job cannot switch to the baseline, so the baseline (the empty setting)
             needs a job that was started with it; nor can a variable be removed from processes
-            that run.
+            that run, or a knob be left out.
         live: The knobs that the job can change.
     """
     if wanted.is_baseline:
         return start.is_baseline
     new, old = wanted.as_dict(), start.as_dict()
     return all(
-        new.get(knob) == old.get(knob) or (knob in live and new.get(knob) != UNSET)
+        new.get(knob) == old.get(knob) or (knob in live and new.get(knob, UNSET) != UNSET)
         for knob in new | old
     )

@@ -33,6 +33,7 @@ from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopp
 from tuner.search.throughput import startup_s
 from tuner.stats import confirm, estimates
 from tuner.stats.confirm import AUTO, EXACT, Evidence, Next, Run, SearchTimes, Side
+from tuner.study.fewest import FewestChanges
 from tuner.study.history import History
 from tuner.study.observations import as_key, as_setting, observations, pending, search_space
 
@@ -77,7 +78,7 @@ class Policy(Protocol):
 
 
 class SearchThenConfirm:
-    """Search, then confirm.
+    """Search, simplify, then confirm.
 
     Args:
         options: Figures of the search; how much is measured says the study.
@@ -86,17 +87,20 @@ class SearchThenConfirm:
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or Options()
         self._search: Search | None = None
+        self._simplifying: FewestChanges | None = None
 
     def best(self, history: History) -> Setting | None:
         """The setting that the search calls best; see `Policy`."""
         if history.size == 0:
             return None
-        key = self._searching(history).best(observations(history, history.searched))
-        return None if key is None else as_setting(history, key)
+        key = self._searching(history).best(observations(history, history.explored))
+        return None if key is None else self._fewest(history, as_setting(history, key)).best()
 
     def next(self, history: History) -> Step | Stop:
         """The next launch of the search, then of the confirmation; see `Policy`."""
         found = self._search_step(history)
+        if isinstance(found, Stop):
+            found = self._simpler(history) or found
         if isinstance(found, Step) or history.spec.confirm == "none":
             return found
         best = self.best(history)
@@ -117,7 +121,7 @@ class SearchThenConfirm:
         if history.size == 0:
             known = history.default in history.tried
             return Stop(history.exhausted()) if known else Step(Purpose.BASELINE, history.default)
-        observed = observations(history, history.searched)
+        observed = observations(history, history.explored)
         names = [knob.name for knob in history.knobs]
         costs = live_costs(history.spec, history.records, history.pooling.canonical, names)
         observed += pending(history, observed)
@@ -125,6 +129,29 @@ class SearchThenConfirm:
         if isinstance(launch, Done):
             return Stop(_reason(launch, history))
         return _step(launch, history)
+
+    def _simpler(self, history: History) -> Step | None:
+        """What the search found with fewer changes, if that may be as fast; within the budget."""
+        spent_s, budget_s = search_s(history), history.spec.budget_s
+        if history.size == 0 or (budget_s is not None and spent_s >= budget_s):
+            return None
+        search, observed = self._searching(history), observations(history, history.explored)
+        key = search.best(observed)
+        setting = None if key is None else self._fewest(history, as_setting(history, key)).next()
+        if setting is None:
+            return None
+        limit, noise = search.to_simplify(observed)
+        iterations = history.expected_iterations(setting)
+        race = ProjectionStopper(limit, noise, iterations)
+        stopper = stopper_by(history.spec.objective.clock, race, iterations)
+        return Step(Purpose.SIMPLIFY, setting, stopper)
+
+    def _fewest(self, history: History, found: Setting) -> FewestChanges:
+        """What is known of leaving knobs out; kept as long as that is the same."""
+        known, made = self._simplifying, FewestChanges(history, found, history.searched)
+        if known is None or not known.is_same(made):
+            known = self._simplifying = made
+        return known
 
     def _searching(self, history: History) -> Search:
         """The search over the history's space; kept as long as that stays the same."""
