@@ -18,6 +18,9 @@ from tuner.search.space import Floats, Grid, Key, Space
 #: Joint draws of the model.
 _DRAWS = 1000
 
+#: No launch is slower than another by more, a logarithm.
+_NO_CEILING = 1000.0
+
 
 class LeftOutModel:
     """The model of the search, of settings that leave knobs out as well.
@@ -26,27 +29,46 @@ class LeftOutModel:
         space: Its knobs say if they are optional; none depends on another.
         history: The launches, the baseline among them.
         seed: Of the draws.
+
+    Attributes:
+        groups: What is known of each setting.
     """
 
     def __init__(self, space: Space, history: Sequence[SearchObservation], seed: int) -> None:
         self.groups: Groups = grouped(history)
-        self._space, self._history, self._seed = space, history, seed
+        self._space, self._seed = space, seed
+        self._in_jobs = any(seen.in_job for seen in history)
+
+    def chances(self, keys: Sequence[Key], than: Key, most: float) -> list[float]:
+        """How likely each setting is slower than one by no more than this, a logarithm."""
+        if not keys:
+            return []
+        drawn = self._drawn(self._bounded, [than, *keys])
+        return [float(share) for share in (drawn[:, 1:] - drawn[:, :1] <= most).mean(0)]
+
+    def ratio(self, key: Key, over: Key) -> tuple[float, float, float]:
+        """The time of a setting over that of another: the median, and a 95 % interval."""
+        drawn = self._drawn(self._whole, [key, over])
+        low, middle, high = np.quantile(np.exp(drawn[:, 0] - drawn[:, 1]), (0.025, 0.5, 0.975))
+        return float(middle), float(low), float(high)
+
+    def _drawn(self, model: Gaussian | None, keys: Sequence[Key]) -> Floats:
+        assert model is not None  # one of them has a time
+        rows, rng = model.kernel.grid.rows(keys), np.random.default_rng(self._seed)
+        return model.sample(rows, _DRAWS, rng)
 
     @cached_property
-    def _grid(self) -> Grid:
-        return Grid(self._space)
-
-    @cached_property
-    def _fitted(self) -> Gaussian | None:
+    def _kernel(self) -> Kernel:
         options = Options()
         prior = options.prior
-        if any(seen.in_job for seen in self._history):
+        if self._in_jobs:
             prior = replace(prior, noise=(prior.noise[0], options.window_noise))
-        return fit(Kernel(self._grid, prior), self.groups, self._seed)
+        return Kernel(Grid(self._space), prior)
 
-    def slower(self, keys: Sequence[Key], than: Key) -> Floats:
-        """By how much each setting is slower than one, as logarithms: (draws, settings)."""
-        assert self._fitted is not None
-        rows = self._grid.rows([than, *keys])
-        drawn = self._fitted.sample(rows, _DRAWS, np.random.default_rng(self._seed))
-        return np.asarray(drawn[:, 1:] - drawn[:, :1])
+    @cached_property
+    def _bounded(self) -> Gaussian | None:
+        return fit(self._kernel, self.groups, self._seed)
+
+    @cached_property
+    def _whole(self) -> Gaussian | None:
+        return fit(self._kernel, self.groups, self._seed, _NO_CEILING)

@@ -91,10 +91,8 @@ class SearchThenConfirm:
 
     def best(self, history: History) -> Setting | None:
         """The setting that the search calls best; see `Policy`."""
-        if history.size == 0:
-            return None
-        key = self._searching(history).best(observations(history, history.explored))
-        return None if key is None else self._fewest(history, as_setting(history, key)).best()
+        known = self.fewest(history)
+        return None if known is None else known.best()
 
     def next(self, history: History) -> Step | Stop:
         """The next launch of the search, then of the confirmation; see `Policy`."""
@@ -133,22 +131,28 @@ class SearchThenConfirm:
     def _simpler(self, history: History) -> Step | None:
         """What the search found with fewer changes, if that may be as fast; within the budget."""
         spent_s, budget_s = search_s(history), history.spec.budget_s
-        if history.size == 0 or (budget_s is not None and spent_s >= budget_s):
+        if budget_s is not None and spent_s >= budget_s:
             return None
-        search, observed = self._searching(history), observations(history, history.explored)
-        key = search.best(observed)
-        setting = None if key is None else self._fewest(history, as_setting(history, key)).next()
+        known = self.fewest(history)
+        setting = None if known is None else known.next()
         if setting is None:
             return None
-        limit, noise = search.to_simplify(observed)
+        observed = observations(history, history.explored)
+        limit, noise = self._searching(history).to_simplify(observed)
         iterations = history.expected_iterations(setting)
         race = ProjectionStopper(limit, noise, iterations)
         stopper = stopper_by(history.spec.objective.clock, race, iterations)
         return Step(Purpose.SIMPLIFY, setting, stopper)
 
-    def _fewest(self, history: History, found: Setting) -> FewestChanges:
-        """What is known of leaving knobs out; kept as long as that is the same."""
-        known, made = self._simplifying, FewestChanges(history, found, history.searched)
+    def fewest(self, history: History) -> FewestChanges | None:
+        """What is known of leaving knobs out of what the search found; ``None`` before that."""
+        if history.size == 0:
+            return None
+        key = self._searching(history).best(observations(history, history.explored))
+        if key is None:
+            return None
+        made = FewestChanges(history, as_setting(history, key), history.searched)
+        known = self._simplifying
         if known is None or not known.is_same(made):
             known = self._simplifying = made
         return known
