@@ -99,7 +99,9 @@ def print_contributions(data: StudyView) -> None:
     """What each knob alone contributes to the best setting."""
     rows = [
         (
-            setting_text.shortened(each.knob if each.value is None else f"{each.knob}={each.value}"),
+            setting_text.shortened(
+                each.knob if each.value is None else f"{each.knob}={each.value}"
+            ),
             claims.contribution(each, data.spec.precision),
         )
         for each in contributions(data)

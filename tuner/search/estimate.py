@@ -39,9 +39,7 @@ class Incumbent:
     core_price: float  # by which they were compared
 
 
-def fit(
-    kernel: Kernel, groups: Groups, seed: int, ceiling: float = _CEILING
-) -> Gaussian | None:
+def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = _CEILING) -> Gaussian | None:
     """Fit the model; ``None`` if nothing has finished or was projected.
 
     A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it. What

@@ -98,13 +98,6 @@ class Space:
         return conditions.size(self.knobs)
 
 
-def _asked(role: Role | None, value: Value, space: Space) -> int:
-    """What a value asks for that is no number: libraries start a thread a core unless told."""
-    if value != LEFT_OUT or role is None:
-        return 1
-    return UNASKED[role] if role == "workers" else space.cores
-
-
 class Grid:
     """The space as arrays: a row holds one value index a knob, 0 where it does not exist.
 
@@ -117,11 +110,12 @@ class Grid:
         self.octaves = [knob.octaves for knob in space.knobs]
         self.places = [knob.places for knob in space.knobs]
         self.has_roles = any(knob.role for knob in space.knobs)
-        listed = [(*knob.values, LEFT_OUT) if knob.optional else knob.values for knob in space.knobs]
+        listed = [
+            (*knob.values, LEFT_OUT) if knob.optional else knob.values for knob in space.knobs
+        ]
         self._index = [{v: i for i, v in enumerate(values)} for values in listed]
         self._numbers = [
-            np.array([v if isinstance(v, int) else _asked(knob.role, v, space) for v in values], float)
-            for knob, values in zip(space.knobs, listed, strict=True)
+            np.array([v if isinstance(v, int) else 1 for v in values], float) for values in listed
         ]
         place = {knob.name: j for j, knob in enumerate(space.knobs)}
         #: (knob, the one it depends on, for which of whose values it exists)

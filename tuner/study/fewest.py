@@ -1,7 +1,7 @@
 """The fewest changes: of settings that are equal, the one that leaves most knobs as they are.
 
-What the search found names a value of every knob. Once it has ended, knobs are left out of that which
-are likely not to matter: in one or two launches, raced as any other. Pure.
+What the search found names a value of every knob. Once it has ended, knobs that are likely not to
+matter are left out of that: in one or two launches, raced as any other. Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 
 from tuner.knobs import space
 from tuner.launch import command
-from tuner.model import Finding, LaunchRecord, Setting, Value
+from tuner.model import Finding, LaunchRecord, Purpose, Setting, Value
 from tuner.search.history import Group
 from tuner.search.left_out import LeftOutModel
 from tuner.search.space import LEFT_OUT, Key
@@ -23,9 +23,10 @@ from tuner.study.observations import observations, search_space
 #: How many launches it may take.
 MOST_LAUNCHES = 2
 
-#: A setting is launched, and taken for equal to the best, if it is so with at least this chance:
-#: most knobs have no effect at all, and few launches cannot show more beside the noise.
-LEAST_CHANCE, EQUAL_CHANCE = 0.2, 0.3
+#: How likely a setting must be equal to the best, so that it is launched; so that it is called best
+#: then; and so that one is that was launched anyway. For a knob that the model holds to have no
+#: effect less will do: few launches cannot show more beside the noise.
+LEAST_CHANCE, EQUAL_CHANCE, EVEN_CHANCE = 0.2, 0.3, 0.5
 
 #: A setting whose runs took this many times those of the best is not equal.
 _FAR = 1.3
@@ -101,10 +102,11 @@ class FewestChanges:
         launched = dict.fromkeys(canonical(record.setting) for record in self.records)
         fewer = [each for each in launched if 0 < len(self.changes(each)) < most]
         rivals = [setting for setting in fewer if self._is_near(setting)]
+        left_out = {canonical(r.setting) for r in self.records if r.purpose is Purpose.SIMPLIFY}
         equal = [
             (len(self.changes(setting)), -chance, setting)
             for setting, chance in zip(rivals, self._chances(rivals), strict=True)
-            if chance >= EQUAL_CHANCE
+            if chance >= (EQUAL_CHANCE if setting in left_out else EVEN_CHANCE)
         ]
         return min(equal, key=lambda each: each[:2])[-1] if equal else self.found
 
@@ -114,7 +116,9 @@ class FewestChanges:
             return None
         best = self.best()
         names = [name for name in self.changes(best) if can_leave_out(self.history, name)]
-        alone = dict(zip(names, self._chances([self.without(best, {n}) for n in names]), strict=True))
+        alone = dict(
+            zip(names, self._chances([self.without(best, {n}) for n in names]), strict=True)
+        )
         order = sorted(names, key=lambda name: -alone[name])
         worth: dict[Setting, float] = {}
         for number, name in enumerate(order, start=1):
@@ -195,7 +199,7 @@ class FewestChanges:
         known = self._group(self.history.default)
         if known is None or not known.finished or self.history.spec.fixed.items:
             return False
-        return self._chances([self.history.default])[0] >= 0.5
+        return self._chances([self.history.default])[0] >= EVEN_CHANCE
 
 
 def can_leave_out(history: History, name: str) -> bool:
