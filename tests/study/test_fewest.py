@@ -50,7 +50,7 @@ SPEC = replace(CONFIRMED, command=("md", "{out}"), knobs=(OMP, OPENCV, NSTLIST),
 
 
 def one_matters(setting: Setting) -> float:
-    return {None: 3.0, 10: 3.0, 20: 2.0, 40: 1.3, 60: 1.0}[setting.as_dict().get("nstlist")]
+    return {20: 2.0, 40: 1.3, 60: 1.0}.get(int(setting.as_dict().get("nstlist", 10)), 3.0)
 
 
 def two_matter(setting: Setting) -> float:

@@ -35,7 +35,7 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
     data = stored.load(stored.open_store(storage), study, detail=False)
     if as_json:
         document = {
-            "schema": "tuner.show/1",
+            "schema": "tuner.show/2",
             "result": result_json(data.result, data.spec),
             "measurements": [
                 measurement_json(found, data.spec) | {"ratio": data.speed_up(found)}

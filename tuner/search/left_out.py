@@ -1,4 +1,4 @@
-"""What is lost by leaving knobs out of a setting: a model in which that is one more level of each."""
+"""What is lost by leaving knobs out: a model in which that is one more level of each."""
 
 from __future__ import annotations
 
