@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tuner.knobs.changes import unchanged
-from tuner.knobs.conditions import active
+from tuner.knobs.conditions import active, parents_first
 from tuner.knobs.space import values
 from tuner.model import (
     Effect,
@@ -88,8 +88,10 @@ class Pooling:
     def filled(self, setting: Setting) -> Setting:
         """The canonical form, of the baseline too."""
         gone = {name for name, _ in self.dropped}
-        chosen = {n: v for n, v in self.unchanged.items() if n not in self.fixed}
-        chosen |= setting.as_dict()
+        chosen = setting.as_dict()
+        for name, value, parents in self._as_they_are:
+            if name not in chosen and all(parent in chosen for parent in parents):
+                chosen[name] = value
         came = {name: self.capped(name, v) for name, v in chosen.items() if name not in gone}
         # A knob that the setting never had says nothing: it may not have been tuned then.
         conditions = {
@@ -106,6 +108,16 @@ class Pooling:
             (name, value)
             for name, value in setting.items
             if name in self.fixed or same.get(name) != value
+        )
+
+    @cached_property
+    def _as_they_are(self) -> tuple[tuple[str, Value, tuple[str, ...]], ...]:
+        """The values that change nothing, each with the tuned knobs that it depends on."""
+        tuned = {knob.name for knob in self.knobs} - {name for name, _ in self.dropped}
+        return tuple(
+            (knob.name, self.unchanged[knob.name], tuple(p for p, _ in knob.when if p in tuned))
+            for knob in parents_first(self.knobs)
+            if knob.name in self.unchanged and knob.name not in self.fixed
         )
 
     @cached_property

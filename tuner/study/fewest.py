@@ -101,7 +101,8 @@ class FewestChanges:
         canonical, most = self.history.pooling.canonical, len(self.changes(self.found))
         launched = dict.fromkeys(canonical(record.setting) for record in self.records)
         fewer = [each for each in launched if 0 < len(self.changes(each)) < most]
-        rivals = [setting for setting in fewer if self._is_near(setting)]
+        fixed = set(self.history.spec.fixed.items)
+        rivals = [each for each in fewer if fixed <= set(each.items) and self._is_near(each)]
         left_out = {canonical(r.setting) for r in self.records if r.purpose is Purpose.SIMPLIFY}
         equal = [
             (len(self.changes(setting)), -chance, setting)
