@@ -20,6 +20,7 @@ from tests.study_surface import (
     records_in,
     study_in,
 )
+from tuner.knobs.space import contains_part, points
 from tuner.model import (
     UNSET,
     Choice,
@@ -157,6 +158,23 @@ def test_what_the_user_fixed_and_what_the_command_needs_is_never_left_out() -> N
     script = replace(SPEC, command=("sh", "-c", "md -t {omp_threads} > {out}/log"))
     names = {name for name, _ in view(played(script, noisy(one_matters))).best_setting.items}
     assert names == {"nstlist", "omp_threads"}
+
+
+def test_a_knob_that_depends_on_one_that_is_left_out_goes_with_it() -> None:
+    bind = Knob("bind", Choice(("close", "spread", "off")), Env(("OMP_PROC_BIND",)))
+    when = (("bind", ("close", "spread")),)
+    places = Knob("places", Choice(("cores", "sockets")), Env(("OMP_PLACES",)), when=when)
+    batch = Knob("batch", IntRange(1, 2), Flag("-b"), default=2, when=when)
+    spec = replace(SPEC, knobs=(NSTLIST, bind, places, batch))
+    history = played(spec, noisy(one_matters))
+    assert view(history).best_setting == Setting.of({"nstlist": 60})
+    known = SearchThenConfirm().fewest(history)
+    assert known is not None
+    for setting in points(spec.knobs):
+        for name in setting.as_dict():
+            left = known.without(setting, {name})
+            assert contains_part(spec.knobs, Setting(), left)
+            assert known.without(left, {name}) == left
 
 
 def test_nothing_is_launched_beyond_the_budget_or_if_the_defaults_are_as_fast() -> None:
