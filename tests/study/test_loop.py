@@ -141,7 +141,7 @@ def test_more_trials_continue_a_finished_study(folder: Path) -> None:
     # one warm-up, with the best setting, for a machine that may have been started anew
     assert best is not None and more.settings[0] == best.setting
     assert len(set(more.settings) - set(first.settings)) == 3
-    assert events[0].resumed and events[0].measured == 7
+    assert events[0].resumed and events[0].measured == 8, "one of them leaves a knob out"
 
 
 def test_fresh_starts_anew(folder: Path) -> None:

@@ -17,6 +17,7 @@ from tuner.model import Finding, LaunchRecord, Purpose, Setting, Value
 from tuner.search.history import Group
 from tuner.search.left_out import LeftOutModel
 from tuner.search.space import LEFT_OUT, Key
+from tuner.stats import estimates
 from tuner.study.history import History
 from tuner.study.observations import observations, search_space
 
@@ -190,10 +191,17 @@ class FewestChanges:
         return self.model.chances(keys, than, math.log1p(self.history.spec.precision))
 
     def _is_near(self, setting: Setting) -> bool:
-        """True if a setting ran to its end, not far slower than what was found."""
-        groups = self._group(setting), self._group(self.found)
-        own, best = (group.estimate(0.05) if group and group.finished else None for group in groups)
-        return own is not None and best is not None and own[0] <= best[0] + math.log(_FAR)
+        """True if it ran to its end, neither slower than the baseline nor far from the best."""
+        own, best, baseline = (
+            estimates.estimate_s([s for record in found for s in record.outcome.samples])
+            for found in (
+                self.history.of(self.records, each)
+                for each in (setting, self.found, self.history.default)
+            )
+        )
+        if own is None or best is None or (baseline is not None and own > baseline):
+            return False
+        return own <= best * _FAR
 
     def _baseline_is_equal(self) -> bool:
         """True if there is nothing to be had: the baseline is kept."""
