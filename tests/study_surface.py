@@ -49,8 +49,8 @@ SPEC = StudySpec(
     layout=Layout(2),
     machine=MACHINE,
     knobs=(
-        Knob("omp_threads", IntRange(1, 4), Flag("-t")),
-        Knob("iterator_workers", IntRange(1, 3), Flag("-j")),
+        Knob("omp_threads", IntRange(1, 4), Flag("-t"), default=4),
+        Knob("iterator_workers", IntRange(1, 3), Flag("-j"), default=3),
     ),
     trials=6,
     confirm="none",

@@ -51,9 +51,10 @@ class Surface:
         return Setting.of(zip(self.knobs, key, strict=True))
 
     def key(self, setting: Setting) -> Key:
-        """The inverse."""
+        """The inverse; what a setting leaves out has its default."""
         values = setting.as_dict()
-        return tuple(values[name] for name in self.knobs)
+        pairs = zip(self.knobs, self.default, strict=True)
+        return tuple(values.get(name, default) for name, default in pairs)
 
     @property
     def best(self) -> Key:

@@ -98,7 +98,7 @@ def test_the_latest_study_is_shown(
 
 def test_a_study_is_shown_as_json(tune: Tune, database: Path) -> None:
     document = json.loads(tune("show", "mnist", "--json", "--storage", str(database)).out)
-    assert document["schema"] == "tuner.show/1"
+    assert document["schema"] == "tuner.show/2"
     assert document["result"]["ratio"] == pytest.approx(2.31)
     assert [row["elapsed_s"] for row in document["measurements"]] == [3.6, 3.9, 7.1, 8.316, None]
     assert document["failures"][0]["log_tail"].startswith("Traceback")

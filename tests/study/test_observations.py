@@ -50,8 +50,8 @@ LARGEST = Setting.of({"omp_threads": 4, "iterator_workers": 3})
 def test_the_space_has_the_knobs_with_their_roles_and_the_machine() -> None:
     space = search_space(History.judged(replace(SPEC, knobs=(*SPEC.knobs, NAMES)), ()))
     assert space.knobs == (
-        KnobAxis("omp_threads", (1, 2, 3, 4), "threads"),
-        KnobAxis("iterator_workers", (1, 2, 3), "workers"),
+        KnobAxis("omp_threads", (1, 2, 3, 4), "threads", 4),
+        KnobAxis("iterator_workers", (1, 2, 3), "workers", 3),
         KnobAxis("binding", ("none", "core"), None, "core"),
     )
     assert (space.ranks_per_host, space.cores) == (2, 4)

@@ -101,7 +101,8 @@ def test_a_launch_is_trial_with_what_came_of_it(
         *((launch(1.0, purpose=each), True) for each in (Purpose.REPEAT, Purpose.RECORD)),
         *((launch(1.0, purpose=each), False) for each in (Purpose.WARM_UP, Purpose.CONFIRM)),
         (launch(1.0, BASELINE, Purpose.BASELINE), False),
-        (launch(1.0, Setting.of({"omp_threads": 1})), False),  # outside of the space
+        (launch(1.0, Setting.of({"omp_threads": 1})), True),  # the other has its default
+        (launch(1.0, Setting.of({"omp_threads": 9})), False),  # outside of the space
         (launch(1.0, Setting.of({"a": 1, "b": 2})), False),
     ],
 )

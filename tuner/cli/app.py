@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Each command with its line in the help; its module is ``tuner.cli.<name>``.
 COMMANDS = {
     "run": "Find the fastest setting (also without the word `run`).",
-    "show": "Show a study: result, settings, knob importance, failures.",
+    "show": "Show a study: result, settings, what each knob contributes, failures.",
     "studies": "List the studies in the database, or delete one.",
     "export": "Export the best setting, for a shell, a program or a table.",
     "exec": "Run any command with the best setting.",

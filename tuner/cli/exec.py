@@ -116,7 +116,7 @@ def filled(argv: tuple[str, ...], data: StudyView) -> tuple[str, ...]:
 
     values = data.best_setting.as_dict()
     defaults = {k.name: k.default for k in data.spec.knobs if k.default is not None}
-    values = {**(defaults if data.best_setting.is_baseline else {}), **values}
+    values = {**defaults, **values}
     unset = [f"{{{knob.name}}}" for knob in data.spec.knobs if knob.name not in values]
     known = re.compile("|".join(re.escape(f"{{{name}}}") for name in values) or r"(?!)")
     result: list[str] = []

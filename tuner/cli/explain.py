@@ -90,7 +90,7 @@ def chosen(
             raise UsageError(f"study {name} has no trial {trial}", f"it has 1 to {len(tried)}")
         settings = {f"trial {trial}": canonical(tried[trial - 1])}
     else:
-        best = data.best_setting if data.result.best else BASELINE
+        best = canonical(data.best_setting) if data.result.best else BASELINE
         settings = {} if best.is_baseline else {"best": best}
         settings["baseline"] = BASELINE
     runs = [

@@ -9,7 +9,7 @@ from tuner.knobs import setting_text
 from tuner.model import JsonDict, figures, price, wording
 from tuner.results import claims
 from tuner.results.report import facts, words
-from tuner.results.study_view import StudyView, settings_table
+from tuner.results.study_view import StudyView, contributions, settings_table
 from tuner.store.urls import display_url
 
 
@@ -95,13 +95,21 @@ def print_settings(data: StudyView) -> None:
         console.out("  ~ projected, > at least: stopped early, as it could not win")
 
 
-def print_importance(weights: dict[str, float]) -> None:
-    """How much each knob bears on the time, as Optuna estimates it from the trials."""
-    width = max((len(name) for name in weights), default=0)
-    ranked = sorted(weights.items(), key=lambda item: -item[1])
+def print_contributions(data: StudyView) -> None:
+    """What each knob alone contributes to the best setting."""
+    rows = [
+        (
+            setting_text.shortened(
+                each.knob if each.value is None else f"{each.knob}={each.value}"
+            ),
+            claims.contribution(each, data.spec.precision),
+        )
+        for each in contributions(data)
+    ]
+    width = max((len(name) for name, _ in rows), default=0)
     _print_block(
-        "Importance (share of the variance, estimated)",
-        [f"{name.ljust(width)}  {share:4.0%}  {'#' * round(share * 30)}" for name, share in ranked],
+        "What each knob alone contributes (95 % interval)",
+        [f"{name.ljust(width)}  {said}" for name, said in rows],
     )
 
 

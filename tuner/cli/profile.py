@@ -80,8 +80,9 @@ def compared(data: StudyView) -> dict[str, Setting]:
 
     for found in data.measurements:
         if found.elapsed_s is not None and not found.setting.is_baseline:
-            name = "other" if data.best_setting.is_baseline else "best"
-            return {"baseline": BASELINE, name: found.setting}
+            if data.keeps_defaults:
+                return {"baseline": BASELINE, "other": found.setting}
+            return {"baseline": BASELINE, "best": data.pooling.canonical(data.best_setting)}
     raise UsageError(
         f"study {data.spec.name} has measured no setting"
         f"{' but the baseline' if any(found.samples for found in data.measurements) else ''}",

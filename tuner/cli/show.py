@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 
 import click
 
@@ -13,7 +14,7 @@ from tuner.cli.options import json_option, storage_option, study_argument
 @click.command(
     "show",
     cls=TuneCommand,
-    help="Show a study: the result, every setting, how much each knob matters, and the failures."
+    help="Show a study: the result, every setting, what each knob contributes, and the failures."
     " The latest study by default.",
     examples=(
         ("tune show", "the latest study"),
@@ -26,22 +27,24 @@ from tuner.cli.options import json_option, storage_option, study_argument
 def command(study: str | None, storage: str | None, as_json: bool) -> None:
     """Show one study."""
     from tuner.cli import printed, stored
+    from tuner.results import claims
     from tuner.results.exporters.json import dumps, measurement_json, result_json
     from tuner.results.report import facts
-    from tuner.study.history import History
-    from tuner.study.importance import importance
+    from tuner.results.study_view import contributions
 
     data = stored.load(stored.open_store(storage), study, detail=False)
-    weights = importance(History(data.spec, data.records))
     if as_json:
         document = {
-            "schema": "tuner.show/1",
+            "schema": "tuner.show/2",
             "result": result_json(data.result, data.spec),
             "measurements": [
                 measurement_json(found, data.spec) | {"ratio": data.speed_up(found)}
                 for found in data.measurements
             ],
-            "importance": weights,
+            "contributions": [
+                asdict(each) | {"text": claims.contribution(each, data.spec.precision)}
+                for each in contributions(data)
+            ],
             "effects": facts.best_effects(data),
             "left_out": dict(facts.left_out(data)),
             "core_budget": facts.budget_lines(data),
@@ -53,6 +56,6 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
         return
     printed.print_result(data, summary=False)
     printed.print_settings(data)
-    printed.print_importance(weights)
+    printed.print_contributions(data)
     printed.print_failures(data)
     printed.print_excluded(data)

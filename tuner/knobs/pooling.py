@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tuner.knobs.conditions import active
+from tuner.knobs.changes import unchanged
+from tuner.knobs.conditions import active, parents_first
 from tuner.knobs.space import values
 from tuner.model import (
     Effect,
@@ -33,13 +34,15 @@ class Pooling:
     """What is known of the knobs' effects; what contradicts itself is not relied on.
 
     ``caps`` holds per knob the value that every larger one comes to; ``dropped`` the knobs
-    that the program overrides, with the reason.
+    that the program overrides, with the reason; ``unchanged`` the values that come to the same as
+    to leave the knob out (:func:`tuner.knobs.changes.unchanged`).
     """
 
     knobs: tuple[Knob, ...] = ()
     fixed: frozenset[str] = frozenset()
     caps: Mapping[str, int] = field(default_factory=dict)
     dropped: tuple[tuple[str, str], ...] = ()
+    unchanged: Mapping[str, Value] = field(default_factory=dict)
 
     @classmethod
     def from_records(cls, spec: StudySpec, records: Iterable[LaunchRecord]) -> Pooling:
@@ -68,17 +71,28 @@ class Pooling:
             if parent in dropped and knob.name not in dropped
         }:
             dropped |= more
-        return cls(tuple(spec.knobs), fixed, caps, tuple(dropped.items()))
+        domains = {knob.name: values(knob.domain) for knob in spec.knobs}
+        same = {n: value for n, value in unchanged(spec).items() if value in domains[n]}
+        return cls(tuple(spec.knobs), fixed, caps, tuple(dropped.items()), same)
 
     def canonical(self, setting: Setting) -> Setting:
-        """The one form of all settings that come to the same; idempotent.
+        """The one form of all settings that come to the same; idempotent. The baseline is its own.
 
         A dropped knob is left out; a value at or above the cap becomes the smallest value
         of the knob's domain that is (so what stands here can always be asked for). A knob that
-        does not exist with what another one came to is left out as well.
+        does not exist with what another one came to is left out as well. What a setting leaves out
+        has the value that comes to the same, if one does.
         """
+        return setting if setting.is_baseline else self.filled(setting)
+
+    def filled(self, setting: Setting) -> Setting:
+        """The canonical form, of the baseline too."""
         gone = {name for name, _ in self.dropped}
-        came = {name: self.capped(name, value) for name, value in setting.items if name not in gone}
+        chosen = setting.as_dict()
+        for name, value, parents in self._as_they_are:
+            if name not in chosen and all(parent in chosen for parent in parents):
+                chosen[name] = value
+        came = {name: self.capped(name, v) for name, v in chosen.items() if name not in gone}
         # A knob that the setting never had says nothing: it may not have been tuned then.
         conditions = {
             name: tuple((p, values) for p, values in self._when.get(name, ()) if p in came)
@@ -86,6 +100,25 @@ class Pooling:
         }
         names = active(conditions, came)
         return Setting.of((name, value) for name, value in came.items() if name in names)
+
+    def changed(self, setting: Setting) -> Setting:
+        """The setting with only what it changes of the defaults, and what the user fixed."""
+        same = {name: self.capped(name, value) for name, value in self.unchanged.items()}
+        return Setting.of(
+            (name, value)
+            for name, value in setting.items
+            if name in self.fixed or same.get(name) != value
+        )
+
+    @cached_property
+    def _as_they_are(self) -> tuple[tuple[str, Value, tuple[str, ...]], ...]:
+        """The values that change nothing, each with the tuned knobs that it depends on."""
+        tuned = {knob.name for knob in self.knobs} - {name for name, _ in self.dropped}
+        return tuple(
+            (knob.name, self.unchanged[knob.name], tuple(p for p, _ in knob.when if p in tuned))
+            for knob in parents_first(self.knobs)
+            if knob.name in self.unchanged and knob.name not in self.fixed
+        )
 
     @cached_property
     def _when(self) -> Mapping[str, When]:

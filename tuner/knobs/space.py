@@ -81,7 +81,14 @@ def axes(knobs: Sequence[Knob]) -> list[_Axis]:
 def contains(knobs: Sequence[Knob], fixed: Setting, setting: Setting) -> bool:
     """True if the setting gives each knob that it has a value of its domain, fixed as fixed."""
     chosen = setting.as_dict()
-    if set(chosen) != active({knob.name: knob.when for knob in knobs}, chosen):
+    names = active({knob.name: knob.when for knob in knobs}, chosen)
+    return set(chosen) == names and contains_part(knobs, fixed, setting)
+
+
+def contains_part(knobs: Sequence[Knob], fixed: Setting, setting: Setting) -> bool:
+    """The same, but knobs may be left out."""
+    chosen = setting.as_dict()
+    if not set(chosen) <= active({knob.name: knob.when for knob in knobs}, chosen):
         return False
     if any(chosen.get(name, value) != value for name, value in fixed.items):
         return False

@@ -152,6 +152,18 @@ def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, .
     return tuple(result)
 
 
+def can_leave_out(template: Sequence[str], name: str) -> bool:
+    """Whether a template can do without one placeholder, and keep those of all other knobs."""
+    own = [names for token in template if name in (names := names_in(token))]
+    if any(set(names) != {name} for names in own):
+        return False
+    try:
+        substitute(template, {other: other for other in placeholders(template) if other != name})
+    except UsageError:
+        return False
+    return True
+
+
 def option_before(template: Sequence[str], index: int) -> bool:
     """Whether the token before ``index`` is an option that takes this one as its value."""
     before = template[index - 1] if index else ""

@@ -158,6 +158,6 @@ def is_reachable(start: Setting, wanted: Setting, live: AbstractSet[str]) -> boo
     """
     new, old = wanted.as_dict(), start.as_dict()
     return all(
-        new.get(knob) == old.get(knob) or (knob in live and new.get(knob) not in {None, UNSET})
+        new.get(knob) == old.get(knob) or (knob in live and new.get(knob, UNSET) != UNSET)
         for knob in new | old
     )

@@ -325,13 +325,14 @@ class Outcome:
 
 
 class Purpose(StrEnum):
-    """What a launch was made for."""
+    """What a launch was made for: to simplify, leaves out what the best setting may do without."""
 
     WARM_UP = "warm-up"
     BASELINE = "baseline"
     GUESS = "guess"
     SEARCH = "search"
     REPEAT = "repeat"
+    SIMPLIFY = "simplify"
     CONFIRM = "confirm"
     RECORD = "record"
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tuner.model import Conclusion, Finding, Measurement, Result
 from tuner.model.figures import Words, shown, stopped, words
 from tuner.model.wording import count, duration, failure, seconds, times
+
+if TYPE_CHECKING:
+    from tuner.study.fewest import Contribution
 
 
 def runs(best: Measurement, other: Measurement) -> str:
@@ -175,6 +179,24 @@ def made(result: Result) -> str:
         return own
     windows = f"{count(result.windows, 'window')} of {count(result.jobs, 'job')}"
     return f"{windows} and {own}" if result.launches > result.windows else windows
+
+
+def contribution(found: Contribution, precision: float) -> str:
+    """``3.01 times (2.84 to 3.20)``, ``no effect seen (0.98 to 1.03)``, ``not known …``.
+
+    Args:
+        found: Of one knob of the best setting, or of one that it leaves as it is.
+        precision: Less than this share is no effect.
+    """
+    if found.high is None:
+        return f"at least {_floor(found.low)} times"
+    interval = f"({found.low:.2f} to {found.high:.2f})"
+    if found.low > 1 + precision or found.high < 1 / (1 + precision):
+        by = "" if found.was_launched else ", by the model"
+        return f"{found.ratio:.2f} times {interval}{by}"
+    if found.was_launched:
+        return f"no effect seen {interval}"
+    return "not known: its default is not, and no launch left out this knob alone"
 
 
 def _nothing_faster(result: Result) -> str:

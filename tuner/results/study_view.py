@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tuner.knobs import setting_text
+from tuner.knobs import setting_text, space
 from tuner.model import (
     BASELINE,
+    Conclusion,
     LaunchRecord,
     Measurement,
     Result,
@@ -22,6 +23,7 @@ from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tuner.knobs.pooling import Pooling
+    from tuner.study.fewest import Contribution
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class StudyView:
     def best_setting(self) -> Setting:
         """What is handed over: the best setting, the baseline if nothing is confirmed as faster.
 
+        Without values that change nothing.
+
         Before the confirmation has ended, or without one, the medians decide.
 
         Raises:
@@ -68,7 +72,9 @@ class StudyView:
         against_defaults = reference is not None and reference.setting.is_baseline
         ratio = self.result.ratio
         keeps = against_defaults and ratio is not None and ratio <= 1.0
-        return BASELINE if keeps and self.spec.fixed.is_baseline else best.setting
+        if keeps and self.spec.fixed.is_baseline:
+            return BASELINE
+        return self.pooling.changed(best.setting)
 
     @property
     def keeps_defaults(self) -> bool:
@@ -82,6 +88,22 @@ def _rank(found: Measurement) -> tuple[int, float, str]:
     if found.stopped is not None:
         return 1, found.stopped.projection_s, found.setting.to_json()
     return 2, 0.0, found.setting.to_json()
+
+
+def contributions(view: StudyView) -> list[Contribution]:
+    """What each knob alone contributes to the setting that is handed over; none to the baseline."""
+    from tuner.study.history import History
+    from tuner.study.policy import SearchThenConfirm
+
+    if view.result.best is None or view.result.best.elapsed_s is None or view.keeps_defaults:
+        return []
+    history = History.judged(view.spec, view.records)
+    known = SearchThenConfirm().fewest(history)
+    best = view.pooling.canonical(view.best_setting)
+    if known is None or not space.contains_part(history.knobs, BASELINE, best):
+        return []
+    finding = view.result.finding if view.result.conclusion is Conclusion.FASTER else None
+    return replace(known, records=history.valid).contributions(best, finding)
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,12 @@ class Search:
         best = self._state(history).best
         return best.key if best else None
 
+    def to_simplify(self, history: Sequence[SearchObservation]) -> tuple[Limit, Noise]:
+        """What a setting is raced against that need be no faster than the best, which there is."""
+        state = self._state(history)
+        assert state.limit is not None
+        return replace(state.limit, factor=1 + self.options.precision), state.noise
+
     def next(
         self, history: Sequence[SearchObservation], live: Live | None = None
     ) -> Proposal | Done:

@@ -39,10 +39,12 @@ class Incumbent:
     core_price: float  # by which they were compared
 
 
-def fit(kernel: Kernel, groups: Groups, seed: int) -> Gaussian | None:
+def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = _CEILING) -> Gaussian | None:
     """Fit the model; ``None`` if nothing has finished or was projected.
 
-    A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it.
+    A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it. What
+    is slower than the fastest by more than the ``ceiling``, a logarithm, is taken for little slower
+    than that.
     """
     noise_sd = kernel.prior.noise[0] * 2
     known = [(g, e) for g in groups.values() if (e := g.estimate(noise_sd)) is not None]
@@ -53,11 +55,11 @@ def fit(kernel: Kernel, groups: Groups, seed: int) -> Gaussian | None:
     known = _thinned(known)
     used = [g for g, _ in known]
     log_s = np.array([e[0] for _, e in known])
-    far = log_s - (fastest + _CEILING)
+    far = log_s - (fastest + ceiling)
     var, dof = _repeats(kernel.grid, used, kernel.prior.noise_over)
     data = Evidence(
         rows=kernel.grid.rows([g.key for g in used]),
-        log_s=np.where(far > 0, fastest + _CEILING + 0.2 * np.minimum(2.0, far), log_s),
+        log_s=np.where(far > 0, fastest + ceiling + 0.2 * np.minimum(2.0, far), log_s),
         runs=np.array([e[1] for _, e in known]),
         extra_var=np.array([e[2] for _, e in known]) + np.where(far > 0, 0.15**2, 0.0),
         repeats_var=var,

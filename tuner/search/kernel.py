@@ -62,7 +62,7 @@ class Kernel:
             else:
                 close = np.exp(-np.abs(octaves[:, None] - octaves[None]) / prior.rough_length)
             away = 0.5 if octaves is None else 0.0
-            self._close.append(_with_absence(close, away) if knob.when else close)
+            self._close.append(_with_absence(close, away) if knob.may_lack else close)
 
     def hyperprior(self) -> tuple[Floats, Floats]:
         """Means and standard deviations of the hyperparameters."""
@@ -96,13 +96,13 @@ class Kernel:
             length = np.exp(theta[:, knobs + 2 + j])[:, None, None]
             shared = np.exp(-2.0 / length)  # what alternatives share, usually a third
             if octaves is None:
-                size = int(self.grid.sizes[j]) + bool(self.grid.space.knobs[j].when)
+                size = int(self.grid.sizes[j]) + self.grid.space.knobs[j].may_lack
                 tables.append(shared + (1 - shared) * np.eye(size)[None])
                 continue
             away = np.abs(octaves[:, None] - octaves[None, :])[None]
             smooth = _matern52(away / length)
-            if self.grid.space.knobs[j].when:
-                # Not to exist is an alternative to every number.
+            if self.grid.space.knobs[j].may_lack:
+                # Not to exist, or to be left out, is an alternative to every number.
                 smooth = shared + (1 - shared) * _with_absence(smooth, 0.0)
             tables.append(smooth)
         return tables

@@ -23,19 +23,31 @@ Flags = npt.NDArray[np.bool_]
 #: One value a knob, in the space's order.
 Key = tuple[Value, ...]
 
+#: Stands in a key for a knob that is left out: the program goes by a default that nobody told.
+LEFT_OUT = ""
+
 #: Spaces up to this size are looked at whole, larger ones in part.
 ENUMERATED = 4000
 
 
 @dataclass(frozen=True)
 class KnobAxis:
-    """A knob: its values, what it costs in cores, its default where that is known."""
+    """A knob: its values, what it costs in cores, its default where that is known.
+
+    ``optional``: a setting may leave it out (:data:`LEFT_OUT`).
+    """
 
     name: str
     values: tuple[Value, ...]
     role: Role | None = None
     default: Value | None = None
     when: When = ()
+    optional: bool = False
+
+    @property
+    def may_lack(self) -> bool:
+        """True if some settings have no value of it."""
+        return self.optional or bool(self.when)
 
     @property
     def ordered(self) -> bool:
@@ -87,7 +99,10 @@ class Space:
 
 
 class Grid:
-    """The space as arrays: a row holds one value index a knob, 0 where it does not exist."""
+    """The space as arrays: a row holds one value index a knob, 0 where it does not exist.
+
+    The index of what is left out follows those of the values.
+    """
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -95,10 +110,12 @@ class Grid:
         self.octaves = [knob.octaves for knob in space.knobs]
         self.places = [knob.places for knob in space.knobs]
         self.has_roles = any(knob.role for knob in space.knobs)
-        self._index = [{v: i for i, v in enumerate(knob.values)} for knob in space.knobs]
+        listed = [
+            (*knob.values, LEFT_OUT) if knob.optional else knob.values for knob in space.knobs
+        ]
+        self._index = [{v: i for i, v in enumerate(values)} for values in listed]
         self._numbers = [
-            np.array([v if isinstance(v, int) else 1 for v in knob.values], float)
-            for knob in space.knobs
+            np.array([v if isinstance(v, int) else 1 for v in values], float) for values in listed
         ]
         place = {knob.name: j for j, knob in enumerate(space.knobs)}
         #: (knob, the one it depends on, for which of whose values it exists)

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from tuner.knobs.conditions import parents_first
 from tuner.knobs.space import values
-from tuner.model import Choice, Knob, Progress, Setting, Stopped, Value
+from tuner.model import Choice, Knob, Progress, Purpose, Setting, Stopped, Value
 from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict, by_drift, elapsed_bound
 from tuner.study import workers
 from tuner.study.history import History
@@ -80,7 +80,12 @@ class Asked:
         if workers.is_shared(trial.storage):  # before its parameters: others look for both
             trial.set_user_attr(workers.HOST, history.spec.machine.hostname)
             self.beat()
-        self.step = with_setting(step, suggested(trial, history.knobs), history)
+        knobs, wanted = history.knobs, step.setting.as_dict()
+        if step.purpose is Purpose.SIMPLIFY:
+            attributes = trial.storage.get_trial_system_attrs(trial._trial_id)
+            if attributes.get("fixed_params", {}).keys() == wanted.keys():
+                knobs = tuple(knob for knob in knobs if knob.name in wanted)
+        self.step = with_setting(step, suggested(trial, knobs), history)
         self.reported: int | None = None  # the last step, an iteration
         self.iterations = history.expected_iterations(self.step.setting)
         self._next_s = self._next_step = 0.0

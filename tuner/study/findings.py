@@ -82,6 +82,9 @@ def build(
     else:
         reference = baseline if baseline is not None and baseline.elapsed_s is not None else None
     export = confirmed.export(history) if confirmed and done else None
+    handed_over = export
+    if confirmed is not None and export == confirmed.best:
+        handed_over = history.pooling.changed(export)
     jobs = [r.job for r in history.records if r.job is not None]
     return Result(
         study=history.spec.name,
@@ -101,7 +104,7 @@ def build(
         caps=caps(history.pooling, history.records),
         conclusion=confirmed.conclusion if confirmed and done else None,
         finding=finding,
-        export=export,
+        export=handed_over,
         search_s=search_s(history),
         confirm_s=confirm_s(history),
         best_keeping=None if export == history.default else _best_keeping(history, measured, shown),

@@ -108,6 +108,17 @@ class History:
         return tuple(reversed(list(last)))
 
     @cached_property
+    def simplifying(self) -> tuple[LaunchRecord, ...]:
+        """The launches that leave knobs out of what the search found, unless it went on since."""
+        last = takewhile(lambda record: record.purpose is Purpose.SIMPLIFY, reversed(self.searched))
+        return tuple(reversed(list(last)))
+
+    @cached_property
+    def explored(self) -> tuple[LaunchRecord, ...]:
+        """The launches of the search proper: all before those."""
+        return self.searched[: len(self.searched) - len(self.simplifying)]
+
+    @cached_property
     def searched(self) -> tuple[LaunchRecord, ...]:
         """The launches that the search has to go by: all before the confirmation.
 
@@ -185,7 +196,8 @@ class History:
     @cached_property
     def outside(self) -> int:
         """Settings measured before that the present space does not hold."""
-        inside = {self.pooling.canonical(record.setting) for record in self._present}
+        parts = tuple(r for r in self.valid if r.purpose is Purpose.SIMPLIFY)
+        inside = {self.pooling.canonical(record.setting) for record in (*self._present, *parts)}
         return len(self.tried - inside - {BASELINE})
 
     @property

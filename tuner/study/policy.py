@@ -33,6 +33,7 @@ from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopp
 from tuner.search.throughput import startup_s
 from tuner.stats import confirm, estimates
 from tuner.stats.confirm import AUTO, EXACT, Evidence, Next, Run, SearchTimes, Side
+from tuner.study.fewest import FewestChanges
 from tuner.study.history import History
 from tuner.study.interference import alike
 from tuner.study.observations import as_key, as_setting, observations, pending, search_space
@@ -78,7 +79,7 @@ class Policy(Protocol):
 
 
 class SearchThenConfirm:
-    """Search, then confirm.
+    """Search, simplify, then confirm.
 
     Args:
         options: Figures of the search; how much is measured says the study.
@@ -87,17 +88,18 @@ class SearchThenConfirm:
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or Options()
         self._search: Search | None = None
+        self._simplifying: FewestChanges | None = None
 
     def best(self, history: History) -> Setting | None:
         """The setting that the search calls best; see `Policy`."""
-        if history.size == 0:
-            return None
-        key = self._searching(history).best(observations(history, history.searched))
-        return None if key is None else as_setting(history, key)
+        known = self.fewest(history)
+        return None if known is None else known.best()
 
     def next(self, history: History) -> Step | Stop:
         """The next launch of the search, then of the confirmation; see `Policy`."""
         found = self._search_step(history)
+        if isinstance(found, Stop):
+            found = self._simpler(history) or found
         if isinstance(found, Step) or history.spec.confirm == "none":
             return found
         best = self.best(history)
@@ -120,7 +122,7 @@ class SearchThenConfirm:
             return Stop(history.exhausted()) if known else Step(Purpose.BASELINE, history.default)
         if history.only_baseline_can_tell:
             return Step(Purpose.BASELINE, history.default)
-        observed = observations(history, history.searched)
+        observed = observations(history, history.explored)
         names = [knob.name for knob in history.knobs]
         costs = live_costs(history.spec, history.records, history.pooling.canonical, names)
         observed += pending(history, observed)
@@ -128,6 +130,35 @@ class SearchThenConfirm:
         if isinstance(launch, Done):
             return Stop(_reason(launch, history))
         return _step(launch, history)
+
+    def _simpler(self, history: History) -> Step | None:
+        """What the search found with fewer changes, if that may be as fast; within the budget."""
+        spent_s, budget_s = search_s(history), history.spec.budget_s
+        if budget_s is not None and spent_s >= budget_s:
+            return None
+        known = self.fewest(history)
+        setting = None if known is None else known.next()
+        if setting is None:
+            return None
+        observed = observations(history, history.explored)
+        limit, noise = self._searching(history).to_simplify(observed)
+        iterations = history.expected_iterations(setting)
+        race = ProjectionStopper(limit, noise, iterations)
+        stopper = stopper_by(history.spec.objective.clock, race, iterations)
+        return Step(Purpose.SIMPLIFY, setting, stopper)
+
+    def fewest(self, history: History) -> FewestChanges | None:
+        """What is known of leaving knobs out of what the search found; ``None`` before that."""
+        if history.size == 0:
+            return None
+        key = self._searching(history).best(observations(history, history.explored))
+        if key is None:
+            return None
+        made = FewestChanges(history, as_setting(history, key), history.searched)
+        known = self._simplifying
+        if known is None or not known.is_same(made):
+            known = self._simplifying = made
+        return known
 
     def _searching(self, history: History) -> Search:
         """The search over the history's space; kept as long as that stays the same."""
@@ -282,8 +313,8 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         limit_s = None if how == "more" else _cut_s(history, seen, reference, rule)
     sides: dict[Setting, Side] = {best: "best", reference: "reference"}
     in_turn = list(history.confirming)
-    # The search's last launch is the first in turn, unless it was chosen for its time.
-    last = searched[-1]
+    # The last launch of the search is the first in turn, unless it was chosen for its time.
+    last = history.explored[-1]
     if rule is AUTO and last.purpose is Purpose.BASELINE and not is_search_best:
         in_turn.insert(0, last)
     step = Evidence(

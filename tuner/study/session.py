@@ -45,11 +45,14 @@ from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
 from tuner.study.policy import Policy, Step, Stop
 from tuner.study.recorder import Recorder
-from tuner.study.trials import SEARCHED
+from tuner.study.trials import SEARCHED, is_possible
 from tuner.study.workers import TakenError
 
 #: This many launches in a row that were ended from outside end the study: more would follow.
 LOST_IN_A_ROW = 3
+
+#: What comes once the search has found the best setting.
+AFTERWARDS = frozenset({Purpose.SIMPLIFY, Purpose.CONFIRM})
 
 _MENDED = ", mend the cause, then run the same command again"
 _WITHOUT_LOG = (
@@ -166,7 +169,7 @@ class StudyRun:
         """What the policy says; no search ends while other hosts measure a part of it."""
         while True:
             step = self.context.policy.next(self.history)
-            is_over = isinstance(step, Stop) or step.purpose is Purpose.CONFIRM
+            is_over = isinstance(step, Stop) or step.purpose in AFTERWARDS
             if not is_over or not self.history.pending:
                 return step
             if self.context.stop():
@@ -194,7 +197,7 @@ class StudyRun:
                 "its launches count no more: is anything else running here, or is the CPU hot?",
             )
         step = self._proposed()
-        if isinstance(step, Stop) or step.purpose is Purpose.CONFIRM:
+        if isinstance(step, Stop) or step.purpose in AFTERWARDS:
             over = "the search is over; the host that began the study confirms the result"
             self._say(over)
             return Stop(over)
@@ -309,7 +312,8 @@ class StudyRun:
     def _ask(self, step: Step) -> Asked | None:
         """The trial of the step; ``None``: it is none."""
         history = self.history
-        if step.purpose not in SEARCHED or not history.contains(step.setting):
+        possible = is_possible(history, step.purpose, step.setting)
+        if step.purpose not in SEARCHED or not possible:
             return None
         asked = self.recorder.ask(history, step)
         if asked.redrawn:

@@ -16,6 +16,7 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from tuner.knobs import space
 from tuner.knobs.conditions import parents_first
 from tuner.model import (
     Domain,
@@ -36,7 +37,7 @@ from tuner.study.policy import is_ruled_out
 LAUNCH = "launch"
 
 #: The purposes of launches that are trials; Optuna knows no baseline and no confirmation.
-SEARCHED = frozenset({*estimates.TRIALS, Purpose.REPEAT})
+SEARCHED = frozenset({*estimates.TRIALS, Purpose.REPEAT, Purpose.SIMPLIFY})
 
 
 def distribution(domain: Domain) -> BaseDistribution:
@@ -57,8 +58,15 @@ def distributions(knobs: tuple[Knob, ...]) -> dict[str, BaseDistribution]:
 
 def is_trial(history: History, record: LaunchRecord) -> bool:
     """True if the launch is a trial in the present space."""
-    canonical = history.pooling.canonical(record.setting)
-    return record.purpose in SEARCHED and history.contains(canonical)
+    return record.purpose in SEARCHED and is_possible(history, record.purpose, record.setting)
+
+
+def is_possible(history: History, purpose: Purpose, setting: Setting) -> bool:
+    """True if the setting is of the present space, or for this purpose a part of one."""
+    canonical, fixed = history.pooling.canonical(setting), history.spec.fixed
+    if purpose is Purpose.SIMPLIFY:
+        return space.contains_part(history.knobs, fixed, canonical)
+    return history.contains(canonical)
 
 
 def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from tuner.knobs import core_budget, setting_text, space
 from tuner.launch import render
 from tuner.model import (
+    BASELINE,
     Effect,
     Failed,
     Finished,
@@ -77,8 +78,9 @@ def kinds(rows: Iterable[JsonDict]) -> str:
 def best_effects(data: StudyView) -> list[Effect]:
     """How each knob of the best setting took effect in its last run; none without a best."""
     effects: dict[str, Effect] = {}
+    best = data.pooling.canonical(data.best_setting) if data.result.best else BASELINE
     for record in data.records if data.result.best else ():
-        same = data.pooling.canonical(record.setting) == data.best_setting
+        same = data.pooling.canonical(record.setting) == best
         # (a warm-up that goes on is read before its ranks have reported)
         counts = record.purpose is not Purpose.WARM_UP
         if same and counts and isinstance(record.outcome.ending, Finished):

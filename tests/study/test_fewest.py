@@ -1,0 +1,225 @@
+"""The fewest changes: the setting that is handed over changes what matters, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.study_surface import (
+    CONFIRMED,
+    FakeRunner,
+    Killed,
+    optuna_in,
+    played,
+    records_in,
+    study_in,
+)
+from tuner.knobs.space import contains_part, points
+from tuner.model import (
+    UNSET,
+    Choice,
+    Conclusion,
+    Env,
+    Flag,
+    IntRange,
+    Knob,
+    Purpose,
+    Setting,
+    StudyState,
+)
+from tuner.results import claims
+from tuner.results.exporters import exporter_for
+from tuner.results.study_view import StudyView, contributions
+from tuner.study.fewest import MOST_LAUNCHES
+from tuner.study.findings import build
+from tuner.study.history import History
+from tuner.study.policy import SearchThenConfirm
+
+Time = Callable[[Setting], float]
+
+NSTLIST = Knob("nstlist", Choice((10, 20, 40, 60)), Flag("-nstlist"))
+OMP = Knob("omp_threads", IntRange(1, 2), Env(("OMP_NUM_THREADS",)))
+OPENCV = Knob("opencv_threads", IntRange(1, 2), Env(("OPENCV_FOR_THREADS_NUM",)))
+
+SPEC = replace(CONFIRMED, command=("md", "{out}"), knobs=(OMP, OPENCV, NSTLIST), trials=50)
+
+
+def one_matters(setting: Setting) -> float:
+    return {20: 2.0, 40: 1.3, 60: 1.0}.get(int(setting.as_dict().get("nstlist", 10)), 3.0)
+
+
+def two_matter(setting: Setting) -> float:
+    return one_matters(setting) * (1.0 if setting.as_dict().get("omp_threads") == 1 else 1.5)
+
+
+def two_matter_together(setting: Setting) -> float:
+    chosen = setting.as_dict()
+    return 1.0 if (chosen.get("nstlist"), chosen.get("omp_threads")) == (60, 1) else 3.0
+
+
+def noisy(time_s: Time, seed: int = 0) -> Time:
+    rng = Random(seed)
+    return lambda setting: time_s(setting) * math.exp(0.02 * rng.gauss(0, 1))
+
+
+def view(history: History) -> StudyView:
+    best = SearchThenConfirm().best(history)
+    found = build(history, "", StudyState.FINISHED, "", best)
+    return StudyView(history.spec, found, history.records, history.pooling)
+
+
+def said(data: StudyView) -> dict[str, str]:
+    return {c.knob: claims.contribution(c, data.spec.precision) for c in contributions(data)}
+
+
+@pytest.mark.parametrize(
+    ("time_s", "kept"),
+    [
+        (one_matters, {"nstlist": 60}),
+        (two_matter, {"nstlist": 60, "omp_threads": 1}),
+    ],
+)
+def test_what_is_confirmed_and_exported_changes_only_what_matters(
+    time_s: Time, kept: dict[str, int]
+) -> None:
+    history = played(SPEC, noisy(time_s))
+    assert len(history.simplifying) <= MOST_LAUNCHES
+    data = view(history)
+    assert data.result.conclusion is Conclusion.FASTER
+    assert data.result.export == data.best_setting == Setting.of(kept)
+    assert {r.setting for r in history.confirming} == {Setting.of(kept), Setting()}
+    exported = json.loads(exporter_for("json")(data).text)["best"]
+    assert exported["setting"] == kept
+    assert exported["arguments"] == ["-nstlist", "60"]
+    assert set(exported["environment"]) == ({"OMP_NUM_THREADS"} if "omp_threads" in kept else set())
+
+
+def test_two_knobs_that_matter_only_together_are_both_kept() -> None:
+    data = view(played(SPEC, noisy(two_matter_together)))
+    assert data.result.conclusion is Conclusion.FASTER
+    assert data.best_setting.as_dict().items() >= {"nstlist": 60, "omp_threads": 1}.items()
+
+
+def test_each_knob_says_what_it_alone_contributes() -> None:
+    history = played(replace(SPEC, confirm="none"), noisy(one_matters))
+    by_knob = {each.knob: each for each in contributions(view(history))}
+    assert by_knob["nstlist"].value == 60
+    assert by_knob["nstlist"].high is not None
+    assert 2 < by_knob["nstlist"].low < 3 < by_knob["nstlist"].high < 4
+    assert said(view(history))["omp_threads"].startswith("no effect seen (0.9")
+    assert by_knob["omp_threads"].value is None, "left as it is"
+    confirmed = said(view(played(SPEC, noisy(one_matters))))
+    assert confirmed["nstlist"].startswith("at least 2."), "as the launches in turn prove"
+
+
+def test_of_two_knobs_that_matter_each_has_its_own_part() -> None:
+    data = view(played(replace(SPEC, confirm="none"), noisy(two_matter)))
+    told, by_knob = said(data), {each.knob: each for each in contributions(data)}
+    for name, truth in (("nstlist", 3.0), ("omp_threads", 1.5)):
+        found = by_knob[name]
+        assert found.high is not None and found.low < truth < found.high
+        by_model = told[name].startswith("not known") or told[name].endswith("by the model")
+        assert by_model is not found.was_launched, "no launch left out this one alone"
+    assert told["opencv_threads"].startswith("no effect seen")
+
+
+def test_of_settings_that_are_equal_the_one_with_fewer_changes_is_best() -> None:
+    """A value that is known to change nothing needs no launch of its own."""
+    wait = Knob("wait", Choice((UNSET, "active")), Env(("OMP_WAIT_POLICY",)), neutral=UNSET)
+    batch = Knob("batch", IntRange(1, 3), Flag("-b"), default=2)
+    spec = replace(SPEC, knobs=(NSTLIST, wait, batch))
+
+    def nearly_equal(setting: Setting) -> float:
+        chosen = setting.as_dict()
+        helps = 0.002 * (chosen.get("wait") == "active") + 0.002 * (chosen.get("batch") == 3)
+        return one_matters(setting) * (1 - helps)
+
+    history = played(spec, nearly_equal)
+    assert history.simplifying == (), "it was measured already"
+    data = view(history)
+    assert data.best_setting == Setting.of({"nstlist": 60})
+    # the user's own variable is what the baseline runs with: to remove it is a change
+    own = replace(spec, environment=(("OMP_WAIT_POLICY", "passive"),))
+    kept = view(played(own, lambda s: nearly_equal(s) * (1 if s.as_dict().get("wait") else 1.5)))
+    assert kept.best_setting.as_dict()["wait"] in (UNSET, "active")
+
+
+def test_what_the_user_fixed_and_what_the_command_needs_is_never_left_out() -> None:
+    fixed = replace(SPEC, fixed=Setting.of({"omp_threads": 2}))
+    assert view(played(fixed, noisy(one_matters))).best_setting == Setting.of(
+        {"nstlist": 60, "omp_threads": 2}
+    )
+    script = replace(SPEC, command=("sh", "-c", "md -t {omp_threads} > {out}/log"))
+    names = {name for name, _ in view(played(script, noisy(one_matters))).best_setting.items}
+    assert names == {"nstlist", "omp_threads"}
+
+
+def test_a_knob_that_depends_on_one_that_is_left_out_goes_with_it() -> None:
+    bind = Knob("bind", Choice(("close", "spread", "off")), Env(("OMP_PROC_BIND",)))
+    when = (("bind", ("close", "spread")),)
+    places = Knob("places", Choice(("cores", "sockets")), Env(("OMP_PLACES",)), when=when)
+    batch = Knob("batch", IntRange(1, 2), Flag("-b"), default=2, when=when)
+    spec = replace(SPEC, knobs=(NSTLIST, bind, places, batch))
+    history = played(spec, noisy(one_matters))
+    assert view(history).best_setting == Setting.of({"nstlist": 60})
+    known = SearchThenConfirm().fewest(history)
+    assert known is not None
+    for setting in points(spec.knobs):
+        for name in setting.as_dict():
+            left = known.without(setting, {name})
+            assert contains_part(spec.knobs, Setting(), left)
+            assert known.without(left, {name}) == left
+
+
+def test_nothing_is_launched_beyond_the_budget_or_if_the_defaults_are_as_fast() -> None:
+    assert played(SPEC, lambda _: 2.0).simplifying == ()
+    assert played(replace(SPEC, budget_s=10.0), noisy(one_matters)).simplifying == ()
+
+
+def test_a_study_goes_on_the_same_wherever_it_is_resumed() -> None:
+    history = played(SPEC, one_matters)
+    assert history.simplifying
+    for length in range(len(history.records)):
+        step = SearchThenConfirm().next(history.with_records(history.records[:length]))
+        made = history.records[length]
+        assert (step.purpose, step.setting) == (made.purpose, made.setting)  # type: ignore[union-attr]
+    last = history.simplifying[-1].number
+    more = played(
+        replace(SPEC, knobs=(OMP, OPENCV, replace(NSTLIST, domain=Choice((10, 20, 40, 60, 80))))),
+        lambda s: 0.5 if s.as_dict().get("nstlist") == 80 else one_matters(s),
+        so_far=history.with_records(history.records[:last]),
+    )
+    assert view(more).best_setting == Setting.of({"nstlist": 80}), (
+        "it is searched and simplified on"
+    )
+
+
+def test_a_launch_that_simplifies_is_a_trial_and_survives_a_kill(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    study_in(whole, FakeRunner(one_matters), SPEC)
+    records = records_in(whole)
+    simplified = next(r for r in records if r.purpose is Purpose.SIMPLIFY)
+    trial = optuna_in(whole)[simplified.number]
+    assert trial.params == simplified.setting.as_dict() == {"nstlist": 60}
+    assert trial.user_attrs["purpose"] == "simplify"
+
+    killed = tmp_path / "killed"
+    killed.mkdir()
+
+    def at_the_launch(number: int) -> None:
+        if number == simplified.number - 1:
+            raise Killed
+
+    with pytest.raises(Killed):
+        study_in(killed, FakeRunner(one_matters, before=at_the_launch), SPEC)
+    study_in(killed, FakeRunner(one_matters), SPEC)
+    found = [(r.purpose, r.setting) for r in records_in(killed) if r.purpose is not Purpose.WARM_UP]
+    assert found == [(r.purpose, r.setting) for r in records if r.purpose is not Purpose.WARM_UP]
+    assert optuna_in(killed)[simplified.number + 1].params == {"nstlist": 60}

@@ -1,0 +1,24 @@
+"""Which values of a knob change nothing of the user's defaults. Pure.
+
+A setting may leave a knob out; the launch then treats it as the baseline does. Some values come to
+the same: the placeholder's own default, no binding, no variable where none is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tuner.model import Env, StudySpec, Value
+
+
+def unchanged(spec: StudySpec) -> Mapping[str, Value]:
+    """Per knob the value that comes to the same as to leave it out, where that is known."""
+    environ, found = dict(spec.environment), dict[str, Value]()
+    for knob in spec.knobs:
+        is_set = isinstance(knob.route, Env) and any(name in environ for name in knob.route.names)
+        value = knob.default
+        if value is None and not is_set:
+            value = knob.neutral
+        if value is not None:
+            found[knob.name] = value
+    return found

@@ -1,0 +1,74 @@
+"""What is lost by leaving knobs out: a model in which that is one more level of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from tuner.search.estimate import fit
+from tuner.search.gaussian import Gaussian
+from tuner.search.history import Groups, SearchObservation, grouped
+from tuner.search.kernel import Kernel
+from tuner.search.options import Options
+from tuner.search.space import Floats, Grid, Key, Space
+
+#: Joint draws of the model.
+_DRAWS = 1000
+
+#: No launch is slower than another by more, a logarithm.
+_NO_CEILING = 1000.0
+
+
+class LeftOutModel:
+    """The model of the search, of settings that leave knobs out as well.
+
+    Args:
+        space: Its knobs say if they are optional; none depends on another.
+        history: The launches, the baseline among them.
+        seed: Of the draws.
+
+    Attributes:
+        groups: What is known of each setting.
+    """
+
+    def __init__(self, space: Space, history: Sequence[SearchObservation], seed: int) -> None:
+        self.groups: Groups = grouped(history)
+        self._space, self._seed = space, seed
+        self._in_jobs = any(seen.in_job for seen in history)
+
+    def chances(self, keys: Sequence[Key], than: Key, most: float) -> list[float]:
+        """How likely each setting is slower than one by no more than this, a logarithm."""
+        if not keys:
+            return []
+        drawn = self._drawn(self._bounded, [than, *keys])
+        return [float(share) for share in (drawn[:, 1:] - drawn[:, :1] <= most).mean(0)]
+
+    def ratio(self, key: Key, over: Key) -> tuple[float, float, float]:
+        """The time of a setting over that of another: the median, and a 95 % interval."""
+        drawn = self._drawn(self._whole, [key, over])
+        low, middle, high = np.quantile(np.exp(drawn[:, 0] - drawn[:, 1]), (0.025, 0.5, 0.975))
+        return float(middle), float(low), float(high)
+
+    def _drawn(self, model: Gaussian | None, keys: Sequence[Key]) -> Floats:
+        assert model is not None  # one of them has a time
+        rows, rng = model.kernel.grid.rows(keys), np.random.default_rng(self._seed)
+        return model.sample(rows, _DRAWS, rng)
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        options = Options()
+        prior = options.prior
+        if self._in_jobs:
+            prior = replace(prior, noise=(prior.noise[0], options.window_noise))
+        return Kernel(Grid(self._space), prior)
+
+    @cached_property
+    def _bounded(self) -> Gaussian | None:
+        return fit(self._kernel, self.groups, self._seed)
+
+    @cached_property
+    def _whole(self) -> Gaussian | None:
+        return fit(self._kernel, self.groups, self._seed, _NO_CEILING)
