@@ -110,6 +110,11 @@ class Pooling:
             if name in self.fixed or same.get(name) != value
         )
 
+    def short(self, setting: Setting) -> Setting:
+        """The same; one that changes nothing stays as it is: it is not the baseline."""
+        found = self.changed(setting)
+        return setting if found.is_baseline else found
+
     @cached_property
     def _as_they_are(self) -> tuple[tuple[str, Value, tuple[str, ...]], ...]:
         """The values that change nothing, each with the tuned knobs that it depends on."""

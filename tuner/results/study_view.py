@@ -74,7 +74,7 @@ class StudyView:
         keeps = against_defaults and ratio is not None and ratio <= 1.0
         if keeps and self.spec.fixed.is_baseline:
             return BASELINE
-        return self.pooling.changed(best.setting)
+        return self.pooling.short(best.setting)
 
     @property
     def keeps_defaults(self) -> bool:

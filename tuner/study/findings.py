@@ -84,7 +84,7 @@ def build(
     export = confirmed.export(history) if confirmed and done else None
     handed_over = export
     if confirmed is not None and export == confirmed.best:
-        handed_over = history.pooling.changed(export)
+        handed_over = history.pooling.short(export)
     jobs = [r.job for r in history.records if r.job is not None]
     return Result(
         study=history.spec.name,
