@@ -167,7 +167,10 @@ def test_failures(bench: Bench, steps: list[Step], code: int, kind: FailureKind,
 def test_a_crash_has_its_reason_the_tail_and_its_effects(bench: Bench) -> None:
     outcome = bench.run(log(1.0), says("hello\nValueError: no\n"), reports(0, 2, 2), code=1)
     assert outcome.ending == Failed(
-        FailureKind.CRASHED, "exit code 1: ValueError: no", "hello\nValueError: no"
+        FailureKind.CRASHED,
+        "exit code 1: ValueError: no; its log ends at iteration 10 (if that is the last one, it is"
+        " the end of the program that fails)",
+        "hello\nValueError: no",
     )
     assert logged(bench.seen) == [(10, 1.0)]
     assert outcome.effects[0].verdict is Verdict.OVERRIDDEN
