@@ -160,8 +160,8 @@ def _corner(name: str, rng: random.Random) -> Job:
         name, {T: R(1, threads), W: R(1, workers)}, ranks, cores, rng.randint(60, 200),
         lambda t, w: max(1 + serial / t, loading / w) * over(ranks * (t + share * w), cores, power),
         rng.choice([(threads, workers), (threads, 1), (1, 1)]), rng.uniform(3, 12),
-        rng.uniform(0.02, 0.05), fails=lambda t, w: asks(t, w) > most,
-        reason=rng.choice(reasons), best_s=rng.uniform(6, 20),
+        rng.uniform(0.02, 0.04), fails=lambda t, w: asks(t, w) > most,
+        reason=rng.choice(reasons), best_s=rng.uniform(6, 20), grows=rng.random() < 0.5,
     )  # fmt: skip
 
 
